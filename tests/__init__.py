@@ -1,1 +1,1 @@
-"""Tests; the folders are those of the package, `helpers` holds what several tests use."""
+"""Tests. The folders mirror the package; `helpers` holds code that several tests share."""

@@ -1,4 +1,4 @@
-"""Every test begins with a seed, with a TensorFlow graph and a logger of its own."""
+"""Starts every test with a fixed seed, a separate TensorFlow graph and a reset logger."""
 import signal
 import sys
 
@@ -9,14 +9,14 @@ from meta_policy_search.utils.utils import set_seed
 
 pytest.register_assert_rewrite("tests.helpers")
 
-# A shell starts what runs in its background with SIGINT ignored, and processes inherit that; tests of Ctrl-C need it.
+# A shell starts background jobs with SIGINT ignored, and child processes inherit this. Tests of Ctrl-C need SIGINT.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)  # before markers are selected
 def pytest_collection_modifyitems(items):
-    """Has the quick run keep the cases that `@pytest.mark.thorough(but=...)` names."""
+    """Includes the cases named by `@pytest.mark.thorough(but=...)` in the default run."""
     for item in items:
         for mark in item.iter_markers("thorough"):
             but = mark.kwargs.get("but", ())
@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(autouse=True)
 def _fresh_graph():
-    """A graph of the test's own, whose session ends with it, where TensorFlow is loaded (the fixture loads nothing)."""
+    """Runs the test in a separate graph and closes its sessions; does nothing if TensorFlow is not loaded."""
     if "meta_policy_search.tf_compat" not in sys.modules:
         yield
         return

@@ -1,7 +1,7 @@
-"""The documented surface of the package, as data; and every documented class built with 2 tasks, every method called.
+"""Tests the documented interface: signatures of every class, and a call of every method with two tasks.
 
-The data are the signatures of the method's public documentation (September 2019), written as Python: a default of
-`...` stands for an object, of which any will do; `*args` and `**kwargs` for the arguments of the documented bases.
+The signatures are those of the method's public documentation (September 2019), written as Python. A default of `...`
+stands for any object. `*args` and `**kwargs` stand for the arguments of the documented base classes.
 """
 import ast
 import importlib
@@ -261,7 +261,7 @@ STARS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 class DocumentedClass:
-    """A class of the data above: its bases, the parameters of each method, and its properties."""
+    """A documented class: its bases, the parameters of each method, and its properties."""
 
     def __init__(self, module, node):
         self.module, self.name = module, node.name
@@ -288,7 +288,7 @@ def class_of(documented):
 
 
 def accepted_parameters(cls):
-    """The constructor's parameters by name, following `*args` and `**kwargs` into the bases."""
+    """Returns the constructor's parameters by name; follows `*args` and `**kwargs` into the bases."""
     found = {}
     for base in cls.__mro__:
         if base is not object and "__init__" in vars(base):
@@ -301,7 +301,7 @@ def accepted_parameters(cls):
 
 
 def documented_parameters(documented):
-    """The same, as documented: those of the class, then those of its bases that `*args` and `**kwargs` stand for."""
+    """Returns the documented parameters; replaces `*args` and `**kwargs` by the parameters of the bases."""
     parameters = {p.name: p for p in documented.init if p.kind not in STARS}
     if any(p.kind in STARS for p in documented.init):
         for base in documented.bases:
@@ -318,7 +318,7 @@ def assert_default(where, parameter, documented):
 
 
 @pytest.mark.parametrize("documented", CLASSES.values(), ids=CLASSES)
-def test_the_documented_surface(documented):
+def test_classes_have_the_documented_signatures(documented):
     cls = class_of(documented)
     for base in documented.bases:
         assert issubclass(cls, load(base)), f"expected the base {base}"
@@ -346,14 +346,14 @@ def test_the_documented_surface(documented):
         assert isinstance(inspect.getattr_static(cls, name), property), f"{documented.name}.{name} is no property"
 
 
-# Every class, and every method, with 2 tasks
+# Calls of every method of every class, with two tasks
 
 M, P, T, O, A = 2, 3, 5, 2, 2
-B = 4  # observations at a time
+B = 4  # observations per call
 
 
 class Watched:
-    """An object that remembers which of its methods and properties were used."""
+    """Wraps an object and records which of its methods and properties are used."""
 
     def __init__(self, watched):
         self._watched, self.used = watched, set()
@@ -364,7 +364,7 @@ class Watched:
 
 
 def build(documented, *args, **kwargs):
-    """Builds an object of a documented class; one that has `build_graph` calls it itself, once."""
+    """Builds an object of a documented class and its graph, unless the constructor builds the graph."""
     cls = class_of(documented)
     if "build_graph" not in documented.methods or documented.module == "optimizers":
         return Watched(cls(*args, **kwargs))
@@ -377,7 +377,7 @@ def build(documented, *args, **kwargs):
 
 @pytest.fixture(scope="module")
 def world():
-    """An environment, a policy, and samples `[2][M]` of one adaptation step."""
+    """Returns an environment, a policy, and samples `[2][M]` of one adaptation step."""
     with tf.Graph().as_default():
         env = MetaPointEnvCorner(reward_type="dense")
         policy = load("policies.MetaGaussianMLPPolicy")(M, O, A, hidden_sizes=(4,))
@@ -454,7 +454,7 @@ def call_optimizer(documented, world):
     else:
         assert optimizer.build_graph(loss, target, {"x": x}) is None
     assert isinstance(optimizer.loss(values), float)
-    assert optimizer.optimize(values) == pytest.approx(5.0)  # the loss before
+    assert optimizer.optimize(values) == pytest.approx(5.0)  # the loss before the update
     assert optimizer.loss(values) < 5.0
     return optimizer
 
@@ -582,7 +582,7 @@ def call_np_algo(documented, world):
     runner.setup(algo._watched, env)
     runner.train(1, T)
     assert (policy.get_flat_params() != before).any()
-    assert isinstance(algo.train(runner), float)  # all epochs are done: the average of the last
+    assert isinstance(algo.train(runner), float)  # no epochs left: returns the average of the last epoch
     return algo
 
 
@@ -595,5 +595,5 @@ CALLS = {"baselines": call_baseline, "envs.base": call_env, "meta_algos": call_a
 def test_every_class_can_be_built_and_every_method_called(documented, world):
     call = call_processor if documented.name.endswith("Processor") else CALLS[documented.module]
     watched = call(documented, world)
-    if watched is not None:  # None: an interface, of which no object can be made
+    if watched is not None:  # None: an abstract base class
         assert set(documented.methods) | set(documented.properties) <= watched.used

@@ -1,7 +1,7 @@
-"""Every command in README and documentation runs, with SMOKE=1 and smaller sizes.
+"""Runs every command of README and documentation with SMOKE=1 and smaller sizes.
 
-A command in `README.md` or `docs/` is run here, unless `ELSEWHERE` says where else that happens. So a new one is run
-without further ado, or fails until it is listed.
+The test runs each command of `README.md` and `docs/`. Exceptions are listed in `ELSEWHERE` with the reason or the test
+that runs them. A new command is therefore run, or fails until it is listed.
 """
 import json
 import os
@@ -24,30 +24,30 @@ PAGES = [ROOT / "README.md", ROOT / "docs" / "notebooks" / "README.md", *sorted(
 PROGRAMS = r"(?:[A-Z_]+=\S* )*(?:apt-get|bash|cd|git|make|pip|python|ray|sudo|taskset|tensorboard|jupyter)"
 LINE = re.compile(rf"^ *(?:\w*\$ +)?({PROGRAMS} .*?)(?:  +#.*)?$")
 INLINE = re.compile(rf"(`{{1,2}})({PROGRAMS} [^`]+)\1")
-NO_COMMAND = re.compile(r"(make: |pip could not ).*")  # what the programs say
+NO_COMMAND = re.compile(r"(make: |pip could not ).*")  # output of programs
 
-ELSEWHERE = {  # pattern of a command: where it is run, or why it is not
+ELSEWHERE = {  # pattern of a command: where it runs instead, or why no test runs it
     r"make (test|docs|lint)( .*)?": ".ci/run",
-    r"make extras .*": "as `pip install`; test_packaging.py knows the target",
-    r"make clean": "deletes the environment; test_packaging.py knows the target",
-    r"tensorboard .*": "a server, of another project",
+    r"make extras .*": "installs packages; test_packaging.py checks the target",
+    r"make clean": "deletes the environment; test_packaging.py checks the target",
+    r"tensorboard .*": "a server of another project",
     r"make bench.*": "tests/benchmarks/test_benchmarks.py runs its script",
     r"make (mujoco-py|test-mujoco-py).*": ".ci/run",
-    r"python -m meta_policy_search\.envs\.mujoco_envs\.engines\.build": "make mujoco-py, which .ci/run runs",
+    r"python -m meta_policy_search\.envs\.mujoco_envs\.engines\.build": "part of make mujoco-py, which .ci/run runs",
     r"META_POLICY_SEARCH_ENGINE=mujoco-py make train": "make test-mujoco-py runs environments on that engine",
     r"python experiments/pro_mp\.py --parallel ray.*": "needs Ray: tests/samplers/test_ray_sampler.py",
     r"python experiments/results/compare_searches\.py": "tests/experiments/test_compare_searches.py, one seed",
     r"python experiments/results/estimator_laws\.py": "tests/experiments/test_estimator_laws.py, fewer samples",
-    r"python benchmarks/ray_cost_model\.py": "takes minutes, and Ray: tests/benchmarks runs its parts",
-    r"python benchmarks/compare\.py .*": "tests/benchmarks/test_compare.py, with tiny sizes",
+    r"python benchmarks/ray_cost_model\.py": "takes minutes and requires Ray; tests/benchmarks runs its functions",
+    r"python benchmarks/compare\.py .*": "tests/benchmarks/test_compare.py with small sizes",
     r"ray (start|job submit).*": "needs a cluster",
     r"python experiments/reproduce\.py .*": "tests/experiments/test_reproduce.py, a small entry",
     r"python experiments/metaworld_evaluation\.py .*": "tests/experiments/test_metaworld_evaluation.py, shorter",
-    r"python experiments/sweep\.py .*": "tests/experiments/test_sweep.py reads its grid, and runs smaller ones",
-    r"pip install .*": "make and .ci/run install the package; what else there is belongs to the user's machine",
+    r"python experiments/sweep\.py .*": "tests/experiments/test_sweep.py reads its grid and runs smaller grids",
+    r"pip install .*": "make and .ci/run install the package; other packages are the user's choice",
     r"python -m pip install .*": "as above",
     r"(sudo )?(apt-get|apt) install .*": "needs an administrator",
-    r"python docs/draw_\w+\.py": "test_docs.py compares what it draws, or looks at it",
+    r"python docs/draw_\w+\.py": "test_docs.py checks its output",
     r"python docs/notebooks/execute\.py": "test_notebooks.py",
 }
 SMALLER = {"--meta_batch_size": "2", "--max_path_length": "10", "--num_tasks": "2", "--rollouts": "2",
@@ -55,13 +55,13 @@ SMALLER = {"--meta_batch_size": "2", "--max_path_length": "10", "--num_tasks": "
 PLACEHOLDERS = {"RUN_FOLDER": "data/my_run", "<folder>": "data/my_run", "OTHER_RUN_FOLDER": "data/other_run"}
 NEEDS = {"MetaWorld": "metaworld", "meta_world": "metaworld", "render.py": "imageio_ffmpeg",
          "csv tensorboard": "tensorboard", "wandb sync": "wandb"}  # part of a command: module of an extra
-REFUSED = {"python experiments/pro_mp.py --resume data/my_run --inner_lr 0.2 --gae_lambda 0.9"}  # as its page says
-OTHER_TASKS = {"[-1.0, 1.0]": "[[2.0, 2.0]]", "HalfCheetah*": "MetaPoint*"}  # of the runs that are made here
+REFUSED = {"python experiments/pro_mp.py --resume data/my_run --inner_lr 0.2 --gae_lambda 0.9"}  # documented error
+OTHER_TASKS = {"[-1.0, 1.0]": "[[2.0, 2.0]]", "HalfCheetah*": "MetaPoint*"}  # for small runs
 TINY = ("--env", "MetaPointEnvCorner", "--smoke", "--n_itr", "3")
 
 
 def commands_of(text):
-    """All commands of a page, each in one line."""
+    """Returns all commands of a page, each on one line."""
     text = re.sub(r"\\\n\s*", "", text)
     found = [match[1].strip() for match in map(LINE.match, text.splitlines()) if match]
     found += [re.sub(r"\s+", " ", match[2]).strip() for match in INLINE.finditer(text)]
@@ -73,7 +73,7 @@ def is_elsewhere(command):
 
 
 def all_commands():
-    """The commands of all pages, each once, with the first page that has it."""
+    """Returns the commands of all pages without duplicates, each with the first page that contains it."""
     first = {}
     for page in PAGES:
         for command in commands_of(page.read_text(encoding="utf-8")):
@@ -87,9 +87,9 @@ HERE = [command for command in COMMANDS if not is_elsewhere(command)]
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
-    """A copy of what commands use of the checkout, to run them in; with an environment that needs no installing."""
+    """Copies the parts of the checkout that commands use, with a virtual environment that is already installed."""
     folder = tmp_path_factory.mktemp("checkout")
-    for name in ("experiments", "benchmarks", "docs"):  # which commands may write to
+    for name in ("experiments", "benchmarks", "docs"):  # commands may write to these folders
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "_build"))
     for name in ("meta_policy_search", "README.md", "Makefile", "setup.py", "pyproject.toml"):
         (folder / name).symlink_to(ROOT / name)
@@ -108,7 +108,7 @@ def here(checkout, monkeypatch):
     monkeypatch.setenv("SMOKE", "1")
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    for name in loaded_scripts():  # of the other checkout
+    for name in loaded_scripts():  # scripts of the original checkout
         monkeypatch.delitem(sys.modules, name)
     yield checkout
     for name in loaded_scripts():
@@ -120,7 +120,7 @@ def loaded_scripts():
 
 
 def run_script(script, *arguments):
-    """Runs a script in this process, as `python script arguments` would; returns its exit status."""
+    """Runs a script in this process like `python script arguments`; returns its exit status."""
     from meta_policy_search.tf_compat import tf
 
     argv, path = sys.argv, list(sys.path)
@@ -141,7 +141,7 @@ def run_script(script, *arguments):
 
 
 def make_run(folder, script="experiments/maml_trpo.py"):
-    """Makes a small run that was stopped before its end."""
+    """Creates a small run that was stopped before its end."""
     shutil.rmtree(folder, ignore_errors=True)
     assert run_script(script, *TINY, "--dump_path", folder) == 0
     path = Path(folder, "params.json")
@@ -156,7 +156,7 @@ def is_run_of_a_point(folder):
 
 
 def prepare(script, arguments):
-    """Makes what a command of ours takes for granted: settings, and runs to go on with or to look at."""
+    """Creates what a command requires: settings, and runs to resume or to evaluate."""
     Path("settings.json").write_text('{"env": "MetaPointEnv"}')
     for before, argument in zip([script, *arguments], arguments):
         if before == "--dump_path":
@@ -171,7 +171,7 @@ def prepare(script, arguments):
 
 
 def remove_pictures(folder):
-    """Removes what earlier commands drew or measured, which a later one refuses to replace."""
+    """Removes figures and results of earlier commands, because a later command refuses to overwrite them."""
     shutil.rmtree(Path(folder, "evaluation"), ignore_errors=True)
     for path in [*Path("data").glob("*.*"), *Path(folder).glob("*.*")]:
         if path.suffix in (".gif", ".mp4", ".png"):
@@ -179,20 +179,20 @@ def remove_pictures(folder):
 
 
 def smaller(words):
-    """The arguments with smaller sizes, and with names in place of placeholders."""
+    """Returns the arguments with smaller sizes and with placeholders replaced."""
     words = [SMALLER.get(before, word) for before, word in zip(["", *words], words)]
     return [{**PLACEHOLDERS, **OTHER_TASKS}.get(word, word) for word in words]
 
 
 @pytest.mark.parametrize("command", HERE)
-def test_a_command_runs(command, here, capfd):
+def test_command_runs(command, here, capfd):
     for part, module in NEEDS.items():
         if part in command:
             pytest.importorskip(module)
     words = shlex.split(command)
-    while "=" in words[0]:  # variables, which do not matter here
+    while "=" in words[0]:  # environment variables have no effect here
         words = words[1:]
-    if words[0] == "taskset":  # taskset -c CORES: which not every system has
+    if words[0] == "taskset":  # skips `taskset -c CORES`, which some systems lack
         words = words[3:]
     if words[0] == "make":
         if shutil.which("make") is None:
@@ -212,7 +212,7 @@ def test_a_command_runs(command, here, capfd):
 
 
 def write_script_of_the_page():
-    """Writes the script that the page on algorithms of one's own says to save, and the module that it imports."""
+    """Writes the script and the module of the page on custom algorithms."""
     from tests.test_documented_code import blocks_of
 
     blocks = blocks_of("howto/own_algorithm.rst")
@@ -222,7 +222,7 @@ def write_script_of_the_page():
 
 
 def test_commands_are_found():
-    """Given the pages, then those that everybody needs are among the commands; so collecting them works."""
+    """The most important commands of the pages are collected."""
     assert {"make train", "make test"} <= set(commands_of((ROOT / "README.md").read_text()))
     assert {"docs/quickstart.rst", "docs/use_policy.rst", "README.md"} <= set(COMMANDS.values())
     assert len(HERE) >= 15
@@ -230,7 +230,7 @@ def test_commands_are_found():
     assert commands_of(text) == ["python c.py --d 3", "make y", "python a.py --b", "make x"]
 
 
-def test_nothing_is_listed_that_is_not_there():
+def test_every_listed_pattern_matches_a_command():
     for pattern in ("make (test|docs|lint)( .*)?", "make bench.*", "pip install .*"):
         assert pattern in ELSEWHERE and any(re.fullmatch(pattern, command) for command in COMMANDS), pattern
     assert not is_elsewhere("make train") and not is_elsewhere("python experiments/new.py")

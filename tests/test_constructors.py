@@ -1,4 +1,4 @@
-"""Every public class writes out its constructor arguments and documents each of them."""
+"""Every public class writes out and documents its constructor arguments."""
 import inspect
 import re
 import sys
@@ -13,7 +13,7 @@ from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianML
 from meta_policy_search.utils.serializable import constructor_signature
 from tests.test_top_level import NAMES
 
-RESULTS = {"Run", "SearchPolicy"}  # users do not build them: functions of the package return them
+RESULTS = {"Run", "SearchPolicy"}  # users do not build these: functions of the package return them
 CLASSES = {name: cls for name, cls in ((name, getattr(mps, name)) for name in sorted(set(NAMES) - RESULTS))
            if inspect.isclass(cls) and not issubclass(cls, BaseException) and not vars(cls).get("_is_protocol")}
 _ENTRY = re.compile(r"^    (?:\*\*)?(\w+)(?: \(.*?\))?:", flags=re.MULTILINE)  # `    name (type): ...`
@@ -21,47 +21,47 @@ _SHOWN = re.compile(r"^:param (?:\\\*)*(\w+):", flags=re.MULTILINE)
 
 
 def constructor_arguments(cls):
-    """Returns the parameters that a call of the class takes; without a constructor, `Configurable` refuses all."""
+    """Returns the parameters of the constructor; without a constructor, `Configurable` accepts none."""
     signature = inspect.signature(cls) if issubclass(cls, tuple) else constructor_signature(cls)
     return list(signature.parameters.values())
 
 
 def documented_arguments(cls):
-    """Returns the names under `Args:` in the docstring of a class, in order; the fields of a NamedTuple."""
+    """Returns the names under `Args:` in the docstring of a class, in order; for a NamedTuple, its fields."""
     if issubclass(cls, tuple):
         return list(cls._fields)
     section = inspect.getdoc(cls).partition("Args:\n")[2].partition("\n\n")[0]
     return _ENTRY.findall(section)
 
 
-@pytest.mark.parametrize("name", sorted(CLASSES.keys() - {"BatchableMetaEnv"}))  # a base class: subclasses state theirs
+@pytest.mark.parametrize("name", sorted(CLASSES.keys() - {"BatchableMetaEnv"}))  # base class
 def test_no_constructor_takes_args_or_kwargs(name):
     kinds = {p.kind for p in constructor_arguments(CLASSES[name])}
     assert not kinds & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_the_docstring_documents_every_argument_in_order(name):
+def test_docstring_documents_every_argument_in_order(name):
     assert documented_arguments(CLASSES[name]) == [p.name for p in constructor_arguments(CLASSES[name])]
 
 
 @pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="shows the arguments of __new__ if __init__ is inherited")
-def test_inspect_shows_the_arguments_of_the_constructor(name):
+def test_inspect_shows_the_constructor_arguments(name):
     assert list(inspect.signature(CLASSES[name]).parameters.values()) == constructor_arguments(CLASSES[name]) or (
         CLASSES[name].__init__ is object.__init__)
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_the_signature_is_that_of_the_constructor(name):
-    """Given a class, then nothing but its own `__init__` (or that of a base class) says what it takes."""
+def test_signature_equals_the_constructor_signature(name):
+    """Only `__init__` of the class or of a base class defines its signature."""
     cls = CLASSES[name]
     assert "__signature__" not in vars(cls)
     assert getattr(cls.__init__, "__wrapped__", None) is None
 
 
 def as_sphinx_reads(cls):
-    """Returns the docstring of a class as the extension reads it that the documentation is built with."""
+    """Returns the docstring of a class as processed by the Sphinx extension of the documentation."""
     napoleon = pytest.importorskip("sphinx.ext.napoleon", reason="Sphinx is not installed: pip install -e '.[dev]'")
     config = napoleon.Config(napoleon_numpy_docstring=False, napoleon_use_ivar=True)
     return str(napoleon.GoogleDocstring(inspect.getdoc(cls), config, what="class"))
@@ -69,7 +69,7 @@ def as_sphinx_reads(cls):
 
 @pytest.mark.parametrize("name", [name for name in CLASSES if not issubclass(CLASSES[name], tuple)])
 def test_sphinx_shows_every_argument(name):
-    """The signature that Sphinx shows is that of `inspect`; the description of each argument is a `:param name:`."""
+    """Sphinx shows the signature of `inspect` and a `:param name:` for each argument."""
     assert _SHOWN.findall(as_sphinx_reads(CLASSES[name])) == [p.name for p in constructor_arguments(CLASSES[name])]
 
 
@@ -92,7 +92,7 @@ NETWORK = "obs_dim, action_dim, name, hidden_sizes, learn_std, hidden_nonlineari
     (mujoco_envs.SwimmerRandVelEnv, "min_velocity, max_velocity", "engine, inertials, num_threads, render_mode"),
     (mujoco_envs.HopperRandParamsEnv, "log_scale_limit, rand_params", "engine, inertials, num_threads, render_mode"),
 ])
-def test_the_order_is_the_documented_one(cls, by_position, by_name):
+def test_argument_order_equals_the_documented_order(cls, by_position, by_name):
     parameters = constructor_arguments(cls)
     assert ", ".join(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD) == by_position
     assert ", ".join(p.name for p in parameters if p.kind is p.KEYWORD_ONLY) == by_name
@@ -102,12 +102,12 @@ def test_the_order_is_the_documented_one(cls, by_position, by_name):
     (ProMP, {"inner_step": 1}), (VPGMAML, {"exploration_coef": 1}), (MetaGaussianMLPPolicy, {"hidden_size": 1}),
     (mujoco_envs.HalfCheetahRandVelEnv, {"contact_forces": True}), (envs.MetaPointEnvCorner, {"reward_typ": "dense"}),
 ])
-def test_an_unknown_argument_is_a_type_error_that_names_it(cls, arguments):
+def test_unknown_argument_raises_a_type_error_with_its_name(cls, arguments):
     with pytest.raises(TypeError, match=f"'{next(iter(arguments))}'"):
         cls(**arguments)
 
 
-def test_repr_shows_the_parts_of_a_training():
+def test_repr_shows_the_components_of_a_trainer():
     env = envs.normalize(envs.MetaPointEnvCorner(reward_type="dense"))
     assert repr(env) == str(env) == "NormalizedEnv(env=MetaPointEnvCorner(reward_type='dense'))"
     policy = MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(4,))

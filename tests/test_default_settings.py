@@ -1,4 +1,4 @@
-"""The page "Default settings" says what classes, `mps.train` and the scripts use."""
+"""The page "Default settings" lists the defaults of the classes, of `mps.train` and of the scripts."""
 import dataclasses
 import inspect
 import json
@@ -24,7 +24,7 @@ PRESETS = sorted(path for path in (ROOT / "experiments" / "configs").glob("*.jso
 
 
 def rows(title):
-    """The rows of the `list-table` with this title, as lists of cells."""
+    """Returns the rows of the `list-table` with this title, as lists of cells."""
     table = PAGE.partition(f".. list-table:: {title}\n")[2].partition("\n\n.. ")[0]
     lines = re.findall(r"^   (\*|  ?) - ?(.*(?:\n {7}.*)*)", table, re.MULTILINE)
     found = []
@@ -42,7 +42,7 @@ def as_text(value):
 
 
 def joined(values):
-    """The value that comes first, and then by name those that differ from it."""
+    """Returns the most important value, followed by differing values with their names."""
     texts = {name: as_text(value) for name, value in values}
     first = next(iter(texts.values()))
     others = {}
@@ -69,16 +69,16 @@ EXPECTED = list(make_expected_rows())
 
 
 @pytest.mark.parametrize("expected", EXPECTED, ids=lambda row: row[0])
-def test_a_setting_is_on_the_page(expected):
+def test_setting_is_on_the_page(expected):
     (row,) = [row for row in rows("Defaults") if row[0] == expected[0]]
     assert row == expected
 
 
-def test_the_page_has_no_other_settings():
+def test_page_has_no_other_settings():
     assert [row[0] for row in rows("Defaults")] == [row[0] for row in EXPECTED]
 
 
-def test_the_presets_are_on_the_page():
+def test_presets_are_on_the_page():
     expected = []
     for path in PRESETS:
         settings = json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The documentation keeps up with the code."""
+"""The documentation agrees with the code."""
 import ast
 import importlib
 import operator
@@ -27,7 +27,7 @@ NUM_TASKS, NUM_ROLLOUTS, NUM_STEPS = 2, 2, 3
 
 
 class Succeeding(MetaPointEnvCorner):
-    """An environment that tells whether a step is a success."""
+    """Reports for each step whether it is a success."""
 
     def step(self, action):
         *answer, info = super().step(action)
@@ -35,7 +35,7 @@ class Succeeding(MetaPointEnvCorner):
 
 
 def logged_columns(algo_class, env_name="HalfCheetahRandVelEnv", policy_class=MetaGaussianMLPPolicy, parallel=False):
-    """Columns that one iteration of a tiny training logs, with `Step_i-` for each adaptation step."""
+    """Returns the columns that one iteration of a tiny training logs; `Step_i-` stands for every adaptation step."""
     env = Succeeding() if env_name == "Succeeding" else make_env(env_name)
     policy = policy_class(NUM_TASKS, gym.spaces.flatdim(env.observation_space), gym.spaces.flatdim(env.action_space),
                           hidden_sizes=(2,))
@@ -47,7 +47,7 @@ def logged_columns(algo_class, env_name="HalfCheetahRandVelEnv", policy_class=Me
 
 
 @pytest.mark.thorough
-def test_the_columns_explained_are_those_that_are_logged():
+def test_documented_columns_equal_logged_columns():
     pytest.importorskip("ray")
     logger.set_level(logger.DISABLED)
     logged = set().union(*map(logged_columns, (ProMP, TRPOMAML, VPGMAML)))
@@ -59,14 +59,14 @@ def test_the_columns_explained_are_those_that_are_logged():
     assert sorted(logged) == sorted(re.findall(r"``([^`]+)``", " ".join(cells)))
 
 
-def test_the_figures_are_drawn_from_their_text():
+def test_figures_equal_the_output_of_their_scripts():
     module = runpy.run_path(str(DOCS / "draw_training_loop.py"))
     for picture in module["PICTURES"]:
         assert (module["IMAGES"] / picture.file).read_text(encoding="utf-8") == module["draw"](picture), picture.file
 
 
-def test_the_figure_of_samples_shows_the_types_and_shapes_of_the_data():
-    """Given the data of an iteration, then types and shapes are those of the figure."""
+def test_data_figure_shows_the_actual_types_and_shapes():
+    """Types and shapes in the figure equal those of the data of an iteration."""
     module = runpy.run_path(str(DOCS / "draw_training_loop.py"))
     formats = [getattr(importlib.import_module(f"meta_policy_search.{module_name}"), name)
                for name, module_name, _ in module["FORMATS"]]
@@ -93,17 +93,17 @@ def test_the_figure_of_samples_shows_the_types_and_shapes_of_the_data():
     assert all(values.shape[:2] == stacked for name, values in fed.items() if "/" in name)
 
 
-def test_the_design_page_says_of_each_room_what_its_folder_says():
+def test_design_page_repeats_the_docstring_of_each_subpackage():
     package = DOCS.parent / "meta_policy_search"
     page = (DOCS / "design.rst").read_text(encoding="utf-8")
     said = dict(re.findall(r"^   \* - ``([\w/]+)``\n     - (.*)$", page, flags=re.MULTILINE))
-    assert {path.parent.name for path in package.glob("*/__init__.py")} == {room for room in said if "/" not in room}
-    for room, sentence in said.items():
-        docstring = ast.get_docstring(ast.parse((package / room / "__init__.py").read_text(encoding="utf-8")))
-        assert sentence.replace("``", "`") == docstring.splitlines()[0], room
+    assert {path.parent.name for path in package.glob("*/__init__.py")} == {name for name in said if "/" not in name}
+    for folder, sentence in said.items():
+        docstring = ast.get_docstring(ast.parse((package / folder / "__init__.py").read_text(encoding="utf-8")))
+        assert sentence.replace("``", "`") == docstring.splitlines()[0], folder
 
 
-def test_every_environment_and_every_algorithm_has_a_page():
+def test_every_environment_and_algorithm_has_a_page():
     pages = [*(DOCS / "environments").glob("*.rst"), DOCS / "meta_world.rst"]
     environments = "".join(path.read_text() for path in pages)
     for name in available_envs():
@@ -114,7 +114,7 @@ def test_every_environment_and_every_algorithm_has_a_page():
 
 
 def test_every_page_is_in_the_table_of_contents():
-    """Given the pages, then each is named by another one, and pictures that pages show exist."""
+    """Every page is listed on another page, and all pictures on pages exist."""
     pages = {path.relative_to(DOCS): path.read_text(encoding="utf-8") for path in DOCS.rglob("*.rst")
              if not {"generated", "_templates"} & {*path.parts}}
     for page in pages:
@@ -125,16 +125,16 @@ def test_every_page_is_in_the_table_of_contents():
             assert (DOCS / page.parent / name).is_file(), (page, name)
 
 
-def test_extras_are_explained():
-    """Given what setup.py offers, then the page on installation names each of them."""
+def test_installation_page_explains_all_extras():
+    """The installation page names every extra of setup.py."""
     listed = re.findall(r"^   \* - ``([\w-]+)``$", (DOCS / "installation.rst").read_text(), flags=re.MULTILINE)
     setup = ast.parse((DOCS.parent / "setup.py").read_text())
     (extras,) = [node.value for node in setup.body if isinstance(node, ast.Assign) and node.targets[0].id == "EXTRAS"]
     assert sorted(set(listed)) == sorted(key.value for key in extras.keys)
 
 
-def test_the_lowest_tested_versions_are_those_of_setup():
-    """Given the lower bounds in setup.py, then the page on installation lists each of them as tested."""
+def test_installation_page_lists_the_lower_bounds_of_setup():
+    """The installation page lists every lower bound of setup.py as tested."""
     page = (DOCS / "installation.rst").read_text(encoding="utf-8")
     listed = dict(re.findall(r"^(\w+) +([\d.]+) +[\d.]+$", page, flags=re.MULTILINE))
     setup = ast.parse((DOCS.parent / "setup.py").read_text())
@@ -179,8 +179,8 @@ class Documented:
         pass
 
 
-def test_a_public_name_that_the_documentation_leaves_out_is_found(public_names):
-    """Given a function, a class and a method without docstring, then each is named unless it is described."""
+def test_undocumented_public_names_are_found(public_names):
+    """The check reports a function, a class and a method without docstring or without an API reference entry."""
     missing = public_names["missing"]
     module = make_module(documented=documented, undocumented=undocumented, Documented=Documented, _hidden=undocumented)
     everything = ["package.module.documented", "package.module.undocumented", "package.module.Documented"]
@@ -192,7 +192,7 @@ def test_a_public_name_that_the_documentation_leaves_out_is_found(public_names):
     assert "package.module.documented is not in the API reference" not in missing([module], [], ["*.documented"])
 
 
-def test_a_name_is_described_once_wherever_it_is_exported(public_names):
+def test_each_name_is_documented_once(public_names):
     exporting = types.ModuleType("package")
     exporting.documented, exporting.__all__ = documented, ["documented"]
     module = make_module(documented=documented)
@@ -205,11 +205,11 @@ def test_all_public_names_of_the_package_have_docstrings(public_names):
     assert [line for line in public_names["missing"](searched, ()) if "no docstring" in line] == []
 
 
-# What classes inherit --------------------------------------------------------------------------------------------
+# Inherited members -----------------------------------------------------------------------------------------------
 
 
-def test_a_class_names_what_it_inherits_once_and_where_that_is_described(monkeypatch):
-    """Given ProMP, then each method of its bases is named with the one that has it, by the name of its page."""
+def test_class_page_links_each_inherited_member_once(monkeypatch):
+    """The page of ProMP names each inherited method once, with the class that documents it."""
     monkeypatch.syspath_prepend(str(DOCS / "_ext"))
     module = runpy.run_path(str(DOCS / "_ext" / "inherited.py"))
     names = {module["place"](base): names for base, names in module["inherited"](ProMP)}

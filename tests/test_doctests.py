@@ -1,4 +1,4 @@
-"""The examples in docstrings do what they say."""
+"""The examples in docstrings produce the documented output."""
 import doctest
 import importlib
 from pathlib import Path
@@ -14,11 +14,11 @@ def modules_with_examples():
 
 
 @pytest.mark.parametrize("name", modules_with_examples())
-def test_the_examples_of_a_module(name):
+def test_module_examples_pass(name):
     results = doctest.testmod(importlib.import_module(name), verbose=False)
     assert results.attempted > 0 and results.failed == 0
 
 
-def test_there_are_examples():
+def test_examples_are_found():
     names = modules_with_examples()
     assert {"meta_policy_search.meta_algos.pro_mp", "meta_policy_search.envs.registry"} <= set(names)

@@ -11,7 +11,7 @@ from meta_policy_search.utils import logger
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 SMALL = "meta_batch_size=2, rollouts_per_meta_task=2, max_path_length=5, hidden_sizes=(4,)"
-IN_ONE_GO = {  # page: what makes its code take less time
+IN_ONE_GO = {  # page: code changes that shorten its run time
     "howto/own_environment.rst": {"n_itr=20": "n_itr=2"},
     "howto/own_algorithm.rst": {"n_itr=3, ": f"n_itr=1, {SMALL}, ", "n_itr=2, ": f"n_itr=1, {SMALL}, "},
     "howto/own_baseline.rst": {"n_itr=3": f"n_itr=1, {SMALL}"},
@@ -33,20 +33,20 @@ ELSEWHERE = {  # page: the test that runs its code
     "single_task.rst": "tests/np/test_page_single_task.py",
     "use_policy.rst": "tests/experiments/test_evaluate.py",
 }
-COMPILED = {  # page: why its code is not run
+COMPILED = {  # page: why no test runs its code
     "cluster.rst": "needs Ray; tests/samplers/test_ray_sampler.py makes the same calls",
     "mujoco_py.rst": "needs MuJoCo 2.1.0; tests/envs/test_mujoco_py_engine.py makes the same call",
 }
 
 
 def blocks_of(page):
-    """The blocks of Python code of a page."""
+    """Returns the blocks of Python code of a page."""
     pattern = r"^\.\. code-block:: python\n(?:   :[^\n]*\n)*\n((?:   .*\n|\n)+)"
     text = (DOCS / page).read_text(encoding="utf-8") + "\n"
     return [textwrap.dedent(block) for block in re.findall(pattern, text, flags=re.MULTILINE)]
 
 
-def test_the_code_of_every_page_is_run_by_a_test():
+def test_a_test_runs_the_code_of_every_page():
     pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.rst")}
     assert {page for page in pages if blocks_of(page)} == {*IN_ONE_GO, *ELSEWHERE, *COMPILED}
     for page, test in ELSEWHERE.items():
@@ -58,11 +58,11 @@ def test_the_code_of_every_page_is_run_by_a_test():
 
 @pytest.mark.parametrize("page", IN_ONE_GO)
 @pytest.mark.thorough(but=("environments/point.rst", "migration.rst", "rllib.rst"))
-def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
+def test_page_code_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     logger.set_level(logger.DISABLED)
     names = {"__name__": "notebook"}
-    if page == "algorithms/e_maml.rst":  # a policy is taken for granted
+    if page == "algorithms/e_maml.rst":  # the page assumes an existing policy
         setup = ("from meta_policy_search.meta_algos import TRPOMAML\n"
                  "from meta_policy_search.policies import MetaGaussianMLPPolicy\n"
                  "policy = MetaGaussianMLPPolicy(20, 2, 2, hidden_sizes=())")
@@ -74,8 +74,8 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch)
     exec(compile(code, page, "exec"), names)
 
 
-def test_the_laplace_distribution_of_the_page_is_one():
-    """Given the class of the page on policies, then its numbers are those of samples and of sums over a grid."""
+def test_laplace_distribution_of_the_page_is_correct():
+    """Log-density, entropy and divergence of the class equal estimates from samples and sums over a grid."""
     names = {"__name__": "notebook"}
     code = "".join(blocks_of("howto/own_policy.rst"))
     exec(re.sub(r"^train\(.*\n", "", code, flags=re.MULTILINE), names)
@@ -93,7 +93,7 @@ def test_the_laplace_distribution_of_the_page_is_one():
     assert abs(np.mean(draws) - 0.3) < 0.01 and abs(np.mean(np.abs(draws - 0.3)) - 0.5) < 0.01
 
 
-def test_the_form_on_arrays_of_the_page_acts_as_the_policy_does():
+def test_numpy_policy_of_the_page_acts_like_its_policy():
     names = {"__name__": "notebook"}
     exec(re.sub(r"^train\(.*\n", "", "".join(blocks_of("howto/own_policy.rst")), flags=re.MULTILINE), names)
     policy = names["FastBoundedPolicy"](3, 2, 2, hidden_sizes=(16,), bound=0.1)
@@ -105,8 +105,8 @@ def test_the_form_on_arrays_of_the_page_acts_as_the_policy_does():
 
 
 @pytest.mark.thorough
-def test_the_code_that_resumes_a_run_does_so(tmp_path, monkeypatch):
-    """Given a run of two iterations, one of which is done, then the code of the page does the other one."""
+def test_documented_code_resumes_a_run(tmp_path, monkeypatch):
+    """The code of the page performs the remaining iteration of a run that was stopped after one of two iterations."""
     from meta_policy_search.baselines import LinearFeatureBaseline
     from meta_policy_search.envs import MetaPointEnv
     from meta_policy_search.meta_algos import VPGMAML
@@ -124,11 +124,11 @@ def test_the_code_that_resumes_a_run_does_so(tmp_path, monkeypatch):
     logger.configure("data/my_run", ["log", "csv"])
     build_trainer().train_itr()
     logger.reset()
-    _, block = blocks_of("resume.rst")  # the other one needs an account
+    _, block = blocks_of("resume.rst")  # the other logger requires an account
     exec(block, {"build_trainer": build_trainer})
     assert list(read_progress("data/my_run")["Itr"]) == [0, 1]
 
 
-def test_a_new_algorithm_takes_at_most_25_lines():
+def test_custom_algorithm_takes_at_most_25_lines():
     (algorithm,) = [block for block in blocks_of("howto/own_algorithm.rst") if "class EntropyMAML" in block]
     assert len(algorithm.strip().splitlines()) <= 25

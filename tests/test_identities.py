@@ -1,12 +1,12 @@
-"""Identities that hold whatever the numbers are. Here: those of a whole iteration. Elsewhere:
+"""Identities that hold for any input, tested on a whole iteration. Other tests of identities:
 
-- the ratio of equal densities is one, and all losses have the same gradient there: ops/test_losses.py
-- log-densities, divergences and entropies against scipy: policies/test_*.py
-- returns and generalized advantages by hand and by a slow loop: samplers/test_sample_processor.py
-- discounted sums by hand and by their recursion: utils/test_utils.py
-- Hessian-vector products against dense Hessians: optimizers/test_conjugate_gradient_optimizer.py (of a simple
-  function), meta_algos/test_trpo_maml.py (of TRPO-MAML's divergence)
-- meta-gradients against central differences: meta_algos/test_meta_gradients.py
+- The ratio of equal densities is one, and all losses have the same gradient at the sampling policy: ops/test_losses.py
+- Log-densities, divergences and entropies equal those of scipy: policies/test_*.py
+- Returns and generalized advantages equal hand-computed values and a slow loop: samplers/test_sample_processor.py
+- Discounted sums equal hand-computed values and their recursion: utils/test_utils.py
+- Hessian-vector products equal dense Hessians: optimizers/test_conjugate_gradient_optimizer.py (a simple function),
+  meta_algos/test_trpo_maml.py (the divergence of TRPO-MAML)
+- Meta-gradients equal central differences: meta_algos/test_meta_gradients.py
 """
 import numpy as np
 import pytest
@@ -24,11 +24,11 @@ from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.gym_import import gym
 
-M, P, T, K = 3, 4, 10, 2  # tasks, paths per task, most steps of a path, inner steps
+M, P, T, K = 3, 4, 10, 2  # tasks, paths per task, maximum path length, adaptation steps
 
 
 class EndsEarly(MetaPointEnvCorner):
-    """Ends at each step with probability 0.2, so that paths and tasks have different lengths."""
+    """Ends at each step with probability 0.2, so that path lengths and sample counts per task differ."""
 
     def step(self, action):
         observation, reward, _, truncated, info = super().step(action)
@@ -44,7 +44,7 @@ ENVS = {
 
 
 class Unoptimized(VPGMAML):
-    """Performs no meta-update; keeps an iteration's samples."""
+    """Skips the meta-update and keeps the samples of the iteration."""
 
     def optimize_policy(self, all_samples_data, log=True):
         self.all_samples = all_samples_data
@@ -65,24 +65,24 @@ def make_algo(policy, **arguments):
 
 
 def run_iteration(algo, env):
-    """Runs an iteration of training, apart from the meta-update."""
+    """Runs one training iteration without a meta-update."""
     processor = MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True)
     with MetaSampler(env, algo.policy, P, M, T) as sampler:
         Trainer(algo, env, sampler, processor, algo.policy, n_itr=1, num_inner_grad_steps=K).train()
 
 
 @pytest.mark.parametrize("make_env", ENVS.values(), ids=ENVS)
-def test_each_policy_of_the_chain_is_the_one_that_sampled(make_env):
+def test_each_policy_of_the_adaptation_chain_is_the_sampling_policy(make_env):
     env = make_env()
     algo = make_algo(make_policy(env))
     chain = [(step.log_prob - step.old_log_prob, algo.mean_kl(step)) for step in algo._chain]
-    # given the samples of an iteration, when the chain of policies that drew them is computed in one go
+    # given the samples of an iteration, when one graph call computes the chain of policies that sampled them
     run_iteration(algo, env)
-    # then all likelihood ratios are one (on padding too), and all divergences zero
+    # then all likelihood ratios are one (on padding too) and all divergences are zero
     for log_ratio, kl in algo.evaluate(chain):
         np.testing.assert_allclose(log_ratio, np.zeros((M, log_ratio.shape[1])), atol=2e-5)
-        assert abs(kl) < 1e-6  # sums of rounded float32, of which each may be 6e-8 off
-    # and elsewhere they are not
+        assert abs(kl) < 1e-6  # each term is a rounded float32 with an error of up to 6e-8
+    # and they differ from one for other policies
     flat = algo.policy.get_flat_params()
     algo.policy.set_flat_params(flat + 0.01 * np.random.default_rng(0).normal(size=flat.shape))
     for log_ratio, kl in algo.evaluate(chain):
@@ -91,12 +91,12 @@ def test_each_policy_of_the_chain_is_the_one_that_sampled(make_env):
 
 @pytest.mark.parametrize("env_cls", [MetaPointEnvCorner, EndsEarly])
 @pytest.mark.thorough
-def test_at_the_sampling_policy_all_inner_losses_have_the_same_gradient(env_cls):
+def test_inner_losses_have_equal_gradients_at_the_sampling_policy(env_cls):
     env = env_cls("dense")
     policy = make_policy(env)
     algos = {inner_type: make_algo(policy, inner_lr=1.0, inner_type=inner_type) for inner_type in INNER_TYPES}
     run_iteration(algos["log_likelihood"], env)
-    # given the policies that sampled at each step
+    # given the sampling policies of each step
     for samples in algos["log_likelihood"].all_samples[:-1]:
         start, steps = policy.policies_params_vals, {}
         for inner_type in ("dice", "likelihood_ratio", "log_likelihood"):
@@ -104,7 +104,7 @@ def test_at_the_sampling_policy_all_inner_losses_have_the_same_gradient(env_cls)
             algos[inner_type].adapt(samples)
             steps[inner_type] = [np.concatenate([(new[name] - old[name]).ravel() for name in old])
                                  for new, old in zip(policy.policies_params_vals, start)]
-        # then the inner steps are the same; but DiCE's loss is divided by paths times steps, not by samples
+        # then the adaptation steps are equal; DiCE's loss is divided by paths times steps instead of samples
         lengths = [task["path_lengths"] for task in samples]
         longest = max(map(max, lengths))
         for m in range(M):
@@ -115,7 +115,7 @@ def test_at_the_sampling_policy_all_inner_losses_have_the_same_gradient(env_cls)
 
 
 def expectation(info, f):
-    """`E f(a)` over a Gaussian of two actions by Gauss-Hermite quadrature: exact for polynomials up to degree 19."""
+    """Returns `E f(a)` over a Gaussian of two actions by Gauss-Hermite quadrature, exact up to degree 19."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(10)
     z = np.stack(np.meshgrid(nodes, nodes), axis=-1).reshape(-1, 2)
     return np.outer(weights, weights).ravel() @ f(info["mean"] + np.exp(info["log_std"]) * z) / (2.0 * np.pi)

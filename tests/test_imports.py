@@ -1,4 +1,4 @@
-"""What importing does and does not do, each in a fresh process."""
+"""Tests the side effects of imports, each in a fresh process."""
 import os
 import pickle
 import subprocess
@@ -19,7 +19,7 @@ def run_python(program, stdin=b""):
     return subprocess.run([sys.executable, "-c", program], input=stdin, capture_output=True, env=env, timeout=300)
 
 
-def test_what_workers_need_does_not_import_tensorflow_nor_say_anything():
+def test_worker_imports_load_no_tensorflow_and_print_nothing():
     program = f"""
 import importlib, sys
 for module in {LIGHT}:
@@ -31,7 +31,7 @@ for module in {LIGHT}:
 
 
 @pytest.mark.thorough
-def test_a_fresh_process_unpickles_a_policy_and_acts_without_a_word():
+def test_unpickled_policy_acts_in_a_fresh_process_without_warnings():
     from meta_policy_search.policies import MetaGaussianMLPPolicy
     from meta_policy_search.tf_compat import tf
 
@@ -49,7 +49,7 @@ sys.stdout.buffer.write(np.array(policy.get_actions(np.ones((2, 1, 3)))[0]).toby
 
 
 @pytest.mark.thorough
-def test_eager_tensorflow_that_ran_before_is_told_what_to_do():
+def test_import_after_eager_tensorflow_use_raises_an_error_with_the_remedy():
     done = run_python("import tensorflow as tf; tf.ones(1); import meta_policy_search.policies")
     message = done.stderr.decode().strip().splitlines()[-1]
     assert done.returncode == 1 and message.startswith("RuntimeError: ")
@@ -57,6 +57,6 @@ def test_eager_tensorflow_that_ran_before_is_told_what_to_do():
 
 
 @pytest.mark.slow
-def test_tensorflow_that_was_only_imported_is_fine():
+def test_import_after_unused_tensorflow_works():
     done = run_python("import tensorflow as tf; import meta_policy_search.policies")
     assert done.returncode == 0, done.stderr.decode()

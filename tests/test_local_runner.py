@@ -1,4 +1,4 @@
-"""The runner: epochs, samples, rows, snapshots, and runs that are stopped and resumed."""
+"""Tests the runner: epochs, samples, rows, snapshots, stopping and resuming."""
 import csv
 import os
 
@@ -17,11 +17,11 @@ from meta_policy_search.utils.callbacks import EarlyStopping
 from meta_policy_search.utils.snapshotter import SnapshotError, list_snapshots, load_snapshot
 from meta_policy_search.utils.utils import set_seed
 
-T = 5  # steps of a path, which never ends early
+T = 5  # path length; paths never end early
 
 
 class Counting(RLAlgorithm):
-    """Two iterations per epoch; what it learns is the sum of all rewards and of random numbers."""
+    """Runs two iterations per epoch; its result is the sum of all rewards and of random numbers."""
 
     sampler_cls = SingleTaskSampler
 
@@ -46,7 +46,7 @@ class Counting(RLAlgorithm):
 
 
 class Workers(SingleTaskSampler):
-    """Says when its workers are started and shut down."""
+    """Records when its workers are started and shut down."""
 
     def __init__(self, algo, env, **kwargs):
         super().__init__(algo, env, **kwargs)
@@ -76,7 +76,7 @@ def messages(monkeypatch):
 
 
 def read_rows(folder):
-    """The rows of a run without its times."""
+    """Returns the rows of a run without time columns."""
     with open(os.path.join(folder, "progress.csv"), newline="") as file:
         return [{key: value for key, value in row.items() if "Time" not in key} for row in csv.DictReader(file)]
 
@@ -84,17 +84,17 @@ def read_rows(folder):
 # Epochs
 
 
-def test_training_returns_what_the_algorithm_returns(runner):
+def test_train_returns_the_result_of_the_algorithm(runner):
     assert runner.train(3, 2 * T) == runner.algo.learnt < 0.0
     assert (runner.epoch, runner.step_itr, runner.total_timesteps_sampled) == (3, 6, 6 * 2 * T)
 
 
-def test_every_epoch_is_a_row_and_a_call(runner, tmp_path):
+def test_every_epoch_logs_a_row_and_calls_the_callback(runner, tmp_path):
     calls = []
     runner.callbacks = [lambda runner, row: calls.append((runner.epoch, row))]
     logger.configure(tmp_path, ["csv"], snapshot_mode="none")
     runner.train(2, T)
-    assert [number for number, _ in calls] == [1, 2]  # that epoch is done
+    assert [number for number, _ in calls] == [1, 2]  # called after that epoch
     rows = [row for _, row in calls]
     assert [row["Epoch"] for row in rows] == [0, 1] and [row["Itr"] for row in rows] == [2, 4]
     assert [row["n_timesteps"] for row in rows] == [2 * T, 4 * T]
@@ -105,20 +105,20 @@ def test_every_epoch_is_a_row_and_a_call(runner, tmp_path):
     assert [row["Epoch"] for row in read_rows(tmp_path)] == ["0", "1"]
 
 
-def test_a_callback_may_stop_training(runner, messages):
+def test_callback_can_stop_training(runner, messages):
     runner.callbacks = [EarlyStopping("Itr", patience=2, higher_is_better=False)]
     runner.train(50, T)
     assert runner.epoch == 3 and any("Stopped by a callback after epoch 2" in message for message in messages)
 
 
-def test_training_again_begins_again_and_resuming_goes_on(runner):
+def test_train_restarts_and_resume_continues(runner):
     runner.train(2, T)
     runner.train(2, T)
     assert (runner.epoch, runner.total_timesteps_sampled) == (2, 4 * T)
     runner.resume(5)
     assert (runner.epoch, runner.step_itr, runner.total_timesteps_sampled) == (5, 10, 10 * T)
     learnt = runner.algo.learnt
-    assert runner.resume() == learnt  # nothing left to do
+    assert runner.resume() == learnt  # no epochs left
     runner.resume(6, batch_size=3 * T)
     assert runner.total_timesteps_sampled == 10 * T + 2 * 3 * T
 
@@ -147,7 +147,7 @@ class Evaluating(Counting):
         return runner.obtain_samples(1000)
 
 
-def test_workers_of_samples_after_the_last_epoch_are_shut_down_too():
+def test_workers_started_after_the_last_epoch_are_shut_down():
     runner = LocalRunner()
     runner.setup(Evaluating(), MetaPointEnv(), Workers)
     assert len(runner.train(1, 3 * T)) == 3
@@ -155,7 +155,7 @@ def test_workers_of_samples_after_the_last_epoch_are_shut_down_too():
 
 
 class Interrupted(Counting):
-    """Ctrl-C is pressed in its third epoch."""
+    """Simulates Ctrl-C in its third epoch."""
 
     def train(self, runner):
         for epoch in runner.step_epochs():
@@ -163,7 +163,7 @@ class Interrupted(Counting):
                 raise KeyboardInterrupt
 
 
-def test_an_interruption_says_what_was_saved(messages, tmp_path):
+def test_interruption_reports_the_saved_snapshot(messages, tmp_path):
     runner = LocalRunner(tmp_path)
     runner.setup(Interrupted(), MetaPointEnv())
     with pytest.raises(KeyboardInterrupt):
@@ -178,25 +178,25 @@ def test_an_interruption_says_what_was_saved(messages, tmp_path):
 def test_samples_can_be_obtained_without_training(runner):
     paths = runner.obtain_samples(7, batch_size=3 * T)
     assert len(paths) == 3 and runner.total_timesteps_sampled == 3 * T
-    # they are those of this iteration
+    # samples of this iteration
     runner.train(4, 3 * T)
     for path, expected in zip(runner.step_path, paths, strict=True):
         np.testing.assert_array_equal(path["actions"], expected["actions"])
 
 
-def test_the_batch_size_is_that_of_training_unless_one_is_given(runner):
+def test_batch_size_defaults_to_the_training_batch_size(runner):
     runner.train(1, 2 * T)
     assert len(runner.obtain_samples(0)) == 2
     assert len(runner.obtain_samples(0, T)) == 1
 
 
-def test_arguments_of_the_sampler(monkeypatch):
+def test_sampler_arguments(monkeypatch):
     runner = LocalRunner()
     runner.setup(Counting(), MetaPointEnv(), sampler_args={"executor": "iterative"})
     assert type(runner.sampler) is SingleTaskSampler and runner.sampler._executor == "iterative"
 
 
-# Snapshots, and going on
+# Snapshots and resuming
 
 
 def make_tensorflow_policy():
@@ -226,12 +226,12 @@ def set_up(folder, name, seed=1, mode="all"):
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_a_run_that_was_stopped_and_resumed_equals_one_that_was_not(name, tmp_path):
-    # given a run of five epochs
+def test_resumed_run_equals_uninterrupted_run(name, tmp_path):
+    # given an uninterrupted run of five epochs
     runner = set_up(tmp_path / "whole", name)
     whole = runner.train(5, 2 * T)
     logger.reset()
-    # when one that was to have three is stopped after two, and another process goes on with it
+    # when a run of three epochs is stopped after two epochs and resumed
     set_up(tmp_path / "stopped", name).train(3, 2 * T)
     logger.reset()
     set_seed(77)
@@ -239,7 +239,7 @@ def test_a_run_that_was_stopped_and_resumed_equals_one_that_was_not(name, tmp_pa
     resumed = LocalRunner(tmp_path / "stopped", snapshot_mode="all")
     resumed.restore(tmp_path / "stopped", 1)
     assert len(read_rows(tmp_path / "stopped")) == 2 and resumed.epoch == 2
-    # then it ends the same, bit for bit
+    # then both results are equal, bit for bit
     assert resumed.resume(5) == whole
     assert read_rows(tmp_path / "stopped") == read_rows(tmp_path / "whole")
     np.testing.assert_array_equal(resumed.algo.policy.get_flat_params(), runner.algo.policy.get_flat_params())
@@ -257,7 +257,7 @@ def test_restoring_the_first_the_last_or_a_given_epoch(tmp_path):
         LocalRunner().restore(tmp_path, 9)
 
 
-def test_a_run_can_go_on_in_another_folder(tmp_path):
+def test_run_can_be_resumed_in_another_folder(tmp_path):
     set_up(tmp_path / "first", "counting").train(3, T)
     logger.reset()
     runner = LocalRunner(tmp_path / "second")
@@ -267,7 +267,7 @@ def test_a_run_can_go_on_in_another_folder(tmp_path):
     assert [row["Epoch"] for row in read_rows(tmp_path / "first")] == ["0", "1", "2"]
 
 
-def test_a_snapshot_holds_what_is_documented(tmp_path):
+def test_snapshot_holds_the_documented_entries(tmp_path):
     runner = set_up(tmp_path, "cem")
     runner.train(2, 2 * T, store_paths=True)
     snapshot = load_snapshot(tmp_path)
@@ -278,7 +278,7 @@ def test_a_snapshot_holds_what_is_documented(tmp_path):
     np.testing.assert_array_equal(snapshot["paths"][3]["rewards"], runner.step_path[3]["rewards"])
 
 
-def test_paths_are_stored_only_if_asked_for_and_the_plan_is_kept(tmp_path):
+def test_paths_are_stored_on_request_and_the_plan_is_kept(tmp_path):
     set_up(tmp_path / "a", "counting").train(1, T)
     assert load_snapshot(tmp_path / "a")["paths"] is None
     logger.reset()
@@ -292,21 +292,21 @@ def test_paths_are_stored_only_if_asked_for_and_the_plan_is_kept(tmp_path):
     assert load_snapshot(tmp_path / "b")["paths"] is None
 
 
-def test_snapshot_modes_are_those_of_the_logger(tmp_path):
+def test_snapshot_modes_equal_those_of_the_logger(tmp_path):
     runner = LocalRunner(tmp_path, "gap", 2)
     runner.setup(Counting(), MetaPointEnv())
     runner.train(4, T)
     assert [snapshot.itr for snapshot in list_snapshots(tmp_path)] == [0, 2]
 
 
-def test_the_logger_of_the_caller_is_used_where_no_folder_is_given(runner, tmp_path):
+def test_logger_of_the_caller_is_used_without_a_folder(runner, tmp_path):
     logger.configure(tmp_path, ["csv"])
     runner.train(2, T)
     assert len(read_rows(tmp_path)) == 2 and load_snapshot(tmp_path)["itr"] == 1
     assert runner.save(5) == str(tmp_path / "params.pkl") and load_snapshot(tmp_path)["itr"] == 5
 
 
-def test_random_numbers_of_the_process_are_restored_too(runner, tmp_path):
+def test_global_random_states_are_restored(runner, tmp_path):
     logger.configure(tmp_path, ["csv"])
     runner.train(1, T)
     first = np.random.random(), seeding.next_rng(seeding.Stream.POLICY).random()
@@ -314,7 +314,7 @@ def test_random_numbers_of_the_process_are_restored_too(runner, tmp_path):
     assert (np.random.random(), seeding.next_rng(seeding.Stream.POLICY).random()) == first
 
 
-# The algorithm that does nothing
+# The NOP algorithm
 
 
 def test_nop_without_a_policy_runs_epochs(tmp_path):
@@ -326,10 +326,10 @@ def test_nop_without_a_policy_runs_epochs(tmp_path):
     assert NOP().init_opt() is None and NOP().optimize_policy([]) is None
 
 
-# Mistakes
+# Invalid use
 
 
-def test_calls_in_the_wrong_order(runner):
+def test_calls_in_the_wrong_order_raise(runner):
     for call in ("train", "resume", "obtain_samples", "save"):
         with pytest.raises(RuntimeError, match=r"call setup\(\) first"):
             getattr(LocalRunner(), call)(1)
@@ -364,13 +364,13 @@ def test_arguments_are_checked(runner, call, error, message):
         call(runner)
 
 
-def test_resuming_to_fewer_epochs_than_are_done(runner):
+def test_resuming_to_fewer_epochs_than_completed(runner):
     runner.train(3, T)
     with pytest.raises(ValueError, match="n_epochs: expected at least 3 .completed epochs., got 2"):
         runner.resume(2)
 
 
-def test_a_folder_with_another_run_is_refused(tmp_path):
+def test_folder_with_another_run_is_refused(tmp_path):
     set_up(tmp_path, "counting").train(1, T)
     logger.reset()
     with pytest.raises(ValueError, match="expected a folder without an earlier run"):

@@ -1,4 +1,4 @@
-"""The training loop: rows, callbacks, sessions, and runs that are stopped and resumed."""
+"""Tests the training loop: rows, callbacks, sessions, stopping and resuming."""
 import csv
 import io
 import os
@@ -25,7 +25,7 @@ M, P, T = 3, 4, 8
 
 
 def build(algo_cls=VPGMAML, seed=1, n_itr=2, sess=None, callbacks=(), sampler_cls=MetaSampler, **arguments):
-    """Everything a run consists of, in the default graph."""
+    """Builds all components of a run in the default graph."""
     set_seed(seed)
     env = MetaPointEnvCorner(reward_type="dense")
     policy = MetaGaussianMLPPolicy(M, 2, 2, hidden_sizes=())
@@ -38,7 +38,7 @@ def build(algo_cls=VPGMAML, seed=1, n_itr=2, sess=None, callbacks=(), sampler_cl
 
 @pytest.fixture(scope="module")
 def trained():
-    """A trainer of TRPO-MAML with two inner steps, after two iterations, and their rows."""
+    """Returns a trainer of TRPO-MAML with two adaptation steps after two iterations, and their rows."""
     rows = []
     with tf.Graph().as_default():
         trainer = build(TRPOMAML, num_inner_grad_steps=2, callbacks=[lambda trainer, row: rows.append(row)])
@@ -47,8 +47,8 @@ def trained():
 
 
 @pytest.mark.parametrize("algo_cls", [ProMP, VPGMAML])
-def test_without_inner_steps_one_policy_is_trained_in_all_tasks(algo_cls):
-    """Given no inner step, then paths are collected once in an iteration, and the policy is updated by them."""
+def test_zero_adaptation_steps_train_one_policy_for_all_tasks(algo_cls):
+    """Without adaptation steps, an iteration collects paths once and updates the policy from them."""
     rows = []
     with tf.Graph().as_default():
         trainer = build(algo_cls, num_inner_grad_steps=0, callbacks=[lambda trainer, row: rows.append(row)])
@@ -61,14 +61,14 @@ def test_without_inner_steps_one_policy_is_trained_in_all_tasks(algo_cls):
 
 
 @pytest.mark.parametrize("argument", ["exploration", "trainable_inner_step_size"])
-def test_without_inner_steps_there_is_nothing_of_theirs(argument):
+def test_zero_adaptation_steps_log_no_adaptation_columns(argument):
     with tf.Graph().as_default(), pytest.raises(ValueError, match=argument):
         build(VPGMAML, num_inner_grad_steps=0, **{argument: True})
 
 
 @pytest.fixture(scope="module")
 def shared():
-    """A small trainer for tests that care for the loop alone."""
+    """A small trainer for tests of the training loop."""
     with tf.Graph().as_default():
         return build()
 
@@ -94,7 +94,7 @@ def flat(trainer):
 # Rows
 
 
-def test_a_row_has_the_columns_of_existing_runs(trained):
+def test_row_has_the_columns_of_existing_runs(trained):
     _, rows = trained
     per_step = ["AverageReturn", "AverageDiscountedReturn", "NumTrajs", "AveragePathLength", "StdReturn", "MaxReturn",
                 "MinReturn", "PolicyExecTime", "EnvExecTime", "AveragePolicyStd", "AveragePolicyEntropy"]
@@ -107,7 +107,7 @@ def test_a_row_has_the_columns_of_existing_runs(trained):
     assert all(set(row) == expected for row in rows)
 
 
-def test_the_numbers_in_a_row(trained):
+def test_values_of_a_row(trained):
     _, rows = trained
     assert [row["Itr"] for row in rows] == [0, 1]
     assert [row["n_timesteps"] for row in rows] == [3 * M * P * T, 6 * M * P * T]
@@ -123,7 +123,7 @@ def test_the_numbers_in_a_row(trained):
     assert rows[1]["Time"] >= rows[0]["Time"] + rows[1]["ItrTime"]
 
 
-def test_the_interval_of_the_gain_is_students_over_tasks(trainer):
+def test_gain_interval_is_a_student_interval_over_tasks(trainer):
     # given the paths of each task
     seen, original = [], trainer.sampler.obtain_samples
     trainer.sampler.obtain_samples = lambda *args, **kwargs: seen.append(original(*args, **kwargs)) or seen[-1]
@@ -145,10 +145,10 @@ def test_environment_and_policy_log_diagnostics_of_all_paths(trainer, monkeypatc
     assert calls == [(M * P, "Step_0-"), (M * P, "Step_1-")]
 
 
-# The loop
+# Training loop
 
 
-def test_training_again_goes_on_for_as_many_iterations(trainer):
+def test_second_train_call_runs_further_iterations(trainer):
     rows = []
     trainer.callbacks = [lambda trainer, row: rows.append(row["Itr"])]
     trainer.train()
@@ -157,7 +157,7 @@ def test_training_again_goes_on_for_as_many_iterations(trainer):
     assert (rows, trainer.itr) == ([0, 1, 2, 3], 4)
 
 
-def test_start_itr_is_where_it_begins_and_what_tasks_and_paths_are_drawn_for(trainer):
+def test_start_itr_sets_the_first_iteration_and_its_random_streams(trainer):
     rows = []
     later = Trainer(trainer.algo, trainer.env, trainer.sampler, trainer.sample_processor, trainer.policy, n_itr=5,
                     start_itr=3, callbacks=[lambda trainer, row: rows.append((row["Itr"], trainer.sampler.tasks))])
@@ -172,7 +172,7 @@ def test_start_itr_is_where_it_begins_and_what_tasks_and_paths_are_drawn_for(tra
 
 
 @pytest.mark.thorough
-def test_the_seed_decides_and_not_how_the_trainer_is_driven():
+def test_result_depends_on_the_seed_and_not_on_how_train_is_called():
     def train(drive, seed=1):
         with tf.Graph().as_default():
             trainer = build(seed=seed)
@@ -186,8 +186,8 @@ def test_the_seed_decides_and_not_how_the_trainer_is_driven():
     assert (train(Trainer.train, seed=2) != first).any()
 
 
-def test_afterwards_the_policy_acts_with_the_parameters_before_adaptation(trained):
-    # in this process, without a `with` block, though another graph is the default one
+def test_policy_acts_with_pre_update_parameters_after_training(trained):
+    # in this process, without a `with` block, while another graph is the default graph
     trainer, _ = trained
     policy, observations = trainer.policy, np.ones((M, 2, 2))
     _, agent_infos = policy.get_actions(observations)
@@ -197,7 +197,7 @@ def test_afterwards_the_policy_acts_with_the_parameters_before_adaptation(traine
         np.testing.assert_allclose(task_infos[0]["mean"], mean, rtol=1e-5)
 
 
-def test_the_sampled_policies_are_those_adapted(trainer):
+def test_sampling_policies_are_those_that_are_adapted(trainer):
     stds, kls = [], []
     original = trainer.algo.adapt
 
@@ -218,7 +218,7 @@ def test_the_sampled_policies_are_those_adapted(trainer):
 
 
 class Minimal:
-    """A sampler with the documented methods alone, around another."""
+    """Wraps a sampler and exposes only the documented methods."""
 
     def __init__(self, *args):
         self._sampler = MetaSampler(*args)
@@ -230,7 +230,7 @@ class Minimal:
         return self._sampler.obtain_samples(log, log_prefix)
 
 
-def test_a_sampler_of_another_make_will_do():
+def test_custom_sampler_with_the_documented_methods_trains():
     trainer = build(sampler_cls=Minimal)
     trainer.train()
     assert trainer.itr == 2
@@ -239,7 +239,7 @@ def test_a_sampler_of_another_make_will_do():
 
 
 class MinimalAlgorithm:
-    """An algorithm with the documented methods alone, around another."""
+    """Wraps an algorithm and exposes only the documented methods."""
 
     num_inner_grad_steps = 1
 
@@ -253,8 +253,8 @@ class MinimalAlgorithm:
         self._algo.optimize_policy(all_samples_data, log)
 
 
-def test_an_algorithm_and_an_environment_of_another_make_will_do(trainer):
-    """Given objects with the documented methods alone, then they train, and are the attributes of the trainer."""
+def test_custom_algorithm_and_environment_with_the_documented_methods_train(trainer):
+    """Objects with only the documented methods train, and the trainer stores the original objects."""
     algo, env, before = MinimalAlgorithm(trainer.algo), SimpleNamespace(), flat(trainer)
     other = Trainer(algo, env, trainer.sampler, trainer.sample_processor, trainer.policy, n_itr=1)
     assert other.algo is algo and other.env is env
@@ -263,7 +263,7 @@ def test_an_algorithm_and_an_environment_of_another_make_will_do(trainer):
     other.restore(other.get_itr_snapshot(0))
 
 
-def test_diagnostics_of_an_algorithm_without_any_are_refused(trainer):
+def test_diagnostics_of_an_algorithm_without_diagnostics_are_refused(trainer):
     with pytest.raises(ValueError, match="diagnostics: expected False"):
         Trainer(MinimalAlgorithm(trainer.algo), trainer.env, trainer.sampler, trainer.sample_processor, trainer.policy,
                 n_itr=1, diagnostics=True)
@@ -271,7 +271,7 @@ def test_diagnostics_of_an_algorithm_without_any_are_refused(trainer):
 
 @pytest.fixture
 def on_terminal(monkeypatch):
-    """Calls a function with standard error on a terminal; returns what is shown there."""
+    """Calls a function with standard error connected to a terminal; returns the terminal output."""
     def show(function):
         terminal = io.StringIO()
         terminal.isatty = lambda: True
@@ -283,7 +283,7 @@ def on_terminal(monkeypatch):
     return show
 
 
-def test_a_progress_bar_shows_iterations_if_it_is_wanted(trainer, on_terminal, monkeypatch):
+def test_progress_bar_shows_iterations_on_request(trainer, on_terminal, monkeypatch):
     assert on_terminal(trainer.train) == ""
     monkeypatch.setattr(trainer, "progress_bar", True)
     shown = on_terminal(trainer.train)
@@ -299,7 +299,7 @@ def test_a_file_gets_no_progress_bar(trainer, monkeypatch, capfd):
 # Callbacks
 
 
-def test_callbacks_get_trainer_and_row_and_may_stop(trainer):
+def test_callbacks_receive_trainer_and_row_and_can_stop_training(trainer):
     calls = []
 
     def stops(trainer, row):
@@ -315,9 +315,9 @@ def test_callbacks_get_trainer_and_row_and_may_stop(trainer):
 @pytest.mark.parametrize("answer, stops", [
     (True, True), (np.True_, True), (np.float64(2.0) > 1.0, True),
     (False, False), (np.False_, False), (None, False),
-    ("go on", False), (1, False), (1.0, False), ([True], False), (np.ones(3), False),  # true, but not True
+    ("go on", False), (1, False), (1.0, False), ([True], False), (np.ones(3), False),  # truthy, but not True
 ])
-def test_only_true_stops_pythons_or_numpys(trainer, monkeypatch, answer, stops):
+def test_only_python_or_numpy_true_stops_training(trainer, monkeypatch, answer, stops):
     monkeypatch.setattr(trainer, "perform_itr", lambda: None)
     trainer.callbacks = [lambda trainer, row: answer]
     trainer.train()
@@ -325,7 +325,7 @@ def test_only_true_stops_pythons_or_numpys(trainer, monkeypatch, answer, stops):
 
 
 def run_early_stopping(values, **arguments):
-    """Returns after how many values it stops, or None."""
+    """Returns the number of values after which it stops, or None."""
     callback = EarlyStopping("Return", **arguments)
     for i, value in enumerate(values, start=1):
         if callback(None, {"Return": value}):
@@ -345,11 +345,11 @@ def run_early_stopping(values, **arguments):
         ([1, 5, 10], {"patience": 9, "target": 5}, 2),
         ([9, 5, 1], {"patience": 9, "target": 5, "higher_is_better": False}, 2),
         ([9, 5.1], {"patience": 9, "target": 5, "higher_is_better": False}, None),
-        ([2, 1, 0, -1], {"patience": 9, "target": 0, "higher_is_better": False}, 3),  # zero is a target too
+        ([2, 1, 0, -1], {"patience": 9, "target": 0, "higher_is_better": False}, 3),  # zero is a valid target
         ([-2, -1, -3], {"patience": 9, "target": np.float32(-1.0)}, 2),
         ([3, 2.5, 1.9], {"patience": 2, "min_delta": 1, "higher_is_better": False}, None),
         ([3, 2.5, 2.1], {"patience": 2, "min_delta": 1, "higher_is_better": False}, 3),
-        ([5, 6, 7], {"patience": 2, "target": 1, "higher_is_better": False}, 3),  # patience counts beside a target
+        ([5, 6, 7], {"patience": 2, "target": 1, "higher_is_better": False}, 3),  # patience and target
         ([1.0, np.nan, np.nan], {"patience": 2}, 3),
     ],
 )
@@ -376,7 +376,7 @@ def test_arguments_of_early_stopping_are_checked(arguments, error):
         EarlyStopping("Return", **arguments)
 
 
-def test_early_stopping_on_an_unknown_column_lists_those_there_are():
+def test_early_stopping_on_an_unknown_column_lists_the_columns():
     with pytest.raises(ValueError, match=r"key: .*\['Itr', 'Return'\], got 'Retrun'"):
         EarlyStopping("Retrun", patience=1)(None, {"Return": 1.0, "Itr": 0})
 
@@ -384,7 +384,7 @@ def test_early_stopping_on_an_unknown_column_lists_those_there_are():
 # Sessions
 
 
-def test_a_given_session_is_used_and_stays_open():
+def test_given_session_is_used_and_stays_open():
     session = tf.Session()
     trainer = build(sess=session)
     values = {name: 0.25 + np.zeros(v.shape) for name, v in trainer.policy.get_param_values().items()}
@@ -393,10 +393,10 @@ def test_a_given_session_is_used_and_stays_open():
     assert get_session() is session
     (kernel, *_) = trainer.policy.get_params().values()
     np.testing.assert_array_equal(session.run(kernel), trainer.policy.get_param_values()["mean_network/output/kernel"])
-    assert np.abs(session.run(kernel) - 0.25).max() < 0.01  # trained from the values that were set in it
+    assert np.abs(session.run(kernel) - 0.25).max() < 0.01  # training started from the values set in the session
 
 
-def test_a_finalized_graph_serves_training():
+def test_finalized_graph_can_be_trained():
     rows = []
     trainer = build(ProMP, num_ppo_steps=2, callbacks=[lambda trainer, row: rows.append(row)])
     tf.get_default_graph().finalize()
@@ -408,7 +408,7 @@ def test_a_finalized_graph_serves_training():
 # Snapshots and resuming
 
 
-def test_a_snapshot_holds_what_is_documented(trainer):
+def test_snapshot_holds_the_documented_entries(trainer):
     trainer.train_itr()
     snapshot = trainer.get_itr_snapshot(0)
     assert {"itr", "policy", "env", "baseline"} <= set(snapshot)
@@ -417,7 +417,7 @@ def test_a_snapshot_holds_what_is_documented(trainer):
 
 
 def read_rows(folder):
-    """The rows of a run without its times."""
+    """Returns the rows of a run without time columns."""
     with open(os.path.join(folder, "progress.csv"), newline="") as file:
         return [{key: value for key, value in row.items() if "Time" not in key} for row in csv.DictReader(file)]
 
@@ -432,8 +432,8 @@ def read_rows(folder):
     ],
 )
 @pytest.mark.thorough(but="ProMP")
-def test_a_run_that_was_stopped_and_resumed_equals_one_that_was_not(algo_cls, arguments, tmp_path):
-    # given a run of four iterations
+def test_resumed_run_equals_uninterrupted_run(algo_cls, arguments, tmp_path):
+    # given an uninterrupted run of four iterations
     logger.configure(tmp_path / "run", ["csv", "json"], snapshot_mode="all")
     with tf.Graph().as_default():
         trainer = build(algo_cls, n_itr=4, **arguments)
@@ -441,7 +441,7 @@ def test_a_run_that_was_stopped_and_resumed_equals_one_that_was_not(algo_cls, ar
         uninterrupted, rows = flat(trainer), read_rows(tmp_path / "run")
     assert len(rows) == 4
     logger.reset()
-    # when a new trainer goes on from the snapshot of the second, in the same folder, whatever was drawn since
+    # when a new trainer resumes from the second snapshot in the same folder, after other random draws
     with tf.Graph().as_default():
         snapshot = load_snapshot(tmp_path / "run" / "itr_1.pkl")
         np.testing.assert_array_equal(snapshot["policy"].get_flat_params(),
@@ -453,12 +453,12 @@ def test_a_run_that_was_stopped_and_resumed_equals_one_that_was_not(algo_cls, ar
         resumed.restore(snapshot)
         assert resumed.itr == 2
         resumed.train()
-        # then parameters and rows are the same, bit for bit
+        # then parameters and rows are equal, bit for bit
         np.testing.assert_array_equal(flat(resumed), uninterrupted)
         assert read_rows(tmp_path / "run") == rows
 
 
-def test_random_numbers_of_the_process_are_restored_too(trainer):
+def test_global_random_states_are_restored(trainer):
     import random
 
     snapshot = trainer.get_itr_snapshot(0)
@@ -467,7 +467,7 @@ def test_random_numbers_of_the_process_are_restored_too(trainer):
     assert (random.random(), np.random.random()) == first
 
 
-def test_a_snapshot_of_another_policy_is_refused(trainer):
+def test_snapshot_of_another_policy_is_refused(trainer):
     snapshot = trainer.get_itr_snapshot(0)
     del snapshot["state"]["policy_params"]["mean_network/output/bias"]
     with pytest.raises(ValueError, match="policy_params: expected the names"):
@@ -476,7 +476,7 @@ def test_a_snapshot_of_another_policy_is_refused(trainer):
 
 @pytest.fixture
 def interrupted(trainer, monkeypatch):
-    """The trainer, interrupted in its second iteration."""
+    """Returns the trainer, which is interrupted in its second iteration."""
     original = trainer.algo.optimize_policy
 
     def optimize_policy(samples):
@@ -488,7 +488,7 @@ def interrupted(trainer, monkeypatch):
     return trainer
 
 
-def test_ctrl_c_says_what_was_saved(interrupted, tmp_path, messages):
+def test_ctrl_c_reports_the_saved_snapshot(interrupted, tmp_path, messages):
     logger.configure(tmp_path, ["csv"])
     with pytest.raises(KeyboardInterrupt):
         interrupted.train()
@@ -504,7 +504,7 @@ def test_ctrl_c_without_a_run_folder(interrupted, messages):
     assert messages == ["Interrupted in iteration 1, which was rolled back; earlier iterations are complete"]
 
 
-def test_an_interrupted_iteration_can_be_done_again(interrupted, monkeypatch):
+def test_interrupted_iteration_can_be_repeated(interrupted, monkeypatch):
     start = interrupted.get_itr_snapshot(-1)
     with pytest.raises(KeyboardInterrupt):
         interrupted.train()
@@ -516,7 +516,7 @@ def test_an_interrupted_iteration_can_be_done_again(interrupted, monkeypatch):
     np.testing.assert_array_equal(flat(interrupted), again)
 
 
-# Mistakes
+# Invalid arguments
 
 
 @pytest.mark.parametrize(
@@ -540,7 +540,7 @@ def test_an_interrupted_iteration_can_be_done_again(interrupted, monkeypatch):
          "policy: expected the same object as algo.policy"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(trainer, change, error, message):
+def test_mismatched_components_are_refused(trainer, change, error, message):
     arguments = {name: getattr(trainer, name) for name in ("algo", "env", "sampler", "sample_processor", "policy",
                                                             "n_itr")}
     with pytest.raises(error, match=message):

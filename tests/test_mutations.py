@@ -1,7 +1,7 @@
-"""Tests of the tests: each breaks the math in one place, and the test that is named beside it must notice.
+"""Mutation tests: each breaks the math in one place and requires the named test to fail.
 
-A mutation replaces one function of the library by another one made from it, such as one that leaves out a term.
-That the named tests pass as long as nothing is broken is seen where they stand.
+A mutation replaces one function of the library by a modified version, such as one that omits a term. The named tests
+also run unmodified in their own files, where they pass.
 """
 import copy
 from functools import partial
@@ -44,13 +44,13 @@ pytestmark = pytest.mark.gradients
 class Mutation(NamedTuple):
     what: str
     owner: Any  # module or class
-    name: str  # of the function that is replaced
-    mutate: Callable[[Callable], Callable]  # makes the broken one from the right one
+    name: str  # name of the replaced function
+    mutate: Callable[[Callable], Callable]  # builds the broken function from the correct one
     test: Callable[[], None]
 
 
 def gradient(case_id):
-    """The test that holds a meta-gradient against central differences, of one of the cases that are not slow."""
+    """Returns the test that compares a meta-gradient with central differences, for a case that is not slow."""
     (case,) = (case for case in of_gradients.CASES if case.id == case_id)
     return partial(of_gradients.test_objective_and_meta_gradient, *case.values)
 
@@ -71,7 +71,7 @@ CONTEXT_ADAPTS = gradient("TRPOMAML, 2 steps, likelihood_ratio, adapts context")
 
 
 def in_step(step):
-    """Whether the graph of inner step `step` of the meta-objective is being built."""
+    """Returns whether the graph of adaptation step `step` of the meta-objective is being built."""
     return f"/step{step}" in tf.get_default_graph().get_name_scope()
 
 
@@ -92,7 +92,7 @@ def always_from_theta(step):
 
 
 def of_step_sizes(change):
-    """Changes the step sizes of every inner step."""
+    """Changes the step sizes of every adaptation step."""
     return lambda step: lambda params, loss, sizes, *rest: step(
         params, loss, {name: change(size) for name, size in sizes.items()}, *rest)
 
@@ -165,7 +165,7 @@ MEANS = [
 
 
 def times(factor, output):
-    """The output of a loss function with its loss multiplied."""
+    """Multiplies the loss in the output of a loss function."""
     return factor * output
 
 
@@ -207,7 +207,7 @@ def counts_in_step(*steps):
 
 
 def under_theta(algo, step):
-    """A step of the chain as if the policy had not adapted."""
+    """Computes a step of the chain as if the policy had not adapted."""
     return algo._build_step(step.inputs, algo._chain[0].params)
 
 
@@ -246,7 +246,7 @@ DENSITIES = [
 
 
 def with_achieved(change):
-    """Changes what the adapted policies achieved, as the exploration term sees it."""
+    """Changes the returns of the adapted policies in the exploration term."""
     def mutate(build):
         def mutant(chain, *args):
             last = copy.copy(chain[-1].inputs)
@@ -286,7 +286,7 @@ EXPLORATION = [
 
 
 def linear_boxes(boxes):
-    """`1 + x` in place of `exp(x)`, `x` being zero in value."""
+    """Replaces `exp(x)` by `1 + x`; the value of `x` is zero."""
     return lambda *args: tuple(tf.log1p(log_box) for log_box in boxes(*args))
 
 
@@ -380,7 +380,7 @@ EXPECTATIONS = [
              lambda loss: lambda new, *rest: losses.likelihood_ratio_loss(new, new, *rest),
              partial(UNBIASED, TRPOMAML, CROSSROADS, 2, 1, True)),
     *(Mutation(f"{what}: {loss.__name__}", losses, name, mutate, partial(DERIVATIVES, CLIFF, loss, values, True))
-      # boxes that go on through the ends of paths add variance, but no bias: paths are independent
+      # boxes that continue across path ends add variance but no bias, because paths are independent
       for what, name, mutate in BROKEN_BOXES[1:] for loss, values in [
           (losses.dice_loss, of_expectations.rewards), (losses.loaded_dice_loss, of_expectations.advantages)]),
     Mutation("boxes of the actions before", losses, "sums_along_paths", lambda sums: lambda *args: sums(*args)[1:] * 2,
@@ -392,15 +392,15 @@ EXPECTATIONS = [
 
 
 def at_the_sampling_policy(test):
-    """A test of the losses, of tasks with seven samples each."""
+    """Returns a test of the losses for tasks with seven samples each."""
     def run():
         log_prob = tf.constant(np.random.default_rng(0).normal(size=(3, 7)).astype("f"))
         test([log_prob] * 3, tf.fill([3, 7], 1.0 / 7.0))
     return run
 
 
-FIRST_RATIO = at_the_sampling_policy(of_losses.test_the_first_ratio_is_one_whatever_the_densities)
-SAME_GRADIENT = at_the_sampling_policy(of_losses.test_at_the_sampling_policy_all_losses_have_the_same_gradient)
+FIRST_RATIO = at_the_sampling_policy(of_losses.test_first_ratio_is_one_for_any_densities)
+SAME_GRADIENT = at_the_sampling_policy(of_losses.test_all_losses_have_equal_gradients_at_the_sampling_policy)
 
 IDENTITIES = [
     Mutation("ratio to nothing", losses, "likelihood_ratio_loss",
@@ -409,10 +409,10 @@ IDENTITIES = [
              lambda loss: lambda new, old, *rest: loss(2.0 * new, 2.0 * old, *rest), SAME_GRADIENT),
     Mutation("KL with arguments exchanged", DiagonalGaussian, "kl_sym",
              lambda kl: lambda gaussian, old, new: kl(gaussian, new, old),
-             of_likelihoods.test_kl_is_that_of_multivariate_normals),
+             of_likelihoods.test_kl_equals_that_of_multivariate_normals),
     Mutation("entropy without its constant", DiagonalGaussian, "entropy_sym",
              lambda entropy: lambda gaussian, info: tf.reduce_sum(info["log_std"], -1),
-             of_likelihoods.test_entropy_is_that_of_scipy),
+             of_likelihoods.test_entropy_equals_scipy),
 ]
 
 
@@ -447,7 +447,7 @@ SAMPLES = [
              of_dice_samples.test_adjusted_rewards_by_hand),
     Mutation("DiCE: nothing is subtracted after the end", DiceSampleProcessor, "process_samples",
              lambda process: lambda *args: {**process(*args), "adjusted_rewards_after_end": np.zeros(4)},
-             partial(of_dice_samples.test_expected_gradient_is_exact_though_paths_end_early, False, False)),
+             partial(of_dice_samples.test_expected_gradient_is_exact_for_paths_that_end_early, False, False)),
 ]
 
 
@@ -455,7 +455,7 @@ SAMPLES = [
 
 
 def not_scaled(at):
-    """Takes a share `base_eps` of the vector as step, whatever its length."""
+    """Uses a fraction `base_eps` of the vector as step, regardless of its length."""
     def mutant(hvp, values):
         product, base_eps = at(hvp, values), hvp.base_eps
 
@@ -472,10 +472,10 @@ def scaled(factor):
     return lambda at: lambda *args: lambda x: factor * at(*args)(x)
 
 
-FINITE_DIFFERENCE = partial(of_steps.test_products_are_those_of_the_dense_hessian_whatever_the_vectors_length,
+FINITE_DIFFERENCE = partial(of_steps.test_products_equal_the_dense_hessian_for_vectors_of_any_length,
                             FiniteDifferenceHvp, 1e-3)
-EXACT = partial(of_steps.test_products_are_those_of_the_dense_hessian_whatever_the_vectors_length, ExactHvp, 1e-4)
-STEP = partial(of_steps.test_a_linear_loss_is_taken_to_the_border_of_the_trust_region, ExactHvp)
+EXACT = partial(of_steps.test_products_equal_the_dense_hessian_for_vectors_of_any_length, ExactHvp, 1e-4)
+STEP = partial(of_steps.test_linear_loss_is_optimized_to_the_border_of_the_trust_region, ExactHvp)
 
 STEPS = [
     Mutation("epsilon does not depend on the direction's length", FiniteDifferenceHvp, "at", not_scaled,
@@ -493,7 +493,7 @@ STEPS = [
     Mutation("no damping", ConjugateGradientOptimizer, "_full_step", with_attribute("_damping", 0.0),
              of_steps.test_reg_coeff_is_added_to_the_curvature),
     Mutation("the line search ignores the constraint", ConjugateGradientOptimizer, "_search",
-             with_attribute("_max_constraint", np.inf), of_steps.test_a_step_that_violates_the_constraint_is_shortened),
+             with_attribute("_max_constraint", np.inf), of_steps.test_step_that_violates_the_constraint_is_shortened),
 ]
 
 
@@ -523,9 +523,9 @@ BASELINES = [
 ]
 
 
-THOROUGH = 5  # mutations of each group, the most important ones, which come first; a quick run has one of some groups
+THOROUGH = 5  # mutations of each group, most important first; the default run includes one of some groups
 
-# The graph of an algorithm is built anew for each of these.
+# Each of these rebuilds the graph of an algorithm.
 OF_GRADIENTS = {"inner step": INNER_STEPS, "means": MEANS, "losses": LOSSES, "densities": DENSITIES,
                 "exploration": EXPLORATION, "DiCE": DICES, "partial adaptation": PARTIAL_ADAPTATION}
 OF_OTHERS = {"expectations": EXPECTATIONS, "identities": IDENTITIES, "samples": SAMPLES, "constrained step": STEPS,
@@ -544,7 +544,7 @@ def marks_of(group, rank):
     pytest.param(mutation, id=f"{group}: {mutation.what}", marks=marks_of(group, rank))
     for group, mutations in {**OF_GRADIENTS, **OF_OTHERS}.items() for rank, mutation in enumerate(mutations)
 ])
-def test_what_is_broken_is_noticed(mutation, monkeypatch):
+def test_mutation_is_detected(mutation, monkeypatch):
     monkeypatch.setattr(mutation.owner, mutation.name, mutation.mutate(getattr(mutation.owner, mutation.name)))
     with pytest.raises(AssertionError):
         mutation.test()

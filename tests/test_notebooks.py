@@ -1,4 +1,4 @@
-"""The notebooks of the documentation run from beginning to end, as they are committed."""
+"""The committed notebooks of the documentation run from beginning to end."""
 import json
 import os
 import runpy
@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "notebooks"
 NAMES = sorted(path.name for path in FOLDER.glob("*.ipynb"))
-LARGEST = 150_000  # bytes, outputs and pictures included
+LARGEST = 150_000  # bytes, including outputs and pictures
 
 
 def outputs_of(notebook, kind):
@@ -20,8 +20,8 @@ def outputs_of(notebook, kind):
 
 @pytest.mark.documentation
 @pytest.mark.parametrize("name", NAMES)
-def test_a_notebook_runs(name, monkeypatch):
-    """Given a notebook, when it is run in a process of its own, then no cell fails; their assertions are part of it."""
+def test_notebook_runs(name, monkeypatch):
+    """No cell of a notebook fails in a separate process, including its assertions."""
     pytest.importorskip("ipykernel")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
     execute = runpy.run_path(str(FOLDER / "execute.py"))["execute"]
@@ -32,7 +32,7 @@ def test_a_notebook_runs(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_notebook_is_committed_with_its_outputs_and_small(name):
+def test_notebook_is_small_and_committed_with_outputs(name):
     path = FOLDER / name
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
@@ -44,7 +44,7 @@ def test_a_notebook_is_committed_with_its_outputs_and_small(name):
     assert str(ROOT) not in json.dumps(notebook)
 
 
-def test_each_notebook_is_in_the_documentation_and_in_its_readme():
+def test_each_notebook_is_in_the_documentation_and_in_the_notebook_readme():
     index, readme = ((FOLDER / name).read_text() for name in ("index.rst", "README.md"))
     assert NAMES
     for name in NAMES:

@@ -1,4 +1,4 @@
-"""A script written for the public code of this method runs once its TensorFlow import is changed."""
+"""A script for the public code of this method runs after changing only its TensorFlow import."""
 import csv
 import json
 import os
@@ -127,8 +127,8 @@ COLUMNS = {
      {"MeanKLBefore", "MeanKL", "dLoss"}),
 ], ids=["ProMP on a robot", "E-MAML on points"])
 @pytest.mark.thorough
-def test_an_old_script_runs_with_its_tensorflow_import_changed(changes, columns, tmp_path):
-    """Given such a script and its settings, then it trains in worker processes and leaves the files it used to."""
+def test_old_script_runs_with_its_tensorflow_import_changed(changes, columns, tmp_path):
+    """The script trains in worker processes with its old settings and writes the same files as before."""
     script, config_file, folder = tmp_path / "script.py", tmp_path / "config.json", tmp_path / "run"
     script.write_text(SCRIPT.replace("import tensorflow as tf", "from meta_policy_search.tf_compat import tf"))
     config_file.write_text(json.dumps({**CONFIG, **changes}))
@@ -141,7 +141,7 @@ def test_an_old_script_runs_with_its_tensorflow_import_changed(changes, columns,
         rows = list(csv.DictReader(file))
     assert [row["Itr"] for row in rows] == ["0", "1"]
     assert rows[0].keys() >= COLUMNS | columns
-    assert rows[1]["n_timesteps"] == str(2 * 2 * 2 * 3 * 8)  # iterations, steps, tasks, paths, their length
+    assert rows[1]["n_timesteps"] == str(2 * 2 * 2 * 3 * 8)  # iterations, steps, tasks, paths, path length
     left = {path.name for path in folder.iterdir()}
     assert left >= {"params.json", "log.txt", "params.pkl", "itr_0.pkl", "itr_1.pkl"}
     params = json.loads((folder / "params.json").read_text())
@@ -149,8 +149,8 @@ def test_an_old_script_runs_with_its_tensorflow_import_changed(changes, columns,
     assert params["nonlinearity"]["function"].endswith("tanh")
 
 
-def test_its_snapshot_is_read_with_joblib(tmp_path):
-    """Given a snapshot of such a run, then joblib gives policy, environment and baseline, and `rollout` runs them."""
+def test_snapshot_of_an_old_script_is_read_with_joblib(tmp_path):
+    """joblib returns policy, environment and baseline of a snapshot, and `rollout` accepts them."""
     from meta_policy_search.baselines import LinearFeatureBaseline
     from meta_policy_search.envs import MetaPointEnvCorner, normalize
     from meta_policy_search.meta_algos import ProMP
@@ -283,12 +283,12 @@ print('passed', algo.num_adapted, observations[0].shape, means.shape, action.sha
 
 @pytest.mark.parametrize("new_gym", [False, True])
 @pytest.mark.thorough
-def test_an_old_script_with_classes_of_its_own_runs(new_gym, tmp_path):
-    """Given an environment of either form, an algorithm that overrides `_adapt`, a target and a loop of its own."""
+def test_old_script_with_custom_classes_runs(new_gym, tmp_path):
+    """The script defines environments with either gym interface, an algorithm, a target and a training loop."""
     script = tmp_path / "script.py"
     script.write_text(OWN_CLASSES.replace("import tensorflow as tf", "from meta_policy_search.tf_compat import tf")
                       .replace("NEW_GYM = False", f"NEW_GYM = {new_gym}"))
     result = subprocess.run([sys.executable, str(script)], env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=tmp_path,
                             capture_output=True, text=True, timeout=600)
-    assert result.returncode == 0, result.stderr  # where gym says what it says when it is imported
+    assert result.returncode == 0, result.stderr  # directory of the old gym package, which prints a warning on import
     assert result.stdout.splitlines()[-1] == "passed 1 (15, 1) (15, 1) (1,) (1,) [1.5 1. ]"

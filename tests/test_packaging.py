@@ -1,4 +1,4 @@
-"""What is installed, what is declared, and the Makefile."""
+"""Tests packages, declared dependencies and the Makefile."""
 import ast
 import os
 import re
@@ -16,12 +16,12 @@ import meta_policy_search
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "meta_policy_search"
 TARGETS = {"help", "train", "test", "lint", "format", "docs", "bench", "extras", "mujoco-py", "test-mujoco-py", "clean"}
-DISTRIBUTIONS = {"PIL": "pillow"}  # names of distributions that differ from their import
+DISTRIBUTIONS = {"PIL": "pillow"}  # distributions whose name differs from the import name
 
 
 @pytest.fixture
 def metadata(monkeypatch):
-    """The arguments that `setup.py` gives to `setup`, found where the package itself cannot be imported."""
+    """Returns the arguments that `setup.py` passes to `setup` in a process that cannot import the package."""
     given = {}
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(setuptools, "setup", lambda **kwargs: given.update(kwargs))
@@ -31,7 +31,7 @@ def metadata(monkeypatch):
 
 
 def package_files():
-    """All files of the package, without caches."""
+    """Returns all files of the package without caches."""
     files = (path.relative_to(PACKAGE) for path in PACKAGE.rglob("*") if path.is_file())
     return {path for path in files if not any(part.startswith((".", "__pycache__")) for part in path.parts)}
 
@@ -39,7 +39,7 @@ def package_files():
 def test_every_folder_with_code_is_an_installed_package(metadata):
     folders = {path.parent for path in package_files() if path.suffix == ".py"}
     assert set(metadata["packages"]) == {".".join(("meta_policy_search", *folder.parts)) for folder in folders}
-    assert "meta_policy_search.policies.distributions" in metadata["packages"]  # the search finds something
+    assert "meta_policy_search.policies.distributions" in metadata["packages"]  # checks the search
 
 
 def test_every_other_file_of_the_package_is_installed(metadata):
@@ -53,7 +53,7 @@ def test_every_other_file_of_the_package_is_installed(metadata):
     assert {path.name for path in installed} >= {"py.typed", "mujoco210_inertials.npz"}
 
 
-def test_the_version_is_written_once_and_quoted_correctly(metadata):
+def test_version_is_defined_once_and_quoted_correctly(metadata):
     version = meta_policy_search.__version__
     assert metadata["version"] == version
     assert re.search(rf"^version: {re.escape(version)}$", (ROOT / "CITATION.cff").read_text(), flags=re.MULTILINE)
@@ -61,7 +61,7 @@ def test_the_version_is_written_once_and_quoted_correctly(metadata):
 
 
 def imported_names(folder):
-    """Top-level names of what the modules in a folder import from elsewhere than the standard library."""
+    """Returns the top-level names of modules in a folder that are imported from outside the standard library."""
     names = set()
     for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -73,7 +73,7 @@ def imported_names(folder):
 
 
 @pytest.mark.parametrize("folder", ["meta_policy_search", "experiments", "benchmarks", "tests"])
-def test_what_is_imported_is_a_declared_dependency(metadata, folder):
+def test_imported_packages_are_declared_dependencies(metadata, folder):
     own = {"meta_policy_search", "experiments", "benchmarks", "tests",
            *(path.stem for path in (ROOT / folder).rglob("*.py"))}
     extras = {name: needed for name, needed in metadata["extras_require"].items() if name != "dev" or folder == "tests"}
@@ -84,7 +84,7 @@ def test_what_is_imported_is_a_declared_dependency(metadata, folder):
 
 
 def make(*arguments, **variables):
-    """Returns what `make` prints, without this process's own variables for make."""
+    """Returns the output of `make`, run without this process's make variables."""
     if shutil.which("make") is None:
         pytest.skip("make is not installed")
     environment = {key: value for key, value in os.environ.items() if key not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
@@ -94,7 +94,7 @@ def make(*arguments, **variables):
 
 
 def test_help_lists_every_target():
-    """Given the targets that are no files, then plain `make` explains each in a line, and there are those promised."""
+    """Plain `make` explains every phony target in one line, and the documented targets exist."""
     declared = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)[1].split()
     explained = re.findall(r"^  ([a-z-]+) +\S", make(), flags=re.MULTILINE)
     assert sorted(explained) == sorted(declared) == sorted(TARGETS)
@@ -109,15 +109,15 @@ def train_command(*arguments, **variables):
     return make("-n", "train", *arguments, **variables).splitlines()[-1].split()
 
 
-def test_make_train_trains_the_half_cheetah_with_a_preset_that_exists():
-    command = train_command(ENV="/etc/some-shell-startup-file")  # which some shells export
+def test_make_train_uses_a_half_cheetah_preset_that_exists():
+    command = train_command(ENV="/etc/some-shell-startup-file")  # some shells export this variable
     script, config = command[1], command[command.index("--config_file") + 1].strip('"')
     assert script == "experiments/pro_mp.py" and (ROOT / script).is_file() and (ROOT / config).is_file()
     assert command[command.index("--env") + 1] == "HalfCheetahRandDirecEnv"
     assert "--smoke" not in command
 
 
-def test_make_train_hands_its_variables_on():
+def test_make_train_passes_its_variables_to_the_script():
     command = train_command("ENV=MetaPointEnv", "SEED=2", "ITERATIONS=400", "DUMP_PATH=data/x", "ARGS=--inner_lr 0.2",
                             SMOKE="1")
     assert " ".join(command[2:]) == ('--env MetaPointEnv --seed 2 --n_itr 400 --dump_path "data/x" --smoke '
@@ -126,8 +126,8 @@ def test_make_train_hands_its_variables_on():
 
 
 @pytest.mark.parametrize("status", [0, 1])
-def test_what_pip_says_is_in_a_file_and_its_end_is_shown_where_it_fails(status, tmp_path):
-    """Given a pip of many words, then they are not shown where it succeeds, and the last twenty where it does not."""
+def test_pip_output_goes_to_a_file_whose_end_is_shown_on_failure(status, tmp_path):
+    """A successful pip prints nothing; a failing pip prints its last twenty lines."""
     python = tmp_path / "bin" / "python"
     python.parent.mkdir()
     python.write_text(f'#!/bin/sh\n[ "$2" = pip ] || exit 0\nseq -f "line %g" 100\nexit {status}\n')
@@ -144,8 +144,8 @@ def test_what_pip_says_is_in_a_file_and_its_end_is_shown_where_it_fails(status, 
     assert (tmp_path / "install.log").read_text().count("\n") == 100
 
 
-def test_pages_install_in_place():
-    """Given what pages and scripts say about installing, then it does not replace the checkout by a copy of it."""
+def test_documented_commands_install_the_package_in_place():
+    """No page or script replaces the checkout by an installed copy."""
     texts = {path.name: path.read_text(encoding="utf-8") for folder in ("docs", "experiments")
              for path in (ROOT / folder).rglob("*") if path.suffix in (".rst", ".md", ".py", ".ipynb")}
     texts["README.md"] = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The example at the top of the README, and the tutorial's longer form of it, with smaller sizes."""
+"""Runs the README example and the longer example of the quickstart with smaller sizes."""
 import ast
 import re
 from pathlib import Path
@@ -33,21 +33,21 @@ def run_smaller(example, replacements, folder, monkeypatch, capsys):
     return said, run_folder
 
 
-def test_the_example_takes_five_lines():
+def test_readme_example_has_at_most_five_lines():
     statements = ast.parse(the_example()).body
     assert len(statements) <= 5
     assert all(node.lineno == node.end_lineno for node in statements)
 
 
-def test_the_example_trains_evaluates_draws_and_acts(tmp_path, monkeypatch, capsys):
+def test_readme_example_trains_evaluates_plots_and_acts(tmp_path, monkeypatch, capsys):
     said, folder = run_smaller(the_example(), SMALLER, tmp_path, monkeypatch, capsys)
     assert f"written to {folder.relative_to(tmp_path)}" in said and "gain" in said
     assert {"params.json", "learning_curve.png", "params.pkl"} <= {path.name for path in folder.iterdir()}
 
 
 @pytest.mark.thorough
-def test_the_longer_example_trains(tmp_path, monkeypatch, capsys):
+def test_longer_example_trains(tmp_path, monkeypatch, capsys):
     (by_hand,) = blocks_of("quickstart.rst")
-    with logger.scoped_configure(tmp_path / "other"):  # configured anew by the example
+    with logger.scoped_configure(tmp_path / "other"):  # the example configures the logger again
         _, folder = run_smaller(by_hand, BY_HAND, tmp_path, monkeypatch, capsys)
     assert (folder / "params.json").exists()

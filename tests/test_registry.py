@@ -1,4 +1,4 @@
-"""Algorithms by name: those of the package, and those that a user registers."""
+"""Algorithms are found by name: built-in algorithms and algorithms that a user registers."""
 import subprocess
 import sys
 
@@ -10,7 +10,7 @@ from meta_policy_search.plotting import describe_run
 
 
 class MyProMP(mps.ProMP):
-    """An algorithm of a user."""
+    """A user-defined algorithm."""
 
 
 @pytest.fixture(autouse=True)
@@ -19,14 +19,14 @@ def names(monkeypatch):
         monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
 
 
-def test_the_names_of_the_package_stand_for_its_classes():
+def test_builtin_names_refer_to_their_classes():
     names = ["dice_maml", "promp", "trpo_maml", "vpg_dice_maml", "vpg_maml"]
     assert set(names) <= set(mps.available_algorithms())
     assert [registry.get_algorithm(name) for name in names] == [
         mps.DICEMAML, mps.ProMP, mps.TRPOMAML, mps.VPG_DICEMAML, mps.VPGMAML]
 
 
-def test_a_registered_algorithm_trains_by_its_name_and_has_a_title_in_plots(tmp_path):
+def test_registered_algorithm_trains_by_name_and_has_a_plot_title(tmp_path):
     mps.register_algorithm("my_promp", MyProMP, title="My ProMP")
     run = mps.train("MetaPointEnvCorner", "my_promp", n_itr=1, dump_path=tmp_path / "run", log_formats=["csv"],
                     meta_batch_size=2, rollouts_per_meta_task=2, max_path_length=5, hidden_sizes=(4,))
@@ -35,7 +35,7 @@ def test_a_registered_algorithm_trains_by_its_name_and_has_a_title_in_plots(tmp_
     assert type(mps.load_run(run.folder).trainer.algo) is MyProMP
 
 
-def test_wrong_names_and_classes_are_refused():
+def test_invalid_names_and_classes_are_refused():
     for name, algo_class, message in (("", MyProMP, "name: expected"), (3, MyProMP, "name: expected"),
                                       ("mine", "MyProMP", "algo_class: expected a class, got 'MyProMP'")):
         with pytest.raises(TypeError, match=message):
@@ -50,20 +50,20 @@ def test_titles_are_found_by_name_class_and_script():
                       "MyProMP": "MyProMP", "x": "x"}
 
 
-def test_a_name_can_be_registered_again_but_not_one_of_the_package():
+def test_user_name_can_be_registered_again_but_builtin_name_cannot():
     mps.register_algorithm("mine", MyProMP)
-    mps.register_algorithm("mine", mps.VPGMAML)  # as when a notebook cell is run again
+    mps.register_algorithm("mine", mps.VPGMAML)  # as when the user reruns a notebook cell
     assert registry.get_algorithm("mine") is mps.VPGMAML
     with pytest.raises(ValueError, match="name: expected a name that no built-in algorithm has, got 'promp'"):
         mps.register_algorithm("promp", MyProMP)
 
 
-def test_an_unknown_name_is_refused_with_the_nearest_one():
+def test_unknown_name_is_refused_with_the_closest_match():
     with pytest.raises(ValueError, match="algo: expected one of .*'trpo_maml'.* did you mean 'promp'"):
         registry.get_algorithm("prompt")
 
 
-def test_the_registry_does_not_load_tensorflow():
+def test_registry_does_not_load_tensorflow():
     program = "import sys, meta_policy_search.registry; print('tensorflow' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert done.stdout == "False\n"

@@ -1,4 +1,4 @@
-"""A memory of transitions: what it holds, what it returns, and what it refuses."""
+"""Tests the replay buffer: stored transitions, samples and refused inputs."""
 import pickle
 
 import numpy as np
@@ -13,18 +13,18 @@ SPEC = EnvSpec(gym.spaces.Box(-np.inf, np.inf, (1,)), gym.spaces.Box(-1.0, 1.0, 
 
 
 def make_path(first, length, terminated=False):
-    """A path that counts: its observations are `first`, `first + 1`, ..., its rewards ten times that."""
+    """Returns a path with observations `first`, `first + 1`, ... and rewards ten times as large."""
     steps = first + np.arange(length, dtype=float)
     return {"observations": steps[:, None], "actions": -steps[:, None], "rewards": 10.0 * steps,
             "last_observation": np.array([first + length], float), "terminated": terminated}
 
 
 def held(buffer):
-    """The observations that the buffer returns, in order."""
+    """Returns the observations that the buffer samples, in order."""
     return sorted(set(buffer.sample_transitions(1000)["observations"][:, 0].tolist()))
 
 
-def test_a_transition_stays_together():
+def test_fields_of_a_transition_stay_together():
     buffer = ReplayBuffer(SPEC, 100)
     buffer.add_paths([make_path(1, 3, terminated=True), make_path(7, 2)])
     batch = buffer.sample_transitions(500)
@@ -32,31 +32,31 @@ def test_a_transition_stays_together():
     np.testing.assert_array_equal(batch["actions"][:, 0], -before)
     np.testing.assert_array_equal(batch["rewards"], 10.0 * before)
     np.testing.assert_array_equal(batch["next_observations"][:, 0], before + 1)
-    np.testing.assert_array_equal(batch["terminals"], before == 3)  # the other path was cut off, not ended
+    np.testing.assert_array_equal(batch["terminals"], before == 3)  # the other path was truncated, not terminated
     assert set(before) == {1, 2, 3, 7, 8}
 
 
-def test_transitions_are_drawn_equally_often():
+def test_transitions_are_sampled_uniformly():
     buffer = ReplayBuffer(SPEC, 10)
     buffer.add_paths([make_path(0, 4)])
     counts = np.bincount(buffer.sample_transitions(40000)["observations"][:, 0].astype(int))
     np.testing.assert_allclose(counts, 10000, rtol=0.04)
 
 
-def test_the_oldest_make_room():
+def test_oldest_transitions_are_overwritten():
     buffer = ReplayBuffer(SPEC, 5)
     buffer.add_paths([make_path(0, 3)])
     assert buffer.n_transitions_stored == 3 and held(buffer) == [0, 1, 2]
     buffer.add_paths([make_path(10, 3)])
     assert buffer.n_transitions_stored == 5 and held(buffer) == [1, 2, 10, 11, 12]
-    buffer.add_paths([make_path(20, 12)])  # more than fit in: the last ones
+    buffer.add_paths([make_path(20, 12)])  # more than the capacity: the last ones are kept
     assert held(buffer) == [27, 28, 29, 30, 31]
     buffer.add_paths([make_path(40, 2)])
     assert held(buffer) == [29, 30, 31, 40, 41]
 
 
 @pytest.mark.parametrize("size", [5, 50])
-def test_a_buffer_that_was_pickled_goes_on_as_the_original(size):
+def test_unpickled_buffer_continues_like_the_original(size):
     buffer = ReplayBuffer(SPEC, size)
     buffer.add_paths([make_path(0, 7)])
     buffer.sample_transitions(3)
@@ -70,13 +70,13 @@ def test_a_buffer_that_was_pickled_goes_on_as_the_original(size):
     assert held(other) == held(buffer)
 
 
-def test_a_snapshot_holds_no_empty_rows():
+def test_snapshot_holds_no_empty_rows():
     buffer = ReplayBuffer(SPEC, 1_000_000)
     buffer.add_paths([make_path(0, 7)])
     assert len(pickle.dumps(buffer)) < 10_000
 
 
-def test_the_seed_decides_the_draws():
+def test_samples_depend_on_the_seed():
     draws = []
     for seed in (1, 1, 2):
         set_seed(seed)
@@ -94,7 +94,7 @@ def test_discrete_actions_stay_integers():
     assert actions.shape == (100,) and actions.dtype == np.int64 and set(actions) == {0, 2, 3}
 
 
-def test_mistakes():
+def test_invalid_inputs_are_refused():
     with pytest.raises(ValueError, match="size_in_transitions: expected an integer of at least 1, got 0"):
         ReplayBuffer(SPEC, 0)
     with pytest.raises(TypeError, match="env_spec: expected an EnvSpec, got 3"):

@@ -1,7 +1,7 @@
-"""Runs that stop, are killed or fail, and go on in another process as if nothing had happened.
+"""Runs that stop, are killed or fail resume in another process and equal uninterrupted runs.
 
-Processes are forked from two interpreters that have everything loaded (helpers/fork_server.py), so that dozens of them
-are affordable; a run is never gone on with by the interpreter that began it.
+Processes are forked from two interpreters that have loaded all modules (helpers/fork_server.py), because loading takes
+seconds. The interpreter that started a run never resumes it.
 """
 import csv
 import importlib.util
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.thorough, pytest.mark.skipif(not hasattr(os, "fork"), 
 
 FORMATS = ("--log_formats", "csv", "json", *["tensorboard"] * (importlib.util.find_spec("tensorboard") is not None),
            "--plot_gap", "0")
-ALGORITHMS = {  # with every kind of state that a run has
+ALGORITHMS = {  # covers every kind of state of a run
     "pro_mp": ["--adaptive_inner_kl_penalty", "--anneal_factor", "0.9", "--num_minibatches", "2",
                "--num_ppo_steps", "2", "--trainable_inner_step_size"],
     "maml_trpo": [],
@@ -41,7 +41,7 @@ NUM_KILLS = 20
 
 
 class Server:
-    """An interpreter that starts experiments in processes forked from it."""
+    """An interpreter that starts experiments in forked processes."""
 
     def __init__(self):
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -58,7 +58,7 @@ class Server:
         return self._ask(start={"script": script, "arguments": arguments, "output": str(output), **options})
 
     def wait(self, pid):
-        """Waits until an experiment has ended; returns its exit status, below zero for a signal."""
+        """Waits until an experiment ends; returns its exit status, negative for a signal."""
         return self._ask(wait=pid)
 
     def _ask(self, **request):
@@ -67,14 +67,14 @@ class Server:
         return int(self._process.stdout.readline())
 
     def close(self):
-        """Ends the interpreter."""
+        """Stops the interpreter."""
         self._process.kill()
         self._process.communicate()
 
 
 @pytest.fixture(scope="module")
 def servers():
-    """Two interpreters, which load at the same time."""
+    """Two interpreters, which load concurrently."""
     both = Server(), Server()
     yield both
     for server in both:
@@ -83,7 +83,7 @@ def servers():
 
 @pytest.fixture(scope="module")
 def run(servers, tmp_path_factory):
-    """Runs an experiment to its end and returns what it printed; every call in turn in the other interpreter."""
+    """Runs an experiment to its end and returns its output; calls alternate between the interpreters."""
     turns, output = itertools.cycle(servers), tmp_path_factory.mktemp("outputs") / "output.txt"
 
     def run(script, *arguments, status=0, **options):
@@ -97,11 +97,11 @@ def run(servers, tmp_path_factory):
     return run
 
 
-# What is compared ------------------------------------------------------------------------------------------------
+# Comparisons -----------------------------------------------------------------------------------------------------
 
 
 def csv_rows(folder):
-    """Returns the rows of `progress.csv` as they are written there, without times; all of them must be whole."""
+    """Returns the rows of `progress.csv` as text without times; checks that all rows are complete."""
     text = Path(folder, "progress.csv").read_text()
     assert text == "" or text.endswith("\n")
     return [without_times(row) for row in csv.DictReader(text.splitlines())]
@@ -112,7 +112,7 @@ def json_rows(folder):
 
 
 def curves(folder):
-    """Returns the points of all event files by tag, `(step, value)` in the order of the files."""
+    """Returns the points of all event files by tag as `(step, value)`, in file order."""
     points = {}
     for path in sorted(Path(folder).glob("tensorboard/*")):
         for event in tf.train.summary_iterator(str(path)):
@@ -126,11 +126,11 @@ def without_times(row):
 
 
 def state(folder):
-    """Returns all that the last snapshot of a run holds, but times and how its parts were built."""
+    """Returns the content of the last snapshot without times and constructor arguments."""
     snapshot = load_in_own_graph(folder)
     state = {key: value for key, value in snapshot["state"].items() if key not in ("time", "outputs", "parts")}
     parts = {"itr": snapshot["itr"], "state": state}
-    if "algo" in snapshot:  # of a `LocalRunner`
+    if "algo" in snapshot:  # snapshot of a `LocalRunner`
         parts["algo"] = {key: value for key, value in vars(snapshot["algo"]).items() if is_plain(value)}
         parts["params"] = snapshot["policy"].get_flat_params()
     if hasattr(snapshot["baseline"], "get_param_values"):
@@ -143,7 +143,7 @@ def is_plain(value):
 
 
 def assert_equal(a, b, where="snapshot"):
-    """Compares nested containers, their numbers bit for bit, and objects by what they say they are."""
+    """Compares nested containers: numbers bit for bit, other objects by their `repr`."""
     if isinstance(a, dict):
         assert list(a) == list(b), where
         for key in a:
@@ -171,7 +171,7 @@ def assert_same_run(folder, whole):
 
 @pytest.fixture(scope="module")
 def whole_runs(servers, tmp_path_factory):
-    """A run of six iterations of each algorithm, that nothing has interrupted."""
+    """Returns an uninterrupted run of six iterations for each algorithm."""
     parent = tmp_path_factory.mktemp("whole")
     started = [(server, server.start(name, *TINY, *flags, "--n_itr", 6, "--dump_path", parent / name,
                                      output=parent / f"{name}.txt"))
@@ -181,22 +181,22 @@ def whole_runs(servers, tmp_path_factory):
 
 
 EXECUTORS = ("iterative", "batched", "parallel")
-QUICK = set(zip(ALGORITHMS, EXECUTORS))  # each algorithm once, and each executor
+QUICK = set(zip(ALGORITHMS, EXECUTORS))  # every algorithm and every executor once
 
 
 @pytest.mark.parametrize("name, executor", [
     pytest.param(*pair, marks=() if pair in QUICK else pytest.mark.slow)
     for pair in itertools.product(ALGORITHMS, EXECUTORS)
 ])
-def test_three_iterations_and_three_in_a_new_process_equal_six(name, executor, whole_runs, run, tmp_path):
+def test_resumed_run_of_3_and_3_iterations_equals_6_iterations(name, executor, whole_runs, run, tmp_path):
     run(name, *TINY, *ALGORITHMS[name], "--n_itr", 3, "--dump_path", tmp_path / "run", executor=executor)
     assert len(csv_rows(tmp_path / "run")) == 3
     run(name, "--resume", tmp_path / "run", "--n_itr", 6, executor=executor)
     assert_same_run(tmp_path / "run", whole_runs / name)
 
 
-def test_what_is_compared_is_all_of_it(whole_runs):
-    """Given ProMP with everything that it can learn, then its snapshot has weights, moments, steps and generators."""
+def test_compared_state_is_complete(whole_runs):
+    """A snapshot of ProMP with all trainable parts has weights, optimizer moments, step sizes and random states."""
     content = state(whole_runs / "pro_mp")["state"]
     assert set(content) == {"version", "settings", "algo", "sampler", "policy_params", "policy", "seeding", "random",
                             "numpy_random"}
@@ -214,14 +214,14 @@ def test_what_is_compared_is_all_of_it(whole_runs):
 
 
 class Victim:
-    """A run that is killed again and again, and whose folder is looked at each time.
+    """A run that is killed repeatedly; its folder is checked after each kill.
 
     Args:
-        servers: where its processes are started.
-        folder: of the run.
+        servers: interpreters that start its processes.
+        folder: run folder.
         script: name of the experiment.
-        flags: its flags.
-        whole: folder of the same run, which nothing has interrupted.
+        flags: flags of the experiment.
+        whole: folder of the same run without interruptions.
     """
 
     def __init__(self, servers, folder, script, flags, whole):
@@ -236,13 +236,13 @@ class Victim:
         return server, server.start(self._script, *flags, output=self._output, **options)
 
     def kill_at_operation(self, number):
-        """Kills it at one of its operations on files, counted from the start of the process."""
+        """Kills the process at this file operation, counted from its start."""
         server, pid = self._start(kill_at=number)
         assert server.wait(pid) == -signal.SIGKILL, self._output.read_text()
         self._check()
 
     def kill_after(self, rows, seconds):
-        """Kills it so many seconds after the process has written so many rows."""
+        """Kills the process a given time after it has written a given number of rows."""
         server, pid = self._start()
         size, written = self._size(), 0
         deadline = time.monotonic() + 60
@@ -260,7 +260,7 @@ class Victim:
         return path.stat().st_size if path.exists() else 0
 
     def _check(self):
-        """Checks that no row is lost or doubled, and that the last snapshot is whole and that of the last row."""
+        """Checks that no row is lost or duplicated, and that the last snapshot belongs to the last row."""
         if not (self._folder / "params.json").exists():
             assert self._size() == 0
             return
@@ -268,19 +268,19 @@ class Victim:
         assert rows == self._csv_rows[: len(rows)]
         assert_equal(json_rows(self._folder), self._json_rows[: len(json_rows(self._folder))])
         saved = load_snapshot(self._folder)["itr"] + 1 if snapshot_paths(self._folder) else 0
-        for count in (len(rows), len(json_rows(self._folder))):  # a kill may come between two files that are cut back
+        for count in (len(rows), len(json_rows(self._folder))):  # a kill may happen between truncating two files
             assert saved <= count <= saved + 1
         for snapshot in list_snapshots(self._folder):
             load_snapshot(snapshot.path)
 
     def finish(self):
-        """Has it go on to its end."""
+        """Resumes the run until its end."""
         server, pid = self._start()
         assert server.wait(pid) == 0, self._output.read_text()
 
 
 def kill_often(victim, num_kills, operations, rows, seconds, seed):
-    """Kills a run at random: every other time at one of its first operations on files, else after some time."""
+    """Kills the run at random: alternately at an early file operation and after a random time."""
     rng = np.random.default_rng(seed)
     for i in range(num_kills):
         if i % 2:
@@ -289,8 +289,8 @@ def kill_often(victim, num_kills, operations, rows, seconds, seed):
             victim.kill_after(int(rng.integers(rows)), rng.uniform(0, seconds))
 
 
-def test_twenty_kills_leave_no_trace(servers, run, tmp_path):
-    """Given a run whose epochs take milliseconds, so that most of its time goes into rows and snapshots."""
+def test_run_with_20_kills_equals_uninterrupted_run(servers, run, tmp_path):
+    """Epochs take milliseconds, so that most of the time is spent on writing rows and snapshots."""
     flags = [*CEM, "--n_itr", 100]
     run("cem", *flags, "--dump_path", tmp_path / "whole")
     victim = Victim(servers, tmp_path / "run", "cem", flags, tmp_path / "whole")
@@ -300,7 +300,7 @@ def test_twenty_kills_leave_no_trace(servers, run, tmp_path):
     assert_same_run(tmp_path / "run", tmp_path / "whole")
 
 
-def test_worker_processes_end_with_a_run_that_is_killed(servers, tmp_path):
+def test_worker_processes_end_when_their_run_is_killed(servers, tmp_path):
     server = servers[0]
     pid = server.start("vpg_maml", *TINY, "--parallel", "--n_itr", 100_000, "--dump_path", tmp_path / "run",
                        output=tmp_path / "output.txt")
@@ -315,7 +315,7 @@ def test_worker_processes_end_with_a_run_that_is_killed(servers, tmp_path):
 
 
 @pytest.mark.parametrize("num_kills", [4, pytest.param(NUM_KILLS, marks=pytest.mark.slow)])
-def test_kills_of_a_run_with_tensorflow_leave_no_trace(num_kills, servers, run, tmp_path):
+def test_killed_tensorflow_run_equals_uninterrupted_run(num_kills, servers, run, tmp_path):
     flags = [*TINY, "--n_itr", 3 * num_kills]
     run("vpg_maml", *flags, "--dump_path", tmp_path / "whole")
     victim = Victim(servers, tmp_path / "run", "vpg_maml", flags, tmp_path / "whole")
@@ -331,7 +331,7 @@ def test_kills_of_a_run_with_tensorflow_leave_no_trace(num_kills, servers, run, 
 
 @pytest.fixture(scope="module")
 def six_epochs(run, tmp_path_factory):
-    """A run of six epochs without TensorFlow; not to be written to."""
+    """A run of six epochs without TensorFlow; tests must not change its folder."""
     folder = tmp_path_factory.mktemp("six_epochs") / "run"
     run("cem", *CEM, "--n_itr", 6, "--dump_path", folder)
     return folder
@@ -339,7 +339,7 @@ def six_epochs(run, tmp_path_factory):
 
 @pytest.fixture
 def three_epochs(run, tmp_path):
-    """The first half of it."""
+    """The first three epochs of the run of six epochs."""
     run("cem", *CEM, "--n_itr", 3, "--dump_path", tmp_path / "run")
     return tmp_path / "run"
 
@@ -348,8 +348,8 @@ def contents(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
 
 
-def test_a_full_disk_stops_with_a_clear_error_and_leaves_what_was_saved(run, three_epochs, six_epochs):
-    """Given files that cannot grow to the size of a snapshot, then the run ends, and goes on when they can."""
+def test_full_disk_raises_a_clear_error_and_keeps_saved_files(run, three_epochs, six_epochs):
+    """A run ends if a file cannot grow to the size of a snapshot, and resumes when it can."""
     size = (three_epochs / "params.pkl").stat().st_size
     text = run("cem", "--resume", three_epochs, "--n_itr", 6, status=1, largest_file=size - 1)
     error, how_to_go_on = text.splitlines()[-2:]
@@ -361,8 +361,8 @@ def test_a_full_disk_stops_with_a_clear_error_and_leaves_what_was_saved(run, thr
     assert_same_run(three_epochs, six_epochs)
 
 
-def test_a_folder_that_vanishes_stops_with_a_clear_error(servers, tmp_path):
-    """Given a run whose folder is deleted, then it ends with a line that names the file that it could not write."""
+def test_deleted_folder_raises_a_clear_error(servers, tmp_path):
+    """A run whose folder is deleted ends with one line that names the file it could not write."""
     server, folder = servers[0], tmp_path / "run"
     pid = server.start("cem", *CEM, "--n_itr", 100_000, "--dump_path", folder, output=tmp_path / "output.txt")
     while not (folder / "params.prev.pkl").exists():

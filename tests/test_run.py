@@ -1,4 +1,4 @@
-"""The shortest start: one call trains, and what it returns acts, evaluates, draws and goes on."""
+"""Tests `train`: its run acts, evaluates, plots and resumes."""
 import numpy as np
 import pytest
 
@@ -9,12 +9,12 @@ TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5,
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Two iterations, not to be gone on with."""
+    """A run of two iterations; tests must not resume it."""
     return mps.train("MetaPointEnvCorner", "vpg_maml", 2, seed=5, dump_path=tmp_path_factory.mktemp("run") / "a",
                      inner_lr=0.2, discount=0.9, normalization_scale=2.0, num_inner_grad_steps=2, **TINY)
 
 
-def test_settings_go_to_the_classes_that_have_them(run):
+def test_settings_are_passed_to_the_matching_classes(run):
     trainer = run.trainer
     assert type(trainer.algo) is mps.VPGMAML and trainer.algo.inner_lr == 0.2
     assert trainer.num_inner_grad_steps == trainer.algo.num_inner_grad_steps == 2
@@ -24,7 +24,7 @@ def test_settings_go_to_the_classes_that_have_them(run):
     assert list(mps.plotting.read_progress(run.folder)["Itr"]) == [0, 1]
 
 
-def test_it_acts_evaluates_and_draws(run, tmp_path):
+def test_run_acts_evaluates_and_plots(run, tmp_path):
     assert run.act(np.zeros(2)).shape == run.act(np.zeros(2), deterministic=True).shape == (2,)
     assert run.evaluate(tasks=2).returns.shape == (1, 2, 3)
     figure = run.plot(tmp_path / "curve.png")
@@ -32,8 +32,8 @@ def test_it_acts_evaluates_and_draws(run, tmp_path):
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_run_is_loaded_and_gone_on_with_as_if_it_had_not_been_stopped(tmp_path, capsys):
-    """A row is shown as a line, or by `log_formats` as a table; files go on whichever is asked for."""
+def test_loaded_run_resumes_like_an_uninterrupted_run(tmp_path, capsys):
+    """A row is printed as a line, or as a table with `log_formats`; the files are written in both cases."""
     settings = {"env": mps.MetaBernoulliBanditEnv(num_arms=3), "algo": mps.VPGMAML, "seed": 5, **TINY}
     whole = mps.train(n_itr=3, dump_path=tmp_path / "whole", **settings)
     shown = capsys.readouterr().out
@@ -58,7 +58,7 @@ def test_a_run_is_loaded_and_gone_on_with_as_if_it_had_not_been_stopped(tmp_path
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("algo", ["promp", "trpo_maml", "dice_maml", "vpg_dice_maml"])
-def test_every_algorithm_by_its_name(algo, tmp_path, monkeypatch):
+def test_every_algorithm_trains_by_name(algo, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = mps.train("MetaPointEnvCorner", algo, n_itr=1, **TINY)
     assert run.folder.startswith(str(tmp_path / "data" / algo / "MetaPointEnvCorner"))
@@ -74,7 +74,7 @@ def test_every_algorithm_by_its_name(algo, tmp_path, monkeypatch):
     ({"log_formats": ["csv", "xml"], **TINY}, ValueError, "log_formats: expected one of 'stdout', 'line', 'log', "),
     ({"log_formats": "csv", **TINY}, TypeError, "log_formats: expected a list of formats, got the string 'csv'"),
 ])
-def test_mistakes_leave_no_folder(arguments, error, message, tmp_path, monkeypatch):
+def test_invalid_arguments_create_no_folder(arguments, error, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(error) as raised:
         mps.train(**{"env": "MetaPointEnvCorner", **arguments})
@@ -82,7 +82,7 @@ def test_mistakes_leave_no_folder(arguments, error, message, tmp_path, monkeypat
     assert not list(tmp_path.iterdir())
 
 
-def test_a_number_of_inner_steps_that_the_algorithm_does_not_take_is_an_error(tmp_path):
+def test_unsupported_number_of_adaptation_steps_is_refused(tmp_path):
     class OneStep(mps.ProMP):
         def __init__(self, policy, meta_batch_size=20):
             super().__init__(policy, meta_batch_size=meta_batch_size)
@@ -91,6 +91,6 @@ def test_a_number_of_inner_steps_that_the_algorithm_does_not_take_is_an_error(tm
         mps.train("MetaPointEnvCorner", OneStep, n_itr=1, num_inner_grad_steps=2, dump_path=tmp_path / "run", **TINY)
 
 
-def test_a_class_in_place_of_a_baseline_is_refused():
+def test_class_in_place_of_a_baseline_object_is_refused():
     with pytest.raises(TypeError, match="baseline: expected an object with the methods fit and predict"):
         mps.MetaSampleProcessor(mps.LinearFeatureBaseline)

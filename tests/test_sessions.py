@@ -1,4 +1,4 @@
-"""Which session a graph's variables live in, and sets of variables that initialize themselves."""
+"""Tests which session holds the variables of a graph, and variable sets that initialize themselves."""
 from collections import OrderedDict
 
 import numpy as np
@@ -18,7 +18,7 @@ def variables():
     return VariableSet(OrderedDict(a=variable([1.0, 2.0]), b=variable(3.0)))
 
 
-def test_a_graph_has_one_session():
+def test_graph_has_one_session():
     session = get_session()
     assert get_session() is session and get_session(tf.get_default_graph()) is session
     assert session.graph is tf.get_default_graph()
@@ -27,7 +27,7 @@ def test_a_graph_has_one_session():
         assert get_session(session.graph) is session
 
 
-def test_an_entered_session_wins_unless_it_is_of_another_graph():
+def test_entered_session_is_used_unless_it_belongs_to_another_graph():
     own = get_session()
     with tf.Session() as entered:
         assert get_session() is entered
@@ -36,13 +36,13 @@ def test_an_entered_session_wins_unless_it_is_of_another_graph():
         assert get_session(own.graph) is own
 
 
-def test_an_adopted_session_is_found_without_entering_it():
+def test_adopted_session_is_found_without_entering_it():
     session = tf.Session()
     adopt_session(session)
     assert get_session() is session
 
 
-def test_the_first_session_that_was_used_stays_the_graphs():
+def test_first_used_session_remains_the_session_of_the_graph():
     session = tf.Session()
     with session.as_default():
         policy = GaussianMLPPolicy(2, 1, hidden_sizes=())
@@ -50,7 +50,7 @@ def test_the_first_session_that_was_used_stays_the_graphs():
     assert policy.get_flat_params().tolist() == [1.0, 2.0, 3.0, 4.0]
 
 
-def test_a_closed_session_is_an_error(variables):
+def test_closed_session_raises(variables):
     with tf.Session():
         variables.write({"a": [5.0, 6.0], "b": 7.0})
     with pytest.raises(RuntimeError, match="closed Session"):
@@ -59,14 +59,14 @@ def test_a_closed_session_is_an_error(variables):
         variables.read()
 
 
-def test_variables_initialize_themselves_when_first_needed(variables):
+def test_variables_are_initialized_on_first_use(variables):
     values = variables.read()
     assert isinstance(values, OrderedDict) and list(values) == ["a", "b"]
     np.testing.assert_array_equal(values["a"], [1.0, 2.0])
     assert values["b"] == 3.0
 
 
-def test_values_that_were_set_are_not_initialized_again(variables):
+def test_assigned_values_are_not_overwritten_by_initialization(variables):
     get_session().run(variables.variables["b"].initializer)
     get_session().run(variables.variables["b"].assign(9.0))
     assert variables.read()["b"] == 9.0
@@ -74,7 +74,7 @@ def test_values_that_were_set_are_not_initialized_again(variables):
     assert again.read()["b"] == 9.0
 
 
-def test_every_session_has_values_of_its_own(variables):
+def test_each_session_has_separate_values(variables):
     variables.write({"a": [5.0, 6.0], "b": 7.0})
     with tf.Session():
         variables.write({"a": [1.0, 2.0], "b": 3.0})
@@ -82,14 +82,14 @@ def test_every_session_has_values_of_its_own(variables):
     assert variables.read()["b"] == 7.0
 
 
-def test_other_variables_are_left_alone(variables):
+def test_other_variables_are_not_initialized(variables):
     other = variable(0.0)
     is_initialized = other.is_initialized()
     variables.read()
     assert not get_session().run(is_initialized)
 
 
-def test_everything_was_built_up_front(variables):
+def test_no_ops_are_added_after_construction(variables):
     tf.get_default_graph().finalize()
     variables.write({"a": [5.0, 6.0], "b": 7.0})
     np.testing.assert_array_equal(variables.read()["a"], [5.0, 6.0])
@@ -104,13 +104,13 @@ def test_everything_was_built_up_front(variables):
         ({"a": [1.0, 2.0], "b": np.nan}, r"settings\['b'\]: expected finite numbers, got nan"),
     ],
 )
-def test_wrong_values_are_refused_and_nothing_is_written(variables, values, message):
+def test_invalid_values_are_refused_before_any_assignment(variables, values, message):
     with pytest.raises(ValueError, match=message):
         variables.write(values, "settings")
     np.testing.assert_array_equal(variables.read()["a"], [1.0, 2.0])
 
 
-def test_an_empty_set_is_fine():
+def test_empty_variable_set_works():
     empty = VariableSet({})
     empty.write({})
     assert empty.read() == OrderedDict()

@@ -1,4 +1,4 @@
-"""Rules about the package's files that `make lint` cannot check: their length, and what each folder says of itself."""
+"""Tests rules for package files that `make lint` does not check: file length and folder docstrings."""
 import ast
 from pathlib import Path
 
@@ -14,7 +14,7 @@ def test_no_file_is_longer_than_450_lines():
 
 
 @pytest.mark.parametrize("folder", sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py")))
-def test_each_folder_has_a_docstring_that_begins_with_a_sentence(folder):
+def test_each_folder_docstring_starts_with_a_sentence(folder):
     tree = ast.parse((PACKAGE / folder / "__init__.py").read_text(encoding="utf-8"))
     first = (ast.get_docstring(tree) or "").split("\n\n")[0]
     assert first[:1].isupper() and first.endswith(".")

@@ -1,4 +1,4 @@
-"""What is documented is there as `meta_policy_search.NAME`, by one table, and costs nothing before it is asked for."""
+"""Every documented name is available as `meta_policy_search.NAME`, defined in one table and loaded on demand."""
 import ast
 import importlib
 import inspect
@@ -14,12 +14,12 @@ from tests.test_imports import run_python
 STUB = Path(mps.__file__).with_suffix(".pyi")
 NAMES = {alias.name: node.module for node in ast.parse(STUB.read_text(encoding="utf-8")).body
          if isinstance(node, ast.ImportFrom) for alias in node.names}
-BY_MODULE = ("plotting", "utils")  # mostly functions, which stay with their package: `mps.plotting.plot_comparison`
+BY_MODULE = ("plotting", "utils")  # used through their package: `mps.plotting.plot_comparison`
 PACKAGES = [name for _, name, is_package in pkgutil.walk_packages(mps.__path__, "meta_policy_search.") if is_package]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_name_is_what_it_is_under_its_module_path(name):
+def test_name_equals_the_object_at_its_module_path(name):
     if NAMES[name] is None:
         assert getattr(mps, name) is importlib.import_module(f"meta_policy_search.{name}")
     else:
@@ -27,7 +27,7 @@ def test_a_name_is_what_it_is_under_its_module_path(name):
     assert name in dir(mps)
 
 
-def test_editors_are_told_that_every_name_is_public():
+def test_type_checkers_see_every_name_as_public():
     aliases = [alias for node in ast.parse(STUB.read_text(encoding="utf-8")).body if isinstance(node, ast.ImportFrom)
                for alias in node.names]
     assert all(alias.asname == alias.name for alias in aliases)
@@ -35,16 +35,16 @@ def test_editors_are_told_that_every_name_is_public():
 
 
 @pytest.mark.parametrize("package", [name for name in PACKAGES if name.split(".")[1] not in BY_MODULE])
-def test_all_that_a_package_exports_is_there(package):
+def test_all_exports_of_a_package_are_available(package):
     assert set(getattr(importlib.import_module(package), "__all__", [])) <= set(NAMES)
 
 
 @pytest.mark.parametrize("documented", CLASSES.values(), ids=CLASSES)
-def test_every_class_of_the_method_s_documentation_is_there(documented):
+def test_all_classes_of_the_public_documentation_are_available(documented):
     assert getattr(mps, documented.name) is class_of(documented)
 
 
-def test_the_bare_import_is_light():
+def test_import_loads_no_heavy_modules():
     done = run_python("""
 import sys
 before = set(sys.modules)
@@ -57,7 +57,7 @@ assert "tensorflow" not in sys.modules
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-def test_an_unknown_name_is_an_error_that_asks_for_the_nearest():
+def test_unknown_name_raises_with_the_closest_match():
     with pytest.raises(AttributeError, match="module 'meta_policy_search' has no attribute 'PorMP'"):
         mps.PorMP  # noqa: B018
     done = run_python("import meta_policy_search as mps; mps.PorMP")

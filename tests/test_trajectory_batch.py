@@ -1,4 +1,4 @@
-"""Trajectories as flat arrays: from paths and back, and what is refused."""
+"""Tests trajectories stored as flat arrays: conversion from and to paths, and refused inputs."""
 import dataclasses
 
 import numpy as np
@@ -15,7 +15,7 @@ N = sum(LENGTHS)
 
 
 def make_fields(**changes):
-    """Two trajectories of three steps and of one, of which the first ends by itself."""
+    """Returns the fields of two trajectories with three steps and one step; the first one terminates."""
     fields = {
         "env_spec": SPEC,
         "observations": np.arange(N * O, dtype=float).reshape(N, O),
@@ -46,7 +46,7 @@ def assert_same(batch, other):
             np.testing.assert_array_equal(ours, theirs, err_msg=field.name)
 
 
-def test_paths_of_a_batch(batch):
+def test_batch_is_split_into_paths(batch):
     assert len(batch) == 2
     first, second = batch.to_paths()
     np.testing.assert_array_equal(first["observations"], [[0, 1], [2, 3], [4, 5]])
@@ -56,7 +56,7 @@ def test_paths_of_a_batch(batch):
     assert (first["terminated"], second["terminated"]) == (True, False)
 
 
-def test_a_batch_of_the_paths_is_the_batch(batch):
+def test_batch_built_from_its_paths_equals_the_batch(batch):
     assert_same(TrajectoryBatch.from_paths(SPEC, batch.to_paths()), batch)
 
 
@@ -64,7 +64,7 @@ def test_next_observations_stay_within_their_trajectory(batch):
     np.testing.assert_array_equal(batch.next_observations, [[2, 3], [4, 5], [100, 101], [200, 201]])
 
 
-def test_discrete_actions_have_no_axis():
+def test_discrete_actions_have_no_action_axis():
     spec = EnvSpec(SPEC.observation_space, gym.spaces.Discrete(3))
     batch = TrajectoryBatch(**make_fields(env_spec=spec, actions=np.array([0, 2, 1, 1])))
     np.testing.assert_array_equal(batch.to_paths()[0]["actions"], [0, 2, 1])
@@ -91,17 +91,17 @@ def test_discrete_actions_have_no_axis():
     ({"rewards": np.array([0.0, np.nan, 0.0, 0.0])}, "rewards: expected finite numbers, got nan"),
     ({"last_observations": np.full((2, O), np.inf)}, "last_observations: expected finite numbers, got inf"),
 ])
-def test_fields_that_disagree(changes, message):
+def test_inconsistent_fields_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         TrajectoryBatch(**make_fields(**changes))
 
 
-def test_a_batch_needs_the_spaces():
+def test_missing_spaces_are_refused():
     with pytest.raises(TypeError, match="env_spec: expected an EnvSpec, got None"):
         TrajectoryBatch(**make_fields(env_spec=None))
 
 
-def test_paths_that_cannot_be_a_batch(batch):
+def test_invalid_paths_are_refused(batch):
     with pytest.raises(ValueError, match="paths: expected at least one path"):
         TrajectoryBatch.from_paths(SPEC, [])
     first, second = batch.to_paths()

@@ -1,4 +1,4 @@
-"""The actors of policies: on arrays against the graph that `get_actions` runs, and through `get_actions`."""
+"""Compares the vectorized actors of policies with their graph, and tests actors based on `get_actions`."""
 import copy
 
 import numpy as np
@@ -27,7 +27,7 @@ def noise_of_next_get_actions(policy, shape):
 
 @pytest.mark.parametrize("output_nonlinearity", [None, "tanh"])
 @pytest.mark.parametrize("hidden_nonlinearity", [None, *sorted(NONLINEARITIES)])
-def test_the_actor_agrees_with_get_actions_given_the_same_noise(hidden_nonlinearity, output_nonlinearity):
+def test_actor_agrees_with_get_actions_for_equal_noise(hidden_nonlinearity, output_nonlinearity):
     policy = with_random_task_params(MetaGaussianMLPPolicy(
         M, O, A, hidden_sizes=(5, 4), hidden_nonlinearity=hidden_nonlinearity, output_nonlinearity=output_nonlinearity
     ))
@@ -44,7 +44,7 @@ def test_the_actor_agrees_with_get_actions_given_the_same_noise(hidden_nonlinear
         np.testing.assert_allclose(infos[key], expected_info, rtol=0, atol=1e-6 * scale)
 
 
-def test_the_actor_of_a_plain_policy_has_one_task():
+def test_actor_of_a_single_task_policy_has_one_task():
     policy = GaussianMLPPolicy(O, A, hidden_sizes=())
     observations = np.random.default_rng(1).normal(size=(B, O))
     noise = noise_of_next_get_actions(policy, (B, A))
@@ -54,19 +54,19 @@ def test_the_actor_of_a_plain_policy_has_one_task():
 
 
 @pytest.mark.parametrize("learn_std", [True, False])
-def test_the_std_is_the_policys(learn_std):
+def test_actor_has_the_std_of_the_policy(learn_std):
     policy = MetaGaussianMLPPolicy(M, O, A, hidden_sizes=(), learn_std=learn_std, init_std=0.3)
     _, infos = actor_of(policy).act(np.zeros((M, B, O)), np.zeros((M, B, A), "f"))
     np.testing.assert_allclose(np.exp(infos["log_std"]), np.full((M, B, A), 0.3), rtol=1e-6)
 
 
-def test_noise_of_zero_gives_the_mean():
+def test_zero_noise_gives_the_mean():
     policy = with_random_task_params(MetaGaussianMLPPolicy(M, O, A, hidden_sizes=(5,)))
     actions, infos = actor_of(policy).act(np.ones((M, B, O)), np.zeros((M, B, A), "f"))
     np.testing.assert_array_equal(actions, infos["mean"])
 
 
-def test_the_actor_keeps_the_parameters_of_its_moment():
+def test_actor_keeps_the_parameters_at_its_creation():
     policy = with_random_task_params(MetaGaussianMLPPolicy(M, O, A, hidden_sizes=(5,)))
     observations, noise = np.ones((M, B, O)), np.zeros((M, B, A), "f")
     actor = actor_of(policy)
@@ -76,7 +76,7 @@ def test_the_actor_keeps_the_parameters_of_its_moment():
     assert (actor_of(policy).act(observations, noise)[0] != before).any()
 
 
-def test_each_tasks_actions_are_the_same_whatever_the_other_tasks():
+def test_actions_of_a_task_do_not_depend_on_the_other_tasks():
     policy = with_random_task_params(MetaGaussianMLPPolicy(M, O, A, hidden_sizes=(64, 64)))
     rng = np.random.default_rng(0)
     observations, noise = rng.normal(size=(M, B, O)), rng.normal(size=(M, B, A)).astype("f")
@@ -86,7 +86,7 @@ def test_each_tasks_actions_are_the_same_whatever_the_other_tasks():
     np.testing.assert_array_equal(actor_of(policy).act(other, noise)[0][0], together[0])
 
 
-def test_the_actor_for_some_tasks_acts_as_the_whole_does_in_these():
+def test_actor_for_some_tasks_acts_like_the_actor_for_all():
     policy = with_random_task_params(MetaGaussianMLPPolicy(M, O, A, hidden_sizes=(64, 64)))
     rng = np.random.default_rng(0)
     observations, noise = rng.normal(size=(M, B, O)), rng.normal(size=(M, B, A)).astype("f")
@@ -99,18 +99,18 @@ def test_the_actor_for_some_tasks_acts_as_the_whole_does_in_these():
 
 
 @pytest.mark.parametrize("argument", ["hidden_nonlinearity", "output_nonlinearity"])
-def test_there_is_none_for_other_nonlinearities(argument):
+def test_other_nonlinearities_have_no_actor(argument):
     policy = MetaGaussianMLPPolicy(M, O, A, hidden_sizes=(5,), **{argument: tf.nn.leaky_relu})
     assert policy.make_actor() is None
     assert isinstance(actor_of(policy), SlowActor)
     assert actor_of(policy).act(np.zeros((M, B, O)), None)[0].shape == (M, B, A)
 
 
-# For one task
+# Several parameter vectors of one policy
 
 
 class OnRequest:
-    """A policy of a user's own: linear, with documented methods alone."""
+    """A user-defined linear policy with only the documented methods."""
 
     obs_dim, action_dim = O, A
 
@@ -127,7 +127,7 @@ class OnRequest:
         return observations @ self.flat_params.reshape(O, A), {"twice": 2.0 * observations}
 
 
-def test_a_policy_without_a_form_on_arrays_is_asked_for_each_set_of_parameters_and_keeps_its_own():
+def test_policy_without_vectorized_actor_is_called_per_parameter_vector_and_keeps_its_parameters():
     policy, observations = OnRequest(), np.random.default_rng(1).normal(size=(M, B, O))
     candidates = np.random.default_rng(2).normal(size=(M, O * A))
     actor = actors_of(policy, candidates)
@@ -140,7 +140,7 @@ def test_a_policy_without_a_form_on_arrays_is_asked_for_each_set_of_parameters_a
 
 
 @pytest.mark.parametrize("arguments", [{"learn_std": True}, {"learn_std": False}], ids=str)
-def test_candidates_on_numpy_may_be_divided(arguments):
+def test_numpy_candidates_can_be_divided(arguments):
     policy = policies.GaussianMLPPolicy(O, A, (5,), init_std=0.3, **arguments)
     candidates = np.random.default_rng(0).normal(size=(M, len(policy.get_flat_params())))
     observations, noise = np.ones((M, B, O)), np.ones((M, B, A), "f")
@@ -150,10 +150,10 @@ def test_candidates_on_numpy_may_be_divided(arguments):
     np.testing.assert_array_equal(part_infos["log_std"], infos["log_std"][1:])
 
 
-# Of several policies
+# Several policies
 
 
-def test_policies_of_tasks_act_each_in_its_own():
+def test_each_task_policy_acts_in_its_task():
     own = [policies.GaussianMLPPolicy(O, A, ()) for _ in range(M)]
     observations, noise = np.random.default_rng(1).normal(size=(M, B, O)), np.zeros((M, B, A), "f")
     actor = TaskPolicies(own).make_actor()
@@ -166,22 +166,22 @@ def test_policies_of_tasks_act_each_in_its_own():
     np.testing.assert_array_equal(part_infos["mean"], infos["mean"][1:])
 
 
-def test_one_that_cannot_be_divided_keeps_all_of_them_together():
+def test_indivisible_actor_keeps_all_tasks_together():
     actor = TaskPolicies([policies.DeterministicMLPPolicy(O, A), OnRequest()]).make_actor()
     assert not actor.can_divide
 
 
-# The interface
+# Actor interface
 
 
 class Constant(Actor):
-    """All that an actor has to say."""
+    """The minimal actor."""
 
     def act(self, observations, noise):
         return np.zeros((*observations.shape[:2], A)), {}
 
 
-def test_by_default_an_actor_draws_nothing_and_acts_for_all_tasks_together():
+def test_default_actor_draws_no_noise_and_acts_for_all_tasks_together():
     actor, rng = Constant(), np.random.default_rng(0)
     actor.draw_noise(rng, np.empty((B, actor.noise_dim), np.float32))
     assert rng.bit_generator.state == np.random.default_rng(0).bit_generator.state
@@ -191,7 +191,7 @@ def test_by_default_an_actor_draws_nothing_and_acts_for_all_tasks_together():
 
 
 class Wrong:
-    """A policy whose vectorized methods return what are no actors."""
+    """A policy whose vectorized methods do not return actors."""
 
     meta_batch_size = M
 
@@ -204,14 +204,14 @@ class Wrong:
         return flat_params
 
 
-def test_what_a_policy_makes_is_checked():
+def test_returned_actors_are_checked():
     with pytest.raises(TypeError, match="^policy.make_actor: expected an actors.Actor or None, got 3$"):
         actor_of(Wrong())
     with pytest.raises(TypeError, match=r"^policy.make_actors: expected an actors.Actor or None, got array\(\[\[0."):
         actors_of(Wrong(), np.zeros((1, 2)))
 
 
-def test_a_vectorized_method_declares_what_it_replaces():
+def test_vectorized_method_declares_the_methods_it_replaces():
     policy = type("Mine", (), {"meta_batch_size": M, "make_actor": lambda self: Constant()})()
     with pytest.raises(TypeError, match=r"^Mine.make_actor: expected a method decorated with @replaces"):
         actor_of(policy)

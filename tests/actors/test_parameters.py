@@ -1,4 +1,4 @@
-"""Initial weights of networks, and parameters as one vector."""
+"""Tests initial weights of networks and flat parameter vectors."""
 import numpy as np
 import pytest
 
@@ -16,16 +16,16 @@ def test_initial_kernels_are_glorot_uniform_and_biases_zero():
     kernel = values["net/hidden_0/kernel"]
     assert kernel.dtype == np.float32
     assert 0.98 * limit < np.abs(kernel).max() <= limit
-    assert kernel.std() == pytest.approx(limit / np.sqrt(3.0), rel=0.05)  # that of a uniform distribution
+    assert kernel.std() == pytest.approx(limit / np.sqrt(3.0), rel=0.05)  # std of a uniform distribution
     assert not any(value.any() for name, value in values.items() if name.endswith("bias"))
 
 
-def test_without_hidden_layers_there_is_one_linear_layer():
+def test_network_without_hidden_layers_is_linear():
     values = initial_mlp_values("net", 3, 2, (), np.random.default_rng(0))
     assert list(values) == ["net/output/kernel", "net/output/bias"]
 
 
-def test_unflattened_parameters_are_copies_of_their_part():
+def test_unflattened_parameters_are_copies():
     flat = np.arange(12.0).reshape(2, 6)
     params = unflatten_params("flat", flat, {"a": (2, 2), "b": (2,)}, ndim=2)
     np.testing.assert_array_equal(params["a"][1], [[6, 7], [8, 9]])

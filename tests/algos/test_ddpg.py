@@ -1,4 +1,4 @@
-"""DDPG: its update against NumPy, what it saves, and that it learns."""
+"""Tests DDPG: updates compared with NumPy, saved state, and learning."""
 import pickle
 
 import gymnasium
@@ -55,7 +55,7 @@ def bellman_targets(batch, policy, qf):
 
 
 def gradient(function, network, eps=3e-3):
-    """Central differences of `function()` by the network's parameters."""
+    """Returns central differences of `function()` with respect to the network's parameters."""
     start, slopes = network.get_flat_params(), []
     for i in range(len(start)):
         values = []
@@ -70,18 +70,18 @@ def gradient(function, network, eps=3e-3):
 
 
 def assert_first_step_of_adam(before, after, slopes):
-    """Adam's first step has the learning rate's length in each direction, against the gradient."""
+    """Checks the first step of Adam: each entry moves by the learning rate, against the gradient."""
     step = (after - before) / LEARNING_RATE
     clear = np.abs(slopes) > 3e-3
     assert clear.sum() > len(step) / 2
     np.testing.assert_allclose(step[clear], -np.sign(slopes[clear]), atol=0.02)
 
 
-# The update
+# Updates
 
 
 @pytest.mark.parametrize("use_target", [True, False])
-def test_an_update_descends_both_losses(use_target):
+def test_update_descends_both_losses(use_target):
     algo = make(discount=DISCOUNT, use_target=use_target, target_update_tau=TAU, policy_lr=LEARNING_RATE,
                 qf_lr=LEARNING_RATE)
     policy, qf, batch = clone(algo.policy), clone(algo.qf), make_batch()
@@ -98,13 +98,13 @@ def test_an_update_descends_both_losses(use_target):
     assert figures["AverageTargetQ"] == pytest.approx(targets.mean(), rel=1e-4)
     assert figures["AverageQ"] == pytest.approx(
         qf.compute_values(batch["observations"], batch["actions"]).mean(), rel=1e-4)
-    assert figures["PolicyLoss"] == pytest.approx(policy_loss(), rel=1e-4)  # with the new values
+    assert figures["PolicyLoss"] == pytest.approx(policy_loss(), rel=1e-4)  # with the updated values
     assert_first_step_of_adam(qf.get_flat_params(), algo.qf.get_flat_params(), gradient(qf_loss, qf))
     assert_first_step_of_adam(policy.get_flat_params(), algo.policy.get_flat_params(), gradient(policy_loss, policy))
 
 
 def targets_of(algo):
-    """The flat parameters of the target networks."""
+    """Returns the flat parameters of the target networks."""
     values = algo._variables.read()
     return [np.concatenate([values[variable.op.name].ravel() for variable in variables.values()])
             for variables in (algo._target_policy_vars, algo._target_qf_vars)]
@@ -122,7 +122,7 @@ def test_targets_follow_slowly():
 
 
 @pytest.mark.parametrize("use_target", [True, False])
-def test_use_target_decides_whose_values_are_learnt_from(use_target):
+def test_use_target_selects_the_networks_for_the_target_values(use_target):
     algo = make(discount=DISCOUNT, use_target=use_target, target_update_tau=1e-6, policy_lr=0.1, qf_lr=0.1)
     first = clone(algo.policy), clone(algo.qf)
     algo.optimize_policy([make_batch()] * 3)
@@ -134,14 +134,14 @@ def test_use_target_decides_whose_values_are_learnt_from(use_target):
     assert abs(expected - other) > 0.01
 
 
-def test_where_the_task_has_ended_nothing_is_to_come():
+def test_terminal_transitions_have_no_future_value():
     algo = make()
     rewards = np.full(B, 7.0)
     figures = algo.optimize_policy([make_batch(rewards=rewards, terminals=np.ones(B, bool))])
     assert figures["AverageTargetQ"] == pytest.approx(7.0)
 
 
-def test_an_update_that_diverges_is_an_error_and_policy_and_values_stay():
+def test_diverging_update_raises_and_keeps_policy_and_values():
     algo = make()
     before = algo.policy.get_flat_params(), algo.qf.get_flat_params()
     with pytest.raises(FloatingPointError, match="QFunctionLoss is .*learning has diverged"):
@@ -150,16 +150,16 @@ def test_an_update_that_diverges_is_an_error_and_policy_and_values_stay():
     np.testing.assert_array_equal(algo.qf.get_flat_params(), before[1])
 
 
-# Graph, pickling, and going on
+# Graph, pickling and resuming
 
 
-def test_the_default_graph_is_left_alone():
+def test_default_graph_is_unchanged():
     graph = tf.get_default_graph()
     make().optimize_policy([make_batch()])
     assert graph.get_operations() == []
 
 
-def test_an_algorithm_that_was_pickled_goes_on_as_the_original():
+def test_unpickled_algorithm_continues_like_the_original():
     algo = make()
     algo.optimize_policy([make_batch()])
     other = pickle.loads(pickle.dumps(algo))
@@ -172,7 +172,7 @@ def test_an_algorithm_that_was_pickled_goes_on_as_the_original():
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_init_opt_begins_anew():
+def test_init_opt_resets_the_algorithm():
     algo = make()
     start = algo.policy.get_flat_params(), algo.qf.get_flat_params()
     ends = []
@@ -201,7 +201,7 @@ def read(folder):
             for line in lines[1:]]
 
 
-def test_a_run_that_was_stopped_and_resumed_equals_one_that_was_not(tmp_path):
+def test_resumed_run_equals_uninterrupted_run(tmp_path):
     whole = train(tmp_path / "whole", 4)
     logger.reset()
     train(tmp_path / "stopped", 2)
@@ -219,7 +219,7 @@ def test_a_run_that_was_stopped_and_resumed_equals_one_that_was_not(tmp_path):
         np.testing.assert_array_equal(ours[name], theirs[name])
 
 
-# Mistakes
+# Invalid arguments
 
 
 def make_with(**parts):
@@ -252,8 +252,8 @@ def test_arguments_are_checked(build, error, message):
 
 
 @pytest.mark.thorough
-def test_it_learns_to_go_to_a_goal():
-    """Given a goal four steps away, then the policy goes there, while at first it stays where it is."""
+def test_policy_learns_to_reach_a_goal():
+    """The policy reaches a goal four steps away; the initial policy does not move."""
     env = make_env()
     algo = make(env, (32,), size=5000, max_path_length=20, min_buffer_size=200, steps_per_epoch=10, n_train_steps=200,
                 policy_lr=1e-3, discount=DISCOUNT)
@@ -267,8 +267,8 @@ def test_it_learns_to_go_to_a_goal():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_it_swings_up_a_pendulum(seed):
-    """Given 6,000 steps, then the pendulum stands most of the time."""
+def test_policy_learns_to_swing_up_a_pendulum(seed):
+    """After 6,000 steps, the pendulum is upright most of the time."""
     set_seed(seed)
     env = normalize(SingleTaskEnv(gymnasium.make("Pendulum-v1", disable_env_checker=True)), normalization_scale=1.0)
     spec = EnvSpec.of(env)

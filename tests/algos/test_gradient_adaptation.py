@@ -1,4 +1,4 @@
-"""The algorithms of `meta_algos` as `MetaRLAlgorithm`s: the same numbers as `adapt`, task by task."""
+"""Adaptation of `meta_algos` through the `MetaRLAlgorithm` interface gives the same numbers as `adapt`."""
 import pickle
 from types import SimpleNamespace
 
@@ -64,8 +64,8 @@ def flat(params):
 @pytest.mark.parametrize("is_discrete", [False, True], ids=["gaussian", "categorical"])
 @pytest.mark.parametrize("name", ALGOS)
 @pytest.mark.thorough(but=("ProMP-gaussian", "VPG-DiCE-MAML-gaussian", "TRPO-MAML-categorical"))
-def test_each_task_is_adapted_as_all_tasks_together_are(name, is_discrete):
-    """Given two steps on the same paths, then a task's policy has the parameters that `MAMLAlgo.adapt` gives it."""
+def test_adaptation_of_each_task_equals_joint_adaptation(name, is_discrete):
+    """After two steps on the same paths, the policy of a task has the parameters of `MAMLAlgo.adapt`."""
     adaptation = make(name, is_discrete)
     algo = adaptation.algo
     spec, sampler = sample(algo, is_discrete)
@@ -85,8 +85,8 @@ def test_each_task_is_adapted_as_all_tasks_together_are(name, is_discrete):
     np.testing.assert_array_equal(algo.policy.get_flat_params(), start)
 
 
-def test_an_exploration_policy_is_of_its_own():
-    """Given that one was adapted and the meta-policy has changed, then another is as it was when it was retrieved."""
+def test_exploration_policies_are_independent():
+    """After one is adapted and the meta-policy changes, another has the parameters at its creation."""
     adaptation = make()
     first, second = adaptation.get_exploration_policy(), adaptation.get_exploration_policy()
     start = adaptation.policy.get_flat_params()
@@ -100,7 +100,7 @@ def test_an_exploration_policy_is_of_its_own():
 
 
 class SlowBaseline(Baseline):
-    """A baseline that goes on from where it was fitted before."""
+    """A baseline whose fit depends on its previous fit."""
 
     slope = 0.0
 
@@ -111,7 +111,7 @@ class SlowBaseline(Baseline):
         return self.slope * np.arange(len(path["rewards"]))
 
 
-def test_one_task_does_not_depend_on_another():
+def test_tasks_are_independent():
     adaptation = make(processor=MetaSampleProcessor(SlowBaseline()))
     policy = adaptation.get_exploration_policy()
     trajectories = explore(policy, make_env())
@@ -124,7 +124,7 @@ def test_one_task_does_not_depend_on_another():
     pytest.param(name, marks=() if name in ("ProMP", "E-MAML") else pytest.mark.slow) for name in ALGOS])
 @pytest.mark.thorough
 def test_every_algorithm_can_be_pickled(name):
-    """Given an update, when the algorithm is pickled into another graph, then both take the same next one."""
+    """An algorithm and its copy, unpickled in another graph, perform equal updates."""
     algo = make(name).algo
     processor = make(name).sample_processor
     _, sampler = sample(algo)
@@ -142,10 +142,10 @@ def test_every_algorithm_can_be_pickled(name):
     np.testing.assert_array_equal(theirs, algo.policy.get_flat_params())
 
 
-# Mistakes
+# Invalid arguments
 
 
-def test_mistakes():
+def test_invalid_arguments_are_refused():
     adaptation = make()
     policy = adaptation.get_exploration_policy()
     env = make_env()

@@ -1,4 +1,4 @@
-"""Linear baselines and the zero baseline: features, fit, singular fits, parameters, diagnostics, bad input."""
+"""Tests linear and zero baselines: features, fit, singular fits, parameters, diagnostics, invalid input."""
 import pickle
 import re
 import types
@@ -25,7 +25,7 @@ def make_paths(lengths=(7, 12, 5), obs_dim=3, seed=0):
 
 
 def reference_features(path, with_observations):
-    """One row per step, written down as in the formula."""
+    """Returns one row per step, computed directly from the formula."""
     rows = []
     for step, observation in enumerate(path["observations"]):
         t = step / 100.0
@@ -37,7 +37,7 @@ def reference_features(path, with_observations):
 # Features -----------------------------------------------------------------------------------------------------------
 
 
-def test_feature_baseline_predicts_by_hand():
+def test_feature_baseline_prediction_by_hand():
     baseline = LinearFeatureBaseline()
     #                   o1   o2   o1^2  o2^2  t      t^2      t^3      1
     baseline.set_params([1., 10., 100., 1e3, 1e4, 1e6, 1e8, 0.5])
@@ -53,7 +53,7 @@ def test_observations_are_clipped_before_they_are_squared(observation, clipped):
     assert baseline.predict({"observations": [[observation]]}) == pytest.approx([clipped + 1000.0 * clipped ** 2])
 
 
-def test_time_baseline_predicts_by_hand_and_ignores_observations():
+def test_time_baseline_prediction_by_hand_ignores_observations():
     baseline = LinearTimeBaseline()
     baseline.set_params([1e2, 1e4, 1e6, 7.0])
     for observations in (np.zeros((3, 2)), np.full((3, 5), 4.0)):
@@ -66,7 +66,7 @@ def test_time_baseline_predicts_by_hand_and_ignores_observations():
 @pytest.mark.parametrize("cls", LINEAR)
 @pytest.mark.parametrize("reg_coeff", [1e-5, 0.3, 50.0])
 def test_fit_solves_the_damped_normal_equations(cls, reg_coeff):
-    # given paths of unequal length; time starts anew in each
+    # given paths of unequal length; time starts at zero in each path
     paths = make_paths()
     # when fitted
     baseline = cls(reg_coeff=reg_coeff)
@@ -81,7 +81,7 @@ def test_fit_solves_the_damped_normal_equations(cls, reg_coeff):
             baseline.predict(path), reference_features(path, cls is LinearFeatureBaseline) @ expected, atol=1e-8)
 
 
-def test_fit_recovers_a_target_within_the_model():
+def test_fit_recovers_a_target_in_the_model_class():
     paths = make_paths(lengths=(60, 40))
     for path in paths:
         t = np.arange(len(path["returns"])) / 100.0
@@ -92,7 +92,7 @@ def test_fit_recovers_a_target_within_the_model():
 
 
 @pytest.mark.parametrize("cls", LINEAR)
-def test_target_key_chooses_what_is_fitted(cls):
+def test_target_key_selects_the_fitted_target(cls):
     paths = make_paths()
     by_default, by_key, by_reward = cls(), cls(), cls()
     by_default.fit(paths)
@@ -102,7 +102,7 @@ def test_target_key_chooses_what_is_fitted(cls):
     assert not np.allclose(by_reward.get_param_values(), by_key.get_param_values())
 
 
-def test_each_fit_forgets_the_one_before():
+def test_each_fit_replaces_the_previous_fit():
     used, fresh = LinearFeatureBaseline(), LinearFeatureBaseline()
     used.fit(make_paths(seed=1))
     used.fit(make_paths(seed=2))
@@ -121,7 +121,7 @@ def test_each_fit_forgets_the_one_before():
     pytest.param(np.sign(np.random.default_rng(0).normal(size=(50, 2))), id="squares all one"),
 ])
 def test_singular_fit_is_finite_and_as_good_as_least_squares(observations, reg_coeff):
-    # given features of less than full rank, and the residual of the best fit by them
+    # given features without full rank, and the residual of their best fit
     target = np.random.default_rng(1).normal(size=50)
     path = {"observations": observations, "returns": target}
     x = reference_features(path, True)
@@ -130,7 +130,7 @@ def test_singular_fit_is_finite_and_as_good_as_least_squares(observations, reg_c
     # when fitted
     baseline = LinearFeatureBaseline(reg_coeff=reg_coeff)
     baseline.fit([path])
-    # then the coefficients are moderate, and the residual is the best there is
+    # then the coefficients are moderate, and the residual equals the minimum
     assert np.abs(baseline.get_param_values()).max() < 1e4
     residual = target - baseline.predict(path)
     assert np.sum(residual ** 2) == pytest.approx(np.sum(best ** 2), rel=1e-4)
@@ -138,12 +138,12 @@ def test_singular_fit_is_finite_and_as_good_as_least_squares(observations, reg_c
 
 @pytest.mark.parametrize("seed", range(12))
 def test_nearly_singular_fit_is_as_good_as_least_squares(seed):
-    # given two observations that differ by 1e-10 to 1e-6 of their size, which the normal equations cannot resolve
+    # given two observations that differ by 1e-10 to 1e-6 of their size, too little for the normal equations
     rng = np.random.default_rng(seed)
     first = rng.normal(size=(50, 1))
     second = first + 10.0 ** rng.uniform(-10.0, -6.0) * rng.normal(size=(50, 1))
     path = {"observations": 3.0 * np.hstack([first, second]), "returns": rng.normal(size=50)}
-    # when fitted without damping, then no worse than least squares on the features themselves
+    # when fitted without damping, then the residual is at most that of least squares on the features
     baseline = LinearFeatureBaseline(reg_coeff=0.0)
     baseline.fit([path])
     x = reference_features(path, True)
@@ -180,7 +180,7 @@ def test_parameters_round_trip(cls):
     other.set_params(fitted.get_param_values(trainable=True), trainable=True)
     np.testing.assert_array_equal(other.predict(paths[0]), fitted.predict(paths[0]))
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(paths[0]), fitted.predict(paths[0]))
-    other.set_params(cls().get_param_values())  # None: unfitted again
+    other.set_params(cls().get_param_values())  # None: not fitted
     np.testing.assert_array_equal(other.predict(paths[0]), np.zeros(len(paths[0]["returns"])))
 
 
@@ -207,7 +207,7 @@ def test_zero_baseline():
         baseline.set_params(np.ones(3))
 
 
-def test_interface_asks_for_an_implementation():
+def test_interface_requires_an_implementation():
     baseline = Baseline()
     for call in (lambda: baseline.fit([]), lambda: baseline.predict({}), lambda: baseline.set_params(None)):
         with pytest.raises(NotImplementedError):
@@ -219,7 +219,7 @@ def test_interface_asks_for_an_implementation():
 
 
 class Mean:
-    """A user's baseline: predicts the mean of the target."""
+    """A user-defined baseline that predicts the mean of the target."""
 
     def fit(self, paths, target_key="returns"):
         self.mean, self.target_key = np.mean(np.concatenate([path[target_key] for path in paths])), target_key
@@ -228,7 +228,7 @@ class Mean:
         return np.full(len(path["observations"]), self.mean)
 
 
-def test_an_object_with_fit_and_predict_becomes_a_baseline():
+def test_object_with_fit_and_predict_is_adapted_to_a_baseline():
     mean, paths = Mean(), make_paths()
     baseline = as_baseline(mean)
     assert isinstance(baseline, Baseline) and baseline.wrapped is mean
@@ -242,7 +242,7 @@ def test_an_object_with_fit_and_predict_becomes_a_baseline():
     assert fast_path(baseline, "fit_predict") is None
 
 
-def test_parameters_of_an_adapted_object_are_its_own():
+def test_parameters_of_an_adapted_object_are_forwarded():
     own = LinearTimeBaseline()
     other = type("Other", (), {name: staticmethod(getattr(own, name))
                                for name in ("fit", "predict", "get_param_values", "set_params")})()
@@ -253,14 +253,14 @@ def test_parameters_of_an_adapted_object_are_its_own():
 
 
 @pytest.mark.parametrize("value", [None, 3, types.SimpleNamespace(fit=print), types.SimpleNamespace(fit=1, predict=2)])
-def test_an_object_without_fit_and_predict_is_refused(value):
+def test_object_without_fit_and_predict_is_refused(value):
     with pytest.raises(TypeError, match="^return_baseline: expected an object with the methods fit and predict, "):
         as_baseline(value, "return_baseline")
 
 
 @pytest.mark.parametrize("cls", LINEAR)
 @pytest.mark.parametrize("lengths", [(6, 6, 6), (7, 12, 5)])
-def test_the_vectorized_method_agrees_with_fit_and_predict(cls, lengths):
+def test_vectorized_method_agrees_with_fit_and_predict(cls, lengths):
     paths, one, other = make_paths(lengths), cls(), cls()
     observations = np.concatenate([path["observations"] for path in paths])
     returns = np.concatenate([path["returns"] for path in paths])
@@ -271,7 +271,7 @@ def test_the_vectorized_method_agrees_with_fit_and_predict(cls, lengths):
         np.testing.assert_allclose(values, other.predict(path), rtol=1e-9, atol=1e-12)
 
 
-def test_an_overridden_or_replaced_method_rules_the_vectorized_one_out():
+def test_overridden_or_replaced_method_disables_the_vectorized_method():
     class Clipped(LinearFeatureBaseline):
         def predict(self, path):
             return np.clip(super().predict(path), -1.0, 1.0)
@@ -303,7 +303,7 @@ def test_log_diagnostics_logs_explained_variance_of_the_fitted_target(monkeypatc
     assert set(logged) == {"Step_0-ExplainedVariance", "Step_1-ExplainedVariance"}
 
 
-# Bad input ----------------------------------------------------------------------------------------------------------
+# Invalid input ------------------------------------------------------------------------------------------------------
 
 
 def broken(key, value):
@@ -329,14 +329,14 @@ def broken(key, value):
     (broken("observations", np.zeros((4, 2))), "paths[1]: observations: expected shape (4, 3)"),
     (broken("returns", np.full(4, 1e308)), "targets as large as 1e+308 overflow the fit"),
 ])
-def test_fit_says_what_is_wrong_and_keeps_its_parameters(paths, message):
+def test_fit_names_the_invalid_entry_and_keeps_its_parameters(paths, message):
     baseline = LinearFeatureBaseline()
     with pytest.raises(ValueError, match=re.escape(message)):
         baseline.fit(paths)
     assert baseline.get_param_values() is None
 
 
-def test_predict_and_log_diagnostics_say_what_is_wrong():
+def test_predict_and_log_diagnostics_name_the_invalid_entry():
     baseline = LinearFeatureBaseline()
     baseline.fit(make_paths(obs_dim=3))
     with pytest.raises(ValueError, match=re.escape("path: expected observations with 10 features, one per coefficient, "
@@ -351,7 +351,7 @@ def test_predict_and_log_diagnostics_say_what_is_wrong():
 
 
 @pytest.mark.parametrize("value", [np.zeros((2, 2)), [1.0, np.nan], 3.0])
-def test_set_params_rejects_what_are_no_coefficients(value):
+def test_set_params_rejects_invalid_coefficients(value):
     with pytest.raises(ValueError, match="value: expected None or a vector of finite coefficients"):
         LinearTimeBaseline().set_params(value)
 

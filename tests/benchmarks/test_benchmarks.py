@@ -1,4 +1,4 @@
-"""The benchmarks produce the figures that their README documents; how large these are is not tested."""
+"""Tests that the benchmarks produce the figures documented in their README; the values are not tested."""
 import itertools
 import json
 import math
@@ -21,7 +21,7 @@ BENCHMARKS = Path(run.__file__).parent
 
 
 def documented_keys():
-    """The first column of the README's tables of keys, with all alternatives in braces written out."""
+    """Returns the first column of the README's tables of keys, with all alternatives in braces expanded."""
     keys = set()
     for pattern in re.findall(r"^\| `(.+?)` \|", (BENCHMARKS / "README.md").read_text(), flags=re.MULTILINE):
         parts = [part.split(",") for part in re.split(r"[{}]", pattern)]
@@ -33,9 +33,9 @@ def of_group(keys, name):
     return {key for key in keys if key.startswith((f"{name}.", f"load.{name}."))}
 
 
-@pytest.mark.parametrize("group", sorted(set(run.GROUPS) - {"graph", "scaling"}))  # these are measured below
+@pytest.mark.parametrize("group", sorted(set(run.GROUPS) - {"graph", "scaling"}))  # groups tested below
 @pytest.mark.thorough
-def test_a_group_measures_what_is_documented(group):
+def test_group_measures_the_documented_figures(group):
     if group == "ray":
         pytest.importorskip("ray", reason="Ray is not installed: pip install \"meta_policy_search[ray]\"")
     figures = run.measure_group(group, run.SMOKE, measure_here)
@@ -44,8 +44,8 @@ def test_a_group_measures_what_is_documented(group):
 
 
 @pytest.mark.thorough
-def test_scaling_measures_what_is_documented(monkeypatch):
-    """Given two cores, when one variant is measured and the others are as it is, then all figures are there."""
+def test_scaling_measures_the_documented_figures(monkeypatch):
+    """With two cores, one measured variant and the others replaced by it, all figures are present."""
     monkeypatch.setattr(run, "available_cores", lambda: 2)
     cores = os.sched_getaffinity(0)
     one = next(m for m in run.scaling(run.SMOKE) if m.arguments["cores"] == 1)
@@ -56,8 +56,8 @@ def test_scaling_measures_what_is_documented(monkeypatch):
     assert set(figures) == of_group(documented_keys(), "scaling")
 
 
-@pytest.mark.parametrize("robot", ["hopper", "humanoid"])  # a model for each task; derived quantities, early ends
-def test_what_the_engine_simulates_alone_is_what_was_sampled(robot):
+@pytest.mark.parametrize("robot", ["hopper", "humanoid"])  # task-specific models; derived quantities and early ends
+def test_engine_benchmark_repeats_the_sampled_steps(robot):
     config = MetaConfig(env=engine_share.ROBOTS[robot], meta_batch_size=2, rollouts_per_meta_task=2,
                            max_path_length=30)
     recording = engine_share.record(config, build_parts(config))
@@ -70,17 +70,17 @@ def test_what_the_engine_simulates_alone_is_what_was_sampled(robot):
     np.testing.assert_allclose(reached, recording.last_observations, rtol=1e-4, atol=1e-5)  # float32 actions
 
 
-def test_the_machine_is_described_as_documented():
+def test_machine_description_has_the_documented_fields():
     assert set(machine.describe()) == {key for key in documented_keys() if key.startswith("machine.")}
 
 
-def test_every_documented_key_belongs_to_a_group_or_to_the_machine():
+def test_every_documented_key_belongs_to_a_group_or_the_machine():
     keys = documented_keys()
     assert keys == {key for key in keys if key.startswith("machine.")}.union(*(of_group(keys, g) for g in run.GROUPS))
 
 
 @pytest.mark.thorough
-def test_the_command_writes_what_it_prints(tmp_path):
+def test_command_writes_the_printed_figures(tmp_path):
     output = tmp_path / "results.json"
     done = subprocess.run([sys.executable, BENCHMARKS / "run.py", "--smoke", "--only", "graph", "--output", output],
                           cwd=tmp_path, capture_output=True, text=True, timeout=300)
@@ -93,15 +93,15 @@ def test_the_command_writes_what_it_prints(tmp_path):
     assert len(operations) == 1 and operations.pop() > 0
 
 
-def test_a_figure_that_was_measured_several_times_is_the_median():
+def test_repeated_measurements_are_summarized_by_the_median():
     answers = iter([{"startup.total_s": 3.0}, {"startup.total_s": 9.0}, {"startup.total_s": 4.0}])
     figures = run.measure_group("startup", run.Sizes(processes=3), lambda measurement: next(answers))
     assert figures["startup.total_s"] == 4.0
 
 
 @pytest.mark.parametrize("others, is_busy", [(0.02, False), (0.5, True)])
-def test_work_of_others_is_told_from_our_own(monkeypatch, others, is_busy):
-    # Given 10 s in which all cores together worked `1 + others` times 10 s, of which 10 s for us, on two cores.
+def test_load_of_other_processes_is_separated_from_the_benchmark(monkeypatch, others, is_busy):
+    # Given 10 s in which all cores together worked `1 + others` times 10 s, 10 s of it for this process, on two cores.
     monkeypatch.setattr(machine, "available_cores", lambda: 2)
     monkeypatch.setattr(machine.time, "monotonic", iter([100.0, 110.0]).__next__)
     monkeypatch.setattr(machine, "_busy_time", iter([500.0, 510.0 + 10.0 * others]).__next__)
@@ -113,7 +113,7 @@ def test_work_of_others_is_told_from_our_own(monkeypatch, others, is_busy):
     assert ("NOT QUIET" in run.format_table(load.figures)) is is_busy
 
 
-def test_times_and_rates_are_also_given_in_units_of_the_fixed_work():
+def test_times_and_rates_are_also_given_relative_to_the_reference_work():
     figures = {"load.sampling.work_before_s": 0.1, "load.sampling.work_after_s": 0.3,
                "sampling.time_s": 4.0, "sampling.point_steps_per_s": 50.0, "sampling.share": 0.9, "graph.time_s": 1.0}
     rows = {key: rest for key, *rest in map(str.split, filter(None, run.format_table(figures).splitlines()))}
@@ -122,16 +122,16 @@ def test_times_and_rates_are_also_given_in_units_of_the_fixed_work():
     assert rows["sampling.share"] == ["0.9"] and rows["graph.time_s"] == ["1"]
 
 
-def test_the_fixed_work_is_timed_before_and_after_a_group(monkeypatch):
-    """Given a machine that becomes half as fast, then both times are there."""
+def test_reference_work_is_timed_before_and_after_a_group(monkeypatch):
+    """If the machine slows down by half during a group, both times are recorded."""
     times = iter([0.1] * 5 + [0.2] * 5)
     monkeypatch.setattr(machine, "machine_time", lambda: Times(next(times), 0.0))
     figures = run.measure_group("graph", run.SMOKE, lambda measurement: {})
     assert (figures["load.graph.work_before_s"], figures["load.graph.work_after_s"]) == (0.1, 0.2)
 
 
-def test_what_descendants_compute_is_our_own_while_they_run():
-    """Given a child whose own child has worked for half a second, then that is counted."""
+def test_work_of_running_descendants_is_counted_for_the_benchmark():
+    """Half a second of work of a grandchild process is counted."""
     work = "import time\nwhile time.process_time() < 0.5: pass\nprint(flush=True)\ninput()"
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {work!r}])"
     before = machine.own_time()
@@ -141,13 +141,13 @@ def test_what_descendants_compute_is_our_own_while_they_run():
         process.communicate(b"\n")
 
 
-def test_the_page_on_clusters_shows_what_was_measured():
+def test_clusters_page_shows_the_measured_figures():
     results = json.loads(ray_cost_model.RESULTS.read_text())
     assert ray_cost_model.TABLES.read_text(encoding="utf-8") == ray_cost_model.make_tables(results)
 
 
-def test_the_cost_model_is_the_documented_formula():
-    # Given constants that are powers of ten, so that each term has digits of its own.
+def test_cost_model_equals_the_documented_formula():
+    # Given constants that are powers of ten, so that each term has separate digits.
     constants = ray_cost_model.Constants(
         seconds_per_loop=1e-2, seconds_per_step=1e-6, seconds_per_path=1e-4, seconds_per_call=1e-3,
         seconds_per_round=1e-1, seconds_per_byte_in=1e-8, seconds_per_byte_out=1e-9, seconds_per_update=5.0,
@@ -155,7 +155,7 @@ def test_the_cost_model_is_the_documented_formula():
     job = ray_cost_model.Job(tasks=10, rollouts=20, length=50, workers=4, cores=2)
     h, s, r, w, a, c, q, v, u, b, d, D = (1e-2, 1e-6, 1e-4, 1e-3, 1e-1, 1e-8, 1e-9, 5.0, 2e-6, 100.0, 1000.0, 1e6)
     M, P, T, W, N, network = 10, 20, 50, 4, 10_000, 1e6
-    compute = (h * T * W + s * N + r * M * P) / 2  # four workers in turns on two cores
+    compute = (h * T * W + s * N + r * M * P) / 2  # four workers share two cores
     transfer = a + w * W + q * D * M + (c + 1 / network) * (b * N + d * M * P)
     predicted = constants.predict(job, network)
     assert predicted["sampling_s"] == pytest.approx(2 * (compute + transfer))
@@ -164,12 +164,12 @@ def test_the_cost_model_is_the_documented_formula():
     assert constants.workers_at_balance() == pytest.approx(0.5)
 
 
-def test_constants_are_found_again_in_times_that_follow_them():
+def test_constants_are_recovered_from_times_of_the_model():
     rows = [(1, 10, 3), (1, 50, 7), (1, 200, 1), (1, 90, 30)]
     times = [0.5 + 0.01 * n + 0.2 * k for _, n, k in rows]
     assert ray_cost_model.fit(rows, times) == pytest.approx([0.5, 0.01, 0.2])
 
 
-def test_a_measurement_that_fails_is_named():
+def test_failed_measurement_is_named():
     with pytest.raises(RuntimeError, match="training measure_nothing"):
         measure_apart(Measurement("training", "measure_nothing", {}))

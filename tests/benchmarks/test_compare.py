@@ -1,4 +1,4 @@
-"""Two checkouts take turns, and their figures come in pairs."""
+"""Tests the comparison of two checkouts, which run alternately and give paired figures."""
 import json
 import subprocess
 import sys
@@ -18,7 +18,7 @@ def run_script(*arguments, cwd):
 
 @pytest.fixture
 def other_checkout(tmp_path):
-    """This checkout's package and experiments in another folder, without its benchmarks."""
+    """Copies this checkout's package and experiments to another folder without its benchmarks."""
     for name in ("meta_policy_search", "experiments"):
         (tmp_path / "other" / name).parent.mkdir(exist_ok=True)
         (tmp_path / "other" / name).symlink_to(ROOT / name)
@@ -26,7 +26,7 @@ def other_checkout(tmp_path):
 
 
 @pytest.mark.thorough
-def test_a_checkout_is_compared_with_another(tmp_path, other_checkout):
+def test_checkout_is_compared_with_another(tmp_path, other_checkout):
     output = tmp_path / "pairs.json"
     done = run_script(ROOT, other_checkout, "--smoke", "--turns", "1", "--only", "point.promp.outer_step",
                       "memory.tasks_40", "--set", "n_itr=9", "--output", output, cwd=tmp_path)
@@ -38,21 +38,21 @@ def test_a_checkout_is_compared_with_another(tmp_path, other_checkout):
     assert all(key in done.stdout for key in times)
 
 
-def test_it_is_the_package_of_the_checkout_that_is_measured(tmp_path):
-    """Given a folder without the package, then it is not another one that is measured."""
+def test_package_of_the_given_checkout_is_measured(tmp_path):
+    """For a folder without the package, no other package is measured instead."""
     with pytest.raises(RuntimeError, match=f"point.promp of {tmp_path}"):
         compare.compare(tmp_path, ROOT, ["point.promp.outer_step"], {}, turns=1)
 
 
-def test_ratios_are_those_of_turns():
+def test_ratios_are_computed_per_turn():
     comparison = compare.Comparison({
         "a.wall_s": [(1.0, 2.0), (2.0, 1.0), (4.0, 6.0)], "a.wall_units": [(1.0, 3.0), (2.0, 2.0), (4.0, 4.0)]})
     row = comparison.table().splitlines()[1].split()
     assert row == "a.wall_s 2 2 1.500 (0.500 to 2.000) 1.000 (1.000 to 3.000)".split()
 
 
-def test_an_iteration_has_the_times_of_its_phases():
-    """Given a trainer, when iterations take turns, then each phase takes a part of each."""
+def test_iteration_reports_the_times_of_its_phases():
+    """For alternating iterations of a trainer, each phase takes part of each iteration's time."""
     settings = {**compare.SMOKE, "n_itr": 9}
     turns = compared.iterations(0.0, settings, "point", "promp")
     for figures in (next(turns), next(turns)):
@@ -62,7 +62,7 @@ def test_an_iteration_has_the_times_of_its_phases():
 
 
 @pytest.mark.parametrize("flags, message", [(["--only", "nothing"], "'nothing'"), (["--turns", "0"], "--turns")])
-def test_mistakes_are_named(capsys, flags, message):
+def test_invalid_arguments_are_named(capsys, flags, message):
     with pytest.raises(SystemExit):
         compare.main(["old", "new", *flags])
     assert message in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Environments of Gymnasium, and those without tasks, as meta-environments."""
+"""Tests adapters of Gymnasium environments and of environments without tasks to meta-environments."""
 import copy
 import functools
 import pickle
@@ -17,7 +17,7 @@ from meta_policy_search.utils.gym_import import gym
 
 
 class Drift(gymnasium.Env):
-    """A point on a line that is to come to its task's place; start and motion are random. Ends far away."""
+    """A point on a line with a task-specific goal; start and motion are random. Terminates far away."""
 
     observation_space = spaces.Box(-np.inf, np.inf, (1,), np.float32)
     action_space = spaces.Box(-2.0, 1.0, (1,), np.float32)
@@ -52,7 +52,7 @@ class Drift(gymnasium.Env):
 
 
 class Choices(gymnasium.Env):
-    """Actions are -1, 0 and 1; observes a dict of which of three fields it is on, and a matrix."""
+    """Actions are -1, 0 and 1; observes a dict with the index of one of three fields, and a matrix."""
 
     observation_space = spaces.Dict({"field": spaces.Discrete(3), "matrix": spaces.Box(0.0, 9.0, (2, 2))})
     action_space = spaces.Discrete(3, start=-1)
@@ -104,11 +104,11 @@ def walk(env, steps=5, seed=0):
     return [env.step(rng.uniform(-1.0, 1.0, 1))[:4] for _ in range(steps)]
 
 
-# What it is
+# Interface
 
 
 @MAKERS
-def test_it_is_a_meta_environment_in_the_form_of_gym(make):
+def test_adapter_is_a_meta_environment_with_the_gym_interface(make):
     env = make()
     check_meta_env(env)
     assert isinstance(env, MetaEnv) and make_batched(env, 1) is None
@@ -120,13 +120,13 @@ def test_it_is_a_meta_environment_in_the_form_of_gym(make):
     assert observation.dtype == np.float64 and [type(value) for value in rest] == [float, bool, bool, dict]
 
 
-def test_bounds_of_spaces_stay():
+def test_finite_bounds_of_spaces_are_kept():
     space = drift().action_space
     assert (space.low, space.high, space.shape) == (-2.0, 1.0, (1,))
     np.testing.assert_allclose(pendulum().observation_space.high, [1.0, 1.0, 8.0])
 
 
-def test_what_is_wrapped_is_within_reach():
+def test_wrapped_environment_is_accessible():
     env = GymnasiumMetaEnv(functools.partial(Drift, render_mode="rgb_array"), draw_place)
     assert env.metadata == Drift.metadata and env.render_mode == "rgb_array" and env.goal == 0.0
     assert env.render().shape == (2, 2, 3)
@@ -136,8 +136,8 @@ def test_what_is_wrapped_is_within_reach():
         _ = env.color
 
 
-def test_ends_of_both_kinds_are_told_apart():
-    env = pendulum()  # Gymnasium's time limit of 200 steps is around it
+def test_termination_and_truncation_are_distinguished():
+    env = pendulum()  # Gymnasium's time limit of 200 steps applies
     env.reset(seed=0)
     assert [answer[2:] for answer in walk(env, 200)][-2:] == [(False, False), (False, True)]
     env = drift()
@@ -149,11 +149,11 @@ def test_ends_of_both_kinds_are_told_apart():
 # Spaces
 
 
-def test_what_is_no_vector_is_flattened_and_choices_count_from_0():
+def test_non_vector_observations_are_flattened_and_discrete_actions_start_at_0():
     env = GymnasiumMetaEnv(Choices, lambda rng: None, ignore)
     assert env.observation_space.shape == (7,) and env.action_space == gym.spaces.Discrete(3)
     np.testing.assert_array_equal(env.reset()[0], [0, 1, 0, 0, 1, 2, 3])
-    np.testing.assert_array_equal(env.step(0)[0][:3], [1, 0, 0])  # one to the left
+    np.testing.assert_array_equal(env.step(0)[0][:3], [1, 0, 0])  # one step to the left
     np.testing.assert_array_equal(env.step(np.int32(2))[0][:3], [0, 1, 0])
     for action in (3, -1, 0.5, [1], None):
         with pytest.raises(ValueError, match="action: expected an integer from 0 to 2, got"):
@@ -171,7 +171,7 @@ def test_other_spaces_are_refused(name, space, complaint):
         drift(env)
 
 
-def test_actions_are_clipped_to_the_box_and_come_in_its_type():
+def test_box_actions_are_clipped_and_cast():
     env = drift()
     env.reset()
     given = np.array([9.0])
@@ -186,7 +186,7 @@ def test_actions_are_clipped_to_the_box_and_come_in_its_type():
     (np.zeros(2), r"action: expected finite numbers of shape \(1,\), got"), (0.0, r"numbers of shape \(1,\), got 0.0"),
     ([np.nan], "action: expected finite numbers of"), ([np.inf], "action: expected finite numbers of"),
 ])
-def test_actions_that_are_none_are_refused_and_move_nothing(action, complaint):
+def test_invalid_actions_are_refused_without_a_step(action, complaint):
     env = drift()
     env.reset()
     with pytest.raises(ValueError, match=complaint):
@@ -194,7 +194,7 @@ def test_actions_that_are_none_are_refused_and_move_nothing(action, complaint):
     assert env.wrapped_env.actions == []
 
 
-def test_observations_are_the_callers_to_change():
+def test_returned_observations_are_copies():
     env, reference = drift(), drift()
     for one in (env, reference):
         one.reset(seed=0)[0][:] = 99.0
@@ -206,7 +206,7 @@ def test_observations_are_the_callers_to_change():
 
 
 @MAKERS
-def test_tasks_come_from_the_generator_given_or_the_environments_own(make):
+def test_tasks_are_drawn_from_the_given_or_the_default_generator(make):
     env = make()
     tasks = sample_tasks(env, 5, np.random.default_rng(3))
     assert tasks == env.sample_tasks(5, np.random.default_rng(3)) and len(set(tasks)) == 5
@@ -216,7 +216,7 @@ def test_tasks_come_from_the_generator_given_or_the_environments_own(make):
         env.sample_tasks(0)
 
 
-def test_a_task_reaches_the_environment():
+def test_task_is_passed_to_the_environment():
     env = drift()
     assert env.get_task() is None
     env.set_task(0.5)
@@ -229,7 +229,7 @@ def test_a_task_reaches_the_environment():
     assert env.wrapped_env.unwrapped.g == env.get_task() == 12.0
 
 
-def test_the_tasks_of_a_pendulum_are_told_from_its_motion():
+def test_pendulum_tasks_change_the_motion():
     ends = []
     for g in (5.0, 15.0):
         env = pendulum()
@@ -239,7 +239,7 @@ def test_the_tasks_of_a_pendulum_are_told_from_its_motion():
     assert abs(ends[0] - ends[1]).max() > 0.1
 
 
-def test_a_task_is_the_callers_to_change():
+def test_tasks_are_copied():
     task = np.array([1.0])
     env = GymnasiumMetaEnv(Drift, lambda rng: task, lambda env, goal: setattr(env, "goal", goal))
     env.set_task(task)
@@ -251,13 +251,13 @@ def test_a_task_is_the_callers_to_change():
 # Seeds
 
 
-def test_a_seed_starts_as_it_does_in_gymnasium():
+def test_seeded_reset_equals_gymnasium():
     env, reference = drift(), Drift()
     np.testing.assert_array_equal(env.reset(seed=5)[0], reference.reset(seed=5)[0])
     assert env.reset(seed=np.int64(5), options={"far": True})[1] == {"options": {"far": True}}
 
 
-def test_without_a_seed_every_reset_draws_one_from_the_generator():
+def test_every_unseeded_reset_draws_a_seed_from_the_generator():
     runs = []
     for _ in range(2):
         env = drift()
@@ -275,7 +275,7 @@ def test_without_a_seed_every_reset_draws_one_from_the_generator():
 
 @MAKERS
 @CLONES
-def test_a_copy_has_the_task_and_the_generator_and_goes_on_alone(make, clone):
+def test_copy_has_the_task_and_the_generator_and_is_independent(make, clone):
     env = make()
     env.set_task(0.7)
     env.reset(seed=0)
@@ -287,19 +287,19 @@ def test_a_copy_has_the_task_and_the_generator_and_goes_on_alone(make, clone):
 
 
 @CLONES
-def test_a_copy_has_the_task_although_no_path_was_started(clone):
+def test_copy_before_the_first_reset_has_the_task(clone):
     env = drift()
     env.set_task(0.7)
     assert clone(env).wrapped_env.goal == 0.7
 
 
-# Together
+# Executors
 
 
 @pytest.mark.parametrize("wrap", [lambda env: env, normalize], ids=["plain", "normalized"])
 @pytest.mark.parametrize("make", [drift, pendulum])
 def test_data_do_not_depend_on_the_executor(make, wrap):
-    """Given tasks and generators, when processes, copies in turn, or one alone take the steps, all are the same."""
+    """Worker processes, sequential copies and single environments give equal steps for equal tasks and generators."""
     env = wrap(make())
     tasks, actions = env.sample_tasks(3, np.random.default_rng(0)), np.random.default_rng(1).normal(size=(6, 6, 1))
     everyone, answers = np.arange(6), []
@@ -307,7 +307,7 @@ def test_data_do_not_depend_on_the_executor(make, wrap):
     for executor in executors:
         with executor:
             executor.set_tasks(tasks)
-            for _ in range(2):  # the second time there is a past
+            for _ in range(2):  # the second round starts with used environments
                 answer = [executor.reset_envs(everyone, [np.random.default_rng((0, i)) for i in everyone])]
                 for action in actions:
                     step = executor.step_envs(action, everyone)
@@ -326,7 +326,7 @@ def test_data_do_not_depend_on_the_executor(make, wrap):
         assert reward == answers[0][2 + 2 * step][5]
 
 
-# Mistakes
+# Invalid arguments
 
 
 @pytest.mark.parametrize("env, error, complaint", [
@@ -335,21 +335,21 @@ def test_data_do_not_depend_on_the_executor(make, wrap):
     ("Pendulumm-v1", gymnasium.error.NameNotFound, "`Pendulumm` doesn't exist. Did you mean: `Pendulum`"),
     (Choices, TypeError, r"set_task: expected a function \(env, task\), got None; Choices has no method set_task"),
 ])
-def test_what_is_no_environment_is_refused(env, error, complaint):
+def test_objects_that_are_not_environments_are_refused(env, error, complaint):
     with pytest.raises(error, match=complaint):
         GymnasiumMetaEnv(env, draw_place)
 
 
-def test_a_task_that_is_refused_is_named():
+def test_refused_task_is_named():
     env = GymnasiumMetaEnv(Drift, lambda rng: "north")
     with MetaIterativeEnvExecutor(env, 1, 1, 10) as executor, pytest.raises(EnvWorkerError, match="expected a float"):
         executor.set_tasks(None)
 
 
-# One task
+# Environments without tasks
 
 
-def test_an_environment_without_tasks_has_the_task_none():
+def test_environment_without_tasks_has_the_task_none():
     env = SingleTaskEnv(gymnasium.make("Pendulum-v1"))
     assert env.sample_tasks(2) == [None, None] and env.get_task() is None
     env.set_task(None)

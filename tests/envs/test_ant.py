@@ -1,4 +1,4 @@
-"""The ant environments: rewards by hand, observation, contact forces, start, end, tasks; see also test_contract."""
+"""Tests the ant environments: hand-computed rewards, observation, contact forces, start, termination, tasks."""
 import mujoco
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def place(env):
 
 
 def on_the_ground(env):
-    """Resets and lets the ant fall on its feet; returns the last observation and the last answer."""
+    """Resets and lets the ant fall on its feet; returns the last observation and step result."""
     env.reset(seed=0)
     for _ in range(12):
         answer = env.step(ACTION)
@@ -38,7 +38,7 @@ def contact_forces(env):
 
 
 @pytest.mark.parametrize("env_class, size", [(AntRandDirecEnv, 111), (AntRandDirec2DEnv, 111), (AntRandGoalEnv, 113)])
-def test_a_step_is_that_of_the_public_code(env_class, size):
+def test_step_equals_the_public_code(env_class, size):
     env = env_class()
     assert engine_of(env).model.opt.timestep == 0.01 and env.dt == pytest.approx(0.05)
     assert env.observation_space.shape == (size,) and env.action_space.shape == (8,)
@@ -77,7 +77,7 @@ def test_goal_reward_by_hand():
 
 
 @pytest.mark.parametrize("env_class", ENVS)
-def test_the_observation_is_position_velocity_and_no_contact_forces(env_class):
+def test_observation_holds_position_and_velocity_without_contact_forces(env_class):
     env = env_class()
     observation = on_the_ground(env)[0]
     state = engine_of(env).get_state()
@@ -87,21 +87,21 @@ def test_the_observation_is_position_velocity_and_no_contact_forces(env_class):
 
 
 @pytest.mark.parametrize("env_class", ENVS)
-def test_contact_forces_are_observed_and_cost_where_asked_for(env_class):
+def test_contact_forces_are_observed_and_penalized_on_request(env_class):
     env, without = env_class(contact_forces=True), env_class()
     observation, reward, _, _, info = on_the_ground(env)
     forces = contact_forces(env)
-    assert np.abs(forces).max() > 1.0  # N: some are clipped
+    assert np.abs(forces).max() > 1.0  # N: some forces are clipped
     clipped = np.clip(forces, -1.0, 1.0)
     np.testing.assert_array_equal(observation[-84:], clipped.ravel())
     assert info["reward_contact"] == pytest.approx(-0.5e-3 * (clipped**2).sum()) and info["reward_contact"] < -1e-4
     expected = on_the_ground(without)
-    np.testing.assert_array_equal(observation[:-84], expected[0][:-84])  # the motion is the same
+    np.testing.assert_array_equal(observation[:-84], expected[0][:-84])  # the motion is unchanged
     assert reward == pytest.approx(expected[1] + info["reward_contact"])
 
 
 @pytest.mark.parametrize("env_class", ENVS)
-def test_contact_forces_of_many_are_those_of_each_alone(env_class):
+def test_contact_forces_of_vectorized_environments_equal_single_ones(env_class):
     env = env_class(contact_forces=True)
     batched = env.make_batched(5)
     batched.reset(np.arange(5), [np.random.default_rng((0, i)) for i in range(5)])
@@ -115,7 +115,7 @@ def test_contact_forces_of_many_are_those_of_each_alone(env_class):
 
 
 @pytest.mark.parametrize("env_class", ENVS)
-def test_a_path_ends_when_the_ant_falls_or_jumps_unless_it_has_a_goal(env_class):
+def test_path_ends_when_the_ant_falls_or_jumps_except_in_goal_tasks(env_class):
     qpos = np.zeros((5, 15))
     qpos[:, 2] = [0.0, 0.5, 1.0, -0.01, 1.01]
     ends = ends_of(env_class(), State(qpos, np.zeros((5, 14)), {}))
@@ -133,7 +133,7 @@ def test_start_noise_is_uniform_in_position_and_normal_in_velocity(env_class):
     np.testing.assert_allclose(np.linalg.norm(state.qpos[:, 3:7], axis=1), 1.0, atol=1e-14)
     np.testing.assert_allclose((state.qpos[:, 4:7] / state.qpos[:, 3:4]).std(axis=0), 0.2 / np.sqrt(12), rtol=0.08)
     np.testing.assert_allclose(state.qvel.std(axis=0), 0.1, rtol=0.12)  # five standard errors
-    assert np.abs(state.qvel).max() > 0.3  # normal: not cut off where a uniform one would be
+    assert np.abs(state.qvel).max() > 0.3  # normal noise exceeds the bounds of the uniform noise
 
 
 def test_directions_along_x_have_equal_probability():
@@ -141,7 +141,7 @@ def test_directions_along_x_have_equal_probability():
     assert set(tasks) == {-1.0, 1.0} and abs(np.mean(tasks)) < 0.04  # four standard errors
 
 
-def test_directions_in_the_plane_are_unit_vectors_of_every_angle():
+def test_directions_in_the_plane_are_unit_vectors_of_all_angles():
     tasks = np.array(AntRandDirec2DEnv().sample_tasks(8000, np.random.default_rng(0)))
     np.testing.assert_allclose(np.linalg.norm(tasks, axis=1), 1.0)
     counts = np.histogram(np.arctan2(tasks[:, 1], tasks[:, 0]), bins=8, range=(-np.pi, np.pi))[0]
@@ -163,7 +163,7 @@ def test_goals_are_uniform_in_a_disc():
     (AntRandDirec2DEnv, "goal_direction", 1.0, r"expected two finite numbers \(x, y\), got 1.0"),
     (AntRandGoalEnv, "goal", (np.inf, 1.0), r"expected two finite numbers \(x, y\), got \(inf, 1.0\)"),
 ])
-def test_tasks_are_checked_and_the_first_is_an_argument(env_class, argument, value, complaint):
+def test_tasks_are_validated_and_the_first_task_is_an_argument(env_class, argument, value, complaint):
     with pytest.raises(ValueError, match=f"{argument}: {complaint}"):
         env_class(**{argument: value})
     with pytest.raises(ValueError, match=f"task 0: {complaint}"):
@@ -175,13 +175,13 @@ def test_tasks_are_checked_and_the_first_is_an_argument(env_class, argument, val
     (AntRandDirec2DEnv, {}, [1.0, 0.0]), (AntRandDirec2DEnv, dict(goal_direction=[0, -1]), [0.0, -1.0]),
     (AntRandGoalEnv, {}, [2.0, 0.0]), (AntRandGoalEnv, dict(goal=(4, 5)), [4.0, 5.0]),
 ])
-def test_the_first_task(env_class, arguments, first):
+def test_first_task(env_class, arguments, first):
     np.testing.assert_array_equal(env_class(**arguments).get_task(), first)
     np.testing.assert_array_equal(env_class(**arguments).make_batched(2).get_tasks(), [first] * 2)
 
 
 @pytest.mark.parametrize("env_class", ENVS)
-def test_contact_forces_is_a_flag(env_class):
+def test_contact_forces_must_be_a_boolean(env_class):
     with pytest.raises(TypeError, match="contact_forces: expected True or False, got 1"):
         env_class(contact_forces=1)
 

@@ -1,4 +1,4 @@
-"""Constructors of environments: `inspect.signature`, the docstring, `repr` and the settings of a run agree."""
+"""Tests constructors of environments: `inspect.signature`, docstring, `repr` and recorded settings agree."""
 import copy
 import inspect
 import pickle
@@ -42,14 +42,14 @@ def test_unknown_arguments_are_refused():
     (MetaPointEnvCorner("dense"), "MetaPointEnvCorner(reward_type='dense')", {"reward_type": "dense"}),
     (MetaBernoulliBanditEnv(3), "MetaBernoulliBanditEnv(num_arms=3)", {"num_arms": 3}),
 ])
-def test_an_environment_says_how_it_was_made(env, text, changed):
+def test_repr_and_settings_show_the_arguments(env, text, changed):
     for same in (env, copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
         assert repr(same) == str(same) == text and present_arguments(same, only_changed=True) == changed
     assert repr(normalize(env, scale_reward=0.5)) == f"NormalizedEnv(env={text}, scale_reward=0.5)"
 
 
 @pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
-def test_a_copy_keeps_the_task_and_the_state(clone):
+def test_copy_keeps_the_task_and_the_state(clone):
     env = MetaPointEnvCorner("dense")
     env.set_task((-2.0, 2.0))
     env.reset(seed=0)

@@ -1,4 +1,4 @@
-"""What holds for every environment of the package: the registry says which there are, so new ones are held to it."""
+"""Contract tests for every registered environment."""
 import copy
 import importlib.util
 import pickle
@@ -13,7 +13,7 @@ from meta_policy_search.samplers.vectorized_env_executor.local import MetaIterat
 from meta_policy_search.utils import logger
 
 LARGE = ["MetaWorldML10", "MetaWorldML25", "MetaWorldML45"]  # MetaWorldML1 with other tasks; see test_meta_world.py
-ALL = [name for name in available_envs() if name not in LARGE and get_env_class(name).__name__ == name]  # no alias
+ALL = [name for name in available_envs() if name not in LARGE and get_env_class(name).__name__ == name]  # no aliases
 NOT_BATCHED = [name for name in ALL if not hasattr(get_env_class(name), "make_batched")]
 ONE_TASK = ["MetaPointEnvOrigin"]
 FORMS = {
@@ -40,13 +40,13 @@ def every_env(test):
 
 
 def make_env(name, **kwargs):
-    """Makes an environment by its name, or by `name on engine`."""
+    """Creates an environment from its name, or from `name on engine`."""
     name, _, engine = name.partition(" on ")
     return get_env_class(name)(**kwargs, **({"engine": engine} if engine else {}))
 
 
 def draw_actions(space, rng, count=None):
-    """Actions for `count` environments, or one: a third of the entries of a box's is outside of it."""
+    """Draws actions for `count` environments or for one; a third of the entries is outside a box."""
     shape = () if count is None else (count,)
     if is_discrete(space):
         return rng.integers(space.n, size=shape)
@@ -55,39 +55,39 @@ def draw_actions(space, rng, count=None):
 
 
 def mixed_tasks(env, count):
-    """Tasks of the environment, each for two of `count` environments but the last."""
+    """Returns tasks for `count` environments; consecutive pairs of environments share one task."""
     tasks = env.sample_tasks((count + 1) // 2, np.random.default_rng(0))
     return [tasks[i // 2] for i in range(count)]
 
 
 def start(batched, seed=0):
-    """Resets all; environment `i` draws from a generator of its own."""
+    """Resets all environments; environment `i` draws from its own generator."""
     rngs = [np.random.default_rng((seed, i)) for i in range(batched.num_envs)]
     return batched.reset(np.arange(batched.num_envs), rngs)
 
 
 def start_alone(env, seed, i=0):
-    """Resets one environment as `start` resets environment `i`."""
+    """Resets a single environment like environment `i` in `start`."""
     set_rng(env, np.random.default_rng((seed, i)))
     return env.reset()[0]
 
 
 def walk(env, seed=0, steps=5):
-    """Observations and rewards of a few steps under seeded actions; nothing of them is shared with the environment."""
+    """Returns copies of the observations and rewards of a few steps with seeded actions."""
     rng = np.random.default_rng(seed)
     answers = [env.step(draw_actions(env.action_space, rng)) for _ in range(steps)]
     return [answer[0].copy() for answer in answers], [answer[1] for answer in answers]
 
 
 def arrays_in(value):
-    """All arrays that a task consists of."""
+    """Returns all arrays of a task."""
     values = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else [value]
     return [item for item in values if isinstance(item, np.ndarray)]
 
 
 @every_env
 @FORMS_OF_ALL
-def test_what_is_returned_fits_the_spaces(name, form):
+def test_results_match_the_spaces(name, form):
     env = FORMS[form](make_env(name))
     assert isinstance(env, MetaEnv) and (make_batched(env, 1) is None) == (name in NOT_BATCHED)
     assert is_box(env.observation_space) and env.observation_space.dtype == np.float64
@@ -104,7 +104,7 @@ def test_what_is_returned_fits_the_spaces(name, form):
 
 
 @every_batched_env
-def test_many_together_answer_in_arrays(name):
+def test_vectorized_environment_returns_arrays(name):
     env = make_env(name)
     batched = env.make_batched(5)
     assert isinstance(batched, BatchedEnv) and batched.num_envs == 5 and batched.max_threads >= 1
@@ -124,8 +124,8 @@ def test_many_together_answer_in_arrays(name):
 
 @every_batched_env
 @FORMS_OF_ALL
-def test_many_together_equal_each_alone_bit_for_bit(name, form):
-    """Given environments with mixed tasks, when they step in changing groups and start anew, each fares as alone."""
+def test_vectorized_environment_equals_single_environments_bit_for_bit(name, form):
+    """Environments with mixed tasks that are stepped and reset in changing groups equal single environments."""
     n, steps, looked_at = 19, 40, (0, 7, 18)
     env = FORMS[form](make_env(name))
     batched = env.make_batched(n)
@@ -162,8 +162,8 @@ def test_many_together_equal_each_alone_bit_for_bit(name, form):
 
 @every_other_env
 @FORMS_OF_ALL
-def test_copies_in_one_process_each_fare_as_alone(name, form):
-    """Given copies of which two each share a task, when changing groups step and start anew, each fares as alone."""
+def test_copies_in_one_process_equal_single_environments(name, form):
+    """Copies of which pairs share a task, stepped and reset in changing groups, equal single environments."""
     env = FORMS[form](make_env(name))
     tasks = mixed_tasks(env, 4)
     everyone, looked_at = np.arange(8), (0, 3, 7)
@@ -193,7 +193,7 @@ def test_copies_in_one_process_each_fare_as_alone(name, form):
 
 
 @every_batched_env
-def test_some_step_and_start_while_the_others_stay(name):
+def test_stepping_some_environments_leaves_the_others_unchanged(name):
     whole, parts = (make_env(name).make_batched(3) for _ in range(2))
     tasks = mixed_tasks(make_env(name), 3)
     for batched in (whole, parts):
@@ -215,7 +215,7 @@ def test_some_step_and_start_while_the_others_stay(name):
 
 @every_env
 @FORMS_OF_ALL
-def test_the_same_seed_gives_the_same_run_and_another_seed_another_one(name, form):
+def test_runs_depend_on_the_seed(name, form):
     def run(seed):
         env = FORMS[form](make_env(name))
         first = env.reset(seed=seed)[0].copy()
@@ -229,7 +229,7 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another_one(name, for
 
 
 @every_env
-def test_tasks_come_from_the_generator_given_or_the_environments_own(name):
+def test_tasks_are_drawn_from_the_given_or_the_default_generator(name):
     env = make_env(name)
     given = env.sample_tasks(20, rng=np.random.default_rng(7))
     assert isinstance(given, list) and len(given) == 20
@@ -243,7 +243,7 @@ def test_tasks_come_from_the_generator_given_or_the_environments_own(name):
 
 @every_env
 @FORMS_OF_ALL
-def test_the_task_given_is_the_task_returned(name, form):
+def test_get_task_returns_the_task_set(name, form):
     env = FORMS[form](make_env(name))
     first = env.get_task()
     tasks = env.sample_tasks(3, np.random.default_rng(0))
@@ -258,7 +258,7 @@ def test_the_task_given_is_the_task_returned(name, form):
 
 @every_batched_env
 @FORMS_OF_ALL
-def test_the_tasks_given_are_the_tasks_returned(name, form):
+def test_get_tasks_returns_the_tasks_set(name, form):
     env = FORMS[form](make_env(name))
     first, tasks = env.get_task(), env.sample_tasks(3, np.random.default_rng(0))
     batched = env.make_batched(3)
@@ -268,8 +268,8 @@ def test_the_tasks_given_are_the_tasks_returned(name, form):
 
 
 @every_env
-def test_tasks_are_told_from_rewards_or_motion(name):
-    """Given the same start and actions, then some of a few tasks differ in what they pay or where they lead."""
+def test_tasks_change_rewards_or_motion(name):
+    """With equal start and actions, some of a few tasks differ in rewards or observations."""
     env = make_env(name)
     answers = []
     for task in env.sample_tasks(6, np.random.default_rng(0)):
@@ -282,21 +282,21 @@ def test_tasks_are_told_from_rewards_or_motion(name):
 @every_batched_env
 @FORMS_OF_ALL
 @CLONES
-def test_a_copy_made_in_the_middle_of_a_path_goes_on_alike_and_alone(name, form, clone):
+def test_copy_made_during_a_path_continues_identically_and_independently(name, form, clone):
     env = FORMS[form](make_env(name))
     env.set_task(env.sample_tasks(1, np.random.default_rng(1))[0])
     env.reset(seed=0)
     walk(env, seed=0)
     twin = clone(env)
     ours = walk(env, seed=1)
-    np.testing.assert_equal(walk(twin, seed=1), ours)  # that the original moved did not move the copy
+    np.testing.assert_equal(walk(twin, seed=1), ours)  # stepping the original does not step the copy
     np.testing.assert_equal(twin.get_task(), env.get_task())
-    np.testing.assert_array_equal(twin.reset()[0], env.reset()[0])  # the generator was copied, too
+    np.testing.assert_array_equal(twin.reset()[0], env.reset()[0])  # the generator was copied
 
 
 @every_batched_env
 @CLONES
-def test_a_copy_of_many_goes_on_alike(name, clone):
+def test_copy_of_a_vectorized_environment_continues_identically(name, clone):
     batched = make_env(name).make_batched(3)
     batched.set_tasks(mixed_tasks(make_env(name), 3))
     start(batched)
@@ -324,7 +324,7 @@ def test_environments_share_no_state(name):
 
 @every_env
 @FORMS_OF_ALL
-def test_what_is_handed_in_and_out_is_the_callers_to_change(name, form):
+def test_inputs_and_outputs_are_copied(name, form):
     env, reference = (FORMS[form](make_env(name)) for _ in range(2))
     (task,) = env.sample_tasks(1, np.random.default_rng(1))
     for one in (env, reference):
@@ -348,7 +348,7 @@ def test_what_is_handed_in_and_out_is_the_callers_to_change(name, form):
 
 
 @every_env
-def test_actions_outside_of_a_box_count_as_the_nearest_inside(name):
+def test_actions_outside_a_box_are_clipped(name):
     env, reference = make_env(name), make_env(name)
     if is_discrete(env.action_space):
         pytest.skip("there is no nearest choice")
@@ -363,7 +363,7 @@ def test_actions_outside_of_a_box_count_as_the_nearest_inside(name):
 
 
 @every_env
-def test_actions_that_are_none_are_refused_and_move_nothing(name):
+def test_invalid_actions_are_refused_without_a_step(name):
     env, reference = make_env(name), make_env(name)
     for one in (env, reference):
         one.reset(seed=0)
@@ -382,7 +382,7 @@ def test_actions_that_are_none_are_refused_and_move_nothing(name):
 
 
 @every_batched_env
-def test_many_actions_have_to_be_as_many(name):
+def test_number_of_actions_must_equal_the_number_of_environments(name):
     batched = make_env(name).make_batched(3)
     start(batched)
     with pytest.raises(ValueError, match="actions: expected shape"):
@@ -390,7 +390,7 @@ def test_many_actions_have_to_be_as_many(name):
 
 
 @every_env
-def test_what_is_no_task_is_refused_and_changes_nothing(name):
+def test_invalid_task_is_refused_and_changes_nothing(name):
     env = make_env(name)
     before = env.get_task()
     for task in NO_TASKS:
@@ -400,7 +400,7 @@ def test_what_is_no_task_is_refused_and_changes_nothing(name):
 
 
 @every_batched_env
-def test_what_is_no_task_is_refused_among_others_and_changes_nothing(name):
+def test_invalid_task_among_valid_tasks_is_refused_and_changes_nothing(name):
     before = make_env(name).get_task()
     batched = make_env(name).make_batched(2)
     for task in NO_TASKS:
@@ -441,7 +441,7 @@ def test_diagnostics_are_finite_numbers_under_their_prefix(name, form, monkeypat
 
 
 @every_env
-def test_making_and_using_one_prints_nothing(name, capfd):
+def test_creating_and_using_an_environment_prints_nothing(name, capfd):
     env = make_env(name)
     env.reset(seed=0)
     walk(env)

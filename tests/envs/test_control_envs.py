@@ -1,4 +1,4 @@
-"""Cart and pole, and pendulum, of different masses: what moves how, next to gym's own, and the tasks."""
+"""Tests cart-pole and pendulum with different masses: motion compared with gym, and tasks."""
 import numpy as np
 import pytest
 
@@ -7,7 +7,7 @@ from meta_policy_search.utils.gym_import import gym
 
 
 def gyms(name, task):
-    """Gym's environment, with the masses of a task."""
+    """Returns gym's environment with the masses of a task."""
     env = gym.make(name, disable_env_checker=True).unwrapped
     if name == "Pendulum-v1":
         (env.m,) = task
@@ -21,7 +21,7 @@ def gyms(name, task):
     (CartPoleMassEnv, "CartPole-v1", (1.0, 0.1)), (CartPoleMassEnv, "CartPole-v1", (2.0, 0.05)),
     (PendulumMassEnv, "Pendulum-v1", (1.0,)), (PendulumMassEnv, "Pendulum-v1", (1.7,)),
 ])
-def test_they_move_as_those_of_gym(cls, name, task):
+def test_motion_equals_gym(cls, name, task):
     env, theirs = cls(), gyms(name, task)
     env.set_task(task)
     rng = np.random.default_rng(0)
@@ -40,7 +40,7 @@ def test_they_move_as_those_of_gym(cls, name, task):
                 break
 
 
-def test_untouched_they_are_those_of_gym():
+def test_default_masses_equal_gym():
     assert CartPoleMassEnv().get_task().tolist() == [1.0, 0.1] and PendulumMassEnv().get_task().tolist() == [1.0]
 
 
@@ -55,7 +55,7 @@ def test_masses_are_uniform_in_their_ranges(cls, low, high):
 
 
 @pytest.mark.parametrize("cls, action", [(CartPoleMassEnv, 1), (PendulumMassEnv, [2.0])])
-def test_heavier_bodies_are_moved_less(cls, action):
+def test_heavier_bodies_move_less(cls, action):
     env, speeds = cls(), []
     for factor in (0.6, 1.0, 1.8):
         env.set_task(np.multiply(factor, cls().get_task()))
@@ -69,6 +69,6 @@ def test_heavier_bodies_are_moved_less(cls, action):
 
 @pytest.mark.parametrize("cls, task", [(CartPoleMassEnv, (1.0,)), (CartPoleMassEnv, (1.0, 0.0)), (PendulumMassEnv, 1.0),
                                        (PendulumMassEnv, (-1.0,)), (PendulumMassEnv, (np.nan,))])
-def test_tasks_are_checked(cls, task):
+def test_tasks_are_validated(cls, task):
     with pytest.raises(ValueError, match="task"):
         cls().set_task(task)

@@ -1,4 +1,4 @@
-"""The environments with discrete actions: what they pay and where they lead, then what holds for both."""
+"""Tests the environments with discrete actions: rewards, transitions and common properties."""
 import copy
 import pickle
 
@@ -17,30 +17,30 @@ CHAIN = {  # action 0 leads from 0 to 1 to 2 to 0, action 1 stays
 
 
 def fair(outcomes, probability):
-    """Whether a share of independent outcomes is within five standard deviations of its probability."""
+    """Returns whether the share of independent outcomes is within five standard deviations of its probability."""
     return abs(np.mean(outcomes) - probability) < 5 * np.sqrt(probability * (1 - probability) / np.size(outcomes))
 
 
 def many(env, n, task, seed=0):
-    """`n` copies of an environment, reset, each with a generator of its own."""
+    """Returns `n` copies of an environment after a reset, each with its own generator."""
     batched = env.make_batched(n)
     batched.set_tasks([task] * n)
     batched.reset(np.arange(n), [np.random.default_rng((seed, i)) for i in range(n)])
     return batched
 
 
-# The bandit
+# Bandit
 
 
 @pytest.mark.parametrize("arm, probability", [(0, 0.9), (1, 0.0), (2, 0.25), (3, 1.0)])
-def test_an_arm_pays_with_its_probability(arm, probability):
+def test_arm_pays_with_its_probability(arm, probability):
     batched = many(MetaBernoulliBanditEnv(num_arms=4), 500, [0.9, 0.0, 0.25, 1.0])
     rewards = np.array([batched.step(np.full(500, arm)).rewards for _ in range(10)])
     assert set(np.unique(rewards)) <= {0.0, 1.0} and rewards.dtype == np.float64
     assert np.mean(rewards) == probability if probability in (0.0, 1.0) else fair(rewards, probability)
 
 
-def test_a_bandit_shows_nothing_and_never_ends():
+def test_bandit_observation_is_constant_and_paths_never_end():
     env = MetaBernoulliBanditEnv()
     assert env.reset(seed=0)[0].tolist() == [1.0]
     for arm in range(5):
@@ -54,7 +54,7 @@ def test_probabilities_of_arms_are_uniform_and_independent():
     np.testing.assert_allclose(tasks.mean(axis=0), 0.5, atol=0.025)
     np.testing.assert_allclose(tasks.var(axis=0), 1.0 / 12.0, rtol=0.08)
     assert np.abs(np.corrcoef(tasks.T) - np.eye(3)).max() < 0.08
-    assert tasks.max(axis=1).mean() == pytest.approx(3.0 / 4.0, abs=0.02)  # what the best arm pays
+    assert tasks.max(axis=1).mean() == pytest.approx(3.0 / 4.0, abs=0.02)  # success probability of the best arm
 
 
 @pytest.mark.parametrize("task, complaint", [
@@ -64,15 +64,15 @@ def test_probabilities_of_arms_are_uniform_and_independent():
     ([0.5, -0.1, 0.5], r"task 0: expected probabilities in \[0, 1\], got \[0.5, -0.1, 0.5\]"),
     ([0.5, 0.5, 1.1], "task 0: expected probabilities"),
 ])
-def test_probabilities_are_checked(task, complaint):
+def test_probabilities_are_validated(task, complaint):
     with pytest.raises(ValueError, match=complaint):
         MetaBernoulliBanditEnv(num_arms=3).set_task(task)
 
 
-# The Markov decision process
+# Markov decision process
 
 
-def test_a_process_goes_where_its_transitions_lead_and_pays_by_state_and_action():
+def test_states_and_rewards_follow_the_tables():
     env = MetaTabularMDPEnv(S, A)
     env.set_task(CHAIN)
     observation, info = env.reset(seed=0)
@@ -84,7 +84,7 @@ def test_a_process_goes_where_its_transitions_lead_and_pays_by_state_and_action(
         assert (terminated, truncated, info) == (False, False, {})
 
 
-def test_next_states_have_the_probabilities_and_rewards_the_means_of_state_and_action():
+def test_next_states_and_rewards_have_the_distribution_of_the_task():
     n = 4000
     task = {"transitions": np.full((S, A, S), [0.2, 0.0, 0.8]), "reward_means": np.full((S, A), -3.0)}
     task["transitions"][0, 1], task["reward_means"][0, 1] = [0.1, 0.6, 0.3], 2.0
@@ -101,7 +101,7 @@ def test_next_states_have_the_probabilities_and_rewards_the_means_of_state_and_a
         assert rewards[here].mean() == pytest.approx(mean, abs=5 / np.sqrt(here.sum()))
 
 
-def test_a_path_starts_in_state_zero():
+def test_path_starts_in_state_zero():
     batched = many(MetaTabularMDPEnv(S, A), 2, CHAIN)
     batched.step(np.zeros(2, int))
     again = batched.reset(np.array([1]), [np.random.default_rng(0)])
@@ -109,7 +109,7 @@ def test_a_path_starts_in_state_zero():
     np.testing.assert_array_equal(batched.step(np.ones(2, int)).observations, np.eye(S)[[1, 0]])
 
 
-def test_processes_are_random():
+def test_tasks_are_random_processes():
     env = MetaTabularMDPEnv()
     tasks = env.sample_tasks(300, rng=np.random.default_rng(0))
     transitions = np.array([task["transitions"] for task in tasks])
@@ -133,12 +133,12 @@ def test_processes_are_random():
     (lambda task: {**task, "transitions": 2.0 * task["transitions"] - 1.0 / 3.0},
      "task 0, transitions: expected probabilities"),
 ])
-def test_processes_are_checked(change, complaint):
+def test_processes_are_validated(change, complaint):
     with pytest.raises(ValueError, match=complaint):
         MetaTabularMDPEnv(S, A).set_task(change(CHAIN))
 
 
-# Both of them
+# Both environments
 
 
 @pytest.mark.parametrize("make, name", [
@@ -146,7 +146,7 @@ def test_processes_are_checked(change, complaint):
     (lambda n: MetaTabularMDPEnv(2, n), "num_actions"),
 ])
 @pytest.mark.parametrize("n, error", [(0, ValueError), (2.0, TypeError)])
-def test_sizes_are_checked(make, name, n, error):
+def test_sizes_are_validated(make, name, n, error):
     with pytest.raises(error, match=f"^{name}: expected an integer of at least 1"):
         make(n)
 
@@ -170,7 +170,7 @@ def test_spaces(env, obs_dim, num_actions):
     (True, r"actions: expected integers from 0 to 4, got \[True\]"),
     ([1, 2], r"actions: expected shape \(1,\), got \(1, 2\)"),
 ])
-def test_actions_are_checked(env_class, action, complaint):
+def test_actions_are_validated(env_class, action, complaint):
     env = env_class()
     env.reset(seed=0)
     with pytest.raises(ValueError, match=complaint):
@@ -178,14 +178,14 @@ def test_actions_are_checked(env_class, action, complaint):
 
 
 @pytest.mark.parametrize("env_class", ALL)
-def test_a_step_before_the_first_reset_is_refused(env_class):
+def test_step_before_the_first_reset_is_refused(env_class):
     with pytest.raises(RuntimeError, match=r"call reset\(\) first"):
         env_class().step(0)
 
 
 @pytest.mark.parametrize("env_class", ALL)
-def test_steps_together_equal_steps_alone_bit_for_bit(env_class):
-    """Given seven environments, when they step together in changing groups, then each fares as it does alone."""
+def test_vectorized_steps_equal_single_steps_bit_for_bit(env_class):
+    """Seven environments that are stepped in changing groups equal single environments."""
     n, steps = 7, 40
     singles = [env_class() for _ in range(n)]
     batched = singles[0].make_batched(n)
@@ -211,7 +211,7 @@ def test_steps_together_equal_steps_alone_bit_for_bit(env_class):
 
 
 @pytest.mark.parametrize("env_class", ALL)
-def test_same_seed_same_path_and_other_seed_other_path(env_class):
+def test_paths_depend_on_the_seed(env_class):
     env = env_class()
     actions = np.random.default_rng(0).integers(5, size=30)
     paths = []
@@ -222,7 +222,7 @@ def test_same_seed_same_path_and_other_seed_other_path(env_class):
 
 
 @pytest.mark.parametrize("env_class", ALL)
-def test_the_task_given_is_the_task_returned(env_class):
+def test_get_task_returns_the_task_set(env_class):
     env = env_class()
     default = env.get_task()
     (task,) = env.sample_tasks(1, rng=np.random.default_rng(7))
@@ -231,13 +231,13 @@ def test_the_task_given_is_the_task_returned(env_class):
     np.testing.assert_equal(env.sample_tasks(1), [task])
     env.set_task(task)
     np.testing.assert_equal(env.get_task(), task)
-    env.set_task(default)  # what get_task returns can be set
+    env.set_task(default)  # the result of get_task is a valid task
     np.testing.assert_equal(env.get_task(), default)
 
 
 @pytest.mark.parametrize("env_class", ALL)
 @pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
-def test_a_copy_goes_on_alone(env_class, clone):
+def test_copy_is_independent(env_class, clone):
     env = env_class()
     env.set_task(env.sample_tasks(1, rng=np.random.default_rng(1))[0])
     env.reset(seed=0)

@@ -1,4 +1,4 @@
-"""Every generation of the gym interface, in one form."""
+"""Tests the adapter for all generations of the gym interface."""
 import gymnasium
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from meta_policy_search.utils.utils import set_seed
 
 
 class Scripted:
-    """An environment of no particular class that answers what it is told to."""
+    """An environment without a gym class that returns fixed results."""
 
     def __init__(self, answer):
         self.answer = answer
@@ -34,7 +34,7 @@ class Scripted:
 
 
 class OldMetaEnv:
-    """A classic meta-environment that draws from the global numpy.random and knows nothing of generators."""
+    """A classic meta-environment that draws from the global numpy.random and accepts no generators."""
 
     def sample_tasks(self, n_tasks):
         return np.random.uniform(size=(n_tasks, 2))
@@ -44,7 +44,7 @@ class OldMetaEnv:
 
 
 class GymMetaEnv(MetaEnv):
-    """Draws tasks from gym's own generator, and does not take one."""
+    """Draws tasks from gym's generator and accepts no generator argument."""
 
     def sample_tasks(self, n_tasks):
         return list(self.np_random.uniform(size=n_tasks))
@@ -66,23 +66,23 @@ class GymnasiumEnv(gymnasium.Env):
 # Reset and step
 
 
-def test_reset_takes_both_forms():
+def test_reset_accepts_old_and_new_results():
     observation = np.array([1.0, 2.0])
     assert reset_env(Scripted(observation)) is observation
     assert reset_env(Scripted((observation, {"from": "new"}))) is observation
     assert reset_with_info(Scripted((observation, {"from": "new"}))) == (observation, {"from": "new"})
     assert reset_with_info(Scripted(observation)) == (observation, {})
-    pair = (1.0, 2.0)  # a classic observation that happens to be a pair
+    pair = (1.0, 2.0)  # a classic observation that is a pair
     assert reset_env(Scripted(pair)) is pair
 
 
-def test_reset_passes_on_what_is_not_none():
+def test_reset_passes_arguments_that_are_not_none():
     env = GymMetaEnv()
     first, info = reset_with_info(env, seed=3, options={"far": True})
     assert info == {"options": {"far": True}}
     np.testing.assert_array_equal(reset_with_info(env, seed=3, options=None)[0], first)
     with pytest.raises(TypeError, match="seed"):
-        reset_with_info(Scripted(np.zeros(2)), seed=3)  # a classic environment cannot
+        reset_with_info(Scripted(np.zeros(2)), seed=3)  # a classic environment does not accept arguments
 
 
 @pytest.mark.parametrize("answer, expected", [
@@ -98,7 +98,7 @@ def test_reset_passes_on_what_is_not_none():
     (("obs", np.array([1.5]), False, {}), ("obs", 1.5, False, False, {})),
     (("obs", np.array([[2]]), False, np.bool_(True), {}), ("obs", 2.0, False, True, {})),
 ])
-def test_step_takes_four_and_five(answer, expected):
+def test_step_accepts_four_and_five_values(answer, expected):
     result = step_env(Scripted(answer), None)
     assert result == expected
     assert [type(part) for part in result[1:4]] == [float, bool, bool]
@@ -111,12 +111,12 @@ def test_step_takes_four_and_five(answer, expected):
     (("obs", np.zeros(2), False, {}), r"step of Scripted: expected a single number as reward, got array\(\[0., 0.\]\)"),
     (("obs", "high", False, {}), "step of Scripted: expected a single number as reward, got 'high'"),
 ])
-def test_step_says_what_is_wrong(answer, complaint):
+def test_step_names_the_invalid_result(answer, complaint):
     with pytest.raises(ValueError, match=complaint):
         step_env(Scripted(answer), None)
 
 
-def test_a_real_time_limit_truncates():
+def test_time_limit_of_gym_truncates():
     env = gymnasium.make("CartPole-v1", max_episode_steps=3)
     reset_env(env)
     answers = [step_env(env, action) for action in (0, 1, 0)]
@@ -131,7 +131,7 @@ def test_a_real_time_limit_truncates():
     lambda: normalize(MetaPointEnvCorner()), lambda: normalize(gym.Wrapper(MetaPointEnvCorner())),
 ])
 def test_set_rng_reaches_the_innermost_environment(make_env):
-    """Given two environments with equal generators, then they start alike, and draw from what they were given."""
+    """Two environments with equal generators have equal start states and draw from the given generators."""
     starts = []
     for _ in range(2):
         env, rng = make_env(), np.random.default_rng(5)
@@ -142,7 +142,7 @@ def test_set_rng_reaches_the_innermost_environment(make_env):
     assert not np.array_equal(reset_env(env), starts[0])
 
 
-def test_set_rng_hands_a_legacy_environment_what_it_knows():
+def test_set_rng_passes_a_random_state_to_a_legacy_environment():
     env = Scripted(None)
     env.np_random = np.random.RandomState(0)
     rng = np.random.default_rng(5)
@@ -152,7 +152,7 @@ def test_set_rng_hands_a_legacy_environment_what_it_knows():
     assert rng.bit_generator.state != np.random.default_rng(5).bit_generator.state  # one stream, not a copy
 
 
-def test_set_rng_leaves_an_environment_without_a_generator_as_it_is():
+def test_set_rng_leaves_an_environment_without_a_generator_unchanged():
     env = OldMetaEnv()
     set_rng(env, np.random.default_rng(0))
     assert vars(env) == {}
@@ -161,7 +161,7 @@ def test_set_rng_leaves_an_environment_without_a_generator_as_it_is():
 # Tasks
 
 
-def test_sample_tasks_passes_the_generator_where_it_is_taken():
+def test_sample_tasks_passes_the_generator_if_accepted():
     env = MetaPointEnvCorner()
     own = np.random.default_rng(0)
     env.np_random = own
@@ -170,12 +170,12 @@ def test_sample_tasks_passes_the_generator_where_it_is_taken():
     assert env.np_random is own
 
 
-def test_sample_tasks_gives_the_environment_the_generator_where_it_is_not_taken():
+def test_sample_tasks_sets_the_generator_if_not_accepted():
     expected = np.random.default_rng(5).uniform(size=3)
     np.testing.assert_array_equal(sample_tasks(GymMetaEnv(), 3, np.random.default_rng(5)), expected)
 
 
-def test_sample_tasks_without_a_generator_leaves_it_to_the_environment():
+def test_sample_tasks_without_a_generator_uses_that_of_the_environment():
     env = GymMetaEnv()
     env.np_random = np.random.default_rng(5)
     np.testing.assert_array_equal(sample_tasks(env, 3), np.random.default_rng(5).uniform(size=3))
@@ -186,7 +186,7 @@ def test_sample_tasks_of_a_classic_environment():
     tasks = sample_tasks(OldMetaEnv(), 3, np.random.default_rng(5))
     np.random.seed(0)
     np.testing.assert_array_equal(tasks, np.random.uniform(size=(3, 2)))
-    assert isinstance(tasks, list)  # from an array
+    assert isinstance(tasks, list)  # converted from an array
 
 
 @pytest.mark.parametrize("tasks, complaint", [
@@ -194,19 +194,19 @@ def test_sample_tasks_of_a_classic_environment():
     (None, "sample_tasks of OldMetaEnv: expected a list of 2 tasks, got None"),
     (7, "sample_tasks of OldMetaEnv: expected a list of 2 tasks, got 7"),
 ])
-def test_sample_tasks_checks_what_comes_back(tasks, complaint):
+def test_sample_tasks_validates_the_result(tasks, complaint):
     env = OldMetaEnv()
     env.sample_tasks = lambda n_tasks: tasks
     with pytest.raises(ValueError, match=complaint):
         sample_tasks(env, 2)
 
 
-def test_sample_tasks_wants_a_positive_number():
+def test_sample_tasks_requires_a_positive_number():
     with pytest.raises(ValueError, match="n_tasks: expected an integer of at least 1, got 0"):
         sample_tasks(OldMetaEnv(), 0)
 
 
-def test_check_meta_env_accepts_what_has_tasks():
+def test_check_meta_env_accepts_environments_with_tasks():
     for env in (OldMetaEnv(), GymMetaEnv(), MetaPointEnvCorner(), gym.Wrapper(MetaPointEnvCorner())):
         check_meta_env(env)
 
@@ -219,23 +219,23 @@ def test_check_meta_env_accepts_what_has_tasks():
     (gym.Wrapper(MetaEnv()), "Wrapper without sample_tasks and set_task"),
     (MetaPointEnvCorner, "got the class MetaPointEnvCorner; create an instance first"),
 ])
-def test_check_meta_env_names_what_is_missing(env, complaint):
+def test_check_meta_env_names_the_missing_method(env, complaint):
     with pytest.raises(TypeError, match=f"task_env: expected .*{complaint}"):
         check_meta_env(env, "task_env")
 
 
-# Vectorized form
+# Vectorized environments
 
 
 class Slippery(MetaPointEnvCorner):
-    """A user's environment: rules of its own for one environment, none for many."""
+    """A user-defined environment that overrides `step` of the single environment only."""
 
     def step(self, action):
         return super().step(0.5 * np.asarray(action))
 
 
 class SlipperyBoth(Slippery):
-    """The same, with a vectorized form declared for its own `step`."""
+    """The same environment with a vectorized environment declared for its `step`."""
 
     @replaces("step")
     def make_batched(self, num_envs):
@@ -243,7 +243,7 @@ class SlipperyBoth(Slippery):
 
 
 class Halving(NormalizedEnv):
-    """A wrapper with a `step` of its own."""
+    """A wrapper that overrides `step`."""
 
     def step(self, action):
         observation, reward, *rest = super().step(action)
@@ -251,24 +251,24 @@ class Halving(NormalizedEnv):
 
 
 def patched(name, env, inner=None):
-    """Returns `env` after a method of it, or of the environment inside it, was replaced on the object."""
+    """Replaces a method on the object `env` or on the environment inside it; returns `env`."""
     target = env if inner is None else getattr(env, inner)
     original = getattr(target, name)
     setattr(target, name, lambda *args, **kwargs: original(*args, **kwargs))
     return env
 
 
-def test_the_vectorized_form_has_the_settings_of_the_environment():
+def test_vectorized_environment_has_the_settings_of_the_environment():
     env = MetaPointEnvCorner(reward_type="dense")
     batched = make_batched(env, 3)
     assert batched.num_envs == 3
     batched.reset(np.arange(3), [np.random.default_rng(i) for i in range(3)])
-    assert (batched.step(np.zeros((3, 2))).rewards < -2.0).all()  # minus the distance, where the default is 0
+    assert (batched.step(np.zeros((3, 2))).rewards < -2.0).all()  # minus the distance; the default is 0
     assert make_batched(normalize(env), 3).num_envs == 3
     assert make_batched(normalize(normalize(env)), 3).num_envs == 3
     assert make_batched(SlipperyBoth(), 3).num_envs == 3
     renamed = type("Renamed", (MetaPointEnvCorner,), {"sample_tasks": lambda self, n_tasks: [(2.0, 2.0)] * n_tasks})
-    assert make_batched(renamed(), 3).num_envs == 3  # another distribution of tasks, the same steps
+    assert make_batched(renamed(), 3).num_envs == 3  # different task distribution, equal steps
 
 
 @pytest.mark.parametrize("env", [
@@ -279,12 +279,12 @@ def test_the_vectorized_form_has_the_settings_of_the_environment():
     *(patched(name, normalize(MetaPointEnvCorner())) for name in ("reset", "step", "set_task")),
     *(patched(name, normalize(MetaPointEnvCorner()), "wrapped_env") for name in ("reset", "step", "set_task")),
 ])
-def test_there_is_no_vectorized_form_where_it_would_not_be_the_same(env):
+def test_no_vectorized_environment_if_results_would_differ(env):
     assert make_batched(env, 3) is None
 
 
 @pytest.mark.parametrize("name", ["reset", "step", "set_task"])
-def test_there_is_none_while_the_class_is_patched(name, monkeypatch):
+def test_no_vectorized_environment_while_the_class_is_patched(name, monkeypatch):
     original = getattr(MetaPointEnvCorner, name)
     monkeypatch.setattr(MetaPointEnvCorner, name, lambda self, *args, **kwargs: original(self, *args, **kwargs))
     assert make_batched(MetaPointEnvCorner(), 3) is None and make_batched(normalize(MetaPointEnvCorner()), 3) is None
@@ -292,7 +292,7 @@ def test_there_is_none_while_the_class_is_patched(name, monkeypatch):
     assert make_batched(MetaPointEnvCorner(), 3) is not None
 
 
-def test_a_vectorized_form_declares_what_it_replaces():
+def test_vectorized_environment_declares_the_methods_it_replaces():
     undeclared = type("Undeclared", (MetaPointEnvCorner,), {"make_batched": lambda self, num_envs: None})
     with pytest.raises(TypeError, match="Undeclared.make_batched: expected a method decorated with @replaces"):
         make_batched(undeclared(), 3)
@@ -307,7 +307,7 @@ def twice_the_reward(step):
 
 
 def start_of(env):
-    """Returns the observations of a path's first steps as a sampler collects them, and the rewards."""
+    """Returns observations and rewards of the first steps of a path, as collected by a sampler."""
     policy = MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(4,))
     set_seed(1)
     with MetaSampler(env, policy, 3, 2, 4) as sampler:
@@ -335,17 +335,17 @@ class Twice(MetaPointEnvCorner):
     (patched_step, MetaPointEnvCorner), (lambda: normalize(patched_step()), lambda t: normalize(MetaPointEnvCorner(t))),
     (patched_wrapper, lambda t: normalize(MetaPointEnvCorner(t))), (lambda: Twice("dense"), MetaPointEnvCorner),
 ])
-def test_an_environment_with_its_own_step_is_sampled_by_it(make_env, plain):
+def test_environment_with_overridden_step_is_sampled_with_it(make_env, plain):
     np.testing.assert_array_equal(start_of(make_env())[1], 2.0 * start_of(plain("dense"))[1])
 
 
-def test_an_environment_whose_class_is_patched_is_sampled_by_its_own_step(monkeypatch):
+def test_environment_of_a_patched_class_is_sampled_with_the_patch(monkeypatch):
     expected = start_of(MetaPointEnvCorner("dense"))[1]
     monkeypatch.setattr(MetaPointEnvCorner, "step", twice_the_reward(MetaPointEnvCorner.step))
     np.testing.assert_array_equal(start_of(MetaPointEnvCorner("dense"))[1], 2.0 * expected)
 
 
-def test_an_environment_with_its_own_reset_is_sampled_by_it():
+def test_environment_with_overridden_reset_is_sampled_with_it():
     env = MetaPointEnvCorner()
     env.reset = lambda: (np.array([7.0, 7.0]), {})
     np.testing.assert_array_equal(start_of(env)[0][0], [7.0, 7.0])

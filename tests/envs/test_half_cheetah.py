@@ -1,4 +1,4 @@
-"""The half-cheetah environments: reward by hand, observation, start and tasks; see also test_contract."""
+"""Tests the half-cheetah environments: hand-computed reward, observation, start and tasks."""
 import numpy as np
 import pytest
 
@@ -16,7 +16,7 @@ def generators(count, seed=0):
 
 
 def positions(env):
-    """Positions of the robot of a single environment, `[9]`; the first is its x."""
+    """Returns positions of the robot of a single environment, `[9]`; the first is its x."""
     return engine_of(env).get_state().qpos[0]
 
 
@@ -35,7 +35,7 @@ def test_spaces_and_gym_interface(env_class):
 
 
 @pytest.mark.parametrize("env_class", ENVS)
-def test_the_observation_is_qpos_without_x_then_qvel(env_class):
+def test_observation_is_qpos_without_x_followed_by_qvel(env_class):
     env = env_class()
     env.reset(seed=0)
     observation = env.step(np.full(6, 0.3))[0]
@@ -73,7 +73,7 @@ def test_velocity_reward_by_hand():
     assert set(info) == {"forward_vel", "reward_run", "reward_ctrl"}
 
 
-def test_the_motion_itself_does_not_depend_on_the_task():
+def test_motion_does_not_depend_on_the_task():
     forward, backward = HalfCheetahRandDirecEnv(), HalfCheetahRandDirecEnv()
     backward.set_task(-1.0)
     forward.reset(seed=0), backward.reset(seed=0)
@@ -83,7 +83,7 @@ def test_the_motion_itself_does_not_depend_on_the_task():
 
 
 @pytest.mark.parametrize("env_class", ENVS)
-def test_actions_are_clipped_for_motion_and_cost_alike(env_class):
+def test_actions_are_clipped_for_motion_and_cost(env_class):
     wild, clipped = env_class(), env_class()
     wild.reset(seed=0), clipped.reset(seed=0)
     given = wild.step(np.array([3.0, -2.0, 0.5, 1.0, -1.0, 100.0], dtype=np.float32))
@@ -97,11 +97,11 @@ def test_start_noise_is_uniform_in_position_and_normal_in_velocity(env_class):
     batched = env_class().make_batched(2000)
     batched.reset(np.arange(2000), generators(2000))
     qpos, qvel, _ = batched.engine.get_state()
-    assert np.abs(qpos).max() <= 0.1 and np.abs(qpos).max() > 0.0999  # the model's own position is zero
+    assert np.abs(qpos).max() <= 0.1 and np.abs(qpos).max() > 0.0999  # initial position of the model: zero
     np.testing.assert_allclose(qpos.std(axis=0), 0.2 / np.sqrt(12), rtol=0.06)
     np.testing.assert_allclose(qvel.std(axis=0), 0.1, rtol=0.06)
     np.testing.assert_allclose(qvel.mean(axis=0), 0.0, atol=0.01)
-    assert np.abs(qvel).max() > 0.3  # normal: not cut off where a uniform one would be
+    assert np.abs(qvel).max() > 0.3  # normal noise exceeds the bounds of the uniform noise
 
 
 def test_directions_have_equal_probability():
@@ -117,7 +117,7 @@ def test_velocities_are_uniform():
     assert tasks.std() == pytest.approx(3.0 / np.sqrt(12), abs=0.02)
 
 
-def test_max_velocity_is_the_end_of_the_distribution():
+def test_max_velocity_limits_the_distribution():
     env = HalfCheetahRandVelEnv(max_velocity=2.0)
     assert 1.95 < max(env.sample_tasks(1000, np.random.default_rng(0))) < 2.0
     assert env.get_task() == 1.0
@@ -133,7 +133,7 @@ def test_goal_direction_is_the_first_task():
     (HalfCheetahRandDirecEnv, 0.5), (HalfCheetahRandDirecEnv, True), (HalfCheetahRandDirecEnv, None),
     (HalfCheetahRandVelEnv, np.nan), (HalfCheetahRandVelEnv, "fast"), (HalfCheetahRandVelEnv, True),
 ])
-def test_a_bad_task_is_named_and_changes_nothing(env_class, task):
+def test_invalid_task_is_named_and_changes_nothing(env_class, task):
     batched = env_class().make_batched(2)
     before = batched.get_tasks()
     with pytest.raises((TypeError, ValueError), match="task 1: expected"):
@@ -143,7 +143,7 @@ def test_a_bad_task_is_named_and_changes_nothing(env_class, task):
     assert batched.get_tasks() == before
 
 
-def test_tasks_are_returned_in_a_form_that_set_tasks_takes():
+def test_returned_tasks_are_valid_tasks():
     batched = HalfCheetahRandDirecEnv().make_batched(2)
     batched.set_tasks(np.array([-1.0, 1.0]))
     assert batched.get_tasks() == [-1.0, 1.0]
@@ -158,19 +158,19 @@ def test_tasks_are_returned_in_a_form_that_set_tasks_takes():
     (HalfCheetahRandVelEnv, dict(max_velocity=0.0), ValueError, "max_velocity: .*0.0"),
     (HalfCheetahRandVelEnv, dict(max_velocity="fast"), TypeError, "max_velocity: .*'fast'"),
 ])
-def test_bad_arguments_are_named(env_class, arguments, error, named):
+def test_invalid_arguments_are_named(env_class, arguments, error, named):
     with pytest.raises(error, match=named):
         env_class(**arguments)
 
 
 @pytest.mark.parametrize("env_class", ENVS)
-def test_the_arguments_reach_the_engine_also_of_the_batched_form(env_class):
+def test_arguments_are_passed_to_the_engine_of_the_vectorized_environment(env_class):
     batched = env_class(inertials="modern", num_threads=3).make_batched(7)
     assert (batched.engine.inertials, batched.engine.num_threads, batched.num_envs) == ("modern", 3, 7)
     assert engine_of(env_class()).inertials == "mujoco210"
 
 
-def test_a_diverged_path_is_an_error_that_names_the_environment():
+def test_diverged_path_raises_with_its_environment():
     batched = HalfCheetahRandDirecEnv().make_batched(3)
     batched.reset(np.arange(3), generators(3))
     qvel = np.zeros((1, 9))

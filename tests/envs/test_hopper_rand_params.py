@@ -1,4 +1,4 @@
-"""The hopper with random parameters: reward by hand, observation, start, end; see also test_random_env and contract."""
+"""Tests the hopper with random parameters: hand-computed reward, observation, start, termination."""
 import numpy as np
 import pytest
 
@@ -20,7 +20,7 @@ def test_reward_by_hand():
     assert reward == pytest.approx(velocity - 1e-3 * 1.29 + 1.0, abs=1e-12)
 
 
-def test_the_observation_is_qpos_without_x_then_clipped_qvel():
+def test_observation_is_qpos_without_x_followed_by_clipped_qvel():
     env = HopperRandParamsEnv()
     state = State(np.arange(6.0)[None], np.array([[1.0, -11.0, 12.0, 0.0, 9.0, -10.0]]), {})
     observation = observations_of(env, state)
@@ -31,18 +31,18 @@ def test_the_observation_is_qpos_without_x_then_clipped_qvel():
 @pytest.mark.parametrize("index, value, ends", [
     (1, 0.71, False), (1, 0.7, True), (1, 5.0, False),  # height, m
     (2, 0.19, False), (2, 0.2, True), (2, -0.2, True),  # pitch, rad
-    (0, 1000.0, False),  # how far it has come
+    (0, 1000.0, False),  # x position
     (5, 99.0, False), (5, -100.0, True),  # an angle
     (6, 99.0, False), (6, 100.0, True), (11, -100.0, True),  # velocities
 ])
-def test_a_path_ends_when_the_hopper_falls_or_spins(index, value, ends):
+def test_path_ends_when_the_hopper_falls_or_spins(index, value, ends):
     numbers = np.array([0.0, 1.25] + [0.0] * 10)
     numbers[index] = value
     state = State(numbers[None, :6], numbers[None, 6:], {})
     assert ends_of(HopperRandParamsEnv(), state).tolist() == [ends]
 
 
-def test_a_hopper_that_does_nothing_falls_over():
+def test_passive_hopper_falls_over():
     env = HopperRandParamsEnv()
     env.reset(seed=0)
     ends = [env.step(np.zeros(3))[2] for _ in range(200)]

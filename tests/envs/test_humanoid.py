@@ -1,4 +1,4 @@
-"""The humanoid environments: rewards by hand, observation, start, end, tasks; see also test_contract."""
+"""Tests the humanoid environments: hand-computed rewards, observation, start, termination, tasks."""
 import dataclasses
 
 import mujoco
@@ -15,7 +15,7 @@ ACTION = np.linspace(-0.4, 0.4, 17)
 
 
 def computed(env, action):
-    """What MuJoCo computes in the state of a single environment under `action`."""
+    """Returns MuJoCo's values in the state of a single environment under `action`."""
     engine = engine_of(env)
     state = engine.get_state()
     data = mujoco.MjData(engine.model)
@@ -26,7 +26,7 @@ def computed(env, action):
 
 
 def centre_of_mass(env):
-    """Position `(x, y)` of the center of mass: the mean of the bodies' own, weighted with their masses, m."""
+    """Returns the center of mass `(x, y)`: the mass-weighted mean of the bodies' centers, m."""
     mass = engine_of(env).model.body_mass
     return (mass[:, None] * computed(env, ACTION).xipos).sum(axis=0)[:2] / mass.sum()
 
@@ -39,7 +39,7 @@ def after_some_steps(env, steps=25):
 
 
 @pytest.mark.parametrize("env_class", ENVS)
-def test_a_step_is_that_of_the_public_code(env_class):
+def test_step_equals_the_public_code(env_class):
     env = env_class()
     assert engine_of(env).model.opt.timestep == 0.003 and env.dt == pytest.approx(0.015)
     assert env.observation_space.shape == (376,) and env.action_space.shape == (17,)
@@ -70,18 +70,18 @@ def test_reward_by_hand(env_class, task, weights):
 
 @pytest.mark.parametrize("env_class", ENVS)
 @pytest.mark.parametrize("contact_forces", [False, True])
-def test_the_observation_is_what_mujoco_computes_for_the_state(env_class, contact_forces):
+def test_observation_equals_mujocos_values_for_the_state(env_class, contact_forces):
     env = env_class(contact_forces=contact_forces)
     observation = after_some_steps(env)[0]
     data = computed(env, ACTION)
-    assert np.abs(data.cfrc_ext).max() > 1.0  # it touches the ground
+    assert np.abs(data.cfrc_ext).max() > 1.0  # the humanoid touches the ground
     forces = data.cfrc_ext if contact_forces else np.zeros((14, 6))
     parts = [data.qpos[2:], data.qvel, data.cinert, data.cvel, data.qfrc_actuator, forces]
     np.testing.assert_array_equal(observation, np.concatenate([part.ravel() for part in parts]))
     assert [part.size for part in parts] == [22, 23, 140, 84, 23, 84]
 
 
-def test_actuators_rest_at_the_start():
+def test_actuator_forces_are_zero_at_the_start():
     env = HumanoidRandDirecEnv()
     after_some_steps(env, steps=1)
     assert engine_of(env).get_state().derived["qfrc_actuator"].any()
@@ -90,7 +90,7 @@ def test_actuators_rest_at_the_start():
     assert observation[45:269].any()
 
 
-def test_impacts_cost_up_to_a_limit():
+def test_impact_cost_is_limited():
     env = HumanoidRandDirecEnv(contact_forces=True)
     _, reward, _, _, info = after_some_steps(env)
     cost = 0.5e-6 * (computed(env, ACTION).cfrc_ext ** 2).sum()
@@ -104,14 +104,14 @@ def test_impacts_cost_up_to_a_limit():
 
 
 @pytest.mark.parametrize("env_class", ENVS)
-def test_a_path_ends_when_the_torso_is_too_low_or_too_high(env_class):
+def test_path_ends_when_the_torso_is_too_low_or_too_high(env_class):
     qpos = np.zeros((5, 24))
     qpos[:, 2] = [1.0, 1.4, 2.0, 0.99, 2.01]
     ends = ends_of(env_class(), State(qpos, np.zeros((5, 23)), {}))
     assert ends.tolist() == [False, False, False, True, True]
 
 
-def test_a_humanoid_that_does_nothing_falls_over():
+def test_passive_humanoid_falls_over():
     env = HumanoidRandDirecEnv()
     env.reset(seed=0)
     ends = [env.step(np.zeros(17))[2] for _ in range(100)]
@@ -125,7 +125,7 @@ def test_start_is_upright_with_uniform_noise(env_class):
     state = batched.engine.get_state()
     start = batched.engine.init_qpos
     assert start[2] == 1.4
-    others = [0, 1, 2, *range(7, 24)]  # but the quaternion, which is scaled
+    others = [0, 1, 2, *range(7, 24)]  # except the normalized quaternion
     noise = np.concatenate((state.qpos[:, others] - start[others], state.qvel), axis=1)
     assert 0.00999 < np.abs(noise).max() <= 0.01
     np.testing.assert_allclose(noise.std(axis=0), 0.02 / np.sqrt(12), rtol=0.12)
@@ -142,7 +142,7 @@ def test_directions():
 
 
 @pytest.mark.parametrize("env_class, first", [(HumanoidRandDirecEnv, -1.0), (HumanoidRandDirec2DEnv, [0.0, -1.0])])
-def test_the_first_task_is_an_argument(env_class, first):
+def test_first_task_is_an_argument(env_class, first):
     np.testing.assert_array_equal(env_class(goal_direction=first).get_task(), first)
     with pytest.raises(ValueError, match="goal_direction: expected"):
         env_class(goal_direction=7.0)

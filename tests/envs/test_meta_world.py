@@ -1,4 +1,4 @@
-"""Meta-World's benchmarks as meta-environments."""
+"""Tests Meta-World's benchmarks as meta-environments."""
 import copy
 import gc
 import pickle
@@ -33,7 +33,7 @@ BENCHMARKS = [MetaWorldML1, MetaWorldML10, MetaWorldML25, MetaWorldML45]
 
 @pytest.fixture(scope="module")
 def package():
-    """The package, without which a test is skipped."""
+    """Imports Meta-World, or skips the test without it."""
     return pytest.importorskip("metaworld")
 
 
@@ -41,7 +41,7 @@ needs_metaworld = pytest.mark.usefixtures("package")
 
 
 def walk(env, steps, seed=0):
-    """Observations, rewards and infos of random actions."""
+    """Returns observations, rewards and infos of random actions."""
     rng = np.random.default_rng(seed)
     return [env.step(rng.normal(size=4)) for _ in range(steps)]
 
@@ -54,7 +54,7 @@ def run_path(env, seed=0):
 
 
 @needs_metaworld
-def test_ml1_trains_and_tests_on_other_places_of_the_same_kind():
+def test_ml1_trains_and_tests_on_different_goals_of_one_task_type():
     train, test = (MetaWorldML1("push-v3", split) for split in ("train", "test"))
     assert train.env_names == test.env_names == ["push-v3"]
     assert len(train.tasks) == len(test.tasks) == 50 == len(set(train.tasks))
@@ -68,7 +68,7 @@ def test_ml1_trains_and_tests_on_other_places_of_the_same_kind():
 @pytest.mark.parametrize("benchmark, count, both", [
     (MetaWorldML10, 10, set()), pytest.param(MetaWorldML25, 25, {"basketball-v3"}, marks=pytest.mark.thorough),
     pytest.param(MetaWorldML45, 45, set(), marks=pytest.mark.slow)])
-def test_the_others_train_and_test_on_other_kinds(benchmark, count, both):
+def test_other_benchmarks_train_and_test_on_different_task_types(benchmark, count, both):
     train, test = (benchmark(split=split) for split in ("train", "test"))
     assert (len(train.env_names), len(test.env_names)) == (count, 5)
     assert set(train.env_names) & set(test.env_names) == both and not set(train.tasks) & set(test.tasks)
@@ -79,17 +79,17 @@ def test_the_others_train_and_test_on_other_kinds(benchmark, count, both):
 
 
 @needs_metaworld
-def test_kinds_are_equally_likely_and_so_are_their_tasks():
+def test_task_types_and_their_tasks_are_equally_likely():
     env, rng = MetaWorldML10(), np.random.default_rng(0)
     tasks = env.sample_tasks(5000, rng)
     counts = [sum(task.env_name == name for task in tasks) for name in env.env_names]
     assert min(counts) > 500 - 4 * 22 and max(counts) < 500 + 4 * 22  # standard deviation sqrt(5000 * 0.1 * 0.9) = 21
-    assert set(tasks) == set(env.tasks)  # of 500 equally likely ones, 5,000 draws leave out one with probability 0.02
+    assert set(tasks) == set(env.tasks)  # 5,000 draws omit one of 500 equally likely tasks with probability 0.02
     assert env.sample_tasks(5, np.random.default_rng(1)) == env.sample_tasks(5, np.random.default_rng(1))
 
 
 def draw_as_the_package_does(package, kind, seed):
-    """The places in the package's tasks: it resets a simulator 50 times, with the hand's motion and all."""
+    """Returns the goals of Meta-World's tasks, drawn with 50 simulator resets."""
     simulator = meta_world.scene_class(kind)(("any", "task"))
     simulator._freeze_rand_vec, simulator._set_task_called = False, True
     before = np.random.get_state()
@@ -105,8 +105,8 @@ def draw_as_the_package_does(package, kind, seed):
 @needs_metaworld
 @pytest.mark.parametrize("kind", ["reach-v3", "pick-place-v3"])
 @pytest.mark.thorough(but="reach-v3")
-def test_tasks_are_those_of_the_package(package, kind):
-    """Given a seed, then tasks are those that the package draws, and the global generator is left as it was."""
+def test_tasks_equal_those_of_metaworld(package, kind):
+    """For equal seeds, the tasks equal those of Meta-World, and the global generator is unchanged."""
     np.random.seed(5)
     meta_world.draw_tasks.cache_clear()
     drawn = [[task.rand_vec for task in MetaWorldML1(kind, split, seed=7).tasks] for split in ("train", "test")]
@@ -115,7 +115,7 @@ def test_tasks_are_those_of_the_package(package, kind):
     assert after == np.random.random()
     assert drawn == [draw_as_the_package_does(package, kind, seed) for seed in (7, 8)]
     try:
-        benchmark = package.ML1(kind, seed=7)  # where the installed MuJoCo is old enough for it
+        benchmark = package.ML1(kind, seed=7)  # requires an old MuJoCo version
     except ValueError:
         return
     assert drawn == [[tuple(pickle.loads(task.data)["rand_vec"]) for task in tasks]
@@ -129,7 +129,7 @@ def test_tasks_are_those_of_the_package(package, kind):
     (MetaWorldTask("reach-v3", (np.nan,) * 6), r"task: rand_vec: expected finite numbers of shape \(6,\), got"),
     ("reach-v3", r"task: expected a MetaWorldTask \(env_name, rand_vec\), got 'reach-v3'"),
 ])
-def test_what_is_no_task_is_refused(task, complaint):
+def test_invalid_task_is_refused(task, complaint):
     env = MetaWorldML1()
     with pytest.raises(ValueError, match=complaint):
         env.set_task(task)
@@ -137,7 +137,7 @@ def test_what_is_no_task_is_refused(task, complaint):
 
 
 @needs_metaworld
-def test_a_task_that_went_through_json_is_the_same():
+def test_task_is_unchanged_by_json():
     env = MetaWorldML1()
     env.set_task(["reach-v3", list(env.tasks[3].rand_vec)])
     assert env.get_task() == env.tasks[3]
@@ -147,7 +147,7 @@ def test_a_task_that_went_through_json_is_the_same():
 
 
 @needs_metaworld
-def test_the_goal_is_hidden_and_there_is_one_step_of_memory():
+def test_goal_is_hidden_and_observation_holds_the_previous_step():
     env = MetaWorldML1()
     observation, info = env.reset()
     assert info == {} and env.observation_space.contains(observation)
@@ -159,8 +159,8 @@ def test_the_goal_is_hidden_and_there_is_one_step_of_memory():
 
 
 @needs_metaworld
-def test_a_path_ends_after_500_steps_and_success_does_not_end_it():
-    """Given a controller that knows the goal, then it succeeds, is paid the most, and the path goes on to its end."""
+def test_path_ends_after_500_steps_and_not_on_success():
+    """A controller that knows the goal succeeds with the highest rewards, and its path continues to the time limit."""
     env = MetaWorldML1()
     observation, _ = env.reset()
     goal = np.array(env.get_task().rand_vec[3:])
@@ -177,7 +177,7 @@ def test_a_path_ends_after_500_steps_and_success_does_not_end_it():
 
 
 @needs_metaworld
-def test_rewards_of_the_older_version_are_others():
+def test_older_version_has_different_rewards():
     rewards = []
     for version in ("v1", "v2"):
         env = MetaWorldML1(reward_function_version=version)
@@ -187,7 +187,7 @@ def test_rewards_of_the_older_version_are_others():
 
 
 @needs_metaworld
-def test_a_new_task_begins_with_the_next_path():
+def test_new_task_takes_effect_with_the_next_path():
     env, other = MetaWorldML1(), MetaWorldML1()
     for one in (env, other):
         one.reset()
@@ -198,7 +198,7 @@ def test_a_new_task_begins_with_the_next_path():
 
 
 @needs_metaworld
-def test_a_simulation_that_diverges_is_an_error_and_leaves_no_file(tmp_path, monkeypatch):
+def test_diverged_simulation_raises_and_leaves_no_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     env = MetaWorldML1()
     env.reset()
@@ -210,19 +210,19 @@ def test_a_simulation_that_diverges_is_an_error_and_leaves_no_file(tmp_path, mon
 
 @needs_metaworld
 @pytest.mark.parametrize("kind", ["door-close-v3", "shelf-place-v3"])
-def test_a_path_depends_on_its_task_alone(kind):
+def test_path_depends_only_on_its_task(kind):
     assert_depends_on_its_task_alone(kind)
 
 
 @needs_metaworld
 @pytest.mark.slow
-def test_a_path_of_any_kind_depends_on_its_task_alone(package):
+def test_path_of_any_task_type_depends_only_on_its_task(package):
     for kind in package.env_dict.ALL_V3_ENVIRONMENTS:
         assert_depends_on_its_task_alone(kind)
 
 
 def assert_depends_on_its_task_alone(kind):
-    """Given a past of other paths and tasks, or a model shared with others, then a path is as in a fresh simulator."""
+    """After other paths and tasks, or with a shared model, a path equals that of a new simulator."""
     env = MetaWorldML1(kind)
     first, second = env.tasks[:2]
     env.set_task(first)
@@ -241,8 +241,8 @@ def assert_depends_on_its_task_alone(kind):
 
 
 @needs_metaworld
-def test_models_last_as_long_as_their_task():
-    """Given copies at the same task, then they share a model; when they get another one, it is gone."""
+def test_models_are_released_with_their_task():
+    """Copies with the same task share a model, which is released when they get another task."""
     gc.collect()
     before = len(meta_world._models)
     envs = [MetaWorldML1("door-open-v3", seed=11) for _ in range(3)]
@@ -279,7 +279,7 @@ def test_data_do_not_depend_on_executor_and_envs_per_task():
 @needs_metaworld
 @pytest.mark.parametrize("script", [pro_mp, maml_trpo])
 @pytest.mark.thorough
-def test_algorithms_train_on_reaching_and_log_successes(script, tmp_path):
+def test_algorithms_train_on_reach_tasks_and_log_successes(script, tmp_path):
     folder = str(tmp_path / "run")
     assert script.main(["--env", "MetaWorldML1", "--env_kwargs", '{"env_name": "reach-v3"}', "--smoke", "--n_itr", "3",
                         "--dump_path", folder, "--plot_gap", "0", "--parallel"]) == 0
@@ -290,12 +290,12 @@ def test_algorithms_train_on_reaching_and_log_successes(script, tmp_path):
     assert np.isfinite(progress["LossAfter"]).all()
 
 
-# Pictures
+# Rendering
 
 
 @pytest.fixture(scope="module")
 def opengl(package):
-    """Skips a test where no pictures can be drawn."""
+    """Skips a test if OpenGL cannot render."""
     env = MetaWorldML1(render_mode="rgb_array")
     env.reset()
     try:
@@ -308,8 +308,8 @@ def opengl(package):
 
 @pytest.mark.usefixtures("opengl")
 @pytest.mark.thorough
-def test_the_scene_is_drawn_as_it_is_and_drawing_changes_nothing():
-    """Given a door, then pictures show its goal, green, and where the arm, red, has gone; the right way up."""
+def test_rendering_shows_the_scene_and_changes_no_state():
+    """Images of a door task show the green goal and the red arm at its position, the right way up."""
     env, reference = (normalize(MetaWorldML1("door-open-v3", render_mode=mode)) for mode in ("rgb_array", None))
     pictures = []
     for one in (env, reference):
@@ -322,7 +322,7 @@ def test_the_scene_is_drawn_as_it_is_and_drawing_changes_nothing():
         assert picture.shape == (480, 480, 3) and picture.dtype == np.uint8
         red, green, _ = picture.astype(int).transpose(2, 0, 1)
         assert (green > red + 100).sum() > 20
-        assert np.ptp(picture[:100]) < 60 < np.ptp(picture[-100:])  # plain above, the foot of the arm below
+        assert np.ptp(picture[:100]) < 60 < np.ptp(picture[-100:])  # plain background above, base of the arm below
     assert (pictures[0] != pictures[1]).mean() > 0.001
     env.set_task(env.tasks[1])
     env.reset()
@@ -333,7 +333,7 @@ def test_the_scene_is_drawn_as_it_is_and_drawing_changes_nothing():
 
 
 @needs_metaworld
-def test_without_pictures_the_error_says_how_to_have_some():
+def test_rendering_error_names_the_missing_extra():
     env = MetaWorldML1()
     env.reset()
     with pytest.raises(RuntimeError, match=r'render: .*MetaWorldML1\(render_mode="rgb_array"\)'):
@@ -344,7 +344,7 @@ def test_without_pictures_the_error_says_how_to_have_some():
 
 @needs_metaworld
 @pytest.mark.thorough
-def test_runs_can_be_drawn_that_were_made_without_pictures(tmp_path):
+def test_runs_trained_without_rendering_can_be_rendered(tmp_path):
     sizes = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 3, "hidden_sizes": (4,)}
     mps.train("MetaWorldML1", n_itr=1, dump_path=tmp_path / "run", log_formats=(), progress_bar=False, **sizes)
     env = mps.load_evaluator(tmp_path / "run", render_mode="rgb_array").env
@@ -352,11 +352,11 @@ def test_runs_can_be_drawn_that_were_made_without_pictures(tmp_path):
     assert mps.load_evaluator(tmp_path / "run").env.render_mode is None
 
 
-# The pages
+# Documentation
 
 
 def code_blocks(name):
-    """The Python code of a page."""
+    """Returns the Python code of a page."""
     page = Path(__file__).resolve().parent.parent.parent / "docs" / name
     pattern = r"^\.\. code-block:: python\n\n((?:   .*\n|\n)+)"
     return [textwrap.dedent(block) for block in re.findall(pattern, page.read_text(), flags=re.MULTILINE)]
@@ -364,7 +364,7 @@ def code_blocks(name):
 
 @needs_metaworld
 @pytest.mark.thorough
-def test_the_evaluations_of_the_page_run_on_tasks_for_testing(tmp_path, capsys):
+def test_documented_evaluations_run_on_test_tasks(tmp_path, capsys):
     folder = str(tmp_path / "run")
     assert pro_mp.main(["--env", "MetaWorldML1", "--smoke", "--n_itr", "1", "--dump_path", folder]) == 0
     (make, block, of_the_package), names = code_blocks("meta_world.rst"), {}
@@ -383,7 +383,7 @@ def test_the_evaluations_of_the_page_run_on_tasks_for_testing(tmp_path, capsys):
     assert evaluation.returns.shape == (1, 2, 2) and list(evaluation.tasks[0]) == MetaWorldML1(split="test").tasks[:2]
 
 
-def test_the_pendulum_of_the_page_samples():
+def test_documented_pendulum_samples():
     names = {}
     exec(code_blocks("environments/gymnasium.rst")[0], names)
     policy = MetaGaussianMLPPolicy(meta_batch_size=2, obs_dim=3, action_dim=1, name="pendulum", hidden_sizes=(4,))
@@ -396,7 +396,7 @@ def test_the_pendulum_of_the_page_samples():
     assert 5.0 < sampler.tasks[0] < 15.0 and sampler.tasks[0] != sampler.tasks[1]
 
 
-# Mistakes
+# Invalid arguments
 
 
 @needs_metaworld
@@ -415,7 +415,7 @@ def test_arguments_are_checked(arguments, complaint):
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_without_the_package_the_error_says_what_to_install(benchmark, monkeypatch):
+def test_missing_package_error_names_the_command_to_install(benchmark, monkeypatch):
     monkeypatch.setitem(sys.modules, "metaworld", None)
     with pytest.raises(ImportError, match=r'run `pip install "meta_policy_search\[metaworld\]"`'):
         make_env(benchmark.__name__)

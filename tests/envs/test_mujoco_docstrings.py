@@ -1,4 +1,4 @@
-"""Each MuJoCo environment documents itself completely: in `help()`, in editors and on its page."""
+"""Each MuJoCo environment has a complete docstring."""
 import inspect
 import re
 
@@ -13,7 +13,7 @@ ENGINE = ["engine", "inertials", "num_threads", "render_mode"]
 
 
 def sections_of(env_class):
-    """Title and text of each section of the docstring."""
+    """Returns title and text of each section of the docstring."""
     _, *rest = re.split(r"^([A-Z]\w*):$", inspect.getdoc(env_class), flags=re.MULTILINE)
     return dict(zip(rest[::2], rest[1::2], strict=True))
 
@@ -23,7 +23,7 @@ def without_step_duration(text):
 
 
 @pytest.mark.parametrize("env_class", ENV_CLASSES)
-def test_each_section_is_there(env_class):
+def test_all_sections_exist(env_class):
     sections = sections_of(env_class)
     assert [title for title in SECTIONS if title not in sections] == []
     assert re.search(r"index +observation", sections["Observation"])
@@ -43,27 +43,27 @@ def test_every_argument_is_in_the_signature_and_documented(env_class):
     (mujoco_envs.SwimmerRandVelEnv, ["min_velocity", "max_velocity"], ENGINE),
     (mujoco_envs.HopperRandParamsEnv, ["log_scale_limit", "rand_params"], ENGINE),
 ])
-def test_the_arguments_are_in_the_documented_order(env_class, by_position, by_name):
+def test_arguments_are_in_the_documented_order(env_class, by_position, by_name):
     parameters = inspect.signature(env_class).parameters.values()
     assert [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD] == by_position
     assert [p.name for p in parameters if p.kind is p.KEYWORD_ONLY] == by_name
 
 
 @pytest.mark.parametrize("robot", ["Ant", "HalfCheetah", "Humanoid", "Walker2D"])
-def test_environments_of_a_robot_describe_it_alike(robot):
-    """Observation, action and start are written out in each class; this keeps the copies equal."""
+def test_environments_of_a_robot_have_equal_descriptions(robot):
+    """Observation, action and start are documented in each class; this test keeps the copies equal."""
     first, *others = [sections_of(cls) for cls in ENV_CLASSES if cls.__name__.startswith(robot)]
     assert others
     for sections in others:
         assert sections["Start"] == first["Start"]
         assert without_step_duration(sections["Action"]) == without_step_duration(first["Action"])
-        if "qpos[" in sections["Observation"]:  # the ant that runs to a place observes its position, too
+        if "qpos[" in sections["Observation"]:  # the goal ant also observes its position
             assert sections["Observation"] == first["Observation"]
 
 
 @pytest.mark.parametrize("env_class", ENV_CLASSES)
-def test_the_sizes_in_the_tables_are_those_of_the_spaces(env_class):
-    """Given an environment, then its tables number the entries of observation and action to the last."""
+def test_tables_have_the_sizes_of_the_spaces(env_class):
+    """The tables number all entries of observation and action."""
     env, sections = env_class(), sections_of(env_class)
     for title, space in (("Observation", env.observation_space), ("Action", env.action_space)):
         assert f"float64 `[{space.shape[0]}]`" in sections[title]

@@ -1,4 +1,4 @@
-"""The physics engine: agreement with MuJoCo 2.1.0, independence of rows, divergence, copies, quiet start."""
+"""Tests the physics engine: agreement with MuJoCo 2.1.0, independent rows, divergence, copies, silent start."""
 import copy
 import functools
 import gc
@@ -21,8 +21,8 @@ from meta_policy_search.envs.mujoco_envs.engines import mujoco as engine_mujoco
 from meta_policy_search.envs.mujoco_envs.engines.base import DERIVED, ROBOTS, model_file
 from meta_policy_search.envs.mujoco_envs.engines.mujoco import MujocoEngine
 
-REFERENCE = Path(__file__).parents[1] / "data" / "mujoco210.npz"  # made with MuJoCo 2.1.0
-MODEL_FILES = {  # SHA-256; where Gymnasium changes a file, look at what becomes of the robot
+REFERENCE = Path(__file__).parents[1] / "data" / "mujoco210.npz"  # generated with MuJoCo 2.1.0
+MODEL_FILES = {  # SHA-256; if Gymnasium changes a file, check the effect on the robot
     "ant": "cd5f83ef0ea35b0969e65d360c5bacd5b74ccaef6b27e4433b5168c605e3e2be",
     "half_cheetah": "11797a5d69e8ac955e89ca6fdd3a0087f1c990094fda401ac51420de1b6c5494",
     "hopper": "3ce93a055ffdcd83c0c701d2400768e40d2cbb9532f3c4ae33377c27f8b39f9e",
@@ -35,7 +35,7 @@ THREADS = Path("/proc/self/task")  # one entry per native thread of this process
 
 
 def cheetahs(num_envs, **kwargs):
-    """Half cheetahs in different, moving states near the ground."""
+    """Returns half cheetahs in different, moving states near the ground."""
     engine = MujocoEngine("half_cheetah", num_envs, 5, **kwargs)
     rng = np.random.default_rng(0)
     qpos = engine.init_qpos + rng.uniform(-0.1, 0.1, (num_envs, 9))
@@ -52,8 +52,8 @@ def assert_same_bits(state, other):
     np.testing.assert_array_equal(state.qvel, other.qvel)
 
 
-def test_without_a_search_for_islands_all_bits_are_those_with_it():
-    """Given half cheetahs on the ground, when MuJoCo's own steps search, then they lead to the same states."""
+def test_disabled_island_search_gives_equal_bits():
+    """Half cheetahs on the ground reach the same states with MuJoCo's step function, which searches for islands."""
     mujoco = pytest.importorskip("mujoco")
     flags = mujoco.mjtDisableBit
     if not hasattr(flags, "mjDSBL_ISLAND"):
@@ -76,7 +76,7 @@ def test_without_a_search_for_islands_all_bits_are_those_with_it():
 
 
 def floating(robot, num_envs, **kwargs):
-    """Robots with a free joint in different, moving states near the ground."""
+    """Returns robots with a free joint in different, moving states near the ground."""
     engine = MujocoEngine(robot, num_envs, 5, **kwargs)
     rng = np.random.default_rng(0)
     qpos = engine.init_qpos + rng.uniform(-0.1, 0.1, (num_envs, engine.nq))
@@ -85,14 +85,14 @@ def floating(robot, num_envs, **kwargs):
 
 
 def floating_controls(engine, steps, seed=1):
-    """Controls `[steps, num_envs, nu]` in all of their range."""
+    """Returns controls `[steps, num_envs, nu]` in their full range."""
     shape = (steps, engine.num_envs, engine.nu)
     return np.random.default_rng(seed).uniform(engine.control_low, engine.control_high, shape)
 
 
 @pytest.mark.parametrize("robot, tolerance", [(robot, 1e-4 if robot == "humanoid" else 1e-9) for robot in ROBOTS])
 def test_ten_control_steps_agree_with_mujoco_2_1_0(robot, tolerance):
-    """The humanoid's solver stops before it has converged, so that differences of rounding become larger ones."""
+    """The humanoid's solver stops before convergence, which amplifies rounding differences."""
     with np.load(REFERENCE) as file:  # actions [5, 10, nu], start states, and states after each step
         names = ("frame_skip", "actions", "qpos0", "qvel0", "qpos", "qvel")
         reference = {name: file[f"{robot}/{name}"] for name in names}
@@ -106,31 +106,31 @@ def test_ten_control_steps_agree_with_mujoco_2_1_0(robot, tolerance):
 
 
 @pytest.mark.parametrize("robot", ROBOTS)
-def test_model_files_are_those_that_were_compared_with_mujoco_2_1_0(robot):
+def test_model_files_are_those_compared_with_mujoco_2_1_0(robot):
     assert hashlib.sha256(model_file(robot).read_bytes()).hexdigest() == MODEL_FILES[robot]
 
 
-def test_modern_inertials_are_those_that_the_installed_mujoco_computes_for_the_file(tmp_path, monkeypatch):
+def test_modern_inertials_equal_those_computed_by_the_installed_mujoco(tmp_path, monkeypatch):
     import mujoco
 
-    monkeypatch.chdir(tmp_path)  # MuJoCo writes its warnings of the file to a file in the working directory
+    monkeypatch.chdir(tmp_path)  # MuJoCo writes warnings about the file to the working directory
     model = mujoco.MjModel.from_xml_path(str(model_file("half_cheetah")))
     modern = MujocoEngine("half_cheetah", 1, 5, inertials="modern")
     for name in ("body_mass", "body_inertia", "body_ipos", "body_iquat", "body_subtreemass", "body_invweight0"):
         np.testing.assert_allclose(modern.get_parameter(name), getattr(model, name), rtol=1e-12, err_msg=name)
-    assert modern.get_parameter("body_mass").sum() == pytest.approx(14.0)  # kg, from the file's settotalmass
+    assert modern.get_parameter("body_mass").sum() == pytest.approx(14.0)  # kg, `settotalmass` of the file
 
     old = MujocoEngine("half_cheetah", 1, 5)
     assert np.abs(old.get_parameter("body_mass") - modern.get_parameter("body_mass")).max() > 0.01
 
 
-def test_an_engine_starts_at_rest_in_the_position_of_the_model():
+def test_engine_starts_at_rest_in_the_initial_position_of_the_model():
     state = MujocoEngine("half_cheetah", 2, 5).get_state()
     np.testing.assert_array_equal(state.qpos, np.zeros((2, 9)))
     np.testing.assert_array_equal(state.qvel, np.zeros((2, 9)))
 
 
-def test_a_control_step_is_frame_skip_simulation_steps():
+def test_control_step_equals_frame_skip_simulation_steps():
     twice, once = MujocoEngine("half_cheetah", 1, 4), MujocoEngine("half_cheetah", 1, 8)
     assert (twice.dt, once.dt) == (0.04, 0.08)
     controls = controls_for(1, 1)[0]
@@ -141,7 +141,7 @@ def test_a_control_step_is_frame_skip_simulation_steps():
 
 
 @pytest.mark.parametrize("num_threads", [1, 2, 3, None])
-def test_a_row_is_the_same_bit_for_bit_alone_and_among_others(num_threads):
+def test_row_is_independent_of_other_rows_bit_for_bit(num_threads):
     together, alone = cheetahs(37, num_threads=num_threads), cheetahs(37)
     chosen = alone.get_state(np.array([20]))
     single = MujocoEngine("half_cheetah", 1, 5)
@@ -152,7 +152,7 @@ def test_a_row_is_the_same_bit_for_bit_alone_and_among_others(num_threads):
         assert_same_bits(together.get_state(np.array([20])), single.get_state())
 
 
-def test_subsets_in_any_order_give_the_same_bits_and_leave_the_others_alone():
+def test_subsets_in_any_order_give_equal_bits_and_leave_other_rows_unchanged():
     whole, parts = cheetahs(9), cheetahs(9)
     first, second = np.array([7, 0, 3]), np.array([8, 1, 2, 6, 5, 4])
     for controls in controls_for(9, 10):
@@ -164,14 +164,14 @@ def test_subsets_in_any_order_give_the_same_bits_and_leave_the_others_alone():
         assert_same_bits(parts.get_state(), whole.get_state())
 
 
-def test_stepping_no_robot_does_nothing():
+def test_stepping_no_robot_changes_nothing():
     engine = cheetahs(2)
     before = engine.get_state()
     engine.step(np.zeros((0, 6)), np.array([], dtype=int))
     assert_same_bits(engine.get_state(), before)
 
 
-def test_the_future_depends_on_position_and_velocity_alone():
+def test_steps_depend_only_on_position_and_velocity():
     engine, fresh = cheetahs(3), MujocoEngine("half_cheetah", 3, 5)
     for controls in controls_for(3, 10):
         engine.step(controls)
@@ -183,7 +183,7 @@ def test_the_future_depends_on_position_and_velocity_alone():
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda engine: pickle.loads(pickle.dumps(engine))])
-def test_a_copy_made_mid_run_goes_on_identically_and_shares_nothing(copied):
+def test_copy_during_a_run_continues_identically_and_shares_nothing(copied):
     engine = cheetahs(4, inertials="modern", num_threads=2)
     masses = [{"body_mass": engine.get_parameter("body_mass") * factor} for factor in (1.0, 1.1, 1.2, 1.3)]
     engine.set_parameters(masses)
@@ -196,20 +196,20 @@ def test_a_copy_made_mid_run_goes_on_identically_and_shares_nothing(copied):
     at_copy = twin.get_state()
     for t in range(5, 10):
         engine.step(controls[t])
-    assert_same_bits(twin.get_state(), at_copy)  # the original moved, the copy did not
+    assert_same_bits(twin.get_state(), at_copy)  # only the original was stepped
     for t in range(5, 10):
         twin.step(controls[t])
     assert_same_bits(twin.get_state(), engine.get_state())
 
 
 def final_state(engine, controls):
-    """Steps through `[steps, n, 6]` controls, in this process or another."""
+    """Applies the controls `[steps, n, 6]` in this or another process and returns the final state."""
     for control in controls:
         engine.step(control)
     return engine.get_state()
 
 
-def test_a_spawned_process_steps_a_running_engine_on():
+def test_spawned_process_continues_a_running_engine():
     engine = cheetahs(4, num_threads=2)
     engine.step(controls_for(4, 1)[0])
     controls = controls_for(4, 5, seed=2)
@@ -218,7 +218,7 @@ def test_a_spawned_process_steps_a_running_engine_on():
     assert_same_bits(theirs, final_state(engine, controls))
 
 
-def test_a_pickle_holds_no_compiled_model():
+def test_pickle_holds_no_compiled_model():
     engine = cheetahs(2)
     engine.step(controls_for(2, 1)[0])
     assert len(pickle.dumps(engine)) < 5000  # bytes; a compiled model has 500,000
@@ -233,7 +233,7 @@ def test_returned_states_are_copies():
     assert_same_bits(engine.get_state(), before)
 
 
-def test_each_row_has_the_parameters_it_is_given():
+def test_each_row_has_its_given_parameters():
     engine = cheetahs(3)
     mass = engine.get_parameter("body_mass")
     engine.set_parameters([{}, {"body_mass": 2.0 * mass}, {"dof_damping": 3.0 * engine.get_parameter("dof_damping")}])
@@ -253,7 +253,7 @@ def test_each_row_has_the_parameters_it_is_given():
     np.testing.assert_array_equal(engine.get_parameter("body_mass"), mass)
 
 
-def test_rows_with_different_models_do_not_disturb_each_other():
+def test_rows_with_different_models_are_independent():
     engine, reverse = cheetahs(6), cheetahs(6)
     masses = [{"body_mass": engine.get_parameter("body_mass") * (1.0 + i)} for i in range(6)]
     engine.set_parameters(masses)
@@ -264,7 +264,7 @@ def test_rows_with_different_models_do_not_disturb_each_other():
     assert_same_bits(engine.get_state(), reverse.get_state())
 
 
-def test_changed_masses_reach_the_constants_that_follow_from_them():
+def test_changed_masses_update_the_derived_constants():
     engine = MujocoEngine("half_cheetah", 1, 5)
     engine.set_parameters([{"body_mass": 2.0 * engine.get_parameter("body_mass")}])
     (model,) = engine._models
@@ -273,11 +273,11 @@ def test_changed_masses_reach_the_constants_that_follow_from_them():
 
 @pytest.mark.parametrize("frame_skip", [1, 5])
 @pytest.mark.parametrize("index, value", [
-    (1, np.nan), (1, np.inf), (1, 2e10),  # position: MuJoCo resets the robot
-    (12, np.nan), (12, -2e10),  # velocity: the same
-    (12, 1e9),  # acceleration in the first simulation step: the same
+    (1, np.nan), (1, np.inf), (1, 2e10),  # in the position: MuJoCo resets the robot
+    (12, np.nan), (12, -2e10),  # in the velocity: MuJoCo resets the robot
+    (12, 1e9),  # in the acceleration of the first simulation step: MuJoCo resets the robot
 ])
-def test_a_diverged_robot_is_an_error_that_names_it(frame_skip, index, value):
+def test_diverged_robot_raises_and_is_named(frame_skip, index, value):
     engine = MujocoEngine("half_cheetah", 4, frame_skip)
     engine._states[2, index] = value  # time, qpos [9], qvel [9]
     with pytest.raises(PhysicsError, match="half_cheetah diverged in environment 2:") as raised:
@@ -286,7 +286,7 @@ def test_a_diverged_robot_is_an_error_that_names_it(frame_skip, index, value):
 
 
 @pytest.mark.parametrize("robot", ["half_cheetah", "ant"])
-def test_a_diverging_simulation_leaves_no_file_in_the_working_directory(tmp_path, monkeypatch, capfd, robot):
+def test_diverging_simulation_leaves_no_file_in_the_working_directory(tmp_path, monkeypatch, capfd, robot):
     monkeypatch.chdir(tmp_path)
     engine = MujocoEngine(robot, 4, 5, num_threads=2, derived=["cfrc_ext"])
     engine._states[2, -1] = np.nan
@@ -295,7 +295,7 @@ def test_a_diverging_simulation_leaves_no_file_in_the_working_directory(tmp_path
     assert list(tmp_path.iterdir()) == [] and capfd.readouterr() == ("", "")
 
 
-def test_a_user_s_handler_of_mujoco_s_warnings_stays():
+def test_user_handler_of_mujoco_warnings_is_kept():
     import mujoco
 
     ours, messages = mujoco.get_mju_user_warning(), []
@@ -311,16 +311,16 @@ def test_a_user_s_handler_of_mujoco_s_warnings_stays():
     assert "QVEL" in messages[0]
 
 
-def test_numbers_that_grow_too_large_in_the_last_simulation_step_are_an_error():
+def test_overflow_in_the_last_simulation_step_raises():
     engine = MujocoEngine("half_cheetah", 2, 1)
     engine._states[1, 2] = 100.0  # m, in the air
-    engine._states[1, 1], engine._states[1, 10] = 9.99e9, 9e9  # m, m/s: beyond 1e10 m after 0.01 s
+    engine._states[1, 1], engine._states[1, 10] = 9.99e9, 9e9  # m, m/s: exceeds 1e10 m after 0.01 s
     with pytest.raises(PhysicsError) as raised:
         engine.step(np.zeros((2, 6)))
     assert raised.value.env_ids == (1,)
 
 
-def test_the_message_names_a_few_of_many_diverged_robots():
+def test_message_names_some_of_many_diverged_robots():
     engine = MujocoEngine("half_cheetah", 100, 5)
     engine._states[:, 12] = np.nan
     with pytest.raises(PhysicsError, match="in environment 0, 1, 2, 3, 4 and 95 more:") as raised:
@@ -339,10 +339,10 @@ def test_divergence_in_a_subset_names_the_environments_and_moves_none():
         engine.step(np.zeros((4, 6)), np.array([5, 4, 1, 0]))
     assert raised.value.env_ids == (4, 0)
     assert_same_bits(engine.get_state(), before)
-    engine.step(np.zeros((2, 6)), np.array([5, 1]))  # the sound ones go on
+    engine.step(np.zeros((2, 6)), np.array([5, 1]))  # the other robots can continue
 
 
-def test_a_physics_error_survives_the_way_to_another_process():
+def test_physics_error_can_be_pickled():
     error = pickle.loads(pickle.dumps(PhysicsError("it fell apart", [3, 5])))
     assert str(error) == "it fell apart" and error.env_ids == (3, 5)
 
@@ -352,7 +352,7 @@ def test_a_physics_error_survives_the_way_to_another_process():
 
 @pytest.mark.parametrize("robot", FLOATING)
 @pytest.mark.parametrize("num_threads", [1, 2, 3])
-def test_a_row_of_robots_with_a_free_joint_is_the_same_alone_and_among_others(robot, num_threads):
+def test_row_of_robots_with_a_free_joint_is_independent_of_other_rows(robot, num_threads):
     together, parts = floating(robot, 37, num_threads=num_threads), floating(robot, 37)
     single = MujocoEngine(robot, 1, 5)
     single.set_state(*parts.get_state(np.array([20]))[:2])
@@ -366,7 +366,7 @@ def test_a_row_of_robots_with_a_free_joint_is_the_same_alone_and_among_others(ro
         assert_same_bits(together.get_state(), parts.get_state())
 
 
-def test_a_state_that_is_set_again_is_the_same_to_the_bit():
+def test_state_set_again_is_equal_to_the_bit():
     engine, fresh = floating("ant", 5), MujocoEngine("ant", 5, 5)
     for controls in floating_controls(engine, 60):
         engine.step(controls)
@@ -374,7 +374,7 @@ def test_a_state_that_is_set_again_is_the_same_to_the_bit():
         assert_same_bits(engine.get_state(), fresh.get_state())
 
 
-def test_quaternions_are_scaled_to_length_one_when_set():
+def test_quaternions_are_normalized_when_set():
     engine = MujocoEngine("ant", 2, 5)
     qpos = np.tile(engine.init_qpos, (2, 1))
     qpos[:, 3:7] = [[2.0, 0.0, 0.0, 0.0], [1.0, -1.0, 1.0, 1.0]]
@@ -382,12 +382,12 @@ def test_quaternions_are_scaled_to_length_one_when_set():
     np.testing.assert_array_equal(engine.get_state().qpos[:, 3:7], [[1.0, 0.0, 0.0, 0.0], [0.5, -0.5, 0.5, 0.5]])
 
 
-def test_positions_move_as_mujoco_moves_them():
+def test_positions_are_integrated_like_in_mujoco():
     import mujoco
 
     engine = floating("humanoid", 50)
     qpos, qvel, _ = engine.get_state()
-    qvel[0] = 0.0  # no rotation at all
+    qvel[0] = 0.0  # no rotation
     qvel[1, 3:6] *= 100.0  # more than one turn
     expected = qpos.copy()
     for i in range(50):
@@ -397,7 +397,7 @@ def test_positions_move_as_mujoco_moves_them():
 
 @pytest.mark.parametrize("robot", FLOATING)
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda engine: pickle.loads(pickle.dumps(engine))])
-def test_a_copy_has_what_follows_from_the_state(robot, copied):
+def test_copy_has_the_quantities_derived_from_the_state(robot, copied):
     engine = floating(robot, 3, derived=DERIVED)
     engine.step(floating_controls(engine, 1)[0])
     twin = copied(engine)
@@ -406,7 +406,7 @@ def test_a_copy_has_what_follows_from_the_state(robot, copied):
 
 @pytest.mark.parametrize("robot", FLOATING)
 @pytest.mark.parametrize("names", [DERIVED, ("cinert", "cvel", "qfrc_actuator", "subtree_com"), ("cfrc_ext",), ()])
-def test_what_follows_from_a_state_is_what_mujoco_computes_for_it(robot, names):
+def test_derived_quantities_equal_those_of_mujoco(robot, names):
     import mujoco
 
     engine = floating(robot, 4, derived=names, num_threads=2)
@@ -430,12 +430,12 @@ def test_what_follows_from_a_state_is_what_mujoco_computes_for_it(robot, names):
             held = floating_controls(engine, 1, seed=t)[0]
             engine.step(held)
     if "cfrc_ext" in names:
-        assert np.abs(state.derived["cfrc_ext"]).max() > 1.0  # N: it has touched the ground
+        assert np.abs(state.derived["cfrc_ext"]).max() > 1.0  # N: the robot has touched the ground
     if "qfrc_actuator" in names:
         assert np.abs(state.derived["qfrc_actuator"]).max() > 1.0
 
 
-def test_what_follows_from_a_state_is_that_of_the_changed_robot():
+def test_derived_quantities_are_those_of_the_changed_robot():
     engine = MujocoEngine("humanoid", 2, 5, derived=("cinert",))
     mass = engine.get_parameter("body_mass")
     engine.set_parameters([{}, {"body_mass": 2.0 * mass}])
@@ -445,7 +445,7 @@ def test_what_follows_from_a_state_is_that_of_the_changed_robot():
     np.testing.assert_allclose(engine.get_state().derived["cinert"][1, :, 9], mass)
 
 
-def test_changed_robots_with_a_free_joint_move_otherwise():
+def test_changed_robots_with_a_free_joint_move_differently():
     engine, unchanged = floating("ant", 3), floating("ant", 3)
     engine.set_parameters([{}, {"body_mass": 2.0 * engine.get_parameter("body_mass")},
                            {"dof_damping": 3.0 * engine.get_parameter("dof_damping")}])
@@ -457,7 +457,7 @@ def test_changed_robots_with_a_free_joint_move_otherwise():
 
 
 @pytest.mark.parametrize("index, value", [(1, np.nan), (1, 2e10), (20, np.inf), (20, 1e9), (29, -2e10)])
-def test_a_diverged_robot_with_a_free_joint_is_an_error_and_none_moves(index, value):
+def test_diverged_robot_with_a_free_joint_raises_and_none_moves(index, value):
     engine = floating("ant", 6, derived=DERIVED)
     engine._states[2, index] = value  # time, qpos [15], qvel [14]
     before = engine.get_state()
@@ -465,11 +465,11 @@ def test_a_diverged_robot_with_a_free_joint_is_an_error_and_none_moves(index, va
         engine.step(np.zeros((3, 8)), np.array([5, 2, 0]))
     assert raised.value.env_ids == (2,)
     np.testing.assert_equal(engine.get_state(), before)
-    engine.step(np.zeros((2, 8)), np.array([5, 0]))  # the sound ones go on
+    engine.step(np.zeros((2, 8)), np.array([5, 0]))  # the other robots can continue
 
 
 @pytest.mark.skipif(not THREADS.exists(), reason="counts native threads by /proc")
-def test_threads_start_with_the_first_step_are_as_many_as_asked_and_end_with_the_engine():
+def test_threads_start_with_the_first_step_and_end_with_the_engine():
     at_first = set(os.listdir(THREADS))
     engine = cheetahs(5, num_threads=3)
     assert set(os.listdir(THREADS)) <= at_first
@@ -478,7 +478,7 @@ def test_threads_start_with_the_first_step_are_as_many_as_asked_and_end_with_the
     assert len(ours) == 3
     del engine
     gc.collect()
-    deadline = time.monotonic() + 10.0  # s; the system takes a moment to forget a thread that has ended
+    deadline = time.monotonic() + 10.0  # s; the operating system removes ended threads with a delay
     while ours & set(os.listdir(THREADS)) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not ours & set(os.listdir(THREADS))
@@ -486,7 +486,7 @@ def test_threads_start_with_the_first_step_are_as_many_as_asked_and_end_with_the
 
 @pytest.mark.parametrize("robots", [
     cheetahs, functools.partial(floating, "ant"), functools.partial(floating, "humanoid", derived=DERIVED)])
-def test_several_callers_may_step_their_robots_at_a_time(robots):
+def test_several_threads_can_step_their_robots_concurrently(robots):
     together, apart = robots(12, num_threads=4), robots(12)
     controls = floating_controls(together, 15)
     shares = np.split(np.arange(12), 4)
@@ -501,7 +501,7 @@ def test_several_callers_may_step_their_robots_at_a_time(robots):
 
 
 @pytest.mark.parametrize("num_robots, expected", [(12, 4), (6, 4), (3, 2), (1, 1)])
-def test_a_share_of_the_robots_has_twice_its_share_of_the_threads(num_robots, expected):
+def test_share_of_the_robots_uses_twice_its_share_of_the_threads(num_robots, expected):
     engine = cheetahs(12, num_threads=4)
     engine.step(np.zeros((num_robots, 6)), np.arange(num_robots))
     assert list(engine._idle_simulators) == [expected]
@@ -509,7 +509,7 @@ def test_a_share_of_the_robots_has_twice_its_share_of_the_threads(num_robots, ex
 
 @pytest.mark.parametrize("num_envs, num_threads, expected", [
     (1, None, 1), (2, 8, 2), (8, 2, 2), (1000, None, len(os.sched_getaffinity(0)))])
-def test_there_are_never_more_threads_than_robots_and_by_default_one_per_core(num_envs, num_threads, expected):
+def test_num_threads_is_at_most_num_envs_and_defaults_to_the_cores(num_envs, num_threads, expected):
     engine = MujocoEngine("half_cheetah", num_envs, 1, num_threads=num_threads)
     engine.step(np.zeros((num_envs, 6)))
     (simulator,) = [simulator for simulator in engine._idle_simulators.values() for simulator in simulator]
@@ -525,7 +525,7 @@ def test_there_are_never_more_threads_than_robots_and_by_default_one_per_core(nu
     (dict(num_threads=0), ValueError, "num_threads: .*0"),
     (dict(derived=["xpos"]), ValueError, "derived: .*'cinert'.*'xpos'"),
 ])
-def test_bad_arguments_are_named(arguments, error, named):
+def test_invalid_arguments_are_named(arguments, error, named):
     with pytest.raises(error, match=named):
         MujocoEngine(**{"robot": "half_cheetah", "num_envs": 2, "frame_skip": 5, **arguments})
 
@@ -535,12 +535,12 @@ def test_bad_arguments_are_named(arguments, error, named):
     (np.zeros((2, 9)), np.zeros((1, 9)), r"qvel: expected finite numbers of shape \(2, 9\)"),
     (np.zeros((2, 9)), np.full((2, 9), np.nan), "(?s)qvel: expected finite numbers of .*nan"),
 ])
-def test_a_bad_state_is_named(qpos, qvel, named):
+def test_invalid_state_is_named(qpos, qvel, named):
     with pytest.raises(ValueError, match=named):
         MujocoEngine("half_cheetah", 2, 5).set_state(qpos, qvel)
 
 
-def test_a_missing_package_is_an_error_that_says_what_to_run(monkeypatch):
+def test_missing_package_error_names_the_command_to_run(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "mujoco", None)
         with pytest.raises(ImportError, match=r'run `pip install "mujoco>=3.3"`'):
@@ -551,7 +551,7 @@ def test_a_missing_package_is_an_error_that_says_what_to_run(monkeypatch):
         MujocoEngine("half_cheetah", 1, 5)
 
 
-def test_loading_and_stepping_prints_nothing_and_imports_no_more_than_it_needs(tmp_path):
+def test_loading_and_stepping_prints_nothing_and_imports_only_what_is_needed(tmp_path):
     script = (
         "import sys\n"
         "from meta_policy_search.envs.base import MetaEnv, RandomEnv, PhysicsError\n"
@@ -566,4 +566,4 @@ def test_loading_and_stepping_prints_nothing_and_imports_no_more_than_it_needs(t
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path},
                           capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert list(tmp_path.iterdir()) == []  # MuJoCo writes a file of warnings where it has any
+    assert list(tmp_path.iterdir()) == []  # MuJoCo writes a log file if it has warnings

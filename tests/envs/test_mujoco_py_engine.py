@@ -1,6 +1,6 @@
-"""The engine mujoco-py: agreement with the official one, and what it says where it has not been built.
+"""Tests the mujoco-py engine: agreement with the official engine, and errors without a build.
 
-What holds for every environment on it, copies and independence of rows among them, is in `test_contract.py`.
+`test_contract.py` tests every environment on this engine, including copies and independent rows.
 """
 import os
 import pickle
@@ -20,20 +20,20 @@ from meta_policy_search.envs.mujoco_envs.engines import mujoco_py as engine_mujo
 from meta_policy_search.envs.mujoco_envs.engines.base import DERIVED, INERTIALS, ROBOTS, model_file
 from tests.helpers.robots import engine_of
 
-REFERENCE = Path(__file__).parents[1] / "data" / "mujoco210.npz"  # made with MuJoCo 2.1.0
+REFERENCE = Path(__file__).parents[1] / "data" / "mujoco210.npz"  # generated with MuJoCo 2.1.0
 VARIABLE = "META_POLICY_SEARCH_ENGINE"
 needs_mujoco_py = pytest.mark.mujoco_py
 
 
 def reference_of(robot):
-    """Actions [5, 10, nu], start states [5, nq] and [5, nv], and states after each step."""
+    """Returns actions [5, 10, nu], start states [5, nq] and [5, nv], and the states after each step."""
     with np.load(REFERENCE) as file:
         names = ("frame_skip", "actions", "qpos0", "qvel0", "qpos", "qvel")
         return {name: file[f"{robot}/{name}"] for name in names}
 
 
 def cheetahs(num_envs, **kwargs):
-    """Half cheetahs on mujoco-py in different, moving states near the ground."""
+    """Returns half cheetahs on mujoco-py in different, moving states near the ground."""
     engine = make_engine("mujoco-py", "half_cheetah", num_envs, 5, **kwargs)
     rng = np.random.default_rng(0)
     engine.set_state(rng.uniform(-0.1, 0.1, (num_envs, 9)), rng.normal(0.0, 1.0, (num_envs, 9)))
@@ -45,7 +45,7 @@ def cheetahs(num_envs, **kwargs):
 
 @needs_mujoco_py
 @pytest.mark.parametrize("robot", ROBOTS)
-def test_ten_control_steps_are_those_that_were_recorded(robot):
+def test_ten_control_steps_equal_the_recorded_ones(robot):
     reference = reference_of(robot)
     engine = make_engine("mujoco-py", robot, 5, int(reference["frame_skip"]))
     engine.set_state(reference["qpos0"], reference["qvel0"])
@@ -60,7 +60,7 @@ def test_ten_control_steps_are_those_that_were_recorded(robot):
 @pytest.mark.parametrize("inertials", INERTIALS)
 @pytest.mark.parametrize("robot", ROBOTS)
 def test_both_engines_agree_over_ten_control_steps(robot, inertials):
-    """Positions, velocities and what follows from them, forces relative to the largest; the humanoid's less well."""
+    """Compares positions, velocities, derived quantities and relative forces; the humanoid has a larger tolerance."""
     reference = reference_of(robot)
     tolerance = 1e-4 if robot == "humanoid" else 1e-9
     official, mujoco_py = (
@@ -81,14 +81,14 @@ def test_both_engines_agree_over_ten_control_steps(robot, inertials):
             scale = max(1.0, np.abs(ours.derived[name]).max())
             np.testing.assert_allclose(
                 theirs.derived[name], ours.derived[name], rtol=0, atol=tolerance * scale, err_msg=name)
-    if robot != "swimmer":  # which touches nothing
+    if robot != "swimmer":  # touches nothing
         assert np.abs(mujoco_py.get_state().derived["cfrc_ext"]).max() > 1.0  # N
 
 
 @needs_mujoco_py
 @pytest.mark.parametrize("inertials", INERTIALS)
 @pytest.mark.parametrize("robot", ROBOTS)
-def test_robots_are_the_same_on_both_engines(robot, inertials):
+def test_robots_are_equal_on_both_engines(robot, inertials):
     official, mujoco_py = (make_engine(name, robot, 1, 5, inertials) for name in ("mujoco", "mujoco-py"))
     for name in ("body_mass", "body_inertia", "body_ipos", "body_iquat", "body_subtreemass", "body_invweight0",
                  "dof_damping", "geom_friction"):
@@ -98,8 +98,8 @@ def test_robots_are_the_same_on_both_engines(robot, inertials):
 
 @needs_mujoco_py
 @pytest.mark.parametrize("name", mujoco_envs.__all__)
-def test_environments_are_the_same_on_both_engines(name):
-    """Given tasks of all kinds and contact forces, then observations, rewards and ends agree over ten steps."""
+def test_environments_agree_on_both_engines(name):
+    """With all types of tasks and with contact forces, observations, rewards and ends agree over ten steps."""
     arguments = {"contact_forces": True} if name.startswith(("Ant", "Humanoid")) else {}
     envs = [make_env(name, engine=engine, **arguments) for engine in ("mujoco", "mujoco-py")]
     tasks = envs[0].sample_tasks(4, np.random.default_rng(3))
@@ -123,11 +123,11 @@ def test_environments_are_the_same_on_both_engines(name):
         assert set(theirs.env_infos) == set(ours.env_infos)
 
 
-# What the contract of environments does not look at
+# Not covered by test_contract.py
 
 
 @needs_mujoco_py
-def test_a_row_does_not_depend_on_what_was_simulated_before_it_or_beside_it():
+def test_row_is_independent_of_earlier_and_other_simulations():
     engine, alone = cheetahs(3, derived=DERIVED), make_engine("mujoco-py", "half_cheetah", 1, 5, derived=DERIVED)
     start = engine.get_state()
     controls = np.random.default_rng(1).uniform(-1.0, 1.0, (10, 3, 6))
@@ -142,7 +142,7 @@ def test_a_row_does_not_depend_on_what_was_simulated_before_it_or_beside_it():
 
 
 @needs_mujoco_py
-def test_several_callers_may_step_their_robots_at_a_time():
+def test_several_threads_can_step_their_robots_concurrently():
     together, apart = cheetahs(12, derived=DERIVED), cheetahs(12, derived=DERIVED)
     controls = np.random.default_rng(1).uniform(-1.0, 1.0, (15, 12, 6))
 
@@ -158,13 +158,13 @@ def test_several_callers_may_step_their_robots_at_a_time():
 
 
 @needs_mujoco_py
-def test_there_is_one_thread_whatever_is_asked_for():
+def test_engine_always_uses_one_thread():
     assert cheetahs(8, num_threads=4).threads() == 1
     assert make_env("HalfCheetahRandDirecEnv", engine="mujoco-py").make_batched(8).max_threads == 1
 
 
 @needs_mujoco_py
-def test_changed_masses_reach_what_follows_from_them_and_no_other_robot():
+def test_changed_masses_update_derived_constants_of_that_robot_only():
     engine = cheetahs(2, derived=("cinert",))
     mass, total = engine.get_parameter("body_mass"), engine.get_parameter("body_subtreemass")[1]
     engine.set_parameters([{}, {"body_mass": 2.0 * mass}])
@@ -180,7 +180,7 @@ def test_changed_masses_reach_what_follows_from_them_and_no_other_robot():
     ("half_cheetah", 12, np.inf), ("half_cheetah", 12, -2e10), ("ant", 20, np.nan), ("ant", 29, 2e10),  # velocity
     ("half_cheetah", 12, 1e9), ("ant", 20, 1e9),  # acceleration in the first simulation step
 ])
-def test_a_diverged_robot_is_an_error_every_time_and_none_moves(tmp_path, monkeypatch, robot, index, value):
+def test_diverged_robot_raises_on_every_attempt_and_none_moves(tmp_path, monkeypatch, robot, index, value):
     monkeypatch.chdir(tmp_path)
     engine = make_engine("mujoco-py", robot, 4, 5, derived=DERIVED)
     sound = make_engine("mujoco-py", robot, 4, 5, derived=DERIVED)
@@ -192,15 +192,15 @@ def test_a_diverged_robot_is_an_error_every_time_and_none_moves(tmp_path, monkey
         assert raised.value.env_ids == (2,)
         np.testing.assert_equal(engine.get_state(), before)
     others = np.array([0, 1, 3])
-    engine.step(np.zeros((3, engine.nu)), others)  # the sound ones go on, as if nothing had been
+    engine.step(np.zeros((3, engine.nu)), others)  # the other robots continue unaffected
     sound.step(np.zeros((3, engine.nu)), others)
     np.testing.assert_equal(engine.get_state(others), sound.get_state(others))
-    assert list(tmp_path.iterdir()) == []  # no file of warnings
+    assert list(tmp_path.iterdir()) == []  # no log file
 
 
 @needs_mujoco_py
-def test_a_warning_that_leaves_sound_numbers_is_an_error_every_time(monkeypatch, tmp_path):
-    """MuJoCo 2.1.0 has room for so many contacts, here for one."""
+def test_warning_with_finite_numbers_raises_on_every_attempt(monkeypatch, tmp_path):
+    """MuJoCo 2.1.0 has a buffer for a fixed number of contacts, here one."""
     text = model_file("half_cheetah").read_text()
     crowded = tmp_path / "half_cheetah.xml"
     crowded.write_text(text.replace("<size ", '<size nconmax="1" '))
@@ -217,7 +217,7 @@ def test_a_warning_that_leaves_sound_numbers_is_an_error_every_time(monkeypatch,
 
 
 @needs_mujoco_py
-def test_a_pickle_holds_no_compiled_model():
+def test_pickle_holds_no_compiled_model():
     engine = cheetahs(2)
     engine.step(np.zeros((2, 6)))
     assert len(pickle.dumps(engine)) < 5000  # bytes
@@ -225,7 +225,7 @@ def test_a_pickle_holds_no_compiled_model():
 
 @needs_mujoco_py
 @pytest.mark.parametrize("inertials", INERTIALS)
-def test_pictures_are_those_of_the_official_engine(inertials):
+def test_images_equal_those_of_the_official_engine(inertials):
     pictures = []
     for engine in ("mujoco", "mujoco-py"):
         env = make_env("SwimmerRandVelEnv", engine=engine, inertials=inertials, render_mode="rgb_array")
@@ -239,7 +239,7 @@ def test_pictures_are_those_of_the_official_engine(inertials):
 
 
 @needs_mujoco_py
-def test_processes_that_sample_use_it_too():
+def test_worker_processes_use_mujoco_py():
     from meta_policy_search.policies import MetaGaussianMLPPolicy
     from meta_policy_search.samplers import MetaSampler
     from meta_policy_search.utils.utils import set_seed
@@ -259,7 +259,7 @@ def test_processes_that_sample_use_it_too():
 
 
 @needs_mujoco_py
-def test_it_loads_quietly_without_the_official_package(tmp_path):
+def test_engine_loads_silently_without_the_official_package(tmp_path):
     script = (
         "import os, sys\n"
         "from meta_policy_search.envs import make_env\n"
@@ -281,16 +281,16 @@ def test_it_loads_quietly_without_the_official_package(tmp_path):
 
 
 @needs_mujoco_py
-def test_what_has_been_built_is_not_built_again(capsys):
+def test_existing_build_is_not_repeated(capsys):
     assert build_mujoco_py.main([]) == 0
     assert capsys.readouterr().out == "mujoco-py: already built (use --force to rebuild)\n"
 
 
-# The choice
+# Choice of the engine
 
 
 @needs_mujoco_py
-def test_the_choice_is_kept_by_copies_and_batched_forms(monkeypatch):
+def test_copies_and_vectorized_environments_keep_the_engine(monkeypatch):
     monkeypatch.setenv(VARIABLE, "mujoco-py")
     by_variable, by_argument = make_env("HopperRandParamsEnv"), make_env("HopperRandParamsEnv", engine="mujoco")
     monkeypatch.delenv(VARIABLE)
@@ -304,7 +304,7 @@ def test_the_choice_is_kept_by_copies_and_batched_forms(monkeypatch):
     (None, None, "mujoco"), ("", None, "mujoco"), ("mujoco-py", None, "mujoco-py"), ("mujoco", None, "mujoco"),
     ("mujoco-py", "mujoco", "mujoco"), ("bullet", "mujoco-py", "mujoco-py"),
 ])
-def test_the_argument_is_asked_first_then_the_variable(monkeypatch, variable, argument, expected):
+def test_engine_argument_overrides_the_environment_variable(monkeypatch, variable, argument, expected):
     monkeypatch.delenv(VARIABLE, raising=False)
     if variable is not None:
         monkeypatch.setenv(VARIABLE, variable)
@@ -312,7 +312,7 @@ def test_the_argument_is_asked_first_then_the_variable(monkeypatch, variable, ar
 
 
 @pytest.mark.parametrize("name", mujoco_envs.__all__)
-def test_an_unknown_engine_is_named(name, monkeypatch):
+def test_unknown_engine_is_named(name, monkeypatch):
     for engine in ("bullet", "mujoco_py", "", 3):
         with pytest.raises(ValueError, match=f"engine: expected one of 'mujoco', 'mujoco-py', got {engine!r}"):
             make_env(name, engine=engine)
@@ -321,11 +321,11 @@ def test_an_unknown_engine_is_named(name, monkeypatch):
         make_env(name)
 
 
-# Where it is missing
+# Missing mujoco-py
 
 
 def hide(monkeypatch):
-    """Makes this process forget mujoco-py."""
+    """Removes mujoco-py from the modules of this process."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "mujoco_py"]:
         monkeypatch.delitem(sys.modules, name)
     engine_mujoco_py._compile.cache_clear()
@@ -333,7 +333,7 @@ def hide(monkeypatch):
 
 @pytest.fixture
 def stand_in(monkeypatch, tmp_path):
-    """Puts a package `mujoco_py` that runs some code in the place of the real one; returns its folder."""
+    """Replaces the package `mujoco_py` by one that runs the given code; returns its folder."""
 
     def put(code, built=False):
         package = tmp_path / "mujoco_py"
@@ -349,10 +349,10 @@ def stand_in(monkeypatch, tmp_path):
         return package
 
     yield put
-    sys.modules.pop("mujoco_py", None)  # before the real one comes back
+    sys.modules.pop("mujoco_py", None)  # before the original modules are restored
 
 
-def test_without_it_the_error_says_what_to_run(monkeypatch):
+def test_missing_mujoco_py_error_names_the_command_to_run(monkeypatch):
     hide(monkeypatch)
     monkeypatch.setitem(sys.modules, "mujoco_py", None)
     with pytest.raises(ImportError, match=r"mujoco-py is not installed \(.*mujoco_py.*\): run `make mujoco-py` or, "
@@ -361,7 +361,7 @@ def test_without_it_the_error_says_what_to_run(monkeypatch):
     make_env("HalfCheetahRandDirecEnv")
 
 
-def test_without_its_engine_the_error_is_the_same(stand_in):
+def test_missing_mujoco_engine_gives_the_same_error(stand_in):
     stand_in("raise Exception('\\nYou appear to be missing MuJoCo.\\nFind it.')\n")
     with pytest.raises(ImportError, match=r"\(You appear to be missing MuJoCo.\): run `make mujoco-py`") as raised:
         make_env("AntRandGoalEnv", engine="mujoco-py")
@@ -369,7 +369,7 @@ def test_without_its_engine_the_error_is_the_same(stand_in):
 
 
 @pytest.mark.parametrize("libraries", [None, "/somewhere"])
-def test_mujoco_py_is_told_where_its_engine_is(monkeypatch, stand_in, libraries):
+def test_mujoco_py_receives_the_folder_of_its_engine(monkeypatch, stand_in, libraries):
     for name in ("MUJOCO_PY_MUJOCO_PATH", "MUJOCO_PY_FORCE_CPU", "LD_LIBRARY_PATH"):
         monkeypatch.setenv(name, "")  # restored after the test
         monkeypatch.delenv(name)
@@ -382,22 +382,22 @@ def test_mujoco_py_is_told_where_its_engine_is(monkeypatch, stand_in, libraries)
     assert seen["LD_LIBRARY_PATH"].split(":") == [f"{folder}/bin", *([libraries] if libraries else [])]
 
 
-def test_an_engine_of_the_users_own_comes_first(monkeypatch, stand_in):
+def test_engine_folder_set_by_the_user_takes_precedence(monkeypatch, stand_in):
     stand_in("import os\nseen = dict(os.environ)\n", built=True)
     monkeypatch.setenv("MUJOCO_PY_MUJOCO_PATH", "/opt/mujoco210")
     assert engine_mujoco_py.import_mujoco_py().seen["MUJOCO_PY_MUJOCO_PATH"] == "/opt/mujoco210"
 
 
-# Building it
+# Build
 
 
 def complaint_of(capsys):
-    """What the build says when it fails."""
+    """Returns the error message of the build."""
     assert build_mujoco_py.main(["--force"]) == 1
     return capsys.readouterr().err
 
 
-def test_the_build_says_what_is_missing(monkeypatch, tmp_path, stand_in, capsys):
+def test_build_names_missing_requirements(monkeypatch, tmp_path, stand_in, capsys):
     hide(monkeypatch)
     monkeypatch.setitem(sys.modules, "mujoco_py", None)
     assert "mujoco-py is not installed: run `make mujoco-py`" in complaint_of(capsys)
@@ -411,7 +411,7 @@ def test_the_build_says_what_is_missing(monkeypatch, tmp_path, stand_in, capsys)
                      complaint_of(capsys))
 
 
-def test_the_build_says_where_it_cannot_be_done(monkeypatch, capsys):
+def test_build_names_unsupported_platforms(monkeypatch, capsys):
     with monkeypatch.context() as patch:
         patch.setattr(build_mujoco_py.platform, "system", lambda: "Darwin")
         assert "expected Linux on x86_64, got Darwin on" in complaint_of(capsys)
@@ -419,14 +419,14 @@ def test_the_build_says_where_it_cannot_be_done(monkeypatch, capsys):
     assert f"Python: expected version 3.10 to 3.12, got {build_mujoco_py._PYTHON} (" in complaint_of(capsys)
 
 
-def test_half_a_build_is_none(stand_in):
+def test_incomplete_build_is_not_used(stand_in):
     package = stand_in("", built=True)
     assert build_mujoco_py.engine_folder() == package / "mujoco210"
     build_mujoco_py.extension_file(package).unlink()
     assert build_mujoco_py.engine_folder() is None
 
 
-def test_what_draws_is_there_and_does_nothing():
+def test_rendering_functions_exist_and_do_nothing():
     header = "MJAPI void mjr_render(mjrRect v);\nMJAPI int mjui_event(mjUI* ui);\nMJAPI void mj_step(mjData* d);\n"
     assert build_mujoco_py.make_stubs(header) == (
         "int mjr_render(void) { return 0; }\nint mjui_event(void) { return 0; }\n")

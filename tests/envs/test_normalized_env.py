@@ -1,4 +1,4 @@
-"""`normalize`: the arithmetic by hand, one environment against many, and what shines through the wrapper."""
+"""Tests `normalize`: hand-computed values, vectorized environments, and forwarded attributes."""
 import copy
 import pickle
 
@@ -19,7 +19,7 @@ from meta_policy_search.utils.gym_import import gym
 
 
 class Echo(MetaEnv):
-    """Observes what it is told, is paid what it is told, and remembers the action."""
+    """Returns given observations and rewards and stores the action."""
 
     observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
     action_space = gym.spaces.Box(np.array([-1.0, 0.0]), np.array([3.0, 0.5]), dtype=np.float64)
@@ -64,7 +64,7 @@ class Echo(MetaEnv):
 
 
 class ClassicEcho:
-    """The same of before gym 0.26, related to no class of gym."""
+    """The same environment with the interface before gym 0.26; not a gym class."""
 
     observation_space = Echo.observation_space
     action_space = Echo.action_space
@@ -84,7 +84,7 @@ class ClassicEcho:
 
 
 class GymnasiumEcho(gymnasium.Env):
-    """The same of Gymnasium, with its boxes."""
+    """The same environment with the Gymnasium interface and its boxes."""
 
     observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float64)
     action_space = gymnasium.spaces.Box(np.array([-1.0, 0.0]), np.array([3.0, 0.5]), dtype=np.float64)
@@ -105,7 +105,7 @@ class GymnasiumEcho(gymnasium.Env):
 
 
 class Coins(Echo):
-    """Takes one of three actions, and observes one of two things."""
+    """Has three actions and two observations."""
 
     observation_space = gym.spaces.Discrete(2)
     action_space = gym.spaces.Discrete(3)
@@ -144,7 +144,7 @@ def test_other_action_spaces_are_passed_through():
     assert env.wrapped_env.action == 2
 
 
-def test_bad_actions_are_refused():
+def test_invalid_actions_are_refused():
     env = normalize(Echo())
     with pytest.raises(ValueError, match=r"action: expected finite numbers of shape \(2,\), got"):
         env.step(np.zeros(3))
@@ -162,7 +162,7 @@ def test_bad_actions_are_refused():
 # Observations, rewards
 
 
-def test_nothing_else_is_changed_by_default():
+def test_defaults_change_nothing_else():
     env = normalize(Echo(observations=[[1.0, 2.0], [3.0, 4.0]], rewards=[5.0]))
     observation, info = env.reset()
     assert observation.tolist() == [1.0, 2.0] and info == {"fresh": True}
@@ -174,16 +174,21 @@ def test_nothing_else_is_changed_by_default():
 
 
 def test_normalize_obs_by_hand():
-    """With alpha = 1/2, from mean 0 and variance 1: observation 2 gives mean 1, variance 1/2 + 1/2 (2-1)^2 = 1;
-    then 5 gives mean 3, variance 1/2 + 1/2 (5-3)^2 = 5/2. The other entry is 0 all the time: variance 1/2, 1/4."""
+    """Checks the averages for alpha = 1/2, which start at mean 0 and variance 1.
+
+    Observation 2 gives mean 1 and variance 1/2 + 1/2 (2-1)^2 = 1. Observation 5 then gives mean 3 and
+    variance 1/2 + 1/2 (5-3)^2 = 5/2. The other entry is always 0: variance 1/2, then 1/4.
+    """
     env = normalize(Echo(observations=[[2.0, 0.0], [5.0, 0.0]]), normalize_obs=True, obs_alpha=0.5)
     np.testing.assert_allclose(env.reset()[0], [(2 - 1) / 1, 0.0], rtol=1e-7)
     np.testing.assert_allclose(env.step(np.zeros(2))[0], [(5 - 3) / np.sqrt(2.5), 0.0], rtol=1e-7)
 
 
 def test_normalize_reward_by_hand():
-    """Reward 4 gives mean 2, variance 1/2 + 1/2 (4-2)^2 = 5/2; the mean is not subtracted. Then 2 gives mean 2 and
-    variance 5/4."""
+    """Checks the averages for rewards 4 and 2; the mean is not subtracted.
+
+    Reward 4 gives mean 2 and variance 1/2 + 1/2 (4-2)^2 = 5/2. Reward 2 then gives mean 2 and variance 5/4.
+    """
     env = normalize(Echo(rewards=[4.0, 2.0]), normalize_reward=True, reward_alpha=0.5, scale_reward=3.0)
     env.reset()
     assert env.step(np.zeros(2))[1] == pytest.approx(3.0 * 4.0 / np.sqrt(2.5))
@@ -195,7 +200,7 @@ def test_scale_reward():
     assert env.step(np.zeros(2))[1] == 1.0
 
 
-def test_default_step_sizes_are_a_thousandth():
+def test_default_averaging_rate_is_a_thousandth():
     env = normalize(Echo(observations=[[1.0, 1.0]], rewards=[1.0]), normalize_obs=True, normalize_reward=True)
     mean = 0.001
     std = np.sqrt(0.999 + 0.001 * (1.0 - mean) ** 2)
@@ -203,8 +208,8 @@ def test_default_step_sizes_are_a_thousandth():
     assert env.step(np.zeros(2))[1] == pytest.approx(1.0 / std)
 
 
-def test_a_path_starts_with_fresh_averages():
-    """Given two equal paths one after the other, then they look equal."""
+def test_path_starts_with_initial_averages():
+    """Two equal paths in sequence have equal observations."""
     path = [[2.0, -1.0], [5.0, 3.0], [7.0, 0.0]]
     env = normalize(Echo(observations=path * 2, rewards=[4.0, 2.0] * 2), normalize_obs=True, normalize_reward=True,
                     obs_alpha=0.3, reward_alpha=0.3)
@@ -218,11 +223,11 @@ def test_a_path_starts_with_fresh_averages():
         seen.append((np.array(observations), rewards))
     np.testing.assert_array_equal(seen[0][0], seen[1][0])
     assert seen[0][1] == seen[1][1]
-    assert abs(seen[0][1][0]) < 4.0  # normalized at all
+    assert abs(seen[0][1][0]) < 4.0  # normalization has an effect
 
 
 @pytest.mark.parametrize("make_env", [ClassicEcho, GymnasiumEcho])
-def test_other_forms_are_answered_in_ours(make_env):
+def test_old_and_new_interfaces_give_the_same_results(make_env):
     env = normalize(make_env(), normalize_obs=True, obs_alpha=0.5, scale_reward=2.0)
     observation, info = env.reset()
     np.testing.assert_allclose(observation, [2.0 / np.sqrt(2.5), 0.0], rtol=1e-7)
@@ -232,20 +237,20 @@ def test_other_forms_are_answered_in_ours(make_env):
     assert (reward, terminated, truncated) == (8.0, False, True)
 
 
-def test_observations_normalized_are_unbounded():
+def test_normalized_observation_space_is_unbounded():
     env = normalize(MetaPointEnvCorner(), normalize_obs=True)
     assert env.observation_space.shape == (2,)
     assert np.isinf(env.observation_space.high).all()
     assert env.observation_space.contains(env.reset(seed=0)[0])
 
 
-def test_an_observation_of_another_shape_is_refused():
+def test_observation_of_another_shape_is_refused():
     env = normalize(Echo(observations=[[1.0]]), normalize_obs=True)
     with pytest.raises(ValueError, match=r"observation: expected shape \(2,\) \(observation_space\), got \(1,\)"):
         env.reset()
 
 
-# Many together
+# Vectorized environments
 
 SETTINGS = [
     {},
@@ -257,9 +262,8 @@ SETTINGS = [
 
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("env_class", [MetaPointEnv, MetaPointEnvCorner, MetaPointEnvMomentum])
-def test_steps_together_equal_steps_alone_bit_for_bit(env_class, settings):
-    """Given five environments that step together in changing groups and are reset at different times, then each
-    fares as it does alone."""
+def test_vectorized_steps_equal_single_steps_bit_for_bit(env_class, settings):
+    """Five environments that are stepped in changing groups and reset at different times equal single environments."""
     n = 5
     singles = [normalize(env_class(), **settings) for _ in range(n)]
     batched = singles[0].make_batched(n)
@@ -292,15 +296,15 @@ def test_steps_together_equal_steps_alone_bit_for_bit(env_class, settings):
             reset_all(np.array([3, 1]), step)
 
 
-def test_a_wrapper_has_a_vectorized_form_exactly_where_its_environment_has():
+def test_wrapper_is_vectorized_if_and_only_if_its_environment_is():
     assert normalize(MetaPointEnvCorner()).make_batched(2) is not None
     assert normalize(normalize(MetaPointEnvCorner())).make_batched(2) is not None
-    limited = gym.wrappers.TimeLimit(MetaPointEnvCorner(), 5)  # many would not know of the limit
+    limited = gym.wrappers.TimeLimit(MetaPointEnvCorner(), 5)  # a vectorized environment would ignore the time limit
     for env in (Echo(), ClassicEcho(), GymnasiumEcho(), limited, normalize(Echo())):
         assert normalize(env).make_batched(2) is None
 
 
-def test_the_batched_form_has_the_arguments_of_the_wrapped_environment():
+def test_vectorized_environment_has_the_arguments_of_the_wrapped_environment():
     env = normalize(MetaPointEnvCorner(reward_type="dense"))
     env.set_task((-2.0, -2.0))
     batched = env.make_batched(1)
@@ -310,7 +314,7 @@ def test_the_batched_form_has_the_arguments_of_the_wrapped_environment():
     assert batched.step(np.ones((1, 2))).rewards[0] == env.step(np.ones(2))[1] < -2.0
 
 
-def test_averages_are_not_shared_between_copies_of_a_batched_form():
+def test_copies_of_a_vectorized_environment_have_separate_averages():
     env = normalize(MetaPointEnvCorner(), normalize_obs=True, obs_alpha=0.5)
     one, other = env.make_batched(1), env.make_batched(1)
     starts = [each.reset(np.array([0]), [np.random.default_rng(0)]) for each in (one, other)]
@@ -323,10 +327,10 @@ def test_averages_are_not_shared_between_copies_of_a_batched_form():
     np.testing.assert_array_equal(other.step(actions).observations, reference.step(actions).observations)
 
 
-# The wrapper itself
+# Wrapper
 
 
-def test_it_is_a_meta_environment_and_both_names_are_one():
+def test_wrapper_is_a_meta_environment_with_two_names():
     assert normalize is NormalizedEnv and issubclass(NormalizedEnv, MetaEnv)
 
 
@@ -337,10 +341,10 @@ def test_tasks_are_those_of_the_wrapped_environment():
     env.set_task(tasks[0])
     np.testing.assert_array_equal(env.wrapped_env.get_task(), tasks[0])
     np.testing.assert_array_equal(env.get_task(), tasks[0])
-    assert normalize(Echo()).sample_tasks(3, rng=np.random.default_rng(0)) == [0, 1, 2]  # one that takes no rng
+    assert normalize(Echo()).sample_tasks(3, rng=np.random.default_rng(0)) == [0, 1, 2]  # accepts no rng
 
 
-def test_what_it_does_not_have_is_the_wrapped_environments():
+def test_other_attributes_are_forwarded_to_the_wrapped_environment():
     inner = Echo()
     env = normalize(inner)
     assert env.wrapped_env is inner and env.unwrapped is inner
@@ -350,7 +354,7 @@ def test_what_it_does_not_have_is_the_wrapped_environments():
     assert inner.closed
     env.log_diagnostics(["path"], "Step_0-")
     assert inner.diagnostics == [(["path"], "Step_0-")]
-    normalize(ClassicEcho()).log_diagnostics([], "")  # has none
+    normalize(ClassicEcho()).log_diagnostics([], "")  # this one has none
     env.reset(seed=3, options={"far": True})
     assert (inner.seed, inner.options) == (3, {"far": True})
     with pytest.raises(AttributeError, match="'Echo' object has no attribute 'flavor'"):
@@ -358,7 +362,7 @@ def test_what_it_does_not_have_is_the_wrapped_environments():
     assert str(env) == "NormalizedEnv(env=Echo())"
 
 
-def test_the_innermost_environment_of_several_wrappers():
+def test_innermost_environment_of_several_wrappers():
     inner = MetaPointEnvCorner()
     env = normalize(gym.Wrapper(normalize(inner)))
     assert env.unwrapped is inner
@@ -369,7 +373,7 @@ def test_the_innermost_environment_of_several_wrappers():
 @pytest.mark.parametrize("wrap", [
     normalize, lambda env: normalize(normalize(env)), lambda env: normalize(gym.Wrapper(env)),
 ])
-def test_the_generator_reaches_the_wrapped_environment(wrap):
+def test_generator_is_passed_to_the_wrapped_environment(wrap):
     inner = MetaPointEnvCorner()
     env = wrap(inner)
     rng = np.random.default_rng(5)
@@ -380,7 +384,7 @@ def test_the_generator_reaches_the_wrapped_environment(wrap):
 
 @pytest.mark.parametrize("clone", [copy.deepcopy, copy.copy, lambda env: pickle.loads(pickle.dumps(env))])
 @pytest.mark.parametrize("make_env", [MetaPointEnvCorner, ClassicEcho, GymnasiumEcho])
-def test_it_can_be_copied(make_env, clone):
+def test_wrapper_can_be_copied(make_env, clone):
     env = normalize(make_env(), scale_reward=2.0)
     task = env.sample_tasks(1)[0]
     env.set_task(task)
@@ -391,8 +395,8 @@ def test_it_can_be_copied(make_env, clone):
     assert twin.step(np.zeros(2))[1] == expected
 
 
-def test_a_copy_in_the_middle_of_a_path_goes_on_alone():
-    """Given a copy made in the middle of a path, then both go on alike, averages and generator included."""
+def test_copy_during_a_path_continues_identically_and_independently():
+    """A copy made during a path continues identically, including averages and generator."""
     env = normalize(MetaPointEnvCorner(reward_type="dense"), normalize_obs=True, normalize_reward=True, obs_alpha=0.1)
     env.set_task((2.0, -2.0))
     env.reset(seed=0)
@@ -417,12 +421,12 @@ def test_a_copy_in_the_middle_of_a_path_goes_on_alone():
     ({"normalize_obs": "yes"}, TypeError, "normalize_obs: expected True or False, got 'yes'"),
     ({"normalize_reward": 2}, TypeError, "normalize_reward: expected True or False, got 2"),
 ])
-def test_bad_arguments_are_refused(arguments, error, complaint):
+def test_invalid_arguments_are_refused(arguments, error, complaint):
     with pytest.raises(error, match=complaint):
         normalize(Echo(), **arguments)
 
 
-def test_environments_that_cannot_be_wrapped():
+def test_environments_that_cannot_be_wrapped_are_refused():
     with pytest.raises(TypeError, match="env: expected a meta-environment .* CartPoleEnv without sample_tasks"):
         normalize(gymnasium.make("CartPole-v1").unwrapped)
     unbounded = Echo()

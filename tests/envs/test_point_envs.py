@@ -1,4 +1,4 @@
-"""The 2D point environments: each reward and each rule by hand, what holds for all of them; see also test_contract."""
+"""Tests the 2D point environments: each reward and rule by hand, and properties of all environments."""
 import numpy as np
 import pytest
 
@@ -25,18 +25,18 @@ REWARD_TYPES = ["dense", "dense_squared", "sparse"]
 
 
 class StartAt:
-    """In place of a generator: a path starts at the given position (and then velocity)."""
+    """Replaces a generator: a path starts at the given position (and then velocity)."""
 
     def __init__(self, *starts):
         self._starts = [np.array(start, dtype=float) for start in starts]
 
     def uniform(self, low, high, size):
-        """Returns the next of the given starts."""
+        """Returns the next given start."""
         return self._starts.pop(0)
 
 
 def step_from(env_class, start, task, action, velocity=(0.0, 0.0), **arguments):
-    """Returns the answer of one environment to `action`, from the given start (`velocity` where there is one)."""
+    """Returns the step result of one environment for `action` from the given start (and `velocity`)."""
     batched = env_class(**arguments).make_batched(1)
     batched.set_tasks([task])
     batched.reset(np.array([0]), [StartAt(start, velocity)])
@@ -47,7 +47,7 @@ def step_from(env_class, start, task, action, velocity=(0.0, 0.0), **arguments):
 
 
 @pytest.mark.parametrize("env_class", NAVIGATION)
-def test_navigation_starts_at_the_origin_and_pays_minus_the_distance(env_class):
+def test_navigation_starts_at_the_origin_with_minus_the_distance_as_reward(env_class):
     env = env_class()
     env.set_task((-0.4, 0.3))
     observation, info = env.reset()
@@ -67,8 +67,8 @@ def test_navigation_starts_at_the_origin_and_pays_minus_the_distance(env_class):
 @pytest.mark.parametrize("action, ends", [
     ((0.1, -0.1), True),
     ((0.0905, -0.0905), True),
-    ((0.0895, -0.1), False),  # x is 0.0105 away
-    ((0.1, -0.0895), False),  # y is
+    ((0.0895, -0.1), False),  # x differs by 0.0105
+    ((0.1, -0.0895), False),  # y differs
 ])
 def test_navigation_ends_at_the_goal(env_class, action, ends):
     env = env_class()
@@ -130,7 +130,7 @@ def test_dense_rewards_are_minus_the_distance_and_minus_its_square(env_class, re
 
 
 @pytest.mark.parametrize("start, action, reward", [
-    ((1.4, 1.2), (0.15, 0.2), 0.25),  # from (0.6, 0.8) = 1 away to (0.45, 0.6) = 0.75 away
+    ((1.4, 1.2), (0.15, 0.2), 0.25),  # from (0.6, 0.8), distance 1, to (0.45, 0.6), distance 0.75
     ((1.55, 1.4), (-0.15, -0.2), -0.25),  # and back
     ((1.4, 1.2), (9.0, 9.0), 1.0 - np.sqrt(0.4**2 + 0.6**2)),  # clipped to (0.2, 0.2)
     ((0.1, 0.1), (0.1, 0.1), 0.0),  # |x| + |y| = 0.4
@@ -140,15 +140,15 @@ def test_dense_rewards_are_minus_the_distance_and_minus_its_square(env_class, re
     ((1.0, -1.0), (0.0, 0.2), 0.0),  # (2, -2) is nearer
     ((-1.0, -1.0), (0.2, 0.2), 0.0),  # (-2, -2) is nearer
     ((-0.1, 1.0), (0.2, 0.0), np.hypot(2.1, 1.0) - np.hypot(1.9, 1.0)),  # enters the quadrant of the goal
-    ((0.1, 1.0), (-0.2, 0.0), 0.0),  # leaves it
+    ((0.1, 1.0), (-0.2, 0.0), 0.0),  # leaves the quadrant of the goal
 ])
 def test_corner_sparse_reward(start, action, reward):
     answer = step_from(MetaPointEnvCorner, start, (2.0, 2.0), action)
     assert answer.rewards[0] == pytest.approx(reward, abs=1e-12)
 
 
-def test_corner_sparse_reward_is_that_of_the_definition():
-    """Given random moves, then the reward is the definition's, with distances to all four corners."""
+def test_corner_sparse_reward_equals_its_definition():
+    """For random moves, the reward equals the definition with distances to all four corners."""
     rng = np.random.default_rng(0)
     corners = np.array([[-2, -2], [2, -2], [-2, 2], [2, 2]])
     for _ in range(200):
@@ -170,7 +170,7 @@ def test_corner_sparse_reward_radius():
 # Momentum
 
 
-def test_momentum_adds_the_clipped_action_to_the_velocity_then_the_velocity_to_the_position():
+def test_momentum_adds_the_action_to_the_velocity_and_the_velocity_to_the_position():
     answer = step_from(MetaPointEnvMomentum, (0.1, 0.0), (2.0, 2.0), (0.3, 0.05), velocity=(0.05, -0.05))
     np.testing.assert_allclose(answer.observations, [[0.25, 0.0, 0.15, 0.0]], atol=1e-15)
 
@@ -184,11 +184,11 @@ def test_momentum_is_kept():
 
 
 @pytest.mark.parametrize("start, radius, reward", [
-    ((1.4, 1.2), 2.0, 1.0),  # (0.6, 0.8) = 1 away
+    ((1.4, 1.2), 2.0, 1.0),  # (0.6, 0.8), distance 1
     ((1.4, 1.2), 1.5, 0.5),
-    ((0.2, -0.4), 2.0, 0.0),  # (1.8, 2.4) = 3 away
+    ((0.2, -0.4), 2.0, 0.0),  # (1.8, 2.4), distance 3
 ])
-def test_momentum_sparse_reward_grows_towards_the_goal(start, radius, reward):
+def test_momentum_sparse_reward_increases_towards_the_goal(start, radius, reward):
     answer = step_from(MetaPointEnvMomentum, start, (2.0, 2.0), (0.0, 0.0), sparse_reward_radius=radius)
     assert answer.rewards[0] == pytest.approx(reward)
 
@@ -206,27 +206,27 @@ def walls_task(goal=(2.0, 2.0), gap_1=(1.0, 0.0), gap_2=(2.0, 0.0)):
     ((0.54, 0.72), (0.2, 0.06), {"gap_1": (-1.0, 0.0)}, (0.74 / np.hypot(0.74, 0.78), 0.78 / np.hypot(0.74, 0.78))),
     ((1.9, 0.0), (0.2, 0.0), {"gap_2": (2.0, 0.0)}, (2.1, 0.0)),
     ((1.9, 0.0), (0.2, 0.0), {"gap_2": (0.0, 2.0)}, (2.0, 0.0)),
-    ((1.1, 0.0), (-0.2, 0.0), {"gap_1": (-1.0, 0.0)}, (0.9, 0.0)),  # inwards nothing stops
+    ((1.1, 0.0), (-0.2, 0.0), {"gap_1": (-1.0, 0.0)}, (0.9, 0.0)),  # inward moves are never stopped
     ((2.1, 0.0), (-0.2, 0.0), {"gap_2": (-2.0, 0.0)}, (1.9, 0.0)),
     ((0.5, 0.0), (0.2, 0.0), {"gap_1": (-1.0, 0.0)}, (0.7, 0.0)),  # far from any wall
     ((1.3, 0.0), (0.2, 0.2), {"gap_1": (-1.0, 0.0), "gap_2": (-2.0, 0.0)}, (1.5, 0.2)),
-    ((0.6, 0.8), (0.2, 0.2), {"gap_1": (-1.0, 0.0)}, (0.8 / np.hypot(0.8, 1.0), 1.0 / np.hypot(0.8, 1.0))),  # on it
+    ((0.6, 0.8), (0.2, 0.2), {"gap_1": (-1.0, 0.0)}, (0.8 / np.hypot(0.8, 1.0), 1.0 / np.hypot(0.8, 1.0))),  # wall
 ])
-def test_walls_stop_what_does_not_go_through_a_gap(start, action, gaps, end):
+def test_walls_stop_moves_outside_the_gaps(start, action, gaps, end):
     answer = step_from(MetaPointEnvWalls, start, walls_task(**gaps), action)
     np.testing.assert_allclose(answer.observations[0], end, atol=3e-6)
 
 
 @pytest.mark.parametrize("gap_angle, passes", [(0.9, True), (1.1, False)])
-def test_walls_gap_is_one_in_radius(gap_angle, passes):
-    """The step ends at (1.01, 0); its distance to a gap at angle 0.9 is 0.88, to one at 1.1 it is 1.05."""
+def test_walls_gap_has_radius_one(gap_angle, passes):
+    """The step ends at (1.01, 0), with distance 0.88 to a gap at angle 0.9 and 1.05 to a gap at 1.1."""
     gap = (np.cos(gap_angle), np.sin(gap_angle))
     answer = step_from(MetaPointEnvWalls, (0.9, 0.0), walls_task(gap_1=gap), (0.11, 0.0))
     assert (answer.observations[0, 0] > 1.0) == passes
 
 
-def test_walls_are_tight():
-    """Given points that push outwards for long, then every crossing was through a gap."""
+def test_walls_are_crossed_only_through_gaps():
+    """Points that move outwards for many steps cross walls only through gaps."""
     n = 300
     batched = MetaPointEnvWalls().make_batched(n)
     rng = np.random.default_rng(0)
@@ -244,11 +244,11 @@ def test_walls_are_tight():
             crossings += crossed.sum()
         before = after
     radii = np.linalg.norm(before, axis=1)
-    assert crossings > 50 and (radii < 1.0).sum() > 50  # some got through, some did not
+    assert crossings > 50 and (radii < 1.0).sum() > 50  # some points crossed, some did not
 
 
-def test_walls_reward_is_for_where_the_point_would_be_without_them():
-    """Given a gap elsewhere, when it pushes against the wall again and again, then every step pays, as published."""
+def test_walls_reward_uses_the_position_without_walls():
+    """A point that pushes against a wall repeatedly is rewarded at every step, as in the published environment."""
     batched = MetaPointEnvWalls(reward_type="sparse").make_batched(1)
     batched.set_tasks([walls_task(gap_2=(-2.0, 0.0))])
     batched.reset(np.array([0]), [StartAt((1.41, 1.41))])
@@ -262,7 +262,7 @@ def test_walls_reward_is_for_where_the_point_would_be_without_them():
 
 
 @pytest.mark.parametrize("radius, reward", [(2.0, 0.25), (0.7, 0.0)])
-def test_walls_sparse_reward_is_the_decrease_of_the_distance_near_the_goal(radius, reward):
+def test_walls_sparse_reward_is_the_decrease_in_distance_near_the_goal(radius, reward):
     answer = step_from(MetaPointEnvWalls, (1.4, 1.2), walls_task(gap_2=(np.sqrt(2.0), np.sqrt(2.0))), (0.15, 0.2),
                        reward_type="sparse", sparse_reward_radius=radius)
     assert answer.rewards[0] == pytest.approx(reward)
@@ -288,17 +288,17 @@ def test_walls_gaps_are_uniform_on_their_walls():
     (walls_task(gap_2=(1.0, 0.0)), "task 0, gap_2: expected a point on the wall, at distance 2.0"),
     (walls_task(gap_2=(np.nan, 0.0)), r"task 0, gap_2: expected two finite numbers"),
 ])
-def test_walls_tasks_are_checked(task, complaint):
+def test_walls_tasks_are_validated(task, complaint):
     with pytest.raises(ValueError, match=complaint):
         MetaPointEnvWalls().set_task(task)
 
 
-# All of them
+# All point environments
 
 
 @pytest.mark.parametrize("env_class", TO_CORNERS)
 @pytest.mark.parametrize("reward_type", REWARD_TYPES)
-def test_a_row_does_not_depend_on_the_number_of_rows(env_class, reward_type):
+def test_row_is_independent_of_the_number_of_rows(env_class, reward_type):
     rng = np.random.default_rng(0)
     env = env_class(reward_type=reward_type)
     tasks = env.sample_tasks(33, rng)
@@ -315,7 +315,7 @@ def test_a_row_does_not_depend_on_the_number_of_rows(env_class, reward_type):
 
 
 @pytest.mark.parametrize("env_class", ALL)
-def test_spaces_fit_what_is_observed_and_done(env_class, capsys):
+def test_spaces_match_observations_and_actions(env_class, capsys):
     env = env_class()
     assert env.observation_space.shape == ((4,) if env_class is MetaPointEnvMomentum else (2,))
     largest = 0.2 if env_class in (MetaPointEnvCorner, MetaPointEnvWalls) else 0.1
@@ -326,11 +326,11 @@ def test_spaces_fit_what_is_observed_and_done(env_class, capsys):
     observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
     assert env.observation_space.contains(observation)
     assert isinstance(reward, float) and terminated is False and truncated is False and info == {}
-    assert capsys.readouterr().out == ""  # no greeting
+    assert capsys.readouterr().out == ""  # no gym notice
 
 
 @pytest.mark.parametrize("env_class", ALL)
-def test_bad_actions_are_refused(env_class):
+def test_invalid_actions_are_refused(env_class):
     batched = env_class().make_batched(3)
     batched.reset(np.arange(3), [np.random.default_rng(i) for i in range(3)])
     with pytest.raises(ValueError, match=r"actions: expected shape \(3, 2\), got \(2, 2\)"):
@@ -345,7 +345,7 @@ def test_bad_actions_are_refused(env_class):
 
 @pytest.mark.parametrize("env_class", NAVIGATION + [MetaPointEnvCorner, MetaPointEnvMomentum])
 @pytest.mark.parametrize("task", [(1.0,), (1.0, 2.0, 3.0), (np.inf, 0.0), "north", None, {"goal": (2, 2)}])
-def test_bad_tasks_are_refused(env_class, task):
+def test_invalid_tasks_are_refused(env_class, task):
     env = env_class()
     with pytest.raises(ValueError, match=r"task 0: expected two finite numbers \(x, y\), got "):
         env.set_task(task)
@@ -357,13 +357,13 @@ def test_bad_tasks_are_refused(env_class, task):
 
 
 @pytest.mark.parametrize("env_class", [MetaPointEnvCorner, MetaPointEnvMomentum])
-def test_a_goal_that_is_no_corner_is_refused(env_class):
+def test_goal_that_is_not_a_corner_is_refused(env_class):
     with pytest.raises(ValueError, match=r"task 0: expected one of the corners \[\[-2.0, -2.0\].*got \(2.0, 1.0\)"):
         env_class().set_task((2.0, 1.0))
 
 
 @pytest.mark.parametrize("env_class", TO_CORNERS)
-def test_arguments_are_checked_and_reach_the_vectorized_form(env_class):
+def test_arguments_are_checked_and_passed_to_the_vectorized_environment(env_class):
     with pytest.raises(ValueError, match="reward_type: expected one of 'dense', 'dense_squared', 'sparse', got 'dens'"):
         env_class(reward_type="dens")
     for radius in (0.0, -1.0, np.nan):
@@ -383,19 +383,19 @@ def test_arguments_are_checked_and_reach_the_vectorized_form(env_class):
     (point_env_2d_momentum, MetaPointEnvMomentum, "sparse", 2.0),
     (point_env_2d_walls, MetaPointEnvWalls, "dense", 2.0),
 ])
-def test_defaults_are_the_published_ones(module, env_class, reward_type, radius):
+def test_defaults_equal_the_published_ones(module, env_class, reward_type, radius):
     env = getattr(module, env_class.__name__)()
     assert (env.reward_type, env.sparse_reward_radius) == (reward_type, radius)
 
 
 class Windy(MetaPointEnvCorner):
-    """A user's world with a rule of its own."""
+    """A user-defined environment with an additional rule."""
 
     def _push(self, states, pushes):
         return super()._push(states, pushes) + [1.0, 0.0]
 
 
-def test_a_rule_of_a_subclass_holds_for_one_point_and_for_many():
+def test_rule_of_a_subclass_applies_to_single_and_vectorized_environments():
     env, batched = Windy("dense"), Windy("dense").make_batched(3)
     start, _ = env.reset(seed=1)
     starts = batched.reset(np.arange(3), [np.random.default_rng(i) for i in range(3)])

@@ -1,4 +1,4 @@
-"""RandomEnv: robots whose physical parameters are the task."""
+"""Tests RandomEnv: robots whose physical parameters are the task."""
 import pickle
 
 import numpy as np
@@ -12,7 +12,7 @@ BASES = {"body_mass": 1.5, "dof_damping": 1.3, "body_inertia": 1.5, "geom_fricti
 
 
 class RestingHopper(Robot):
-    """A hopper that starts at rest and ends a path where it is low."""
+    """A hopper that starts at rest and terminates at a low height."""
 
     def start_state(self, init_qpos, num_velocities, rng):
         return init_qpos + rng.uniform(-0.005, 0.005, len(init_qpos)), np.zeros(num_velocities)
@@ -25,14 +25,14 @@ class RestingHopper(Robot):
 
 
 class HopperEnv(RandomEnv):
-    """A hopper with other physics in each task."""
+    """A hopper with task-specific physics."""
 
     def __init__(self, log_scale_limit=3.0, **settings):
         super().__init__(RestingHopper("hopper", frame_skip=4), log_scale_limit, **settings)
 
 
 def run(batched, tasks, steps=10):
-    """Observations `[steps, n, 11]` of one run under the same actions and start for every environment."""
+    """Returns the observations `[steps, n, 11]` of a run with equal actions and start states in all environments."""
     batched.set_tasks(tasks)
     n = batched.num_envs
     batched.reset(np.arange(n), [np.random.default_rng(0) for _ in range(n)])
@@ -40,7 +40,7 @@ def run(batched, tasks, steps=10):
     return np.array([batched.step(np.tile(action, (n, 1))).observations for action in actions])
 
 
-def test_a_task_scales_each_number_within_the_limit():
+def test_task_scales_each_number_within_the_limit():
     env = HopperEnv(log_scale_limit=2.0)
     model = env.get_task()
     tasks = env.sample_tasks(200, np.random.default_rng(0))
@@ -51,11 +51,11 @@ def test_a_task_scales_each_number_within_the_limit():
         assert (draws[:, ~positive] == 0.0).all()
         assert np.abs(exponents).max() <= 2.0 + 1e-9
         assert exponents.std() == pytest.approx(4.0 / np.sqrt(12), rel=0.1)
-        assert (exponents.std(axis=0) > 0.9).all()  # each number is drawn alone
+        assert (exponents.std(axis=0) > 0.9).all()  # each number is drawn independently
         assert np.unique(exponents[0].round(12)).size == positive.sum()
 
 
-def test_before_any_task_the_robot_is_that_of_the_model():
+def test_robot_without_a_task_equals_the_model():
     plain = HopperEnv(log_scale_limit=0.0)
     (same,) = plain.sample_tasks(1)
     for name, values in plain.get_task().items():
@@ -77,7 +77,7 @@ def test_each_parameter_changes_the_motion(name):
     assert (observations[-1, 0] != observations[-1, 1]).any()
 
 
-def test_each_environment_moves_as_its_own_task_says_whatever_the_others():
+def test_each_environment_moves_according_to_its_task():
     env = HopperEnv(log_scale_limit=3.0, num_threads=2)
     first, second = env.sample_tasks(2, np.random.default_rng(0))
     mixed = run(env.make_batched(5), [first, second, first, second, second])
@@ -87,16 +87,16 @@ def test_each_environment_moves_as_its_own_task_says_whatever_the_others():
     assert (alone[0] != alone[1]).any()
 
 
-def test_a_new_task_replaces_the_old_one_whole():
+def test_new_task_replaces_all_parameters():
     batched = HopperEnv(log_scale_limit=3.0).make_batched(1)
     task = batched.sample_tasks(1, np.random.default_rng(0))[0]
     before = run(batched, [{}])
     run(batched, [task])
-    np.testing.assert_array_equal(run(batched, [{}]), before)  # what a task lacks is as in the model
+    np.testing.assert_array_equal(run(batched, [{}]), before)  # parameters missing in the task are those of the model
     assert (run(batched, [task]) != before).any()
 
 
-def test_tasks_are_kept_by_value():
+def test_tasks_are_copied():
     env = HopperEnv(log_scale_limit=1.0)
     (task,) = env.sample_tasks(1, np.random.default_rng(0))
     mass = task["body_mass"].copy()
@@ -106,7 +106,7 @@ def test_tasks_are_kept_by_value():
     np.testing.assert_array_equal(env.get_task()["body_mass"], mass)
 
 
-def test_a_pickled_copy_goes_on_with_its_task():
+def test_pickled_copy_keeps_its_task():
     env = HopperEnv(log_scale_limit=3.0)
     env.set_task(env.sample_tasks(1, np.random.default_rng(0))[0])
     env.reset(seed=0)
@@ -116,7 +116,7 @@ def test_a_pickled_copy_goes_on_with_its_task():
     np.testing.assert_array_equal(twin.step(-np.ones(3))[0], env.step(-np.ones(3))[0])
 
 
-def test_an_episode_ends_where_the_subclass_says():
+def test_path_ends_as_defined_by_the_subclass():
     env = HopperEnv(log_scale_limit=0.0)
     env.reset(seed=0)
     heights, ends = [], []
@@ -129,7 +129,7 @@ def test_an_episode_ends_where_the_subclass_says():
     assert set(ends) == {False, True}
 
 
-def test_inertials_are_what_is_scaled():
+def test_inertials_are_scaled():
     old, modern = (HopperEnv(1.0, inertials=inertials).get_task() for inertials in ("mujoco210", "modern"))
     assert np.abs(old["body_mass"] - modern["body_mass"]).max() > 0.01
 
@@ -139,7 +139,7 @@ def test_inertials_are_what_is_scaled():
     (dict(rand_params=["geom_size"]), ValueError, "rand_params: .*'body_mass'.*'geom_size'"),
     (dict(rand_params=[]), ValueError, r"rand_params: expected one or more of .*\[\]"),
 ])
-def test_bad_arguments_are_named(arguments, error, named):
+def test_invalid_arguments_are_named(arguments, error, named):
     with pytest.raises(error, match=named):
         HopperEnv(**{"log_scale_limit": 1.0, **arguments})
 
@@ -151,11 +151,11 @@ def test_bad_arguments_are_named(arguments, error, named):
     ({"dof_damping": np.full(6, np.nan)}, ValueError, "task 0: dof_damping: expected finite"),
     ([1.0], TypeError, "task 0: expected a dict"),
 ])
-def test_a_bad_task_is_named(task, error, named):
+def test_invalid_task_is_named(task, error, named):
     with pytest.raises(error, match=named):
         HopperEnv(log_scale_limit=1.0).set_task(task)
 
 
-def test_the_base_class_itself_has_no_robot():
+def test_base_class_has_no_robot():
     with pytest.raises(TypeError, match="robot"):
         RandomEnv(log_scale_limit=1.0)

@@ -1,4 +1,4 @@
-"""Environments by name."""
+"""Tests the environment registry."""
 import importlib.util
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from meta_policy_search.envs import MetaEnv, available_envs, get_env_class, make
 from meta_policy_search.envs.gym_compat import check_meta_env
 
 
-def test_every_name_leads_to_a_meta_environment():
+def test_every_name_creates_a_meta_environment():
     names = available_envs()
     assert names == sorted(names)
     assert {"MetaPointEnvCorner", "HalfCheetahRandDirecEnv", "HumanoidRandDirec2DEnv"} <= set(names)
@@ -24,19 +24,19 @@ def test_every_name_leads_to_a_meta_environment():
 
 
 @pytest.mark.parametrize("package", [envs.point_envs, envs.discrete_envs, envs.mujoco_envs])
-def test_every_environment_is_there(package):
+def test_every_environment_is_registered(package):
     assert set(package.__all__) <= set(available_envs())
     for name in package.__all__:
         assert get_env_class(name) is getattr(package, name)
 
 
 @pytest.mark.parametrize("package", [envs.point_envs, envs.discrete_envs])
-def test_small_environments_are_in_the_package_itself(package):
+def test_small_environments_are_exported_by_the_package(package):
     for name in package.__all__:
         assert get_env_class(name) is getattr(envs, name)
 
 
-def test_arguments_are_the_classes_own():
+def test_arguments_are_passed_to_the_class():
     assert make_env("MetaPointEnvCorner", reward_type="dense").reward_type == "dense"
     with pytest.raises(ValueError, match="reward_type"):
         make_env("MetaPointEnvCorner", reward_type="none")
@@ -45,7 +45,7 @@ def test_arguments_are_the_classes_own():
 
 
 @pytest.mark.parametrize("name", ["MetaPointEnvCorners", "", None, "MetaEnv"])
-def test_an_unknown_name_is_answered_with_those_that_exist(name):
+def test_unknown_name_is_refused_with_the_registered_names(name):
     for function in (get_env_class, make_env):
         with pytest.raises(ValueError, match="name: expected one of 'AntRandDirec2DEnv', .*'Walker2DRandVelEnv', got"):
             function(name)
@@ -58,6 +58,6 @@ def test_importing_environments_imports_neither_tensorflow_nor_a_physics_engine(
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
 
 
-def test_everything_public_is_there():
+def test_all_public_names_are_exported():
     for name in envs.__all__:
         assert hasattr(envs, name), name

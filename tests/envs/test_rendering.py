@@ -1,4 +1,4 @@
-"""Pictures of environments, and what is said where there can be none."""
+"""Tests rendering of environments, and errors without rendering support."""
 import copy
 import gc
 import pickle
@@ -24,7 +24,7 @@ from meta_policy_search.envs.mujoco_envs.engines import camera
 from meta_policy_search.envs.point_envs import base
 from tests.helpers.robots import engine_of
 
-HERE = [name for name in available_envs() if "MetaWorld" not in name]  # of those, test_meta_world.py
+HERE = [name for name in available_envs() if "MetaWorld" not in name]  # test_meta_world.py tests their rendering
 DRAWN = [name for name in HERE if get_env_class(name).metadata["render_modes"]]
 NOT_DRAWN = [name for name in HERE if name not in DRAWN]
 ONE_PER_ROBOT = ["AntRandGoalEnv", "HalfCheetahRandDirecEnv", "HopperRandParamsEnv", "HumanoidRandDirec2DEnv",
@@ -34,7 +34,7 @@ POINTS = [name for name in DRAWN if "Point" in name and name != "MetaPointEnv"]
 
 @pytest.fixture(scope="module")
 def opengl():
-    """Skips a test where no pictures of robots can be drawn."""
+    """Skips a test if OpenGL cannot render robots."""
     try:
         env = SwimmerRandVelEnv(render_mode="rgb_array")
         env.render()
@@ -48,10 +48,10 @@ needs_opengl = pytest.mark.usefixtures("opengl")
 
 def assert_is_picture(picture):
     assert picture.shape == (480, 480, 3) and picture.dtype == np.uint8 and picture.flags.c_contiguous
-    assert len(np.unique(picture.reshape(-1, 3), axis=0)) > 10  # there is something on it
+    assert len(np.unique(picture.reshape(-1, 3), axis=0)) > 10  # the image is not uniform
 
 
-def test_robots_and_points_have_pictures():
+def test_robots_and_points_can_be_rendered():
     assert set(ONE_PER_ROBOT) <= set(DRAWN) and len(POINTS) == 7
     assert NOT_DRAWN == [name for name in HERE if any(kind in name for kind in ("Bandit", "MDP", "Mass"))]
 
@@ -59,7 +59,7 @@ def test_robots_and_points_have_pictures():
 @needs_opengl
 @pytest.mark.parametrize("name", ONE_PER_ROBOT)
 @pytest.mark.thorough(but="HalfCheetahRandDirecEnv")
-def test_a_robot_is_drawn_where_it_is(name):
+def test_robot_is_rendered_at_its_position(name):
     env = make_env(name, render_mode="rgb_array")
     assert env.render_mode == "rgb_array" and env.metadata["render_modes"] == ["rgb_array"]
     assert env.metadata["render_fps"] == round(1.0 / env.dt)
@@ -76,8 +76,8 @@ def test_a_robot_is_drawn_where_it_is(name):
 
 
 @needs_opengl
-def test_the_camera_follows_the_robot_and_up_is_up():
-    """Given pictures of an ant here and far away, then it is in the middle of both, under the sky, above the ground."""
+def test_camera_follows_the_robot_upright():
+    """Images of an ant near and far from the origin show it in the middle, below the sky and above the ground."""
     env = AntRandGoalEnv(render_mode="rgb_array")
     engine = engine_of(env)
     for x in (0.0, 7.3):  # m
@@ -85,17 +85,17 @@ def test_the_camera_follows_the_robot_and_up_is_up():
         qpos[0] = x
         engine.set_state(qpos[None], np.zeros((1, engine.nv)))
         red, green, blue = env.render().astype(int).transpose(2, 0, 1)
-        is_ant = red > blue + 30  # the only thing that is brown
+        is_ant = red > blue + 30  # only the ant is brown
         rows, columns = np.nonzero(is_ant)
         assert 0.02 < is_ant.mean() < 0.5
         assert 150 < rows.mean() < 330 and 200 < columns.mean() < 280
-        assert np.ptp(green[:60], axis=1).max() < 10 and np.ptp(green[-60:], axis=1).max() > 50  # plain; chequered
+        assert np.ptp(green[:60], axis=1).max() < 10 and np.ptp(green[-60:], axis=1).max() > 50  # sky, ground
     env.close()
 
 
 @needs_opengl
 @pytest.mark.thorough
-def test_drawing_changes_nothing_and_survives_copies_and_closing():
+def test_rendering_changes_no_state_and_works_after_copy_and_close():
     env, reference = HopperRandParamsEnv(render_mode="rgb_array"), HopperRandParamsEnv()
     task = env.sample_tasks(1, np.random.default_rng(0))[0]
     for one in (env, reference):
@@ -114,7 +114,7 @@ def test_drawing_changes_nothing_and_survives_copies_and_closing():
 
 
 @needs_opengl
-def test_a_script_that_draws_ends_quietly(tmp_path):
+def test_script_that_renders_exits_silently(tmp_path):
     script = ("from meta_policy_search.envs import make_env\n"
               "env = make_env('SwimmerRandVelEnv', render_mode='rgb_array')\n"
               "env.reset(seed=0)\n"
@@ -124,8 +124,8 @@ def test_a_script_that_draws_ends_quietly(tmp_path):
 
 
 @needs_opengl
-def test_robots_are_drawn_next_to_tensorflow():
-    """TensorFlow and software OpenGL crash each other in one process."""
+def test_robots_are_rendered_while_tensorflow_is_loaded():
+    """TensorFlow and software OpenGL crash in the same process."""
     from meta_policy_search.tf_compat import tf
 
     with tf.Graph().as_default(), tf.Session() as session:
@@ -134,18 +134,18 @@ def test_robots_are_drawn_next_to_tensorflow():
         session.run(tf.constant(1.0))
 
 
-def test_without_opengl_the_error_says_what_to_install(monkeypatch):
+def test_missing_opengl_error_names_what_to_install(monkeypatch):
     monkeypatch.setenv("MUJOCO_GL", "crayons")
     env = SwimmerRandVelEnv(render_mode="rgb_array")
     env.reset(seed=0)
     expected = r"render: OpenGL is not available \(.*crayons.*\): run `apt-get install libegl1 .*libosmesa6` and set"
     with pytest.raises(RuntimeError, match=expected):
         env.render()
-    env.step(np.ones(2))  # it goes on without
+    env.step(np.ones(2))  # stepping still works
     env.close()
 
 
-def test_a_process_that_dies_is_an_error_with_its_exit_code(monkeypatch):
+def test_ended_render_process_raises_with_its_exit_status(monkeypatch):
     monkeypatch.setattr(camera, "_START", "import sys; sys.exit(3)")
     with pytest.raises(RuntimeError, match=r"OpenGL is not available \(the rendering process ended with exit code 3"):
         SwimmerRandVelEnv(render_mode="rgb_array").render()
@@ -154,7 +154,7 @@ def test_a_process_that_dies_is_an_error_with_its_exit_code(monkeypatch):
 @needs_opengl
 @pytest.mark.parametrize("end", [lambda env: env.close(), lambda env: None])
 @pytest.mark.thorough(but="<lambda>0")
-def test_the_process_that_draws_ends_with_the_environment(end):
+def test_render_process_ends_with_the_environment(end):
     env = SwimmerRandVelEnv(render_mode="rgb_array")
     env.render()
     process = engine_of(env)._camera._process
@@ -166,7 +166,7 @@ def test_the_process_that_draws_ends_with_the_environment(end):
 
 
 @pytest.mark.parametrize("name", POINTS)
-def test_a_point_is_drawn_with_its_way_and_its_goal(name):
+def test_point_is_rendered_with_its_trail_and_goal(name):
     env = make_env(name, render_mode="rgb_array")
     goals = {str(env.scenery().goal): env.get_task()}
     for task in env.sample_tasks(20, np.random.default_rng(0)):
@@ -184,20 +184,20 @@ def test_a_point_is_drawn_with_its_way_and_its_goal(name):
     assert (second != first).any()
     np.testing.assert_array_equal(env.render(), second)
     env.reset(seed=0)
-    np.testing.assert_array_equal(env.render(), first)  # the trail is that since the start
+    np.testing.assert_array_equal(env.render(), first)  # the trail begins at the start of the path
     for other_task in others[:1]:
         env.set_task(other_task)
         assert (env.render() != first).any()
 
 
-def test_what_is_drawn_is_where_the_point_has_been(monkeypatch):
+def test_rendered_trail_holds_the_positions_of_the_point(monkeypatch):
     drawn = []
     monkeypatch.setattr(base, "draw", lambda *args: drawn.append(args))
     env = MetaPointEnv(render_mode="rgb_array")
     env.set_task((-0.4, 0.3))
     env.reset()
     env.step(np.array([0.1, 0.0]))
-    env.step(np.array([0.0, -0.1]))[0][:] = 99.0  # what was returned is the caller's
+    env.step(np.array([0.0, -0.1]))[0][:] = 99.0  # changing the returned image has no effect
     env.render()
     (trail, scenery), = drawn
     np.testing.assert_allclose(trail, [[0.0, 0.0], [0.1, 0.0], [0.1, -0.1]])
@@ -205,7 +205,7 @@ def test_what_is_drawn_is_where_the_point_has_been(monkeypatch):
     assert len(scenery.other_goals) == len(scenery.walls) == 0
 
 
-def test_corners_and_walls_are_drawn_where_they_are():
+def test_corners_and_walls_are_rendered_at_their_positions():
     scenery = MetaPointEnvCorner().scenery()
     assert sorted(map(tuple, scenery.other_goals)) == [(-2, -2), (-2, 2), (2, -2), (2, 2)]
     env = MetaPointEnvWalls()
@@ -219,15 +219,15 @@ def test_corners_and_walls_are_drawn_where_they_are():
         assert to_gap.min() == pytest.approx(1.0) and to_gap.max() == pytest.approx(2.0 * radius, rel=1e-3)
 
 
-def test_a_point_that_leaves_the_world_stays_in_the_picture():
+def test_point_outside_the_world_is_rendered_at_the_border():
     scenery = drawing.Scenery(half_width=0.5, goal=np.array([0.5, 0.5]))
     picture = drawing.draw(np.array([[0.0, 0.0], [30.0, -40.0]]), scenery)
     is_point = np.abs(picture.astype(int) - [0x44, 0x72, 0xa8]).sum(axis=2) < 30
     rows, columns = np.nonzero(is_point)
-    assert rows.max() > 380 and columns.max() > 380  # below, to the right
+    assert rows.max() > 380 and columns.max() > 380  # bottom right
 
 
-def test_nothing_is_kept_for_pictures_that_nobody_draws():
+def test_no_trail_is_stored_without_rendering():
     env = MetaPointEnv()
     env.reset()
     env.step(np.zeros(2))
@@ -235,7 +235,7 @@ def test_nothing_is_kept_for_pictures_that_nobody_draws():
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_without_a_render_mode_the_error_says_how_to_ask_for_it(name):
+def test_missing_render_mode_error_names_the_argument(name):
     env = make_env(name)
     env.reset(seed=0)
     with pytest.raises(RuntimeError, match=rf'render: .*{type(env).__name__}\(render_mode="rgb_array"\)'):
@@ -245,13 +245,13 @@ def test_without_a_render_mode_the_error_says_how_to_ask_for_it(name):
 
 
 @pytest.mark.parametrize("name", NOT_DRAWN)
-def test_environments_without_pictures_say_so(name):
+def test_environments_without_rendering_raise(name):
     with pytest.raises(NotImplementedError, match=f'render: {name} does not support render_mode="rgb_array"'):
         make_env(name).render()
 
 
 @pytest.mark.parametrize("metadata", [{}, {"render_modes": []}, {"render_modes": ["rgb_array"]}])
-def test_an_environment_of_ones_own_without_pictures_says_so(metadata):
+def test_custom_environment_without_rendering_raises(metadata):
     class OwnEnv(MetaEnv):
         render_mode = "rgb_array"
 
@@ -260,7 +260,7 @@ def test_an_environment_of_ones_own_without_pictures_says_so(metadata):
         OwnEnv().render()
 
 
-def test_a_wrapped_environment_is_drawn():
+def test_wrapped_environment_can_be_rendered():
     env = normalize(MetaPointEnv(render_mode="rgb_array"))
     env.reset()
     env.step(np.ones(2))
@@ -268,7 +268,7 @@ def test_a_wrapped_environment_is_drawn():
     assert_is_picture(env.render())
 
 
-def test_matplotlib_is_loaded_for_the_first_picture():
+def test_matplotlib_is_loaded_on_the_first_render():
     script = ("import sys; from meta_policy_search.envs import make_env\n"
               "env = make_env('MetaPointEnv', render_mode='rgb_array'); env.reset()\n"
               "assert 'matplotlib' not in sys.modules and 'OpenGL' not in sys.modules\n"

@@ -1,4 +1,4 @@
-"""The swimmer: reward by hand, observation, start, tasks. What all environments share is in test_contract."""
+"""Tests the swimmer: hand-computed reward, observation, start, tasks. For common properties see test_contract.py."""
 import numpy as np
 import pytest
 
@@ -23,29 +23,29 @@ def test_reward_by_hand(goal):
     assert reward == pytest.approx(-away - 1e-4 * 1.25, abs=1e-12)
 
 
-def test_the_observation_is_qpos_without_x_and_y_then_qvel():
+def test_observation_is_qpos_without_x_and_y_followed_by_qvel():
     env = SwimmerRandVelEnv()
     observation = observations_of(env, State(np.arange(5.0)[None], 50.0 + np.arange(5.0)[None], {}))
     np.testing.assert_array_equal(observation, [[2, 3, 4, 50, 51, 52, 53, 54]])
     assert env.observation_space.shape == (8,) and env.action_space.shape == (2,)
 
 
-def test_start_is_stretched_with_uniform_noise():
+def test_start_is_straight_with_uniform_noise():
     batched = SwimmerRandVelEnv().make_batched(1000)
     batched.reset(np.arange(1000), [np.random.default_rng((0, i)) for i in range(1000)])
     state = batched.engine.get_state()
-    noise = np.concatenate((state.qpos, state.qvel), axis=1)  # the model's own position is zero
+    noise = np.concatenate((state.qpos, state.qvel), axis=1)  # initial position of the model: zero
     assert 0.0999 < np.abs(noise).max() <= 0.1
     np.testing.assert_allclose(noise.std(axis=0), 0.2 / np.sqrt(12), rtol=0.08)
 
 
-def test_its_links_collide_with_nothing():
+def test_links_have_no_collisions():
     model = engine_of(SwimmerRandVelEnv()).model
     collides = (model.geom_contype[:, None] & model.geom_conaffinity[None]) != 0
     assert not collides.any()
 
 
-def test_velocities_asked_for_are_uniform():
+def test_target_velocities_are_uniform():
     tasks = np.array(SwimmerRandVelEnv().sample_tasks(10000, np.random.default_rng(0)))
     assert 0.1 <= tasks.min() < 0.1001 and 0.1999 < tasks.max() < 0.2
     assert tasks.mean() == pytest.approx(0.15, abs=0.001)
@@ -59,7 +59,7 @@ def test_velocities_asked_for_are_uniform():
     (dict(max_velocity=np.nan), ValueError, "max_velocity: expected a finite number, got nan"),
     (dict(min_velocity="slow"), TypeError, "min_velocity: expected a finite number, got 'slow'"),
 ])
-def test_bad_arguments_are_named(arguments, error, named):
+def test_invalid_arguments_are_named(arguments, error, named):
     with pytest.raises(error, match=named):
         SwimmerRandVelEnv(**arguments)
 

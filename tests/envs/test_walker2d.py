@@ -1,4 +1,4 @@
-"""The walker environments: rewards by hand, observation, start, end; see also test_contract."""
+"""Tests the walker environments: hand-computed rewards, observation, start, termination."""
 import numpy as np
 import pytest
 
@@ -25,7 +25,7 @@ def step_by_hand(env, task):
 
 @pytest.mark.parametrize("env_class, frame_skip", [
     (Walker2DRandDirecEnv, 8), (Walker2DRandVelEnv, 8), (Walker2DRandParamsEnv, 5)])
-def test_a_step_is_that_of_the_public_code(env_class, frame_skip):
+def test_step_equals_the_public_code(env_class, frame_skip):
     env = env_class()
     assert engine_of(env).model.opt.timestep == 0.002
     assert env.dt == pytest.approx(0.002 * frame_skip)
@@ -55,7 +55,7 @@ def test_reward_with_random_parameters_by_hand():
 
 
 @pytest.mark.parametrize("env_class", ENVS)
-def test_the_observation_is_qpos_without_x_then_clipped_qvel(env_class):
+def test_observation_is_qpos_without_x_followed_by_clipped_qvel(env_class):
     qpos = np.arange(9.0)[None]
     qvel = np.array([[1.0, -2.0, 9.9, 10.1, -11.0, 0.0, 50.0, -10.0, 10.0]])
     observation = observations_of(env_class(), State(qpos, qvel, {}))
@@ -64,7 +64,7 @@ def test_the_observation_is_qpos_without_x_then_clipped_qvel(env_class):
 
 
 @pytest.mark.parametrize("env_class", ENVS)
-def test_a_path_ends_when_the_walker_is_too_low_too_high_or_tilted(env_class):
+def test_path_ends_when_the_walker_is_too_low_too_high_or_tilted(env_class):
     postures = [(1.25, 0.0), (0.81, 0.99), (1.99, -0.99), (0.8, 0.0), (2.0, 0.0), (1.25, 1.0), (1.25, -1.0)]
     qpos = np.zeros((7, 9))
     qpos[:, 1:3] = postures
@@ -72,7 +72,7 @@ def test_a_path_ends_when_the_walker_is_too_low_too_high_or_tilted(env_class):
     assert ends.tolist() == [False, False, False, True, True, True, True]
 
 
-def test_a_walker_that_does_nothing_falls_over():
+def test_passive_walker_falls_over():
     env = Walker2DRandDirecEnv()
     env.reset(seed=0)
     ends = [env.step(np.zeros(6))[2] for _ in range(200)]
@@ -89,7 +89,7 @@ def test_start_is_upright_with_uniform_noise(env_class):
     np.testing.assert_allclose(noise.std(axis=0), 0.01 / np.sqrt(12), rtol=0.08)
 
 
-def test_velocities_asked_for_are_uniform():
+def test_target_velocities_are_uniform():
     tasks = np.array(Walker2DRandVelEnv().sample_tasks(10000, np.random.default_rng(0)))
     assert 0.0 <= tasks.min() < 0.02 and 9.98 < tasks.max() < 10.0
     assert tasks.mean() == pytest.approx(5.0, abs=0.15) and tasks.std() == pytest.approx(10.0 / np.sqrt(12), abs=0.08)

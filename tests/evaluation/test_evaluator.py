@@ -1,4 +1,4 @@
-"""Meta-testing: that it agrees with training and leaves it alone; seeds, tasks and step sizes; what it writes."""
+"""Tests meta-testing: agreement with training, no side effects; seeds, tasks, step sizes; output files."""
 import csv
 import json
 import pickle
@@ -31,7 +31,7 @@ M, P, T = 4, 3, 6
 
 def build(algo_cls=VPGMAML, env=None, baseline=None, nonlinearity=None, rollouts=P, n_itr=3, callbacks=(),
           **arguments):
-    """A small trainer in the default graph, adapting with long steps so that they show."""
+    """Returns a small trainer in the default graph, with large adaptation steps for visible effects."""
     env = MetaPointEnvCorner(reward_type="dense") if env is None else env
     hidden_sizes = () if nonlinearity is None else (4,)
     policy = MetaGaussianMLPPolicy(M, 2, 2, hidden_sizes=hidden_sizes, hidden_nonlinearity=nonlinearity)
@@ -46,7 +46,7 @@ def build(algo_cls=VPGMAML, env=None, baseline=None, nonlinearity=None, rollouts
 
 @pytest.fixture(scope="module")
 def trainer():
-    """Shared by tests that do not train it."""
+    """A trainer shared by tests that do not train."""
     with tf.Graph().as_default():
         set_seed(1)
         yield build(num_inner_grad_steps=2)
@@ -66,7 +66,7 @@ def quiet(_fresh_logger):
 
 @pytest.fixture
 def frozen(monkeypatch):
-    """A trainer whose meta-updates change nothing."""
+    """A trainer whose meta-updates have no effect."""
     trainer = build(rollouts=12, num_inner_grad_steps=2)
     monkeypatch.setattr(trainer.algo, "optimize_policy", lambda samples: None)
     return trainer
@@ -75,8 +75,8 @@ def frozen(monkeypatch):
 # Agreement with training -----------------------------------------------------------------------------------------
 
 
-def test_it_is_an_iteration_of_training_under_its_own_seed(frozen):
-    """Given the random numbers of evaluation seed 5, then an iteration has its returns after each step, to the bit."""
+def test_evaluation_equals_a_training_iteration_with_its_seed(frozen):
+    """With the random numbers of evaluation seed 5, an iteration has the returns of the evaluation after each step."""
     with seeding.evaluation_seed(5):
         frozen.perform_itr()
         row = logger.dumpkvs()
@@ -88,8 +88,8 @@ def test_it_is_an_iteration_of_training_under_its_own_seed(frozen):
     assert row["AdaptationGainCI95"] == pytest.approx(evaluation.gain.half_width[-1], rel=1e-9)
 
 
-def test_training_and_meta_test_agree_within_their_intervals(frozen):
-    """Given a policy that stays as it is, then 25 iterations and an evaluation estimate the same returns."""
+def test_training_and_evaluation_agree_within_their_intervals(frozen):
+    """For a constant policy, 25 iterations and an evaluation estimate the same returns."""
     rows = [frozen.train_itr() for _ in range(25)]
     evaluation = MetaEvaluator.from_trainer(frozen).evaluate(tasks=100)
     for step in range(3):
@@ -97,11 +97,11 @@ def test_training_and_meta_test_agree_within_their_intervals(frozen):
         theirs = 1.96 * scipy.stats.sem(returns)
         mean, ours = evaluation.mean_return.mean[step], evaluation.mean_return.half_width[step]
         assert abs(np.mean(returns) - mean) < np.hypot(ours, theirs)
-    assert evaluation.gain.mean[2] > 5 * evaluation.gain.half_width[2]  # so the steps could be told apart
+    assert evaluation.gain.mean[2] > 5 * evaluation.gain.half_width[2]  # the intervals separate the steps
 
 
 class GlobalDice(MetaEnv):
-    """An environment of the classic kind, which draws from the global generators, and whose tasks get harder."""
+    """A classic environment that draws from the global generators and whose tasks become harder."""
 
     observation_space = gym.spaces.Box(-9.0, 9.0, (2,))
     action_space = gym.spaces.Box(-1.0, 1.0, (2,))
@@ -122,7 +122,7 @@ class GlobalDice(MetaEnv):
 
 
 class SlowBaseline(Baseline):
-    """A baseline that goes on from where it was fitted before."""
+    """A baseline whose fit depends on its previous fit."""
 
     slope = 0.0
 
@@ -135,11 +135,11 @@ class SlowBaseline(Baseline):
 
 @pytest.mark.parametrize("make_arguments", [
     dict,
-    # a nonlinearity without NumPy form, so that the policy draws for itself
+    # a nonlinearity unknown to NumPy, so that the policy acts through its graph
     lambda: {"env": GlobalDice(), "baseline": SlowBaseline(), "nonlinearity": tf.nn.relu6},
 ], ids=["usual", "everything has a memory"])
 @pytest.mark.thorough
-def test_a_run_in_which_a_callback_evaluates_is_the_run_without_it(make_arguments, tmp_path):
+def test_run_with_an_evaluating_callback_equals_the_run_without_it(make_arguments, tmp_path):
     evaluations = []
 
     def train(name, callbacks):
@@ -159,10 +159,10 @@ def test_a_run_in_which_a_callback_evaluates_is_the_run_without_it(make_argument
 
     assert train("with", [evaluate]) == train("without", [])
     first, *_, last = evaluations
-    assert (first.returns != last.returns).any()  # it was the present policy
+    assert (first.returns != last.returns).any()  # the evaluation used the current policy
 
 
-def test_tasks_under_way_keep_their_adapted_policies(trainer, evaluator):
+def test_adapted_policies_of_current_tasks_are_kept(trainer, evaluator):
     trainer.sampler.start_at(0)
     trainer.sampler.update_tasks()
     trainer.algo.adapt(trainer.sample_processor.process_samples(trainer.sampler.obtain_samples()))
@@ -175,7 +175,7 @@ def test_tasks_under_way_keep_their_adapted_policies(trainer, evaluator):
 # Seeds, tasks and steps ------------------------------------------------------------------------------------------
 
 
-def test_what_an_evaluation_holds(evaluator):
+def test_contents_of_an_evaluation(evaluator):
     evaluation = evaluator.evaluate(tasks=6, num_steps=3, seeds=(1, 2))
     assert evaluation.returns.shape == (2, 6, 4)
     assert [len(tasks) for tasks in evaluation.tasks] == [6, 6]
@@ -186,18 +186,18 @@ def test_what_an_evaluation_holds(evaluator):
     assert evaluation.name == "policy" and evaluation.step_sizes is None and not evaluation.are_given
 
 
-def test_the_defaults_are_forty_tasks_and_the_steps_of_training(evaluator):
+def test_defaults_are_40_tasks_and_the_adaptation_steps_of_training(evaluator):
     assert evaluator.evaluate().returns.shape == (1, 40, 3)
 
 
-def test_a_seed_decides_alone_and_is_not_the_seed_of_a_run(trainer, evaluator):
+def test_evaluation_depends_only_on_its_seed_and_differs_from_training(trainer, evaluator):
     both = evaluator.evaluate(tasks=5, seeds=(1, 2))
     set_seed(77)
     second = evaluator.evaluate(tasks=5, seeds=[2])
     np.testing.assert_array_equal(second.returns[0], both.returns[1])
     np.testing.assert_array_equal(second.tasks[0], both.tasks[1])
     assert (both.returns[0] != both.returns[1]).all()
-    # training with the same seed meets other tasks (16 draws of 4 corners) and start states
+    # training with the same seed has other tasks (16 draws from 4 corners) and start states
     many = evaluator.evaluate(tasks=16, seeds=[1]).tasks[0]
     set_seed(1)
     sampler = MetaSampler(trainer.env, trainer.policy.with_meta_batch_size(16), P, 16, T)
@@ -205,15 +205,15 @@ def test_a_seed_decides_alone_and_is_not_the_seed_of_a_run(trainer, evaluator):
     assert np.any(np.array(sampler.tasks) != many)
 
 
-def test_a_tasks_returns_do_not_depend_on_the_others(evaluator):
-    """Given tasks, their number not that of training, then the first two return what they do by themselves."""
+def test_returns_of_a_task_do_not_depend_on_the_other_tasks(evaluator):
+    """If the number of tasks differs from training, the first two tasks have the returns of an evaluation of two."""
     tasks = [[2.0, 2.0], [-2.0, 2.0], [2.0, -2.0], [-2.0, -2.0], [2.0, 2.0]]
     five, two = evaluator.evaluate(tasks), evaluator.evaluate(tasks[:2])
     np.testing.assert_allclose(five.returns[:, :2], two.returns, rtol=1e-4)
     np.testing.assert_array_equal(five.tasks, [tasks])
 
 
-def test_given_tasks_are_averaged_over_seeds_and_sampled_ones_are_not(evaluator):
+def test_given_tasks_are_averaged_over_seeds_and_sampled_tasks_are_not(evaluator):
     sampled = evaluator.evaluate(tasks=3, seeds=(1, 2))
     np.testing.assert_array_equal(sampled.task_returns, sampled.returns.reshape(6, 3))
     given = evaluator.evaluate(tasks=sampled.tasks[0], seeds=(1, 2))
@@ -221,7 +221,7 @@ def test_given_tasks_are_averaged_over_seeds_and_sampled_ones_are_not(evaluator)
     np.testing.assert_allclose(given.task_returns, given.returns.mean(axis=0))
 
 
-def test_intervals_are_students_over_tasks(evaluator):
+def test_intervals_are_student_intervals_over_tasks(evaluator):
     evaluation = evaluator.evaluate(tasks=7)
     for interval, values in ((evaluation.mean_return, evaluation.returns[0]),
                              (evaluation.gain, evaluation.returns[0] - evaluation.returns[0, :, :1])):
@@ -242,7 +242,7 @@ def test_more_rollouts_longer_paths_and_worker_processes(trainer):
 # Step sizes ------------------------------------------------------------------------------------------------------
 
 
-def test_the_last_step_size_holds_for_the_steps_that_follow(trainer, evaluator, monkeypatch):
+def test_last_step_size_applies_to_all_later_steps(trainer, evaluator, monkeypatch):
     taken, adapt = [], VPGMAML.adapt
     monkeypatch.setattr(VPGMAML, "adapt", lambda *args, **kwargs: (taken.append(kwargs), adapt(*args, **kwargs)))
     evaluation = evaluator.evaluate(tasks=2, num_steps=4, step_sizes=(0.1, 0.05))
@@ -251,8 +251,8 @@ def test_the_last_step_size_holds_for_the_steps_that_follow(trainer, evaluator, 
 
 
 @pytest.mark.parametrize("trainable", [False, True])
-def test_a_step_size_replaces_those_of_the_algorithm(trainable):
-    """Given step size s, then theta' - theta is s / alpha times what the algorithm's own step size alpha makes it."""
+def test_given_step_size_replaces_that_of_the_algorithm(trainable):
+    """For step size s, theta' - theta is s / alpha times its value for the algorithm's step size alpha."""
     trainer = build(trainable_inner_step_size=trainable, inner_lr=0.5)
     trainer.sampler.update_tasks()
     samples = trainer.sample_processor.process_samples(trainer.sampler.obtain_samples())
@@ -270,7 +270,7 @@ def test_a_step_size_replaces_those_of_the_algorithm(trainable):
 
 
 def test_trained_step_sizes_are_used():
-    """Given step sizes of zero but for the mean's bias, then evaluation adapts that alone."""
+    """If all step sizes except that of the mean's bias are zero, evaluation adapts only this bias."""
     trainer = build(trainable_inner_step_size=True)
     state = trainer.algo.get_state()
     for name, values in state["log_step_sizes"].items():
@@ -282,7 +282,7 @@ def test_trained_step_sizes_are_used():
     assert (bias_only.returns[..., 1] != equal.returns[..., 1]).all()
 
 
-# Algorithms, and policies that were loaded -------------------------------------------------------------------------
+# Algorithms, and loaded policies ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("algo_cls, arguments", [
@@ -293,8 +293,8 @@ def test_trained_step_sizes_are_used():
     (DICEMAML, {"max_path_length": T}),
 ], ids=["ProMP", "TRPO-MAML", "E-MAML", "first-order VPG-MAML", "DiCE-MAML"])
 @pytest.mark.thorough(but="ProMP")
-def test_every_algorithm_with_a_policy_that_was_loaded(algo_cls, arguments, tmp_path):
-    """Given the snapshot of a run, then policy and algorithm in another graph adapt as those of the run."""
+def test_every_algorithm_with_a_loaded_policy(algo_cls, arguments, tmp_path):
+    """Policy and algorithm built from a snapshot in another graph adapt like those of the run."""
     logger.configure(tmp_path, ["csv"])
     trainer = build(algo_cls, n_itr=1, **arguments)
     trainer.train()
@@ -309,7 +309,7 @@ def test_every_algorithm_with_a_policy_that_was_loaded(algo_cls, arguments, tmp_
     np.testing.assert_allclose(evaluation.returns, expected.returns, rtol=1e-5)
 
 
-def test_an_algorithm_for_one_task_shares_graph_and_parameters_with_the_original(trainer):
+def test_algorithm_for_one_task_shares_graph_and_parameters_with_the_original(trainer):
     operations = len(tf.get_default_graph().get_operations())
     algo = trainer.algo.with_meta_batch_size(1)
     # given one task, when its policy is adapted
@@ -317,33 +317,33 @@ def test_an_algorithm_for_one_task_shares_graph_and_parameters_with_the_original
     sampler.update_tasks([[2.0, -2.0]])
     algo.adapt(trainer.sample_processor.process_samples(sampler.obtain_samples()))
     (adapted,) = algo.policy.policies_params_vals
-    # then it acts with what it was adapted to, and the original and its tasks are as they were
+    # then it acts with the adapted parameters, and the original and its tasks are unchanged
     assert any((adapted[name] != value).any() for name, value in trainer.policy.get_param_values().items())
     assert len(trainer.policy.policies_params_vals) == trainer.algo.meta_batch_size == M
     assert trainer.algo.policy is trainer.policy
     assert len(tf.get_default_graph().get_operations()) == operations
     assert type(algo) is VPGMAML and algo.policy.get_params() == trainer.policy.get_params()
-    # and it can be saved
+    # and its policy can be saved
     loaded = pickle.loads(pickle.dumps(algo.policy))
     assert loaded.meta_batch_size == 1
     np.testing.assert_array_equal(loaded.policies_params_vals[0]["mean_network/output/bias"],
                                   adapted["mean_network/output/bias"])
 
 
-# What is shown and saved -------------------------------------------------------------------------------------------
+# Output ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def evaluation():
-    """Two tasks whose returns after 0 and 1 steps are 0 and 2, 10 and 14, by hand."""
+    """Returns a hand-made evaluation of two tasks with returns 0 and 2 before, 10 and 14 after one step."""
     return Evaluation("data/run", np.array([[[0.0, 10.0], [2.0, 14.0]]]), ([np.array([1.0, 2.0]), {"a": 1}],), False,
                       (7,), (0.1,), 20, 100, 8000, np.array([[[0, 200], [0, 300]]]))
 
 
-T_975_1 = 12.7062047  # Student's t of one degree of freedom
+T_975_1 = 12.7062047  # Student's t with one degree of freedom
 
 
-def test_the_table(evaluation):
+def test_printed_table(evaluation):
     other = Evaluation("a much longer name", np.array([[[1.0, 2.0, 3.0]]]), ([object],), True, (1, 2), None, 20, 9, 1,
                        np.zeros((1, 1, 3), int))
     assert evaluation.table(other).splitlines() == [
@@ -361,8 +361,8 @@ def test_the_table(evaluation):
     (1, "+10.00 in 1 step (trained for 1)"), (2, "-5.00 in 2 steps (trained for 2)"),
     (5, "-5.00 in 2 steps (trained for 5)"), (None, "-5.00 in 2 steps"),
 ])
-def test_the_last_line_is_about_as_many_steps_as_the_policy_was_trained_for(trained_steps, said):
-    """Given a policy whose second step does harm, then that is said of it only if it was trained for two."""
+def test_last_line_reports_the_number_of_steps_of_training(trained_steps, said):
+    """If the second step reduces the return, the last line reports this only for policies trained for two steps."""
     evaluation = Evaluation("data/run", np.array([[[0.0, 10.0, -5.0]]]), ([1],), True, (7,), None, 20, 100, 1,
                             np.zeros((1, 1, 3), int), trained_steps)
     *_, returns, gained, last = evaluation.table().splitlines()
@@ -370,7 +370,7 @@ def test_the_last_line_is_about_as_many_steps_as_the_policy_was_trained_for(trai
     assert last == f"Adaptation changes the return by {said}"
 
 
-def test_the_files(evaluation, tmp_path):
+def test_written_files(evaluation, tmp_path):
     reference = Evaluation("random", np.array([[[1.0, 1.0]]]), ([object()],), True, (7,), None, 20, 100, 4000,
                            np.array([[[0, 400]]]))
     assert evaluation.save(tmp_path / "new" / "folder", reference) == str(tmp_path / "new" / "folder")
@@ -387,18 +387,18 @@ def test_the_files(evaluation, tmp_path):
     np.testing.assert_allclose(numbers, [
         [0.0, 1.0, T_975_1, 0.0, 0.0], [250.0, 12.0, 2 * T_975_1, 11.0, T_975_1], [0.0, 1.0, np.nan, 0.0, np.nan],
         [400.0, 1.0, np.nan, 0.0, np.nan]])
-    # everything
+    # all values
     ours, theirs = json.loads((folder / "evaluation.json").read_text())
     assert ours["returns"] == evaluation.returns.tolist() and ours["tasks"] == [[[1.0, 2.0], {"a": 1}]]
     assert (ours["name"], ours["seeds"], ours["step_sizes"], ours["num_timesteps"]) == ("data/run", [7], [0.1], 8000)
     assert ours["mean_return"] == [1.0, 12.0] and ours["gain"] == [0.0, 11.0]
     np.testing.assert_allclose(ours["mean_return_ci95"], [T_975_1, 2 * T_975_1])
     assert ours["timesteps"] == [[[0, 200], [0, 300]]]
-    assert theirs["tasks"][0][0].startswith("<object object at")  # what JSON cannot hold
+    assert theirs["tasks"][0][0].startswith("<object object at")  # values that JSON cannot represent
     assert theirs["mean_return_ci95"] is None and theirs["step_sizes"] is None
 
 
-def test_the_picture(evaluation, tmp_path):
+def test_figure(evaluation, tmp_path):
     reference = Evaluation("random", np.array([[[1.0, 1.0], [2.0, 2.0]]]), ([1, 2],), True, (7, 8), None, 20, 100, 1,
                            np.zeros((1, 2, 2), int))
     figures = [evaluation.plot(tmp_path / "a.png", reference), reference.plot(title="A title")]
@@ -410,7 +410,7 @@ def test_the_picture(evaluation, tmp_path):
     assert [text.get_text() for text in figures[0].legends[0].get_texts()] == ["data/run", "random"]
 
 
-# Mistakes ----------------------------------------------------------------------------------------------------------
+# Invalid arguments -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("arguments, error, message", [
@@ -430,7 +430,7 @@ def test_the_picture(evaluation, tmp_path):
     ({"seeds": [1, 1]}, ValueError, r"seeds: expected at least one seed, without duplicates, got \(1, 1\)"),
     ({"seeds": [1, -1]}, ValueError, r"seeds\[1\]: expected an integer of at least 0, got -1"),
 ])
-def test_mistakes_in_an_evaluation(evaluator, arguments, error, message):
+def test_invalid_evaluation_arguments_are_refused(evaluator, arguments, error, message):
     with pytest.raises(error, match=message):
         evaluator.evaluate(**arguments)
 
@@ -444,20 +444,20 @@ def test_mistakes_in_an_evaluation(evaluator, arguments, error, message):
     ({"envs_per_task": 0}, ValueError, "envs_per_task: expected an integer of at least 1, got 0"),
     ({"parallel": 1}, ValueError, "parallel: expected one of False, True, 'ray', got 1"),
 ])
-def test_mistakes_in_an_evaluator(trainer, arguments, error, message):
+def test_invalid_evaluator_arguments_are_refused(trainer, arguments, error, message):
     with pytest.raises(error, match=message):
         MetaEvaluator.from_trainer(trainer, **arguments)
 
 
 @pytest.mark.filterwarnings("ignore:overflow")
-def test_a_step_that_leads_nowhere_is_an_error_and_the_random_numbers_go_on(evaluator):
+def test_non_finite_step_raises_and_restores_the_random_state(evaluator):
     state = seeding.get_process_state()["seeding"], np.random.get_state()[1].tolist()
     with pytest.raises((FloatingPointError, ValueError), match="finite"):
         evaluator.evaluate(tasks=2, step_sizes=[1e38])
     assert (seeding.get_process_state()["seeding"], np.random.get_state()[1].tolist()) == state
 
 
-# Algorithms that adapt to each task by themselves ------------------------------------------------------------------
+# Algorithms that adapt to each task separately ---------------------------------------------------------------------
 
 
 def make_search(trainer, cls=CEM, candidates=6, std=0.3, policy=None, **arguments):
@@ -467,8 +467,8 @@ def make_search(trainer, cls=CEM, candidates=6, std=0.3, policy=None, **argument
     return MetaEvaluator(SearchAdaptation(search), trainer.env, None, 6, T, **arguments)
 
 
-def test_gradient_steps_in_each_task_by_itself_are_those_in_all_together(trainer, evaluator):
-    """Given the adapter of the same algorithm, then returns, steps and tasks are the same."""
+def test_adaptation_task_by_task_equals_joint_adaptation(trainer, evaluator):
+    """With the adapter of the same algorithm, returns, steps and tasks are equal."""
     adaptation = GradientAdaptation(trainer.algo, trainer.sample_processor)
     apart = MetaEvaluator(adaptation, trainer.env, rollouts_per_meta_task=P, max_path_length=T).evaluate(tasks=5)
     together = evaluator.evaluate(tasks=5)
@@ -479,20 +479,20 @@ def test_gradient_steps_in_each_task_by_itself_are_those_in_all_together(trainer
 
 
 @pytest.mark.parametrize("cls", [CEM, CMAES])
-def test_a_search_has_as_many_environment_steps_as_the_gradient(trainer, cls):
-    """Given 6 paths in a step for both, then they use as many steps in a task, and begin with the same returns."""
+def test_search_uses_as_many_environment_steps_as_the_gradient(trainer, cls):
+    """With 6 paths per step, both use equal numbers of steps per task and have equal initial returns."""
     gradient = MetaEvaluator.from_trainer(trainer, rollouts_per_meta_task=6).evaluate(4, num_steps=3, seeds=(1, 2))
     search = make_search(trainer, cls).evaluate(tasks=4, num_steps=3, seeds=(1, 2))
     np.testing.assert_array_equal(search.timesteps, gradient.timesteps)
     np.testing.assert_array_equal(search.timesteps, np.broadcast_to(np.arange(4) * 6 * T, (2, 4, 4)))
-    assert search.num_timesteps == 2 * 4 * 6 * T * (4 + 3)  # paths that measure, and paths that explore
+    assert search.num_timesteps == 2 * 4 * 6 * T * (4 + 3)  # evaluation paths and exploration paths
     np.testing.assert_allclose(search.returns[..., 0], gradient.returns[..., 0], rtol=1e-5)
     assert (np.diff(search.returns, axis=-1) != 0.0).all()
 
 
 @pytest.mark.parametrize("cls", [CEM, CMAES])
 @pytest.mark.thorough(but="CEM")
-def test_a_search_adapts_and_its_seed_decides(trainer, cls):
+def test_search_adapts_and_depends_on_its_seed(trainer, cls):
     evaluator = make_search(trainer, cls, std=1.0)
     evaluation = evaluator.evaluate(tasks=12, num_steps=6)
     assert evaluation.gain.mean[-1] > 1.5 * evaluation.gain.half_width[-1]
@@ -503,7 +503,7 @@ def test_a_search_adapts_and_its_seed_decides(trainer, cls):
         np.testing.assert_array_equal(other.returns, evaluation.returns[..., :3])
 
 
-def test_a_search_leaves_everything_as_it_is(trainer):
+def test_search_has_no_side_effects(trainer):
     before = (seeding.get_process_state()["seeding"], np.random.get_state()[1].tolist(),
               trainer.policy.get_flat_params().tolist())
     evaluator = make_search(trainer)
@@ -515,14 +515,14 @@ def test_a_search_leaves_everything_as_it_is(trainer):
     np.testing.assert_array_equal(evaluator.algo.policy.get_flat_params(), start)
 
 
-def test_a_search_among_parameters_of_a_policy_that_acts_in_the_graph():
+def test_search_over_parameters_of_a_policy_that_acts_through_its_graph():
     trainer = build(nonlinearity=tf.nn.relu6)
     evaluation = make_search(trainer).evaluate(tasks=2, num_steps=2)
     assert (np.diff(evaluation.returns, axis=-1) != 0.0).all()
 
 
-def test_a_recording_of_a_search_is_of_the_policies_that_it_adapted(trainer):
-    """Given that paths to explore come in between, then those of the mean are kept, and can be gone along again."""
+def test_recording_of_a_search_shows_the_adapted_policies(trainer):
+    """Exploration paths in between are not recorded; the paths of the mean are recorded and can be replayed."""
     evaluator = make_search(trainer)
     recording = evaluator.record(tasks=3, num_steps=2, seed=5)
     np.testing.assert_allclose(recording.returns, evaluator.evaluate(tasks=3, num_steps=2, seeds=[5]).returns[0])
@@ -532,7 +532,7 @@ def test_a_recording_of_a_search_is_of_the_policies_that_it_adapted(trainer):
 
 
 class Constant:
-    """A policy of a user's own."""
+    """A user-defined policy."""
 
     obs_dim = action_dim = 2
 
@@ -544,7 +544,7 @@ class Constant:
 
 
 class TurnsRound(MetaRLAlgorithm):
-    """Explores to the right, and then goes to the left."""
+    """Explores to the right, then moves to the left."""
 
     def get_exploration_policy(self):
         return Constant(np.array([0.1, 0.0]))
@@ -557,16 +557,16 @@ class TurnsRound(MetaRLAlgorithm):
         raise NotImplementedError
 
 
-def test_an_algorithm_of_a_users_own(trainer):
-    """Given one that turns round after exploring, then the returns show it; it explores as it acts."""
+def test_user_defined_algorithm(trainer):
+    """The returns show that the algorithm reverses its direction after exploring; it explores with its own policy."""
     evaluator = MetaEvaluator(TurnsRound(), trainer.env, rollouts_per_meta_task=P, max_path_length=T)
     evaluation = evaluator.evaluate([[-2.0, 2.0]])
-    assert evaluation.returns.shape == (1, 1, 2)  # one step, as nothing else is said
+    assert evaluation.returns.shape == (1, 1, 2)  # one step by default
     assert evaluation.returns[0, 0, 1] > evaluation.returns[0, 0, 0] + 0.5
     assert evaluation.num_timesteps == 2 * P * T and evaluation.timesteps.tolist() == [[[0, P * T]]]
 
 
-def test_mistakes_with_algorithms_that_adapt_by_themselves(trainer):
+def test_invalid_use_of_algorithms_with_separate_adaptation(trainer):
     evaluator = make_search(trainer)
     with pytest.raises(ValueError, match=r"step_sizes: expected None for SearchAdaptation, got \[0.1\]"):
         evaluator.evaluate(step_sizes=[0.1])
@@ -574,7 +574,7 @@ def test_mistakes_with_algorithms_that_adapt_by_themselves(trainer):
         make_search(trainer, candidates=8).evaluate(tasks=1)
 
 
-def test_the_picture_over_environment_steps(evaluation):
+def test_figure_over_environment_steps(evaluation):
     reference = Evaluation("search", np.array([[[1.0, 2.0], [2.0, 3.0]]]), ([1, 2],), True, (7,), None, 20, 100, 1,
                            np.array([[[0, 100], [0, 140]]]))
     axes = Figure().subplots()

@@ -1,4 +1,4 @@
-"""A run that was made in Python is first class: its folder is evaluated, drawn and gone on with."""
+"""Runs made in Python can be evaluated, plotted and resumed from their folder."""
 import json
 
 import numpy as np
@@ -24,7 +24,7 @@ def make_trainer(n_itr=2, seed=3, **arguments):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """The folder of a run of two iterations, not to be written to; and its trainer."""
+    """Returns the folder and the trainer of a run of two iterations; tests must not change the folder."""
     folder = tmp_path_factory.mktemp("run")
     with tf.Graph().as_default(), logger.scoped_configure(folder, ["csv"], "all"):
         trainer = make_trainer()
@@ -33,8 +33,8 @@ def run(tmp_path_factory):
 
 
 @pytest.mark.thorough
-def test_an_optimizer_that_was_given_is_built_again(tmp_path):
-    """Given an optimizer, which holds tensors, then the run has snapshots, and goes on with one like it."""
+def test_given_optimizer_is_rebuilt(tmp_path):
+    """A run with a user-provided optimizer, which holds tensors, has snapshots and resumes with an equal optimizer."""
     with tf.Graph().as_default(), logger.scoped_configure(tmp_path, ["csv"]):
         env = mps.MetaPointEnvCorner()
         policy = mps.MetaGaussianMLPPolicy.for_env(env, 2, hidden_sizes=())
@@ -47,7 +47,7 @@ def test_an_optimizer_that_was_given_is_built_again(tmp_path):
     assert repr(mps.load_evaluator(tmp_path).algo.optimizer) == repr(optimizer)
 
 
-def test_params_json_says_what_was_trained(run):
+def test_params_json_records_the_training(run):
     params = json.loads((run[0] / "params.json").read_text())
     settings = params["settings"]
     assert (params["script"], params["resumed"]) == ("VPGMAML", [])
@@ -61,7 +61,7 @@ def test_params_json_says_what_was_trained(run):
 
 
 @pytest.mark.thorough
-def test_another_run_in_the_folder_is_written_down_anew_and_none_without_a_folder(tmp_path):
+def test_params_json_is_rewritten_for_another_run_and_omitted_without_folder(tmp_path):
     with logger.scoped_configure(tmp_path, ["csv"]):
         make_trainer(1).train()
     with logger.scoped_configure(tmp_path, ["csv"], overwrite=True):
@@ -75,7 +75,7 @@ def test_another_run_in_the_folder_is_written_down_anew_and_none_without_a_folde
     assert not (tmp_path / "other" / "params.json").exists()
 
 
-def test_a_params_json_of_somebodys_own_stays_as_it_is(tmp_path):
+def test_params_json_of_the_user_is_kept(tmp_path):
     (tmp_path / "params.json").write_text('{"learning_rate": 1}')
     with logger.scoped_configure(tmp_path, ["csv"]):
         make_trainer(1).train()
@@ -83,7 +83,7 @@ def test_a_params_json_of_somebodys_own_stays_as_it_is(tmp_path):
 
 
 @pytest.mark.thorough
-def test_the_evaluator_of_a_folder_is_that_of_its_trainer(run):
+def test_loaded_evaluator_equals_that_of_the_trainer(run):
     folder, trainer = run
     evaluator = mps.load_evaluator(folder)
     assert evaluator.name == f"{folder}, iteration 1"
@@ -94,7 +94,7 @@ def test_the_evaluator_of_a_folder_is_that_of_its_trainer(run):
                                   evaluator.evaluate(tasks=2, num_steps=2).returns)
 
 
-def test_the_random_initialisation_is_that_which_the_run_began_from(run):
+def test_random_initialization_equals_the_start_of_the_run(run):
     with tf.Graph().as_default():
         expected = make_trainer().policy.get_param_values()
     policy = mps.load_evaluator(run[0], snapshot=None).algo.policy
@@ -103,7 +103,7 @@ def test_the_random_initialisation_is_that_which_the_run_began_from(run):
 
 
 @pytest.mark.thorough
-def test_the_scripts_take_such_a_folder(run, tmp_path, capsys):
+def test_scripts_accept_the_folder(run, tmp_path, capsys):
     folder = str(run[0])
     assert evaluate.main([folder, "--num_tasks", "2", "--reference", "random", "--output", str(tmp_path / "e")]) == 0
     assert plot.main([folder, "--output", str(tmp_path / "curve.png")]) == 0
@@ -117,13 +117,13 @@ def test_the_scripts_take_such_a_folder(run, tmp_path, capsys):
 
 
 @pytest.mark.thorough
-def test_pictures_that_there_are_not(run):
+def test_unsupported_render_mode_is_refused(run):
     with pytest.raises(ValueError, match=r"render_mode: MetaPointEnvCorner does not support render_mode='human'"):
         mps.load_evaluator(run[0], render_mode="human")
 
 
-def test_a_run_goes_on_from_its_folder_as_if_it_had_not_been_stopped(run, tmp_path):
-    """Given a run of two iterations, and one of four, then the first gone on with has the rows of the second."""
+def test_run_resumed_from_its_folder_equals_uninterrupted_run(run, tmp_path):
+    """A run of two iterations, resumed for two more, has the rows of a run of four iterations."""
     with tf.Graph().as_default(), logger.scoped_configure(tmp_path / "whole", ["csv"]):
         make_trainer(4).train()
     with tf.Graph().as_default(), logger.scoped_configure(tmp_path / "parts", ["csv"]):
@@ -143,7 +143,7 @@ def test_a_run_goes_on_from_its_folder_as_if_it_had_not_been_stopped(run, tmp_pa
 
 
 class Foreign:
-    """A sample processor that is not of this package."""
+    """A sample processor from outside the package."""
 
     baseline = None
 
@@ -154,7 +154,7 @@ class Foreign:
         return self.inner.process_samples(*args, **kwargs)
 
 
-def test_parts_of_another_kind_are_said_to_be_missing(tmp_path):
+def test_components_from_outside_the_package_are_reported_as_missing(tmp_path):
     trainer = make_trainer(1)
     trainer = mps.Trainer(trainer.algo, trainer.env, trainer.sampler, Foreign(), trainer.policy, 1)
     with logger.scoped_configure(tmp_path, ["csv"]):
@@ -166,7 +166,7 @@ def test_parts_of_another_kind_are_said_to_be_missing(tmp_path):
 
 
 class PassingOn(mps.VPGMAML):
-    """An algorithm of a user's that takes the arguments of its base by `*args` and `**kwargs`."""
+    """A user-defined algorithm that passes `*args` and `**kwargs` to its base."""
 
     def __init__(self, *args, note="", **kwargs):
         super().__init__(*args, **kwargs)
@@ -174,15 +174,15 @@ class PassingOn(mps.VPGMAML):
 
 
 class WithNote(mps.MetaSampler):
-    """A sampler of a user's with an argument more."""
+    """A user-defined sampler with one additional argument."""
 
     def __init__(self, env, note, **kwargs):
         super().__init__(env, **kwargs)
         self.note = note
 
 
-def test_classes_that_pass_arguments_on_are_built_again(tmp_path):
-    """Given subclasses with `*args` and `**kwargs`, then `train` knows their arguments, and runs resume."""
+def test_classes_that_forward_arguments_are_rebuilt(tmp_path):
+    """For subclasses with `*args` and `**kwargs`, `train` accepts the forwarded arguments, and runs resume."""
     with tf.Graph().as_default(), logger.scoped_configure(tmp_path / "run", ["csv"]):
         env = mps.MetaPointEnvCorner()
         policy = mps.MetaGaussianMLPPolicy.for_env(env, 2, hidden_sizes=())
@@ -195,7 +195,7 @@ def test_classes_that_pass_arguments_on_are_built_again(tmp_path):
     assert (evaluator.algo.note, evaluator.rollouts_per_meta_task, evaluator.max_path_length) == ("a", 2, 3)
 
 
-def test_settings_reach_arguments_that_are_passed_on(tmp_path):
+def test_settings_reach_forwarded_arguments(tmp_path):
     settings = {**SIZES, "meta_batch_size": 2, "hidden_sizes": (), "note": "c", "inner_lr": 0.2}
     run = mps.train("MetaPointEnvCorner", PassingOn, 1, dump_path=tmp_path / "run", num_inner_grad_steps=2, **settings)
     assert (run.trainer.algo.note, run.trainer.algo.inner_lr, run.trainer.num_inner_grad_steps) == ("c", 0.2, 2)

@@ -1,4 +1,4 @@
-"""Keeping what a policy did before and after adaptation, and going along its paths again."""
+"""Tests recording of paths before and after adaptation, and their replay."""
 import numpy as np
 import pytest
 
@@ -27,8 +27,8 @@ def point():
     return make_evaluator(normalize(make_env("MetaPointEnvWalls"), normalization_scale=1.0), envs_per_task=2)
 
 
-def test_the_paths_are_those_that_are_evaluated(point):
-    """Given the same seed, then returns are those of an evaluation, which has more environments at a time."""
+def test_recorded_paths_are_those_of_the_evaluation(point):
+    """For equal seeds, returns equal those of an evaluation, which uses more environments concurrently."""
     recording = point.record(NUM_TASKS, num_steps=2, step_sizes=[0.5, 0.1], seed=3)
     point.envs_per_task = None
     evaluation = point.evaluate(NUM_TASKS, num_steps=2, step_sizes=[0.5, 0.1], seeds=[3])
@@ -40,8 +40,8 @@ def test_the_paths_are_those_that_are_evaluated(point):
 
 
 @pytest.mark.parametrize("arguments", [{}, {"nonlinearity": tf.nn.relu6}, {"parallel": True}])
-def test_a_replay_goes_along_the_path(arguments):
-    """Given a policy on arrays, one that acts in the graph, and worker processes, then starts are those of the time."""
+def test_replay_follows_the_recorded_path(arguments):
+    """Start states are restored for vectorized actors, policies that act through the graph, and worker processes."""
     evaluator = make_evaluator(normalize(make_env("MetaPointEnvWalls"), normalization_scale=1.0), **arguments)
     recording = evaluator.record(NUM_TASKS, num_steps=1)
     for step, task, path in ((0, 0, 0), (0, 2, 3), (1, 1, 2)):
@@ -52,7 +52,7 @@ def test_a_replay_goes_along_the_path(arguments):
         np.testing.assert_array_equal(recording.trajectories(step, task)[path], expected)
     assert len(recording.trajectories(0, 0, num_paths=2)) == 2
     starts = {tuple(trajectory[0]) for trajectory in recording.trajectories(0, 0)}
-    assert len(starts) == NUM_PATHS  # each path has its own
+    assert len(starts) == NUM_PATHS  # start states differ between paths
 
 
 def test_given_tasks(point):
@@ -65,7 +65,7 @@ def test_given_tasks(point):
 
 @pytest.mark.parametrize("name", ["AntRandGoalEnv", "AntRandDirec2DEnv"])
 def test_robots_in_the_plane(name):
-    """Given an ant that observes its position, or whose reward says its velocity, then trajectories agree with that."""
+    """For an ant that observes its position or whose reward reports its velocity, trajectories agree with them."""
     evaluator = make_evaluator(normalize(make_env(name)), length=4)
     recording = evaluator.record(2, num_steps=1)
     trajectory, path = recording.trajectories(1, 1)[2], recording.rounds[1][1][2]
@@ -84,20 +84,20 @@ def test_robots_in_the_plane(name):
     ("SwimmerRandVelEnv", 0.2, {}),
     ("MetaPointEnvCorner", [-2.0, 2.0], {"half_width": 2.0, "goal": [-2.0, 2.0]}),
 ])
-def test_what_is_drawn_of_worlds_in_the_plane(name, task, expected):
+def test_scenery_of_environments_in_the_plane(name, task, expected):
     env = make_env(name)
     env.set_task(task)
     env.reset(seed=1)
     scenery = env.scenery()
     for key, value in {"goal": None, "direction": None, **expected}.items():
         np.testing.assert_equal(getattr(scenery, key) if value is None else np.asarray(getattr(scenery, key)), value)
-    observed = env.observation_space.shape[0] in (2, 113)  # that of points, and of the ant that goes somewhere
+    observed = env.observation_space.shape[0] in (2, 113)  # the scenery of points and of the ant with a goal
     assert env.position.shape == (2,) and env.position.any()
     if observed:
         np.testing.assert_array_equal(env.position, env.reset(seed=1)[0][:2])
 
 
-def test_worlds_that_are_not_in_the_plane_are_named():
+def test_environments_outside_the_plane_are_named():
     for name in ("HalfCheetahRandVelEnv", "HopperRandParamsEnv", "Walker2DRandDirecEnv"):
         assert make_env(name).position is None
     recording = make_evaluator(normalize(make_env("HalfCheetahRandDirecEnv")), length=2).record(1, num_steps=1)
@@ -105,7 +105,7 @@ def test_worlds_that_are_not_in_the_plane_are_named():
         recording.trajectories(0, 0)
 
 
-def test_an_environment_that_does_not_repeat_itself_is_named(point, monkeypatch):
+def test_environment_that_is_not_reproducible_is_named(point, monkeypatch):
     recording = point.record(1, num_steps=1)
     recording.rounds[0][0][0]["rewards"][3] += 0.1
     seen = []
@@ -113,7 +113,7 @@ def test_an_environment_that_does_not_repeat_itself_is_named(point, monkeypatch)
         seen += [env for env in recording.replay(0, 0)]
 
 
-def test_the_picture_shows_the_trajectories(point, tmp_path, monkeypatch):
+def test_figure_shows_the_trajectories(point, tmp_path, monkeypatch):
     from meta_policy_search.evaluation import recording as module
 
     drawn = []

@@ -1,4 +1,4 @@
-"""The comparison of searches with random search: its cart and pole, and that steps are equal."""
+"""Tests the comparison of search algorithms with random search: the cart-pole, and equal numbers of steps."""
 import csv
 
 import numpy as np
@@ -10,8 +10,8 @@ from meta_policy_search.utils import logger
 
 
 @pytest.mark.parametrize("force, action", [(1.0, 1), (-1.0, 0)])
-def test_the_cart_and_pole_move_as_gymnasiums_do(force, action):
-    """Given the same states, then twenty steps of full force lead to the same ones, and end in the same step."""
+def test_cart_pole_moves_like_the_gymnasium_environment(force, action):
+    """Twenty steps of full force from the same states lead to the same states and end at the same step."""
     ours, theirs = compare_searches.CartPole().make_batched(4), CartPoleEnv()
     states = ours.reset(np.arange(4), [np.random.default_rng(i) for i in range(4)])
     high = np.array([1.2, 1.0, np.radians(6.0), 1.0])
@@ -29,8 +29,8 @@ def test_the_cart_and_pole_move_as_gymnasiums_do(force, action):
         assert terminated
 
 
-def test_random_search_takes_as_many_steps_as_the_others(tmp_path, monkeypatch, capsys):
-    """Given a tiny setting, then the file has a row for each algorithm, and random search took the most steps."""
+def test_random_search_takes_at_least_as_many_steps_as_the_others(tmp_path, monkeypatch, capsys):
+    """With small settings, the file has one row per algorithm, and random search took the most steps."""
     setting = compare_searches.Setting(compare_searches.CartPole, 20, 2)
     monkeypatch.setitem(compare_searches.SETTINGS, "tiny", setting)
     monkeypatch.setattr(compare_searches, "FINAL_PATHS", 3)

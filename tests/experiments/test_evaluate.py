@@ -1,4 +1,4 @@
-"""Evaluating runs from the command line and in a notebook, as the documentation says, and mistakes in it."""
+"""Tests evaluation from the command line and in notebooks, as documented, and invalid arguments."""
 import csv
 import functools
 import json
@@ -35,7 +35,7 @@ def train(script, folder, *arguments):
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """A folder with runs, not to be written to: `vpg_maml`, and `dice_maml` in another environment."""
+    """A folder with runs of `vpg_maml` and, in another environment, `dice_maml`; tests must not change it."""
     folder = tmp_path_factory.mktemp("runs")
     train(vpg_maml, folder / "vpg_maml", "--n_itr", 3, "--trainable_inner_step_size", "--snapshot_gap", 2,
           "--learning_rate", 0.01)
@@ -43,7 +43,7 @@ def runs(tmp_path_factory):
     return folder
 
 
-load_once = functools.lru_cache(load_evaluator)  # evaluating leaves evaluators as they are
+load_once = functools.lru_cache(load_evaluator)  # evaluation resets the default evaluators
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +61,7 @@ def rows(path):
 
 
 def mistake(capsys, *arguments):
-    """Returns what is said about a mistake: one line, and exit status 2."""
+    """Returns the error message: one line, with exit status 2."""
     with pytest.raises(SystemExit) as stop:
         evaluate.main([str(argument) for argument in arguments])
     output = capsys.readouterr()
@@ -69,11 +69,11 @@ def mistake(capsys, *arguments):
     return output.err
 
 
-# What it does ------------------------------------------------------------------------------------------------------
+# Evaluation --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.thorough
-def test_a_run_next_to_references(runs, tmp_path, capsys):
+def test_run_is_compared_with_references(runs, tmp_path, capsys):
     run(runs / "vpg_maml", *SMALL, "--seeds", 1, 2, "--reference", "random", "--reference", runs / "dice_maml",
         "--output", tmp_path / "out")
     title, header, first, gains, *others, gain, files = capsys.readouterr().out.splitlines()
@@ -86,7 +86,7 @@ def test_a_run_next_to_references(runs, tmp_path, capsys):
     assert files == f"Files: {tmp_path / 'out'}"
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         "evaluation.json", "returns.csv", "adaptation_curve.png", "return_over_timesteps.png"}
-    # all met the same tasks
+    # all used the same tasks
     tasks = [each["tasks"] for each in json.loads((tmp_path / "out" / "evaluation.json").read_text())]
     assert tasks[0] == tasks[1] == tasks[2] and len(set(map(str, sum(tasks[0], [])))) == 6
     means = rows(tmp_path / "out" / "returns.csv")
@@ -98,8 +98,8 @@ def test_a_run_next_to_references(runs, tmp_path, capsys):
 
 @pytest.mark.parametrize("name", SCRIPTS)
 @pytest.mark.thorough
-def test_the_runs_of_every_script(name, runs, tmp_path):
-    """Given more and longer paths than in training, then the files are in the folder of the run."""
+def test_runs_of_every_script_are_evaluated(name, runs, tmp_path):
+    """With more and longer paths than in training, the results are in the run folder."""
     folder = tmp_path / name
     if (runs / name).exists():
         shutil.copytree(runs / name, folder)
@@ -113,7 +113,7 @@ def test_the_runs_of_every_script(name, runs, tmp_path):
 
 
 @pytest.mark.parametrize("trained_steps, expected", [(1, 3), (5, 5)])
-def test_there_are_at_least_as_many_steps_as_in_training(trained_steps, expected, monkeypatch, tmp_path, capsys):
+def test_adaptation_steps_are_at_least_those_of_training(trained_steps, expected, monkeypatch, tmp_path, capsys):
     def enough(tasks, num_steps, *arguments):
         raise ValueError(f"there were to be {num_steps} steps")
 
@@ -124,18 +124,18 @@ def test_there_are_at_least_as_many_steps_as_in_training(trained_steps, expected
 
 
 @pytest.mark.parametrize("script", [plot, render])
-def test_pictures_are_of_as_many_steps_as_in_training(script):
-    """Given no number of steps, then the evaluator is asked for its own, which is that of training."""
+def test_figures_use_the_adaptation_steps_of_training(script):
+    """Without a number of steps, the evaluator uses its default, the number of training."""
     arguments = script.make_parser().parse_args(["RUN_FOLDER"])
     asked = []
     env = make_env("HalfCheetahRandDirecEnv")
     evaluate.record_paths(SimpleNamespace(env=env, record=lambda *given: asked.append(given)), arguments)
     tasks, num_steps, *_ = asked[0]
-    assert num_steps is None and sorted(tasks) == [-1.0, 1.0]  # each kind once
+    assert num_steps is None and sorted(tasks) == [-1.0, 1.0]  # each plot once
 
 
 @pytest.mark.thorough
-def test_it_evaluates_the_snapshot_that_is_asked_for(runs):
+def test_requested_snapshot_is_evaluated(runs):
     def returns(folder, **arguments):
         return load_once(folder, **arguments).evaluate(tasks=2).returns
 
@@ -144,14 +144,14 @@ def test_it_evaluates_the_snapshot_that_is_asked_for(runs):
     np.testing.assert_array_equal(returns(runs / "vpg_maml", snapshot=2), last)
 
 
-def test_trained_step_sizes_are_those_of_the_snapshot(runs):
+def test_trained_step_sizes_are_read_from_the_snapshot(runs):
     sizes = load_once(runs / "vpg_maml").algo.get_step_sizes()
     assert all(np.abs(size - 0.5).max() > 1e-3 for size in sizes.values())
     sizes = load_once(runs / "vpg_maml", snapshot=None).algo.get_step_sizes()
     assert all(np.allclose(size, 0.5) for size in sizes.values())
 
 
-def test_all_that_can_be_said(runs, tmp_path, capsys):
+def test_all_options(runs, tmp_path, capsys):
     run(runs / "vpg_maml", "--snapshot", 0, "--tasks", "[[0.1, 0.2], [0.3, -0.4]]", "--num_steps", 4, "--step_sizes",
         0.1, 0.05, "--rollouts", 3, "--max_path_length", 5, "--seeds", 7, 8, "--output", tmp_path)
     (evaluation,) = json.loads((tmp_path / "evaluation.json").read_text())
@@ -162,7 +162,7 @@ def test_all_that_can_be_said(runs, tmp_path, capsys):
     assert "2 tasks, 6 paths in each" in capsys.readouterr().out
 
 
-def test_loaded_again_it_returns_the_same_and_the_random_numbers_of_a_notebook_go_on(runs):
+def test_reloaded_run_gives_equal_results_and_keeps_global_random_state(runs):
     state = seeding.get_process_state()["seeding"], np.random.get_state()[1].tolist()
     again = load_evaluator(runs / "vpg_maml")
     assert (seeding.get_process_state()["seeding"], np.random.get_state()[1].tolist()) == state
@@ -171,19 +171,19 @@ def test_loaded_again_it_returns_the_same_and_the_random_numbers_of_a_notebook_g
 
 
 @pytest.mark.thorough
-def test_processes_and_environments_as_in_the_run(runs, tmp_path):
-    """Given a run in worker processes with few environments at a time, then fewer paths need no more."""
+def test_processes_and_environments_are_those_of_the_run(runs, tmp_path):
+    """An evaluation with fewer paths uses fewer environments than a run in worker processes."""
     folder = tmp_path / "run"
     train(vpg_maml, folder, "--parallel", "--envs_per_task", 2)
     evaluator = load_evaluator(folder, rollouts_per_meta_task=1)
-    assert evaluator.parallel and evaluator.envs_per_task == 2  # samplers need no more than paths
+    assert evaluator.parallel and evaluator.envs_per_task == 2  # samplers limit the environments to the number of paths
     serial = MetaEvaluator(evaluator.algo, evaluator.env, evaluator.sample_processor, 1, evaluator.max_path_length)
     np.testing.assert_array_equal(evaluator.evaluate(tasks=2).returns, serial.evaluate(tasks=2).returns)
 
 
 @pytest.mark.thorough
-def test_the_page_about_using_a_policy(runs, tmp_path, monkeypatch, capsys):
-    """Given the examples in a row, with smaller sizes, then the package evaluates the run of a script as scripts do."""
+def test_examples_of_the_policy_page_run(runs, tmp_path, monkeypatch, capsys):
+    """The examples, run in order with smaller sizes, evaluate a run like the scripts do."""
     page = (ROOT / "docs" / "use_policy.rst").read_text()
     blocks = re.findall(r"\.\. code-block:: python\n\n((?:   .*\n|\n)+)", page)
     notebook, act, *without, callback = [re.sub(r"^   ", "", block, flags=re.MULTILINE) for block in blocks]
@@ -208,8 +208,8 @@ def test_the_page_about_using_a_policy(runs, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.thorough
-def test_searches_are_compared_at_equal_environment_steps(runs, tmp_path, capsys):
-    """Given two searches, two deviations and more steps than of the gradient, then each has as many paths in a step."""
+def test_search_runs_are_compared_at_equal_environment_steps(runs, tmp_path, capsys):
+    """Two search runs, two deviations and more steps than the gradient method use equal numbers of paths per step."""
     run(runs / "vpg_maml", "--num_tasks", 3, "--num_steps", 1, "--rollouts", 4, "--compare", "cem", "cma_es",
         "--compare_steps", 2, "--search_std", 0.1, 0.3, "--output", tmp_path)
     first, _, *others = capsys.readouterr().out.splitlines()[2:]
@@ -232,7 +232,7 @@ def test_searches_are_compared_at_equal_environment_steps(runs, tmp_path, capsys
     np.testing.assert_array_equal(again.evaluate(3, 2).returns, searches[1]["returns"])
 
 
-# Mistakes ----------------------------------------------------------------------------------------------------------
+# Invalid arguments -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("arguments, message", [
@@ -257,14 +257,14 @@ def test_searches_are_compared_at_equal_environment_steps(runs, tmp_path, capsys
     (["--compare", "cem", "--compare_steps", "0"], "compare_steps: expected an integer of at least 1, got 0"),
     (["--reference", "nowhere"], "could not read the snapshot nowhere: .*No such file"),
 ])
-def test_mistakes_in_flags(arguments, message, runs, tmp_path, capsys):
+def test_invalid_flags_are_reported(arguments, message, runs, tmp_path, capsys):
     said = mistake(capsys, runs / "vpg_maml", "--output", tmp_path / "out", *arguments)
     assert re.search(f"^evaluate.py: error: .*{message}", said)
     assert not (runs / "vpg_maml" / "evaluation").exists()
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
 
 
-def test_a_folder_without_snapshots_and_one_with_a_damaged_one(runs, tmp_path, capsys):
+def test_folder_without_snapshots_and_damaged_snapshot_are_reported(runs, tmp_path, capsys):
     folder = shutil.copytree(runs / "vpg_maml", tmp_path / "copy")
     with open(folder / "params.pkl", "ab") as file:
         file.write(b"more")
@@ -274,7 +274,7 @@ def test_a_folder_without_snapshots_and_one_with_a_damaged_one(runs, tmp_path, c
     assert "contains no snapshot" in mistake(capsys, folder)
 
 
-def test_an_evaluation_is_not_replaced_unless_that_is_asked_for(runs, tmp_path, capsys):
+def test_evaluation_is_overwritten_only_on_request(runs, tmp_path, capsys):
     (tmp_path / "evaluation.json").write_text("mine")
     message = mistake(capsys, runs / "vpg_maml", "--output", tmp_path)
     assert f"--output: expected a file that does not exist, got {tmp_path}" in message and "--overwrite" in message
@@ -283,13 +283,13 @@ def test_an_evaluation_is_not_replaced_unless_that_is_asked_for(runs, tmp_path, 
     assert len(json.loads((tmp_path / "evaluation.json").read_text())) == 1
 
 
-def test_an_output_that_cannot_be_written_to_is_said_before_it_takes_time(runs, tmp_path, capsys, monkeypatch):
+def test_unwritable_output_is_reported_before_the_evaluation(runs, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(MetaEvaluator, "evaluate", lambda *args: pytest.fail("it was evaluated"))
     (tmp_path / "file").touch()
     assert "file" in mistake(capsys, runs / "vpg_maml", "--output", tmp_path / "file")
 
 
-def test_a_policy_that_does_not_fit_the_environment(runs):
+def test_policy_that_does_not_match_the_environment_is_reported(runs):
     env = make_env("HalfCheetahRandVelEnv")
     evaluator = load_evaluator(runs / "vpg_maml", env=env)
     assert evaluator.env is env
@@ -297,7 +297,7 @@ def test_a_policy_that_does_not_fit_the_environment(runs):
         evaluator.evaluate()
 
 
-def test_ctrl_c(runs, tmp_path, monkeypatch):
+def test_ctrl_c_ends_the_evaluation_cleanly(runs, tmp_path, monkeypatch):
     def interrupt(*arguments):
         raise KeyboardInterrupt
 
@@ -305,7 +305,7 @@ def test_ctrl_c(runs, tmp_path, monkeypatch):
     assert evaluate.main([str(runs / "vpg_maml"), "--output", str(tmp_path)]) == INTERRUPTED
 
 
-def test_the_help_says_everything(capsys):
+def test_help_explains_all_flags(capsys):
     with pytest.raises(SystemExit) as stop:
         evaluate.main(["--help"])
     text = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""The experiments as a user runs them: settings, run folders, going on with a run, mistakes and Ctrl-C."""
+"""Tests the experiments as a user runs them: settings, run folders, resuming, invalid arguments and Ctrl-C."""
 import contextlib
 import csv
 import io
@@ -27,7 +27,7 @@ POINT = ("--env", "MetaPointEnv")
 
 
 def start(*command, cwd, **variables):
-    """Starts a process with the package on its path, in a process group of its own."""
+    """Starts a process in a separate process group, with the package on its path."""
     return subprocess.Popen(
         [sys.executable, *map(str, command)], cwd=cwd, env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
@@ -35,7 +35,7 @@ def start(*command, cwd, **variables):
 
 
 def run(script, *arguments):
-    """Runs an experiment in this process, in a graph of its own; returns the exit status."""
+    """Runs an experiment in this process in a separate graph; returns the exit status."""
     from meta_policy_search.tf_compat import tf
 
     logger.reset()
@@ -47,7 +47,7 @@ def run(script, *arguments):
 
 
 def mistake(capsys, script, *arguments):
-    """Returns what an experiment says about a mistake: one line, and exit status 2."""
+    """Returns the error message of an experiment: one line, with exit status 2."""
     with pytest.raises(SystemExit) as stop:
         run(script, *arguments)
     output = capsys.readouterr()
@@ -57,7 +57,7 @@ def mistake(capsys, script, *arguments):
 
 
 def config_of(script, *arguments, monkeypatch, capsys):
-    """Returns the settings that a command line means, without training."""
+    """Returns the settings of a command line without training."""
     configs = []
 
     def build(config):
@@ -70,13 +70,13 @@ def config_of(script, *arguments, monkeypatch, capsys):
 
 
 def rows(folder):
-    """Returns the rows of `progress.csv` as they are written there, without times."""
+    """Returns the rows of `progress.csv` as text, without times."""
     with open(Path(folder, "progress.csv"), newline="") as file:
         return [{key: value for key, value in row.items() if "Time" not in key} for row in csv.DictReader(file)]
 
 
 def contents(folder):
-    """Returns the files of a folder by name, without the lock, which every process that looks at it may create."""
+    """Returns the files of a folder by name, without the lock file, which lock checks may create."""
     return {path.name: path.read_bytes() for path in Path(folder).iterdir() if path.name != ".lock"}
 
 
@@ -90,7 +90,7 @@ def write_json(path, content):
 
 
 class Finished:
-    """A run of 12 iterations: its flags, its folder (not to be written to), its output, and when it was drawn."""
+    """A run of 12 iterations: flags, folder (tests must not change it), output, and times of its figures."""
 
     def __init__(self, folder, monkeypatch):
         config_file = write_json(folder / "settings.json", {"env": "MetaPointEnvCorner", "plot_gap": 5,
@@ -125,7 +125,7 @@ def finished_copy(finished, tmp_path):
 
 @pytest.fixture(scope="module")
 def scripts_at_work(tmp_path_factory):
-    """Each script in a process of its own: as a file, and as a module."""
+    """Starts each script in separate processes: as a file and as a module."""
     folder = tmp_path_factory.mktemp("scripts")
     processes = {}
     for name in SCRIPTS:
@@ -140,8 +140,8 @@ def scripts_at_work(tmp_path_factory):
 
 @pytest.mark.parametrize("name", SCRIPTS)
 @pytest.mark.thorough
-def test_each_script_runs_from_end_to_end(scripts_at_work, name):
-    """Given SMOKE=1 and no folder, then a new one is named at the end, with the gain, and holds the whole run."""
+def test_each_script_runs_to_its_end(scripts_at_work, name):
+    """With SMOKE=1 and no folder, the last lines name a new folder with all files and the gain."""
     parent, processes = scripts_at_work
     out, err = processes[name].communicate(timeout=120)
     assert (processes[name].returncode, err) == (0, "")
@@ -163,7 +163,7 @@ def test_each_script_runs_from_end_to_end(scripts_at_work, name):
 
 
 @pytest.mark.thorough
-def test_the_sentence_about_the_gain_says_what_the_rows_say(finished):
+def test_gain_sentence_agrees_with_the_rows(finished):
     last = rows(finished.folder)[-10:]
     gains, half_widths, before, after = (
         np.array([float(row[key]) for row in last])
@@ -178,7 +178,7 @@ def test_the_sentence_about_the_gain_says_what_the_rows_say(finished):
     np.testing.assert_allclose(after.mean() - before.mean(), mean)
 
 
-def test_params_json_says_what_was_run(finished):
+def test_params_json_records_the_run(finished):
     content = params(finished.folder)
     assert make_config(pro_mp.Config, content["settings"]) == pro_mp.Config(
         env="MetaPointEnvCorner", env_kwargs={"reward_type": "dense"}, inner_lr=1.0, plot_gap=5,
@@ -197,7 +197,7 @@ def test_params_json_says_what_was_run(finished):
     assert revision is None if git.returncode else revision.removesuffix("-dirty") in git.stdout
 
 
-def test_what_is_trained_is_said_before_the_first_row(finished):
+def test_summary_of_the_run_is_printed_before_the_first_row(finished):
     first, row, *_ = finished.output.splitlines()
     folder = record.shortest(finished.folder)
     assert first == f"MetaPointEnvCorner, seed 1: 12 iterations of ProMP, written to {folder}"
@@ -205,24 +205,24 @@ def test_what_is_trained_is_said_before_the_first_row(finished):
     assert f" info: {first}\n" in (finished.folder / "log.txt").read_text()
 
 
-def test_the_curve_is_drawn_while_the_run_goes_on(finished):
+def test_learning_curve_is_plotted_during_the_run(finished):
     assert finished.drawn_after == [5, 10, 12]
 
 
 @pytest.mark.thorough
-def test_diagnostics_are_logged_and_drawn(tmp_path):
+def test_diagnostics_are_logged_and_plotted(tmp_path):
     assert run(maml_trpo, "--smoke", *POINT, "--diagnostics", "--dump_path", tmp_path / "run") == 0
     assert {"MetaGradVariance", "PrePostGradCosine"} <= set(rows(tmp_path / "run")[0])
     assert (tmp_path / "run" / "diagnostics.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_where_actions_are_discrete_the_policy_is_categorical(tmp_path):
+def test_policy_is_categorical_for_discrete_actions(tmp_path):
     assert run(vpg_maml, "--smoke", "--env", "MetaBernoulliBanditEnv", "--dump_path", tmp_path / "run") == 0
     row = rows(tmp_path / "run")[-1]
     assert 0.0 < float(row["Step_1-AveragePolicyEntropy"]) <= np.log(5)
 
 
-def test_a_picture_that_cannot_be_written_does_not_end_the_run(tmp_path, monkeypatch, capsys):
+def test_failed_figure_does_not_end_the_run(tmp_path, monkeypatch, capsys):
     def fail(folder):
         raise OSError("No space left on device")
 
@@ -231,7 +231,7 @@ def test_a_picture_that_cannot_be_written_does_not_end_the_run(tmp_path, monkeyp
     assert "warning: could not draw the learning curve: No space left" in capsys.readouterr().out
 
 
-def test_the_same_seed_gives_the_same_run_and_another_one_another(finished, tmp_path):
+def test_runs_are_equal_for_equal_seeds_only(finished, tmp_path):
     for name, seed in {"same": 1, "other": 2}.items():
         run(pro_mp, *finished.flags, "--n_itr", 3, "--seed", seed, "--dump_path", tmp_path / name)
     assert rows(tmp_path / "same") == rows(finished.folder)[:3] != rows(tmp_path / "other")
@@ -240,7 +240,7 @@ def test_the_same_seed_gives_the_same_run_and_another_one_another(finished, tmp_
 # Settings --------------------------------------------------------------------------------------------------------
 
 
-def test_the_defaults_of_pro_mp_are_the_published_ones():
+def test_pro_mp_defaults_equal_the_published_ones():
     """arXiv:1810.06784, appendix D, and its run script for MuJoCo."""
     config = pro_mp.Config()
     published = {
@@ -255,14 +255,14 @@ def test_the_defaults_of_pro_mp_are_the_published_ones():
 
 @pytest.mark.parametrize("script, exploration, coeff", [(maml_trpo, False, None), (e_maml, True, 0.5),
                                                         (vpg_maml, False, None)])
-def test_the_choices_of_inner_objective_and_exploration_reach_the_algorithm(script, exploration, coeff):
+def test_inner_objective_and_exploration_are_passed_to_the_algorithm(script, exploration, coeff):
     settings = {**SMOKE, "env": "MetaPointEnv", "inner_type": "likelihood_ratio", "exploration_coeff": coeff}
     algo = script.build(make_config(script.Config, settings)).algo
     assert (algo.inner_type, algo.exploration, algo.exploration_coeff) == ("likelihood_ratio", exploration, coeff)
 
 
-def test_settings_are_passed_to_the_arguments_of_the_same_name():
-    """Given classes with explicit arguments and with `**kwargs`, then each gets the settings that it takes."""
+def test_settings_are_passed_to_arguments_of_the_same_name():
+    """Classes with explicit arguments and classes with `**kwargs` receive the settings that they accept."""
     class Explicit:
         def __init__(self, policy, inner_lr=0.1, scale=1.0):
             pass
@@ -276,14 +276,14 @@ def test_settings_are_passed_to_the_arguments_of_the_same_name():
     assert arguments_for(PassesOn, config, inner_lr=3) == {"inner_lr": 3, "clip_eps": 0.5}
 
 
-def test_flags_override_smoke_which_overrides_the_file(tmp_path, monkeypatch, capsys):
+def test_flags_override_smoke_and_smoke_overrides_the_file(tmp_path, monkeypatch, capsys):
     config_file = write_json(tmp_path / "a.json", {"n_itr": 500, "hidden_sizes": [32], "inner_lr": 0.2, "seed": 7})
     config = config_of(pro_mp, "--config_file", config_file, "--smoke", "--n_itr", 6, "--inner_lr", 0.3, "--dump_path",
                        tmp_path / "run", monkeypatch=monkeypatch, capsys=capsys)
     assert (config.seed, config.hidden_sizes, config.n_itr, config.inner_lr) == (7, (8,), 6, 0.3)
 
 
-def test_every_kind_of_flag(tmp_path, monkeypatch, capsys):
+def test_every_type_of_flag(tmp_path, monkeypatch, capsys):
     config = config_of(
         pro_mp, "--hidden_sizes", 16, 8, "--no-normalize_adv", "--parallel", "--envs_per_task", 4, "--env_kwargs",
         '{"inertials": "modern"}', "--output_nonlinearity", "tanh", "--hidden_nonlinearity", "none", "--discount", 1,
@@ -296,14 +296,14 @@ def test_every_kind_of_flag(tmp_path, monkeypatch, capsys):
     assert isinstance(config.discount, float)
 
 
-def test_smoke_is_also_an_environment_variable(tmp_path, monkeypatch, capsys):
+def test_smoke_can_be_set_as_environment_variable(tmp_path, monkeypatch, capsys):
     for value, n_itr in {"1": 2, "0": 1001, "": 1001}.items():
         monkeypatch.setenv("SMOKE", value)
         config = config_of(pro_mp, "--dump_path", tmp_path / "run", monkeypatch=monkeypatch, capsys=capsys)
         assert config.n_itr == n_itr
 
 
-def test_the_params_json_of_a_run_is_a_file_of_settings(finished, tmp_path, monkeypatch, capsys):
+def test_params_json_of_a_run_is_a_valid_config_file(finished, tmp_path, monkeypatch, capsys):
     path = finished.folder / "params.json"
     config = config_of(pro_mp, "--config_file", path, "--dump_path", tmp_path, monkeypatch=monkeypatch, capsys=capsys)
     assert config == make_config(pro_mp.Config, params(finished.folder)["settings"])
@@ -313,12 +313,12 @@ PRESETS = [path for path in sorted((ROOT / "experiments" / "configs").iterdir())
 
 
 @pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.name)
-def test_the_presets_are_settings_of_their_script(path):
+def test_presets_are_settings_of_their_script(path):
     script = maml_trpo if path.name.startswith("maml_") else pro_mp
     make_config(script.Config, json.loads(path.read_text()))
 
 
-def test_the_help_explains_every_setting(capsys):
+def test_help_explains_every_setting(capsys):
     for script in SCRIPTS.values():
         with pytest.raises(SystemExit) as stop:
             script.main(["--help"])
@@ -328,8 +328,8 @@ def test_the_help_explains_every_setting(capsys):
             assert re.search(rf"^  --{field}[ ,\n]", text, flags=re.MULTILINE), field
 
 
-def test_help_and_early_mistakes_do_not_wait_for_tensorflow(tmp_path):
-    """Given help, a wrong name or a folder that cannot be used, then it is said before TensorFlow is loaded."""
+def test_help_and_early_errors_do_not_load_tensorflow(tmp_path):
+    """Help, an unknown name and an unusable folder are reported before TensorFlow is loaded."""
     (tmp_path / "file").touch()
     program = (
         "import sys\n"
@@ -347,7 +347,7 @@ def test_help_and_early_mistakes_do_not_wait_for_tensorflow(tmp_path):
     assert err.count("\n") == 2 and "Nowhere" in err and "file/run" in err
 
 
-# Mistakes --------------------------------------------------------------------------------------------------------
+# Invalid arguments -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("arguments, message", [
@@ -370,7 +370,7 @@ def test_help_and_early_mistakes_do_not_wait_for_tensorflow(tmp_path):
     (["--resume", "missing"],
      r"--resume: expected the folder of a run, got missing: could not read missing/params.json: .*No such file"),
 ])
-def test_mistakes_before_anything_is_built(arguments, message, tmp_path, monkeypatch, capsys):
+def test_invalid_settings_are_reported_before_anything_is_built(arguments, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pro_mp, "build", lambda config: pytest.fail("it was built"))
     assert re.fullmatch(f"pro_mp.py: error: {message}.*\n", mistake(capsys, pro_mp, *arguments))
@@ -387,13 +387,13 @@ def test_mistakes_before_anything_is_built(arguments, message, tmp_path, monkeyp
     (["--env", "MetaPointEnvCorner", "--env_kwargs", '{"reward_type": "none"}'], "reward_type: expected one of"),
     (["--env_kwargs", '{"depth": 3}'], "unexpected keyword argument 'depth'"),
 ])
-def test_mistakes_that_the_parts_find(arguments, message, tmp_path, capsys):
-    """Given a setting that a class refuses, then its message is the line."""
+def test_errors_of_components_are_reported_in_one_line(arguments, message, tmp_path, capsys):
+    """If a class refuses a setting, its message is printed as one line."""
     assert message in mistake(capsys, pro_mp, "--smoke", *POINT, *arguments, "--dump_path", tmp_path)
     assert not (tmp_path / "params.json").exists()
 
 
-def test_the_folder_can_be_used_after_a_mistake(tmp_path, capsys):
+def test_folder_can_be_used_after_an_error(tmp_path, capsys):
     arguments = ["--smoke", *POINT, "--n_itr", 1, "--dump_path", tmp_path]
     mistake(capsys, vpg_maml, *arguments, "--learning_rate", -1)
     assert run(vpg_maml, *arguments) == 0
@@ -412,21 +412,21 @@ def test_the_folder_can_be_used_after_a_mistake(tmp_path, capsys):
     ({"env": None}, r"env: expected a string, got None"),
     ([1], r".*a.json: expected a JSON object, got list"),
 ])
-def test_mistakes_in_a_file_of_settings(content, message, tmp_path, capsys):
+def test_invalid_config_files_are_reported(content, message, tmp_path, capsys):
     path = write_json(tmp_path / "a.json", content)
     assert re.fullmatch(f"pro_mp.py: error: {message}\n", mistake(capsys, pro_mp, "--config_file", path))
-    if isinstance(content, dict):  # the same is said to a program
+    if isinstance(content, dict):  # Python callers get the same message
         with pytest.raises((TypeError, ValueError), match=message):
             make_config(pro_mp.Config, content)
 
 
-def test_a_file_that_is_not_json(tmp_path, capsys):
+def test_config_file_that_is_not_json_is_reported(tmp_path, capsys):
     path = tmp_path / "a.json"
     path.write_text("{'env': 1}")
     assert f"could not read {path}: Expecting property name" in mistake(capsys, pro_mp, "--config_file", path)
 
 
-def test_the_folder_of_another_run_is_refused_before_training(finished_copy, monkeypatch, capsys):
+def test_folder_of_another_run_is_refused_before_training(finished_copy, monkeypatch, capsys):
     before = contents(finished_copy)
     monkeypatch.setattr(pro_mp, "build", lambda config: pytest.fail("it was built"))
     message = mistake(capsys, pro_mp, "--smoke", *POINT, "--dump_path", finished_copy)
@@ -436,7 +436,7 @@ def test_the_folder_of_another_run_is_refused_before_training(finished_copy, mon
 
 @pytest.mark.parametrize("name", ["params.json", "progress.csv", "progress.json", "params.pkl", "itr_100.pkl"])
 def test_no_file_of_an_earlier_run_is_overwritten(name, finished, tmp_path, monkeypatch, capsys):
-    """Given a folder that holds but one of the files that runs write, then it is refused, and the file stays."""
+    """A folder with any single file of a run is refused, and the file is unchanged."""
     source = {"itr_100.pkl": "params.pkl", "progress.json": "progress.csv"}
     shutil.copy(finished.folder / source.get(name, name), tmp_path / name)
     before = contents(tmp_path)
@@ -446,7 +446,7 @@ def test_no_file_of_an_earlier_run_is_overwritten(name, finished, tmp_path, monk
     assert contents(tmp_path) == before
 
 
-# Going on --------------------------------------------------------------------------------------------------------
+# Resuming --------------------------------------------------------------------------------------------------------
 
 
 def assert_same_end(folder, whole):
@@ -462,8 +462,8 @@ def assert_same_end(folder, whole):
     (maml_trpo, ["--env", "HalfCheetahRandDirecEnv"]),
 ], ids=["all state", "trust region and robot"])
 @pytest.mark.thorough
-def test_a_run_that_was_stopped_ends_like_one_that_was_not(script, arguments, tmp_path):
-    """Given settings that are repeated, and more iterations, then 3 + 3 iterations equal 6."""
+def test_resumed_run_equals_uninterrupted_run(script, arguments, tmp_path):
+    """3 + 3 iterations equal 6 iterations if the settings are repeated with a larger number of iterations."""
     run(script, "--smoke", *arguments, "--n_itr", 6, "--dump_path", tmp_path / "whole")
     run(script, "--smoke", *arguments, "--n_itr", 3, "--dump_path", tmp_path / "parts")
     assert len(rows(tmp_path / "parts")) == 3
@@ -475,8 +475,8 @@ def test_a_run_that_was_stopped_ends_like_one_that_was_not(script, arguments, tm
 
 
 @pytest.mark.thorough
-def test_going_on_from_before_the_last_row(finished, tmp_path):
-    """Given a snapshot after every second iteration, and a run of four, then the fourth is done again."""
+def test_resuming_from_a_snapshot_before_the_last_row(finished, tmp_path):
+    """With a snapshot every second iteration, a run of four iterations repeats the fourth one."""
     flags = ["--snapshot_mode", "gap", "--snapshot_gap", 2, "--log_formats", "log", "csv", "json"]
     run(pro_mp, *finished.flags, *flags, "--n_itr", 4, "--dump_path", tmp_path)
     run(pro_mp, "--resume", tmp_path, "--n_itr", 6)
@@ -485,7 +485,7 @@ def test_going_on_from_before_the_last_row(finished, tmp_path):
     assert [process["itr"] for process in params(tmp_path)["resumed"]] == [3]
 
 
-def test_resuming_does_not_change_settings(finished_copy, tmp_path, monkeypatch, capsys):
+def test_resuming_with_changed_settings_is_refused(finished_copy, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(pro_mp, "build", lambda config: pytest.fail("it was built"))
 
     def refusal(*arguments, script=pro_mp):
@@ -506,7 +506,7 @@ def test_resuming_does_not_change_settings(finished_copy, tmp_path, monkeypatch,
 
 @pytest.fixture(scope="module")
 def four_iterations(finished, tmp_path_factory):
-    """A run of four iterations whose last snapshot is of the third: resuming cuts off a row. Not to be written to."""
+    """Returns four iterations whose last snapshot is from the third: resuming drops a row. Tests must not change it."""
     folder = tmp_path_factory.mktemp("four") / "run"
     run(pro_mp, *finished.flags, "--snapshot_mode", "gap", "--snapshot_gap", 2, "--n_itr", 4, "--dump_path", folder)
     return folder
@@ -541,7 +541,7 @@ def change_params(folder, **changes):
     ({"versions__meta_policy_search": "0.0.1"},
      rf"the run in .* is from meta_policy_search 0\.0\.1, and this is version {re.escape(__version__)}. .*load_npz"),
 ])
-def test_a_run_that_does_not_fit_is_refused_and_stays_as_it_is(changes, message, run_of_four, capsys):
+def test_mismatched_run_is_refused_and_left_unchanged(changes, message, run_of_four, capsys):
     change_params(run_of_four, **changes)
     capsys.readouterr()
     before = contents(run_of_four)
@@ -551,7 +551,7 @@ def test_a_run_that_does_not_fit_is_refused_and_stays_as_it_is(changes, message,
 
 
 @pytest.mark.thorough
-def test_a_damaged_snapshot_is_named_with_the_one_before_it(run_of_four, finished, capsys):
+def test_damaged_snapshot_is_reported_with_the_previous_one(run_of_four, finished, capsys):
     path = run_of_four / "itr_2.pkl"
     path.write_bytes(path.read_bytes()[:-1])
     capsys.readouterr()
@@ -560,12 +560,12 @@ def test_a_damaged_snapshot_is_named_with_the_one_before_it(run_of_four, finishe
     assert f"{path} is damaged: " in message
     assert message.endswith(f"last intact snapshot in the folder is {run_of_four / 'itr_0.pkl'} (iteration 0)\n")
     assert contents(run_of_four) == before
-    path.unlink()  # then the run goes on from that one
+    path.unlink()  # then the run resumes from the previous one
     run(pro_mp, "--resume", run_of_four)
     assert rows(run_of_four) == rows(finished.folder)[:4]
 
 
-def test_a_snapshot_of_an_environment_that_is_gone(run_of_four, monkeypatch, capsys):
+def test_snapshot_with_a_missing_environment_class_is_reported(run_of_four, monkeypatch, capsys):
     from meta_policy_search.envs.point_envs import point_env_2d_corner
 
     capsys.readouterr()
@@ -577,7 +577,7 @@ def test_a_snapshot_of_an_environment_that_is_gone(run_of_four, monkeypatch, cap
 
 
 @pytest.mark.thorough
-def test_resuming_elsewhere_warns(finished_copy, capsys):
+def test_resuming_on_another_platform_warns(finished_copy, capsys):
     content = params(finished_copy)
     content["versions"]["numpy"], content["machine"]["cores"] = "1.0", 1000
     write_json(finished_copy / "params.json", content)
@@ -592,7 +592,7 @@ def test_resuming_elsewhere_warns(finished_copy, capsys):
 
 @pytest.mark.thorough
 def test_ctrl_c_ends_a_run_cleanly(tmp_path):
-    """Given a run with worker processes, when its terminal sends SIGINT, then all end, and it says how to go on."""
+    """SIGINT from a terminal ends a run with worker processes, and the command to resume is printed."""
     process = start("-m", "experiments.pro_mp", "--smoke", *POINT, "--parallel", "--n_itr", 100_000,
                     "--dump_path", "run", cwd=tmp_path)
     try:
@@ -601,17 +601,17 @@ def test_ctrl_c_ends_a_run_cleanly(tmp_path):
         os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=60)
         assert (process.returncode, err) == (130, "")
-        with pytest.raises(ProcessLookupError):  # workers are gone too
+        with pytest.raises(ProcessLookupError):  # the workers ended too
             os.killpg(process.pid, 0)
     finally:
         process.kill()
     snapshot = load_snapshot(tmp_path / "run")
-    assert len(rows(tmp_path / "run")) >= snapshot["itr"] + 1 >= 2  # row 2 is printed before it is saved
+    assert len(rows(tmp_path / "run")) >= snapshot["itr"] + 1 >= 2  # row 2 is printed before its snapshot is saved
     script = min(os.path.relpath(pro_mp.__file__, tmp_path), pro_mp.__file__, key=len)
     assert out.endswith(f"To resume after iteration {snapshot['itr']}: python {script} --resume run\n")
 
 
-def test_ctrl_c_before_there_is_anything_to_go_on_from(tmp_path, monkeypatch, capsys):
+def test_ctrl_c_before_the_first_snapshot(tmp_path, monkeypatch, capsys):
     def interrupt(config):
         raise KeyboardInterrupt
 

@@ -1,4 +1,4 @@
-"""The package's own evaluation of Meta-World: what it is given, what it says, and mistakes."""
+"""Tests the evaluation with Meta-World's own code: its inputs, results and invalid arguments."""
 import json
 from types import SimpleNamespace
 
@@ -20,7 +20,7 @@ NORMALIZATION = {"normalize_obs": True, "normalize_reward": True, "scale_reward"
 
 
 class Noting(MetaRLAlgorithm):
-    """Notes what it is given; its policies act with the numbers that they have noted, by task."""
+    """Records its inputs; its policies act with numbers recorded for each task."""
 
     def __init__(self):
         self.explored, self.num_made = [], 0
@@ -64,7 +64,7 @@ def action_of(task, call):
 
 
 class Replay(MetaEnv):
-    """Says what is on a list, whatever is done, and notes what is done."""
+    """Replays a list of observations for any action and records the actions."""
 
     def __init__(self, observations, rewards):
         env = MetaWorldML1()
@@ -89,8 +89,8 @@ def evaluator_of(algo, env, **more):
     return SimpleNamespace(env=env, algo=algo, sample_processor=None, trained_steps=None, **more)
 
 
-def test_what_the_policy_explores_is_as_in_training():
-    """Given two tasks and two episodes in each, then paths are those of the run's environment around the package's."""
+def test_exploration_data_equal_those_of_training():
+    """For two tasks with two episodes, the paths of Meta-World's code equal those of the environment of the run."""
     num_tasks, length, rng = 2, 4, np.random.default_rng(0)
     algo, env = Noting(), normalize(MetaWorldML1(), **NORMALIZATION)
     agent = MetaWorldAgent(evaluator_of(algo, env))
@@ -117,11 +117,11 @@ def test_what_the_policy_explores_is_as_in_training():
             np.testing.assert_allclose(path["agent_infos"]["mean"], expected["agent_infos"]["mean"])
             given = np.array(taken)[length * episode:length * (episode + 1), m]
             np.testing.assert_allclose(given, replay.actions, rtol=1e-12)
-            assert np.abs(given).max() == 1.0  # out of [-1, 1] is clipped, as by the environment
+            assert np.abs(given).max() == 1.0  # actions outside [-1, 1] are clipped, as in the environment
 
 
-def test_each_phase_has_its_policies():
-    """Given two steps of adaptation, then who explores in the second was adapted in the first."""
+def test_each_phase_uses_its_policies():
+    """With two adaptation steps, the exploring policy of the second step was adapted in the first."""
     algo = Noting()
     agent = MetaWorldAgent(evaluator_of(algo, MetaWorldML1()))
     seen, done = np.zeros((3, 39)), np.ones(3, bool)
@@ -131,8 +131,8 @@ def test_each_phase_has_its_policies():
         agent.adapt()
         assert [policy.role for policy, _ in algo.explored[-3:]] == roles
     agent.reset(done)
-    assert algo.num_made == 3  # one for each task
-    np.testing.assert_allclose(agent.eval_action(seen)[2], np.clip(action_of(2, 1) + 1.0, -1.0, 1.0))  # the mean
+    assert algo.num_made == 3  # one per task
+    np.testing.assert_allclose(agent.eval_action(seen)[2], np.clip(action_of(2, 1) + 1.0, -1.0, 1.0))  # mean action
     agent.init()
     agent.reset(done)
     agent.eval_action(seen)
@@ -140,7 +140,7 @@ def test_each_phase_has_its_policies():
 
 
 class Reaching:
-    """Goes to a goal, where that is the goal, and stands still elsewhere."""
+    """Moves to the goal in one task and stands still in the others."""
 
     def __init__(self, envs, goal):
         self.envs, self._goal = envs, goal
@@ -167,7 +167,7 @@ class Reaching:
 
 
 @pytest.mark.thorough
-def test_the_environments_are_those_of_the_package(monkeypatch):
+def test_environments_equal_those_of_metaworld(monkeypatch):
     base = meta_world.scene_class("reach-v3")
     monkeypatch.setattr(metaworld.sawyer_xyz_env.SawyerMocapBase, "reset_mocap_welds", base.reset_mocap_welds)
     theirs = metaworld.make_ml_envs_test("reach-v3", seed=3, meta_batch_size=1, total_tasks_per_cls=4)
@@ -175,7 +175,7 @@ def test_the_environments_are_those_of_the_package(monkeypatch):
     assert_same_wrappers(theirs.envs[0], ours.envs[0])
     for envs in (theirs, ours):
         envs.call("toggle_sample_tasks_on_reset", False)
-    for _ in range(3):  # goals come around again
+    for _ in range(3):  # goals repeat
         for envs in (theirs, ours):
             envs.call("sample_tasks")
         np.testing.assert_array_equal(*(envs.get_attr("_target_pos") for envs in (theirs, ours)))
@@ -199,7 +199,7 @@ def assert_same_wrappers(one, other):
 
 @pytest.fixture(scope="module")
 def run_folder(tmp_path_factory):
-    """A run that learns to reach, not to be written to."""
+    """A run of the reach task; tests must not change it."""
     from meta_policy_search.tf_compat import tf
 
     folder = str(tmp_path_factory.mktemp("runs") / "reach")
@@ -214,7 +214,7 @@ def run_folder(tmp_path_factory):
 SMALL = ["--num_goals", "2", "--adaptation_episodes", "2", "--evaluation_episodes", "2", "--max_path_length", "4"]
 
 
-def test_the_script_says_what_the_package_counts(run_folder, tmp_path, capsys):
+def test_script_reports_the_counts_of_metaworld(run_folder, tmp_path, capsys):
     output = str(tmp_path / "out.json")
     assert metaworld_evaluation.main([run_folder, *SMALL, "--output", output]) == 0
     title, sizes, *table, file = capsys.readouterr().out.splitlines()
@@ -238,7 +238,7 @@ def version(package):
 
 
 @pytest.mark.thorough
-def test_the_evaluation_depends_on_its_seed_and_sizes(run_folder):
+def test_evaluation_depends_on_its_seed_and_sizes(run_folder):
     evaluator = mps.load_evaluator(run_folder)
     sizes = {"num_goals": 2, "adaptation_episodes": 2, "evaluation_episodes": 1, "max_path_length": 4}
     np.random.seed(5)
@@ -254,7 +254,7 @@ def test_the_evaluation_depends_on_its_seed_and_sizes(run_folder):
 
 
 @pytest.mark.thorough
-def test_kinds_of_tasks_are_counted_each():
+def test_task_types_are_counted_separately():
     algo = Noting()
     evaluator = evaluator_of(algo, normalize(MetaWorldML10(), normalization_scale=1.0))
     result = evaluate_on_metaworld(evaluator, num_goals=1, adaptation_episodes=1, evaluation_episodes=1,
@@ -264,8 +264,8 @@ def test_kinds_of_tasks_are_counted_each():
 
 
 @pytest.mark.thorough
-def test_every_goal_is_counted_by_itself(monkeypatch):
-    """Given a policy that succeeds on one goal of two, then the rounds say on which, and their mean is the rate."""
+def test_goals_are_counted_separately(monkeypatch):
+    """If a policy succeeds on one of two goals, the rounds name the goal, and their mean is the success rate."""
     env = MetaWorldML1(split="test")
     agent = Reaching(None, np.array(env.tasks[1].rand_vec[3:]))
 
@@ -279,7 +279,7 @@ def test_every_goal_is_counted_by_itself(monkeypatch):
     assert (result.rounds, result.success_rate, result.success_rates) == ([0.0, 1.0], 0.5, {"reach-v3": 0.5})
 
 
-# Mistakes
+# Invalid arguments
 
 
 @pytest.mark.parametrize("arguments, complaint", [

@@ -1,4 +1,4 @@
-"""Pictures of runs from the command line: which runs, which curves, trajectories, and mistakes."""
+"""Tests figures of runs from the command line: selected runs, curves, trajectories and invalid arguments."""
 import json
 import re
 import shlex
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def write_run(folder, rows=3, factor=1.0, columns=META, script="pro_mp", **settings):
-    """Writes a run by hand; in row `i`, column `c` (from 0) is `factor * i + c`, but for the iteration."""
+    """Writes a run by hand; row `i` has `factor * i + c` in column `c` (from 0), except in the iteration column."""
     folder.mkdir(parents=True)
     lines = [",".join(columns)]
     lines += [",".join(str(i if name == "Itr" else factor * i + c) for c, name in enumerate(columns))
@@ -32,7 +32,7 @@ def write_run(folder, rows=3, factor=1.0, columns=META, script="pro_mp", **setti
 
 @pytest.fixture
 def comparison(monkeypatch):
-    """Returns a function that runs a command, and returns what it has drawn."""
+    """Returns a function that runs a command and returns what it plotted."""
     def run(*arguments):
         drawn = []
 
@@ -48,7 +48,7 @@ def comparison(monkeypatch):
 
 
 def mistake(capsys, *arguments):
-    """Returns what is said about a mistake: one line, and exit status 2."""
+    """Returns the error message: one line, with exit status 2."""
     with pytest.raises(SystemExit) as stop:
         plot.main([str(argument) for argument in arguments])
     output = capsys.readouterr()
@@ -60,10 +60,10 @@ def labels(panels):
     return [curve.label for curve in next(iter(panels.values()))]
 
 
-# Which runs --------------------------------------------------------------------------------------------------------
+# Selected runs -----------------------------------------------------------------------------------------------------
 
 
-def test_folders_are_searched_for_runs_each_once_and_in_order(tmp_path, monkeypatch):
+def test_folders_are_searched_for_runs_without_duplicates_and_in_order(tmp_path, monkeypatch):
     for name in ("b/seed2", "b/seed1", "a", "b/seed1/evaluation/old", "c"):
         write_run(tmp_path / name)
     (tmp_path / "b" / "notes").mkdir()
@@ -78,14 +78,14 @@ def groups_of(*settings):
 
 
 @pytest.mark.parametrize("settings, expected", [
-    # nothing but the seed, and what has no effect on the numbers
+    # differ only in the seed and in settings without effect on the numbers
     ([{"script": "a", "env": "E", "seed": 1, "n_itr": 5}, {"script": "a", "env": "E", "seed": 2, "n_itr": 9}],
      {"a, E": ["0", "1"]}),
     ([{"script": "a", "env": "E", "seed": 1}], {"a, E": ["0"]}),
-    # algorithms, of which one has a setting that the other one has not
+    # two algorithms, one with a setting that the other lacks
     ([{"script": "a", "env": "E", "clip": 0.3}, {"script": "b", "env": "E"}, {"script": "a", "env": "E", "clip": 0.3}],
      {"a": ["0", "2"], "b": ["1"]}),
-    # settings that differ because the defaults of the scripts do, and one that was chosen
+    # settings that differ because of the scripts' defaults, and one chosen setting
     ([{"script": "e_maml", "exploration": True, "inner_lr": 0.1},
       {"script": "maml_trpo", "exploration": False, "inner_lr": 0.1}], {"e_maml": ["0"], "maml_trpo": ["1"]}),
     ([{"script": "maml_trpo", "exploration": True}, {"script": "maml_trpo", "exploration": False}],
@@ -97,18 +97,18 @@ def groups_of(*settings):
      {"E, lr 0.1": ["0", "1"], "E, lr null": ["2", "3"], "F, lr 0.1": ["4", "5"], "F, lr null": ["6", "7"]}),
     ([{"env_kwargs": {"a": 1, "b": 2}}, {"env_kwargs": {"b": 2, "a": 1}}, {"env_kwargs": {}}],
      {'env_kwargs {"a": 1, "b": 2}': ["0", "1"], "env_kwargs {}": ["2"]}),
-    # runs of a script of one's own
+    # runs of a custom script
     ([{"folder": "x"}, {"folder": "y"}], {"x": ["0"], "y": ["1"]}),
 ])
-def test_runs_that_differ_in_nothing_but_the_seed_are_a_group(settings, expected):
+def test_runs_that_differ_only_in_the_seed_form_a_group(settings, expected):
     assert groups_of(*settings) == expected
 
 
 # Curves ------------------------------------------------------------------------------------------------------------
 
 
-def test_seeds_of_two_settings(tmp_path, comparison):
-    """Given two settings with two and one seeds, then there are two curves, of the returns before and after."""
+def test_seeds_of_two_settings_are_two_curves(tmp_path, comparison):
+    """Two settings with two seeds and one seed give two curves, for pre-update and post-update returns."""
     write_run(tmp_path / "a1", seed=1)
     write_run(tmp_path / "a2", seed=2, factor=3.0, rows=5, n_itr=5)
     write_run(tmp_path / "b1", seed=1, inner_lr=0.2)
@@ -132,7 +132,7 @@ def test_seeds_of_two_settings(tmp_path, comparison):
     ("steps", 1.0, [1, 2, 3], "environment steps, all tasks"),
     ("time", 100.0, [2 / 60, 102 / 60, 202 / 60], "time, minutes"),
 ])
-def test_the_x_axis(x, factor, expected, label, tmp_path, comparison):
+def test_x_axis(x, factor, expected, label, tmp_path, comparison):
     write_run(tmp_path / "a", factor=factor)
     panels, _, _, how = comparison(tmp_path / "a", "--x", x)
     np.testing.assert_allclose(panels["return after adaptation"][0].runs[0][0], expected)
@@ -148,8 +148,8 @@ def test_columns_and_smoothing(tmp_path, comparison):
     assert path == str(tmp_path / "mine.png") and (tmp_path / "mine.png").exists()
 
 
-def test_runs_in_a_single_task_and_meta_runs(tmp_path, comparison):
-    """Given a search, whose rows have one return, next to a meta-run, then each is in the panels it has numbers for."""
+def test_single_task_runs_and_meta_runs_in_one_figure(tmp_path, comparison):
+    """A search run, whose rows have one return, appears next to a meta-run in all panels for which it has numbers."""
     write_run(tmp_path / "cem", columns=("Epoch", "Itr", "n_timesteps", "AverageReturn"), script="cem")
     panels, *_ = comparison(tmp_path / "cem")
     assert list(panels) == ["return"] and labels(panels) == ["cem, MetaPointEnv"]
@@ -161,16 +161,16 @@ def test_runs_in_a_single_task_and_meta_runs(tmp_path, comparison):
     assert labels(panels) == ["cem"]
 
 
-def test_runs_of_a_script_of_ones_own(tmp_path, comparison):
+def test_runs_of_a_custom_script(tmp_path, comparison):
     write_run(tmp_path / "mine", script=None)
     panels, _, title, _ = comparison(tmp_path)
     assert labels(panels) == [str(tmp_path / "mine")] and title == "Comparison of runs"
 
 
-# Mistakes ----------------------------------------------------------------------------------------------------------
+# Invalid arguments -------------------------------------------------------------------------------------------------
 
 
-def test_a_picture_is_not_replaced_unless_that_is_asked_for(tmp_path, capsys):
+def test_figure_is_overwritten_only_on_request(tmp_path, capsys):
     folder = write_run(tmp_path / "a")
     assert plot.main([str(folder)]) == 0
     picture = folder / "comparison.png"
@@ -200,7 +200,7 @@ def test_a_picture_is_not_replaced_unless_that_is_asked_for(tmp_path, capsys):
     (["a", "cem", "--trajectories"], "--trajectories: expected one run, got 2: a, cem"),
     (["cem", "--trajectories"], "the folder cem contains no snapshot"),
 ])
-def test_mistakes(arguments, message, tmp_path, monkeypatch, capsys):
+def test_invalid_arguments_are_reported(arguments, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write_run(tmp_path / "a")
     write_run(tmp_path / "cem", script="cem")
@@ -212,7 +212,7 @@ def test_mistakes(arguments, message, tmp_path, monkeypatch, capsys):
     assert not list(tmp_path.rglob("*.png"))
 
 
-def test_the_help_says_everything(capsys):
+def test_help_explains_all_flags(capsys):
     with pytest.raises(SystemExit) as stop:
         plot.main(["--help"])
     text = capsys.readouterr().out
@@ -224,7 +224,7 @@ def test_the_help_says_everything(capsys):
 
 @pytest.fixture(scope="module")
 def run_folder(tmp_path_factory):
-    """A run in a point environment, not to be written to."""
+    """A run in a point environment; tests must not change it."""
     from meta_policy_search.tf_compat import tf
 
     folder = tmp_path_factory.mktemp("runs") / "point"
@@ -238,7 +238,7 @@ def run_folder(tmp_path_factory):
 
 @pytest.mark.thorough
 def test_trajectories_of_a_run(run_folder, tmp_path, monkeypatch):
-    """Given two tasks and two steps, then the picture shows the paths that an evaluation has the returns of."""
+    """For two tasks and two steps, the figure shows the paths whose returns the evaluation reports."""
     from meta_policy_search.evaluation import recording
 
     drawn = []
@@ -260,8 +260,8 @@ def test_trajectories_of_a_run(run_folder, tmp_path, monkeypatch):
 
 
 @pytest.mark.thorough
-def test_the_page_about_pictures(run_folder, tmp_path, monkeypatch, capsys):
-    """Its commands have flags that exist, and its code runs."""
+def test_figures_page_runs(run_folder, tmp_path, monkeypatch, capsys):
+    """The commands of the page use existing flags, and its code runs."""
     page = (ROOT / "docs" / "pictures.rst").read_text()
     commands = re.findall(r"^    python experiments/(plot|render)\.py (.+)$", page, flags=re.MULTILINE)
     assert len(commands) == 5
@@ -278,7 +278,7 @@ def test_the_page_about_pictures(run_folder, tmp_path, monkeypatch, capsys):
     assert said[-1] == str(names["recording"].rounds[2][0][0]["last_observation"])
 
 
-def test_worlds_without_a_plane_are_named_before_it_takes_time(run_folder, tmp_path, monkeypatch, capsys):
+def test_environments_without_a_plane_are_refused_before_sampling(run_folder, tmp_path, monkeypatch, capsys):
     from meta_policy_search.envs import make_env
 
     evaluator = mps.load_evaluator(str(run_folder))

@@ -1,4 +1,4 @@
-"""Videos of what a policy does before and after it adapts: what is in them, and mistakes."""
+"""Tests videos of a policy before and after adaptation: their contents, and invalid arguments."""
 import sys
 
 import numpy as np
@@ -16,7 +16,7 @@ ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="needs the extra video")
 
 SIDE, TOP = 480, render.CAPTION_HEIGHT
 WIDTH, HEIGHT = 2 * SIDE + render.GAP, SIDE + TOP
-AXES = np.array([0.09, 0.07, 0.88, 0.88]) * SIDE  # of a picture of a point: left, bottom, width, height
+AXES = np.array([0.09, 0.07, 0.88, 0.88]) * SIDE  # the plot area of a point figure: left, bottom, width, height
 
 
 def train(folder, *arguments):
@@ -32,13 +32,13 @@ def train(folder, *arguments):
 
 @pytest.fixture(scope="module")
 def point(tmp_path_factory):
-    """A run in a point environment whose policy hardly explores and steps far, not to be written to."""
+    """A run in a point environment with little exploration and large steps; tests must not change it."""
     return train(tmp_path_factory.mktemp("runs") / "point", "--env", "MetaPointEnvCorner", "--inner_lr", 20,
                  "--init_std", 0.3, "--normalization_scale", 1, "--env_kwargs", '{"reward_type": "dense"}')
 
 
 def video(path):
-    """Returns what is said of a video, and its pictures, int `[n, H, W, 3]`."""
+    """Returns the output of the command and the frames of the video, int `[n, H, W, 3]`."""
     frames = ffmpeg.read_frames(str(path))
     meta = next(frames)
     width, height = meta["size"]
@@ -46,12 +46,12 @@ def video(path):
 
 
 def sides(pictures):
-    """Returns the left and the right panels, without captions."""
+    """Returns the left and right panels without captions."""
     return pictures[:, TOP:, :SIDE], pictures[:, TOP:, -SIDE:]
 
 
 def place_of_point(picture, limit):
-    """Returns where the large blue dot is in a picture of a world that reaches to `limit`, `[2]`."""
+    """Returns the position of the large blue dot in the frame of a world with half width `limit`, `[2]`."""
     red, _, blue = picture.transpose(2, 0, 1)
     is_blue = (blue - red > 60).astype(float)
     window = np.ones(9)  # pixels; the trail is thinner than the dot
@@ -67,7 +67,7 @@ def run(*arguments):
 
 
 def mistake(capsys, *arguments):
-    """Returns what is said about a mistake: one line, and exit status 2."""
+    """Returns the error message: one line, with exit status 2."""
     with pytest.raises(SystemExit) as stop:
         render.main([str(argument) for argument in arguments])
     output = capsys.readouterr()
@@ -76,10 +76,10 @@ def mistake(capsys, *arguments):
 
 
 @pytest.mark.thorough
-def test_the_video_shows_the_paths_before_and_after(point, tmp_path, capsys):
-    """Given two tasks and paths of 6 steps, then there are 7 pictures of each, and points are where they were.
+def test_video_shows_paths_before_and_after_adaptation(point, tmp_path, capsys):
+    """For two tasks and paths of 6 steps, each task has 7 frames, and the points are at their positions.
 
-    The pictures that tell where the point is are those of the start, in which there is no trail yet.
+    Positions are read from the start frames, which have no trail yet.
     """
     path = tmp_path / "a.mp4"
     run(point, "--tasks", "[[2, 2], [-2, -2]]", "--num_steps", 2, "--max_path_length", 6, "--output", path)
@@ -101,7 +101,7 @@ def test_the_video_shows_the_paths_before_and_after(point, tmp_path, capsys):
 
 
 @pytest.mark.thorough
-def test_the_same_seed_gives_the_same_video(point, tmp_path):
+def test_videos_of_equal_seeds_are_equal(point, tmp_path):
     small = ("--num_tasks", 1, "--num_steps", 1, "--max_path_length", 2)
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         run(point, *small, "--seed", seed, "--fps", 4, "--output", tmp_path / name)
@@ -112,7 +112,7 @@ def test_the_same_seed_gives_the_same_video(point, tmp_path):
 
 
 def test_frames_and_captions(point, monkeypatch):
-    """Given a path that ends early, then its last picture stays, and captions say what was earned so far."""
+    """After a path ends early, its last frame remains, and captions show the reward so far."""
     evaluator = mps.load_evaluator(str(point), max_path_length=4, render_mode="rgb_array")
     recording = evaluator.record(1, num_steps=1)
     for key in ("rewards", "actions"):
@@ -132,15 +132,15 @@ def test_frames_and_captions(point, monkeypatch):
     assert captions[-1][1] == f"step 4 of 4, return so far {before.sum():.2f}"
 
 
-def test_pictures_of_odd_sizes_become_even():
+def test_frames_get_even_sizes():
     black = np.zeros((5, 3, 3), np.uint8)
     joined = render.side_by_side(black, black)
     assert joined.shape == (6, 2 * 3 + render.GAP, 3)
 
 
 @pytest.mark.thorough
-def test_robots(tmp_path):
-    """Given a half cheetah, then it is drawn by OpenGL on both sides, and moves."""
+def test_robots_are_rendered(tmp_path):
+    """OpenGL renders a half cheetah in both panels, and it moves."""
     try:
         camera.Camera(make_env("HalfCheetahRandDirecEnv")._batched.engine.model).close()
     except RuntimeError as error:
@@ -148,7 +148,7 @@ def test_robots(tmp_path):
     folder = train(tmp_path / "robot", "--env", "HalfCheetahRandDirecEnv")
     run(folder, "--num_tasks", 3, "--num_steps", 1, "--max_path_length", 5)
     meta, pictures = video(folder / "video.mp4")
-    assert pictures.shape == (2 * 6, HEIGHT, WIDTH, 3) and meta["fps"] == 20.0  # two directions; 0.05 s a step
+    assert pictures.shape == (2 * 6, HEIGHT, WIDTH, 3) and meta["fps"] == 20.0  # two directions; 0.05 s per step
     for side in sides(pictures):
         assert np.abs(side[0] - side[5]).max() > 60
     left, right = sides(pictures)
@@ -156,7 +156,7 @@ def test_robots(tmp_path):
 
 
 @pytest.mark.thorough
-def test_the_arm_of_meta_world(tmp_path):
+def test_meta_world_arm_is_rendered(tmp_path):
     pytest.importorskip("metaworld")
     env = make_env("MetaWorldML1", render_mode="rgb_array")
     env.reset()
@@ -168,16 +168,16 @@ def test_the_arm_of_meta_world(tmp_path):
     folder = train(tmp_path / "arm", "--env", "MetaWorldML1")
     run(folder, "--num_tasks", 2, "--num_steps", 1, "--max_path_length", 1)
     meta, pictures = video(folder / "video.mp4")
-    assert pictures.shape == (2 * 2, HEIGHT, WIDTH, 3) and meta["fps"] == 80.0  # two goals; 12.5 ms a step
+    assert pictures.shape == (2 * 2, HEIGHT, WIDTH, 3) and meta["fps"] == 80.0  # two goals; 12.5 ms per step
     for side in sides(pictures):
         assert np.abs(side[0] - side[3]).max() > 60  # another goal
 
 
-# Mistakes ----------------------------------------------------------------------------------------------------------
+# Invalid arguments -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.thorough
-def test_a_video_is_not_replaced_unless_that_is_asked_for(point, tmp_path, capsys):
+def test_video_is_overwritten_only_on_request(point, tmp_path, capsys):
     path = tmp_path / "a.mp4"
     path.write_text("mine")
     assert "expected a file that does not exist" in mistake(capsys, point, "--output", path)
@@ -186,7 +186,7 @@ def test_a_video_is_not_replaced_unless_that_is_asked_for(point, tmp_path, capsy
     assert video(path)[0]["codec"] == "h264"
 
 
-def test_without_the_extra_the_command_is_said_before_it_takes_time(point, tmp_path, capsys, monkeypatch):
+def test_missing_video_extra_is_reported_before_sampling(point, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     monkeypatch.setattr(MetaEvaluator, "record", lambda *args: pytest.fail("it was sampled"))
     said = mistake(capsys, point, "--output", tmp_path / "a.mp4")
@@ -194,7 +194,7 @@ def test_without_the_extra_the_command_is_said_before_it_takes_time(point, tmp_p
     assert not list(tmp_path.iterdir())
 
 
-def test_without_opengl_the_command_is_said_before_it_takes_time(point, tmp_path, capsys, monkeypatch):
+def test_missing_opengl_is_reported_before_sampling(point, tmp_path, capsys, monkeypatch):
     def no_picture(env):
         raise RuntimeError("render: there is no OpenGL to draw pictures with: run `apt-get install libegl1`")
 
@@ -212,13 +212,13 @@ def test_without_opengl_the_command_is_said_before_it_takes_time(point, tmp_path
     (["--snapshot", "9"], "contains no snapshot of iteration 9"),
     (["--output", "/nowhere/a.mp4"], "/nowhere/a.mp4"),
 ])
-def test_mistakes(arguments, message, point, capsys):
+def test_invalid_arguments_are_reported(arguments, message, point, capsys):
     assert message in mistake(capsys, point, *arguments)
     assert not (point / "video.mp4").exists()
 
 
 @pytest.mark.thorough
-def test_environments_without_pictures_and_folders_that_are_no_runs(tmp_path, capsys):
+def test_environments_without_rendering_and_folders_without_runs_are_refused(tmp_path, capsys):
     folder = train(tmp_path / "bandit", "--env", "MetaBernoulliBanditEnv")
     capsys.readouterr()
     assert "MetaBernoulliBanditEnv does not support render_mode='rgb_array'" in mistake(capsys, folder)
@@ -226,7 +226,7 @@ def test_environments_without_pictures_and_folders_that_are_no_runs(tmp_path, ca
 
 
 @pytest.mark.thorough
-def test_ctrl_c_leaves_nothing(point, tmp_path, monkeypatch):
+def test_ctrl_c_leaves_no_file(point, tmp_path, monkeypatch):
     def interrupt(*arguments):
         raise KeyboardInterrupt
 
@@ -235,7 +235,7 @@ def test_ctrl_c_leaves_nothing(point, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_the_help_says_everything(capsys):
+def test_help_explains_all_flags(capsys):
     with pytest.raises(SystemExit) as stop:
         render.main(["--help"])
     text = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Published results are reproduced: runs, stored data, statistics and tables."""
+"""Tests the reproduction of published results: runs, stored data, statistics and tables."""
 import dataclasses
 import os
 import re
@@ -29,7 +29,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def small_entry(monkeypatch):
-    """An entry of one method, which takes seconds and learns nothing."""
+    """An entry with one method that takes seconds and does not learn."""
     entry = ENTRIES[NAME]
     method = dataclasses.replace(entry.methods[0], seeds=(1,), published=(0.25, 0.5))
     entry = dataclasses.replace(entry, settings={**entry.settings, **SMOKE}, methods=[method], rollouts=2)
@@ -45,14 +45,14 @@ def progress(rows, offset=0.0):
 # Statistics --------------------------------------------------------------------------------------------------------
 
 
-def test_the_interquartile_mean_is_that_of_the_middle_half():
+def test_interquartile_mean_is_the_mean_of_the_middle_half():
     assert reproduced.interquartile_mean(np.array([[0.0, 1.0, 2.0, 300.0]])).mean == pytest.approx(1.5)
 
 
-def test_policies_are_drawn_as_a_whole():
-    """Given two policies that return the same in all tasks, then the interval reaches from the one to the other.
+def test_policies_are_resampled_as_a_whole():
+    """For two policies with constant returns in all tasks, the interval spans both returns.
 
-    Drawn by themselves in each task, they would be mixed in every resampling.
+    Resampling each task separately would mix the policies in every resample.
     """
     low_and_high = reproduced.interquartile_mean(np.repeat([[0.0], [1.0]], 40, axis=1))
     assert low_and_high == pytest.approx((0.5, 0.0, 1.0))
@@ -69,7 +69,7 @@ def test_one_policy_has_an_interval_over_tasks():
 # Data --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_run_is_kept_in_place_of_an_earlier_one_and_beside_others(folder):
+def test_run_replaces_an_earlier_run_and_keeps_others(folder):
     returns = np.arange(6.0).reshape(2, 3)
     reproduced.keep(NAME, "a", 1, returns, progress(3))
     reproduced.keep(NAME, "b", 1, returns + 10.0, progress(2))
@@ -81,13 +81,13 @@ def test_a_run_is_kept_in_place_of_an_earlier_one_and_beside_others(folder):
     assert "Loss" not in training["b"][1] and len(training["b"][1]["Itr"]) == 2
 
 
-def test_what_was_measured_is_kept_by_seed(folder):
+def test_results_are_stored_by_seed(folder):
     reproduced.keep_measured("derivatives", 2, {"dice": {1: 0.5, 2: 0.25}})
     reproduced.keep_measured("derivatives", 3, {"dice": {1: 1.5, 2: 1.25}})
     assert reproduced.read_measured("derivatives") == {"dice": {2: {1: 0.5, 2: 0.25}, 3: {1: 1.5, 2: 1.25}}}
 
 
-def test_intervals_over_seeds_need_two(folder):
+def test_intervals_over_seeds_require_two_seeds(folder):
     reproduced.keep_measured("gradient_variance", 1, {"dice": {1: 0.5}})
     assert reproduced.page().endswith("| DiCE | 1 | 0.50 |\n")
     reproduced.keep_measured("gradient_variance", 2, {"dice": {1: 0.5}})
@@ -110,7 +110,7 @@ def value_of(process, logits):
     return values
 
 
-def test_true_derivatives_are_those_of_the_value(process):
+def test_exact_derivatives_equal_those_of_the_value(process):
     np.testing.assert_allclose(process.transitions.sum(axis=-1), 1.0)
     with tf.Graph().as_default(), tf.Session() as sess:
         logits = tf.constant(process.logits)
@@ -136,7 +136,7 @@ def test_paths_follow_policy_and_process(process):
     assert np.all(process.transitions[states, actions, paths.states[:, 1:]] > 0.0)
 
 
-def test_advantages_sum_what_follows():
+def test_advantages_are_sums_of_later_rewards():
     rewards, values = np.ones((1, derivatives.STEPS)), np.arange(derivatives.STEPS + 1.0)[None]
     weights = derivatives.DISCOUNT ** np.arange(derivatives.STEPS)
     one = derivatives.advantages_of(rewards, values, 0.0)
@@ -147,7 +147,7 @@ def test_advantages_sum_what_follows():
 
 
 @pytest.mark.thorough
-def test_estimates_tend_to_the_truth():
+def test_estimates_converge_to_the_exact_values():
     measured = derivatives.measure(1, number=4096)
     assert all(measured[method][1] > 0.99 for method in ("low_variance", "loaded", "loaded_lambda_0"))
     assert measured["loaded_lambda_0"][2] > 0.9
@@ -156,13 +156,13 @@ def test_estimates_tend_to_the_truth():
 # Variance of the meta-gradient --------------------------------------------------------------------------------------
 
 
-def test_the_relative_standard_deviation_is_that_of_all_components():
+def test_relative_standard_deviation_covers_all_components():
     gradients = np.array([[3.0, 4.0], [3.0, 6.0], [3.0, 2.0]])
     assert gradient_variance.relative_std(gradients) == pytest.approx(2.0 / 5.0)
 
 
 @pytest.mark.thorough
-def test_all_estimators_are_measured_at_all_checkpoints(monkeypatch):
+def test_all_estimators_are_measured_at_all_snapshots(monkeypatch):
     monkeypatch.setattr(gradient_variance, "CHECKPOINTS", (0, 1))
     monkeypatch.setattr(gradient_variance, "DRAWINGS", 2)
     sizes = {"env": "MetaPointEnvNavigation", "meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5}
@@ -177,7 +177,7 @@ def test_all_estimators_are_measured_at_all_checkpoints(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-def test_entries_have_settings_that_exist_and_say_where_there_are_few_seeds(name):
+def test_entries_have_valid_settings_and_report_few_seeds(name):
     entry = ENTRIES[name]
     for method in entry.methods:
         make_config(find_script(method.script).Config, {**entry.settings, **method.settings})
@@ -185,7 +185,7 @@ def test_entries_have_settings_that_exist_and_say_where_there_are_few_seeds(name
 
 
 @pytest.mark.thorough
-def test_an_entry_is_trained_tested_and_drawn_and_then_left_alone(folder, small_entry, tmp_path, capsys):
+def test_entry_is_trained_evaluated_and_plotted_once(folder, small_entry, tmp_path, capsys):
     arguments = [NAME, "--output", str(tmp_path / "runs"), "--processes", "1"]
     assert reproduce.main(arguments) == 0
     assert sorted(os.listdir(folder)) == [f"{NAME}.csv", f"{NAME}.svg", f"{NAME}_training.csv", "weights"]
@@ -203,7 +203,7 @@ def test_an_entry_is_trained_tested_and_drawn_and_then_left_alone(folder, small_
 
 
 @pytest.mark.thorough
-def test_meta_world_is_scored_by_success(folder, monkeypatch, tmp_path):
+def test_meta_world_score_is_the_success_rate(folder, monkeypatch, tmp_path):
     pytest.importorskip("metaworld", reason="needs the extra metaworld")
     evaluate = metaworld_evaluation.evaluate_on_metaworld
 
@@ -225,7 +225,7 @@ def test_meta_world_is_scored_by_success(folder, monkeypatch, tmp_path):
 
 
 @pytest.mark.thorough
-def test_a_run_that_fails_is_told(folder, small_entry, monkeypatch, tmp_path, capsys):
+def test_failed_run_is_reported(folder, small_entry, monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(small_entry.settings, "inner_lr", -1.0)
     assert reproduce.main([NAME, "--output", str(tmp_path / "runs")]) == 1
     assert "inner_lr" in capsys.readouterr().out and not folder.joinpath(f"{NAME}.csv").exists()
@@ -234,21 +234,21 @@ def test_a_run_that_fails_is_told(folder, small_entry, monkeypatch, tmp_path, ca
 @pytest.mark.parametrize("flags, said", [
     (["--methods", "likelihod_ratio"], "log_likelihood"), (["--seeds", "-1"], "--seeds"),
     (["--processes", "0"], "--processes")])
-def test_mistakes_are_told(flags, said, tmp_path, capsys):
+def test_invalid_arguments_are_reported(flags, said, tmp_path, capsys):
     with pytest.raises(SystemExit):
         reproduce.main([NAME, "--output", str(tmp_path), *flags])
     assert said in capsys.readouterr().err
 
 
-def test_without_a_name_it_writes_the_tables(folder, tmp_path, capsys):
+def test_without_a_name_the_tables_are_written(folder, tmp_path, capsys):
     assert reproduce.main([]) == 0
     assert capsys.readouterr().out.count("\n") == 2 and (tmp_path / "papers.md").exists()
 
 
-# What is kept in the repository ------------------------------------------------------------------------------------
+# Stored data -------------------------------------------------------------------------------------------------------
 
 
-def test_tables_are_those_of_the_data():
+def test_tables_equal_the_stored_data():
     number = re.compile(r"-?\d+\.\d+")
     readme = Path(reproduced.README).read_text(encoding="utf-8")
     page = Path(reproduced.PAGE).read_text(encoding="utf-8")
@@ -258,7 +258,7 @@ def test_tables_are_those_of_the_data():
                                    atol=0.0101)
 
 
-def test_every_run_kept_has_its_weights_and_training():
+def test_every_stored_run_has_weights_and_training_rows():
     for name in ENTRIES:
         for method, runs in reproduced.read_scores(name).items():
             for seed in runs:

@@ -1,4 +1,4 @@
-"""The numbers of the page "Results" are those of its data."""
+"""The numbers on the page "Results" equal its data."""
 import csv
 import re
 from pathlib import Path
@@ -12,11 +12,11 @@ from meta_policy_search.utils.statistics import half_width_of_mean, mean_interva
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = (ROOT / "docs" / "results.rst").read_text(encoding="utf-8")
 ROWS = [re.split(r"\n     - ?", row.strip()) for row in re.split(r"\n   \* - ", PAGE)]
-LAST = 20  # iterations whose gains are averaged
+LAST = 20  # iterations over which gains are averaged
 
 
 def assert_said(text, expected):
-    """Holds numbers of the page against expected ones, to the digits that are there."""
+    """Compares numbers on the page with expected numbers, to the printed digits."""
     said = re.findall(r"-?\d+(?:\.\d+)?", text)
     assert len(said) == len(expected), text
     for number, value in zip(said, expected, strict=True):
@@ -57,8 +57,8 @@ def test_evaluations(name, what):
     assert_said(" ".join(published[1:5]), draw.EVALUATIONS[name]["published"])
 
 
-def test_every_picture_is_drawn_again_as_it_is(tmp_path, monkeypatch):
-    """Given the data of one experiment, then its picture comes out as it is kept, but for the version of matplotlib."""
+def test_every_figure_is_reproducible(tmp_path, monkeypatch):
+    """Plotting the data of an experiment gives its stored figure, except for the matplotlib version."""
     kept = (ROOT / "experiments" / "results" / "ddpg_pendulum.svg").read_text(encoding="utf-8")
     monkeypatch.setattr(draw, "_path", lambda name: str(tmp_path / f"{name}.svg"))
     assert draw.main(["ddpg_pendulum", "trpo_maml_navigation_evaluation"]) == 0

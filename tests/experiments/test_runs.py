@@ -1,4 +1,4 @@
-"""The table of runs: filters, orders, states, and the commands that resume runs."""
+"""Tests the table of runs: filters, sorting, states, and the commands that resume runs."""
 import datetime
 import json
 import os
@@ -22,7 +22,7 @@ META = ("Itr", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain",
 
 
 def write_run(folder, rows=3, gain=1.0, script="pro_mp", columns=META, days=0, **settings):
-    """Writes a run by hand that was begun so many days ago; its return after adaptation is `gain`."""
+    """Writes a run by hand with an age in days; its post-update return is `gain`."""
     folder.mkdir(parents=True)
     values = {name: 0 for name in columns} | {"AdaptationGain": gain, "Step_1-AverageReturn": gain}
     lines = [",".join(columns), *(",".join(str(values[name]) for name in columns) for _ in range(rows))]
@@ -35,7 +35,7 @@ def write_run(folder, rows=3, gain=1.0, script="pro_mp", columns=META, days=0, *
 
 @pytest.fixture
 def three(tmp_path, monkeypatch):
-    """Runs in `data`: of two days ago, of today, and one between them that was interrupted."""
+    """Returns runs in `data`: from two days ago, from today, and an interrupted one in between."""
     monkeypatch.chdir(tmp_path)
     write_run(tmp_path / "data" / "a", gain=2.0, days=2)
     write_run(tmp_path / "data" / "b", gain=3.5, env="HalfCheetahRandDirecEnv", seed=7)
@@ -43,13 +43,13 @@ def three(tmp_path, monkeypatch):
 
 
 def shown(capsys, *arguments):
-    """Returns what is printed."""
+    """Returns the printed output."""
     assert runs.main([str(argument) for argument in arguments]) == 0
     return capsys.readouterr().out
 
 
 def listed(capsys, *arguments):
-    """Returns the names of the folders that are listed, in their order."""
+    """Returns the names of the listed folders in order."""
     return [Path(run["folder"]).name for run in json.loads(shown(capsys, *arguments, "--json"))]
 
 
@@ -83,11 +83,11 @@ def test_the_table(three, capsys):
     (["--sort", "gain"], ["c", "a", "b"]),
     (["data/b", "data/a"], ["a", "b"]),
 ])
-def test_filters_and_orders(arguments, expected, three, capsys):
+def test_filters_and_sorting(arguments, expected, three, capsys):
     assert listed(capsys, *arguments) == expected
 
 
-def test_json_has_all_that_is_known(three, capsys):
+def test_json_has_all_fields(three, capsys):
     (run,) = json.loads(shown(capsys, "--json", "data/b"))
     params = record.read_params("data/b")
     assert run == {
@@ -101,21 +101,21 @@ def test_json_has_all_that_is_known(three, capsys):
     (["--since", "yesterday"], "argument --since: invalid"),
     (["--sort", "seed"], "invalid choice: 'seed'"),
 ])
-def test_mistakes(arguments, message, three, capsys):
+def test_invalid_arguments_are_reported(arguments, message, three, capsys):
     assert message in mistake(capsys, *arguments)
 
 
-def test_where_there_is_no_run_yet(tmp_path, monkeypatch, capsys):
+def test_folder_without_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert shown(capsys) == "No runs in data\n" and shown(capsys, "--json") == "[]\n"
 
 
-def test_nothing_that_fits(three, capsys):
+def test_no_matching_run(three, capsys):
     assert shown(capsys, "--state", "running") == "No matching runs\n"
 
 
-def test_other_columns_and_other_files(tmp_path, capsys):
-    """Given a search, rows of a script of one's own, and files that are damaged, then what is known is shown."""
+def test_other_columns_and_damaged_files(tmp_path, capsys):
+    """A search run, rows of a custom script and runs with damaged files are listed with the available information."""
     write_run(tmp_path / "search", script="cem", columns=("Epoch", "AverageReturn"))
     write_run(tmp_path / "own", columns=("Loss",))
     (tmp_path / "own" / "params.json").unlink()
@@ -123,7 +123,7 @@ def test_other_columns_and_other_files(tmp_path, capsys):
     write_run(tmp_path / "begun", rows=0)
     write_run(tmp_path / "python", script="ProMP")
     params = record.read_params(tmp_path / "python")
-    del params["settings"]["snapshot_mode"]  # which a `Trainer` does not know
+    del params["settings"]["snapshot_mode"]  # a column that `Trainer` does not log
     (tmp_path / "python" / "params.json").write_text(json.dumps(params))
     write_run(tmp_path / "foreign", rows=1, script="../setup", n_itr=None)
     assert runs.main([str(tmp_path), "--json"]) == 0
@@ -139,8 +139,8 @@ def test_other_columns_and_other_files(tmp_path, capsys):
     assert "3/?" in shown(capsys, tmp_path / "own")
 
 
-def test_a_run_goes_on_with_the_command_that_is_named(tmp_path, monkeypatch, capsys):
-    """Given a run of two of four iterations, then it is running within, interrupted after, and finished in the end."""
+def test_printed_command_resumes_the_run(tmp_path, monkeypatch, capsys):
+    """A run of two of four iterations is listed as running, then as interrupted, and as finished after resuming."""
     monkeypatch.chdir(tmp_path)
     assert cem.main(["--smoke", "--env", "MetaPointEnv", "--dump_path", "data/run"]) == 0
     begun = record.read_params("data/run")
@@ -166,7 +166,7 @@ def test_a_run_goes_on_with_the_command_that_is_named(tmp_path, monkeypatch, cap
 
 
 @pytest.mark.thorough
-def test_a_run_made_in_python_goes_on_there_and_is_finished_where_a_callback_stops_it(tmp_path, monkeypatch, capsys):
+def test_run_made_in_python_resumes_there_and_is_finished_after_a_callback_stop(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     tiny = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": ()}
     mps.train("MetaPointEnvCorner", "vpg_maml", n_itr=9, dump_path="data/run", callbacks=[lambda *_: True], **tiny)
@@ -190,7 +190,7 @@ def test_a_run_made_in_python_goes_on_there_and_is_finished_where_a_callback_sto
     assert run["iterations"] == 3
 
 
-def test_messages_in_the_log_have_their_time_with_its_zone(tmp_path):
+def test_log_messages_have_a_time_with_time_zone(tmp_path):
     logger.configure(tmp_path, ["log"])
     logger.log("hello")
     date, clock, rest = (tmp_path / "log.txt").read_text().split(" ", 2)
@@ -201,7 +201,7 @@ def test_messages_in_the_log_have_their_time_with_its_zone(tmp_path):
 # Locks -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_lock_of_another_process_is_seen_and_looking_takes_none(tmp_path):
+def test_lock_of_another_process_is_detected_without_taking_it(tmp_path):
     program = ("import sys\nfrom meta_policy_search.utils.files import lock_folder\n"
                "lock = lock_folder(sys.argv[1])\nlock.__enter__()\nprint('ready', flush=True)\nsys.stdin.read()")
     assert not is_locked(tmp_path) and not is_locked(tmp_path / "nowhere")
@@ -215,7 +215,7 @@ def test_a_lock_of_another_process_is_seen_and_looking_takes_none(tmp_path):
         assert is_locked(tmp_path)
 
 
-def test_a_run_that_begins_while_somebody_looks_waits_for_that(tmp_path, monkeypatch):
+def test_starting_run_waits_for_a_concurrent_lock_check(tmp_path, monkeypatch):
     fcntl = pytest.importorskip("fcntl")
     looking = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(looking, fcntl.LOCK_SH)

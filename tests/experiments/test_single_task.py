@@ -1,4 +1,4 @@
-"""The experiments in a single task, as a user runs them."""
+"""Tests the single-task experiments as a user runs them."""
 import csv
 import re
 import subprocess
@@ -23,13 +23,13 @@ def run(script, *arguments):
 
 
 def rows(folder):
-    """Returns the rows of `progress.csv` as they are written there, without times."""
+    """Returns the rows of `progress.csv` as text, without times."""
     with open(Path(folder, "progress.csv"), newline="") as file:
         return [{key: value for key, value in row.items() if "Time" not in key} for row in csv.DictReader(file)]
 
 
 def mistake(capsys, script, *arguments):
-    """Returns what an experiment says about a mistake: one line, and exit status 2."""
+    """Returns the error message of an experiment: one line, with exit status 2."""
     with pytest.raises(SystemExit) as stop:
         run(script, *arguments)
     output = capsys.readouterr()
@@ -39,7 +39,7 @@ def mistake(capsys, script, *arguments):
 
 @pytest.mark.parametrize("name, env", [("cem", "CartPole-v1"), ("cma_es", "Pendulum-v1"), ("cem", "MetaPointEnv"),
                                        ("ddpg", "Pendulum-v1")])
-def test_each_script_runs_from_end_to_end(name, env, tmp_path, capsys):
+def test_each_script_runs_to_its_end(name, env, tmp_path, capsys):
     assert run(SCRIPTS[name], "--smoke", "--env", env, "--dump_path", tmp_path / "run") == 0
     *lines, summary, last = capsys.readouterr().out.splitlines()
     assert re.fullmatch(rf"{env}, seed 1: 2 iterations of (CEM|CMAES|DDPG), written to .+", lines[0])
@@ -57,7 +57,7 @@ def test_each_script_runs_from_end_to_end(name, env, tmp_path, capsys):
 
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
 @pytest.mark.thorough(but="cem")
-def test_a_run_that_was_stopped_ends_like_one_that_was_not(script, tmp_path):
+def test_resumed_run_equals_uninterrupted_run(script, tmp_path):
     run(script, "--smoke", *POINT, "--n_itr", 4, "--dump_path", tmp_path / "whole")
     run(script, "--smoke", *POINT, "--n_itr", 2, "--dump_path", tmp_path / "parts")
     run(script, "--resume", tmp_path / "parts", "--n_itr", 4)
@@ -66,7 +66,7 @@ def test_a_run_that_was_stopped_ends_like_one_that_was_not(script, tmp_path):
     np.testing.assert_array_equal(ours, theirs)
 
 
-def test_settings_reach_the_algorithm(tmp_path):
+def test_settings_are_passed_to_the_algorithm(tmp_path):
     config = cem.Config(env="MetaPointEnv", n_samples=10, best_frac=0.3, init_std=0.2, extra_std=0.0, n_itr=2,
                         extra_decay_time=7.0, max_path_length=9, discount=0.5, hidden_sizes=(4,),
                         baseline="ZeroBaseline")
@@ -78,7 +78,7 @@ def test_settings_reach_the_algorithm(tmp_path):
     assert cma_es.build(cma_es.Config(env="MetaPointEnv", sigma0=0.7)).algo.sigma0 == 0.7
 
 
-def test_settings_reach_ddpg():
+def test_settings_are_passed_to_ddpg():
     given = {"steps_per_epoch": 3, "rollout_batch_size": 2, "n_train_steps": 4, "buffer_batch_size": 5,
              "min_buffer_size": 6, "use_target": False, "target_update_tau": 0.3, "policy_lr": 0.01, "qf_lr": 0.02,
              "reward_scale": 3.0, "smooth_return": False, "max_path_length": 9, "discount": 0.5}
@@ -90,7 +90,7 @@ def test_settings_reach_ddpg():
     assert algo.qf.hidden_sizes == algo.policy.hidden_sizes == (4,)
 
 
-def test_the_task_is_drawn_for_the_seed():
+def test_task_depends_on_the_seed():
     goals = [cem.build(cem.Config(env="MetaPointEnv", seed=seed)).env.get_task() for seed in (1, 1, 2)]
     np.testing.assert_array_equal(goals[0], goals[1])
     assert (goals[0] != goals[2]).any()
@@ -102,17 +102,17 @@ def test_the_task_is_drawn_for_the_seed():
     (["--n_samples", "4"], "best_frac: expected at least 1 / n_samples = 0.25"),
     (["--baseline", "Best"], "baseline: expected one of 'GaussianMLPBaseline'"),
 ])
-def test_mistakes(arguments, message, tmp_path, capsys):
+def test_invalid_arguments_are_reported(arguments, message, tmp_path, capsys):
     assert re.search(message, mistake(capsys, cem, *arguments, "--dump_path", tmp_path))
 
 
-def test_runs_of_a_search_are_not_for_the_evaluation_of_meta_learning(tmp_path, capsys):
+def test_meta_learning_evaluation_refuses_search_runs(tmp_path, capsys):
     run(cem, "--smoke", *POINT, "--dump_path", tmp_path / "run")
     capsys.readouterr()
     assert "A Trainer saves them for parts" in mistake(capsys, evaluate, tmp_path / "run")
 
 
-def test_neither_tensorflow_nor_gymnasium_nor_cma_is_loaded_before_it_is_needed(tmp_path):
+def test_tensorflow_gymnasium_and_cma_are_loaded_on_demand(tmp_path):
     program = (
         "import sys\n"
         "from experiments import cem, cma_es, ddpg\n"
@@ -125,6 +125,6 @@ def test_neither_tensorflow_nor_gymnasium_nor_cma_is_loaded_before_it_is_needed(
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_smoke_settings_are_settings():
+def test_smoke_settings_are_valid_settings():
     for script in SCRIPTS.values():
         assert script.Config(**script.Config.smoke).n_itr == 2

@@ -1,4 +1,4 @@
-"""The variants of a run that go on from one of its iterations."""
+"""Tests the variants of a run that start from one of its iterations."""
 import numpy as np
 import pytest
 
@@ -7,8 +7,8 @@ from experiments.settings import SMOKE
 
 
 @pytest.mark.thorough
-def test_a_variant_with_the_same_settings_is_the_run_itself(monkeypatch):
-    """Given a state after two iterations, when the run goes on from there, then its rows are those that it had."""
+def test_variant_with_the_same_settings_equals_the_run(monkeypatch):
+    """Resuming from a state after two iterations gives the rows of the original run."""
     monkeypatch.setattr(stability, "ENDS", {"as before": 4, "half the learning rate": 4})
     monkeypatch.setattr(stability, "BEGIN", 2)
     settings = {**SMOKE, "meta_batch_size": 8}
@@ -21,7 +21,7 @@ def test_a_variant_with_the_same_settings_is_the_run_itself(monkeypatch):
     assert abs(other[0][5] - rows[2][5]) > 1e-6
 
 
-def test_its_picture_is_drawn_from_the_data(tmp_path, monkeypatch):
+def test_stability_figure_is_drawn_from_the_data(tmp_path, monkeypatch):
     header = ",".join(("variant", *stability.COLUMNS))
     lines = [f"{name},{itr},1,2,3,4,5,6" for name in stability.ENDS for itr in range(3)]
     (tmp_path / "pro_mp_stability.csv").write_text("\n".join([header, *lines]), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Sweeps: grids, runs by several processes, what is done when they are run again, failures, Ctrl-C and mistakes."""
+"""Tests sweeps: grids, parallel runs, repeated calls, failures, Ctrl-C and invalid arguments."""
 import csv
 import json
 import os
@@ -42,7 +42,7 @@ def rows(path):
 
 
 def mistake(capsys, *arguments):
-    """Returns what is said about a mistake: one line, and exit status 2."""
+    """Returns the error message: one line, with exit status 2."""
     with pytest.raises(SystemExit) as stop:
         sweep.main([str(argument) for argument in arguments])
     output = capsys.readouterr()
@@ -50,11 +50,11 @@ def mistake(capsys, *arguments):
     return output.err
 
 
-# What it does ------------------------------------------------------------------------------------------------------
+# Sweeps ------------------------------------------------------------------------------------------------------------
 
 
 def test_every_combination_is_run_and_failures_are_reported(tmp_path, capsys):
-    """Given four runs of which two cannot work, then the other two are done, and the next call tries the two again."""
+    """If two of four runs fail, the other two finish, and the next call retries the failed ones."""
     grid = write_grid(tmp_path, {"init_std": [0.5, -1.0], "seed": [1, 2]})
     output = tmp_path / "runs"
     arguments = [str(grid), "--output", str(output), "--processes", "2"]
@@ -88,8 +88,8 @@ def test_every_combination_is_run_and_failures_are_reported(tmp_path, capsys):
 
 
 @pytest.mark.thorough
-def test_more_iterations_go_on_where_the_runs_ended(tmp_path, capsys):
-    """Given a grid with more iterations than were done, then runs go on, and become what one run of all is."""
+def test_grid_with_more_iterations_extends_finished_runs(tmp_path, capsys):
+    """Runs extended by a grid with more iterations equal uninterrupted runs."""
     arguments = ["--output", str(tmp_path / "runs")]
     assert sweep.main([str(write_grid(tmp_path, {"seed": [1]})), *arguments]) == 0
     grid = write_grid(tmp_path, {"seed": [1]}, n_itr=5)
@@ -107,7 +107,7 @@ def test_more_iterations_go_on_where_the_runs_ended(tmp_path, capsys):
 
 @pytest.mark.thorough
 def test_meta_learning_scripts(tmp_path, capsys):
-    """Given a grid without anything varied, then there is one run, and the table has returns before and after."""
+    """A grid without varied settings has one run, and the table lists pre-update and post-update returns."""
     grid = tmp_path / "one.json"
     settings = {**SMOKE, "env": "MetaPointEnv", "n_itr": 1}
     grid.write_text(json.dumps({"script": "vpg_maml", "settings": settings, "grid": {}}))
@@ -119,8 +119,8 @@ def test_meta_learning_scripts(tmp_path, capsys):
     assert float(row["return before adaptation"]) == float(iteration["Step_0-AverageReturn"])
 
 
-def test_what_was_left_by_a_run_that_had_not_begun_is_in_nobodys_way(tmp_path):
-    """Given the files of a process that was killed before it had written its settings, then the run begins anew."""
+def test_files_of_a_run_that_did_not_start_are_replaced(tmp_path):
+    """The run starts anew if a process was killed before it wrote its settings."""
     folder = tmp_path / "runs" / "seed=1"
     folder.mkdir(parents=True)
     (folder / "progress.csv").touch()
@@ -137,7 +137,7 @@ def test_processes_share_the_cores(count, processes, threads, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     environ = sweep.child_environment(processes)
     assert environ[VARIABLE] == environ["OMP_NUM_THREADS"] == threads
-    assert environ["TF_NUM_INTRAOP_THREADS"] == "7"  # the user's
+    assert environ["TF_NUM_INTRAOP_THREADS"] == "7"  # set by the user
     assert "SMOKE" not in environ and environ["PATH"] == os.environ["PATH"]
 
 
@@ -153,8 +153,8 @@ def test_folders_are_named_after_the_values(varied, name):
     assert sweep.name_of(varied) == name
 
 
-def test_the_page_about_sweeps(monkeypatch):
-    """Its commands have flags that exist, and its variables are those that are set."""
+def test_sweeps_page_is_correct(monkeypatch):
+    """The commands of the page use existing flags, and the documented environment variables are set."""
     page = (ROOT / "docs" / "sweeps.rst").read_text()
     (arguments,) = re.findall(r"^    python experiments/sweep\.py (.+)$", page, flags=re.MULTILINE)
     assert sweep.make_parser().parse_args(shlex.split(arguments)).processes == 2
@@ -164,7 +164,7 @@ def test_the_page_about_sweeps(monkeypatch):
     assert set(said) == set(sweep.child_environment(1)) - set(os.environ)
 
 
-def test_the_example_is_a_grid(tmp_path):
+def test_example_is_a_valid_grid(tmp_path):
     example = sweep.read_grid(str(ROOT / "experiments" / "configs" / "sweep_point.json"), str(tmp_path))
     assert len(example) == 9 and Path(example[0].script) == ROOT / "experiments" / "maml_trpo.py"
     assert example[0].config.env == "MetaPointEnvCorner" and example[0].name == "inner_lr=0.05,seed=1"
@@ -174,7 +174,7 @@ def test_the_example_is_a_grid(tmp_path):
 
 
 def wait_for(condition, seconds=90.0):
-    """Waits until something holds."""
+    """Waits until a condition is true."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it took too long"
@@ -187,8 +187,8 @@ def count_rows(folder):
 
 
 @pytest.mark.thorough
-def test_an_interruption_ends_all_runs_and_the_next_call_goes_on(tmp_path):
-    """Given two runs with rows and one that waits, then nothing is left after a signal; later all three are done."""
+def test_interruption_ends_all_runs_and_the_next_call_resumes_them(tmp_path):
+    """A signal ends two started runs and one waiting run; the next call finishes all three."""
     grid = write_grid(tmp_path, {"seed": [1, 2, 3]}, n_itr=200)
     output = tmp_path / "runs"
     command = [sys.executable, str(ROOT / "experiments" / "sweep.py"), str(grid), "--output", str(output),
@@ -222,8 +222,8 @@ time.sleep(300)
 """
 
 
-def test_runs_that_do_not_end_are_killed_with_what_they_have_started(tmp_path, monkeypatch, capsys):
-    """Given a run that ignores Ctrl-C and has a process of its own, then both are gone soon after."""
+def test_runs_that_ignore_ctrl_c_are_killed_with_their_processes(tmp_path, monkeypatch, capsys):
+    """A run that ignores Ctrl-C is killed together with its child process."""
     note = tmp_path / "pid"
     monkeypatch.setattr(sweep, "command", lambda *arguments: [sys.executable, "-c", STUBBORN, str(note)])
     monkeypatch.setattr(sweep, "GRACE", 0.3)
@@ -240,8 +240,8 @@ def test_runs_that_do_not_end_are_killed_with_what_they_have_started(tmp_path, m
     wait_for(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == "zombie", seconds=10)
 
 
-def test_a_mistake_of_ones_own_ends_the_runs_too(tmp_path, monkeypatch):
-    """Given a second run that cannot be started, then the first one does not stay behind."""
+def test_error_in_the_sweep_ends_the_runs(tmp_path, monkeypatch):
+    """If the second run cannot be started, the first run is ended."""
     note, started = tmp_path / "pid", []
     monkeypatch.setattr(sweep, "command", lambda *arguments: [sys.executable, "-c", STUBBORN, str(note)])
     monkeypatch.setattr(sweep, "GRACE", 0.3)
@@ -259,7 +259,7 @@ def test_a_mistake_of_ones_own_ends_the_runs_too(tmp_path, monkeypatch):
     assert started[0].returncode is not None
 
 
-# Mistakes ----------------------------------------------------------------------------------------------------------
+# Invalid arguments -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("content, message", [
@@ -277,7 +277,7 @@ def test_a_mistake_of_ones_own_ends_the_runs_too(tmp_path, monkeypatch):
     ({"script": "cem.py", "settings": {"seed": 1}, "grid": {"seed": [1]}}, "grid, seed: expected a setting that"),
     ({"script": "cem.py", "settings": {}, "grid": {"seed": [1, 1]}}, "grid: expected different values, got two runs"),
 ])
-def test_mistakes_in_grids_are_said_before_anything_starts(content, message, tmp_path, capsys):
+def test_invalid_grids_are_reported_before_anything_starts(content, message, tmp_path, capsys):
     path = tmp_path / "grid.json"
     path.write_text(json.dumps(content))
     said = mistake(capsys, path, "--output", tmp_path / "runs")
@@ -285,7 +285,7 @@ def test_mistakes_in_grids_are_said_before_anything_starts(content, message, tmp
     assert not (tmp_path / "runs").exists()
 
 
-def test_other_mistakes(tmp_path, capsys):
+def test_other_invalid_arguments_are_reported(tmp_path, capsys):
     assert "could not read" in mistake(capsys, tmp_path / "gone.json")
     grid = write_grid(tmp_path, {"seed": [1]})
     assert "--processes: expected an integer of at least 1, got 0" in mistake(capsys, grid, "--processes", 0)
@@ -293,7 +293,7 @@ def test_other_mistakes(tmp_path, capsys):
     assert "file" in mistake(capsys, grid, "--output", tmp_path / "file")
 
 
-def test_runs_with_other_settings_are_left_alone(tmp_path, capsys):
+def test_runs_with_other_settings_are_left_unchanged(tmp_path, capsys):
     output = tmp_path / "runs"
     assert sweep.main([str(write_grid(tmp_path, {"seed": [1]})), "--output", str(output)]) == 0
     shutil.copytree(output, tmp_path / "before")
@@ -305,7 +305,7 @@ def test_runs_with_other_settings_are_left_alone(tmp_path, capsys):
     for path in output.rglob("*"):
         if path.is_file():
             assert path.read_bytes() == (tmp_path / "before" / path.relative_to(output)).read_bytes()
-    # a setting that is newer than a run has its default there
+    # a setting added after the run has its default value there
     params = json.loads((output / "seed=1" / "params.json").read_text())
     del params["settings"]["plot_gap"], params["settings"]["init_std"]
     (output / "seed=1" / "params.json").write_text(json.dumps(params))
@@ -313,7 +313,7 @@ def test_runs_with_other_settings_are_left_alone(tmp_path, capsys):
     assert "plot_gap was 10, is 0" in said and "init_std" not in said
 
 
-def test_the_help_says_everything(capsys):
+def test_help_explains_all_flags(capsys):
     with pytest.raises(SystemExit) as stop:
         sweep.main(["--help"])
     text = capsys.readouterr().out

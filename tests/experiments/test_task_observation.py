@@ -1,4 +1,4 @@
-"""Environments whose policy is told the task."""
+"""Tests environments whose observation includes the task."""
 import numpy as np
 import pytest
 
@@ -24,7 +24,7 @@ def test_observations_end_with_the_task(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_many_are_the_same_as_one(name):
+def test_vectorized_environment_equals_single_environments(name):
     env = TaskObservingEnv(make_env(name))
     batched, tasks = make_batched(env, 3), env.sample_tasks(3, np.random.default_rng(2))
     batched.set_tasks(tasks)
@@ -40,6 +40,6 @@ def test_many_are_the_same_as_one(name):
         assert answer.rewards[row] == reward
 
 
-def test_tasks_that_are_no_numbers_are_refused():
+def test_non_numeric_tasks_are_refused():
     with pytest.raises(TypeError, match="observe_task: expected an environment with numeric tasks"):
         TaskObservingEnv(make_env("HopperRandParamsEnv"))

@@ -1,4 +1,4 @@
-"""What garage's own test of CEM asks for, of the average over the last epoch rather than of its best candidate."""
+"""Tests the criterion of garage's CEM test on the mean return of the last epoch instead of the best return."""
 import pytest
 
 from meta_policy_search.baselines import LinearFeatureBaseline

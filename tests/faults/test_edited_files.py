@@ -1,4 +1,4 @@
-"""Files of rows that another program has changed during a run, or before the run was resumed."""
+"""Tests log files that another program changes during a run or before it is resumed."""
 import csv
 import errno
 import itertools
@@ -44,8 +44,8 @@ def files(folder):
 @pytest.mark.parametrize("output", ["csv", "json"])
 @pytest.mark.parametrize("has_new_column", [False, True])
 @pytest.mark.filterwarnings("ignore:.*was changed by another program")
-def test_a_file_that_is_changed_during_a_run_is_rewritten_with_all_rows(how, output, has_new_column, tmp_path):
-    """Given five rows and a change of the size of the file, then the next row restores the file; the change is kept."""
+def test_file_changed_during_a_run_is_rewritten_with_all_rows(how, output, has_new_column, tmp_path):
+    """After a change of the file size, the next row restores the file, and the changed file is kept as a backup."""
     late = {"late": 1} if has_new_column else {}
     for folder in ("whole", "run"):
         logger.configure(tmp_path / folder, [output])
@@ -62,7 +62,7 @@ def test_a_file_that_is_changed_during_a_run_is_rewritten_with_all_rows(how, out
     assert files(tmp_path / "run") == files(tmp_path / "whole")
 
 
-def test_a_file_that_is_saved_without_a_change_is_no_change(tmp_path, capsys):
+def test_file_saved_without_changes_counts_as_unchanged(tmp_path, capsys):
     logger.configure(tmp_path, ["stdout", "csv"])
     dump(0)
     path = tmp_path / "progress.csv"
@@ -72,8 +72,8 @@ def test_a_file_that_is_saved_without_a_change_is_no_change(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("moment, has_new_column", [("fsync", False), ("fsync", True), ("replace", True)])
-def test_an_interrupted_row_is_no_change_by_something_else(moment, has_new_column, tmp_path, monkeypatch, capsys):
-    """Given Ctrl-C just after a row is in the file, then it is written again, once, without a word."""
+def test_interrupted_row_does_not_count_as_an_external_change(moment, has_new_column, tmp_path, monkeypatch, capsys):
+    """After Ctrl-C just after a row was written, the row is rewritten once without a warning."""
     logger.configure(tmp_path, ["stdout", "csv"])
     dump(0)
     original = getattr(os, moment)
@@ -97,9 +97,9 @@ def test_an_interrupted_row_is_no_change_by_something_else(moment, has_new_colum
 @pytest.mark.parametrize("formats", [["csv", "json"], ["json", "csv"], ["tensorboard", "csv"]])
 @pytest.mark.parametrize("late", [{}, {"late": 2}])
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), KeyboardInterrupt()], ids=["full", "Ctrl-C"])
-def test_a_row_that_one_of_the_files_does_not_take_is_in_none_of_them(formats, late, error, tmp_path, monkeypatch,
+def test_row_that_fails_in_one_file_is_in_no_file(formats, late, error, tmp_path, monkeypatch,
                                                                       capsys):
-    """Given a second file that a row cannot be written to, then the next row is there once, in both of them."""
+    """If a second file cannot be written, the next attempt writes the row once to both files."""
     if "tensorboard" in formats:
         pytest.importorskip("tensorboard")
     written = []
@@ -121,7 +121,7 @@ def test_a_row_that_one_of_the_files_does_not_take_is_in_none_of_them(formats, l
 
 
 def failing(write, format, error):
-    """Writes to the files of the other formats."""
+    """Writes to the files of the other formats, then fails."""
     def call(path, *arguments):
         if format in path:
             raise error
@@ -134,8 +134,8 @@ def failing(write, format, error):
     *itertools.product(["csv", "json"], ["rows deleted", "a number", "nothing left", "deleted"]),
     ("csv", "a column more"),
 ])
-def test_rows_that_are_not_those_of_the_snapshot_are_refused(how, output, tmp_path):
-    """Given five rows, of which one has another number, say, then the run does not go on, and the file stays."""
+def test_resume_refuses_rows_that_differ_from_the_snapshot(how, output, tmp_path):
+    """A run with a changed row or an added column is not resumed, and the file stays unchanged."""
     logger.configure(tmp_path, [output])
     for itr in range(5):
         dump(itr)
@@ -148,7 +148,7 @@ def test_rows_that_are_not_those_of_the_snapshot_are_refused(how, output, tmp_pa
 
 @pytest.mark.parametrize("output", ["csv", "json"])
 @pytest.mark.parametrize("how", ["a line more", "line ends"])
-def test_a_file_with_the_same_rows_is_gone_on_with(how, output, tmp_path):
+def test_rewritten_file_with_equal_rows_is_accepted(how, output, tmp_path):
     logger.configure(tmp_path, [output])
     for itr in range(5):
         dump(itr)
@@ -160,11 +160,8 @@ def test_a_file_with_the_same_rows_is_gone_on_with(how, output, tmp_path):
 
 
 @pytest.mark.parametrize("how", ["another digit", "a column more", "deleted"])
-def test_a_script_says_in_one_line_that_rows_were_changed(how, tmp_path, capsys):
-    """Given a file with other rows, or none, then `--resume` is refused, and what is there stays.
-
-    Neither length nor header show another digit.
-    """
+def test_script_reports_changed_rows_in_one_line(how, tmp_path, capsys):
+    """`--resume` refuses a file with changed rows or without rows, even if length and header are unchanged."""
     folder = tmp_path / "run"
     assert cem.main(["--smoke", "--env", "MetaPointEnv", "--log_formats", "csv", "--dump_path", str(folder)]) == 0
     path = folder / "progress.csv"
@@ -184,15 +181,15 @@ def test_a_script_says_in_one_line_that_rows_were_changed(how, tmp_path, capsys)
     assert cem.main(["--resume", str(folder), "--n_itr", "3"]) == 0
 
 
-def test_short_rows_are_read_as_rows_without_these_numbers(tmp_path):
+def test_short_rows_are_read_with_missing_numbers(tmp_path):
     (tmp_path / "progress.csv").write_text("Itr,x,y\n0,1.0,2.0\n1\n\n2,3.0,4.0\n")
     progress = read_progress(tmp_path)
     assert progress["Itr"].tolist()[:2] == [0.0, 1.0] and str(progress["y"][1]) == "nan" and progress["y"][-1] == 4.0
 
 
 @pytest.mark.parametrize("is_deleted", [False, True])
-def test_curves_go_on_at_the_end_of_an_event_file_that_was_cut(is_deleted, tmp_path):
-    """Given an event file that another program has emptied or deleted, then later points are in it without a gap."""
+def test_curves_continue_after_a_truncated_event_file(is_deleted, tmp_path):
+    """After another program empties or deletes the event file, later points are written without a gap."""
     pytest.importorskip("tensorboard")
     from meta_policy_search.tf_compat import tf
 

@@ -1,4 +1,4 @@
-"""Environments whose paths depend on more than task, random numbers and actions."""
+"""Tests environments whose paths depend on more than task, random numbers and actions."""
 import random
 import sys
 import warnings
@@ -19,14 +19,14 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 @pytest.mark.parametrize("env", [MetaPointEnvCorner(), normalize(MetaPointEnvCorner(), normalize_obs=True), Wanderer(),
                                  EnvWithRareInfos(), Scripted(), MetaBernoulliBanditEnv()],
                          ids=lambda env: type(env).__name__)
-def test_environments_that_keep_the_contract_pass(env):
+def test_valid_environments_pass(env):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(env)
 
 
 class Own(Scripted):
-    """Draws from a generator of its own."""
+    """Draws from a private generator."""
 
     def __init__(self, generator):
         super().__init__()
@@ -44,7 +44,7 @@ class Global(Scripted):
 
 
 class Lasting(Scripted):
-    """Counts steps of all paths."""
+    """Counts the steps of all paths."""
 
     steps = 0
 
@@ -62,7 +62,7 @@ class Remembering(Scripted):
 
 
 class Shared(BatchedWanderer):
-    """Rewards what the others do."""
+    """Its rewards depend on other environments."""
 
     def step(self, actions, env_ids=None):
         answer = super().step(actions, env_ids)
@@ -70,7 +70,7 @@ class Shared(BatchedWanderer):
 
 
 class Unlike(Wanderer):
-    """The vectorized form is another one."""
+    """The vectorized environment behaves differently."""
 
     batched_class = BatchedWanderer
 
@@ -92,12 +92,12 @@ class Unlike(Wanderer):
     (type("SharedEnv", (Wanderer,), {"batched_class": Shared})(), "the reward is .* together with other copies"),
     (Unlike(), "the reward is .* without make_batched"),
 ])
-def test_others_do_not_and_the_error_says_what_changed(env, message):
+def test_invalid_environments_raise_an_error_that_names_the_difference(env, message):
     with pytest.raises(ValueError, match=message):
         check_env(env)
 
 
-def test_samplers_warn_of_a_generator_of_the_environments_own_and_of_nothing_else():
+def test_samplers_warn_only_of_private_generators():
     with pytest.warns(UserWarning, match=r"Own.noise: .*self.np_random"):
         sampler_of(Own(np.random.default_rng(0)))
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""A Ray that a sampler starts: who can reach it, and what Ctrl-C leaves of it."""
+"""Tests a Ray cluster that a sampler starts: network access, and recovery after Ctrl-C."""
 import os
 import subprocess
 import sys
@@ -60,8 +60,8 @@ SCRIPT = """
 
 
 @pytest.mark.thorough
-def test_it_listens_to_this_machine_alone_and_starts_other_workers_after_ctrl_c(tmp_path):
-    """Given a Ray of the sampler's own with all workers in a step, when Ctrl-C is pressed, then sampling goes on."""
+def test_ray_listens_only_locally_and_workers_restart_after_ctrl_c(tmp_path):
+    """Ctrl-C during a step of all workers leaves a sampler that continues on its Ray cluster."""
     pytest.importorskip("ray")
     script = tmp_path / "script.py"
     script.write_text(f"FOLDER = {str(tmp_path)!r}\n" + textwrap.dedent(SCRIPT))

@@ -1,4 +1,4 @@
-"""Environments that misbehave: what they do is refused in words that name the place, or does no harm."""
+"""Faulty environments raise an error that names the place, or have no effect on other data."""
 import sys
 from types import SimpleNamespace
 
@@ -16,7 +16,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 class Odd(Scripted):
-    """Its info has another shape at the step that is the task's number."""
+    """Its info changes shape at the step whose number equals the task."""
 
     def __init__(self, before, after):
         super().__init__()
@@ -33,20 +33,20 @@ class Odd(Scripted):
                          ids=["together", "apart", "processes"])
 @pytest.mark.thorough(but=("together-before0-after0", "together-1.0-after1", "together-before2-None",
                            "apart-before0-after0", "processes-before0-after0"))
-def test_an_info_whose_shape_changes_is_refused_and_named(before, after, arguments):
+def test_info_with_changing_shape_is_refused_and_named(before, after, arguments):
     with sampler_of(Odd(before, after), **arguments) as sampler:
         with pytest.raises(ValueError, match=r"contact.*expected shape .* got .*task 1, path 0, step 2"):
             sampler.obtain_samples()
 
 
-def test_so_is_one_that_changes_in_all_environments_at_once():
+def test_info_that_changes_shape_in_all_environments_at_once_is_refused():
     env = Odd([1, 2, 3], [7])
     env.tasks = (2, 2, 2)
     with sampler_of(env) as sampler, pytest.raises(ValueError, match=r"task 0, path 0, step 2: .*contact.*\(12, 3\)"):
         sampler.obtain_samples()
 
 
-def test_a_single_path_names_the_step_and_the_infos_too():
+def test_single_path_names_the_step_and_the_infos():
     env = Odd([1, 2, 3], [7])
     env.set_task(2)
     with pytest.raises(ValueError, match=r"^step 2: env_infos: contact: expected shape \(3,\) .* got \(1,\)"):
@@ -66,13 +66,13 @@ class LeavingEarly(Scripted):
 
 
 @pytest.mark.parametrize("executor", [None, parallel(2)])
-def test_an_environment_that_exits_is_an_error_that_names_its_place(executor):
+def test_environment_that_exits_raises_with_its_place(executor):
     with sampler_of(Leaving(), executor=executor) as sampler:
         with pytest.raises(EnvWorkerError, match=r"SystemExit in step: 0(.|\n)*task 1, path 0, step 2"):
             sampler.obtain_samples()
 
 
-def test_so_is_one_that_exits_while_it_samples_tasks():
+def test_environment_that_exits_while_sampling_tasks_raises():
     with sampler_of(LeavingEarly()) as sampler, pytest.raises(RuntimeError, match=r"sample_tasks .*sys.exit\(0\)"):
         sampler.obtain_samples()
 
@@ -96,7 +96,7 @@ def flagged(function):
 
 
 @pytest.mark.parametrize("kind", [int, np.uint8, float, object])
-def test_flags_of_a_batched_environment_may_be_zeros_and_ones(kind):
+def test_flags_of_a_vectorized_environment_can_be_zeros_and_ones(kind):
     expected = sampler_of(Wanderer()).obtain_samples()
     flags = list if kind is object else lambda over: over.astype(kind)
     assert_same(list(sampler_of(flagged(flags)).obtain_samples().values()), list(expected.values()))
@@ -108,7 +108,7 @@ def test_other_flags_are_refused(flags):
         sampler.obtain_samples()
 
 
-def test_rewards_and_infos_of_a_batched_environment_need_a_row_for_each():
+def test_rewards_and_infos_of_a_vectorized_environment_require_one_row_per_copy():
     class Columns(BatchedWanderer):
         def step(self, actions, env_ids=None):
             answer = super().step(actions, env_ids)
@@ -125,7 +125,7 @@ def test_rewards_and_infos_of_a_batched_environment_need_a_row_for_each():
 
 
 class Moving(MetaEnv):
-    """The goal, which is the task's own list, moves with every step."""
+    """Moves the goal, a list in the task, at every step."""
 
     observation_space = action_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
 
@@ -158,7 +158,7 @@ class BatchedMoving(BatchedWanderer):
 
 
 @pytest.mark.parametrize("env", [Moving(), type("Env", (Wanderer,), {"batched_class": BatchedMoving})()])
-def test_environments_change_copies_of_the_tasks(env):
+def test_environments_receive_copies_of_the_tasks(env):
     sampler = sampler_of(env)
     sampler.update_tasks()
     before = repr(sampler.tasks)

@@ -1,4 +1,4 @@
-"""Scripts for garage: what a runner takes."""
+"""Tests that the runner accepts scripts for garage."""
 import csv
 from typing import NamedTuple
 
@@ -14,15 +14,15 @@ from meta_policy_search.samplers import SingleTaskSampler
 
 
 class SnapshotConfig(NamedTuple):
-    """As garage has it."""
+    """The `SnapshotConfig` of garage."""
 
     snapshot_dir: str
     snapshot_mode: str
     snapshot_gap: int
 
 
-def test_a_runner_of_a_snapshot_config_trains_in_a_with_block(tmp_path):
-    """Given garage's form of a script, then it trains, and leaves rows and the snapshots that were asked for."""
+def test_runner_trains_with_a_snapshot_config_in_a_with_block(tmp_path):
+    """A script in the style of garage trains and writes rows and the requested snapshots."""
     env = MetaPointEnvNavigation()
     with LocalRunner(SnapshotConfig(str(tmp_path), "gap", 2)) as runner:
         policy = DeterministicMLPPolicy(2, 2, ())
@@ -35,7 +35,7 @@ def test_a_runner_of_a_snapshot_config_trains_in_a_with_block(tmp_path):
 
 
 class FixedPolicy:
-    """A policy with `get_actions` alone."""
+    """A policy with `get_actions` only."""
 
     def __init__(self, *shape):
         self.shape = shape
@@ -58,7 +58,7 @@ class Sampling(RLAlgorithm):
             runner.step_itr += 1
 
 
-def test_a_runner_samples_with_a_policy_of_get_actions_alone():
+def test_runner_samples_with_a_policy_that_only_has_get_actions():
     runner, env = LocalRunner(), MetaPointEnvNavigation()
     runner.setup(Sampling(FixedPolicy(2)), env)
     runner.train(1, 10)

@@ -1,4 +1,4 @@
-"""Scripts, subclasses and pickles of the public code of ProMP: they work, or are refused in words."""
+"""Scripts, subclasses and pickles of the public ProMP code work or are refused with a clear error."""
 import pickle
 import subprocess
 import sys
@@ -41,21 +41,21 @@ def train_one_iteration(algo, env=None):
 
 
 class CountingProMP(ProMP):
-    """Overrides what the public trainer called."""
+    """Overrides the method that the public trainer called."""
 
     def _adapt(self, samples):
         self.adapted = getattr(self, "adapted", 0) + 1
         super()._adapt(samples)
 
 
-def test_an_algorithm_that_overrides_adapt_as_published_is_called():
+def test_published_override_of_adapt_is_called():
     algo = CountingProMP(make_policy(), meta_batch_size=M)
     train_one_iteration(algo)
     assert algo.adapted == 1
 
 
-def test_adapt_by_its_published_name_adapts():
-    """Given samples, then `algo._adapt` and `algo.adapt` lead to the same policies."""
+def test_adapt_works_under_its_published_name():
+    """`algo._adapt` and `algo.adapt` produce the same policies from the same samples."""
     policy = make_policy()
     algo = ProMP(policy, meta_batch_size=M)
     samples = MetaSampleProcessor(ZeroBaseline()).process_samples(make_sampler(policy).obtain_samples())
@@ -75,7 +75,7 @@ def test_adapt_by_its_published_name_adapts():
     (MetaGaussianMLPPolicy, "_get_pre_update_actions", "get_actions"),
     (MetaSampleProcessor, "_compute_advantages", "process_samples"),
 ])
-def test_a_subclass_that_overrides_what_nothing_calls_is_refused(base, method, instead):
+def test_override_of_an_unused_method_is_refused(base, method, instead):
     with pytest.raises(TypeError, match=f"Mine.{method}: .* never calls this method of older code; override {instead}"):
         type("Mine", (base,), {method: lambda self, *args: None})
 
@@ -83,8 +83,8 @@ def test_a_subclass_that_overrides_what_nothing_calls_is_refused(base, method, i
 # Settings
 
 
-def test_more_environments_than_paths_are_as_many_as_paths():
-    """Given `envs_per_task` above the paths of a task, then the data are those of as many environments as paths."""
+def test_envs_per_task_above_the_number_of_paths_is_reduced():
+    """With `envs_per_task` above the paths per task, the data equal those of one environment per path."""
     paths = []
     for envs_per_task in (2 * P, P):
         set_seed(1)
@@ -105,13 +105,13 @@ def test_settings_of_published_runs_train():
     ({"inner_lr": 0, "trainable_inner_step_size": True}, "inner_lr: expected a finite number above 0"),
     ({"inner_lr": -0.1}, "inner_lr: expected a finite number of at least 0"),
 ])
-def test_settings_that_make_no_sense_are_still_refused(settings, complaint):
+def test_invalid_settings_are_refused(settings, complaint):
     with pytest.raises(ValueError, match=complaint):
         ProMP(make_policy(), meta_batch_size=M, **settings)
 
 
-def test_weights_with_a_row_of_deviations_are_taken(tmp_path):
-    """Given published weights, whose `log_std_var` is `[1, A]`, then every way of setting them takes them."""
+def test_published_weights_with_a_log_std_row_are_accepted(tmp_path):
+    """All setters accept published weights with a `log_std_var` of shape `[1, A]`."""
     policy = make_policy()
     published = {name: value + 0.5 for name, value in policy.get_param_values().items()}
     published["log_std_network/log_std_var"] = published["log_std_network/log_std_var"][None]
@@ -125,7 +125,7 @@ def test_weights_with_a_row_of_deviations_are_taken(tmp_path):
             np.testing.assert_array_equal(value, published[name].reshape(value.shape))
 
 
-def test_a_time_baseline_takes_any_observations():
+def test_time_baseline_accepts_any_observations():
     path = {"observations": np.arange(5.0), "returns": np.arange(5.0, 0.0, -1.0)}
     baseline, matrix = LinearTimeBaseline(reg_coeff=1e-9), {**path, "observations": np.zeros((5, 3))}
     baseline.fit([path])
@@ -136,7 +136,7 @@ def test_a_time_baseline_takes_any_observations():
 
 
 class OnlyActions:
-    """A policy with `get_actions` alone, as the published sampler asks for."""
+    """A policy with `get_actions` only, as required by the published sampler."""
 
     def get_actions(self, observations):
         return [np.full((len(rows), 2), 0.1) for rows in observations], None
@@ -148,7 +148,7 @@ class OnlyActions:
         self.was_reset = True
 
 
-def test_a_policy_with_get_actions_alone_samples():
+def test_policy_with_only_get_actions_samples():
     policy = OnlyActions()
     paths = make_sampler(policy).obtain_samples()
     assert [path["actions"].shape for path in paths[1]] == [(T, 2)] * P and paths[1][0]["agent_infos"] == {}
@@ -158,14 +158,14 @@ def test_a_policy_with_get_actions_alone_samples():
     assert policy.was_reset and path["actions"].shape == (3, 2) and path["agent_infos"] == {}
 
 
-def test_policies_are_reset_and_one_for_a_single_task_is_refused():
+def test_policies_are_reset_and_single_task_policies_are_refused():
     assert make_policy().reset() is None and make_policy().reset(dones=[True]) is None
     with pytest.raises(TypeError, match="policy: expected a policy for several tasks"):
         make_sampler(GaussianMLPPolicy(2, 2))
 
 
 class Spaceless(MetaEnv):
-    """Of the classic form, without spaces."""
+    """An environment with the interface of old gym and without spaces."""
 
     def sample_tasks(self, n_tasks):
         return [0] * n_tasks
@@ -180,7 +180,7 @@ class Spaceless(MetaEnv):
         return np.zeros(2), 0.0, False, {}
 
 
-def test_an_environment_without_spaces_is_refused_in_words():
+def test_environment_without_spaces_is_refused_with_a_clear_error():
     for use in (normalize, lambda env: make_sampler(make_policy(), env)):
         with pytest.raises(TypeError, match="env.observation_space: expected a space with a shape, such as a "
                                             "gym.spaces.Box, got None"):
@@ -188,7 +188,7 @@ def test_an_environment_without_spaces_is_refused_in_words():
 
 
 class Target:
-    """A target that gives its variables as a list, made by `tf.get_variable`."""
+    """A target that returns its variables as a list; they were created by `tf.get_variable`."""
 
     def __init__(self, name):
         self.variable = tf.get_variable(name, initializer=np.full(2, 3.0, np.float32), use_resource=False)
@@ -197,8 +197,8 @@ class Target:
         return [self.variable]
 
 
-def test_optimizers_take_lists_and_variables_of_get_variable():
-    """Given the squared distance to the samples, then a step of each optimizer brings the variable closer."""
+def test_optimizers_accept_lists_and_variables_of_get_variable():
+    """A step of each optimizer on the squared distance moves the variable closer to the samples."""
     for optimizer, settings in ((MAMLFirstOrderOptimizer(learning_rate=0.1), {}),
                                 (ConjugateGradientOptimizer(hvp_approach=FiniteDifferenceHvp(grad_clip=1.0)), {})):
         target = Target(f"v_{type(optimizer).__name__}")
@@ -213,7 +213,7 @@ def test_optimizers_take_lists_and_variables_of_get_variable():
         assert before == pytest.approx(9.0) and optimizer.loss(values) < before
 
 
-def test_a_distribution_samples_without_a_generator():
+def test_distribution_samples_without_a_generator():
     distribution, info = DiagonalGaussian(2), {"mean": np.zeros((1000, 2)), "log_std": np.zeros(2)}
     draws = []
     for _ in range(2):
@@ -224,9 +224,9 @@ def test_a_distribution_samples_without_a_generator():
     assert (distribution.sample(info) != draws[0]).all()
 
 
-def test_a_folder_with_a_run_in_it_is_refused_with_ways_to_go_on(tmp_path):
+def test_folder_with_an_existing_run_is_refused_with_the_options(tmp_path):
     logger.configure(tmp_path, format_strs=["csv"])
-    logger.configure(tmp_path, format_strs=["csv"])  # nothing has been written yet
+    logger.configure(tmp_path, format_strs=["csv"])  # nothing is written before the error
     logger.logkv("Itr", 0)
     logger.dumpkvs()
     with pytest.raises(ValueError, match=r"Choose another folder, .*positions=.*overwrite=True"):
@@ -238,7 +238,7 @@ def test_a_folder_with_a_run_in_it_is_refused_with_ways_to_go_on(tmp_path):
 
 
 def unpickle(cls, state):
-    """What `pickle.load` does with a pickle of the public code's object of that class."""
+    """Unpickles an object of the given class of the public code."""
 
     class Published:
         def __reduce__(self):
@@ -253,24 +253,24 @@ def unpickle(cls, state):
     (MetaPointEnvCorner, {"reward_type": "sparse", "corners": [], "goal": np.zeros(2)}, "Build a new object"),
     (normalize, {"__args": (), "__kwargs": {}, "_obs_mean": 0.0, "_obs_var": 1.0}, "Build a new object"),
 ], ids=lambda value: getattr(value, "__name__", ""))
-def test_published_pickles_are_refused_with_a_way_to_go_on(cls, state, advice):
+def test_published_pickles_are_refused_with_a_remedy(cls, state, advice):
     with pytest.raises(ValueError, match=f"{cls.__name__}: expected a pickle of this package.*{advice}"):
         unpickle(cls, state)
 
 
-def test_published_pickles_of_baselines_work():
+def test_published_pickles_of_baselines_load():
     baseline = unpickle(LinearFeatureBaseline, {"_coeffs": np.arange(6.0), "_reg_coeff": 1e-5})
     path = {"observations": np.ones((3, 1)), "returns": np.ones(3)}
     assert baseline.predict(path) == pytest.approx(6.0 + np.arange(3) * 0.02, abs=1e-2)
     baseline.log_diagnostics([path], "")
 
 
-# Numbers too large, and a terminal that is not there
+# Overflow and closed standard error
 
 
 @pytest.mark.parametrize("processor", [
     MetaSampleProcessor(ZeroBaseline(), normalize_adv=True), DiceMetaSampleProcessor(ZeroBaseline(), T)], ids=type)
-def test_rewards_too_large_to_normalize_name_their_task(processor, recwarn):
+def test_rewards_too_large_to_normalize_raise_with_their_task(processor, recwarn):
     paths = make_sampler(make_policy()).obtain_samples()
     paths[1][0]["rewards"][0] = 1e200
     with pytest.raises(ValueError, match="task 1, advantages: expected numbers with a finite standard "
@@ -280,8 +280,8 @@ def test_rewards_too_large_to_normalize_name_their_task(processor, recwarn):
 
 
 @pytest.mark.parametrize("processor", [MetaSampleProcessor(ZeroBaseline()), SampleProcessor(ZeroBaseline())], ids=type)
-def test_so_do_rewards_too_large_to_standardize(processor, recwarn):
-    """Given advantages that are not normalized, then `adj_avg_rewards` are not zeros without a word."""
+def test_rewards_too_large_to_standardize_raise_with_their_task(processor, recwarn):
+    """Without normalized advantages, `adj_avg_rewards` do not silently become zero."""
     paths = make_sampler(make_policy()).obtain_samples()
     paths[1][0]["rewards"][0] = 1e200
     if isinstance(processor, MetaSampleProcessor):
@@ -293,7 +293,7 @@ def test_so_do_rewards_too_large_to_standardize(processor, recwarn):
 
 
 @pytest.mark.thorough
-def test_policies_are_imported_where_standard_error_is_closed():
+def test_policies_can_be_imported_with_closed_standard_error():
     script = "import meta_policy_search.policies; print('imported')"
     for close in ("2>&-", "2>&- <&-"):
         done = subprocess.run(f'"{sys.executable}" -c "{script}" {close}', shell=True, stdout=subprocess.PIPE,
@@ -301,7 +301,7 @@ def test_policies_are_imported_where_standard_error_is_closed():
         assert (done.returncode, done.stdout) == (0, "imported\n")
 
 
-def test_inner_steps_of_length_zero_leave_the_policies_alone():
+def test_zero_inner_step_size_leaves_the_policies_unchanged():
     algo = VPGMAML(make_policy(), meta_batch_size=M, inner_lr=0)
     before = algo.policy.policies_params_vals
     algo.adapt(MetaSampleProcessor(ZeroBaseline()).process_samples(make_sampler(algo.policy).obtain_samples()))

@@ -1,4 +1,4 @@
-"""Under the published paths stand the published point environments."""
+"""The published module paths contain the published point environments."""
 import numpy as np
 
 from meta_policy_search import envs
@@ -6,8 +6,8 @@ from meta_policy_search.envs.point_envs import corner_goals_point_env_2d, point_
 from meta_policy_search.envs.point_envs.point_env_2d_walls import MetaPointEnvWalls
 
 
-def test_meta_point_env_of_its_published_module_is_the_published_one():
-    """Given the only task, then a path starts anywhere in the square, pays minus the way home, and ends there."""
+def test_published_module_contains_the_published_meta_point_env():
+    """Paths of the only task start anywhere in the square; rewards are minus the distance; paths end at the goal."""
     env = point_env_2d.MetaPointEnv()
     assert env.sample_tasks(2) == [{}, {}] and env.get_task() == {}
     env.set_task({})
@@ -25,15 +25,15 @@ def test_meta_point_env_of_its_published_module_is_the_published_one():
         assert (terminated, truncated) == (step == 39, False)
 
 
-def test_the_other_navigation_keeps_its_earlier_name_beside_its_own():
-    """Given scripts and settings of before that say `MetaPointEnv`, then they get what they got."""
+def test_other_navigation_env_keeps_its_earlier_name():
+    """Existing scripts and settings with `MetaPointEnv` get the same environment as before."""
     for earlier in (envs.MetaPointEnv, envs.point_envs.MetaPointEnv, envs.get_env_class("MetaPointEnv")):
         assert earlier is envs.MetaPointEnvNavigation is not point_env_2d.MetaPointEnv
     assert corner_goals_point_env_2d.MetaPointEnv is envs.MetaPointEnvCornerGoals
 
 
-def test_walls_pay_for_the_position_without_walls_as_published():
-    """Given points that push outwards, then positions and rewards are those of the published rules, one by one."""
+def test_wall_rewards_use_the_position_without_walls_as_published():
+    """For points that move outwards, positions and rewards equal those of the published rules."""
     n, rng = 40, np.random.default_rng(0)
     for reward_type in ("dense", "dense_squared", "sparse"):
         batched = MetaPointEnvWalls(reward_type=reward_type).make_batched(n)
@@ -50,7 +50,7 @@ def test_walls_pay_for_the_position_without_walls_as_published():
 
 
 def published_walls(position, action, task, reward_type):
-    """One step of one point: its new position, and its reward (0 where the published one is None)."""
+    """Returns the new position and reward of one step of one point (0 where the published reward is None)."""
     moved = position + np.clip(action, -0.2, 0.2)
     before, after = (np.linalg.norm(point - task["goal"]) for point in (position, moved))
     rewards = {"dense": -after, "dense_squared": -after**2, "sparse": before - after if after < 2.0 else 0.0}

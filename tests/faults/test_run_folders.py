@@ -1,4 +1,4 @@
-"""One process writes to a run folder, no two runs share one, and the last snapshot is the last one by any clock."""
+"""Run folders are unique and have a single writer, and the order of snapshots is independent of clocks."""
 import contextlib
 import datetime
 import errno
@@ -39,7 +39,7 @@ def start(*arguments, **options):
 
 @pytest.fixture
 def holder(tmp_path):
-    """Another process that logs to the folder `run`."""
+    """Starts another process that logs to the folder `run`."""
     process = start("-c", HOLD, tmp_path / "run")
     assert process.stdout.readline() == "ready\n"
     yield process
@@ -48,7 +48,7 @@ def holder(tmp_path):
 
 
 def mistake(capsys, script, *arguments):
-    """Returns what an experiment says about a mistake: one line, and exit status 2."""
+    """Returns the error of an experiment: one line, with exit status 2."""
     with pytest.raises(SystemExit) as stop:
         script.main([str(argument) for argument in arguments])
     errors = capsys.readouterr().err
@@ -71,8 +71,8 @@ def test_a_file_with_the_name_of_a_snapshot_is_not_overwritten(name, tmp_path, c
 # One writer --------------------------------------------------------------------------------------------------------
 
 
-def test_a_folder_that_another_process_writes_to_is_refused_with_its_name(holder, tmp_path, capsys):
-    """Given a process that logs to a folder, then neither Python nor a script can; when it is killed, both can."""
+def test_folder_used_by_another_process_is_refused_with_the_process_id(holder, tmp_path, capsys):
+    """Neither Python nor a script can use the folder of a running process; both can after it is killed."""
     named = f"got {tmp_path / 'run'}, which is locked by process {holder.pid} on {socket.gethostname()}"
     with pytest.raises(ValueError, match=re.escape(named)):
         logger.configure(tmp_path / "run", ["csv"])
@@ -83,8 +83,8 @@ def test_a_folder_that_another_process_writes_to_is_refused_with_its_name(holder
     assert sorted(os.listdir(tmp_path / "run")) == [".lock", "progress.csv"]
 
 
-def test_a_run_is_not_resumed_while_it_goes_on(tmp_path, capsys):
-    """Given a run under way, then `--resume` of it changes nothing."""
+def test_running_run_is_not_resumed(tmp_path, capsys):
+    """`--resume` of a running run changes nothing."""
     assert cem.main([*SMALL, "--n_itr", "1", "--dump_path", str(tmp_path / "run")]) == 0
     before = (tmp_path / "run" / "progress.csv").read_bytes()
     child = start("-c", "import sys, time\nfrom meta_policy_search.utils.files import lock_folder\n"
@@ -108,8 +108,8 @@ def can_lock(folder):
     return not errors
 
 
-def test_a_process_can_configure_its_folder_again_and_gives_it_back(tmp_path):
-    """Given a folder that is configured twice, and once more within a scope, then `reset` releases it."""
+def test_process_can_configure_its_folder_again_and_releases_it(tmp_path):
+    """`reset` releases a folder that was configured twice and once more within a scope."""
     logger.configure(tmp_path, ["csv"])
     logger.configure(tmp_path, ["csv"], overwrite=True)
     with logger.scoped_configure(tmp_path, ["csv"], overwrite=True):
@@ -124,8 +124,8 @@ def test_a_process_can_configure_its_folder_again_and_gives_it_back(tmp_path):
     assert can_lock(tmp_path) and not can_lock(tmp_path / "other")
 
 
-def test_a_forked_process_does_not_hold_the_lock(tmp_path):
-    """Given a forked child process, then it cannot lock the folder of its parent, and does not keep it locked."""
+def test_forked_process_does_not_hold_the_lock(tmp_path):
+    """A forked child process cannot lock the folder of its parent and does not keep it locked."""
     read, write = os.pipe()
     with contextlib.ExitStack() as lock:
         lock.enter_context(lock_folder(tmp_path))
@@ -149,7 +149,7 @@ def test_a_forked_process_does_not_hold_the_lock(tmp_path):
             os.waitpid(pid, 0)
 
 
-def test_a_folder_is_locked_until_each_of_its_locks_is_released(tmp_path):
+def test_folder_is_locked_until_all_its_locks_are_released(tmp_path):
     with lock_folder(tmp_path):
         with lock_folder(tmp_path / ".." / tmp_path.name):
             assert (tmp_path / ".lock").read_text() == f"process {os.getpid()} on {socket.gethostname()}"
@@ -157,17 +157,17 @@ def test_a_folder_is_locked_until_each_of_its_locks_is_released(tmp_path):
     assert not is_locked(tmp_path)
 
 
-def test_looking_for_a_lock_leaves_no_file_and_takes_no_lock(tmp_path):
-    """Given many processes that list runs, then none of them sees the lock of another one."""
+def test_lock_check_creates_no_file_and_takes_no_lock(tmp_path):
+    """Many processes that list runs do not see each other's lock checks as locks."""
     assert not is_locked(tmp_path) and not is_locked(tmp_path / "missing") and os.listdir(tmp_path) == []
     with lock_folder(tmp_path):
         pass
     with open(tmp_path / ".lock") as file:
-        fcntl.flock(file, fcntl.LOCK_SH)  # as `is_locked` of another process does
+        fcntl.flock(file, fcntl.LOCK_SH)  # like `is_locked` in another process
         assert not is_locked(tmp_path)
 
 
-def test_a_file_system_without_locks_is_used_with_a_warning(tmp_path, monkeypatch):
+def test_file_system_without_locks_is_used_with_a_warning(tmp_path, monkeypatch):
     def flock(descriptor, operation):
         raise OSError(errno.ENOSYS, "Function not implemented")
 
@@ -176,7 +176,7 @@ def test_a_file_system_without_locks_is_used_with_a_warning(tmp_path, monkeypatc
         assert not is_locked(tmp_path)
 
 
-def test_runs_that_begin_in_the_same_second_have_folders_of_their_own(tmp_path, monkeypatch):
+def test_runs_started_in_the_same_second_have_separate_folders(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(run_folder, "now", lambda: datetime.datetime(2026, 1, 2, 3, 4, 5))
     folders = [run_folder.make_run_folder("cem", "MetaPointEnv", 7) for _ in range(3)]
@@ -189,12 +189,12 @@ def test_runs_that_begin_in_the_same_second_have_folders_of_their_own(tmp_path, 
 
 
 @pytest.mark.parametrize("mode", ["last", "all", "last_gap"])
-def test_a_clock_that_is_set_back_changes_no_order(mode, tmp_path, monkeypatch):
-    """Given a clock that loses an hour during a run, and again before it is resumed, then the last snapshot is last."""
+def test_snapshot_order_is_independent_of_clock_changes(mode, tmp_path, monkeypatch):
+    """The last snapshot stays the last if the clock is set back during a run and before resuming."""
     now = [10**18]
     monkeypatch.setattr(snapshotter.time, "time_ns", lambda: now[0])
     for itr in range(6):
-        if itr % 2 == 0:  # another process
+        if itr % 2 == 0:  # simulates another process
             saving = Snapshotter(tmp_path, mode, gap=2)
         saving.save(itr, {"itr": itr})
         assert load_snapshot(tmp_path)["itr"] == list_snapshots(tmp_path)[-1].itr == itr
@@ -203,8 +203,8 @@ def test_a_clock_that_is_set_back_changes_no_order(mode, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name, is_in_the_way", [("params.pkl", True), ("params.prev.pkl", False), ("itr_7.pkl", True),
                                                  ("itr_2.pkl", False)])
-def test_of_damaged_snapshots_those_count_that_are_later_by_their_name(name, is_in_the_way, tmp_path):
-    """Given a whole snapshot of iteration 5 and a damaged file with an old time of change, then the time is nothing."""
+def test_damaged_snapshots_count_by_their_name(name, is_in_the_way, tmp_path):
+    """A damaged file after the intact snapshot of iteration 5 is detected despite its older modification time."""
     Snapshotter(tmp_path, "all").save(5, {"itr": 5})
     (tmp_path / name).write_bytes(b"x")
     os.utime(tmp_path / name, (1, 1) if is_in_the_way else None)
@@ -215,13 +215,13 @@ def test_of_damaged_snapshots_those_count_that_are_later_by_their_name(name, is_
         load_snapshot(tmp_path)
 
 
-# Going on ----------------------------------------------------------------------------------------------------------
+# Resuming ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("script", [cem, vpg_maml], ids=["cem", "vpg_maml"])
 @pytest.mark.thorough
-def test_a_run_with_worker_processes_goes_on_without_them_and_the_other_way_round(script, tmp_path):
-    """Given flags that change no number, then `--resume` takes them, and the run is what it would have been."""
+def test_run_can_be_resumed_with_and_without_worker_processes(script, tmp_path):
+    """`--resume` accepts flags that do not affect results, and the run equals an uninterrupted run."""
     def rows(folder):
         lines = [line.split(",") for line in (folder / "progress.csv").read_text().splitlines()]
         return [[cell for name, cell in zip(lines[0], line) if "Time" not in name] for line in lines]
@@ -233,14 +233,14 @@ def test_a_run_with_worker_processes_goes_on_without_them_and_the_other_way_roun
     assert rows(tmp_path / "run") == rows(tmp_path / "whole")
 
 
-def test_what_was_said_of_a_ray_cluster_is_forgotten_without_it():
+def test_ray_settings_are_dropped_when_resuming_without_ray():
     recorded = {"env": "MetaPointEnv", "parallel": "ray", "ray_address": "auto", "ray_workers": 3}
     assert record.resumed_config(cem.Config, recorded, {"parallel": False}).parallel is False
     assert record.resumed_config(cem.Config, {**recorded, "ray_workers": None}, {"ray_workers": 2}).ray_workers == 2
 
 
-def test_an_interruption_before_the_logger_is_configured_names_the_snapshot(tmp_path, monkeypatch, capsys):
-    """Given Ctrl-C while `--resume` reads the snapshot, then it says how to go on."""
+def test_interruption_before_logger_configuration_names_the_snapshot(tmp_path, monkeypatch, capsys):
+    """Ctrl-C while `--resume` reads the snapshot prints the command to resume."""
     folder = tmp_path / "run"
     assert cem.main([*SMALL, "--n_itr", "2", "--dump_path", str(folder)]) == 0
 
@@ -253,11 +253,11 @@ def test_an_interruption_before_the_logger_is_configured_names_the_snapshot(tmp_
     assert re.fullmatch(r"To resume after iteration 1: python .*cem\.py --resume .*run\n", capsys.readouterr().out)
 
 
-# Pictures, and files of settings -----------------------------------------------------------------------------------
+# Figures and settings files ----------------------------------------------------------------------------------------
 
 
-def test_a_picture_that_cannot_be_drawn_ends_nothing(tmp_path, monkeypatch, capsys):
-    """Given a drawing that fails in a way that nobody has thought of, then there is a warning, and training goes on."""
+def test_failed_figure_does_not_end_training(tmp_path, monkeypatch, capsys):
+    """An unexpected error while plotting leads to a warning, and training continues."""
     def fail(folder):
         raise IndexError("list index out of range")
 
@@ -269,8 +269,8 @@ def test_a_picture_that_cannot_be_drawn_ends_nothing(tmp_path, monkeypatch, caps
     assert len((tmp_path / "run" / "progress.csv").read_text().splitlines()) == 3
 
 
-def test_a_folder_whose_name_is_no_text_gets_its_run_and_its_picture(tmp_path, monkeypatch, capsys):
-    """Given a name with a byte that is not UTF-8, a dollar and a brace, then training and drawing work."""
+def test_folder_name_with_special_characters_works(tmp_path, monkeypatch, capsys):
+    """Training and plotting work in a folder whose name has a byte that is not UTF-8, a dollar sign and a brace."""
     folder = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9 $x_{")
     arguments = ["--smoke", "--env", "MetaPointEnv", "--plot_gap", "1", "--dump_path", folder]
     assert cem.main(arguments) == 0
@@ -279,7 +279,7 @@ def test_a_folder_whose_name_is_no_text_gets_its_run_and_its_picture(tmp_path, m
     assert {"learning_curve.png", "progress.csv", "params.pkl"} <= set(os.listdir(folder))
 
 
-def test_settings_that_are_nested_deep_are_one_line(tmp_path, capsys):
+def test_deeply_nested_settings_are_refused_in_one_line(tmp_path, capsys):
     nested = '{"a": ' * 200_000 + "1" + "}" * 200_000
     (tmp_path / "settings.json").write_text('{"env_kwargs": ' + nested + "}")
     for flag, value in {"--config_file": tmp_path / "settings.json", "--env_kwargs": nested}.items():

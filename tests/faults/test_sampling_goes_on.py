@@ -1,4 +1,4 @@
-"""Samplers that are interrupted, given tasks by hand, or told of very long paths."""
+"""Tests samplers that are interrupted, receive tasks from the caller, or have very long paths."""
 import os
 import resource
 import signal
@@ -30,14 +30,14 @@ def paths_of(sampler):
 
 
 @pytest.mark.parametrize("executor", [None, "iterative", parallel(2)])
-def test_tasks_given_to_the_executor_are_those_that_are_sampled(executor):
+def test_tasks_given_to_the_executor_are_sampled(executor):
     expected = sampler_of(Wanderer())
     expected.update_tasks(TASKS)
     with sampler_of(Wanderer(), executor=executor) as sampler:
         sampler.vec_env.set_tasks(TASKS)
         assert sampler.tasks == TASKS
         assert_same(paths_of(sampler), paths_of(expected))
-        assert_same(paths_of(sampler), paths_of(expected))  # the next adaptation step, in the same tasks
+        assert_same(paths_of(sampler), paths_of(expected))  # the next adaptation step uses the same tasks
 
         sampler.start_at(5)
         expected.start_at(5)
@@ -47,7 +47,7 @@ def test_tasks_given_to_the_executor_are_those_that_are_sampled(executor):
         assert_same(sampler.get_state(), expected.get_state())
 
 
-def test_tasks_given_in_the_course_of_an_iteration_are_part_of_the_samplers_state():
+def test_tasks_given_during_an_iteration_are_part_of_the_sampler_state():
     sampler, other = sampler_of(Wanderer()), sampler_of(Wanderer())
     sampler.obtain_samples()
     sampler.vec_env.set_tasks(TASKS)
@@ -56,7 +56,7 @@ def test_tasks_given_in_the_course_of_an_iteration_are_part_of_the_samplers_stat
     assert_same(paths_of(sampler), paths_of(other))
 
 
-def test_new_tasks_are_drawn_where_none_are_given_and_after_some_were_refused():
+def test_new_tasks_are_drawn_if_none_are_given_and_after_refused_tasks():
     class Picky(Scripted):
         def set_task(self, task):
             if task == 5:
@@ -69,7 +69,7 @@ def test_new_tasks_are_drawn_where_none_are_given_and_after_some_were_refused():
     sampler.obtain_samples()
     assert sampler.tasks == [9, 2, 9]
     sampler.vec_env.set_tasks([3, 3, 3])
-    sampler.start_at(1)  # another iteration
+    sampler.start_at(1)  # next iteration
     sampler.obtain_samples()
     assert sampler.tasks == [9, 2, 9]
 
@@ -78,7 +78,7 @@ def test_new_tasks_are_drawn_where_none_are_given_and_after_some_were_refused():
 
 
 class Slow(Wanderer):
-    """Its steps take a minute where there is no file."""
+    """Its steps take a minute unless a file exists."""
 
     def __init__(self, path=None):
         super().__init__()
@@ -91,8 +91,8 @@ class Slow(Wanderer):
 
 
 @pytest.mark.thorough
-def test_after_ctrl_c_workers_are_started_again_and_give_the_same_data(tmp_path):
-    """Given workers in a step, when Ctrl-C is pressed, then these end, and the next sampling starts others."""
+def test_workers_restart_after_ctrl_c_and_give_equal_data(tmp_path):
+    """Ctrl-C during a step ends all workers; the next call starts new workers."""
     path = tmp_path / "quick"
     expected = paths_of(sampler_of(Slow()))
     with sampler_of(Slow(str(path)), executor=parallel(2)) as sampler:
@@ -105,11 +105,11 @@ def test_after_ctrl_c_workers_are_started_again_and_give_the_same_data(tmp_path)
         path.touch()
         with pytest.raises(RuntimeError, match="paths have ended: reset"):
             sampler.vec_env.step_envs(np.zeros((1, 2)), [0])
-        assert_same(paths_of(sampler), expected)  # with the tasks that the others had
+        assert_same(paths_of(sampler), expected)  # with the tasks of the ended workers
 
 
 class Impatient(Wanderer):
-    """Has Ctrl-C pressed again and again while it steps, in one of three threads."""
+    """Simulates repeated Ctrl-C during a step in one of three threads."""
 
     class batched_class(BatchedWanderer):
         max_threads = 3
@@ -125,8 +125,8 @@ class Impatient(Wanderer):
             return super().step(actions, env_ids)
 
 
-def test_ctrl_c_again_leaves_no_thread_behind_either():
-    """Given Ctrl-C, and more of it while threads end, then none of them steps the environments when that is raised."""
+def test_repeated_ctrl_c_leaves_no_running_threads():
+    """After Ctrl-C and more of it while threads end, no thread steps the environments once the error is raised."""
     sampler, expected = sampler_of(Impatient()), paths_of(sampler_of(Wanderer()))
     with pytest.raises(KeyboardInterrupt):
         sampler.obtain_samples()
@@ -134,7 +134,7 @@ def test_ctrl_c_again_leaves_no_thread_behind_either():
     assert_same(paths_of(sampler), expected)
 
 
-def test_a_worker_that_was_killed_is_replaced_in_the_next_round():
+def test_killed_worker_is_replaced_in_the_next_call():
     expected = paths_of(sampler_of(Wanderer()))
     with sampler_of(Wanderer(), executor=parallel(2)) as sampler:
         sampler.update_tasks()
@@ -150,7 +150,7 @@ def test_a_worker_that_was_killed_is_replaced_in_the_next_round():
 # Long paths
 
 
-def test_paths_may_be_limited_to_a_million_steps_at_the_cost_of_those_that_are_taken():
+def test_memory_depends_on_actual_steps_and_not_on_max_path_length():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.process_time()
     paths = sampler_of(Wanderer(), max_path_length=10 ** 6).obtain_samples()
@@ -160,8 +160,8 @@ def test_paths_may_be_limited_to_a_million_steps_at_the_cost_of_those_that_are_t
 
 
 @pytest.mark.parametrize("arguments", [{}, {"envs_per_task": 1}, {"executor": "iterative", "envs_per_task": 3}])
-def test_long_paths_do_not_depend_on_how_much_room_there_is_at_first(arguments, monkeypatch):
-    """Given room for 4 steps, and paths of up to 50, when it is doubled, then actions are those of more room."""
+def test_long_paths_do_not_depend_on_the_initial_buffer_size(arguments, monkeypatch):
+    """A buffer that starts with 4 steps and grows to 50 gives the actions of a larger buffer."""
     monkeypatch.setattr(rollout_loop, "MANY_STEPS", 49)
     expected = sampler_of(Wanderer(), max_path_length=50).obtain_samples()
     assert max(len(path["rewards"]) for path in flat_paths(expected)) > 8
@@ -170,7 +170,7 @@ def test_long_paths_do_not_depend_on_how_much_room_there_is_at_first(arguments, 
     assert_same(list(paths.values()), list(expected.values()))
 
 
-def test_up_to_so_many_steps_the_noise_comes_first_from_the_paths_own_generator():
+def test_noise_of_short_paths_precedes_their_environment_draws():
     sampler = sampler_of(MetaPointEnvCorner(), max_path_length=rollout_loop.MANY_STEPS)
     sampler.update_tasks()
     by_hand = sampler.path_rng(1, 2)
@@ -183,8 +183,8 @@ def test_up_to_so_many_steps_the_noise_comes_first_from_the_paths_own_generator(
                                noise[:len(path["actions"])], atol=1e-4)
 
 
-def test_longer_paths_can_be_repeated_too():
-    """Given paths of up to 10,000 steps, when starts are drawn by hand, then they are those of the sampler."""
+def test_long_paths_can_be_reproduced():
+    """Start states drawn by hand equal those of the sampler for paths of up to 10,000 steps."""
     sampler = sampler_of(Wanderer(), max_path_length=10_000)
     sampler.update_tasks()
     starts = [[rng.normal(size=2) for rng in rngs] for rngs in next_start_rngs(sampler)]

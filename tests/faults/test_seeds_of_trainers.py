@@ -1,4 +1,4 @@
-"""Every training takes the seed that was set when it was built, whatever was set since."""
+"""Every trainer uses the seed that was set before its construction, regardless of later seeds."""
 import numpy as np
 import pytest
 
@@ -34,31 +34,31 @@ def build_trainer(seed=None):
 
 
 def train(trainer):
-    """The tasks of its last iteration, and its parameters."""
+    """Returns the tasks of the last iteration and the final parameters."""
     trainer.train()
     return np.array(trainer.sampler.tasks), trainer.policy.get_flat_params()
 
 
 @pytest.mark.thorough
-def test_trainers_that_are_built_first_and_trained_later_have_their_own_seeds():
+def test_trainers_built_before_training_use_separate_seeds():
     alone = [train(build_trainer(seed)) for seed in (1, 3)]
     trainers = [build_trainer(seed) for seed in (1, 3)]
     for trainer, (tasks, params) in zip(trainers, alone, strict=True):
         for actual, expected in zip(train(trainer), (tasks, params)):
             np.testing.assert_array_equal(actual, expected)
     assert not np.allclose(alone[0][0], alone[1][0])
-    assert seeding.get_root() == 3  # as it was set
+    assert seeding.get_root() == 3  # the seed at construction
     assert trainers[0].get_itr_snapshot(1)["state"]["seeding"]["root"] == 1
 
 
 @pytest.mark.thorough
-def test_one_iteration_at_a_time_it_is_the_same():
+def test_train_itr_uses_the_seed_at_construction():
     alone = [build_trainer(seed).train_itr()["Step_1-AverageReturn"] for seed in (1, 2)]
     trainers = [build_trainer(seed) for seed in (1, 2)]
     assert [trainer.train_itr()["Step_1-AverageReturn"] for trainer in trainers] == alone
 
 
-def test_runners_too():
+def test_runners_use_the_seed_at_construction():
     def build_runner(seed):
         set_seed(seed)
         env = MetaPointEnvNavigation()
@@ -72,7 +72,7 @@ def test_runners_too():
     assert [runner.train(2, 8) for runner in runners] == alone
 
 
-def test_training_says_so_where_another_seed_was_set_since(monkeypatch):
+def test_training_reports_a_seed_that_was_set_later(monkeypatch):
     said = []
     trainer = build_trainer(1)
     monkeypatch.setattr(logger, "log", lambda *args, **kwargs: said.append(" ".join(map(str, args))))
@@ -84,7 +84,7 @@ def test_training_says_so_where_another_seed_was_set_since(monkeypatch):
                     "effect"]
 
 
-def test_without_a_seed_it_is_the_one_that_is_set_when_training_begins(monkeypatch):
+def test_without_a_seed_the_seed_at_the_start_of_training_is_used(monkeypatch):
     monkeypatch.setattr(seeding, "_root", None)
     monkeypatch.setattr(seeding, "_is_chosen", False)
     first, second = build_trainer(), build_trainer()
@@ -99,7 +99,7 @@ def test_without_a_seed_it_is_the_one_that_is_set_when_training_begins(monkeypat
     np.testing.assert_array_equal(first.sampler.tasks, expected.sampler.tasks)
 
 
-def test_evaluating_does_not_count_as_setting_a_seed(monkeypatch):
+def test_evaluation_does_not_count_as_setting_a_seed(monkeypatch):
     monkeypatch.setattr(seeding, "_root", None)
     monkeypatch.setattr(seeding, "_is_chosen", False)
     with seeding.evaluation_seed(3):

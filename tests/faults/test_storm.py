@@ -1,8 +1,7 @@
-"""Training that is interrupted at random moments, again and again, and goes on in the same process.
+"""Tests training that is interrupted repeatedly at random moments and resumes in the same process.
 
-An interruption comes at a line of the package, by a real SIGINT in this process. Half of them are spread evenly over
-the lines that are executed, and half over the different lines that there are, so that rows, snapshots and the ends of
-iterations are hit as often as the inner loops.
+Each interruption is a real SIGINT at a line of the package. Half of them are spread evenly over the executed lines, and
+half over the distinct lines, so that rows, snapshots and ends of iterations are hit as often as the inner loops.
 """
 import csv
 import pickle
@@ -39,7 +38,7 @@ NUM_ITR = 5
 
 
 class Lines:
-    """Executes `on_line(number, place)` before each line of the package within a `with` block; numbers count from 0."""
+    """Calls `on_line(number, place)` before each line of the package within a `with` block; numbers start at 0."""
 
     def __init__(self, on_line):
         self._on_line, self._number = on_line, 0
@@ -62,12 +61,12 @@ class Lines:
 
 
 def press_at(moment):
-    """Presses Ctrl-C before the line of that number."""
+    """Returns a function that sends SIGINT before the line of the given number."""
     return Lines(lambda number, place: raise_signal(SIGINT) if number == moment else None)
 
 
 def draw_moments(run, num_moments, rng):
-    """Draws moments of a run, half of them by lines executed, and half by the different lines there are."""
+    """Draws moments of a run: half by executed lines, and half by distinct lines."""
     places = []
     with Lines(lambda number, place: places.append(place)):
         run()
@@ -80,7 +79,7 @@ def draw_moments(run, num_moments, rng):
 
 
 def storm(moments, go_on, is_done):
-    """Trains to the end, interrupted at moments that count from where it went on last; returns how often it was."""
+    """Trains to the end with interruptions, whose times count from the last resume; returns their number."""
     hits = 0
     for moment in moments:
         try:
@@ -109,7 +108,7 @@ def draw_once(trainer, row):
 
 
 def names_in(folder):
-    """The names of files; a picture may not have been drawn, but is whole."""
+    """Returns the names of files without figures; checks that existing figures are complete."""
     names = {path.name for path in folder.iterdir()}
     if "learning_curve.png" in names:
         assert (folder / "learning_curve.png").read_bytes()[-8:-4] == b"IEND"
@@ -117,7 +116,7 @@ def names_in(folder):
 
 
 class Training:
-    """Five iterations of a `Trainer` and a picture, again and again from the same start."""
+    """Repeats five iterations of a `Trainer` with a figure from the same start."""
 
     def __init__(self, algo_cls, draws, **arguments):
         set_seed(1)
@@ -147,7 +146,7 @@ class Training:
 
 
 class Search:
-    """Five epochs of CEM or CMA-ES, again and again from the same start."""
+    """Repeats five epochs of CEM or CMA-ES from the same start."""
 
     def __init__(self, algo_cls):
         self._algo_cls = algo_cls
@@ -185,7 +184,7 @@ class Search:
 
 
 class Learning(Search):
-    """Five epochs of DDPG, whose memory is full after the first one."""
+    """Five epochs of DDPG, whose replay buffer is full after the first epoch."""
 
     def _make_algo(self, spec):
         policy = DeterministicMLPPolicy(2, 2, ())
@@ -199,7 +198,7 @@ class Learning(Search):
 
 
 def assert_equal(a, b):
-    """Compares nested containers, their numbers bit for bit, and objects by what they say they are."""
+    """Compares nested containers: numbers bit for bit, other objects by their `repr`."""
     assert type(a) is type(b)
     if isinstance(a, dict):
         assert list(a) == list(b)
@@ -215,7 +214,7 @@ def assert_equal(a, b):
 
 
 def check_storm(run, num_interrupts, tmp_path):
-    """Interrupts runs so many times; each has to end like the one that nothing interrupts."""
+    """Interrupts runs the given number of times; each result must equal that of an uninterrupted run."""
     rng = np.random.default_rng(7)
     run.begin(tmp_path / "whole")
     moments = draw_moments(run.go_on, 5 * num_interrupts, rng)
@@ -236,7 +235,7 @@ def check_storm(run, num_interrupts, tmp_path):
     for num_interrupts in (8, 60)
 ] + [(TRPOMAML, {}, 60)], ids=["ProMP, short", "ProMP", "TRPOMAML"])
 @pytest.mark.thorough(but="ProMP, short")
-def test_a_storm_leaves_no_trace_in_training(algo_cls, arguments, num_interrupts, tmp_path):
+def test_interrupted_training_equals_uninterrupted_training(algo_cls, arguments, num_interrupts, tmp_path):
     with tf.Graph().as_default():
         check_storm(Training(algo_cls, num_interrupts > 10, **arguments), num_interrupts, tmp_path)
 
@@ -245,5 +244,5 @@ def test_a_storm_leaves_no_trace_in_training(algo_cls, arguments, num_interrupts
     (Search, CEM, 12), (Search, CEM, 40), (Search, CMAES, 40), (Learning, DDPG, 40),
 ], ids=["CEM, short", "CEM", "CMAES", "DDPG"])
 @pytest.mark.thorough(but="CEM, short")
-def test_a_storm_leaves_no_trace_in_epochs(kind, algo_cls, num_interrupts, tmp_path):
+def test_interrupted_epochs_equal_uninterrupted_epochs(kind, algo_cls, num_interrupts, tmp_path):
     check_storm(kind(algo_cls), num_interrupts, tmp_path)

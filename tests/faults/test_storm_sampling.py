@@ -1,4 +1,4 @@
-"""Ctrl-C at random moments of sampling: what is collected in the end is what an undisturbed sampler collects."""
+"""Tests sampling with Ctrl-C at random moments: the collected data equal those of an undisturbed sampler."""
 import contextlib
 import signal
 import sys
@@ -23,7 +23,7 @@ class ThreadedWanderer(Wanderer):
 
 
 class Storm:
-    """Interrupts calls after random times, as Ctrl-C does."""
+    """Interrupts calls after random times like Ctrl-C."""
 
     def __init__(self, seed):
         self._rng, self._is_on, self._usual, self.count = np.random.default_rng(seed), False, 0.0, 0
@@ -43,7 +43,7 @@ class Storm:
             signal.raise_signal(signal.SIGINT)
 
     def survive(self, function, restore):
-        """Calls a function until it is not interrupted; calls `restore` after each time that it was."""
+        """Repeats a call until it is not interrupted; calls `restore` after each interruption."""
         while True:
             started = time.perf_counter()
             with contextlib.suppress(KeyboardInterrupt):
@@ -59,7 +59,7 @@ class Storm:
 
 
 def two_iterations_in(storm, sampler):
-    """The same as `two_iterations`, whenever it is interrupted."""
+    """Returns the result of `two_iterations` despite interruptions."""
     data = []
     for _ in range(2):
         for step in range(2):
@@ -86,8 +86,8 @@ CASES = [
 
 @pytest.mark.parametrize(("env", "arguments", "count"), CASES)
 @pytest.mark.thorough(but=("arrays", "threads"))
-def test_what_is_interrupted_at_any_moment_and_tried_again_gives_the_same_data(env, arguments, count):
-    """Given a sampler, when Ctrl-C comes `count` times or more, then each round's data are those without Ctrl-C."""
+def test_interrupted_and_repeated_sampling_gives_equal_data(env, arguments, count):
+    """After at least `count` interruptions, the data of each call equal those of an undisturbed sampler."""
     expected = [list(paths.values()) for paths in two_iterations(sampler_of(env))]
     with Storm(seed=count) as storm, sampler_of(env, **arguments) as sampler:
         beginning = sampler.get_state()

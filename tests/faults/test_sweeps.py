@@ -1,4 +1,4 @@
-"""Sweeps delete nothing, end with all their runs, do not run twice at once; exit status and table say the same."""
+"""Sweeps delete nothing, end together with their runs, do not run twice at once, and report consistent results."""
 import csv
 import json
 import os
@@ -43,8 +43,8 @@ def wait_for(condition, seconds=120.0):
         time.sleep(0.02)
 
 
-def test_a_folder_that_is_no_run_of_the_sweep_stays_as_it_is(tmp_path, capsys):
-    """Given somebody's folder under the name of a run, with a snapshot, then the run fails and nothing is gone."""
+def test_folder_that_is_not_a_run_of_the_sweep_is_unchanged(tmp_path, capsys):
+    """If a user folder with a snapshot has the name of a run, the run fails and no file is deleted."""
     folder = tmp_path / "runs" / "seed=1"
     (folder / "thesis").mkdir(parents=True)
     (folder / "thesis" / "chapter.txt").write_text("mine")
@@ -58,7 +58,7 @@ def test_a_folder_that_is_no_run_of_the_sweep_stays_as_it_is(tmp_path, capsys):
     assert table(tmp_path / "runs") == {"seed=1": "failed"}
 
 
-def test_files_of_others_in_a_folder_of_the_sweep_stay(tmp_path):
+def test_other_files_in_a_run_folder_are_kept(tmp_path):
     folder = tmp_path / "runs" / "seed=1"
     folder.mkdir(parents=True)
     (folder / "notes.txt").write_text("mine")
@@ -66,8 +66,8 @@ def test_files_of_others_in_a_folder_of_the_sweep_stay(tmp_path):
     assert (folder / "notes.txt").read_text() == "mine" and table(tmp_path / "runs") == {"seed=1": "done"}
 
 
-def test_settings_that_an_earlier_sweep_wrote_are_replaced(tmp_path, monkeypatch):
-    """Given a run that failed before it began, when the grid is changed, then it gets the new settings."""
+def test_settings_written_by_an_earlier_sweep_are_replaced(tmp_path, monkeypatch):
+    """A run that failed before its first iteration uses the settings of the changed grid."""
     arguments = ["--output", str(tmp_path / "runs")]
     with monkeypatch.context() as patch:
         patch.setattr(sweep, "command", lambda *arguments: [sys.executable, "-c", "exit(1)"])
@@ -76,8 +76,8 @@ def test_settings_that_an_earlier_sweep_wrote_are_replaced(tmp_path, monkeypatch
     assert json.loads((tmp_path / "runs" / "seed=1.json").read_text())["n_itr"] == 1
 
 
-def test_the_same_sweep_does_not_run_twice_at_once(tmp_path, capsys):
-    """Given a sweep under way, then the second one names it in a line, and nothing happens."""
+def test_sweep_does_not_run_twice_at_once(tmp_path, capsys):
+    """A second sweep reports the running sweep in one line and changes nothing."""
     (tmp_path / "runs").mkdir()
     program = ("import sys, time\nfrom meta_policy_search.utils.files import lock_folder\n"
                "lock = lock_folder(sys.argv[1])\nlock.__enter__()\nprint('ready', flush=True)\ntime.sleep(300)")
@@ -94,8 +94,8 @@ def test_the_same_sweep_does_not_run_twice_at_once(tmp_path, capsys):
         first.communicate()
 
 
-def test_a_run_that_ends_without_a_word_and_without_its_iterations_has_failed(tmp_path, monkeypatch, capsys):
-    """Given a script that ends with status 0 before its time, then table and exit status say the same."""
+def test_run_that_exits_before_its_last_iteration_has_failed(tmp_path, monkeypatch, capsys):
+    """Table and exit status agree for a script that exits early with status 0."""
     monkeypatch.setattr(sweep, "command", lambda *arguments: [sys.executable, "-c", "print('bye')"])
     assert sweep.main([write_grid(tmp_path, [1]), "--output", str(tmp_path / "runs")]) == 1
     assert table(tmp_path / "runs") == {"seed=1": "failed"}
@@ -104,8 +104,8 @@ def test_a_run_that_ends_without_a_word_and_without_its_iterations_has_failed(tm
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 @pytest.mark.thorough
-def test_runs_end_with_a_sweep_that_is_killed_and_the_next_one_goes_on(number, tmp_path):
-    """Given a sweep that is killed twice, then its run ends too, and in the end every row is there once."""
+def test_runs_end_with_a_killed_sweep_and_the_next_sweep_continues(number, tmp_path):
+    """After a sweep is killed twice, its run ends too, and the finished run has every row once."""
     output = tmp_path / "runs"
     grid = write_grid(tmp_path, [1], n_itr=300)
     command = [sys.executable, str(ROOT / "experiments" / "sweep.py"), grid, "--output", str(output)]

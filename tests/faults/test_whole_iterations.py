@@ -1,4 +1,4 @@
-"""An iteration is whole or has not happened: parameters, optimizer, counters, row and snapshot."""
+"""Iterations are atomic: parameters, optimizer, counters, row and snapshot."""
 import csv
 import pickle
 from signal import SIGINT, raise_signal
@@ -31,7 +31,7 @@ N = 6  # candidates
 
 @pytest.fixture(scope="module")
 def built():
-    """A small trainer, and a snapshot of its start."""
+    """Returns a small trainer and a snapshot of its start."""
     with tf.Graph().as_default():
         trainer = build_trainer(seed=1)
         return trainer, trainer.get_itr_snapshot(-1)
@@ -61,7 +61,7 @@ def messages(monkeypatch):
 
 
 def pressing(function, at):
-    """The function, with Ctrl-C pressed before its call of that number, or after it if the number is negative."""
+    """Returns the function with Ctrl-C before its call number `at`, or after that call if `at` is negative."""
     calls = []
 
     def call(*args, **kwargs):
@@ -94,7 +94,7 @@ def everything(trainer, folder):
     ("algo", "adapt"), ("algo", "optimize_policy"), ("policy", "switch_to_pre_update"), ("sampler", "obtain_samples"),
 ])
 @pytest.mark.parametrize("at", [2, -2])
-def test_an_iteration_that_is_interrupted_is_done_once(owner, method, at, trainer, tmp_path, monkeypatch, messages):
+def test_interrupted_iteration_is_performed_once(owner, method, at, trainer, tmp_path, monkeypatch, messages):
     trainer.train()
     whole = everything(trainer, tmp_path)
     trainer.restore(load_start(trainer, tmp_path))
@@ -110,7 +110,7 @@ def test_an_iteration_that_is_interrupted_is_done_once(owner, method, at, traine
 
 
 def load_start(trainer, folder):
-    """Begins again in the same folder."""
+    """Restores the start state in the same folder."""
     logger.configure(folder, ["csv"], overwrite=True)
     return trainer.start
 
@@ -142,8 +142,8 @@ def test_a_row_is_written_once_if_an_error_follows_it(formats, trainer, tmp_path
 
 @pytest.mark.parametrize("method", ["dumpkvs", "save_itr_params"])
 @pytest.mark.parametrize("at", [2, -2])
-def test_an_iteration_whose_row_is_being_written_is_ended(method, at, trainer, tmp_path, monkeypatch, messages):
-    """Given Ctrl-C during row or snapshot, then both are written, and the message says that the iteration is there."""
+def test_iteration_interrupted_while_writing_its_row_is_completed(method, at, trainer, tmp_path, monkeypatch, messages):
+    """After Ctrl-C during row or snapshot, both are written, and the message reports a completed iteration."""
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(logger, method, pressing(getattr(logger, method), at))
         trainer.train()
@@ -154,7 +154,7 @@ def test_an_iteration_whose_row_is_being_written_is_ended(method, at, trainer, t
     assert [row["Itr"] for row in read_rows(tmp_path)] == ["0", "1", "2"]
 
 
-def test_an_iteration_that_fails_has_not_happened_either(trainer, monkeypatch, tmp_path):
+def test_failed_iteration_is_rolled_back(trainer, monkeypatch, tmp_path):
     trainer.train_itr()
     before = everything(trainer, tmp_path)
     with monkeypatch.context() as patch:
@@ -165,7 +165,7 @@ def test_an_iteration_that_fails_has_not_happened_either(trainer, monkeypatch, t
     assert everything(trainer, tmp_path) == before and logger.getkvs() == {}
 
 
-def test_what_callbacks_log_for_the_next_row_stays(trainer, monkeypatch, tmp_path):
+def test_values_logged_by_callbacks_for_the_next_row_are_kept(trainer, monkeypatch, tmp_path):
     trainer.train_itr()
     logger.logkv("Mine", 5)
     logger.logkv_mean("Mean", 1.0)
@@ -177,8 +177,8 @@ def test_what_callbacks_log_for_the_next_row_stays(trainer, monkeypatch, tmp_pat
     assert (row["Mine"], row["Mean"], row["Itr"]) == (5, 1.5, 1)
 
 
-def test_an_iteration_without_a_snapshot_is_counted_all_the_same(trainer, monkeypatch, tmp_path):
-    """Given a snapshot that cannot be written, then its row is there, and training goes on with the next iteration."""
+def test_iteration_without_a_snapshot_is_counted(trainer, monkeypatch, tmp_path):
+    """If a snapshot cannot be written, its row is kept, and training continues with the next iteration."""
     with monkeypatch.context() as patch, pytest.raises(SnapshotError):
         patch.setattr(trainer.env, "cannot_be_pickled", (i for i in ()), raising=False)
         trainer.train()
@@ -188,7 +188,7 @@ def test_an_iteration_without_a_snapshot_is_counted_all_the_same(trainer, monkey
 
 
 class OwnSampler(Sampler):
-    """Counts steps, and leaves all else to another sampler."""
+    """Counts steps and forwards all calls to another sampler."""
 
     def __init__(self, inner):
         super().__init__(inner.env, inner.policy, inner.batch_size, inner.max_path_length)
@@ -203,7 +203,7 @@ class OwnSampler(Sampler):
         return paths
 
 
-def test_lost_rounds_of_a_sampler_of_ones_own_are_not_counted(trainer, monkeypatch, tmp_path):
+def test_interrupted_calls_of_a_custom_sampler_are_not_counted(trainer, monkeypatch, tmp_path):
     trainer = Trainer(trainer.algo, trainer.env, OwnSampler(trainer.sampler), trainer.sample_processor,
                       trainer.policy, 3)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
@@ -231,15 +231,15 @@ def build_search(cls):
 
 @pytest.mark.parametrize("at", [1, 4, -N, N + 1, -(N + 2), 2 * N, -2 * N, -3 * N])
 @pytest.mark.parametrize("cls", [CEM, CMAES])
-def test_returns_are_credited_to_the_candidates_that_acted(cls, at, monkeypatch):
-    """Given Ctrl-C before or after some candidate's return is taken, then resuming ends like a run without it."""
+def test_returns_are_assigned_to_the_candidates_that_acted(cls, at, monkeypatch):
+    """After Ctrl-C before or after the return of a candidate is stored, the resumed run equals an uninterrupted run."""
     whole, search = build_search(cls)
     average = whole.train(3, 8)
     runner, other = build_search(cls)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(type(other), "train_once", pressing(type(other).train_once, at))
         runner.train(3, 8)
-    # the epoch has not happened, and the policy is where it began
+    # the epoch is rolled back, and the policy has its initial parameters
     assert runner.step_itr == N * runner.epoch and runner.total_timesteps_sampled % N == 0
     np.testing.assert_array_equal(other.policy.get_flat_params(), other.cur_mean.astype(np.float32))
     assert runner.resume() == average
@@ -249,7 +249,7 @@ def test_returns_are_credited_to_the_candidates_that_acted(cls, at, monkeypatch)
     np.testing.assert_array_equal(other.policy.get_flat_params(), search.policy.get_flat_params())
 
 
-# An algorithm with a memory
+# An algorithm with a replay buffer
 
 
 PATHS = [{"observations": np.zeros((1, 2)), "actions": np.zeros((1, 2)), "rewards": np.zeros(1),
@@ -269,7 +269,7 @@ def build_ddpg(size):
 
 
 def everything_of(runner, algo):
-    memory = pickle.loads(pickle.dumps(algo.replay_buffer)).sample_transitions(100)  # all of it, in the order drawn
+    memory = pickle.loads(pickle.dumps(algo.replay_buffer)).sample_transitions(100)  # all, in sampling order
     return repr((runner.epoch, runner.step_itr, runner.total_timesteps_sampled, algo.get_learnt(), memory,
                  algo.policy.get_flat_params(), algo.qf.get_flat_params(), algo.train_once(0, PATHS)))
 
@@ -290,8 +290,8 @@ def whole():
     ("algo", "optimize_policy", -4, 1000),
 ])
 @pytest.mark.thorough(but=("memory-sample_transitions-7-10", "algo-optimize_policy--4-10"))
-def test_a_memory_is_taken_back_too(owner, method, at, size, whole, monkeypatch, messages):
-    """Given Ctrl-C in an epoch, then what was stored, overwritten, drawn and learnt in it is so no more."""
+def test_replay_buffer_is_rolled_back(owner, method, at, size, whole, monkeypatch, messages):
+    """Ctrl-C in an epoch rolls back what was stored, overwritten, sampled and learned in it."""
     runner, algo = build_ddpg(size)
     part = algo if owner == "algo" else algo.replay_buffer
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
@@ -302,7 +302,7 @@ def test_a_memory_is_taken_back_too(owner, method, at, size, whole, monkeypatch,
     assert everything_of(runner, algo) == whole[size]
 
 
-def test_an_algorithm_whose_memory_cannot_be_taken_back_says_so(monkeypatch, messages):
+def test_algorithm_that_cannot_be_rolled_back_is_reported(monkeypatch, messages):
     runner, algo = build_ddpg(10)
     monkeypatch.setattr(algo, "get_learnt", lambda: None)
     monkeypatch.setattr(algo.replay_buffer, "add_paths", pressing(algo.replay_buffer.add_paths, 1))

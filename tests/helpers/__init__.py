@@ -1,1 +1,1 @@
-"""What several files of tests use: small worlds, policies, slow NumPy forms, processes that start fast."""
+"""Helpers shared by several test files: small environments, policies, NumPy references, fast-starting processes."""

@@ -1,7 +1,7 @@
-"""Starts experiments in processes of their own without the seconds that loading TensorFlow takes.
+"""Starts experiments in forked processes, which saves the seconds of loading TensorFlow.
 
-It loads everything, and then forks a process for each experiment that it is asked for, before any session of TensorFlow
-exists. It is asked line by line on its standard input, in JSON; see `test_resume.py`, which starts it.
+The server loads all modules, then forks a process for each requested experiment before any TensorFlow session exists.
+It reads requests as JSON lines from standard input; `test_resume.py` starts it.
 """
 import functools
 import importlib
@@ -17,7 +17,7 @@ SCRIPTS = ("cem", "e_maml", "maml_trpo", "pro_mp", "vpg_maml")
 
 
 def serve():
-    """Answers `{"start": ...}` with a process id, and `{"wait": process id}` with its exit status."""
+    """Answers `{"start": ...}` with a process id, and `{"wait": process id}` with the exit status of the process."""
     for name in SCRIPTS:
         importlib.import_module(f"experiments.{name}")
     for name in ("meta_algos", "meta_trainer", "policies", "local_runner"):
@@ -36,15 +36,15 @@ def serve():
 
 
 def run(script, arguments, output, executor=None, kill_at=None, largest_file=None):
-    """Runs an experiment in this process, and ends it.
+    """Runs an experiment in this process and exits.
 
     Args:
         script: name of the experiment.
         arguments: its flags.
-        output: file that gets what it prints.
-        executor: forces one.
-        kill_at: kills the process at this one of its operations on files, counted from 0.
-        largest_file: bytes that no file may grow beyond.
+        output: file that receives the standard output.
+        executor: executor of the sampler, or None for the default.
+        kill_at: kills the process at this file operation, counted from 0.
+        largest_file: maximum file size in bytes.
     """
     status = 70
     try:
@@ -72,13 +72,13 @@ def run(script, arguments, output, executor=None, kill_at=None, largest_file=Non
 
 
 def with_executor(arguments_for, executor, cls, *args, **kwargs):
-    """Returns the arguments of a part of the run; those of the sampler with this executor."""
+    """Returns the arguments of a component of the run; sets the executor of the sampler."""
     found = arguments_for(cls, *args, **kwargs)
     return {**found, "executor": executor} if cls.__name__ == "MetaSampler" else found
 
 
 def kill_at_operation(number):
-    """Has this process killed at one of its operations on files: before a rename, or in the middle of a snapshot."""
+    """Kills this process at the given file operation: before it (a rename, say), or halfway through a snapshot."""
     from meta_policy_search.utils import snapshotter
 
     count = itertools.count()

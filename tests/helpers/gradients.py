@@ -1,4 +1,4 @@
-"""Cases of meta-gradients, and their references: the algorithms' objectives in plain NumPy."""
+"""Test cases of meta-gradients and their NumPy reference objectives."""
 import numpy as np
 import pytest
 
@@ -26,7 +26,7 @@ def case(algo_cls, num_steps, inner_type=None, exploration=False, trainable=Fals
 
 
 def reference(algo, data, theta):
-    """The meta-objective of an algorithm in NumPy."""
+    """Returns the meta-objective of an algorithm in NumPy."""
     inner_type = "dice of rewards" if isinstance(algo, DICE) else getattr(algo, "inner_type", "likelihood_ratio")
     objective = Objective(shapes_of(algo.policy), data, inner_type, algo.first_order, theta, algo.inner_lr,
                           getattr(algo, "max_path_length", None), adapts(algo))
@@ -39,7 +39,7 @@ def reference(algo, data, theta):
 
 
 def adapts(algo):
-    """One for each number of the policy that inner steps change, zero for the others."""
+    """Returns one for each policy parameter that adaptation steps change, zero for the others."""
     names = algo.get_step_sizes()
     return np.concatenate([np.full(value.size, float(name in names))
                            for name, value in algo.policy.get_param_values().items()])

@@ -1,11 +1,11 @@
-"""A plain NumPy form of the meta-objectives, float64, one task after the other: what the graphs are held against.
+"""NumPy reference implementation of the meta-objectives in float64, computed task by task.
 
-Policies are tanh MLPs with the mean of a Gaussian as output, their parameters one vector, in the order of
+Policies are tanh MLPs that output the mean of a Gaussian. Their parameters form one vector in the order of
 `policy.get_params()`. Inner gradients are exact up to rounding: for a real analytic `f`, `Im f(x + ih) / h` with a
 tiny `h` is the derivative (Squire and Trapp, 1998). Meta-gradients are central differences of the whole chain.
 
-Objectives are functions of `theta` and of `theta_0`, the point at which the meta-gradient is taken: what the graph
-keeps constant (the denominators of DiCE's boxes; with `first_order` the inner gradients) stays as it is at `theta_0`.
+Objectives are functions of `theta` and of `theta_0`, the point of the meta-gradient. Terms that the graph keeps
+constant (the denominators of DiCE's boxes; with `first_order` the inner gradients) are computed at `theta_0`.
 """
 import itertools
 import math
@@ -24,7 +24,7 @@ def gaussian(theta, shapes, observations):
     """Returns `mean [N, A]` and `log_std [A]`; parameters are kernel, bias, kernel, bias, ..., log_std."""
     *layers, log_std = split(theta, shapes)
     x = observations
-    if len(layers) % 2:  # the last parameter is the context, which is joined to each observation
+    if len(layers) % 2:  # the last parameter is the context, which is concatenated to each observation
         context, log_std = log_std, layers.pop()
         x = np.hstack([x, np.broadcast_to(context, (len(x), len(context)))])
     for i in range(0, len(layers), 2):
@@ -65,27 +65,27 @@ def per_path(values, samples):
 
 
 def boxes(theta, anchor, shapes, samples):
-    """DiCE's boxes of each path: `prod_{s <= t} pi_theta(a_s) / pi_anchor(a_s)`."""
+    """Returns DiCE's boxes of each path: `prod_{s <= t} pi_theta(a_s) / pi_anchor(a_s)`."""
     log_ratio = log_prob(theta, shapes, samples) - log_prob(anchor, shapes, samples)
     return [np.exp(np.cumsum(path)) for path in per_path(log_ratio, samples)]
 
 
 def dice_loss(theta, anchor, shapes, samples):
-    """Sum of the paths' rewards, each with the box of the actions before it; what comes after the end with the last."""
+    """Sums the paths' rewards times the box of the preceding actions; the term after the end uses the last box."""
     rewards = per_path(samples["adjusted_rewards"], samples)
     return -sum(np.sum(box * r) + box[-1] * after for box, r, after in zip(
         boxes(theta, anchor, shapes, samples), rewards, samples["adjusted_rewards_after_end"]))
 
 
 def loaded_dice_loss(theta, anchor, shapes, samples):
-    """Sum of the paths' advantages, each with what its action adds to the box."""
+    """Sums the paths' advantages, each times the contribution of its action to the box."""
     advantages = per_path(samples["advantages"], samples)
     return -sum(np.sum((box - np.append(1.0, box[:-1])) * a) for box, a in zip(
         boxes(theta, anchor, shapes, samples), advantages))
 
 
 def taypo_loss(theta, shapes, samples):
-    """Sum over each path of `r_t A_t`, and of `(r_s - 1) (r_t - 1) A_t` for all `s < t`."""
+    """Sums `r_t A_t` and, for all `s < t`, `(r_s - 1) (r_t - 1) A_t` over each path."""
     total = 0.0
     for ratios, advantages in zip(per_path(ratio(theta, shapes, samples), samples),
                                   per_path(samples["advantages"], samples)):
@@ -97,7 +97,10 @@ def taypo_loss(theta, shapes, samples):
 
 
 def inner_loss(theta, shapes, samples, inner_type, anchor=None, horizon=None):
-    """Loss of an inner step; `anchor` are the parameters of the boxes' denominators, `horizon` the length of a path."""
+    """Computes the loss of an adaptation step.
+
+    `anchor` are the parameters of the boxes' denominators, `horizon` is the maximum path length.
+    """
     if inner_type == "likelihood_ratio":
         return -np.mean(ratio(theta, shapes, samples) * samples["advantages"])
     if inner_type == "log_likelihood":
@@ -109,7 +112,7 @@ def inner_loss(theta, shapes, samples, inner_type, anchor=None, horizon=None):
 
 
 def inner_gradient(theta, shapes, samples, inner_type, anchor=None, horizon=None):
-    """Gradient by `theta`; `anchor` is `theta` itself where nothing else is said."""
+    """Returns the gradient with respect to `theta`; `anchor` defaults to `theta`."""
     anchor = theta if anchor is None else anchor
     return np.array([inner_loss(theta + 1j * d, shapes, samples, inner_type, anchor, horizon).imag / TINY
                      for d in TINY * np.eye(len(theta))])
@@ -120,17 +123,17 @@ def central_differences(f, x, h=1e-5):
 
 
 class Objective:
-    """The chain of inner steps, and the losses at its end, as functions of `theta`.
+    """Computes the chain of adaptation steps and the losses after it as functions of `theta`.
 
     Args:
-        shapes: of the parameters.
+        shapes: shapes of the parameters.
         data: `[K + 1][M]` samples.
-        inner_type: loss of the inner steps.
-        first_order: whether the inner gradients are constants: those at `theta_0`.
-        theta_0: where the meta-gradient is taken.
-        step_size: of the inner steps.
-        horizon: the most steps of a path; by default those of the longest path of a step.
-        adapts: `[D]`, one for parameters that inner steps change, zero for the others; by default all change.
+        inner_type: loss of the adaptation steps.
+        first_order: whether the inner gradients are constants computed at `theta_0`.
+        theta_0: point of the meta-gradient.
+        step_size: step size of the adaptation steps.
+        horizon: maximum path length; defaults to the longest path of a step.
+        adapts: `[D]`, one for parameters that adaptation steps change, zero for the others; by default all change.
     """
 
     def __init__(self, shapes, data, inner_type="likelihood_ratio", first_order=False, theta_0=None, step_size=0.1,
@@ -146,7 +149,7 @@ class Objective:
             self.frozen = [self.inner_gradients(theta_0, task) for task in tasks]
 
     def inner_gradients(self, theta, task, step_sizes=None):
-        """Gradient of each inner step of a task."""
+        """Returns the gradient of each adaptation step of a task."""
         gradients = []
         for k, samples in enumerate(self.data[:-1]):
             anchor = None if self.anchors is None else self.anchors[task][k]
@@ -156,7 +159,7 @@ class Objective:
         return gradients
 
     def chain(self, theta, task, step_sizes=None):
-        """Parameters `theta_0`, ..., `theta_K` of a task."""
+        """Returns the parameters `theta_0`, ..., `theta_K` of a task."""
         gradients = self.inner_gradients(theta, task, step_sizes) if self.frozen is None else self.frozen[task]
         chain = [theta]
         for gradient in gradients:
@@ -169,7 +172,7 @@ class Objective:
         return np.mean(losses)
 
     def dice(self, outer_type):
-        """DICEMAML, whose outer loss is DiCE's too (`"dice of rewards"`), and VPG_DICEMAML (`"log_likelihood"`)."""
+        """DICEMAML with DiCE as outer loss (`"dice of rewards"`), and VPG_DICEMAML (`"log_likelihood"`)."""
 
         def task_loss(chain, samples, anchor):
             last, horizon = samples[-1], self.horizons[-1]
@@ -197,7 +200,7 @@ class Objective:
         return lambda theta, step_sizes=None: self.mean_over_tasks(theta, task_loss, step_sizes)
 
     def policy_gradient(self, outer_type, exploration_coeff=0.0):
-        """`-mean r A` (TRPO-MAML) or `-mean log pi A` (VPG-MAML), less E-MAML's term.
+        """`-mean r A` (TRPO-MAML) or `-mean log pi A` (VPG-MAML), minus the exploration term of E-MAML.
 
         The term is `mean(adj_avg_rewards) * sum_k c sum_n (r_kn - 1)`; `c = 1 / N` if it is None.
         """

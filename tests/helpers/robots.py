@@ -1,16 +1,16 @@
-"""What the tests of the robots share."""
+"""Helpers shared by the tests of the robots."""
 
 
 def engine_of(env):
-    """The physics engine of an environment that steps alone."""
+    """Returns the physics engine of an environment that is stepped as a single copy."""
     return env._batched.engine
 
 
 def observations_of(env, state):
-    """What a robot observes in some states of the engine, one row for each."""
+    """Returns the observations of the robot in the given engine states, one row per state."""
     return env._batched.robot.observations(state)
 
 
 def ends_of(env, state):
-    """In which states of the engine a path ends, one answer for each."""
+    """Returns for each of the given engine states whether it ends a path."""
     return env._batched.robot.terminated(state)

@@ -1,4 +1,4 @@
-"""What the tests of samplers share: environments, policies whose tasks act differently, and exact comparisons."""
+"""Helpers shared by the tests of samplers: environments, policies that differ between tasks, exact comparisons."""
 import sys
 import threading
 
@@ -14,13 +14,13 @@ from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers then need not import this file
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # keeps workers from importing this file
 
-M, P, T = 3, 4, 6  # tasks, paths per task, most steps of a path
+M, P, T = 3, 4, 6  # tasks, paths per task, maximum path length
 
 
 class BatchedWanderer(BatchedEnv):
-    """`x' = x + a + noise`, which ends at each step with probability 0.2; reports its age."""
+    """`x' = x + a + noise`; ends at each step with probability 0.2; its info holds the age of the path."""
 
     _over = 0.2
 
@@ -57,7 +57,7 @@ class Wanderer(BatchableMetaEnv):
 
 
 class Scripted(MetaEnv):
-    """Observes `(task, step)` and does something else at the step that is the task's number."""
+    """Observes `(task, step)` and behaves differently at the step whose number equals the task."""
 
     observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
     action_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
@@ -102,7 +102,7 @@ class Scripted(MetaEnv):
 
 
 def make_policy(env, meta_batch_size=M, **arguments):
-    """A policy whose tasks act differently."""
+    """Returns a policy that acts differently in each task."""
     policy = MetaGaussianMLPPolicy(meta_batch_size, env.observation_space.shape[0], env.action_space.shape[0],
                                    **{"hidden_sizes": (4,), **arguments})
     rng = np.random.default_rng(0)
@@ -137,7 +137,7 @@ def flat_paths(batch):
 
 
 def two_iterations(sampler):
-    """Paths of two iterations with two adaptation steps each."""
+    """Returns the paths of two iterations with two adaptation steps each."""
     with sampler:
         return [sampler.obtain_samples() for _ in range(2) if sampler.update_tasks() is None for _ in range(2)]
 
@@ -147,7 +147,7 @@ def parallel(num_processes):
 
 
 class EnvWithRareInfos(MetaEnv):
-    """Paths of 1 to 5 steps, of which odd ones give a count, late ones a vector, and the last one an outcome."""
+    """Paths of 1 to 5 steps: odd steps report a count, late steps a vector, and the last step an outcome."""
 
     observation_space = action_space = gym.spaces.Box(-np.inf, np.inf, (1,), np.float64)
 
@@ -172,7 +172,7 @@ class EnvWithRareInfos(MetaEnv):
 
 
 class FixedPolicy:
-    """Two tasks' policies that always act alike."""
+    """Policies of two tasks that ignore the observation."""
 
     meta_batch_size, obs_dim, action_dim = 2, 1, 1
 

@@ -1,4 +1,4 @@
-"""What the tests of the algorithms share: a small policy, and samples of tasks of unequal length."""
+"""Helpers shared by the tests of the algorithms: a small policy, and samples of tasks with different sizes."""
 import numpy as np
 
 from meta_policy_search.policies import MetaGaussianMLPPolicy
@@ -7,7 +7,7 @@ from tests.helpers.numpy_reference import gaussian
 M, O, A = 3, 2, 2
 LENGTHS = (5, 8, 3)
 PATH_LENGTHS = {5: (2, 3), 8: (4, 1, 3), 3: (3,)}
-T = 5  # most steps of a path; no path has as many
+T = 5  # maximum path length; all paths are shorter
 
 
 def make_policy(meta_batch_size=M, **arguments):
@@ -19,7 +19,7 @@ def shapes_of(policy):
 
 
 def draw_samples(rng, lengths=LENGTHS):
-    """Samples of one step, float32 values, drawn by a policy whose likelihood ratio to others is moderate."""
+    """Draws samples of one step as float32, from a policy with moderate likelihood ratios to other policies."""
 
     def normal(scale, *shape):
         return (scale * rng.normal(size=shape)).astype("f").astype(float)
@@ -39,7 +39,7 @@ def draw_samples(rng, lengths=LENGTHS):
 
 
 def padded(samples):
-    """The samples of a task as a `DiceMetaSampleProcessor` returns them: `[P, T, ...]`, zero on padding."""
+    """Returns the samples of a task like `DiceMetaSampleProcessor`: `[P, T, ...]`, zero on padding."""
     mask = np.arange(T) < samples["path_lengths"][:, None]
 
     def pad(values):
@@ -54,19 +54,19 @@ def padded(samples):
 
 
 def draw_data(num_inner_grad_steps=1, seed=0, lengths=LENGTHS):
-    """Samples `[K + 1][M]`, of other lengths at each step."""
+    """Returns samples `[K + 1][M]`; their lengths differ between steps."""
     rng = np.random.default_rng(seed)
     return [draw_samples(rng, lengths[step:] + lengths[:step]) for step in range(num_inner_grad_steps + 1)]
 
 
 def flat_task_params(policy):
-    """Parameters that each task acts with, as one float64 vector each."""
+    """Returns the parameters of each task as one float64 vector per task."""
     return [np.concatenate([v.ravel() for v in values.values()]).astype(float)
             for values in policy.policies_params_vals]
 
 
 def collect(algo, seed=0):
-    """Samples `[K + 1][M]` as an iteration draws them: those of each step by the policies of that step."""
+    """Returns samples `[K + 1][M]` as in an iteration: the policies of each step draw the samples of that step."""
     policy, rng = algo.policy, np.random.default_rng((seed, 2))
     policy.switch_to_pre_update()
     data = draw_data(algo.num_inner_grad_steps, seed)
@@ -82,14 +82,14 @@ def collect(algo, seed=0):
 
 
 def set_theta(policy, seed=0):
-    """Sets random parameters; returns them as a float64 vector."""
+    """Sets random parameters and returns them as a float64 vector."""
     size = len(policy.get_flat_params())
     policy.set_flat_params(0.3 * np.random.default_rng((seed, 1)).normal(size=size))
     return policy.get_flat_params().astype(float)
 
 
 def meta_gradient(algo):
-    """Returns a function of the optimizer's input values that computes loss and gradient by all it optimizes."""
+    """Returns a function of the optimizer's input values that computes loss and gradient of all its variables."""
     return lambda values: (algo.optimizer.loss(values), algo.optimizer.gradient(values))
 
 

@@ -1,7 +1,7 @@
-"""Worlds so small that every path, every data set and so every expectation can be written down, in float64.
+"""Environments small enough to enumerate all paths and data sets, so that expectations are exact in float64.
 
-The policy is a softmax of a linear function of the observation, its parameters one vector: kernel and bias
-`[O + 1, n]`, as in a `MetaCategoricalMLPPolicy` without hidden layers. All functions of `theta` are analytic and take
+The policy is a softmax of a linear function of the observation. Its parameters form one vector: kernel and bias
+`[O + 1, n]`, as in a `MetaCategoricalMLPPolicy` without hidden layers. All functions of `theta` are analytic and accept
 complex numbers, so that `derivative` is exact up to rounding: `Im f(x + ih) / h` with a tiny `h` (Squire and Trapp,
 1998).
 """
@@ -14,7 +14,7 @@ TINY = 1e-30
 
 
 class Path(NamedTuple):
-    """States, actions and rewards, each `[T]`."""
+    """States, actions and rewards of a path, each `[T]`."""
 
     states: tuple
     actions: tuple
@@ -25,16 +25,16 @@ class Path(NamedTuple):
 
 
 class World(NamedTuple):
-    """States and actions are integers; what follows from them is certain. Every path begins in state 0."""
+    """A deterministic environment with integer states and actions. Every path begins in state 0."""
 
     next_states: tuple  # [S][n]
     rewards: tuple  # [S][n]
     ends: tuple  # [S][n], whether the action ends the path
-    horizon: int  # the most steps of a path, where it ends in any case
+    horizon: int  # maximum path length
 
     @property
     def observations(self):
-        """One of each state, `[S, O]`."""
+        """Returns the observations of all states, `[S, O]`."""
         return np.eye(len(self.rewards))
 
     @property
@@ -42,7 +42,7 @@ class World(NamedTuple):
         return len(self.rewards[0])
 
     def paths(self, state=0, steps_left=None):
-        """All paths from a state."""
+        """Returns all paths from a state."""
         steps_left = self.horizon if steps_left is None else steps_left
         found = []
         for action in range(self.num_actions):
@@ -54,20 +54,20 @@ class World(NamedTuple):
 
 
 BANDIT = World(next_states=((0, 0),), rewards=((1.0, -0.5),), ends=((True, True),), horizon=1)
-# two actions: the second is taken in state 0 or 1, as the first decides
+# two actions: the first action determines in which state (0 or 1) the second is taken
 CROSSROADS = World(((0, 1), (1, 0)), ((0.5, -0.3), (0.2, 1.5)), ((False, False), (False, False)), horizon=2)
-# one action to three: in state 0 the action 1 ends the path, in state 1 the action 0 does
+# one to three actions: action 1 ends the path in state 0, action 0 ends it in state 1
 CLIFF = World(((1, 0), (1, 1)), ((0.5, 0.9), (-0.4, 1.5)), ((False, True), (True, False)), horizon=3)
 
 
 def initial_theta(world):
-    """Parameters that float32 can represent."""
+    """Returns parameters that float32 represents exactly."""
     size = (world.observations.shape[1] + 1) * world.num_actions
     return np.random.default_rng(0).normal(0.0, 0.6, size).astype("f").astype(float)
 
 
 def derivative(f, x):
-    """Derivatives of `f` by each number in `x`, along the last axis: `[..., D]`."""
+    """Returns the derivatives of `f` with respect to each number in `x`, along the last axis: `[..., D]`."""
     return np.stack([np.imag(f(x + 1j * d)) / TINY for d in TINY * np.eye(len(x))], axis=-1)
 
 
@@ -75,75 +75,75 @@ def derivative(f, x):
 
 
 def features(world):
-    """Observation, and a one for the bias, `[S, O + 1]`."""
+    """Returns the observations with a constant one for the bias, `[S, O + 1]`."""
     return np.hstack([world.observations, np.ones((len(world.rewards), 1))])
 
 
 def log_policy(world, theta):
-    """`log pi(a | s)`, `[S, n]`."""
+    """Returns `log pi(a | s)`, `[S, n]`."""
     logits = features(world) @ theta.reshape(-1, world.num_actions)
     return logits - np.log(np.sum(np.exp(logits), axis=1, keepdims=True))
 
 
 def scores(world, theta):
-    """Gradients of `log pi(a | s)` by theta, `[S, n, D]`."""
+    """Returns the gradients of `log pi(a | s)` with respect to theta, `[S, n, D]`."""
     by_logits = np.eye(world.num_actions) - np.exp(log_policy(world, theta))[:, None, :]
     return np.einsum("sf,sab->safb", features(world), by_logits).reshape(*by_logits.shape[:2], -1)
 
 
 def along(path, table):
-    """What a table `[S, n, ...]` says of each step, `[T, ...]`."""
+    """Returns the entries of a table `[S, n, ...]` for each step of a path, `[T, ...]`."""
     return table[list(path.states), list(path.actions)]
 
 
 def probability(world, theta, paths):
-    """Of drawing these paths one after the other."""
+    """Returns the probability of sampling this sequence of paths."""
     table = log_policy(world, theta)
     return np.exp(sum(np.sum(along(path, table)) for path in paths))
 
 
 def expectation(world, theta, f):
-    """Mean of `f(path)` over the paths that the policy draws."""
+    """Returns the mean of `f(path)` over the paths that the policy samples."""
     return sum(probability(world, theta, [path]) * f(path) for path in world.paths())
 
 
 def datasets(world, num_paths):
-    """All sequences of `num_paths` paths."""
+    """Returns all sequences of `num_paths` paths."""
     return list(itertools.product(world.paths(), repeat=num_paths))
 
 
 def rewards_to_come(path, discount=1.0):
-    """`sum_{k >= t} discount^(k - t) r_k`, `[T]`."""
+    """Returns `sum_{k >= t} discount^(k - t) r_k`, `[T]`."""
     to_come = [0.0]
     for reward in reversed(path.rewards):
         to_come.insert(0, reward + discount * to_come[0])
     return np.array(to_come[:-1])
 
 
-# What is to be maximized, and its derivatives -------------------------------------------------------------------------
+# Objective and its derivatives -----------------------------------------------------------------------------------
 
 
 def mean_reward(world, theta):
-    """Expected sum of a path's rewards over the most steps that it can have: the objective of the library's losses."""
+    """Returns a path's expected reward sum divided by the maximum path length: the objective of the losses."""
     return expectation(world, theta, lambda path: np.sum(path.rewards)) / world.horizon
 
 
 def policy_gradient(world, theta):
-    """Gradient of `mean_reward`: the expectation of return times score."""
+    """Returns the gradient of `mean_reward`: the expectation of return times score."""
     score = scores(world, theta)
     return expectation(world, theta, lambda path: np.sum(path.rewards) * along(path, score).sum(axis=0)) / world.horizon
 
 
 class HessianParts(NamedTuple):
-    """Parts of the Hessian of `mean_reward`, which is their sum (arXiv:1810.06784, appendix): each `[D, D]`."""
+    """Terms of the Hessian of `mean_reward`, each `[D, D]`; the Hessian is their sum (arXiv:1810.06784, appendix)."""
 
     outer: np.ndarray  # E sum_t score_t score_t^T Q_t
     curvature: np.ndarray  # E sum_t (Hessian of log pi_t) Q_t
-    later: np.ndarray  # E sum_t score_t (gradient of Q_t)^T, and its transpose
+    later: np.ndarray  # E sum_t score_t (gradient of Q_t)^T, plus its transpose
 
 
 def action_values(world, theta, steps_left):
-    """`Q(s, a)`, `[S, n]`: expected rewards of an action and of what follows."""
+    """Returns `Q(s, a)`, `[S, n]`: expected sum of the action's reward and all later rewards."""
     rewards, going_on = np.array(world.rewards), ~np.array(world.ends)
     if steps_left == 1:
         return rewards
@@ -174,16 +174,16 @@ def hessian_parts(world, theta):
 
 
 class Adaptation(NamedTuple):
-    """Inner steps: how many, on how many paths each, how long, and along the gradient of which loss."""
+    """Settings of the adaptation steps: number of steps and paths, path length and loss."""
 
     num_steps: int
     num_paths: int
     inner_lr: float
     inner_type: str = "log_likelihood"
-    normalized: bool = False  # whether a data set's advantages get zero mean and unit standard deviation
+    normalized: bool = False  # whether advantages are standardized per data set
 
     def advantages(self, paths):
-        """Those of each path's steps, `[T]`."""
+        """Returns the advantages of each path's steps, `[T]`."""
         to_come = [rewards_to_come(path) for path in paths]
         if not self.normalized:
             return to_come
@@ -191,7 +191,7 @@ class Adaptation(NamedTuple):
         return [(values - together.mean()) / (together.std() + 1e-8) for values in to_come]
 
     def inner_gradient(self, world, theta, anchor, paths):
-        """Gradient at `theta` of the loss of a data set that `anchor` sampled, where DiCE's boxes are one."""
+        """Returns the gradient at `theta` of the loss of a data set sampled at `anchor`, where DiCE's boxes are one."""
         score, ratios = scores(world, theta), np.exp(log_policy(world, theta) - log_policy(world, anchor))
         total = 0.0
         for path, advantages in zip(paths, self.advantages(paths)):
@@ -217,17 +217,17 @@ class Adaptation(NamedTuple):
 
 
 def sampled_objective(world, adaptation, theta, anchor, score):
-    """The adapted policy's `mean_reward`, expected over all inner data sets, as a meta-gradient sees it.
+    """Returns the expected `mean_reward` of the adapted policy over all inner data sets, as a meta-gradient treats it.
 
-    Its derivative by `theta` at the anchor is the expected meta-gradient, negated. A meta-gradient takes as constants
-    what depends on the anchor: the parameters that sampled, where ratios and boxes are one.
+    Its derivative with respect to `theta` at the anchor is the negated expected meta-gradient. A meta-gradient treats
+    all terms that depend on the anchor as constants: the sampling parameters, at which ratios and boxes are one.
 
     Args:
-        world: the world.
-        adaptation: the inner steps.
+        world: the environment.
+        adaptation: settings of the adaptation steps.
         theta: parameters before adaptation.
-        anchor: the parameters that sample, and what the same data adapt them to.
-        score: whether the probability of the data sets depends on `theta` as well, as the score term has it.
+        anchor: the sampling parameters, and the parameters that the same data adapt them to.
+        score: whether the probability of the data sets depends on `theta`, as in the score term.
     """
     if adaptation.num_steps == 0:
         return mean_reward(world, theta)
@@ -239,12 +239,12 @@ def sampled_objective(world, adaptation, theta, anchor, score):
 
 
 def adapted_return(world, adaptation, theta):
-    """What the adapted policy achieves on average, exactly: nothing is constant."""
+    """Returns the exact expected return of the adapted policy; nothing is constant."""
     return sampled_objective(world, adaptation, theta, theta, score=True)
 
 
 def exact_step_return(world, adaptation, theta):
-    """What a policy achieves that was adapted by the exact gradient of its expected return instead of a sampled one."""
+    """Returns the value of a policy adapted with the exact gradient of its expected return instead of samples."""
     for _ in range(adaptation.num_steps):
         theta = theta + adaptation.inner_lr * policy_gradient(world, theta)
     return mean_reward(world, theta)

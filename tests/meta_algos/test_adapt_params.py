@@ -1,4 +1,4 @@
-"""Partial adaptation: which parameters inner steps change, and the context of CAVIA."""
+"""Tests partial adaptation: the parameters that adaptation steps change, and the context of CAVIA."""
 import numpy as np
 import pytest
 
@@ -14,7 +14,7 @@ BODY = ["mean_network/hidden_0/kernel", "mean_network/hidden_0/bias"]
 
 
 def adapted_and_updated(algo):
-    """Returns the names of the parameters that an inner step, and those that a meta-update, changes."""
+    """Returns the names of the parameters changed by an adaptation step and by a meta-update."""
     policy, data = algo.policy, collect(algo)
     before = policy.get_param_values()
     algo.adapt(data[0])
@@ -31,7 +31,7 @@ def adapted_and_updated(algo):
     ("all", BODY + HEAD), ("head", HEAD), ("body", BODY), (["*/bias"], [BODY[1], HEAD[1]]),
     (["log_std*", "*hidden_0/kernel"], [BODY[0], HEAD[2]])])
 @pytest.mark.parametrize("algo_cls", [ProMP, TRPOMAML])
-def test_inner_steps_change_the_chosen_parameters_and_the_meta_update_all(algo_cls, adapt_params, expected):
+def test_adaptation_changes_the_chosen_parameters_and_the_meta_update_changes_all(algo_cls, adapt_params, expected):
     policy = make_policy()
     set_theta(policy)
     algo = algo_cls(policy, meta_batch_size=M, adapt_params=adapt_params)
@@ -43,7 +43,7 @@ def test_inner_steps_change_the_chosen_parameters_and_the_meta_update_all(algo_c
 
 @pytest.mark.parametrize("algo_cls", [ProMP, TRPOMAML])
 @pytest.mark.parametrize("adapt_params, expected", [("context", ["context"]), ("all", BODY + HEAD + ["context"])])
-def test_the_context_starts_at_zero_and_only_inner_steps_change_it(adapt_params, expected, algo_cls):
+def test_context_starts_at_zero_and_is_changed_only_by_adaptation(adapt_params, expected, algo_cls):
     policy = make_policy(context_dim=2)
     algo = algo_cls(policy, meta_batch_size=M, adapt_params=adapt_params)
     np.testing.assert_array_equal(policy.get_param_values()["context"], np.zeros(2, "f"))
@@ -54,7 +54,7 @@ def test_the_context_starts_at_zero_and_only_inner_steps_change_it(adapt_params,
     np.testing.assert_array_equal(policy.stacked_param_values()["context"], np.zeros((M, 2), "f"))
 
 
-def test_a_step_size_applies_to_the_adapted_parameters():
+def test_step_size_applies_to_the_adapted_parameters():
     policy = make_policy()
     set_theta(policy)
     algo, (samples, _) = ProMP(policy, inner_lr=0.1, meta_batch_size=M, adapt_params="head"), draw_data()
@@ -67,7 +67,7 @@ def test_a_step_size_applies_to_the_adapted_parameters():
         np.testing.assert_allclose(changes[1][name], 2 * changes[0][name], rtol=1e-4, atol=1e-6)
 
 
-def test_trained_step_sizes_are_those_of_the_adapted_parameters():
+def test_trained_step_sizes_belong_to_the_adapted_parameters():
     policy = make_policy()
     set_theta(policy)
     algo = VPGMAML(policy, meta_batch_size=M, adapt_params="head", trainable_inner_step_size=True)
@@ -80,8 +80,8 @@ def test_trained_step_sizes_are_those_of_the_adapted_parameters():
 
 @pytest.mark.parametrize("policy_class, hidden_sizes", [
     (MetaGaussianMLPPolicy, (5,)), (MetaGaussianMLPPolicy, ()), (MetaCategoricalMLPPolicy, (5, 4))])
-def test_the_context_acts_as_further_observations(policy_class, hidden_sizes):
-    # given two policies with the same weights: one with a context, one that observes the context
+def test_context_acts_like_additional_observations(policy_class, hidden_sizes):
+    # given two policies with equal weights: one with a context, one that observes the context
     rng = np.random.default_rng(0)
     policy = policy_class(3, 4, 2, hidden_sizes=hidden_sizes, context_dim=2)
     observing = policy_class(3, 6, 2, hidden_sizes=hidden_sizes)
@@ -90,7 +90,7 @@ def test_the_context_acts_as_further_observations(policy_class, hidden_sizes):
     observing.load_params(flat[:, :-2])
     observations = rng.normal(size=(3, 5, 4)).astype("f")
     contexts = np.broadcast_to(flat[:, None, -2:], (3, 5, 2))
-    # then their distributions are equal, in the graph and by the actors
+    # then their distributions are equal, in the graph and in the actors
     _, infos = policy.get_actions(observations)
     _, expected = observing.get_actions(np.concatenate([observations, contexts], axis=-1))
     for task in range(3):
@@ -117,7 +117,7 @@ def test_the_context_acts_as_further_observations(policy_class, hidden_sizes):
     (lambda: make_policy(context_dim=-1), ValueError, ["context_dim", "-1"]),
     (lambda: make_policy(context_dim=1.5), TypeError, ["context_dim", "1.5"]),
 ])
-def test_bad_input_gets_one_line(make, error, words):
+def test_invalid_input_is_reported_in_one_line(make, error, words):
     with pytest.raises(error) as caught:
         make()
     assert all(word in str(caught.value) for word in words) and str(caught.value).count("\n") == 0
@@ -139,7 +139,7 @@ def test_runs_resume_and_evaluate(algo, settings, tmp_path):
 
 @pytest.mark.parametrize("algo_cls, arguments", [
     (ProMP, {}), (VPGMAML, {}), (DICEMAML, {"max_path_length": 5})])
-def test_the_entropy_bonus_subtracts_the_adapted_policies_entropy(algo_cls, arguments):
+def test_entropy_bonus_subtracts_the_entropy_of_the_adapted_policies(algo_cls, arguments):
     losses, entropies = [], []
     for entropy_coef in (0.0, 0.5):
         policy = make_policy()
@@ -156,7 +156,7 @@ def test_the_entropy_bonus_subtracts_the_adapted_policies_entropy(algo_cls, argu
 
 
 @pytest.mark.parametrize("algo_cls, arguments", [(ProMP, {"num_ppo_steps": 1}), (VPGMAML, {})])
-def test_the_meta_gradient_is_scaled_to_its_largest_norm(algo_cls, arguments):
+def test_meta_gradient_is_scaled_to_its_maximum_norm(algo_cls, arguments):
     def step(max_grad_norm):
         policy = make_policy()
         theta = set_theta(policy)

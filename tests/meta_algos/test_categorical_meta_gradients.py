@@ -1,4 +1,4 @@
-"""Meta-objectives of policies with discrete actions, and their gradients, against the plain NumPy form."""
+"""Compares meta-objectives and meta-gradients of policies with discrete actions with a NumPy reference."""
 import numpy as np
 import pytest
 
@@ -25,7 +25,7 @@ CASES = [
 
 
 def log_softmax(logits):
-    """Also of complex numbers, whose small imaginary parts give derivatives."""
+    """Also accepts complex numbers, whose small imaginary parts give derivatives."""
     logits = logits - logits.real.max(axis=1, keepdims=True)
     return logits - np.log(np.sum(np.exp(logits), axis=1, keepdims=True))
 
@@ -41,7 +41,7 @@ def chosen(log_probs, actions):
 
 @pytest.fixture(autouse=True)
 def categorical_reference(monkeypatch):
-    """Puts categorical probabilities in place of Gaussian densities, on which everything else is built."""
+    """Replaces the Gaussian densities of the reference by categorical probabilities."""
 
     def kl_from_old(theta, shapes, samples):
         old, new = samples["agent_infos"]["log_prob"], all_log_probs(theta, shapes, samples["observations"])
@@ -55,7 +55,7 @@ def categorical_reference(monkeypatch):
 
 
 def discrete(data, seed=0):
-    """The samples with actions that are indices, of policies whose likelihood ratio to others is moderate."""
+    """Returns samples with integer actions, from policies with moderate likelihood ratios to other policies."""
     rng = np.random.default_rng(seed)
     for samples in (task for step in data for task in step):
         log_prob = log_softmax(0.5 * rng.normal(size=(len(samples["advantages"]), N))).astype("f").astype(float)
@@ -66,27 +66,27 @@ def discrete(data, seed=0):
 
 @pytest.mark.parametrize("algo_cls, arguments", CASES)
 def test_objective_and_meta_gradient(algo_cls, arguments):
-    # given samples of policies that are not those at theta, so that ratios differ from one
+    # given samples of policies that differ from those at theta, so that ratios differ from one
     policy = MetaCategoricalMLPPolicy(M, O, N, hidden_sizes=(3,))
     algo = algo_cls(policy=policy, inner_lr=INNER_LR, meta_batch_size=M, **arguments)
     data, theta = discrete(draw_data(algo.num_inner_grad_steps)), set_theta(policy)
     # when loss and gradient are computed in the graph
     values = input_values(algo, data)
     loss, gradient = meta_gradient(algo)(values)
-    # then they are those of the plain form
+    # then they equal those of the reference
     f, objective = reference(algo, data, theta)
     size = len(theta)
     assert loss == pytest.approx(f(theta), rel=1e-4)
     assert relative_error(gradient[:size], central_differences(f, theta)) < 1e-3
-    if algo.trainable_inner_step_size:  # by the logarithms of the step sizes, all alike
+    if algo.trainable_inner_step_size:  # with respect to the logarithms of the step sizes, which are all equal
         by_steps = central_differences(lambda log_steps: f(theta, np.exp(log_steps)), np.full(size, np.log(INNER_LR)))
         assert relative_error(gradient[size:], by_steps) < 1e-3
     if algo_cls is TRPOMAML:
         assert algo.optimizer.constraint_val(values) == pytest.approx(objective.mean_kl(theta), rel=1e-4)
 
 
-def test_the_samples_have_paths_of_several_steps_and_every_action():
-    # or the cases above would show less
+def test_samples_have_paths_of_several_steps_and_every_action():
+    # otherwise the cases above would cover less
     (samples, *_), _ = discrete(draw_data())
     assert max(map(len, per_path(samples["actions"], samples))) > 1 and max(samples["path_lengths"]) < T
     assert set(np.concatenate([task["actions"] for task in discrete(draw_data())[0]])) == set(range(N))

@@ -1,4 +1,4 @@
-"""Diagnostics of the estimates: against plain NumPy, against what they estimate, and in training."""
+"""Compares diagnostics of the gradient estimates with NumPy and with their expectations; tests them in training."""
 import numpy as np
 import pytest
 
@@ -27,7 +27,7 @@ def cosine(a, b):
     return a @ b / np.sqrt((a @ a) * (b @ b))
 
 
-# Against plain NumPy
+# Comparison with NumPy
 
 
 def clipped_surrogate(theta, shapes, samples):
@@ -62,15 +62,15 @@ CASES = [
 
 @pytest.mark.parametrize("algo_cls, arguments, inner_type, meta_objective, outer_loss", CASES)
 @pytest.mark.thorough(but="VPGMAML, num_inner_grad_steps=2, inner_type=log_likelihood, first_order=True")
-def test_every_figure_is_that_of_plain_numpy(algo_cls, arguments, inner_type, meta_objective, outer_loss):
-    # given samples of other policies than those of the chain, so that no gradient happens to be that of another loss
+def test_every_diagnostic_equals_its_numpy_reference(algo_cls, arguments, inner_type, meta_objective, outer_loss):
+    # given samples of policies outside the chain, so that the gradients of different losses differ
     policy = make_policy()
     algo = algo_cls(policy=policy, inner_lr=INNER_LR, meta_batch_size=M, **arguments)
     data, theta, shapes = draw_data(algo.num_inner_grad_steps), set_theta(policy), shapes_of(policy)
 
     figures = algo.compute_diagnostics(data)
 
-    # the meta-gradients of one task and of the other two
+    # the meta-gradients of one task and of the other two tasks
     def meta_gradient(tasks):
         half = [step[tasks] for step in data]
         f = meta_objective(Objective(shapes, half, inner_type, algo.first_order, theta, INNER_LR))
@@ -88,7 +88,7 @@ def test_every_figure_is_that_of_plain_numpy(algo_cls, arguments, inner_type, me
         "MetaGradRelativeStd": np.sqrt(variance) / norm,
         "MetaGradHalvesCosine": cosine(one, two),
     }
-    # the gradients of each task at both ends of its chain of inner steps
+    # the gradients of each task at both ends of its chain of adaptation steps
     objective = Objective(shapes, data, inner_type, algo.first_order, theta, INNER_LR)
     chains = [objective.chain(theta, task) for task in range(M)]
     expected["PrePostGradCosine"] = np.mean([
@@ -100,8 +100,8 @@ def test_every_figure_is_that_of_plain_numpy(algo_cls, arguments, inner_type, me
 
 
 @pytest.mark.thorough
-def test_a_task_without_a_gradient_has_no_angle():
-    # given a task without advantages, then the mean is that of the other two
+def test_task_without_a_gradient_is_omitted_from_mean_cosines():
+    # given a task without advantages, then the mean covers the other two
     algo = TRPOMAML(policy=make_policy(), inner_lr=INNER_LR, meta_batch_size=M)
     data, theta, shapes = draw_data(), set_theta(algo.policy), shapes_of(algo.policy)
     data[1][1]["advantages"][:] = 0.0
@@ -114,7 +114,7 @@ def test_a_task_without_a_gradient_has_no_angle():
 
 @pytest.mark.thorough
 def test_dice():
-    # given a DiCE objective inside and outside, whose gradients are those of rewards times what led to them
+    # given DiCE as inner and outer loss, whose gradients are sums of rewards times preceding actions
     algo = DICEMAML(max_path_length=T, policy=make_policy(), inner_lr=INNER_LR, meta_batch_size=M)
     data, theta, shapes = draw_data(), set_theta(algo.policy), shapes_of(algo.policy)
     figures = algo.compute_diagnostics([[padded(samples) for samples in step] for step in data])
@@ -128,7 +128,7 @@ def test_dice():
     assert figures["PrePostGradCosine"] == pytest.approx(np.mean(cosines), rel=1e-3, abs=1e-5)
 
 
-# Against what they estimate
+# Comparison with expectations
 
 
 def test_halves_by_hand():
@@ -144,8 +144,8 @@ def test_halves_by_hand():
 
 
 @pytest.mark.parametrize("first_size, second_size", [(4, 4), (2, 3), (1, 6)])
-def test_the_variance_is_that_of_the_mean_over_tasks(first_size, second_size):
-    """Given 20,000 draws of tasks whose gradients covary, then `V` is on average the variance of their mean."""
+def test_variance_is_that_of_the_mean_over_tasks(first_size, second_size):
+    """Over 20,000 draws of tasks with correlated gradients, the mean of `V` is the variance of their mean."""
     rng = np.random.default_rng(1)
     size, factor = first_size + second_size, rng.normal(size=(5, 5))
     gradients = np.array([1.0, -2.0, 0.0, 0.5, 3.0]) + rng.normal(size=(20_000, size, 5)) @ factor
@@ -159,12 +159,12 @@ def test_the_variance_is_that_of_the_mean_over_tasks(first_size, second_size):
         assert estimate["MetaGradNorm"] == pytest.approx(np.linalg.norm(tasks.mean(axis=0)))
 
 
-def test_the_relative_deviation_of_pure_noise_is_about_one():
+def test_relative_deviation_of_pure_noise_is_about_one():
     halves = np.random.default_rng(1).normal(size=(2, 10_000))
     assert compare_halves(*halves, 5, 5)["MetaGradRelativeStd"] == pytest.approx(1.0, rel=0.05)
 
 
-def test_what_has_no_direction_has_no_number():
+def test_undefined_direction_gives_nan():
     zero, x = np.zeros(2), np.array([3.0, 4.0])
     figures = compare_halves(zero, x, 1, 1)
     assert (figures["MetaGradNorm"], figures["MetaGradVariance"], figures["MetaGradRelativeStd"]) == (2.5, 6.25, 1.0)
@@ -173,12 +173,12 @@ def test_what_has_no_direction_has_no_number():
     assert np.isnan(mean_cosine(np.array([zero, x]), np.array([x, zero])))
 
 
-def test_what_is_not_finite_is_not_left_out():
+def test_non_finite_values_are_not_omitted():
     x = np.ones((2, 3))
     assert np.isnan(mean_cosine(x, np.array([[1.0, 1.0, 1.0], [1.0, np.nan, 1.0]])))
 
 
-# In training
+# Training
 
 
 def build(algo_cls=VPGMAML, meta_batch_size=3, diagnostics=True, **arguments):
@@ -196,7 +196,7 @@ def num_ops():
 
 
 def train(**arguments):
-    """Returns the rows of three iterations, without times, and the parameters after them."""
+    """Returns the rows of three iterations without times, and the final parameters."""
     from meta_policy_search.utils.utils import set_seed
 
     with tf.Graph().as_default() as graph:
@@ -210,7 +210,7 @@ def train(**arguments):
 
 @pytest.mark.parametrize("algo_cls", [ProMP, TRPOMAML])
 @pytest.mark.thorough
-def test_training_is_the_same_with_them_bit_for_bit(algo_cls):
+def test_diagnostics_do_not_change_training_bit_for_bit(algo_cls):
     plain, params = train(algo_cls=algo_cls, diagnostics=False)
     diagnosed, diagnosed_params = train(algo_cls=algo_cls)
     np.testing.assert_array_equal(params, diagnosed_params)
@@ -220,17 +220,17 @@ def test_training_is_the_same_with_them_bit_for_bit(algo_cls):
         assert all(np.isfinite(row[key]) for key in COLUMNS)
 
 
-def test_they_cost_nothing_when_they_are_off(monkeypatch):
+def test_disabled_diagnostics_add_no_ops(monkeypatch):
     # given an algorithm
     trainer = build(diagnostics=False)
     before = num_ops()
-    # when a trainer is built without diagnostics and trains, then nothing is added to the graph, or computed
+    # when a trainer without diagnostics is built and trained, then no op is added to the graph or computed
     monkeypatch.setattr(VPGMAML, "compute_diagnostics", None)
     arguments = (trainer.algo, trainer.env, trainer.sampler, trainer.sample_processor, trainer.policy, 1)
     row = Trainer(*arguments).train_itr()
     assert num_ops() == before
     assert not COLUMNS & set(row) and "Time-Diagnostics" not in row
-    # and with them, once, whichever trainer asks for them
+    # and with diagnostics, ops are added once for all trainers
     Trainer(*arguments, diagnostics=True)
     after = num_ops()
     assert after > before
@@ -238,25 +238,25 @@ def test_they_cost_nothing_when_they_are_off(monkeypatch):
     assert num_ops() == after
 
 
-def test_they_are_those_of_the_parameters_before_the_meta_update(monkeypatch):
-    # given what the trainer hands to the meta-update
+def test_diagnostics_use_the_parameters_before_the_meta_update(monkeypatch):
+    # given the inputs of the meta-update from the trainer
     trainer, handed = build(num_inner_grad_steps=2), []
     optimize, params = trainer.algo.optimize_policy, trainer.policy.get_param_values()
     monkeypatch.setattr(trainer.algo, "optimize_policy", lambda samples: (handed.append(samples), optimize(samples)))
     row = trainer.train_itr()
-    # then from the same samples and parameters come the same figures
+    # then equal samples and parameters give equal diagnostics
     after = trainer.algo.compute_diagnostics(handed[0])
     trainer.policy.set_params(params)
     figures = trainer.algo.compute_diagnostics(handed[0])
     assert {key: row[key] for key in figures} == figures != after
-    # and their time is not that of the meta-update
+    # and their time is not included in the time of the meta-update
     times = ("Time-TotalInner", "Time-Diagnostics", "Time-OuterStep")
     assert row["ItrTime"] == pytest.approx(sum(row[key] for key in times))
     assert row["Time-MAMLSteps"] == pytest.approx(row["Time-InnerStep"] + row["Time-OuterStep"])
 
 
 @pytest.mark.thorough
-def test_mistakes():
+def test_invalid_use_is_refused():
     with pytest.raises(ValueError, match="meta_batch_size of at least 2.*got 1"):
         build(meta_batch_size=1)
     with pytest.raises(TypeError, match="diagnostics"):

@@ -1,4 +1,4 @@
-"""DiCE-MAML, beyond its gradients: what samples it takes, and a whole run with paths that end early."""
+"""Tests DiCE-MAML except its gradients: accepted samples, and a run with paths that end early."""
 import copy
 
 import numpy as np
@@ -24,7 +24,7 @@ def make_algo(algo_cls=DICEMAML, **arguments):
 
 
 @pytest.mark.parametrize("max_path_length, error", [(0, ValueError), (2.0, TypeError)])
-def test_the_path_length_is_checked(max_path_length, error):
+def test_path_length_is_validated(max_path_length, error):
     with pytest.raises(error, match="max_path_length"):
         DICEMAML(max_path_length, make_policy(), meta_batch_size=M)
 
@@ -34,14 +34,14 @@ def test_samples_padded_to_another_length_are_refused():
         DICEMAML(T + 1, make_policy(), meta_batch_size=M).adapt(padded_data()[0])
 
 
-def test_a_policy_gradient_on_advantages_needs_them():
+def test_policy_gradient_inner_loss_requires_advantages():
     data = padded_data()
     del data[1][2]["advantages"]
     with pytest.raises(ValueError, match="^step1: task 2: expected samples with an entry 'advantages'"):
         make_algo(VPG_DICEMAML).optimize_policy(data)
 
 
-def test_dice_as_inner_loss_needs_path_lengths():
+def test_dice_inner_loss_requires_path_lengths():
     data = draw_data()
     algo = VPGMAML(make_policy(), meta_batch_size=M, inner_type="dice")
     data[0][1]["path_lengths"] = data[0][1]["path_lengths"][:-1]
@@ -52,7 +52,7 @@ def test_dice_as_inner_loss_needs_path_lengths():
         algo.optimize_policy(data)
 
 
-def test_padding_counts_for_nothing_and_samples_stay_as_they_are():
+def test_padding_has_no_effect_and_samples_are_not_modified():
     data, algo = padded_data(), make_algo()
     set_theta(algo.policy)
     garbage = copy.deepcopy(data)
@@ -67,10 +67,10 @@ def test_padding_counts_for_nothing_and_samples_stay_as_they_are():
 
 
 @pytest.mark.thorough
-def test_longer_padding_shrinks_the_objective_alone():
+def test_longer_padding_scales_only_the_objective():
     losses = {}
     for horizon in (T, 2 * T):
-        algo = DICEMAML(horizon, make_policy(), meta_batch_size=M, inner_lr=0.2 * horizon)  # the same inner step
+        algo = DICEMAML(horizon, make_policy(), meta_batch_size=M, inner_lr=0.2 * horizon)  # equal adaptation
         set_theta(algo.policy)
         data = padded_data()
         for step in data:
@@ -86,7 +86,7 @@ def test_longer_padding_shrinks_the_objective_alone():
 
 @pytest.mark.parametrize("kind", ["DICEMAML", "VPG_DICEMAML", "inner_type"])
 @pytest.mark.thorough(but="VPG_DICEMAML")
-def test_a_run_with_paths_that_end_early(kind, tmp_path, monkeypatch):
+def test_run_with_paths_that_end_early(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(MetaPointEnvNavigation, "goal_tolerance", 0.1)
     horizon, num_tasks = 30, 3
     set_seed(1)
@@ -108,6 +108,6 @@ def test_a_run_with_paths_that_end_early(kind, tmp_path, monkeypatch):
         rows = [trainer.train_itr() for _ in range(2)]
         sampler.update_tasks()
         lengths = [len(path["rewards"]) for paths in sampler.obtain_samples().values() for path in paths]
-    assert min(lengths) < max(lengths) == horizon  # some paths met the goal
+    assert min(lengths) < max(lengths) == horizon  # some paths reached the goal
     assert all(np.isfinite(row["LossBefore"]) for row in rows)
     assert 0.0 < np.abs(policy.get_flat_params() - before).max() < 0.1

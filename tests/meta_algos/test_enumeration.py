@@ -1,7 +1,7 @@
-"""The formulas are right: expectations over all data sets of worlds so small that these can be enumerated.
+"""Tests the formulas with exact expectations over all data sets of environments small enough to enumerate.
 
-`docs/algorithms` derives what is shown here. An inner step changes the policy by what was sampled, so what the adapted
-policy achieves depends on `theta` in two ways: through the step's gradient, and through what is sampled at all.
+`docs/algorithms` derives the results. The return of the adapted policy depends on `theta` in two ways: through the
+gradient step, and through the distribution of the sampled data.
 """
 import numpy as np
 import pytest
@@ -37,15 +37,15 @@ from tests.helpers.tiny_worlds import (
 )
 
 INNER_LR = 1.0
-TOLERANCE = 1e-6  # of meta-gradients in float32, whose largest entries are about 0.1
+TOLERANCE = 1e-6  # tolerance of float32 meta-gradients, whose largest entries are about 0.1
 STATE_BASELINE = np.array([0.3, -0.8])
 
 
-# Every data set as a task: the library's meta-gradients ---------------------------------------------------------------
+# Meta-gradients of the library with one task per data set -------------------------------------------------------------
 
 
 def histories(world, adaptation, theta):
-    """All sequences of data sets `D_0, ..., D_K`: `(data sets, parameters that sampled each, probability)`."""
+    """Returns all sequences of data sets `D_0, ..., D_K`: `(data sets, sampling parameters, probability)`."""
     found = [((), (), 1.0, theta)]
     for _ in range(adaptation.num_steps + 1):
         found = [
@@ -57,7 +57,7 @@ def histories(world, adaptation, theta):
 
 
 def flat_samples(world, theta, paths, advantages=None):
-    """A data set as a `MetaSampleProcessor` gives it; advantages are rewards to come by default."""
+    """Returns a data set as samples of a `MetaSampleProcessor`; by default, advantages are rewards to come."""
     states = np.concatenate([path.states for path in paths])
     return {
         "observations": world.observations[states],
@@ -70,10 +70,10 @@ def flat_samples(world, theta, paths, advantages=None):
 
 
 def last_flat_samples(world, theta, paths, weight, baseline=0.0, reward_baseline=0.0):
-    """The same for the outer loss, less baselines, and times `weight`.
+    """Returns the samples of the outer loss, minus baselines and times `weight`.
 
-    Furthermore this makes the mean over samples one over paths and the horizon, if paths end early: otherwise an
-    outer loss would be biased.
+    The weight also turns the mean over samples into a mean over paths and the horizon. Otherwise, an outer loss
+    would be biased if paths end early.
     """
     samples = flat_samples(world, theta, paths)
     states = np.argmax(samples["observations"], axis=1)
@@ -85,7 +85,7 @@ def last_flat_samples(world, theta, paths, weight, baseline=0.0, reward_baseline
 
 
 def padded_samples(world, theta, paths, weight=1.0):
-    """A data set as a `DiceMetaSampleProcessor` gives it without discount and baseline, its values times `weight`."""
+    """Returns a data set like `DiceMetaSampleProcessor` without discount and baseline, its values times `weight`."""
     flat = flat_samples(world, theta, paths)
     mask = np.arange(world.horizon) < flat["path_lengths"][:, None]
 
@@ -107,10 +107,10 @@ def padded_samples(world, theta, paths, weight=1.0):
 
 
 class Enumeration:
-    """An algorithm with one task for each sequence of data sets.
+    """Runs an algorithm with one task for each sequence of data sets.
 
-    Its loss is a mean over tasks and linear in the last step's advantages and rewards: times the probability of the
-    sequence and the number of tasks, they make its gradient an expectation.
+    Its loss is a mean over tasks and linear in the advantages and rewards of the last step. Multiplying these by the
+    probability of the sequence and the number of tasks turns its gradient into an expectation.
     """
 
     def __init__(self, algo_cls, world, adaptation, **arguments):
@@ -130,7 +130,10 @@ class Enumeration:
         self._gradient = meta_gradient(self.algo)
 
     def expected_gradient(self, **last_step):
-        """Expected meta-gradient, of the objective to maximize; `last_step` are arguments of `last_flat_samples`."""
+        """Returns the expected meta-gradient of the maximized objective.
+
+        `last_step` are arguments of `last_flat_samples`.
+        """
         data = [[] for _ in range(self.adaptation.num_steps + 1)]
         for sequence, chain, p in self.histories:
             *inner, last = [(self.world, theta, paths) for theta, paths in zip(chain, sequence)]
@@ -154,15 +157,15 @@ def maximum_error(actual, expected):
     (VPGMAML, BANDIT, 1, 3, False), (TRPOMAML, BANDIT, 2, 2, False), (TRPOMAML, CROSSROADS, 2, 1, True),
     (VPGMAML, CLIFF, 1, 2, True)])
 def test_e_maml_is_unbiased(algo_cls, world, num_steps, num_paths, normalized):
-    # given E-MAML with the score of the whole data set, and with the loss that inner steps really descend, whatever a
-    # data set's advantages are made of
+    # given E-MAML with the score of the whole data set, and the loss that adaptation steps descend, for any
+    # advantages of the data sets
     adaptation = Adaptation(num_steps, num_paths, INNER_LR, "log_likelihood", normalized)
     enumeration = Enumeration(algo_cls, world, adaptation, exploration=True, exploration_coeff=1.0)
     theta = enumeration.theta
     exact = derivative(lambda x: adapted_return(world, adaptation, x), theta)
     # then the expected meta-gradient is the derivative of the exact adapted return
     assert maximum_error(enumeration.expected_gradient(), exact) < TOLERANCE
-    # and so it is with a constant baseline of the score term and one of the state for the adapted policy's advantages
+    # also with a constant baseline in the score term and a state baseline in the advantages of the adapted policy
     states = STATE_BASELINE[: len(world.rewards)]
     with_baselines = enumeration.expected_gradient(reward_baseline=0.7, baseline=states)
     assert maximum_error(with_baselines, exact) < TOLERANCE
@@ -171,11 +174,11 @@ def test_e_maml_is_unbiased(algo_cls, world, num_steps, num_paths, normalized):
 @pytest.mark.parametrize("algo_cls, world, num_steps, num_paths", [
     (VPGMAML, BANDIT, 1, 2), (TRPOMAML, CROSSROADS, 2, 1)])
 def test_maml_without_the_score_term_is_biased(algo_cls, world, num_steps, num_paths):
-    # given the same without the score term
+    # given MAML without the score term
     adaptation = Adaptation(num_steps, num_paths, INNER_LR, "log_likelihood")
     enumeration = Enumeration(algo_cls, world, adaptation)
     theta, actual = enumeration.theta, enumeration.expected_gradient()
-    # then it is left out that theta decides what is sampled
+    # then the effect of theta on the sampled data is missing
     expected = derivative(lambda x: sampled_objective(world, adaptation, x, theta, score=False), theta)
     assert maximum_error(actual, expected) < TOLERANCE
     exact = derivative(lambda x: adapted_return(world, adaptation, x), theta)
@@ -194,8 +197,8 @@ def test_maml_without_the_score_term_is_biased(algo_cls, world, num_steps, num_p
 ])
 @pytest.mark.thorough(but=("ProMP-world3-2-1-likelihood_ratio-False", "DICEMAML-world4-1-2-dice of rewards-False"))
 def test_expected_meta_gradients(algo_cls, world, num_steps, num_paths, inner_type, exploration):
-    # other meta-gradients are the derivatives of `sampled_objective`; the tests below say what that has to do with what
-    # is to be maximized
+    # other meta-gradients are the derivatives of `sampled_objective`; the tests below relate it to the objective that
+    # is maximized
     adaptation = Adaptation(num_steps, num_paths, INNER_LR, inner_type)
     arguments = {"exploration": True, "exploration_coeff": 1.0} if exploration else {}
     if inner_type in ("dice", "taypo"):
@@ -205,12 +208,12 @@ def test_expected_meta_gradients(algo_cls, world, num_steps, num_paths, inner_ty
     expected = derivative(lambda x: sampled_objective(world, adaptation, x, theta, exploration), theta)
     actual = enumeration.expected_gradient()
     assert maximum_error(actual, expected) < TOLERANCE
-    # the derivative of the exact adapted return they are not
+    # they differ from the derivative of the exact adapted return
     exact = derivative(lambda x: adapted_return(world, adaptation, x), theta)
     assert maximum_error(actual, exact) > 1000 * TOLERANCE
 
 
-def test_by_default_the_score_term_is_one_nth_of_it():
+def test_default_score_term_is_divided_by_the_number_of_samples():
     adaptation = Adaptation(1, 2, INNER_LR, "log_likelihood")
     enumeration = Enumeration(VPGMAML, CROSSROADS, adaptation, exploration=True)
     theta, num_samples = enumeration.theta, 2 * CROSSROADS.horizon
@@ -222,21 +225,21 @@ def test_by_default_the_score_term_is_one_nth_of_it():
 
 
 
-# What the inner losses' second derivatives have to do with it ---------------------------------------------------------
+# Second derivatives of the inner losses -------------------------------------------------------------------------------
 
 
 INNER_TYPES = ["log_likelihood", "likelihood_ratio", "dice", "dice of rewards", "taypo"]
 
 
 def known_hessian(world, theta, inner_type):
-    """Expected Hessian of the negated inner loss of data sets of paths that are equally long."""
+    """Returns the expected Hessian of the negated inner loss for data sets of paths with equal lengths."""
     outer, curvature, later = hessian_parts(world, theta)
     return {"log_likelihood": curvature, "likelihood_ratio": curvature + outer}.get(
         inner_type, curvature + outer + later)
 
 
 @pytest.mark.parametrize("world", [BANDIT, CROSSROADS, CLIFF])
-def test_the_parts_make_the_hessian(world):
+def test_hessian_is_the_sum_of_its_parts(world):
     theta = initial_theta(world)
     assert maximum_error(policy_gradient(world, theta), derivative(lambda x: mean_reward(world, x), theta)) < 1e-14
     exact = derivative(lambda x: policy_gradient(world, x), theta)
@@ -246,19 +249,19 @@ def test_the_parts_make_the_hessian(world):
 @pytest.mark.parametrize("world", [BANDIT, CROSSROADS])
 @pytest.mark.parametrize("score", [False, True])
 @pytest.mark.parametrize("inner_type", INNER_TYPES)
-def test_what_an_inner_type_misses_or_counts_twice(inner_type, score, world):
-    # given a tiny step size: to first order in it, the exact meta-gradient is that of an exact inner step,
+def test_inner_types_omit_or_repeat_known_parts_of_the_hessian(inner_type, score, world):
+    # given a tiny step size: to first order, the exact meta-gradient is that of an exact adaptation step,
     theta, adaptation = initial_theta(world), Adaptation(1, 2, 1e-6, inner_type)
     gradient, parts = policy_gradient(world, theta), hessian_parts(world, theta)
     exact = derivative(lambda x: adapted_return(world, adaptation, x), theta)
     exact_step = derivative(lambda x: exact_step_return(world, adaptation, x), theta)
     assert maximum_error(exact, exact_step) < 1e-9 * np.max(np.abs(exact))
-    # and where an estimate differs from it, its inner loss lacks parts of the Hessian, or the score term repeats them
+    # and where an estimate differs from it, its inner loss omits parts of the Hessian, or the score term repeats them
     estimate = derivative(lambda x: sampled_objective(world, adaptation, x, theta, score), theta)
     wrong = known_hessian(world, theta, inner_type) - sum(parts) + (parts.outer + parts.later if score else 0)
     assert maximum_error((estimate - exact) / 1e-6, wrong @ gradient) < 1e-5
-    # so that just these are right: the log-likelihood with the score term, and without it DiCE;
-    # of the likelihood ratio what is missing is that earlier actions lead to later states
+    # therefore the log-likelihood with the score term and DiCE without it are exact;
+    # the likelihood ratio omits the effect of earlier actions on later states
     is_right = score if inner_type == "log_likelihood" else not score and (
         world is BANDIT or inner_type != "likelihood_ratio")
     assert (np.max(np.abs(wrong @ gradient)) < 1e-12) == is_right
@@ -267,8 +270,8 @@ def test_what_an_inner_type_misses_or_counts_twice(inner_type, score, world):
 @pytest.mark.parametrize("num_steps", [1, 2])
 @pytest.mark.parametrize("world, inner_type", [(CROSSROADS, "dice"), (CLIFF, "dice of rewards"),
                                                (CROSSROADS, "taypo")])
-def test_the_bias_of_unbiased_inner_types_is_the_squared_step_over_the_number_of_paths(world, inner_type, num_steps):
-    # given the exact inner step's return as objective; these inner types estimate its gradient and Hessian without bias
+def test_bias_of_unbiased_inner_types_is_the_squared_step_over_the_number_of_paths(world, inner_type, num_steps):
+    # given the return after an exact step; these inner types estimate its gradient and Hessian without bias
     theta = initial_theta(world)
 
     def bias(inner_lr, num_paths):
@@ -276,7 +279,7 @@ def test_the_bias_of_unbiased_inner_types_is_the_squared_step_over_the_number_of
         estimate = derivative(lambda x: sampled_objective(world, adaptation, x, theta, score=False), theta)
         return estimate - derivative(lambda x: exact_step_return(world, adaptation, x), theta)
 
-    # then what remains is that the adapted parameters are not linear in the samples
+    # then the remaining bias comes from adapted parameters that are nonlinear in the samples
     one = bias(1e-3, 1)
     assert np.max(np.abs(one)) > 1e-9
     assert maximum_error(bias(2e-3, 1), 4 * one) < 0.02 * np.max(np.abs(one))
@@ -289,7 +292,7 @@ def test_the_bias_of_unbiased_inner_types_is_the_squared_step_over_the_number_of
     ("likelihood_ratio", [13.2, 11.4, 11.2, 14.7]),
     ("dice", [3.8, 2.7, 2.0, 26.6]),
 ])
-def test_the_example_of_the_documentation(inner_type, percentages):
+def test_example_of_the_documentation(inner_type, percentages):
     theta, actual = initial_theta(CROSSROADS), []
     for num_paths, score in [(1, False), (2, False), (3, False), (2, True)]:
         adaptation = Adaptation(1, num_paths, 0.5, inner_type)
@@ -304,13 +307,13 @@ def test_the_example_of_the_documentation(inner_type, percentages):
 
 
 def expected_derivatives(world, loss, values, weights_of=None):
-    """Gradient and Hessian of the expected negated loss over data sets of two paths.
+    """Returns gradient and Hessian of the expected negated loss over data sets of two paths.
 
     Args:
-        world: the world.
+        world: the environment.
         loss: builds a loss `[M]` from log-probabilities, entries, weights and path starts, each `[M, N]`.
         values: the entries of a data set, `[N]`.
-        weights_of: returns the weights for the mask `[M, N]`; by default those of the mean over paths and steps.
+        weights_of: returns the weights for the mask `[M, N]`; by default, those of the mean over paths and steps.
     """
     theta, data, columns = initial_theta(world), datasets(world, 2), []
     for paths in data:
@@ -330,7 +333,7 @@ def expected_derivatives(world, loss, values, weights_of=None):
 
 
 def exact_derivatives(world, credit):
-    """Gradient and Hessian of the expectation of `credit(path)`, over the most steps of a path."""
+    """Returns gradient and Hessian of the expectation of `credit(path)`, divided by the maximum path length."""
     def gradient(theta):
         score = scores(world, theta)
         return expectation(world, theta, lambda path: credit(path) * along(path, score).sum(axis=0)) / world.horizon
@@ -340,7 +343,7 @@ def exact_derivatives(world, credit):
 
 
 def are_equal(actual, expected):
-    """Whether two sequences of arrays are equal up to rounding; where they are not, the difference must be clear."""
+    """Returns whether two sequences of arrays are equal up to rounding; differences must exceed a clear margin."""
     error = max(maximum_error(*pair) for pair in zip(actual, expected))
     assert error < 1e-12 or error > 1e-2
     return error < 1e-12
@@ -373,7 +376,7 @@ def rewards_less_a_baseline_of_state(path):
 
 
 def advantages(path):
-    """Less a baseline of the state, and discounted from the start of the path."""
+    """Returns rewards minus a state baseline, discounted from the start of the path."""
     values = rewards_to_come(path, DISCOUNT) - STATE_BASELINE[list(path.states)]
     return values * DISCOUNT ** np.arange(len(path))
 
@@ -387,7 +390,7 @@ def ratio_loss(log_prob, advantages, weights, path_starts):
 
 
 @pytest.mark.parametrize("world, is_unbiased", [(BANDIT, True), (CLIFF, False)])
-def test_taypo_adds_to_the_likelihood_ratio_only_what_its_hessian_lacks(world, is_unbiased):
+def test_taypo_adds_only_the_missing_hessian_part_to_the_likelihood_ratio(world, is_unbiased):
     values = lambda paths: np.concatenate([advantages(path) for path in paths])  # noqa: E731
     (taypo, taypo_hessian), (ratio, ratio_hessian) = (
         expected_derivatives(world, loss, values) for loss in (taypo_loss, ratio_loss))
@@ -408,18 +411,18 @@ def test_taypo_adds_to_the_likelihood_ratio_only_what_its_hessian_lacks(world, i
 ])
 def test_gradient_and_hessian_of_dice_losses(world, loss, values, is_right):
     actual = expected_derivatives(world, loss, lambda paths: np.concatenate([values(path) for path in paths]))
-    # a DiCE loss has the derivatives, in expectation, of whatever is summed up along a path,
+    # in expectation, the derivatives of a DiCE loss are those of the quantity that is summed along a path,
     if loss is losses.dice_loss:
         assert are_equal(actual, exact_derivatives(world, lambda path: values(path).sum()))
-    # which is right if those are the derivatives of the discounted return
+    # which is correct if these are the derivatives of the discounted return
     expected = exact_derivatives(world, lambda path: discounted(path).sum())
     assert are_equal(actual, expected) == is_right
 
 
-def test_advantages_with_the_plain_box_count_later_rewards_repeatedly():
+def test_plain_box_with_advantages_counts_later_rewards_repeatedly():
     gradient, _ = expected_derivatives(CROSSROADS, losses.dice_loss, lambda paths: np.concatenate(
         [rewards_to_come(path) for path in paths]))
-    # the reward of a step is in the advantages of that and all earlier ones, and the box holds their actions as well
+    # the reward of a step is in the advantages of this and all earlier steps, and the box has their actions as well
     score = scores(CROSSROADS, initial_theta(CROSSROADS))
 
     def counted(path):
@@ -429,7 +432,7 @@ def test_advantages_with_the_plain_box_count_later_rewards_repeatedly():
     assert maximum_error(gradient, expectation(CROSSROADS, initial_theta(CROSSROADS), counted)) < 1e-12
 
 
-def test_without_baseline_and_discount_both_dice_losses_are_the_same():
+def test_dice_losses_are_equal_without_baseline_and_discount():
     entries = [lambda paths, f=f: np.concatenate([f(path) for path in paths]) for f in (
         lambda path: path.rewards, rewards_to_come)]
     plain, loaded = (expected_derivatives(CLIFF, *case) for case in zip(
@@ -437,7 +440,7 @@ def test_without_baseline_and_discount_both_dice_losses_are_the_same():
     assert are_equal(plain, loaded)
 
 
-def test_a_mean_over_samples_is_biased_where_paths_end_early():
+def test_mean_over_samples_is_biased_if_paths_end_early():
     def over_samples(mask):
         return mask / mask.sum(axis=1, keepdims=True)
 
@@ -448,7 +451,7 @@ def test_a_mean_over_samples_is_biased_where_paths_end_early():
     by_paths = expected_derivatives(CLIFF, losses.dice_loss, values)
     exact = exact_derivatives(CLIFF, lambda path: np.sum(path.rewards))
     assert are_equal(by_paths, exact) and not are_equal(by_samples, exact)
-    # not even the direction is right
+    # the direction differs too
     cosine = by_samples[0] @ exact[0] / np.linalg.norm(by_samples[0]) / np.linalg.norm(exact[0])
     assert cosine < 0.99
 
@@ -465,12 +468,12 @@ def test_gradient_and_hessian_of_the_other_losses(inner_type):
         [rewards_to_come(path) for path in paths]))
     expected = [policy_gradient(CROSSROADS, theta), known_hessian(CROSSROADS, theta, inner_type)]
     assert are_equal(actual, expected)
-    # the Hessian is not that of the return
+    # the Hessian differs from that of the return
     assert maximum_error(actual[1], sum(hessian_parts(CROSSROADS, theta))) > 0.01
 
 
 class TimeBaseline:
-    """The same for every data set, however often it is fitted."""
+    """Predicts the same values for every data set, regardless of fits."""
 
     def fit(self, paths, target_key):
         pass
@@ -479,7 +482,7 @@ class TimeBaseline:
         return TIME_BASELINE[: len(path["rewards"])]
 
 
-def test_the_processor_subtracts_the_baseline_after_the_end_as_far_as_any_path_went():
+def test_processor_subtracts_the_baseline_after_the_end_up_to_the_longest_path():
     processor = DiceMetaSampleProcessor(TimeBaseline(), CLIFF.horizon, discount=DISCOUNT, normalize_adv=False)
 
     def values(paths):
@@ -490,7 +493,7 @@ def test_the_processor_subtracts_the_baseline_after_the_end_as_far_as_any_path_w
         adjusted[np.cumsum(samples["path_lengths"]) - 1] += samples["adjusted_rewards_after_end"]
         return adjusted
 
-    # then what is missing for a path that ended is the baseline of steps to which the other path did not come either
+    # then an ended path omits only the baseline of steps that the other path did not reach either
     has_ended = [expectation(CLIFF, initial_theta(CLIFF), lambda path: len(path) <= t)  # noqa: B023
                  for t in range(CLIFF.horizon)]
 

@@ -1,4 +1,4 @@
-"""Another inner update rule than a gradient step, with a state for each task: momentum, against plain NumPy."""
+"""Tests a custom inner update rule with task-specific state: momentum, compared with NumPy."""
 import numpy as np
 import pytest
 
@@ -49,26 +49,26 @@ def check(algo, theta, steps, lr=INNER_LR):
         assert relative_error(actual - theta, expected - theta) < 1e-4
 
 
-def test_the_state_is_passed_from_one_inner_step_to_the_next(algo):
+def test_state_is_passed_from_one_adaptation_step_to_the_next(algo):
     data, theta = draw_data(2), set_theta(algo.policy)
     for count in (1, 2):
         algo.adapt(data[count - 1])
         check(algo, theta, data[:count])
 
 
-def test_it_starts_anew_from_the_parameters_before_adaptation(algo):
+def test_state_restarts_with_the_pre_update_parameters(algo):
     data, theta = draw_data(2), set_theta(algo.policy)
     algo.adapt(data[0])
     algo.policy.switch_to_pre_update()
     algo.adapt(data[1])
     check(algo, theta, [data[1]])
-    # the same holds for parameters that the user sets
+    # also for parameters that the user sets
     algo.policy.update_task_parameters([algo.policy.get_param_values()] * M)
     algo.adapt(data[1], step_size=0.1)
     check(algo, theta, [data[1]], lr=0.1)
 
 
-def test_another_number_of_tasks_has_a_state_of_its_own(algo):
+def test_another_number_of_tasks_has_a_separate_state(algo):
     data, theta = draw_data(2), set_theta(algo.policy)
     algo.adapt(data[0])
     one = algo.with_meta_batch_size(1)
@@ -80,8 +80,8 @@ def test_another_number_of_tasks_has_a_state_of_its_own(algo):
     check(one, theta, data[:2])
 
 
-def test_the_meta_objective_has_the_same_inner_steps(algo):
-    """Given two adaptations, then the last step of the graph has the parameters that they lead to."""
+def test_meta_objective_has_the_same_adaptation_steps(algo):
+    """After two adaptations, the parameters equal those of the last step in the graph."""
     data, _ = draw_data(2), set_theta(algo.policy)
     algo.adapt(data[0])
     algo.adapt(data[1])
@@ -90,8 +90,8 @@ def test_the_meta_objective_has_the_same_inner_steps(algo):
         np.testing.assert_allclose(chain[name], values, rtol=1e-4, atol=1e-6)
 
 
-def test_the_meta_gradient_goes_through_all_velocities(algo):
-    """Given the loss at `theta + h d` and `theta - h d`, then their difference is the meta-gradient along `d`."""
+def test_meta_gradient_flows_through_all_velocities(algo):
+    """The difference of the losses at `theta + h d` and `theta - h d` equals the meta-gradient along `d`."""
     data, theta = draw_data(2), set_theta(algo.policy)
     values = algo.meta_input_values(data)
     gradient = algo.optimizer.gradient(values)

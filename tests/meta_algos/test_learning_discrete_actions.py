@@ -1,4 +1,4 @@
-"""Meta-learning with discrete actions, from environment to meta-update."""
+"""Tests meta-learning with discrete actions, from environment to meta-update."""
 import numpy as np
 import pytest
 
@@ -10,11 +10,11 @@ from meta_policy_search.policies import MetaCategoricalMLPPolicy
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
 from meta_policy_search.utils.utils import set_seed
 
-T = 10  # steps of a path
+T = 10  # path length
 
 
 def train(algo_cls, env, n_itr, num_tasks, num_rollouts, seed=1, **arguments):
-    """Rows of the log, and the policy's parameters before and after."""
+    """Returns the logged rows and the policy's parameters before and after training."""
     set_seed(seed)
     policy = MetaCategoricalMLPPolicy(num_tasks, env.observation_space.shape[0], int(env.action_space.n),
                                       hidden_sizes=(16,))
@@ -55,14 +55,14 @@ def mean_of(rows, column):
 
 @pytest.mark.thorough
 def test_trpo_maml_learns_to_find_the_best_arm():
-    # given a bandit of five arms, of which only the rewards of a task tell which one is best
+    # given a bandit of five arms, whose rewards are the only information about the task
     rows, _, _ = train(TRPOMAML, MetaBernoulliBanditEnv(5), 9, 20, 20, inner_lr=0.5, step_size=0.03)
-    # when the policy has been trained for a few iterations,
-    # then it earns before adaptation what every policy does, 0.5 a pull,
+    # when the policy is trained for a few iterations,
+    # then its pre-update return is that of any policy, 0.5 per pull,
     for step in (0, 1):
         assert rows[0][f"Step_{step}-AverageReturn"] == pytest.approx(0.5 * T, abs=0.7)
     assert mean_of(rows[-3:], "Step_0-AverageReturn") == pytest.approx(0.5 * T, abs=0.7)
-    # and after it has come closer to 5/6 a pull, which the best arm pays
+    # and its post-update return approaches 5/6 per pull, the mean of the best arm
     assert rows[0]["AdaptationGain"] < 0.5
     assert mean_of(rows[-3:], "AdaptationGain") > 1.3
 
@@ -71,5 +71,5 @@ def test_trpo_maml_learns_to_find_the_best_arm():
 def test_trpo_maml_learns_to_adapt_to_random_processes():
     rows, _, _ = train(TRPOMAML, MetaTabularMDPEnv(4, 3), 20, 20, 20, inner_lr=0.5, step_size=0.03)
     assert rows[0]["AdaptationGain"] < 1.5
-    assert mean_of(rows[-5:], "Step_0-AverageReturn") == pytest.approx(T, abs=1.5)  # 1 a step, whatever it does
+    assert mean_of(rows[-5:], "Step_0-AverageReturn") == pytest.approx(T, abs=1.5)  # 1 per step for any policy
     assert mean_of(rows[-5:], "AdaptationGain") > 4.0

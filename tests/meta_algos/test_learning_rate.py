@@ -1,4 +1,4 @@
-"""The step size of meta-updates: schedules, changes in the middle of a run, and what takes the steps."""
+"""Tests the step size of meta-updates: schedules, changes during a run, and optimizers."""
 import numpy as np
 import pytest
 
@@ -20,7 +20,7 @@ def make_algo(**arguments):
 
 
 def step(algo, data):
-    """Takes a meta-update; returns the step size that it had, by the gradient and the change of the parameters."""
+    """Performs a meta-update; returns its step size, computed from the gradient and the parameter change."""
     gradient, before = algo.optimizer.gradient(algo.meta_input_values(data)), algo.policy.get_flat_params()
     algo.optimize_policy(data)
     change = algo.policy.get_flat_params().astype(float) - before
@@ -32,13 +32,13 @@ def step(algo, data):
     return rate
 
 
-def test_steps_are_those_of_the_schedule():
+def test_steps_follow_the_schedule():
     algo, data = make_algo(learning_rate=LinearSchedule(0.04, 0.0, 4)), draw_data()
     assert [step(algo, data) for _ in range(3)] == pytest.approx([0.04, 0.03, 0.02], rel=1e-3)
     assert algo.learning_rate == pytest.approx(0.01)
 
 
-def test_a_change_takes_effect_in_the_next_meta_update():
+def test_changed_rate_takes_effect_in_the_next_meta_update():
     algo, data = make_algo(learning_rate=0.01), draw_data()
     assert step(algo, data) == pytest.approx(0.01, rel=1e-3)
     algo.learning_rate = 0.03
@@ -49,7 +49,7 @@ def test_a_change_takes_effect_in_the_next_meta_update():
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("change", [None, 0.03])
-def test_the_state_says_where_a_schedule_stands_and_what_was_set(change):
+def test_state_holds_the_schedule_position_and_the_set_rate(change):
     one, other, data = *(make_algo(learning_rate=LinearSchedule(0.04, 0.0, 4)) for _ in range(2)), draw_data()
     step(one, data)
     if change is not None:
@@ -61,17 +61,17 @@ def test_the_state_says_where_a_schedule_stands_and_what_was_set(change):
     assert step(one, data) == pytest.approx(change or 0.02, rel=1e-3)
 
 
-def test_a_schedule_goes_on_as_if_an_update_that_failed_had_not_been():
+def test_failed_update_does_not_advance_the_schedule():
     algo, data = make_algo(learning_rate=LinearSchedule(0.04, 0.0, 4)), draw_data()
     broken = draw_data()
-    broken[0][0]["advantages"][:] = 1e38  # whose sum is not finite
+    broken[0][0]["advantages"][:] = 1e38  # their sum is not finite
     with pytest.raises(FloatingPointError):
         algo.optimize_policy(broken)
     assert step(algo, data) == pytest.approx(0.04, rel=1e-3)
 
 
 @pytest.mark.parametrize("rate, error", [(0.0, ValueError), (-1.0, ValueError), ("linear", TypeError)])
-def test_rates_are_checked(rate, error):
+def test_rates_are_validated(rate, error):
     with pytest.raises(error, match="learning_rate"):
         make_algo(learning_rate=rate)
     algo = make_algo()
@@ -80,7 +80,7 @@ def test_rates_are_checked(rate, error):
     assert algo.learning_rate == 1e-3
 
 
-def test_what_a_schedule_returns_is_checked():
+def test_schedule_values_are_validated():
     algo = make_algo(learning_rate=lambda update: -0.1)
     before = algo.policy.get_flat_params()
     with pytest.raises(ValueError, match="learning_rate.*-0.1"):
@@ -88,13 +88,13 @@ def test_what_a_schedule_returns_is_checked():
     np.testing.assert_array_equal(algo.policy.get_flat_params(), before)
 
 
-def test_trpo_maml_has_none_to_set():
+def test_trpo_maml_has_no_learning_rate():
     algo = TRPOMAML(make_policy(), meta_batch_size=M)
     with pytest.raises(AttributeError):
         algo.learning_rate = 0.1
 
 
-def test_any_optimizer_of_tensorflow_takes_the_steps():
+def test_any_tensorflow_optimizer_can_be_used():
     arguments = {"tf_optimizer_cls": tf.train.MomentumOptimizer, "tf_optimizer_args": {"momentum": 0.9}}
     algo = ProMP(make_policy(), meta_batch_size=M, num_ppo_steps=1, learning_rate=1e-3, **arguments)
     set_theta(algo.policy)
@@ -103,19 +103,19 @@ def test_any_optimizer_of_tensorflow_takes_the_steps():
         before = algo.policy.get_flat_params().astype(float)
         algo.optimize_policy(data, log=False)
         changes.append(np.linalg.norm(algo.policy.get_flat_params() - before))
-    assert 1.7 < changes[1] / changes[0] < 2.1  # the second one has nine tenths of the first in it
+    assert 1.7 < changes[1] / changes[0] < 2.1  # the second step contains nine tenths of the first
     with pytest.raises(TypeError, match="tf_optimizer_cls"):
         ProMP(make_policy(), meta_batch_size=M, tf_optimizer_cls="Adam")
 
 
-def test_a_linear_schedule_is_a_line_and_then_stays():
+def test_linear_schedule_is_linear_and_then_constant():
     schedule = LinearSchedule(1.0, 0.2, 4)
     assert [schedule(i) for i in (0, 1, 4, 9)] == pytest.approx([1.0, 0.8, 0.2, 0.2])
     with pytest.raises(ValueError, match="num_updates"):
         LinearSchedule(1.0, 0.0, 0)
 
 
-def test_scripts_have_settings_for_it():
+def test_scripts_have_learning_rate_settings():
     arguments = first_order_arguments(
         Config(learning_rate=0.02, learning_rate_schedule="linear", n_itr=10, meta_optimizer="RMSProp"))
     assert arguments["learning_rate"](5) == pytest.approx(0.01)

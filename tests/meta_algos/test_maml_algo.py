@@ -1,4 +1,4 @@
-"""What all MAML algorithms share: inputs, inner steps, step sizes, graph size, errors and state."""
+"""Tests behavior shared by all MAML algorithms: inputs, adaptation, step sizes, graph size, errors and state."""
 import pickle
 from functools import partial
 
@@ -39,7 +39,7 @@ ALGOS = [ProMP, TRPOMAML, VPGMAML]
 
 
 class BuildsNothing(MAMLAlgo):
-    """An algorithm whose meta-objective is of no interest: it records the values that it is fed."""
+    """An algorithm with a trivial meta-objective that records its input values."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -71,7 +71,7 @@ def nothing_trainable():
 
 @pytest.fixture(scope="module")
 def finalized():
-    """A whole algorithm, nothing of which can be built any more."""
+    """A complete algorithm with a finalized graph."""
     with tf.Graph().as_default() as graph:
         algo = TRPOMAML(make_policy(), step_size=0.05, meta_batch_size=M, trainable_inner_step_size=True,
                         exploration=True)
@@ -79,11 +79,11 @@ def finalized():
         yield algo
 
 
-# A meta-objective of one's own
+# Custom meta-objectives
 
 
 class FedTaskByTask(MAMLAlgo):
-    """Maximizes the log-likelihood of the last samples, fed through the documented placeholders per task."""
+    """Maximizes the log-likelihood of the last samples through the documented placeholders per task."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, name="own", **kwargs)
@@ -102,24 +102,24 @@ class FedTaskByTask(MAMLAlgo):
         return MetaObjective(tf.reduce_mean(loss), inputs=per_task, by_task=False)
 
     def optimize_policy(self, all_samples_data, log=True):
-        for m, samples in enumerate(all_samples_data[1]):  # each input is fed with the attribute of its name
+        for m, samples in enumerate(all_samples_data[1]):  # each input is fed with the attribute of the same name
             vars(self).update({f"obs{m}": samples["observations"], f"act{m}": samples["actions"],
                                f"adv{m}": samples["advantages"]})
         super().optimize_policy(all_samples_data, log)
 
 
-def test_an_algorithm_of_ones_own_through_the_placeholders_per_task():
+def test_custom_algorithm_with_placeholders_per_task():
     algo = FedTaskByTask(make_policy(), meta_batch_size=M)
     assert isinstance(algo, MetaAlgo)
     theta, data = set_theta(algo.policy), draw_data()
     algo.optimize_policy(data)
-    # it went along the meta-gradient of the log-likelihood objective
+    # it moved along the meta-gradient of the log-likelihood objective
     objective = Objective(shapes_of(algo.policy), data).policy_gradient("log_likelihood")
     step = -0.5 * central_differences(objective, theta)
     assert relative_error(algo.policy.get_flat_params() - theta, step) < 1e-3
 
 
-def test_make_vars_makes_placeholders_for_each_task(nothing):
+def test_make_vars_creates_placeholders_for_each_task(nothing):
     with nothing.policy.policies_params_phs["mean_network/output/bias"].graph.as_default():
         observations, actions, advantages, agent_infos = nothing.make_vars(prefix="some_prefix_")
         assert len(nothing.make_vars()) == 4
@@ -135,10 +135,10 @@ def test_make_vars_makes_placeholders_for_each_task(nothing):
         assert all(ph.name.startswith("some_prefix_") for ph in info.values())
 
 
-# Inner steps
+# Adaptation steps
 
 
-def test_the_default_inner_loss_is_the_likelihood_ratios(nothing):
+def test_default_inner_loss_is_the_likelihood_ratio_loss(nothing):
     (samples, _), theta = draw_data(), set_theta(nothing.policy)
     nothing.adapt(samples)
     for m, actual in enumerate(flat_task_params(nothing.policy)):
@@ -146,7 +146,7 @@ def test_the_default_inner_loss_is_the_likelihood_ratios(nothing):
         assert relative_error(actual - theta, step) < 1e-4
 
 
-def test_switching_back_drops_the_adaptation(nothing):
+def test_switch_to_pre_update_drops_the_adaptation(nothing):
     (samples, _), theta = draw_data(), set_theta(nothing.policy)
     nothing.adapt(samples)
     assert all((flat != theta).any() for flat in flat_task_params(nothing.policy))
@@ -159,12 +159,12 @@ def test_switching_back_drops_the_adaptation(nothing):
     (DICEMAML, {"max_path_length": T}), (VPG_DICEMAML, {"max_path_length": T}),
 ])
 @pytest.mark.thorough(but="VPG_DICEMAML")
-def test_adaptation_says_how_far_it_moved_the_policy_of_each_task(algo_cls, arguments):
+def test_adaptation_logs_the_divergence_of_each_task(algo_cls, arguments):
     algo = algo_cls(policy=make_policy(), inner_lr=0.3, meta_batch_size=M, **arguments)
     assert algo.adaptation_kl is None
     set_theta(algo.policy)
     shapes = shapes_of(algo.policy)
-    for of_tasks in draw_data():  # the second step begins where the first one ended
+    for of_tasks in draw_data():  # the second step starts at the result of the first
         before = flat_task_params(algo.policy)
         algo.adapt([padded(samples) for samples in of_tasks] if "max_path_length" in arguments else of_tasks)
         expected = []
@@ -181,16 +181,16 @@ def test_fixed_step_sizes_are_scalars_and_not_optimized(nothing):
     assert list(nothing.get_params()) == list(nothing.policy.get_params())
 
 
-def test_trainable_step_sizes_are_one_per_number_and_adaptation_uses_them(nothing_trainable):
-    # given step sizes that start at inner_lr
+def test_trainable_step_sizes_are_one_per_parameter_entry_and_used_in_adaptation(nothing_trainable):
+    # given step sizes initialized to inner_lr
     algo = nothing_trainable
     sizes = algo.get_step_sizes()
     assert list(sizes) == list(algo.policy.get_params())
     assert [size.shape for size in sizes.values()] == shapes_of(algo.policy)
     np.testing.assert_allclose(np.concatenate([size.ravel() for size in sizes.values()]), 0.3, rtol=1e-6)
-    # they are optimized, and are no parameters of the policy
+    # they are optimized and are not parameters of the policy
     assert len(algo.get_params()) == 2 * len(sizes)
-    # when they have become other ones, each number in each parameter takes its own
+    # when they change, each parameter entry uses its step size
     (samples, _), theta, shapes = draw_data(), set_theta(algo.policy), shapes_of(algo.policy)
     log_sizes = [np.random.default_rng(i).normal(size=shape).astype("f") for i, shape in enumerate(shapes)]
     algo._log_step_sizes.write(dict(zip(algo._log_step_sizes.variables, log_sizes)))
@@ -202,8 +202,8 @@ def test_trainable_step_sizes_are_one_per_number_and_adaptation_uses_them(nothin
 
 
 @pytest.mark.thorough
-def test_trained_step_sizes_move_and_stay_positive_and_bounded(finalized):
-    # given natural-gradient steps, whose curvature is singular in most step sizes
+def test_trained_step_sizes_change_and_stay_positive_and_bounded(finalized):
+    # given natural-gradient steps with a curvature that is singular in most step sizes
     def flat():
         return np.concatenate([size.ravel() for size in finalized.get_step_sizes().values()])
 
@@ -211,7 +211,7 @@ def test_trained_step_sizes_move_and_stay_positive_and_bounded(finalized):
     for itr in range(10):
         finalized.optimize_policy(collect(finalized, seed=itr))
     assert (flat() != start).mean() > 0.9
-    assert 0.05 < flat().min() and flat().max() < 0.2  # they began at 0.1
+    assert 0.05 < flat().min() and flat().max() < 0.2  # initial value 0.1
 
 
 # Graph
@@ -219,7 +219,7 @@ def test_trained_step_sizes_move_and_stay_positive_and_bounded(finalized):
 
 @pytest.mark.parametrize("algo_cls", [ProMP, TRPOMAML, VPGMAML])
 @pytest.mark.thorough(but="VPGMAML")
-def test_the_graph_does_not_grow_with_the_number_of_tasks(algo_cls):
+def test_graph_size_is_independent_of_the_number_of_tasks(algo_cls):
     sizes = []
     for meta_batch_size in (2, 7):
         with tf.Graph().as_default() as graph:
@@ -229,7 +229,7 @@ def test_the_graph_does_not_grow_with_the_number_of_tasks(algo_cls):
 
 
 @pytest.mark.thorough
-def test_a_finalized_graph_serves_everything(finalized):
+def test_finalized_graph_supports_all_operations(finalized):
     policy = finalized.policy
     policy.set_params(policy.get_param_values())
     before = policy.get_flat_params()
@@ -251,9 +251,9 @@ def test_name_is_the_scope_of_the_operations():
 # Padding
 
 
-def test_what_stands_on_the_padding_counts_for_nothing(finalized):
+def test_padding_values_have_no_effect(finalized):
     values = finalized.meta_input_values(draw_data())
-    # given the same samples, with other numbers on the padding and more of it
+    # given equal samples with different and longer padding
     padded = {}
     for key in values:
         mask = values[key.split("/")[0] + "/mask"]
@@ -262,14 +262,14 @@ def test_what_stands_on_the_padding_counts_for_nothing(finalized):
         if key.endswith("mask"):
             padded[key] = np.concatenate([mask, np.zeros_like(mask)], axis=1)
             assert (mask == 0).any()
-    # then loss, gradient and divergence are the same
+    # then loss, gradient and divergence are equal
     optimizer = finalized.optimizer
     assert optimizer.loss(padded) == pytest.approx(optimizer.loss(values), rel=1e-5)
     assert optimizer.constraint_val(padded) == pytest.approx(optimizer.constraint_val(values), rel=1e-5)
     assert relative_error(optimizer.gradient(padded), optimizer.gradient(values)) < 1e-5
 
 
-# Mistakes
+# Invalid arguments
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_arguments_are_checked_by_every_algorithm(arguments, error, message):
             algo_cls(**{"policy": policy, "meta_batch_size": M, **arguments})
 
 
-def test_a_plain_policy_is_refused():
+def test_single_task_policy_is_refused():
     with pytest.raises(TypeError, match="policy: expected a MetaPolicy"):
         ProMP(GaussianMLPPolicy(O, A))
 
@@ -313,7 +313,7 @@ def test_a_plain_policy_is_refused():
         ({"exploration_coeff": 0.5}, ValueError, "exploration_coeff: expected None with exploration=False, got 0.5"),
     ],
 )
-def test_arguments_of_the_exploring_ones_are_checked(algo_cls, arguments, error, message):
+def test_arguments_of_exploration_terms_are_checked(algo_cls, arguments, error, message):
     with pytest.raises(error, match=message):
         algo_cls(make_policy(), meta_batch_size=M, **arguments)
 
@@ -348,7 +348,7 @@ def with_entry(key, value):
                           *samples[1:]], "task 0: expected the same number of samples, at least 1"),
     ],
 )
-def test_samples_are_checked(nothing, change, message):
+def test_samples_are_validated(nothing, change, message):
     with pytest.raises(ValueError, match=f"^adaptation: .*{message}"):
         nothing.adapt(change(draw_data()[0]))
     data = draw_data()
@@ -357,12 +357,12 @@ def test_samples_are_checked(nothing, change, message):
 
 
 @pytest.mark.parametrize("steps", [1, 3])
-def test_the_number_of_steps_is_checked(nothing, steps):
+def test_number_of_steps_is_validated(nothing, steps):
     with pytest.raises(ValueError, match=f"all_samples_data: expected the samples of 2 steps .*got {steps}"):
         nothing.optimize_policy((2 * draw_data())[:steps])
 
 
-def test_the_exploration_term_needs_its_samples():
+def test_exploration_term_requires_its_samples():
     algo = VPGMAML(make_policy(), meta_batch_size=M, exploration=True)
     data = draw_data()
     del data[1][2]["adj_avg_rewards"]
@@ -384,7 +384,7 @@ def test_values_are_stacked_and_padded(nothing):
 
 
 @pytest.mark.thorough
-def test_its_state_makes_it_go_on_alike():
+def test_restored_state_continues_identically():
     algo = ProMP(make_policy(), meta_batch_size=M, num_minibatches=2, anneal_factor=0.9, trainable_inner_step_size=True)
 
     def results():
@@ -395,9 +395,9 @@ def test_its_state_makes_it_go_on_alike():
     params, state = algo.policy.get_param_values(), pickle.dumps(algo.get_state())
     first = results()
     algo.optimize_policy(collect(algo, seed=2))
-    # when parameters and state are those of before
+    # when parameters and state are restored
     algo.policy.set_params(params)
     algo.set_state(pickle.loads(state))
-    # then the same happens, bit for bit: Adam's moments, the drawn minibatches and the coefficients are back
+    # then the update is equal, bit for bit: Adam's moments, minibatches and coefficients are restored
     for one, other in zip(first, results()):
         np.testing.assert_array_equal(one, other)

@@ -1,4 +1,4 @@
-"""Every meta-objective, its gradient and the inner step against a plain NumPy form, for ragged tasks."""
+"""Compares every meta-objective, its gradient and the adaptation step with a NumPy reference, for ragged tasks."""
 import numpy as np
 import pytest
 
@@ -35,8 +35,8 @@ CASES = [
     case(DICEMAML, 1, adapt_params="head", trainable=True, marks=pytest.mark.thorough),
     case(VPGMAML, 1, "taypo", adapt_params="context", trainable=True),
 ]
-# Trained step sizes add to the gradient, whose other part is the same: so they are among all of these. The exploration
-# term adds to the loss, and could hide errors of the rest: so every inner step is met with and without it.
+# Trained step sizes add a separate part to the gradient, so all these cases train them. The exploration term adds to
+# the loss and could hide errors in other terms, so each inner loss is tested with and without it.
 ALL_CASES = [
     case(algo_cls, num_steps, inner_type, exploration, trainable=True, first_order=first_order, marks=pytest.mark.slow)
     for num_steps in (1, 2, 3) for first_order in (False, True)
@@ -52,19 +52,19 @@ ALL_CASES = CASES + [slow for slow in ALL_CASES if slow.id not in {quick.id for 
 
 @pytest.mark.parametrize("algo_cls, arguments", ALL_CASES)
 def test_objective_and_meta_gradient(algo_cls, arguments):
-    # given samples of policies that are not those at theta, so that ratios differ from one and some are clipped
+    # given samples of policies that differ from those at theta, so that ratios differ from one and some are clipped
     context_dim = 2 if arguments["adapt_params"] == "context" else 0
     policy = make_policy(context_dim=context_dim)
     algo = algo_cls(policy=policy, inner_lr=INNER_LR, meta_batch_size=M, **arguments)
     data, theta = draw_data(algo.num_inner_grad_steps), set_theta(policy)
     f, objective = reference(algo, data, theta)
-    values, size = input_values(algo, data), len(theta) - context_dim  # the context, which is last, is not optimized
-    # then the loss in the graph is that of the plain form
+    values, size = input_values(algo, data), len(theta) - context_dim  # without the context
+    # then the loss equals that of the reference
     assert algo.optimizer.loss(values) == pytest.approx(f(theta), rel=1e-4)
-    # and so is its gradient
+    # and so does its gradient
     gradient = algo.optimizer.gradient(values)
     assert relative_error(gradient[:size], central_differences(f, theta)[:size]) < 1e-3
-    if algo.trainable_inner_step_size:  # by the logarithms of the step sizes, all alike
+    if algo.trainable_inner_step_size:  # with respect to the logarithms of the step sizes, which are all equal
         by_steps = central_differences(lambda log_steps: f(theta, np.exp(log_steps)), np.full(len(theta),
                                                                                                     np.log(INNER_LR)))
         assert relative_error(gradient[size:], by_steps[adapts(algo) == 1.0]) < 1e-3
@@ -79,23 +79,23 @@ def test_adapt_is_a_policy_gradient_step_of_each_task(inner_type):
     policy = make_policy()
     algo = VPGMAML(policy, inner_lr=INNER_LR, meta_batch_size=M, inner_type=inner_type)
     (first, second), theta, shapes = draw_data(), set_theta(policy), shapes_of(policy)
-    # when the policy adapts once, it steps from the common parameters
+    # when the policy adapts once, it starts at the common parameters
     algo.adapt(first)
     horizon = max(max(samples["path_lengths"]) for samples in first + second)
     once = [theta - INNER_LR * inner_gradient(theta, shapes, samples, inner_type, horizon=horizon) for samples in first]
     for actual, expected in zip(flat_task_params(policy), once):
         assert relative_error(actual - theta, expected - theta) < 1e-4
-    # and when it adapts again, from where each task stands
+    # when it adapts again, it starts at the parameters of each task
     algo.adapt(second)
     for m, actual in enumerate(flat_task_params(policy)):
         step = -INNER_LR * inner_gradient(once[m], shapes, second[m], inner_type, horizon=horizon)
         assert relative_error(actual - once[m], step) < 1e-4
-    # the parameters before adaptation stay
+    # the pre-update parameters are unchanged
     np.testing.assert_array_equal(policy.get_flat_params(), theta.astype("f"))
 
 
-def test_the_inner_gradient_is_that_of_central_differences_too():
-    # the reference itself: complex steps against plain differences
+def test_reference_inner_gradient_equals_central_differences():
+    # checks the reference: complex steps against real differences
     policy = make_policy()
     (samples, *_), _ = draw_data()
     theta, shapes = set_theta(policy), shapes_of(policy)

@@ -1,4 +1,4 @@
-"""Policies of other makes: what an algorithm needs of them, and what it says where that is missing."""
+"""Tests custom policies: the methods that algorithms require, and errors if they are missing."""
 import numpy as np
 import pytest
 
@@ -15,7 +15,7 @@ M, P, T = 2, 3, 4
 
 
 class Laplace:
-    """`p(a) = exp(-|a - mean| / b) / (2 b)`, `b = exp(log_std)`: as much as VPG-MAML and sampling need, no more."""
+    """`p(a) = exp(-|a - mean| / b) / (2 b)`, `b = exp(log_std)`; has only the methods for VPG-MAML and sampling."""
 
     dim, action_shape, dist_info_specs = 2, (2,), (("mean", (2,)), ("log_std", (2,)))
 
@@ -28,7 +28,7 @@ class Laplace:
 
 
 class LaplaceOfOurs(Laplace, Distribution):
-    """The same in our own interface, which asks for the rest too."""
+    """The same distribution as a subclass of the package's `Distribution`, which requires more methods."""
 
     dim, action_shape = 2, (2,)
 
@@ -39,7 +39,7 @@ class LaplaceOfOurs(Laplace, Distribution):
 
 
 class LaplacePolicy(MetaGaussianMLPPolicy):
-    """A policy with another distribution than the Gaussian."""
+    """A policy with a non-Gaussian distribution."""
 
     own = Laplace()
 
@@ -60,14 +60,14 @@ class WithoutDensity(LaplacePolicy):
 
 
 class WithoutStd(MetaGaussianMLPPolicy):
-    """Says less about its distribution than that consists of."""
+    """Omits a parameter of its distribution."""
 
     def distribution_info_sym(self, obs_var, params=None):
         return {"mean": super().distribution_info_sym(obs_var, params)["mean"]}
 
 
 class Taciturn(MetaGaussianMLPPolicy):
-    """Does not tell the standard deviation that it acted with."""
+    """Omits the standard deviation from its agent infos."""
 
     def get_actions(self, observations):
         actions, infos = super().get_actions(observations)
@@ -86,7 +86,7 @@ def trainer_of(algo):
 
 @pytest.mark.parametrize("policy_cls", [LaplacePolicy, LaplacePolicyOfOurs])
 @pytest.mark.parametrize("algo_cls", [ProMP, TRPOMAML])
-def test_an_algorithm_that_needs_a_divergence_says_so_and_which_do_without(algo_cls, policy_cls):
+def test_missing_divergence_error_names_algorithms_that_do_not_need_it(algo_cls, policy_cls):
     name = type(policy_cls.own).__name__
     with pytest.raises(TypeError, match=f"^policy: expected a distribution with kl_sym for {algo_cls.__name__}, got "
                                         f"{name} without it; VPGMAML and DICEMAML do not need kl_sym$"):
@@ -96,14 +96,14 @@ def test_an_algorithm_that_needs_a_divergence_says_so_and_which_do_without(algo_
 @pytest.mark.parametrize("policy_cls", [LaplacePolicy, LaplacePolicyOfOurs])
 @pytest.mark.parametrize("exploration", [False, True])
 @pytest.mark.thorough(but="True-LaplacePolicyOfOurs")
-def test_one_that_needs_densities_alone_trains_with_it(policy_cls, exploration):
+def test_algorithm_that_only_needs_densities_trains(policy_cls, exploration):
     algo = VPGMAML(make(policy_cls), inner_lr=0.1, meta_batch_size=M, exploration=exploration)
     before, adaptations = algo.policy.get_param_values(), []
     original = algo.adapt
     algo.adapt = lambda samples: original(samples) or adaptations.append((samples, algo.policy.policies_params_vals))
     row = trainer_of(algo).train_itr()
-    assert not {"Step_0-AveragePolicyEntropy", "Step_0-AdaptationKL"} & set(row)  # which take more
-    # the inner step follows the density's gradient: d log p / d mean = sign(a - mean) / b
+    assert not {"Step_0-AveragePolicyEntropy", "Step_0-AdaptationKL"} & set(row)  # requires other methods
+    # the adaptation step follows the gradient of the density: d log p / d mean = sign(a - mean) / b
     ((all_samples, adapted),) = adaptations
     for samples, params in zip(all_samples, adapted):
         infos = samples["agent_infos"]
@@ -112,18 +112,18 @@ def test_one_that_needs_densities_alone_trains_with_it(policy_cls, exploration):
         bias = "mean_network/output/bias"
         np.testing.assert_allclose(params[bias] - before[bias], step, atol=1e-6)
         assert np.abs(step).max() > 1e-3
-    # and the meta-update moves all parameters
+    # and the meta-update changes all parameters
     after = algo.policy.get_param_values()
     assert all((after[name] != before[name]).all() for name in before)
 
 
 @pytest.mark.parametrize("algo_cls", [ProMP, TRPOMAML, VPGMAML])
-def test_without_densities_there_is_no_algorithm(algo_cls):
+def test_distribution_without_densities_is_refused(algo_cls):
     with pytest.raises(AttributeError, match="'OnlySamples' object has no attribute 'log_likelihood_sym'"):
         algo_cls(make(WithoutDensity), meta_batch_size=M)
 
 
-def test_an_error_in_a_distribution_of_ones_own_is_not_taken_for_a_missing_method(monkeypatch):
+def test_error_in_a_custom_distribution_is_not_reported_as_a_missing_method(monkeypatch):
     def kl_sym(old, new):
         raise AttributeError("my mistake")
 
@@ -132,12 +132,12 @@ def test_an_error_in_a_distribution_of_ones_own_is_not_taken_for_a_missing_metho
         ProMP(make(LaplacePolicy), meta_batch_size=M)
 
 
-def test_a_policy_that_leaves_out_part_of_its_distribution_is_refused():
+def test_policy_that_omits_part_of_its_distribution_is_refused():
     with pytest.raises(KeyError, match="log_std"):
         VPGMAML(make(WithoutStd), meta_batch_size=M)
 
 
-def test_agent_infos_that_lack_an_entry_are_named_where_they_are_needed():
+def test_missing_entries_of_agent_infos_are_named_if_required():
     trainer = trainer_of(VPGMAML(make(Taciturn), meta_batch_size=M))
     before = trainer.policy.get_flat_params()
     with pytest.raises(ValueError, match="^adaptation: task 0: expected samples with an entry 'agent_infos/log_std'"):
@@ -146,7 +146,7 @@ def test_agent_infos_that_lack_an_entry_are_named_where_they_are_needed():
     assert not {"Step_0-AveragePolicyStd", "Step_0-AveragePolicyEntropy"} & set(logger.getkvs())
 
 
-def test_an_inner_step_that_is_not_finite_is_refused():
+def test_non_finite_adaptation_step_is_refused():
     algo = VPGMAML(make(MetaGaussianMLPPolicy), inner_lr=1e3, meta_batch_size=M)
     trainer = trainer_of(algo)
     samples = trainer.sample_processor.process_samples(trainer.sampler.obtain_samples())

@@ -1,4 +1,4 @@
-"""ProMP: what each argument does, and what it logs."""
+"""Tests the arguments of ProMP and its logged values."""
 import numpy as np
 import pytest
 
@@ -13,7 +13,7 @@ START = {"clip_eps": 0.15, "target_inner_step": 0.02, "adaptive_inner_kl_penalty
 
 @pytest.fixture(scope="module")
 def built():
-    """An algorithm with two inner steps, which barely moves."""
+    """Returns an algorithm with two adaptation steps and a very small learning rate."""
     with tf.Graph().as_default():
         yield ProMP(make_policy(), meta_batch_size=M, num_inner_grad_steps=2, learning_rate=1e-5, num_ppo_steps=4,
                     init_inner_kl_penalty=0.7, **START)
@@ -21,7 +21,7 @@ def built():
 
 @pytest.fixture
 def algo(built):
-    """The same, as it was when it was built."""
+    """Restores the initial state of the algorithm."""
     for name, value in START.items():
         setattr(built, name, value)
     built.inner_kl_coeff = np.full(2, 0.7, np.float32)
@@ -39,7 +39,7 @@ def row(algo, data):
     return row
 
 
-def test_it_logs_losses_divergences_and_coefficients(algo):
+def test_losses_divergences_and_coefficients_are_logged(algo):
     data, before = draw_data(2), set_theta(algo.policy)
     logged = row(algo, data)
     after, shapes = algo.policy.get_flat_params().astype(float), shapes_of(algo.policy)
@@ -54,14 +54,14 @@ def test_it_logs_losses_divergences_and_coefficients(algo):
     assert logged["KLCoeffInner"] == pytest.approx(0.7) and logged["ClipEps"] == 0.15
 
 
-def test_it_logs_nothing_if_told_so(algo):
+def test_logging_can_be_disabled(algo):
     algo.optimize_policy(draw_data(2), log=False)
     assert logger.getkvs() == {}
 
 
-def test_learning_rate_and_num_ppo_steps_are_size_and_number_of_adams_steps(algo):
-    # with a gradient that stays as it is, each of Adam's steps has the length of the learning rate; its moments
-    # remember earlier gradients, so this begins anew
+def test_learning_rate_and_num_ppo_steps_set_size_and_number_of_adam_steps(algo):
+    # with a constant gradient, each step of Adam has the length of the learning rate; its moments
+    # depend on earlier gradients, so the test starts with new ones
     with tf.Graph().as_default():
         fresh = ProMP(make_policy(), meta_batch_size=M, learning_rate=1e-5, num_ppo_steps=7)
         before, data = set_theta(fresh.policy), draw_data()
@@ -76,11 +76,11 @@ def test_anneal_factor_shrinks_the_clipping_range_after_each_update(algo):
     set_theta(algo.policy)
     rows.append(row(algo, data))
     assert [r["ClipEps"] for r in rows] == [0.15, 0.075] and algo.clip_eps == 0.0375
-    for logged, clip_eps in zip(rows, (0.15, 0.075)):  # and it is what the loss clips to
+    for logged, clip_eps in zip(rows, (0.15, 0.075)):  # and the loss clips to it
         assert logged["LossBefore"] == pytest.approx(objective(algo, data, clip_eps)(theta), rel=1e-4)
 
 
-def test_the_adaptive_penalty_aims_each_step_at_the_target(algo):
+def test_adaptive_penalty_moves_each_step_towards_the_target(algo):
     algo.adaptive_inner_kl_penalty = True
     for kl, factors in (
         ([0.02 * 1.6, 0.02], [2.0, 1.0]),
@@ -91,7 +91,7 @@ def test_the_adaptive_penalty_aims_each_step_at_the_target(algo):
 
 
 @pytest.mark.parametrize("target, factor", [(1e-9, 2.0), (1e9, 0.5)])
-def test_the_adaptive_penalty_acts_in_the_next_update(algo, target, factor):
+def test_adaptive_penalty_takes_effect_in_the_next_update(algo, target, factor):
     algo.adaptive_inner_kl_penalty, algo.target_inner_step = True, target
     data, theta = draw_data(2), set_theta(algo.policy)
     assert row(algo, data)["KLCoeffInner"] == pytest.approx(0.7)
@@ -102,24 +102,24 @@ def test_the_adaptive_penalty_acts_in_the_next_update(algo, target, factor):
     assert logged["LossBefore"] == pytest.approx(expected, rel=1e-4)
 
 
-def test_without_adaptation_the_penalty_stays(algo):
+def test_penalty_without_adaptation_is_constant(algo):
     algo.target_inner_step = 1e-9
     for _ in range(2):
         assert row(algo, draw_data(2))["KLCoeffInner"] == pytest.approx(0.7)
 
 
-def test_the_default_penalty_is_adaptive_and_per_inner_step():
+def test_default_penalty_is_adaptive_and_per_adaptation_step():
     algo = ProMP(make_policy(), meta_batch_size=M, target_inner_step=1e-9, num_ppo_steps=1, num_minibatches=2,
                  init_inner_kl_penalty=0.0005)
     assert algo.inner_kl_coeff.tolist() == [np.float32(0.0005)]
-    # when minibatches are used too
+    # when the update uses minibatches
     fed, original = [], algo.optimizer._take_step
     algo.optimizer._take_step = lambda batch: fed.append(batch) or original(batch)
     data = collect(algo)
     algo.optimize_policy(data)
     # then the penalty has doubled,
     assert algo.inner_kl_coeff.tolist() == [np.float32(0.001)]
-    # and each minibatch held all samples of before adaptation, and a half of those after it
+    # and each minibatch has all pre-update samples and half of the post-update samples
     shapes = [{name: np.shape(value) for name, value in batch.items()} for batch in fed]
     assert len(shapes) == 2
     for shape in shapes:
@@ -127,15 +127,15 @@ def test_the_default_penalty_is_adaptive_and_per_inner_step():
         assert {size[:2] for name, size in shape.items() if name.startswith("step1/")} == {(M, 4)}
 
 
-def test_at_the_sampling_policy_loss_and_divergences_begin_at_zero(algo):
-    # given normalized advantages: the surrogate is their mean, and no policy has moved
+def test_loss_and_divergences_start_at_zero_at_the_sampling_policy(algo):
+    # given normalized advantages: the surrogate is their mean, and no policy has changed
     data = collect(algo)
     for samples in data[-1]:
         samples["advantages"] = samples["advantages"] - samples["advantages"].mean()
     assert row(algo, data)["LossBefore"] == pytest.approx(0.0, abs=1e-6)
 
 
-def test_samples_that_are_not_finite_are_refused_and_change_nothing(algo):
+def test_non_finite_samples_are_refused_and_change_nothing(algo):
     data, before = draw_data(2), set_theta(algo.policy)
     data[2][1]["advantages"][3] = np.nan
     coeff, clip_eps = algo.inner_kl_coeff.copy(), algo.clip_eps

@@ -1,4 +1,4 @@
-"""TRPO-MAML: the trust region, what it logs, and its own arguments."""
+"""Tests the trust region of TRPO-MAML, its logged values and its arguments."""
 import inspect
 
 import numpy as np
@@ -40,7 +40,7 @@ def row(algo, data):
     return row
 
 
-def test_each_update_lowers_the_loss_and_stays_within_the_trust_region(algo):
+def test_each_update_reduces_the_loss_within_the_trust_region(algo):
     set_theta(algo.policy)
     divergences = []
     for itr in range(5):
@@ -48,14 +48,14 @@ def test_each_update_lowers_the_loss_and_stays_within_the_trust_region(algo):
         before, plain = algo.policy.get_flat_params().astype(float), Objective(shapes_of(algo.policy), data)
         logged = row(algo, data)
         after = algo.policy.get_flat_params().astype(float)
-        # what is logged is what NumPy says
+        # logged values equal those of NumPy
         loss = plain.policy_gradient("likelihood_ratio")
         assert logged["LossBefore"] == pytest.approx(loss(before), rel=1e-3, abs=1e-5)
         assert logged["LossAfter"] == pytest.approx(loss(after), rel=1e-3, abs=1e-5)
         assert logged["dLoss"] == pytest.approx(loss(before) - loss(after), rel=1e-2, abs=1e-5)
         assert logged["MeanKLBefore"] == pytest.approx(0.0, abs=1e-6)
         assert logged["MeanKL"] == pytest.approx(plain.mean_kl(after), rel=1e-2)
-        # and the step is as long as it may be
+        # and the step uses the whole trust region
         assert logged["dLoss"] > 0 and 0 < logged["StepFraction"] <= 1
         assert logged["MeanKL"] <= STEP_SIZE
         divergences.append(logged["MeanKL"])
@@ -63,8 +63,8 @@ def test_each_update_lowers_the_loss_and_stays_within_the_trust_region(algo):
 
 
 @pytest.mark.thorough
-def test_hessian_vector_products_are_those_of_the_divergences_dense_hessian():
-    # given the divergence as a function of the parameters before adaptation, and its Hessian by central differences
+def test_hessian_vector_products_equal_the_dense_hessian_of_the_divergence():
+    # given the divergence as a function of the pre-update parameters, and its Hessian by central differences
     policy = make_policy(hidden_sizes=())
     hvps = ExactHvp(), FiniteDifferenceHvp()
     algos = [TRPOMAML(policy, meta_batch_size=M, optimizer=ConjugateGradientOptimizer(hvp_approach=hvp))
@@ -83,17 +83,17 @@ def test_hessian_vector_products_are_those_of_the_divergences_dense_hessian():
     {}, {"num_inner_grad_steps": 2, "trainable_inner_step_size": True}, {"inner_type": "dice"},
 ])
 @pytest.mark.thorough
-def test_gauss_newton_products_are_exact_where_a_step_begins(arguments):
+def test_gauss_newton_products_are_exact_at_the_start_of_a_step(arguments):
     policy, hvps = make_policy(), (GaussNewtonHvp(), ExactHvp())
     algos = [TRPOMAML(policy, meta_batch_size=M, optimizer=ConjugateGradientOptimizer(hvp_approach=hvp), **arguments)
              for hvp in hvps]
     set_theta(policy)
-    # given samples of the policies that act before a meta-update
+    # given samples of the current policies
     values = algos[0].meta_input_values(collect(algos[0]))
     gauss_newton, exact = (hvp.at(values) for hvp in hvps)
     for x in np.random.default_rng(0).normal(size=(4, len(algos[0].optimizer.get_flat()))):
         assert relative_error(gauss_newton(x), exact(x)) < 1e-4
-    # and of others, where the curvature may be negative, but a Gauss-Newton product is not
+    # and of other policies, where the curvature may be negative, but a Gauss-Newton product is not
     gauss_newton = hvps[0].at(algos[0].meta_input_values(draw_data(algos[0].num_inner_grad_steps)))
     for x in np.random.default_rng(1).normal(size=(4, len(algos[0].optimizer.get_flat()))):
         assert x @ gauss_newton(x) > 0
@@ -105,7 +105,7 @@ def test_gauss_newton_products_are_exact_for_categorical_policies():
     algos = [TRPOMAML(policy, meta_batch_size=M, optimizer=ConjugateGradientOptimizer(hvp_approach=hvp))
              for hvp in hvps]
     set_theta(policy)
-    # given samples of the policies that act before a meta-update
+    # given samples of the current policies
     data, rng = draw_data(), np.random.default_rng(0)
     for step, samples in enumerate(data):
         observations = [task["observations"] for task in samples]
@@ -123,7 +123,7 @@ def test_gauss_newton_products_are_exact_for_categorical_policies():
 
 
 @pytest.mark.thorough
-def test_a_distribution_without_fisher_information_has_differences():
+def test_distribution_without_fisher_information_uses_finite_differences():
     class Own(DiagonalGaussian):
         fisher_norm_sym = Distribution.fisher_norm_sym
 
@@ -138,18 +138,18 @@ def test_a_distribution_without_fisher_information_has_differences():
         TRPOMAML(policy, meta_batch_size=M, optimizer=ConjugateGradientOptimizer(hvp_approach=GaussNewtonHvp()))
 
 
-def test_by_default_the_curvature_is_a_gauss_newton_product():
+def test_default_curvature_is_a_gauss_newton_product():
     algo = TRPOMAML(make_policy(), meta_batch_size=M)
     assert isinstance(algo.optimizer.hvp_approach, GaussNewtonHvp)
     assert isinstance(ConjugateGradientOptimizer().hvp_approach, FiniteDifferenceHvp)
 
 
-def test_it_logs_nothing_if_told_so(algo):
+def test_logging_can_be_disabled(algo):
     algo.optimize_policy(collect(algo), log=False)
     assert logger.getkvs() == {}
 
 
-def test_samples_that_are_not_finite_are_refused_and_change_nothing(algo):
+def test_non_finite_samples_are_refused_and_change_nothing(algo):
     data, before = draw_data(), set_theta(algo.policy)
     data[0][2]["advantages"][0] = np.inf
     with pytest.raises(ValueError, match="step0: task 2, advantages: expected finite"):
@@ -157,7 +157,7 @@ def test_samples_that_are_not_finite_are_refused_and_change_nothing(algo):
     np.testing.assert_array_equal(algo.policy.get_flat_params(), before.astype("f"))
 
 
-def test_every_algorithm_has_an_optimizer_of_its_own():
+def test_every_algorithm_has_a_separate_optimizer():
     assert inspect.signature(TRPOMAML).parameters["optimizer"].default is None
     optimizer = ConjugateGradientOptimizer()
     assert TRPOMAML(make_policy(), meta_batch_size=M, optimizer=optimizer).optimizer is optimizer

@@ -1,4 +1,4 @@
-"""VPG-MAML: one step of Adam, what it logs, and its own arguments."""
+"""Tests the Adam step of VPG-MAML, its logged values and its arguments."""
 import numpy as np
 import pytest
 
@@ -8,14 +8,14 @@ from tests.helpers.numpy_reference import Objective, central_differences
 from tests.helpers.small_world import M, draw_data, make_policy, set_theta, shapes_of
 
 
-def test_an_update_is_one_step_of_adam_on_the_log_likelihood_objective():
+def test_update_is_one_adam_step_on_the_log_likelihood_objective():
     algo = VPGMAML(make_policy(), meta_batch_size=M, learning_rate=0.004)
     data, before = draw_data(), set_theta(algo.policy)
     loss = Objective(shapes_of(algo.policy), data).policy_gradient("log_likelihood")
 
     algo.optimize_policy(data)
     after = algo.policy.get_flat_params().astype(float)
-    # Adam's first step has the length of the learning rate in every direction
+    # the first step of Adam has the length of the learning rate in every direction
     np.testing.assert_allclose(after, before - 0.004 * np.sign(central_differences(loss, before)), atol=1e-5)
     logged = logger.getkvs()
     assert logged["LossBefore"] == pytest.approx(loss(before), rel=1e-4)
@@ -34,7 +34,7 @@ def test_an_update_is_one_step_of_adam_on_the_log_likelihood_objective():
 
 
 @pytest.mark.thorough
-def test_the_exploration_term_is_a_mean_over_samples_by_default():
+def test_default_exploration_term_is_a_mean_over_samples():
     algo = VPGMAML(make_policy(), meta_batch_size=M, exploration=True)
     data, theta = draw_data(), set_theta(algo.policy)
     objective = Objective(shapes_of(algo.policy), data)

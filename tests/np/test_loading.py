@@ -1,4 +1,4 @@
-"""A trained policy acts without TensorFlow: from a run folder, a snapshot or weights."""
+"""Trained policies act without TensorFlow: from a run folder, a snapshot or weights."""
 import os
 import pickle
 import subprocess
@@ -21,7 +21,7 @@ def write(folder, policy, **more):
 
 
 def distribution(policy, observation=OBSERVATION):
-    """What the action is drawn from."""
+    """Returns the parameters of the action distribution."""
     return policy.get_action(observation)[1]
 
 
@@ -40,7 +40,7 @@ def assert_same(loaded, policy, observation=OBSERVATION):
     lambda: mps.MetaCategoricalMLPPolicy(3, 2, 4, hidden_sizes=(5,)),
     lambda: mps.CategoricalMLPPolicy(obs_dim=2, action_dim=4),
 ])
-def test_the_policy_of_a_run(make, tmp_path):
+def test_policy_of_a_run(make, tmp_path):
     policy = make()
     folder = write(tmp_path, policy, algo=mps.ConjugateGradientOptimizer(), env=mps.MetaPointEnvCorner())
     assert_same(mps.load_policy(folder), policy)
@@ -53,13 +53,13 @@ def test_the_policy_of_a_run(make, tmp_path):
     (lambda: mps.GaussianMLPPolicy(2, 2, learn_std=False, init_std=0.5), {"init_std": 0.5}),
     (lambda: mps.CategoricalMLPPolicy(2, 4), {}),
 ])
-def test_the_weights_of_a_policy(make, arguments, tmp_path):
+def test_weights_of_a_policy(make, arguments, tmp_path):
     policy = make()
     policy.save_npz(tmp_path / "policy.npz")
     assert_same(mps.load_policy(tmp_path / "policy.npz", **arguments), policy)
 
 
-def test_it_acts_in_a_process_without_tensorflow(tmp_path):
+def test_policy_acts_in_a_process_without_tensorflow(tmp_path):
     policy = mps.MetaGaussianMLPPolicy(3, 2, 2, **GAUSSIAN)
     write(tmp_path, policy, algo=mps.ProMP(policy, meta_batch_size=policy.meta_batch_size),
           env=mps.normalize(mps.MetaPointEnvCorner()))
@@ -81,7 +81,7 @@ for path, arguments in ((sys.argv[1], {}), (sys.argv[1] + "/policy.npz", {"hidde
     np.testing.assert_allclose(np.frombuffer(done.stdout, np.float32).reshape(2, 2), [expected, expected], rtol=1e-5)
 
 
-def test_one_action_drawn_or_not():
+def test_single_action_sampled_or_deterministic():
     mps.set_seed(3)
     gaussian, discrete = mps.GaussianMLPPolicy(2, 2), mps.CategoricalMLPPolicy(2, 3)
     np.testing.assert_array_equal(gaussian.act(OBSERVATION, deterministic=True), distribution(gaussian)["mean"])
@@ -96,11 +96,11 @@ class Own(mps.GaussianMLPPolicy):
     """A policy of another package."""
 
 
-def test_a_policy_of_another_package_is_loaded_as_it_is(tmp_path):
+def test_policy_of_another_package_is_loaded_unchanged(tmp_path):
     assert type(mps.load_policy(write(tmp_path, Own(2, 2)))) is Own
 
 
-def test_what_cannot_be_loaded(tmp_path):
+def test_invalid_sources_are_refused(tmp_path):
     with pytest.raises(ValueError, match="expected a run with a GaussianMLPPolicy or .*, got a dict"):
         mps.load_policy(write(tmp_path / "1", {}))
     with pytest.raises(RuntimeError, match="contains no snapshot"):

@@ -1,4 +1,4 @@
-"""Policies on NumPy whose parameters are one flat vector."""
+"""Tests NumPy policies, whose parameters are one flat vector."""
 import pickle
 
 import numpy as np
@@ -35,7 +35,7 @@ def observations():
     return np.random.default_rng(0).normal(size=(B, O))
 
 
-def test_parameters_as_a_vector_and_back(name, policy):
+def test_parameters_can_be_read_and_set_as_a_vector(name, policy):
     flat = policy.get_flat_params()
     assert flat.shape == (SIZES[name],) and flat.dtype == np.float32
     policy.set_flat_params(np.arange(len(flat)))
@@ -45,14 +45,14 @@ def test_parameters_as_a_vector_and_back(name, policy):
     assert policy.get_flat_params()[1] == 1.0
 
 
-def test_actors_act_as_the_policy_with_their_parameters_does(policy, observations):
+def test_actors_act_like_the_policy_with_their_parameters(policy, observations):
     # given two candidates
     candidates = np.outer([1.0, -1.0], np.random.default_rng(1).normal(size=len(policy.get_flat_params())))
     actors = policy.make_actors(candidates)
     noise = np.empty((2, B, actors.noise_dim), np.float32)
     for rows in noise:
         actors.draw_noise(np.random.default_rng(2), rows)
-    # when they act together, then each acts as the policy does that has its parameters
+    # when they act together, then each acts like the policy with its parameters
     together, _ = actors.act(np.stack([observations, observations]), noise)
     for candidate, actions in zip(candidates, together, strict=True):
         policy.set_flat_params(candidate)
@@ -61,7 +61,7 @@ def test_actors_act_as_the_policy_with_their_parameters_does(policy, observation
     assert (together[0] != together[1]).any()
 
 
-def test_one_action_is_the_first_of_many(policy, observations):
+def test_single_action_is_the_first_of_many(policy, observations):
     copy = pickle.loads(pickle.dumps(policy))
     actions, infos = policy.get_actions(observations[:1])
     action, info = copy.get_action(observations[0])
@@ -70,14 +70,14 @@ def test_one_action_is_the_first_of_many(policy, observations):
     assert {key: value.shape for key, value in info.items()} == {key: value.shape[1:] for key, value in infos.items()}
 
 
-def test_a_policy_that_was_pickled_goes_on_as_the_original(policy, observations):
+def test_unpickled_policy_continues_like_the_original(policy, observations):
     policy.get_actions(observations)
     other = pickle.loads(pickle.dumps(policy))
     for _ in range(2):
         np.testing.assert_array_equal(other.get_actions(observations)[0], policy.get_actions(observations)[0])
 
 
-def test_what_the_outputs_mean(observations):
+def test_interpretation_of_the_outputs(observations):
     weights = np.random.default_rng(3).normal(size=(O, A))
     linear = observations @ weights
     flat = np.concatenate([weights.ravel(), [0.5, -0.5]])
@@ -103,7 +103,7 @@ def test_what_the_outputs_mean(observations):
     np.testing.assert_allclose(np.exp(infos["log_prob"]), odds / odds.sum(axis=1, keepdims=True), rtol=1e-5)
 
 
-def test_the_standard_deviation_has_a_floor_and_may_be_fixed(observations):
+def test_std_has_a_lower_bound_and_can_be_fixed(observations):
     policy = GaussianMLPPolicy(O, A, (), min_std=0.3)
     policy.set_flat_params(np.full(len(policy.get_flat_params()), -5.0))
     np.testing.assert_allclose(np.exp(policy.get_actions(observations)[1]["log_std"]), 0.3, rtol=1e-6)
@@ -114,7 +114,7 @@ def test_the_standard_deviation_has_a_floor_and_may_be_fixed(observations):
     np.testing.assert_allclose(actions.std(axis=0), 0.5, rtol=0.1)
 
 
-def test_the_seed_decides_parameters_and_actions(name, observations):
+def test_parameters_and_actions_depend_on_the_seed(name, observations):
     answers = []
     for seed in (5, 5, 6):
         set_seed(seed)
@@ -147,7 +147,7 @@ def test_arguments_are_checked(build, message):
     (lambda policy: policy.get_actions(np.zeros(O)), r"observations: expected shape \(any, 3\), got \(3,\)"),
     (lambda policy: policy.get_action(np.full(O, np.inf)), "observation: expected finite numbers"),
 ])
-def test_a_call_that_does_not_fit_changes_nothing(call, message):
+def test_invalid_call_changes_nothing(call, message):
     policy = GaussianMLPPolicy(O, A, (4,))
     before = policy.get_flat_params()
     with pytest.raises(ValueError, match=message):

@@ -1,4 +1,4 @@
-"""The page about adaptation with and without gradients: its code runs, and its flags are those that there are."""
+"""Tests the page about adaptation with and without gradients: its code runs, and its flags exist."""
 import re
 import textwrap
 from pathlib import Path
@@ -14,8 +14,8 @@ SHORTER = [("max_path_length=100", "max_path_length=5"), ("tasks=40", "tasks=3")
 
 
 @pytest.mark.thorough
-def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
-    """Given fewer and shorter paths, then comparing and adapting by hand work."""
+def test_page_code_runs(tmp_path, monkeypatch, capsys):
+    """With fewer and shorter paths, comparison and manual adaptation run."""
     monkeypatch.chdir(tmp_path)
     text = PAGE.read_text()
     for long, short in SHORTER:
@@ -33,7 +33,7 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
     assert 1 <= len(names["path"]["rewards"]) <= 5
 
 
-def test_the_flags_of_the_page_are_those_of_the_script(capsys):
+def test_page_lists_the_flags_of_the_script(capsys):
     parser = evaluate.make_parser()
     known = {option for action in parser._actions for option in action.option_strings}
     flags = set(re.findall(r"``(--\w+)``", PAGE.read_text()))

@@ -1,4 +1,4 @@
-"""The page about single tasks: its code runs, and its columns are those that are logged."""
+"""Tests the page about single tasks: its code runs, and its columns are those that are logged."""
 import re
 import textwrap
 from pathlib import Path
@@ -26,7 +26,7 @@ SHORTER = {"n_epochs=30": "n_epochs=2", "batch_size=4 * 500": "batch_size=20", "
 
 
 def code_blocks():
-    """The code of the page, to take seconds instead of minutes."""
+    """Returns the code of the page with settings that take seconds instead of minutes."""
     text = PAGE.read_text()
     for long, short in SHORTER.items():
         assert text.count(long) == 1, long
@@ -36,11 +36,11 @@ def code_blocks():
 
 
 @pytest.mark.thorough
-def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
-    """Given fewer and shorter paths, then training, going on with it, and the algorithm of one's own all work."""
+def test_page_code_runs(tmp_path, monkeypatch):
+    """With fewer and shorter paths, training, resuming and the custom algorithm run."""
     monkeypatch.chdir(tmp_path)
     search, resume, ddpg, own = code_blocks()
-    names = {"observation": np.zeros(4)}  # of all examples, which go on from the first one
+    names = {"observation": np.zeros(4)}  # all examples use the objects of the first one
     exec(search, names)
     assert names["runner"].step_itr == 2 * 40
     logger.reset()
@@ -58,7 +58,7 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
 
 
 def columns_of(algo):
-    """The columns that an epoch logs, with those of an evaluation by their first."""
+    """Returns the columns of an epoch; each evaluation column is replaced by the first of its kind."""
     logged = set()
     runner = LocalRunner(callbacks=[lambda runner, row: logged.update(row)])
     runner.setup(algo, MetaPointEnv())
@@ -66,9 +66,9 @@ def columns_of(algo):
     return {key for key in logged if not key.startswith("Evaluation-")} | (logged & {"Evaluation-AverageReturn"})
 
 
-def test_the_columns_explained_are_those_that_are_logged():
+def test_documented_columns_equal_logged_columns():
     spec, policy = EnvSpec.of(MetaPointEnv()), DeterministicMLPPolicy(2, 2, ())
-    logged = {"SuccessRate"}  # where the environment reports successes
+    logged = {"SuccessRate"}  # logged if the environment reports successes
     for cls in (CEM, CMAES):
         logged |= columns_of(cls(spec, policy, ZeroBaseline(), n_samples=20, max_path_length=3))
     logged |= columns_of(DDPG(spec, policy, MLPQFunction(2, 2, ()), ReplayBuffer(spec, 10), max_path_length=3,

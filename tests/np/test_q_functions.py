@@ -1,11 +1,11 @@
-"""Action values on NumPy."""
+"""Tests action values in NumPy."""
 import numpy as np
 import pytest
 
 from meta_policy_search.np.q_functions import MLPQFunction
 
 
-def test_the_value_is_that_of_observation_and_action_together():
+def test_value_depends_on_observation_and_action():
     qf = MLPQFunction(2, 1, (2,))
     qf.set_flat_params([1, 0, 0, 1, 0, -1,  # from two observations and an action to two units
                         0, 1,
@@ -26,6 +26,6 @@ def test_the_value_is_that_of_observation_and_action_together():
     (lambda: MLPQFunction(2, 1).compute_values(np.zeros((4, 2)), np.zeros((3, 1))),
      "must match exactly"),
 ])
-def test_mistakes(call, message):
+def test_invalid_arguments_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()

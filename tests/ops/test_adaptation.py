@@ -1,4 +1,4 @@
-"""The inner step against finite differences, task by task."""
+"""Compares the adaptation step with finite differences for each task."""
 from collections import OrderedDict
 
 import numpy as np
@@ -16,7 +16,7 @@ def run(tensors):
 
 
 def task_loss(w, b, x):
-    """A loss of one task that is not quadratic: `mean tanh(x w)^2 + sum b^3`; NumPy."""
+    """Returns a non-quadratic loss of one task in NumPy: `mean tanh(x w)^2 + sum b^3`."""
     return np.mean(np.tanh(x @ w) ** 2) + np.sum(b**3)
 
 
@@ -32,7 +32,7 @@ def finite_difference(f, value, h=1e-6):
 
 @pytest.fixture
 def problem():
-    """Stacked float64 parameters of three tasks, the data, and their losses `[M]` in the graph."""
+    """Returns stacked float64 parameters of three tasks, the data, and their losses `[M]` in the graph."""
     rng = np.random.default_rng(0)
     values = OrderedDict(w=rng.normal(size=(M, 4, 2)), b=rng.normal(size=(M, 2)), unused=rng.normal(size=(M, 3)))
     x = rng.normal(size=(M, 6, 4))
@@ -41,7 +41,7 @@ def problem():
     return values, x, params, loss
 
 
-def test_every_task_descends_its_own_loss(problem):
+def test_each_task_descends_its_loss(problem):
     values, x, params, loss = problem
     step_sizes = {"w": tf.constant(0.1, tf.float64), "b": tf.constant([0.2, 0.0], tf.float64), "unused": 1.0}
     adapted = run(adaptation.gradient_step(params, loss, step_sizes))
@@ -53,7 +53,7 @@ def test_every_task_descends_its_own_loss(problem):
         np.testing.assert_allclose(adapted["b"][m], expected_b, rtol=1e-7)
 
 
-def test_parameters_without_influence_stay_as_they_are(problem):
+def test_parameters_without_influence_are_unchanged(problem):
     values, _, params, loss = problem
     adapted = run(adaptation.gradient_step(params, loss, dict.fromkeys(params, tf.constant(0.1, tf.float64))))
     assert list(adapted) == ["w", "b", "unused"]
@@ -70,7 +70,7 @@ def test_first_order_stops_the_gradient_through_the_inner_gradient(first_order):
     np.testing.assert_allclose(derivative, [1.0, 1.0] if first_order else [0.7, -0.2])
 
 
-def test_stacked_copies_sum_up_their_gradients():
+def test_gradients_of_stacked_copies_are_summed():
     w = tf.constant([[1.0, 2.0]])
     stacked = adaptation.stack_params({"w": w}, tf.constant(M))["w"]
     factors = np.arange(3.0, dtype="f").reshape(M, 1, 1)

@@ -1,4 +1,4 @@
-"""Policy-gradient losses of ragged tasks against NumPy means over each task's own samples."""
+"""Compares policy-gradient losses of ragged tasks with NumPy means over the samples of each task."""
 import numpy as np
 import pytest
 
@@ -15,13 +15,13 @@ def run(tensors):
 
 
 def tasks(rng, scale=1.0):
-    """One float32 vector per task, of its own length."""
+    """Returns one float32 vector per task with a task-specific length."""
     return [(scale * rng.normal(size=n)).astype("f") for n in LENGTHS]
 
 
 @pytest.fixture
 def data():
-    """Per task: log-densities, those when sampled (which differ by up to about a factor of two), advantages."""
+    """Returns log-densities, sampling log-densities (up to about a factor of two apart) and advantages per task."""
     rng = np.random.default_rng(0)
     log_prob = tasks(rng)
     old_log_prob = [x + 0.4 * rng.normal(size=len(x)).astype("f") for x in log_prob]
@@ -51,7 +51,7 @@ def test_log_likelihood_loss_is_the_mean_over_valid_samples(data, stacked, weigh
     np.testing.assert_allclose(run(out), expected, rtol=1e-5)
 
 
-def test_clipped_surrogate_is_that_of_ppo(data, stacked, weights):
+def test_clipped_surrogate_equals_that_of_ppo(data, stacked, weights):
     out = losses.clipped_surrogate(*stacked, weights, clip_eps=0.2)
     expected = []
     for new, old, adv in zip(*data):
@@ -63,14 +63,14 @@ def test_clipped_surrogate_is_that_of_ppo(data, stacked, weights):
 @pytest.mark.parametrize(
     "ratio, advantage, expected_loss, has_gradient",
     [
-        (1.5, 2.0, -2.4, False),  # better and already clipped: 1.2 * 2
+        (1.5, 2.0, -2.4, False),  # higher advantage and clipped: 1.2 * 2
         (1.1, 2.0, -2.2, True),
-        (0.5, 2.0, -1.0, True),  # worse for a good action: not clipped, to come back
+        (0.5, 2.0, -1.0, True),  # higher probability of a bad action: not clipped
         (0.5, -2.0, 1.6, False),
         (1.5, -2.0, 3.0, True),
     ],
 )
-def test_clipping_takes_away_the_incentive_to_go_further(ratio, advantage, expected_loss, has_gradient):
+def test_clipping_removes_the_gradient_beyond_the_range(ratio, advantage, expected_loss, has_gradient):
     log_prob = tf.constant([[np.log(ratio)]], tf.float32)
     one = tf.ones([1, 1])
     out = losses.clipped_surrogate(log_prob, tf.zeros([1, 1]), advantage * one, one, clip_eps=0.2)
@@ -79,14 +79,14 @@ def test_clipping_takes_away_the_incentive_to_go_further(ratio, advantage, expec
     assert (gradient[0, 0] != 0.0) == has_gradient
 
 
-def test_the_first_ratio_is_one_whatever_the_densities(stacked, weights):
+def test_first_ratio_is_one_for_any_densities(stacked, weights):
     log_prob, _, advantages = stacked
     for build in (losses.likelihood_ratio_loss, lambda *args: losses.clipped_surrogate(*args, clip_eps=0.01)):
         loss = build(log_prob, log_prob, advantages, weights)
         np.testing.assert_array_equal(*run([loss, -losses.weighted_mean(advantages, weights)]))
 
 
-def test_at_the_sampling_policy_all_losses_have_the_same_gradient(stacked, weights):
+def test_all_losses_have_equal_gradients_at_the_sampling_policy(stacked, weights):
     log_prob, _, advantages = stacked
     gradients = [
         tf.gradients(loss, log_prob)[0]
@@ -101,7 +101,7 @@ def test_at_the_sampling_policy_all_losses_have_the_same_gradient(stacked, weigh
     np.testing.assert_allclose(clipped, log_likelihood, rtol=1e-6)
 
 
-def test_away_from_it_they_differ(stacked, weights):
+def test_losses_have_different_gradients_away_from_the_sampling_policy(stacked, weights):
     log_prob, old_log_prob, advantages = stacked
     by_ratio = tf.gradients(losses.likelihood_ratio_loss(*stacked, weights), log_prob)[0]
     by_log = tf.gradients(losses.log_likelihood_loss(log_prob, advantages, weights), log_prob)[0]
@@ -122,8 +122,8 @@ def test_no_gradient_flows_through_old_densities_and_advantages(stacked, weights
         assert tf.gradients(loss, log_prob)[0] is not None
 
 
-def test_padding_counts_for_nothing_neither_in_loss_nor_in_gradient(data, weights):
-    # given other numbers on the padding than the repeated sample
+def test_padding_has_no_effect_on_loss_and_gradient(data, weights):
+    # given other padding than the repeated sample
     advantages = tf.constant(samples.stack_tasks(data[2]))
     results = []
     for padding in (0.0, 3.0):
@@ -146,10 +146,10 @@ def test_exploration_score_is_the_sum_over_samples_and_zero_at_the_sampling_poli
     score, zero, gradient = run([losses.exploration_score(log_prob, old_log_prob, mask), at_sampling, gradient])
     np.testing.assert_allclose(score, expected, rtol=1e-5)
     assert not zero.any()
-    np.testing.assert_array_equal(gradient, samples.task_mask(LENGTHS))  # that of sum_n log pi(a_n)
+    np.testing.assert_array_equal(gradient, samples.task_mask(LENGTHS))  # gradient of sum_n log pi(a_n)
 
 
-PATHS = ((1, 3), (4, 2, 1), (1,))  # lengths of the paths of each task
+PATHS = ((1, 3), (4, 2, 1), (1,))  # path lengths of each task
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def paths_of(task, values):
     return np.split(values, np.cumsum(PATHS[task])[:-1])
 
 
-def test_sums_along_paths_begin_anew_with_each_path(data, stacked, path_starts):
+def test_sums_along_paths_restart_with_each_path(data, stacked, path_starts):
     up_to, before = run(losses.sums_along_paths(stacked[0], path_starts))
     for task, values in enumerate(data[0]):
         expected = np.concatenate([np.cumsum(path) for path in paths_of(task, values)])
@@ -170,7 +170,7 @@ def test_sums_along_paths_begin_anew_with_each_path(data, stacked, path_starts):
         np.testing.assert_allclose(before[task, :len(values)], expected - values, rtol=1e-5, atol=1e-6)
 
 
-def test_dice_is_the_sum_of_rewards_and_its_derivatives_are_those_of_the_boxes(data, stacked, path_starts):
+def test_dice_is_the_sum_of_rewards_with_the_derivatives_of_the_boxes(data, stacked, path_starts):
     # with u_p = sum of log pi over path p's first t actions, d^k box / d u_p^k = 1 for every k
     log_prob, _, rewards = stacked
     mask = samples.task_mask(LENGTHS)
@@ -182,7 +182,7 @@ def test_dice_is_the_sum_of_rewards_and_its_derivatives_are_those_of_the_boxes(d
     for task, r in enumerate(data[2]):
         gradient, row_sums = [], []
         for path in paths_of(task, r):
-            # entry (s, u) of the Hessian is the sum of the rewards from step max(s, u) on
+            # entry (s, u) of the Hessian is the sum of the rewards from step max(s, u) onwards
             hessian = np.array([[path[max(s, u):].sum() for u in range(len(path))] for s in range(len(path))])
             gradient.extend(np.diag(hessian))
             row_sums.extend(hessian.sum(axis=1))
@@ -191,7 +191,7 @@ def test_dice_is_the_sum_of_rewards_and_its_derivatives_are_those_of_the_boxes(d
         assert not first[task, len(r):].any() and not second[task, len(r):].any()
 
 
-def test_loaded_dice_counts_each_advantage_once_and_remembers_earlier_actions(data, stacked, path_starts):
+def test_loaded_dice_counts_each_advantage_once_and_depends_on_earlier_actions(data, stacked, path_starts):
     log_prob, _, advantages = stacked
     mask = samples.task_mask(LENGTHS)
     loss = losses.loaded_dice_loss(log_prob, advantages, tf.constant(mask), path_starts)
@@ -202,7 +202,7 @@ def test_loaded_dice_counts_each_advantage_once_and_remembers_earlier_actions(da
     for task, a in enumerate(data[2]):
         row_sums = []
         for path in paths_of(task, a):
-            # box(<= t) - box(< t) has the Hessian entries 1 where the later of (s, u) is t: A of the later one
+            # box(<= t) - box(< t) has Hessian entries 1 where max(s, u) = t, which gives the advantage at max(s, u)
             hessian = np.array([[path[max(s, u)] for u in range(len(path))] for s in range(len(path))])
             row_sums.extend(hessian.sum(axis=1))
         np.testing.assert_allclose(first[task, :len(a)], -a, rtol=1e-5, atol=1e-6)
@@ -222,7 +222,7 @@ def test_loaded_dice_counts_each_advantage_once_and_remembers_earlier_actions(da
     ],
 )
 @pytest.mark.parametrize("wrong_shape", [(3, 6), (3,), (3, 7, 1)])
-def test_a_wrong_shape_names_its_argument_and_both_shapes(build, names, wrong_shape):
+def test_wrong_shape_error_names_its_argument_and_both_shapes(build, names, wrong_shape):
     for wrong in names[1:]:
         tensors = {name: tf.zeros(wrong_shape if name == wrong else (3, 7)) for name in names}
         with pytest.raises(ValueError) as error:

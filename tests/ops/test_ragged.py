@@ -1,4 +1,4 @@
-"""Padding: what stands on it, what it weighs, and that graph and NumPy do the same."""
+"""Tests padding: its values and weights, and equal results of graph and NumPy functions."""
 import numpy as np
 import pytest
 
@@ -12,14 +12,14 @@ def run(tensors, feed=None):
         return session.run(tensors, feed)
 
 
-def test_short_tasks_are_padded_by_their_first_sample():
+def test_short_tasks_are_padded_with_their_first_sample():
     arrays = [np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [5.0, 6.0], [7.0, 8.0]])]
     stacked = stack_tasks(arrays)
     assert stacked.dtype == np.float32
     np.testing.assert_array_equal(stacked, [[[1, 2], [1, 2], [1, 2]], [[3, 4], [5, 6], [7, 8]]])
 
 
-def test_the_mask_is_one_on_samples():
+def test_mask_is_one_on_samples():
     mask = task_mask([1, 3, 2])
     assert mask.dtype == np.float32
     np.testing.assert_array_equal(mask, [[1, 0, 0], [1, 1, 1], [1, 1, 0]])

@@ -1,4 +1,4 @@
-"""Meta-updates computed a block of tasks at a time."""
+"""Tests meta-updates that are computed for one block of tasks at a time."""
 import threading
 
 import numpy as np
@@ -14,7 +14,7 @@ from tests.helpers.small_world import M, collect, draw_data, flat_task_params, m
 CASES = [
     case(ProMP, 1),
     case(ProMP, 2, trainable=True, marks=pytest.mark.thorough),
-    case(TRPOMAML, 2, "dice", exploration=True),  # whose longest path is that of all tasks
+    case(TRPOMAML, 2, "dice", exploration=True),  # its longest path is the longest of all tasks
     case(VPGMAML, 1, "log_likelihood", marks=pytest.mark.thorough),
     case(DICEMAML, 1, marks=pytest.mark.thorough),
     case(VPG_DICEMAML, 2),
@@ -22,12 +22,12 @@ CASES = [
 
 
 def set_block_size(monkeypatch, tasks):
-    """Lets blocks have up to so many of the tasks of the small world, each of which takes 96 bytes."""
+    """Limits blocks to the given number of tasks of the small environment, each of which takes 96 bytes."""
     monkeypatch.setattr(base, "LAYER_BYTES", {1: 1.0, 2: 150.0, M: np.inf}[tasks])
 
 
 def fed_tasks(optimizer, monkeypatch):
-    """Records how many tasks each run of the optimizer's session is fed."""
+    """Records the number of tasks in each run of the optimizer's session."""
     session, seen = optimizer._variables.session(), []
     original = session.run
 
@@ -42,7 +42,7 @@ def fed_tasks(optimizer, monkeypatch):
 
 @pytest.mark.parametrize("algo_cls, arguments", CASES)
 @pytest.mark.thorough(but=("ProMP, 1 steps", "VPG_DICEMAML, 2 steps"))
-def test_blocks_add_up_to_all_tasks(algo_cls, arguments, monkeypatch):
+def test_sum_over_blocks_equals_the_result_for_all_tasks(algo_cls, arguments, monkeypatch):
     algo = algo_cls(policy=make_policy(), meta_batch_size=M, **arguments)
     set_theta(algo.policy)
     values, results = input_values(algo, draw_data(algo.num_inner_grad_steps)), {}
@@ -58,7 +58,7 @@ def test_blocks_add_up_to_all_tasks(algo_cls, arguments, monkeypatch):
 
 
 @pytest.mark.parametrize("size, expected", [(1, [1, 1, 1]), (2, [1, 2]), (M, [M])])
-def test_blocks_are_as_large_as_a_layer_may_be(size, expected, monkeypatch):
+def test_block_size_is_limited_by_the_size_of_a_layer(size, expected, monkeypatch):
     algo = ProMP(make_policy(), meta_batch_size=M)
     values = input_values(algo, draw_data())
     algo.optimizer.loss(values)
@@ -70,7 +70,7 @@ def test_blocks_are_as_large_as_a_layer_may_be(size, expected, monkeypatch):
 
 @pytest.mark.parametrize("algo_cls", [ProMP, TRPOMAML])
 @pytest.mark.thorough(but="ProMP")
-def test_results_are_the_same_bits_for_any_number_of_threads(algo_cls, monkeypatch):
+def test_results_are_bit_identical_for_any_number_of_threads(algo_cls, monkeypatch):
     algo = algo_cls(make_policy(), meta_batch_size=M)
     data = collect(algo)
     state = algo.get_state(), algo.policy.get_param_values()
@@ -91,7 +91,7 @@ def test_results_are_the_same_bits_for_any_number_of_threads(algo_cls, monkeypat
 
 
 @pytest.mark.thorough
-def test_it_works_in_a_session_of_the_users_own(monkeypatch):
+def test_blocks_work_in_a_user_session(monkeypatch):
     set_block_size(monkeypatch, 1)
     algo = ProMP(make_policy(), meta_batch_size=M)
     values = input_values(algo, draw_data())
@@ -105,7 +105,7 @@ def test_it_works_in_a_session_of_the_users_own(monkeypatch):
         assert relative_error(algo.optimizer.gradient(values), inside) < 1e-5
 
 
-def test_an_error_in_one_block_ends_all_and_leaves_no_thread(monkeypatch):
+def test_error_in_one_block_ends_all_blocks_and_leaves_no_thread(monkeypatch):
     monkeypatch.setenv(VARIABLE, "3")
     set_block_size(monkeypatch, 1)
     algo = ProMP(make_policy(), meta_batch_size=M)

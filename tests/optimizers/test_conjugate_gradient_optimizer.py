@@ -1,4 +1,4 @@
-"""Constrained steps on small problems whose answers are known, and Hessian-vector products against the Hessian."""
+"""Tests constrained steps on small problems with known solutions, and Hessian-vector products."""
 import pickle
 from collections import OrderedDict
 
@@ -22,7 +22,7 @@ G = np.array([1.0, -2.0, 0.5])  # slope of the loss
 
 
 class Target:
-    """Holds the variables to optimize, as a policy does; here in two parts, of one and two numbers."""
+    """Holds the optimized variables like a policy, in two parts with one and two numbers."""
 
     def __init__(self, w=(0.0, 0.0, 0.0)):
         self.variables = OrderedDict(
@@ -38,7 +38,7 @@ class Target:
 
 
 class Problem:
-    """Minimize `scale * G w + bend |w|^2` subject to `mean(x) w H w / 2 <= epsilon`."""
+    """Minimizes `scale * G w + bend |w|^2` subject to `mean(x) w H w / 2 <= epsilon`."""
 
     def __init__(self, optimizer, epsilon=0.02, start=(0.0, 0.0, 0.0), damping=None):
         self.optimizer = optimizer
@@ -63,7 +63,7 @@ class Problem:
 
 
 def natural_step(h=H, epsilon=0.02):
-    """`-sqrt(2 eps / (g H^-1 g)) H^-1 g`: where a linear loss is least on the ellipse of the constraint."""
+    """Returns `-sqrt(2 eps / (g H^-1 g)) H^-1 g`, the minimum of a linear loss on the ellipse of the constraint."""
     direction = np.linalg.solve(h, G)
     return -np.sqrt(2 * epsilon / (G @ direction)) * direction
 
@@ -88,14 +88,14 @@ def test_conjugate_gradients_solves_positive_definite_systems(size):
     np.testing.assert_allclose(product, matrix @ x, rtol=1e-8)
 
 
-def test_conjugate_gradients_needs_one_iteration_per_distinct_eigenvalue_and_stops_then():
+def test_conjugate_gradients_stops_after_one_iteration_per_distinct_eigenvalue():
     matrix, b, products = np.diag([1.0, 1.0, 5.0, 5.0]), np.array([1.0, 2.0, 3.0, 4.0]), []
     x, _ = conjugate_gradients(lambda p: products.append(p) or matrix @ p, b)
     np.testing.assert_allclose(x, b / np.diag(matrix), rtol=1e-12)
     assert len(products) == 2
 
 
-def test_conjugate_gradients_obeys_its_limit_and_the_second_result_is_the_product():
+def test_conjugate_gradients_respects_its_limit_and_returns_the_product():
     rng = np.random.default_rng(0)
     root = rng.normal(size=(8, 8))
     matrix, b, products = root @ root.T, rng.normal(size=8), []
@@ -105,14 +105,14 @@ def test_conjugate_gradients_obeys_its_limit_and_the_second_result_is_the_produc
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
-def test_conjugate_gradients_stops_at_a_share_of_the_right_hand_side(scale):
+def test_conjugate_gradients_tolerance_is_relative_to_the_right_hand_side(scale):
     rng = np.random.default_rng(0)
     root = rng.normal(size=(6, 6))
     matrix, b = root @ root.T + np.eye(6), rng.normal(size=6)
     products = []
     x, _ = conjugate_gradients(lambda p: products.append(p) or matrix @ p, scale * b, residual_tolerance=1e-2)
     assert np.linalg.norm(matrix @ x - scale * b) <= 0.1 * np.linalg.norm(scale * b)
-    assert len(products) == 4  # of 6, whatever the scale
+    assert len(products) == 4  # of 6 iterations, at any scale
 
 
 def test_conjugate_gradients_of_zero_is_zero_and_changes_no_argument():
@@ -125,7 +125,7 @@ def test_conjugate_gradients_of_zero_is_zero_and_changes_no_argument():
 
 
 @pytest.mark.parametrize("matrix", [-np.eye(2), np.zeros((2, 2)), np.full((2, 2), np.nan)])
-def test_conjugate_gradients_gives_up_where_there_is_no_curvature(matrix):
+def test_conjugate_gradients_stops_without_curvature(matrix):
     x, product = conjugate_gradients(lambda p: matrix @ p, np.ones(2))
     assert not x.any() and not product.any()
 
@@ -134,7 +134,7 @@ def test_conjugate_gradients_gives_up_where_there_is_no_curvature(matrix):
 
 
 class Curved:
-    """`f(w) = mean_n tanh(x_n w)^2 + sum w^4 / 10`, whose Hessian changes from place to place."""
+    """`f(w) = mean_n tanh(x_n w)^2 + sum w^4 / 10`, whose Hessian depends on `w`."""
 
     def __init__(self, make_hvp, start):
         self.hvp = make_hvp()
@@ -161,7 +161,7 @@ class Curved:
     [(ExactHvp, 1e-4), (FiniteDifferenceHvp, 1e-3), (lambda: FiniteDifferenceHvp(symmetric=False), 3e-2)],
 )
 @pytest.mark.parametrize("length", [1e-4, 1.0, 1e3])
-def test_products_are_those_of_the_dense_hessian_whatever_the_vectors_length(make_hvp, tolerance, length):
+def test_products_equal_the_dense_hessian_for_vectors_of_any_length(make_hvp, tolerance, length):
     start = np.array([0.3, -0.5, 0.8])
     problem = Curved(make_hvp, start)
     hessian = problem.dense_hessian(start)
@@ -173,12 +173,12 @@ def test_products_are_those_of_the_dense_hessian_whatever_the_vectors_length(mak
 
 
 @pytest.mark.parametrize("make_hvp", HVPS)
-def test_the_product_with_zero_is_zero(make_hvp):
+def test_product_with_zero_is_zero(make_hvp):
     problem = Curved(make_hvp, (0.1, 0.2, 0.3))
     assert problem.hvp.at(problem.values)(np.zeros(3)).tolist() == [0.0, 0.0, 0.0]
 
 
-def test_base_eps_is_the_length_of_the_step():
+def test_base_eps_is_the_length_of_the_difference_step():
     seen = []
     problem = Curved(lambda: FiniteDifferenceHvp(base_eps=0.25), np.zeros(3))
     original = problem.optimizer.set_flat
@@ -188,7 +188,7 @@ def test_base_eps_is_the_length_of_the_step():
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
-def test_finite_differences_restore_the_parameters_also_if_something_fails(symmetric):
+def test_finite_differences_restore_the_parameters_even_after_an_error(symmetric):
     start = np.array([0.3, -0.5, 0.8], "f")
     problem = Curved(lambda: FiniteDifferenceHvp(symmetric=symmetric), start)
     product = problem.hvp.at(problem.values)
@@ -203,12 +203,12 @@ def test_finite_differences_restore_the_parameters_also_if_something_fails(symme
     np.testing.assert_array_equal(problem.optimizer.get_flat(), start)
 
 
-def test_an_hvp_serves_one_optimizer():
+def test_hvp_approach_belongs_to_one_optimizer():
     hvp = ExactHvp()
     Problem(ConjugateGradientOptimizer(hvp_approach=hvp))
     with pytest.raises(ValueError, match="hvp_approach: .*already serves another"):
         Problem(ConjugateGradientOptimizer(hvp_approach=hvp))
-    # and no default object is shared
+    # and optimizers share no default object
     assert ConjugateGradientOptimizer().hvp_approach is not ConjugateGradientOptimizer().hvp_approach
 
 
@@ -218,15 +218,15 @@ def test_arguments_of_the_finite_difference_are_checked(arguments, error):
         FiniteDifferenceHvp(**arguments)
 
 
-# The step
+# Steps
 
 
 @pytest.mark.parametrize("make_hvp", HVPS)
-def test_a_linear_loss_is_taken_to_the_border_of_the_trust_region(make_hvp):
-    # the constraint of the full step is epsilon up to rounding, so the line search may shorten it once
+def test_linear_loss_is_optimized_to_the_border_of_the_trust_region(make_hvp):
+    # the constraint of the full step equals epsilon up to rounding, so the line search may shorten it once
     problem = Problem(ConjugateGradientOptimizer(hvp_approach=make_hvp(), backtrack_ratio=0.999))
     assert isinstance(problem.optimizer, Optimizer)
-    assert problem.optimize() == pytest.approx(0.0, abs=1e-6)  # the loss before
+    assert problem.optimize() == pytest.approx(0.0, abs=1e-6)  # the loss before the step
     np.testing.assert_allclose(problem.w, natural_step(), rtol=1e-2)
     stats = problem.optimizer.step_stats
     assert stats["LossAfter"] == pytest.approx(G @ natural_step(), rel=1e-2)
@@ -235,13 +235,13 @@ def test_a_linear_loss_is_taken_to_the_border_of_the_trust_region(make_hvp):
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
-def test_the_step_does_not_depend_on_the_unit_of_the_loss(scale):
+def test_step_does_not_depend_on_the_scale_of_the_loss(scale):
     problem = Problem(ConjugateGradientOptimizer(hvp_approach=ExactHvp()))
     problem.optimize(scale=scale)
     np.testing.assert_allclose(problem.w, natural_step(), rtol=1e-3)
 
 
-def test_loss_gradient_and_constraint_are_those_of_the_inputs():
+def test_loss_gradient_and_constraint_use_the_inputs():
     w = np.array([0.3, -0.1, 0.2])
     problem = Problem(ConjugateGradientOptimizer(), start=w)
     values = problem.values(scale=2.0, bend=0.5, x=[2.0, 4.0])
@@ -256,11 +256,11 @@ def test_epsilon_is_the_size_of_the_region():
     np.testing.assert_allclose(large.w, 2 * small.w, rtol=1e-2)
 
 
-def test_cg_iters_limits_the_directions_quality():
+def test_cg_iters_limits_the_accuracy_of_the_direction():
     one = Problem(ConjugateGradientOptimizer(cg_iters=1, hvp_approach=ExactHvp(), backtrack_ratio=0.999))
     one.optimize()
     cosine = one.w @ -G / np.linalg.norm(one.w) / np.linalg.norm(G)
-    assert cosine == pytest.approx(1.0, abs=1e-5)  # one iteration: along the plain gradient
+    assert cosine == pytest.approx(1.0, abs=1e-5)  # one iteration: along the gradient
     exact = natural_step()
     assert exact @ -G / np.linalg.norm(exact) / np.linalg.norm(G) < 0.98
 
@@ -271,14 +271,14 @@ def test_reg_coeff_is_added_to_the_curvature():
     np.testing.assert_allclose(problem.w, natural_step(H + 3.0 * np.eye(3)), rtol=1e-3)
 
 
-def test_damping_is_added_to_the_curvature_of_the_variables_that_it_names():
+def test_damping_is_added_to_the_curvature_of_the_named_variables():
     problem = Problem(ConjugateGradientOptimizer(hvp_approach=ExactHvp(), reg_coeff=1.0), damping={"rest": 10.0})
     problem.optimize()
     np.testing.assert_allclose(problem.w, natural_step(H + np.diag([1.0, 11.0, 11.0])), rtol=1e-3)
 
 
 @pytest.mark.parametrize("factor, sizes", [(1.0, {8}), (0.5, {4}), (0.01, {1})])
-def test_subsample_factor_is_the_share_of_samples_in_the_products(factor, sizes):
+def test_subsample_factor_is_the_fraction_of_samples_in_the_products(factor, sizes):
     hvp = ExactHvp()
     problem = Problem(ConjugateGradientOptimizer(subsample_factor=factor, hvp_approach=hvp))
     seen, original = [], hvp.at
@@ -286,13 +286,13 @@ def test_subsample_factor_is_the_share_of_samples_in_the_products(factor, sizes)
     x = np.arange(1.0, 9.0)
     problem.optimize(x=x), problem.optimize(x=x)
     assert {len(values["x"]) for values in seen} == sizes
-    assert all(values["scale"] == 1.0 for values in seen)  # scalars stay
+    assert all(values["scale"] == 1.0 for values in seen)  # scalars are unchanged
     drawn = {tuple(values["x"]) for values in seen}
     assert all(set(subset) <= set(x) for subset in drawn)
-    assert len(drawn) == (1 if factor == 1.0 else 2)  # one per optimize, drawn anew
+    assert len(drawn) == (1 if factor == 1.0 else 2)  # one per optimize call, drawn anew
 
 
-def test_loss_and_constraint_use_all_samples_nevertheless():
+def test_loss_and_constraint_use_all_samples_with_subsampling():
     problem = Problem(ConjugateGradientOptimizer(subsample_factor=0.25, hvp_approach=ExactHvp(), backtrack_ratio=0.99,
                                                  max_backtracks=300))
     x = np.array([0.5, 3.0, 3.0, 3.0])
@@ -305,7 +305,7 @@ def test_loss_and_constraint_use_all_samples_nevertheless():
 
 
 def test_backtrack_ratio_and_the_line_search():
-    # given a loss with a bend that makes the full step too long: G w + bend w^2 falls only for short steps
+    # given a loss whose full step is too long: G w + bend w^2 decreases only for short steps
     full = natural_step()
     bend = 1.5 * (-G @ full) / (full @ full)  # lower than at zero for fractions below 1 / 1.5
     for ratio, fraction in ((0.8, 0.8**2), (0.5, 0.5)):
@@ -317,8 +317,8 @@ def test_backtrack_ratio_and_the_line_search():
         assert stats["LossAfter"] < stats["LossBefore"]
 
 
-def test_a_step_that_violates_the_constraint_is_shortened():
-    # given samples of which the product sees a quarter, the flattest
+def test_step_that_violates_the_constraint_is_shortened():
+    # given samples of which the product uses the quarter with the smallest curvature
     problem = Problem(ConjugateGradientOptimizer(hvp_approach=ExactHvp(), backtrack_ratio=0.5))
     problem.optimizer._subsample = lambda values: {**values, "x": values["x"][:1]}
     problem.optimize(x=[0.1, 2.0, 2.0, 2.0])
@@ -327,7 +327,7 @@ def test_a_step_that_violates_the_constraint_is_shortened():
 
 
 def hopeless(**arguments):
-    """A problem whose loss rises in every direction by a cliff that its gradient does not see."""
+    """A problem whose loss increases in every direction by a cliff without gradient."""
     optimizer = ConjugateGradientOptimizer(hvp_approach=ExactHvp(), **arguments)
     target = Target()
     w = target.vector()
@@ -337,7 +337,7 @@ def hopeless(**arguments):
 
 
 @pytest.mark.parametrize("max_backtracks", [1, 4])
-def test_after_max_backtracks_the_parameters_stay_as_they_were(max_backtracks, messages):
+def test_parameters_are_unchanged_after_max_backtracks(max_backtracks, messages):
     optimizer = hopeless(max_backtracks=max_backtracks)
     optimizer.optimize({})
     assert optimizer.get_flat().tolist() == [0.0, 0.0, 0.0]
@@ -345,7 +345,7 @@ def test_after_max_backtracks_the_parameters_stay_as_they_were(max_backtracks, m
     assert messages == ["no step met the conditions of the line search; the parameters are unchanged"]
 
 
-def test_accept_violation_keeps_the_smallest_step_instead(messages):
+def test_accept_violation_keeps_the_smallest_step(messages):
     optimizer = hopeless(accept_violation=True, max_backtracks=3, backtrack_ratio=0.5)
     optimizer.optimize({})
     stats = optimizer.step_stats
@@ -360,13 +360,13 @@ def test_accept_violation_never_keeps_a_step_into_nan():
     target = Target()
     w = target.vector()
     optimizer.build_graph(tf.reduce_sum(tf.log(1.0 - 1e6 * w)), target, {}, (tf.reduce_sum(w**2), 0.02))
-    optimizer.optimize({})  # downhill is where the logarithm ends
+    optimizer.optimize({})  # the loss decreases towards the end of the logarithm's domain
     assert optimizer.get_flat().tolist() == [0.0, 0.0, 0.0] and optimizer.step_stats["StepFraction"] == 0.0
 
 
 @pytest.mark.parametrize("drop", [0.0, -np.inf])
-def test_a_loss_of_minus_infinity_is_no_better_than_another(drop):
-    # given a loss that drops off a cliff after a tenth of the full step
+def test_loss_of_minus_infinity_is_not_accepted(drop):
+    # given a loss that drops to minus infinity after a tenth of the full step
     optimizer = ConjugateGradientOptimizer(hvp_approach=ExactHvp(), backtrack_ratio=0.5)
     target = Target()
     w = target.vector()
@@ -379,7 +379,7 @@ def test_a_loss_of_minus_infinity_is_no_better_than_another(drop):
 
 
 @pytest.mark.parametrize("accept_violation", [False, True])
-def test_at_a_minimum_nothing_is_searched_and_nothing_moves(accept_violation, messages):
+def test_at_a_minimum_no_line_search_runs_and_parameters_are_unchanged(accept_violation, messages):
     start = np.array([0.1, 0.2, -0.1], "f")
     optimizer = ConjugateGradientOptimizer(hvp_approach=ExactHvp(), accept_violation=accept_violation)
     problem = Problem(optimizer, start=start)
@@ -394,7 +394,7 @@ def test_at_a_minimum_nothing_is_searched_and_nothing_moves(accept_violation, me
     assert messages == ["the gradient or the curvature along it is zero; the parameters are unchanged"]
 
 
-def test_where_the_constraint_is_flat_nothing_moves_either(messages):
+def test_with_a_flat_constraint_parameters_are_unchanged(messages):
     problem = Problem(ConjugateGradientOptimizer(hvp_approach=ExactHvp()))
     problem.optimize(x=[0.0, 0.0])
     assert problem.w.tolist() == [0.0, 0.0, 0.0] and problem.optimizer.step_stats["StepFraction"] == 0.0
@@ -402,7 +402,7 @@ def test_where_the_constraint_is_flat_nothing_moves_either(messages):
 
 
 @pytest.mark.parametrize("debug_nan", [True, False])
-def test_a_loss_that_is_not_finite_is_refused_and_debug_nan_names_the_cause(debug_nan):
+def test_non_finite_loss_is_refused_and_debug_nan_names_the_cause(debug_nan):
     start = np.array([0.1, 0.2, 0.3], "f")
     problem = Problem(ConjugateGradientOptimizer(debug_nan=debug_nan), start=start)
     with pytest.raises(FloatingPointError, match="the loss is not finite") as error:
@@ -423,7 +423,7 @@ def test_debug_nan_names_the_first_tensor():
 
 
 @pytest.mark.parametrize("debug_nan, is_terminal, opened", [(True, True, 1), (True, False, 0), (False, True, 0)])
-def test_a_debugger_opens_on_a_terminal_only(debug_nan, is_terminal, opened, monkeypatch, messages):
+def test_debugger_opens_only_on_a_terminal(debug_nan, is_terminal, opened, monkeypatch, messages):
     calls = []
     monkeypatch.setattr("pdb.set_trace", lambda: calls.append(1))
     monkeypatch.setattr("sys.stdin", type("Terminal", (), {"isatty": staticmethod(lambda: is_terminal)}))
@@ -433,7 +433,7 @@ def test_a_debugger_opens_on_a_terminal_only(debug_nan, is_terminal, opened, mon
     assert len(calls) == opened
 
 
-def test_a_gradient_that_is_not_finite_is_refused():
+def test_non_finite_gradient_is_refused():
     optimizer, target = ConjugateGradientOptimizer(), Target()
     w = target.vector()
     optimizer.build_graph(tf.reduce_sum(tf.sqrt(w)), target, {}, (tf.reduce_sum(w**2), 1.0))
@@ -443,7 +443,7 @@ def test_a_gradient_that_is_not_finite_is_refused():
 
 
 @pytest.mark.parametrize("accept_violation", [False, True])
-def test_a_constraint_that_is_not_finite_is_refused(accept_violation):
+def test_non_finite_constraint_is_refused(accept_violation):
     start = np.array([0.1, 0.2, 0.3], "f")
     optimizer = ConjugateGradientOptimizer(accept_violation=accept_violation, debug_nan=True)
     with pytest.raises(FloatingPointError, match="the constraint is not finite.*first tensor that is not finite"):
@@ -452,8 +452,8 @@ def test_a_constraint_that_is_not_finite_is_refused(accept_violation):
 
 
 @pytest.mark.parametrize("make_hvp", HVPS)
-def test_a_curvature_that_is_not_finite_is_refused(make_hvp):
-    # given a constraint that is zero, and NaN beside that: |w|^1.5, whose second derivative is infinite at zero
+def test_non_finite_curvature_is_refused(make_hvp):
+    # given a constraint that is zero at zero and NaN elsewhere: |w|^1.5, whose second derivative is infinite at zero
     optimizer, target = ConjugateGradientOptimizer(hvp_approach=make_hvp()), Target()
     w = target.vector()
     constraint = tf.reduce_sum(w * tf.sqrt(w))
@@ -463,7 +463,7 @@ def test_a_curvature_that_is_not_finite_is_refused(make_hvp):
     assert optimizer.get_flat().tolist() == [0.0, 0.0, 0.0]
 
 
-def test_an_update_that_is_interrupted_before_the_line_search_leaves_no_trace():
+def test_update_interrupted_before_the_line_search_changes_nothing():
     start = np.array([0.1, 0.2, 0.3], "f")
     problem = Problem(ConjugateGradientOptimizer(subsample_factor=0.5), start=start)
     state, original, calls = problem.optimizer.get_state(), problem.optimizer.compute, []
@@ -477,9 +477,9 @@ def test_an_update_that_is_interrupted_before_the_line_search_leaves_no_trace():
     problem.optimizer.compute = interrupted
     with pytest.raises(KeyboardInterrupt):
         problem.optimize()
-    assert all(calls)  # in the middle of a finite difference
+    assert all(calls)  # during a finite difference
     np.testing.assert_array_equal(problem.w, start)
-    assert problem.optimizer.get_state() == state  # the part of the samples will be drawn again
+    assert problem.optimizer.get_state() == state  # the same subsample will be drawn again
     assert not problem.optimizer.step_stats
 
 
@@ -489,7 +489,7 @@ def test_parameters_are_restored_if_the_line_search_is_interrupted():
 
     def interrupted(fetches, *args):
         if fetches == [problem.optimizer._loss, problem.optimizer._constraint]:
-            assert problem.w.any()  # in the middle of a trial
+            assert problem.w.any()  # during a trial step
             raise KeyboardInterrupt
         return original(fetches, *args)
 
@@ -499,7 +499,7 @@ def test_parameters_are_restored_if_the_line_search_is_interrupted():
     assert problem.w.tolist() == [0.0, 0.0, 0.0]
 
 
-def test_its_state_makes_another_draw_alike():
+def test_restored_state_draws_the_same_subsamples():
     one, other = (ConjugateGradientOptimizer(subsample_factor=0.5) for _ in range(2))
     Problem(one), Problem(other)
     values = {"x": np.arange(20.0), "scale": 1.0, "bend": 0.0}
@@ -529,7 +529,7 @@ def test_arguments_are_checked(arguments, error):
         ConjugateGradientOptimizer(**arguments)
 
 
-def test_the_gauss_newton_product_has_the_curvature_in_the_outputs_alone():
+def test_gauss_newton_product_has_only_the_curvature_in_the_outputs():
     # given y = tanh(w), and the squared length dy diag(curvature) dy of a change
     start, curvature = np.array([0.5, -0.3, 0.2]), np.array([3.0, 1.0, 2.0])
     target = Target(start)
@@ -542,14 +542,14 @@ def test_the_gauss_newton_product_has_the_curvature_in_the_outputs_alone():
     np.testing.assert_allclose(hvp.at({})(x), slope * curvature * slope * x, rtol=1e-5)
 
 
-def test_the_gauss_newton_product_needs_to_know_the_metric():
+def test_gauss_newton_product_requires_the_metric():
     target = Target()
     f = tf.reduce_sum(target.vector() ** 2)
     with pytest.raises(ValueError, match="constraint_metric: expected the outputs.*GaussNewtonHvp"):
         ConjugateGradientOptimizer(hvp_approach=GaussNewtonHvp()).build_graph(f, target, {}, (f, 1.0))
 
 
-def test_the_problem_is_checked():
+def test_problem_is_validated():
     target = Target()
     w = target.vector()
     scalar = tf.reduce_sum(w**2)
@@ -565,8 +565,8 @@ def test_the_problem_is_checked():
 
 
 @pytest.mark.parametrize("hvp", [ExactHvp(), FiniteDifferenceHvp(base_eps=1e-3, symmetric=False)], ids=type)
-def test_a_pickle_has_the_arguments_and_no_graph(hvp):
-    """Given an optimizer that is built, then its pickle is an optimizer with the same arguments that can be built."""
+def test_pickle_has_the_arguments_and_no_graph(hvp):
+    """The pickle of a built optimizer is an optimizer with the same arguments that can be built."""
     first = Problem(ConjugateGradientOptimizer(cg_iters=3, reg_coeff=1.0, hvp_approach=hvp))
     first.optimize()
     other = pickle.loads(pickle.dumps(first.optimizer))

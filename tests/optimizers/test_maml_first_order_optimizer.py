@@ -1,4 +1,4 @@
-"""First-order optimization of small problems whose answers are known."""
+"""Tests first-order optimization of small problems with known solutions."""
 import pickle
 from collections import OrderedDict
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ START = np.array([1.0, -2.0], "f")
 
 
 class Target:
-    """Holds the variables to optimize, as a policy does."""
+    """Holds the optimized variables like a policy."""
 
     def __init__(self, **values):
         self.variables = OrderedDict(
@@ -61,7 +61,7 @@ def messages(monkeypatch):
     return said
 
 
-def test_the_gradient_is_one_vector_and_zero_where_there_is_none():
+def test_gradient_is_one_vector_with_zeros_for_independent_variables():
     # given L = x |w|^2 / 2 + s, which does not depend on the second variable
     target = Target(w=START, unused=[[7.0], [7.0]], s=1.0)
     x_ph, variables = tf.placeholder(tf.float32, []), target.variables
@@ -71,12 +71,12 @@ def test_the_gradient_is_one_vector_and_zero_where_there_is_none():
     gradient = optimizer.gradient({"x": np.float32(3.0)})
     np.testing.assert_array_equal(gradient, [3.0, -6.0, 0.0, 0.0, 1.0])
     assert gradient.dtype == np.float64
-    # and other tensors come from the same inputs
+    # and other tensors are computed from the same inputs
     loss, doubled = optimizer.evaluate((loss, 2 * x_ph), {"x": np.float32(3.0)})
     assert (loss, doubled) == (8.5, 6.0)
 
 
-def test_one_step_of_gradient_descent_and_the_loss_before_it():
+def test_one_gradient_descent_step_and_the_loss_before_it():
     x = np.random.default_rng(0).normal(size=(4, 2))
     problem = Quadratic(MAMLFirstOrderOptimizer(SGD, learning_rate=0.1))
     assert isinstance(problem.optimizer, Optimizer)
@@ -85,10 +85,10 @@ def test_one_step_of_gradient_descent_and_the_loss_before_it():
     np.testing.assert_allclose(problem.w, START - 0.1 * (START - x.mean(axis=0)), rtol=1e-5)
 
 
-def test_by_default_it_is_one_step_of_adam_at_a_thousandth():
+def test_default_is_one_adam_step_with_learning_rate_0_001():
     problem = Quadratic(MAMLFirstOrderOptimizer())
     problem.optimize(ZEROS)
-    np.testing.assert_allclose(problem.w, START - 1e-3 * np.sign(START), rtol=1e-5)  # Adam's first step is its size
+    np.testing.assert_allclose(problem.w, START - 1e-3 * np.sign(START), rtol=1e-5)  # the first step of Adam has the size of the learning rate
 
 
 def test_tf_optimizer_cls_and_args():
@@ -102,7 +102,7 @@ def test_tf_optimizer_cls_and_args():
     np.testing.assert_allclose(target.values.read()["w"], [-0.25], rtol=1e-6)
 
 
-def test_tf_optimizer_args_may_set_the_learning_rate_too():
+def test_tf_optimizer_args_can_set_the_learning_rate():
     problem = Quadratic(MAMLFirstOrderOptimizer(SGD, {"learning_rate": 0.5}))
     problem.optimize(ZEROS)
     np.testing.assert_allclose(problem.w, 0.5 * START, rtol=1e-6)
@@ -111,20 +111,20 @@ def test_tf_optimizer_args_may_set_the_learning_rate_too():
 @pytest.mark.parametrize("max_epochs", [1, 3])
 def test_max_epochs_is_the_number_of_steps(max_epochs):
     problem = Quadratic(MAMLFirstOrderOptimizer(SGD, learning_rate=0.1, max_epochs=max_epochs))
-    assert problem.optimize(ZEROS) == pytest.approx(2.5)  # before the first of them
+    assert problem.optimize(ZEROS) == pytest.approx(2.5)  # the loss before the first step
     np.testing.assert_allclose(problem.w, 0.9**max_epochs * START, rtol=1e-5)
 
 
 @pytest.mark.parametrize("tolerance, steps", [(None, 6), (0.0, 6), (0.3, 5), (10.0, 2)])
-def test_tolerance_stops_when_an_epoch_gains_less(tolerance, steps):
-    # given losses 2.5 * 0.81^i before step i, whose gains are 0.475, 0.385, 0.312, 0.252, ..., each known a step later
+def test_tolerance_stops_when_an_epoch_improves_less(tolerance, steps):
+    # given losses 2.5 * 0.81^i before step i, which decrease by 0.475, 0.385, 0.312, 0.252, ..., seen one step later
     problem = Quadratic(MAMLFirstOrderOptimizer(SGD, learning_rate=0.1, max_epochs=6, tolerance=tolerance))
     problem.optimize(ZEROS)
     np.testing.assert_allclose(problem.w, 0.9**steps * START, rtol=1e-5)
 
 
 def test_minibatches_split_the_samples_once_per_epoch():
-    # given a loss that is linear in the samples, so that SGD's steps on 3 parts add up to 3 times the mean step
+    # given a loss that is linear in the samples, so that SGD steps on 3 parts add up to 3 times the mean step
     target = Target(w=[0.0, 0.0])
     x_ph, c_ph = tf.placeholder(tf.float32, [None, 2]), tf.placeholder(tf.float32, [])
     loss = c_ph * tf.reduce_mean(tf.reduce_sum(x_ph * target.variables["w"], axis=1))
@@ -133,11 +133,11 @@ def test_minibatches_split_the_samples_once_per_epoch():
     x = np.random.default_rng(0).normal(size=(6, 2)).astype("f")
     # when it is optimized for two epochs
     optimizer.optimize({"x": x, "c": 2.0})
-    # then every sample was in one minibatch of each epoch, and the scalar went to all
+    # then every sample was in one minibatch per epoch, and every minibatch had the scalar
     np.testing.assert_allclose(target.values.read()["w"], -2 * 3 * 2.0 * x.mean(axis=0), rtol=1e-4)
 
 
-def test_minibatches_are_smaller_and_drawn_at_random_anew():
+def test_minibatches_are_smaller_random_subsets():
     seen = []
     problem = Quadratic(MAMLFirstOrderOptimizer(SGD, num_minibatches=2, max_epochs=2, tolerance=None))
     original = problem.optimizer.compute_means
@@ -151,10 +151,10 @@ def test_minibatches_are_smaller_and_drawn_at_random_anew():
     assert sorted(parts[0][:, 0]) != sorted(parts[2][:, 0])
 
 
-def test_sample_axes_say_what_is_split():
+def test_sample_axes_select_the_split_axis():
     target = Target(w=[0.0])
     phs = {name: tf.placeholder(tf.float32, [None, None]) for name in ("split", "whole")}
-    # the loss tells apart how many columns of each there are
+    # the loss depends on the number of columns of each input
     sizes = tf.cast(tf.stack([tf.size(phs["split"]), 100 * tf.size(phs["whole"])]), tf.float32)
     optimizer = MAMLFirstOrderOptimizer(SGD, learning_rate=1.0, num_minibatches=2)
     optimizer.build_graph(tf.reduce_sum(sizes) * target.variables["w"][0], target, phs, sample_axes={"split": 1})
@@ -162,14 +162,14 @@ def test_sample_axes_say_what_is_split():
     np.testing.assert_allclose(target.values.read()["w"], [-2 * (2 * 3 + 600)])
 
 
-def test_verbose_logs_every_epochs_loss(messages):
+def test_verbose_logs_the_loss_of_every_epoch(messages):
     Quadratic(MAMLFirstOrderOptimizer(SGD, learning_rate=0.1, max_epochs=2, verbose=True)).optimize(ZEROS)
     assert messages == ["Epoch 0: loss 2.5", "Epoch 1: loss 2.025"]
     Quadratic(MAMLFirstOrderOptimizer(SGD, max_epochs=2)).optimize(ZEROS)
     assert len(messages) == 2
 
 
-def test_variables_without_influence_are_left_alone():
+def test_variables_without_influence_are_unchanged():
     target = Target(w=[1.0], unused=[5.0])
     optimizer = MAMLFirstOrderOptimizer(SGD, learning_rate=0.5)
     optimizer.build_graph(tf.reduce_sum(target.variables["w"] ** 2), target, {})
@@ -179,8 +179,8 @@ def test_variables_without_influence_are_left_alone():
 
 @pytest.mark.parametrize("num_minibatches", [1, 2])
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_a_loss_that_is_not_finite_is_refused_whole(num_minibatches, bad):
-    # given a problem that was optimized before, so that Adam's state is not zero
+def test_update_with_non_finite_loss_is_refused_as_a_whole(num_minibatches, bad):
+    # given a problem with an earlier update, so that Adam's state is not zero
     problem = Quadratic(MAMLFirstOrderOptimizer(max_epochs=3, num_minibatches=num_minibatches, tolerance=None))
     problem.optimize(ZEROS)
     w, slots = problem.w, problem.optimizer.get_state()["variables"]
@@ -188,17 +188,17 @@ def test_a_loss_that_is_not_finite_is_refused_whole(num_minibatches, bad):
     # when one sample is not finite
     x = np.ones((4, 2))
     x[2, 1] = bad
-    problem.optimizer._rng = SimpleNamespace(  # so that it is in the last minibatch
+    problem.optimizer._rng = SimpleNamespace(  # placed in the last minibatch
         permutation=np.arange, bit_generator=SimpleNamespace(state={}))
     with pytest.raises(FloatingPointError, match="the loss is not finite.*first tensor"):
         problem.optimize(x)
-    # then neither the variables nor Adam's moments and counters have moved, though a good minibatch may come first
+    # then variables and Adam's state are unchanged, although a valid minibatch may come first
     np.testing.assert_array_equal(problem.w, w)
     for name, value in problem.optimizer.get_state()["variables"].items():
         np.testing.assert_array_equal(value, slots[name])
 
 
-def test_a_gradient_that_is_not_finite_is_refused_by_the_variables_name():
+def test_non_finite_gradient_is_refused_with_the_name_of_its_variable():
     # given a loss of zero whose derivative is infinite: sqrt(w) at zero
     target = Target(fine=[1.0], root=[0.0])
     variables = target.variables
@@ -209,7 +209,7 @@ def test_a_gradient_that_is_not_finite_is_refused_by_the_variables_name():
     assert target.values.read() == {"fine": [1.0], "root": [0.0]}
 
 
-def test_the_error_names_the_first_tensor_that_is_not_finite():
+def test_error_names_the_first_non_finite_tensor():
     target, x_ph = Target(w=[1.0]), tf.placeholder(tf.float32, [None])
     culprit = tf.log(x_ph, name="culprit")
     optimizer = MAMLFirstOrderOptimizer()
@@ -219,19 +219,19 @@ def test_the_error_names_the_first_tensor_that_is_not_finite():
         optimizer.optimize({"x": [2.0, -1.0]})
 
 
-def test_steps_that_end_in_an_infinite_loss_are_undone():
-    # given a loss that is finite at first, and far too long steps
+def test_steps_to_an_infinite_loss_are_undone():
+    # given a loss that is finite at first, and steps that are much too long
     target = Target(w=[1.0])
     optimizer = MAMLFirstOrderOptimizer(SGD, learning_rate=100.0, max_epochs=2, tolerance=None)
     optimizer.build_graph(-tf.reduce_sum(tf.exp(target.variables["w"], name="culprit")), target, {})
-    # then the second step is refused, and the first one undone
+    # then the second step is refused, and the first one is undone
     with pytest.raises(FloatingPointError, match="the loss is not finite.* culprit:0"):
         optimizer.optimize({})
     assert target.values.read() == {"w": [1.0]}
 
 
 class Interrupted:
-    """Calls a function, and raises an error after the call of a number."""
+    """Calls a function and raises an error after the call of the given number."""
 
     def __init__(self, function, number, error):
         self.function, self.number, self.error = function, number, error
@@ -246,8 +246,8 @@ class Interrupted:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, OSError("disk full")])
 @pytest.mark.parametrize("where", ["in a step", "between steps", "between epochs"])
-def test_an_interrupted_update_leaves_no_trace(where, error, monkeypatch):
-    # given an optimizer with a history, in the second epoch of the next update
+def test_interrupted_update_changes_nothing(where, error, monkeypatch):
+    # given an optimizer with earlier updates, in the second epoch of the next update
     def problem():
         optimizer = MAMLFirstOrderOptimizer(learning_rate=0.1, num_minibatches=2, max_epochs=3, tolerance=None,
                                             verbose=True)
@@ -262,7 +262,7 @@ def test_an_interrupted_update_leaves_no_trace(where, error, monkeypatch):
     other.target.values.write({"w": w})
     other.optimizer.set_state(state)
     with monkeypatch.context() as patch:
-        if where == "in a step":  # TensorFlow lets go of Ctrl-C when the step has been taken
+        if where == "in a step":  # TensorFlow raises Ctrl-C after the step was applied
             patch.setattr(one.optimizer, "_take_step", Interrupted(one.optimizer._take_step, 3, error))
         elif where == "between steps":
             patch.setattr(one.optimizer, "_feed", Interrupted(one.optimizer._feed, 4, error))
@@ -270,27 +270,27 @@ def test_an_interrupted_update_leaves_no_trace(where, error, monkeypatch):
             patch.setattr(logger, "log", Interrupted(logger.log, 2, error))
         with pytest.raises(type(error) if isinstance(error, Exception) else error):
             one.optimize(x)
-    # then variables, Adam's moments and counters, and the random state are those of before
+    # then variables, Adam's state and the random state are restored
     np.testing.assert_array_equal(one.w, w)
     after = one.optimizer.get_state()
     assert after["rng"] == state["rng"]
     assert list(after["variables"]) == list(state["variables"]) and len(state["variables"]) == 4
     for name, value in after["variables"].items():
         np.testing.assert_array_equal(value, state["variables"][name])
-    # and the update can be taken again, as if nothing had happened
+    # and repeating the update gives the result of an uninterrupted update
     one.optimize(x), other.optimize(x)
     np.testing.assert_array_equal(one.w, other.w)
     assert (one.w != w).all()
 
 
-def test_other_errors_of_tensorflow_pass_through_and_change_nothing():
+def test_other_tensorflow_errors_are_raised_and_change_nothing():
     problem = Quadratic(MAMLFirstOrderOptimizer())
     with pytest.raises((ValueError, tf.errors.InvalidArgumentError)):
         problem.optimize(np.zeros((4, 3)))
     np.testing.assert_array_equal(problem.w, START)
 
 
-def test_its_state_makes_another_go_on_alike():
+def test_restored_state_continues_identically():
     def problem():
         return Quadratic(MAMLFirstOrderOptimizer(num_minibatches=2, max_epochs=2, learning_rate=0.1))
 
@@ -304,7 +304,7 @@ def test_its_state_makes_another_go_on_alike():
 
 
 @pytest.mark.parametrize("values", [{}, {"y": ZEROS}, {"x": ZEROS, "y": ZEROS}])
-def test_inputs_are_checked(values):
+def test_inputs_are_validated(values):
     problem = Quadratic(MAMLFirstOrderOptimizer())
     for method in (problem.optimizer.loss, problem.optimizer.optimize):
         with pytest.raises(ValueError, match=r"input_val_dict: expected the names \['x'\]"):
@@ -327,7 +327,7 @@ def test_inputs_with_different_numbers_of_samples_are_refused():
         optimizer.optimize({"a": np.zeros(4), "b": np.zeros(6)})
 
 
-def test_the_problem_is_checked():
+def test_problem_is_validated():
     target = Target(w=[0.0, 1.0])
     with pytest.raises(ValueError, match=r"loss: expected a scalar tensor, got shape \(2,\)"):
         MAMLFirstOrderOptimizer().build_graph(1.0 * target.variables["w"], target, {})
@@ -362,22 +362,22 @@ def ppo_quadratic(**arguments):
     return Quadratic(optimizer)
 
 
-def test_the_ppo_form_takes_every_epoch():
+def test_ppo_optimizer_runs_every_epoch():
     problem = ppo_quadratic()
     problem.optimize(ZEROS)
     np.testing.assert_allclose(problem.w, 0.9**40 * START, rtol=1e-4)
     assert problem.optimizer.loss({"x": ZEROS.astype("f")}) == pytest.approx(2.5 * 0.81**40, rel=1e-3)
 
 
-def test_the_ppo_form_may_stop_early_too():
+def test_ppo_optimizer_can_stop_early():
     problem = ppo_quadratic(tolerance=10.0)
     problem.optimize(ZEROS)
     np.testing.assert_allclose(problem.w, 0.9**2 * START, rtol=1e-5)
 
 
 @pytest.mark.parametrize("cls", [MAMLFirstOrderOptimizer, MAMLPPOOptimizer])
-def test_a_pickle_has_the_arguments_and_no_graph(cls):
-    """Given an optimizer that is built, then its pickle is an optimizer with the same arguments that can be built."""
+def test_pickle_has_the_arguments_and_no_graph(cls):
+    """The pickle of a built optimizer is an optimizer with the same arguments that can be built."""
     first = Quadratic(cls(SGD, learning_rate=0.2, max_epochs=3))
     first.optimize(ZEROS)
     other = pickle.loads(pickle.dumps(first.optimizer))

@@ -1,4 +1,4 @@
-"""A run written by hand."""
+"""Provides a run written by hand."""
 import pytest
 
 

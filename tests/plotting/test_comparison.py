@@ -1,4 +1,4 @@
-"""Several runs, or policies that adapt, next to each other."""
+"""Tests figures that compare several runs, or several policies that adapt."""
 import numpy as np
 import pytest
 
@@ -9,10 +9,10 @@ def arrays(*columns):
     return tuple(np.array(column, float) for column in columns)
 
 
-def test_runs_on_different_grids_are_averaged_where_all_of_them_are():
-    """Given y = 2x on 0, 2, 4 and y = 2x + 4 on 1, 2, 5 (and no number at 4), then the mean is 2x + 2 on 1, 2, 4.
+def test_runs_on_different_grids_are_averaged_on_their_common_range():
+    """The mean of y = 2x on 0, 2, 4 and y = 2x + 4 on 1, 2, 5 (NaN at 4) is 2x + 2 on 1, 2, 4.
 
-    Two runs of which one is four above the other: s = 4 / sqrt(2), and the half width is 12.706 s / sqrt(2).
+    The runs differ by four: s = 4 / sqrt(2), and the half width is 12.706 s / sqrt(2).
     """
     curve = Curve("ours", [arrays([0, 2, 4], [0, 4, 8]), arrays([1, 2, 4, 5], [6, 8, np.nan, 14])])
     places, (mean, half_width) = mean_curve(curve)
@@ -25,7 +25,7 @@ def test_runs_on_different_grids_are_averaged_where_all_of_them_are():
     [arrays([0, 1], [1, 1]), arrays([2, 3], [1, 1])],
     [arrays([0, 1], [1, 1]), arrays([0, 1], [np.nan, np.nan])],
 ])
-def test_runs_that_have_no_place_in_common_have_no_mean(runs, tmp_path):
+def test_runs_without_a_common_range_have_no_mean(runs, tmp_path):
     places, interval = mean_curve(Curve("ours", runs))
     assert len(places) == len(interval.mean) == len(interval.half_width) == 0
     plot_comparison({"return": [Curve("ours", runs)]}, tmp_path / "a.png", "A title")
@@ -33,12 +33,12 @@ def test_runs_that_have_no_place_in_common_have_no_mean(runs, tmp_path):
 
 
 def solid(axes):
-    """Returns the lines of a panel that are not faint, which are those of means."""
+    """Returns the opaque lines of a panel, which show means."""
     return [line for line in axes.lines if line.get_alpha() is None]
 
 
-def test_a_comparison_shows_means_intervals_and_runs(tmp_path):
-    """Given three runs and one, then the first curve has a band and its runs, and labels keep their looks."""
+def test_comparison_shows_means_intervals_and_runs(tmp_path):
+    """For three runs and one run, the first curve has a band and thin lines, and each label keeps its style."""
     x = [0, 1, 2]
     three = Curve("three", [arrays(x, [0, 0, 3]), arrays(x, [1, 0, 3]), arrays(x, [2, 0, 3])])
     one = Curve("one", [arrays(x, [5, 6, 7])])
@@ -62,11 +62,11 @@ def test_a_comparison_shows_means_intervals_and_runs(tmp_path):
     assert "95% interval over runs" in top.get_title()
 
 
-def test_many_curves_look_different(tmp_path):
+def test_many_curves_have_different_styles(tmp_path):
     curves = [Curve(str(i), [arrays([0, 1], [i, i])]) for i in range(20)]
     (axes,) = plot_comparison({"y": curves}, tmp_path / "a.png", "A title").axes
     assert len({(line.get_color(), line.get_linestyle()) for line in solid(axes)}) == 20
-    assert axes.get_title() == ""  # no runs to explain
+    assert axes.get_title() == ""  # no individual runs in the legend
 
 
 @pytest.mark.parametrize("smooth, expected", [(1, [0, 3, 6, 0]), (2, [0, 3, 6, 0]), (3, [1.5, 3, 3, 3])])
@@ -79,7 +79,7 @@ def test_smoothing_averages_rows_of_a_run(smooth, expected, tmp_path):
         plot_comparison({"y": [curve]}, tmp_path / "b.png", "A title", smooth=0)
 
 
-def test_iterations_have_whole_numbers_and_hours_do_not(tmp_path):
+def test_iteration_ticks_are_integers_and_hour_ticks_are_not(tmp_path):
     curve = Curve("ours", [arrays([0, 0.5, 1], [0, 3, 6])])
     for is_count, expected in ((True, {"0", "1"}), (False, {"0.0", "0.2", "0.4", "0.6", "0.8", "1.0"})):
         figure = plot_comparison({"y": [curve]}, tmp_path / "a.png", "A title",
@@ -91,8 +91,8 @@ def test_iterations_have_whole_numbers_and_hours_do_not(tmp_path):
         assert {label for tick, label in zip(ticks, labels, strict=True) if low <= tick <= high} == expected
 
 
-def test_an_adaptation_curve_shows_means_with_intervals_and_the_tasks_of_the_first(tmp_path):
-    """Given two tasks, then half widths are 12.706 s / sqrt(2), and a reference is drawn without its tasks."""
+def test_adaptation_curve_shows_means_with_intervals_and_the_tasks_of_the_first(tmp_path):
+    """For two tasks, half widths are 12.706 s / sqrt(2), and a reference is drawn without its tasks."""
     returns = np.array([[0.0, 10.0, 20.0], [2.0, 14.0, 20.0]])
     (axes,) = plot_adaptation_curve([("ours", returns), ("theirs", returns[:, :2] - 1.0)], tmp_path / "a.png",
                     title="A title", note="a note").axes
@@ -101,7 +101,7 @@ def test_an_adaptation_curve_shows_means_with_intervals_and_the_tasks_of_the_fir
     ours, theirs = axes.containers
     assert [ours.get_label(), theirs.get_label()] == ["ours", "theirs"]
     np.testing.assert_array_equal(ours.lines[0].get_xydata(), [[0, 1], [1, 12], [2, 20]])
-    np.testing.assert_allclose(theirs.lines[0].get_xydata(), [[0, 0], [1, 11]], atol=0.05)  # a little to the right
+    np.testing.assert_allclose(theirs.lines[0].get_xydata(), [[0, 0], [1, 11]], atol=0.05)  # shifted slightly to the right
     (bars,) = ours.lines[2]
     low, high = np.array([segment[:, 1] for segment in bars.get_segments()]).T
     np.testing.assert_allclose(high - low, 2 * 12.7062047 * np.array([1.0, 2.0, 0.0]))
@@ -109,7 +109,7 @@ def test_an_adaptation_curve_shows_means_with_intervals_and_the_tasks_of_the_fir
     np.testing.assert_array_equal(tasks, returns)
 
 
-def test_an_adaptation_curve_of_one_task_has_no_bars(tmp_path):
+def test_adaptation_curve_of_one_task_has_no_error_bars(tmp_path):
     (axes,) = plot_adaptation_curve([("ours", np.array([[1.0, 2.0]]))], tmp_path / "a.png").axes
     (curve,) = axes.containers
     assert sum(segment.size for bars in curve.lines[2] for segment in bars.get_segments()) == 0

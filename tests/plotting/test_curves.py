@@ -1,4 +1,4 @@
-"""The pictures of one run."""
+"""Tests the figures of one run."""
 import json
 
 import numpy as np
@@ -21,7 +21,7 @@ def write(path, columns):
     (path / "progress.csv").write_text("\n".join([",".join(columns), *rows]) + "\n")
 
 
-def test_the_picture_shows_every_step_and_the_gain_with_its_interval(folder):
+def test_figure_shows_every_step_and_the_gain_with_its_interval(folder):
     figure = plot_learning_curve(folder)
     top, bottom = figure.axes
     before, after = top.lines
@@ -38,7 +38,7 @@ def test_the_picture_shows_every_step_and_the_gain_with_its_interval(folder):
 
 
 def test_long_runs_are_drawn_as_running_means(tmp_path):
-    """Given 300 iterations, then lines are means of 7, and the interval that of such a mean: 1/sqrt(7) as wide."""
+    """For 300 iterations, lines are means of 7 rows, and intervals are narrower by 1/sqrt(7)."""
     rng = np.random.default_rng(1)
     n, gains = 300, rng.normal(size=300)
     zeros = np.zeros(n)
@@ -52,7 +52,7 @@ def test_long_runs_are_drawn_as_running_means(tmp_path):
     np.testing.assert_allclose(at, gain[149] + np.array([-1.4, 1.4]) / np.sqrt(7))
 
 
-def test_the_picture_of_the_diagnostics(tmp_path):
+def test_figure_of_the_diagnostics(tmp_path):
     write(tmp_path, {
         "n_timesteps": [100, 200], "MetaGradNorm": [0.5, 2.0], "MetaGradVariance": [4.0, 9.0],
         "MetaGradHalvesCosine": [-0.5, 0.25], "PrePostGradCosine": [0.75, "nan"],
@@ -72,7 +72,7 @@ def test_the_picture_of_the_diagnostics(tmp_path):
     assert (tmp_path / "diagnostics.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_returns_of_a_search(tmp_path):
+def test_figure_of_a_search_run(tmp_path):
     columns = {"n_timesteps": [10, 20, 30], "AverageReturn": [1.0, 2.0, 4.0], "BestCandidateReturn": [3.0, 5.0, 6.0]}
     write(tmp_path, columns)
     (axes,) = plot_returns(tmp_path).axes
@@ -88,7 +88,7 @@ def test_the_returns_of_a_search(tmp_path):
         plot_returns(tmp_path)
 
 
-def test_a_run_without_diagnostics_says_what_is_missing(folder):
+def test_missing_diagnostics_are_reported(folder):
     with pytest.raises(ValueError, match="expected a column 'MetaGradNorm'"):
         plot_diagnostics(folder)
 
@@ -114,7 +114,7 @@ def test_path_and_title(folder, tmp_path):
     ("n_timesteps\n1\n", "expected a column 'Step_0-AverageReturn', got only n_timesteps"),
     ("Step_0-AverageReturn\n1\n", "expected a column 'n_timesteps'"),
 ])
-def test_what_cannot_be_drawn_is_said(content, message, tmp_path):
+def test_runs_that_cannot_be_plotted_are_reported(content, message, tmp_path):
     if content is not None:
         (tmp_path / "progress.csv").write_text(content)
     with pytest.raises(ValueError, match=message):
@@ -122,7 +122,7 @@ def test_what_cannot_be_drawn_is_said(content, message, tmp_path):
     assert not list(tmp_path.glob("*.png*"))
 
 
-def test_a_run_is_called_after_its_settings(folder):
+def test_title_names_the_settings_of_the_run(folder):
     settings = {"env": "MetaPointEnvCorner", "seed": 3, "inner_lr": 0.1}
     (folder / "params.json").write_text(json.dumps({"script": "pro_mp.py", "settings": settings}))
     assert describe_run(folder) == "ProMP on MetaPointEnvCorner, seed 3, inner step 0.1"

@@ -1,4 +1,4 @@
-"""Reading what runs have logged."""
+"""Tests reading the log files of runs."""
 import subprocess
 import sys
 
@@ -10,28 +10,28 @@ from meta_policy_search.plotting import mean_gain, read_progress, return_columns
 COLUMNS = ["n_timesteps", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain", "AdaptationGainCI95"]
 
 
-def test_columns_are_read_by_name_and_what_is_no_number_is_nan(folder):
+def test_columns_are_read_by_name_and_non_numbers_become_nan(folder):
     progress = read_progress(folder)
     assert list(progress) == [*COLUMNS, "Note"]
     np.testing.assert_array_equal(progress["AdaptationGain"], [1.0, 3.0, 5.0])
     assert np.isnan(progress["Note"]).all()
 
 
-def test_a_line_that_is_still_being_written_is_left_out(folder):
+def test_incomplete_last_line_is_ignored(folder):
     with open(folder / "progress.csv", "a") as file:
         file.write("400,2.0,8.")
     np.testing.assert_array_equal(read_progress(folder)["n_timesteps"], [100, 200, 300])
 
 
-def test_the_mean_gain_by_hand(folder):
+def test_mean_gain_by_hand(folder):
     """The half width of a mean of independent means: sqrt(0.4^2 + 1.2^2) / 2."""
     gain = mean_gain(read_progress(folder), last=2)
     np.testing.assert_allclose(gain, (4.0, np.sqrt(1.6) / 2, 1.5, 5.5, 2))
     assert mean_gain(read_progress(folder)).num_itr == 3
 
 
-def test_the_interval_of_the_mean_gain_covers_it():
-    """Given 2,000 runs of 10 iterations with 40 tasks each, then the interval misses the true gain in 5% of them."""
+def test_interval_of_the_mean_gain_covers_the_true_gain():
+    """For 2,000 runs of 10 iterations with 40 tasks each, the interval misses the true gain in 5% of the runs."""
     from scipy.stats import t
 
     rng = np.random.default_rng(1)
@@ -46,7 +46,7 @@ def test_the_interval_of_the_mean_gain_covers_it():
     assert 0.03 < missed / 2000 < 0.06
 
 
-def test_the_columns_of_returns():
+def test_return_columns():
     steps = {f"Step_{step}-AverageReturn": np.zeros(1) for step in (0, 2, 10)}
     assert return_columns(steps) == {"return before adaptation": "Step_0-AverageReturn",
                                      "return after adaptation": "Step_10-AverageReturn"}

@@ -1,4 +1,4 @@
-"""What all pictures share: the figure that is returned, and axes of the user's own."""
+"""Tests properties of all figures: the returned figure, and axes provided by the user."""
 import gc
 import subprocess
 import sys
@@ -20,7 +20,7 @@ from meta_policy_search.plotting import (
 
 CURVE = Curve("ours", [(np.arange(3.0), np.arange(3.0))])
 PLACES = [[np.zeros((2, 2))]] * 2
-PICTURES = {  # with the rows and columns of its panels
+PICTURES = {  # number of rows and columns of panels
     "comparison": ((2, 1), lambda **how: plot_comparison({"a": [CURVE], "b": [CURVE]}, **how)),
     "adaptation curve": ((1, 1), lambda **how: plot_adaptation_curve([("ours", np.array([[1.0, 2.0]]))], **how)),
     "trajectories": ((2, 3), lambda **how: plot_trajectories([TaskTrajectories(Scenery(2.0), PLACES, [0.0] * 2)] * 3,
@@ -29,7 +29,7 @@ PICTURES = {  # with the rows and columns of its panels
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_a_figure_is_returned_which_notebooks_show_and_files_are_written_where_a_path_is_given(
+def test_figure_is_returned_and_written_only_if_a_path_is_given(
         name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (rows, columns), plot = PICTURES[name]
@@ -41,12 +41,12 @@ def test_a_figure_is_returned_which_notebooks_show_and_files_are_written_where_a
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_axes_of_a_user_are_drawn_into(name, tmp_path):
+def test_figures_are_drawn_into_user_axes(name, tmp_path):
     shape, plot = PICTURES[name]
     figure = Figure()
     figure.suptitle("Mine")
     mine, beside = figure.subfigures(1, 2)
-    axes = mine.subplots(*shape)  # one is not in an array
+    axes = mine.subplots(*shape)  # single axes instead of an array
     other = beside.subplots()
     assert plot(title="A title", ax=axes, path=tmp_path / "a.png") is figure
     assert all(each.lines for each in np.ravel(axes)) and not other.lines
@@ -56,7 +56,7 @@ def test_axes_of_a_user_are_drawn_into(name, tmp_path):
         plot(ax=[other] * 7)
 
 
-def test_the_legend_of_a_comparison_in_axes_of_a_user_is_within_them():
+def test_legend_of_a_comparison_is_inside_user_axes():
     axes = Figure().subplots()
     plot_comparison({"a": [CURVE]}, ax=axes)
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["ours"]
@@ -72,7 +72,7 @@ def test_single_axes_get_the_first_panel_of_a_run_and_no_file_is_written(folder)
 
 
 @pytest.mark.thorough
-def test_nothing_holds_on_to_figures_and_pyplot_is_not_loaded(tmp_path):
+def test_figures_are_released_and_pyplot_is_not_loaded(tmp_path):
     figure = weakref.ref(plot_comparison({"a": [CURVE]}, tmp_path / "a.png"))
     gc.collect()
     assert figure() is None

@@ -1,4 +1,4 @@
-"""Where a policy goes, and tasks in words."""
+"""Tests figures of trajectories and labels of tasks."""
 import numpy as np
 import pytest
 
@@ -7,7 +7,7 @@ from meta_policy_search.envs.scenery import Scenery
 from meta_policy_search.plotting import TaskTrajectories, describe_task, plot_trajectories
 
 
-def test_trajectories_show_every_path_the_goal_and_walls(tmp_path):
+def test_trajectories_show_paths_goal_and_walls(tmp_path):
     paths = [[np.array([[0, 0], [1, step]], float), np.array([[0, 0], [-1, step]], float)] for step in range(3)]
     wall = np.array([[2.0, 0.0], [2.0, 1.0]])
     with_goal = TaskTrajectories(Scenery(2.0, goal=np.array([1.5, -0.5]), walls=[wall]), paths, [-3.0, -2.0, -1.0])
@@ -23,7 +23,7 @@ def test_trajectories_show_every_path_the_goal_and_walls(tmp_path):
         (arrow,) = panels[step, 1].texts
         assert arrow.xy[0] == 0.0 and arrow.xy[1] > 0.0
         assert paths[step][0].tolist() in [line.get_xydata().tolist() for line in panels[step, 1].lines]
-        assert panels[step, 1].get_xlim() == pytest.approx((-2.3, 2.3))  # the same for all steps
+        assert panels[step, 1].get_xlim() == pytest.approx((-2.3, 2.3))  # equal for all steps
     assert [axes.get_title() for axes in panels[0]] == ["here", "there"]
     assert [axes.get_ylabel() for axes in panels[:, 0]] == [
         "before adaptation", "after 1 adaptation step", "after 2 adaptation steps"]
@@ -36,12 +36,12 @@ def test_trajectories_show_every_path_the_goal_and_walls(tmp_path):
     (("reach", (0.25, 1.0)), "(reach, (0.25, 1.00))"),
     (np.zeros(20), "(0.00, 0.00, 0.00, 0.00, 0.00, 0.00, ..."),
 ])
-def test_tasks_in_words(task, text):
+def test_task_labels(task, text):
     assert describe_task(task) == text
 
 
-def test_directions_have_names_and_panels_the_same_axes(tmp_path):
-    """Given an environment, then its directions are called by name; given two worlds, then all panels are as wide."""
+def test_directions_have_names_and_panels_have_equal_axes(tmp_path):
+    """Directions are labeled by name, and all panels of two environments have equal width."""
     env = make_env("HalfCheetahRandDirecEnv")
     assert [describe_task(task, env=env) for task in (1.0, -1.0)] == ["forward", "backward"]
     assert describe_task(1.5, env=make_env("HalfCheetahRandVelEnv")) == "1.50"

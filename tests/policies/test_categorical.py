@@ -1,4 +1,4 @@
-"""The categorical distribution: NumPy methods against scipy, and graph methods against the NumPy ones."""
+"""Compares the categorical distribution with scipy, and its graph methods with its NumPy methods."""
 import numpy as np
 import pytest
 import scipy.special
@@ -21,7 +21,7 @@ def run(tensors):
         return session.run(tensors)
 
 
-def test_it_says_what_it_is_made_of():
+def test_distribution_lists_its_parameters():
     assert isinstance(CATEGORICAL, Distribution) and CATEGORICAL.dim == N
     assert CATEGORICAL.action_shape == ()
     assert CATEGORICAL.dist_info_specs == (("log_prob", (N,)),)
@@ -29,7 +29,7 @@ def test_it_says_what_it_is_made_of():
 
 
 @pytest.mark.parametrize("dim, error", [(0, ValueError), (-1, ValueError), (1.5, TypeError), ("2", TypeError)])
-def test_the_size_is_checked(dim, error):
+def test_size_is_validated(dim, error):
     with pytest.raises(error, match="dim"):
         Categorical(dim)
 
@@ -40,7 +40,7 @@ def test_log_likelihood_is_the_entry_of_the_action():
     np.testing.assert_allclose(CATEGORICAL.log_likelihood(xs, dist), expected, rtol=1e-10)
 
 
-def test_entropy_and_kl_are_those_of_scipy_and_kl_is_directed():
+def test_entropy_and_kl_equal_scipy_and_kl_is_directed():
     old, new = info(1, 5), info(2, 5)
     p, q = np.exp(old["log_prob"]), np.exp(new["log_prob"])
     np.testing.assert_allclose(CATEGORICAL.entropy(old), scipy.stats.entropy(p, axis=1), rtol=1e-10)
@@ -77,18 +77,18 @@ def test_leading_axes_broadcast():
     assert kl.shape == log_likelihood.shape == (3, 4)
 
 
-def test_probabilities_near_zero_leave_everything_finite():
-    # given logits so far apart that float32 knows the probabilities of most actions only as zero
+def test_probabilities_near_zero_give_finite_values():
+    # given logits so far apart that most probabilities round to zero in float32
     old = tf.nn.log_softmax(tf.constant([[0.0, -200.0, -1e6, -1e30]], tf.float32))
     logits = tf.constant([[-1e6, 0.0, -200.0, 1e4]], tf.float32)
     new = tf.nn.log_softmax(logits)
-    # when divergence, entropy and log-likelihoods are computed, with their gradients
+    # when divergence, entropy and log-likelihoods are computed with their gradients
     outputs = [CATEGORICAL.kl_sym({"log_prob": old}, {"log_prob": new}), CATEGORICAL.entropy_sym({"log_prob": new}),
                *(CATEGORICAL.log_likelihood_sym([x], {"log_prob": new}) for x in range(N))]
     gradients = [tf.gradients(output, logits)[0] for output in outputs]
     second = [tf.gradients(gradient, logits)[0] for gradient in gradients]
     values, gradients, second, old, new = run([outputs, gradients, second, old, new])
-    # then they are finite, and right
+    # then they are finite and correct
     assert all(np.isfinite(value).all() for value in (*values, *gradients, *second))
     np.testing.assert_allclose(values[0], [1.01e6], rtol=1e-6)
     np.testing.assert_allclose(values[1], [0.0], atol=1e-30)
@@ -98,7 +98,7 @@ def test_probabilities_near_zero_leave_everything_finite():
     assert CATEGORICAL.entropy({"log_prob": new}) == values[1]
 
 
-def test_samples_have_the_probabilities_and_come_from_the_generator():
+def test_samples_have_the_given_probabilities_and_use_the_generator():
     dist = {"log_prob": np.log(np.broadcast_to([0.1, 0.6, 0.05, 0.25], (20000, N)))}
     samples = CATEGORICAL.sample(dist, np.random.default_rng(0))
     assert samples.dtype == np.int64 and samples.shape == (20000,)

@@ -1,4 +1,4 @@
-"""Policies of discrete actions: what is theirs alone; the rest they share with the Gaussian ones."""
+"""Tests policies of discrete actions, except behavior shared with Gaussian policies."""
 import copy
 import inspect
 import pickle
@@ -33,7 +33,7 @@ def observations():
 
 
 def task_params(policy, seed=1):
-    """Other parameters for each task, float32 `[M, D]`."""
+    """Returns different parameters for each task, float32 `[M, D]`."""
     return np.random.default_rng(seed).normal(size=(M, len(policy.get_flat_params()))).astype("f")
 
 
@@ -43,7 +43,7 @@ def numpy_log_prob(params, observations):
     return scipy.special.log_softmax(logits, axis=-1)
 
 
-def test_it_has_the_interface_of_the_gaussian_policy():
+def test_interface_equals_that_of_the_gaussian_policy():
     for cls, gaussian in ((CategoricalMLPPolicy, GaussianMLPPolicy), (MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy)):
         public = {name for name, _ in inspect.getmembers(gaussian) if not name.startswith("_")}
         assert public == {name for name, _ in inspect.getmembers(cls) if not name.startswith("_")}
@@ -58,7 +58,7 @@ def test_parameters_and_distribution(policy):
     assert isinstance(policy.distribution, Categorical) and policy.distribution.dim == policy.action_dim == N
 
 
-def test_a_plain_policy_acts(observations):
+def test_single_task_policy_acts(observations):
     policy = CategoricalMLPPolicy(O, N, hidden_sizes=(4,))
     expected = numpy_log_prob(policy.get_param_values(), observations[0])
 
@@ -72,7 +72,7 @@ def test_a_plain_policy_acts(observations):
     np.testing.assert_allclose(info["log_prob"], expected[2], rtol=1e-5)
 
 
-def test_each_task_acts_with_its_own_parameters(policy, observations):
+def test_each_task_acts_with_its_parameters(policy, observations):
     policy.load_params(task_params(policy))
     actions, agent_infos = policy.get_actions(list(observations))
     assert isinstance(actions, list) and [a.shape for a in actions] == [(B,)] * M
@@ -85,7 +85,7 @@ def test_each_task_acts_with_its_own_parameters(policy, observations):
 
 
 @pytest.mark.parametrize("hidden_nonlinearity, output_nonlinearity", [("tanh", None), ("relu", "tanh"), (None, None)])
-def test_the_actor_agrees_given_the_same_noise(hidden_nonlinearity, output_nonlinearity):
+def test_actor_agrees_with_get_actions_for_equal_noise(hidden_nonlinearity, output_nonlinearity):
     policy = MetaCategoricalMLPPolicy(M, O, N, hidden_sizes=(6, 5), hidden_nonlinearity=hidden_nonlinearity,
                                       output_nonlinearity=output_nonlinearity)
     policy.load_params(task_params(policy))
@@ -102,7 +102,7 @@ def test_the_actor_agrees_given_the_same_noise(hidden_nonlinearity, output_nonli
     np.testing.assert_array_equal(actions, expected)
 
 
-def test_the_actor_draws_with_the_probabilities(policy):
+def test_actor_samples_with_the_given_probabilities(policy):
     policy.load_params(task_params(policy))
     actor, rng = policy.make_actor(), np.random.default_rng(0)
     noise = np.empty((M, 20000, 1), np.float32)
@@ -113,7 +113,7 @@ def test_the_actor_draws_with_the_probabilities(policy):
         np.testing.assert_allclose(shares, np.exp(infos["log_prob"][m, 0]), atol=0.02)
 
 
-def test_the_actor_for_some_tasks_acts_as_the_whole_does_in_these(policy, observations):
+def test_actor_for_some_tasks_acts_like_the_actor_for_all(policy, observations):
     policy.load_params(task_params(policy))
     noise = np.random.default_rng(3).random((M, B, 1), dtype=np.float32)
     actions, infos = policy.make_actor().act(observations, noise)
@@ -131,7 +131,7 @@ def test_probabilities_near_zero_stay_finite_in_the_actor(policy):
 @pytest.mark.parametrize("arguments", [
     {}, {"hidden_sizes": (), "name": "other"}, {"hidden_nonlinearity": tf.nn.relu, "output_nonlinearity": tf.nn.tanh},
 ])
-def test_a_pickled_copy_acts_alike(arguments, observations):
+def test_pickled_copy_acts_like_the_original(arguments, observations):
     policy = MetaCategoricalMLPPolicy(M, O, N, **arguments)
     policy.load_params(task_params(policy))
     actor = pickle.loads(pickle.dumps(policy))

@@ -1,4 +1,4 @@
-"""The distribution's NumPy methods against scipy, and its graph methods against the NumPy ones."""
+"""Compares the diagonal Gaussian distribution with scipy, and its graph methods with its NumPy methods."""
 import numpy as np
 import pytest
 import scipy.stats
@@ -14,33 +14,33 @@ def info(seed, *leading):
     return {"mean": rng.normal(size=(*leading, 2)), "log_std": rng.uniform(-1.0, 0.5, (*leading, 2))}
 
 
-def test_it_says_what_it_is_made_of():
+def test_distribution_lists_its_parameters():
     assert isinstance(GAUSSIAN, Distribution) and GAUSSIAN.dim == 2
     assert GAUSSIAN.dist_info_specs == (("mean", (2,)), ("log_std", (2,)))
     assert GAUSSIAN.dist_info_keys == ("mean", "log_std")
 
 
 @pytest.mark.parametrize("dim, error", [(0, ValueError), (-1, ValueError), (1.5, TypeError), ("2", TypeError)])
-def test_the_size_is_checked(dim, error):
+def test_size_is_validated(dim, error):
     with pytest.raises(error, match="dim"):
         DiagonalGaussian(dim)
 
 
-def test_log_likelihood_is_that_of_scipy():
+def test_log_likelihood_equals_scipy():
     dist, xs = info(0, 5), np.random.default_rng(9).normal(size=(5, 2))
     expected = [scipy.stats.multivariate_normal(m, np.diag(np.exp(2 * s))).logpdf(x)
                 for x, m, s in zip(xs, dist["mean"], dist["log_std"])]
     np.testing.assert_allclose(GAUSSIAN.log_likelihood(xs, dist), expected, rtol=1e-10)
 
 
-def test_entropy_is_that_of_scipy():
+def test_entropy_equals_scipy():
     dist = info(1, 5)
     expected = [scipy.stats.multivariate_normal(m, np.diag(np.exp(2 * s))).entropy()
                 for m, s in zip(dist["mean"], dist["log_std"])]
     np.testing.assert_allclose(GAUSSIAN.entropy(dist), expected, rtol=1e-10)
 
 
-def test_kl_is_the_closed_form_and_directed():
+def test_kl_equals_the_closed_form_and_is_directed():
     old, new = info(2, 5), info(3, 5)
     std_old, std_new = np.exp(old["log_std"]), np.exp(new["log_std"])
     # sum_i log(s_new / s_old) + (s_old^2 + (m_old - m_new)^2) / (2 s_new^2) - 1/2
@@ -71,7 +71,7 @@ def test_graph_and_numpy_agree_and_broadcast(leading, log_std_leading):
     assert kl.shape == log_likelihood.shape == ratio.shape == leading
 
 
-def test_samples_have_the_mean_and_the_std_and_come_from_the_generator():
+def test_samples_have_mean_and_std_and_use_the_generator():
     dist = {"mean": np.broadcast_to([1.0, -2.0], (20000, 2)), "log_std": np.log([[0.5, 2.0]])}
     samples = GAUSSIAN.sample(dist, np.random.default_rng(0))
     np.testing.assert_allclose(samples.mean(axis=0), [1.0, -2.0], atol=0.06)
@@ -80,6 +80,6 @@ def test_samples_have_the_mean_and_the_std_and_come_from_the_generator():
     assert scipy.stats.kstest(samples[:, 1], "norm", args=(-2.0, 2.0)).pvalue > 0.001
 
 
-def test_samples_are_of_the_means_type():
+def test_samples_have_the_type_of_the_mean():
     dist = {"mean": np.zeros((3, 2), np.float32), "log_std": np.zeros((1, 2), np.float32)}
     assert GAUSSIAN.sample(dist, np.random.default_rng(0)).dtype == np.float32

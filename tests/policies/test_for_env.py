@@ -1,4 +1,4 @@
-"""Things that are said once: sizes by the environment, the number of tasks by the policy, of steps by the algorithm."""
+"""Sizes come from the environment, the number of tasks from the policy, adaptation steps from the algorithm."""
 import numpy as np
 import pytest
 
@@ -17,7 +17,7 @@ BOX, DISCRETE = mps.MetaPointEnvCorner(), mps.MetaBernoulliBanditEnv(num_arms=3)
     (np_policies.CategoricalMLPPolicy, mps.EnvSpec.of(DISCRETE), {}),
     (np_policies.DeterministicMLPPolicy, BOX, {}),
 ])
-def test_a_policy_takes_its_sizes_from_the_environment(cls, env, arguments):
+def test_policy_for_env_has_the_sizes_of_the_environment(cls, env, arguments):
     policy = cls.for_env(env, hidden_sizes=(5,), **arguments)
     spec = mps.EnvSpec.of(env)
     assert (policy.obs_dim, policy.action_dim, policy.hidden_sizes) == (spec.obs_dim, spec.action_dim, (5,))
@@ -30,13 +30,13 @@ def test_a_policy_takes_its_sizes_from_the_environment(cls, env, arguments):
     (lambda: mps.MetaGaussianMLPPolicy.for_env(BOX, 2, hidden_size=4), TypeError, "unexpected keyword argument "),
     (lambda: mps.GaussianMLPPolicy.for_env("MetaPointEnvCorner"), TypeError, "expected a space with a shape"),
 ])
-def test_what_does_not_fit_is_refused(make, error, message):
+def test_mismatched_environments_are_refused(make, error, message):
     with pytest.raises(error) as raised:
         make()
     assert message in str(raised.value)
 
 
-def test_the_number_of_tasks_is_the_policy_s():
+def test_number_of_tasks_is_that_of_the_policy():
     policy = mps.MetaGaussianMLPPolicy.for_env(BOX, 3)
     assert mps.TRPOMAML(policy, meta_batch_size=3).meta_batch_size == 3
     with pytest.raises(TypeError, match="meta_batch_size: expected an integer of at least 1, got None"):
@@ -47,10 +47,10 @@ def test_the_number_of_tasks_is_the_policy_s():
 def test_another_number_of_tasks_is_refused(cls):
     policy = mps.MetaGaussianMLPPolicy.for_env(BOX, 3)
     with pytest.raises(ValueError, match="meta_batch_size: expected 3, the value of policy.meta_batch_size, got 20"):
-        cls(policy, meta_batch_size=20)  # the documented default, but given
+        cls(policy, meta_batch_size=20)  # the documented default, given explicitly
 
 
-def test_a_sampler_and_a_trainer_take_what_is_said_already():
+def test_sampler_and_trainer_use_the_sizes_of_the_other_components():
     policy = mps.MetaGaussianMLPPolicy.for_env(BOX, 3, hidden_sizes=(4,))
     algo = mps.VPGMAML(policy, meta_batch_size=3, num_inner_grad_steps=2)
     sampler = mps.MetaSampler(BOX, policy, 2, 3, 4)

@@ -1,4 +1,4 @@
-"""One Gaussian policy: parameters, actions, graph functions, and the effect of each argument."""
+"""Tests a Gaussian policy: parameters, actions, graph functions, and the effect of each argument."""
 from collections import OrderedDict
 
 import numpy as np
@@ -62,7 +62,7 @@ def test_set_params_and_get_param_values_are_inverse(policy):
         np.testing.assert_array_equal(value, params[name])
 
 
-def test_flat_params_are_the_parameters_one_after_the_other(policy):
+def test_flat_params_are_the_concatenated_parameters(policy):
     params = random_params(policy)
     policy.set_params(params)
     flat = policy.get_flat_params()
@@ -102,7 +102,7 @@ def with_entry(name, value):
         (with_entry(NAMES[4], [1e39, 0.0]), r"policy_params\['log_std_network/log_std_var'\]: .*finite.*inf"),
     ],
 )
-def test_wrong_parameters_are_refused_and_change_nothing(policy, change, message):
+def test_invalid_parameters_are_refused_and_change_nothing(policy, change, message):
     before = policy.get_flat_params()
     with pytest.raises(ValueError, match=message):
         policy.set_params(change(random_params(policy)))
@@ -112,14 +112,14 @@ def test_wrong_parameters_are_refused_and_change_nothing(policy, change, message
 
 
 @pytest.mark.parametrize("flat", [np.zeros(27), np.zeros(29), np.float32(1.0)])
-def test_a_vector_of_wrong_length_is_refused(policy, flat):
+def test_vector_of_wrong_length_is_refused(policy, flat):
     with pytest.raises(ValueError, match="flat_params: expected 28 numbers"):
         policy.set_flat_params(flat)
     with pytest.raises(ValueError, match="policy_params: expected 28 numbers"):
         policy.load_params(flat)
 
 
-def test_initial_weights_come_from_the_seed():
+def test_initial_weights_depend_on_the_seed():
     from meta_policy_search.utils.utils import set_seed
 
     def flat():
@@ -134,10 +134,10 @@ def test_initial_weights_come_from_the_seed():
     assert (flat() != first).any()
 
 
-# Acting
+# Actions
 
 
-def test_get_actions_samples_from_the_networks_gaussian(policy, observations):
+def test_get_actions_samples_from_the_gaussian_of_the_network(policy, observations):
     params = random_params(policy)
     policy.set_params(params)
     actions, infos = policy.get_actions(observations)
@@ -151,7 +151,7 @@ def test_get_actions_samples_from_the_networks_gaussian(policy, observations):
     assert scipy.stats.kstest(z.ravel(), "norm").pvalue > 0.001
 
 
-def test_get_action_is_for_one_observation(policy, observations):
+def test_get_action_accepts_one_observation(policy, observations):
     action, info = policy.get_action(observations[0])
     assert action.shape == info["mean"].shape == info["log_std"].shape == (A,)
     _, infos = policy.get_actions(observations[:1])
@@ -169,7 +169,7 @@ def test_get_action_is_for_one_observation(policy, observations):
         ("get_actions", np.full((2, O), np.inf), "observations: expected finite numbers"),
     ],
 )
-def test_wrong_observations_are_refused(policy, method, value, message):
+def test_invalid_observations_are_refused(policy, method, value, message):
     with pytest.raises(ValueError, match=message):
         getattr(policy, method)(value)
 
@@ -177,7 +177,7 @@ def test_wrong_observations_are_refused(policy, method, value, message):
 # Graph functions
 
 
-def test_the_default_parameters_are_the_variables(policy, observations):
+def test_default_parameters_are_the_variables(policy, observations):
     params = random_params(policy)
     policy.set_params(params)
     own = policy.distribution_info_sym(tf.constant(observations, tf.float32))
@@ -203,7 +203,7 @@ def test_stacked_parameters_act_task_by_task(policy):
         np.testing.assert_allclose(info["mean"][m], numpy_mean(params, observations[m]), rtol=1e-5, atol=1e-6)
 
 
-def test_log_likelihood_and_ratio_are_those_of_scipy(policy, observations):
+def test_log_likelihood_and_ratio_equal_scipy(policy, observations):
     params = random_params(policy)
     rng = np.random.default_rng(3)
     actions, old_mean, old_log_std = (rng.normal(size=(5, A)).astype("f") for _ in range(3))
@@ -219,7 +219,7 @@ def test_log_likelihood_and_ratio_are_those_of_scipy(policy, observations):
     np.testing.assert_allclose(ratio, np.exp(new - old), rtol=1e-3)
 
 
-def test_distribution_info_keys_makes_placeholders_for_the_distribution(policy):
+def test_distribution_info_keys_create_placeholders_for_the_distribution(policy):
     obs = tf.placeholder(tf.float32, [None, O])
     state = {"state": tf.placeholder(tf.float32, [None, 7])}
     info = policy.distribution_info_keys(obs, state)
@@ -232,7 +232,7 @@ def test_distribution_info_keys_makes_placeholders_for_the_distribution(policy):
     assert stacked["mean"].shape.as_list() == [4, None, A]
 
 
-def test_the_distribution_is_of_the_actions_size(policy):
+def test_distribution_has_the_size_of_the_actions(policy):
     assert isinstance(policy.distribution, DiagonalGaussian) and policy.distribution.dim == A
 
 
@@ -249,7 +249,7 @@ def test_hidden_sizes(hidden_sizes):
     assert policy.get_actions(np.zeros((2, O)))[0].shape == (2, A)
 
 
-def test_the_defaults_are_the_documented_ones():
+def test_defaults_are_the_documented_ones():
     policy = GaussianMLPPolicy(O, A)
     assert policy.name == "policy" and policy.hidden_sizes == (32, 32) and policy.learn_std is True
     assert (policy.init_std, policy.min_std) == (1.0, 1e-6)
@@ -262,14 +262,14 @@ def test_name_is_the_scope_of_the_operations():
     assert {op.name.split("/")[0] for op in tf.get_default_graph().get_operations()} == {"walker"}
 
 
-def test_init_std_is_the_std_at_first():
+def test_init_std_is_the_initial_std():
     policy = GaussianMLPPolicy(O, A, hidden_sizes=(), init_std=0.3)
     _, info = policy.get_action(np.zeros(O))
     np.testing.assert_allclose(np.exp(info["log_std"]), [0.3, 0.3], rtol=1e-6)
     np.testing.assert_allclose(np.exp(policy.get_param_values()[NAMES[4]]), [0.3, 0.3], rtol=1e-6)
 
 
-def test_min_std_bounds_the_std_from_below():
+def test_min_std_is_the_lower_bound_of_the_std():
     policy = GaussianMLPPolicy(O, A, hidden_sizes=(), init_std=0.5, min_std=0.2)
     params = policy.get_param_values()
     policy.set_params({**params, NAMES[4]: np.log([0.01, 0.4]).astype("f")})
@@ -280,7 +280,7 @@ def test_min_std_bounds_the_std_from_below():
     np.testing.assert_allclose(np.exp(actor_info["log_std"][0, 0]), [0.2, 0.4], rtol=1e-6)
 
 
-def test_without_learn_std_the_std_is_no_parameter():
+def test_without_learn_std_the_std_is_not_a_parameter():
     policy = GaussianMLPPolicy(O, A, hidden_sizes=(4,), learn_std=False, init_std=0.7)
     assert list(policy.get_param_values()) == NAMES[:4]
     _, info = policy.get_actions(np.zeros((2, O)))
@@ -300,7 +300,7 @@ def test_hidden_nonlinearity(observations):
     np.testing.assert_allclose(policy.get_actions(observations)[1]["mean"], expected, rtol=1e-5, atol=1e-6)
 
 
-def test_output_nonlinearity_acts_on_the_mean(observations):
+def test_output_nonlinearity_is_applied_to_the_mean(observations):
     policy = GaussianMLPPolicy(O, A, hidden_sizes=(4,), output_nonlinearity=lambda x: 3.0 * x)
     params = random_params(policy)
     policy.set_params(params)
@@ -325,7 +325,7 @@ def test_output_nonlinearity_acts_on_the_mean(observations):
         ({"hiden_sizes": (4,)}, TypeError, "unexpected keyword argument 'hiden_sizes'"),
     ],
 )
-def test_wrong_arguments_are_refused(arguments, error, message):
+def test_invalid_arguments_are_refused(arguments, error, message):
     with pytest.raises(error, match=message):
         GaussianMLPPolicy(**{"obs_dim": O, "action_dim": A, **arguments})
 
@@ -333,11 +333,11 @@ def test_wrong_arguments_are_refused(arguments, error, message):
 def test_log_diagnostics_logs_the_mean_std(policy):
     log_stds = [np.log([[0.5, 1.5], [1.0, 1.0]]), np.log([[2.0, 4.0]])]
     policy.log_diagnostics([{"agent_infos": {"log_std": log_std}} for log_std in log_stds], prefix="Step_0-")
-    assert logger.getkvs() == {"Step_0-AveragePolicyStd": pytest.approx(2.0)}  # mean over paths of 1 and 3
+    assert logger.getkvs() == {"Step_0-AveragePolicyStd": pytest.approx(2.0)}  # mean over paths with 1 and 3 steps
 
 
 def test_log_diagnostics_logs_the_mean_entropy(policy):
-    # given paths of two, one and two steps, and that a Gaussian's entropy is log(sqrt(2 pi e) std), summed over actions
+    # given paths of two, one and two steps; the entropy of a Gaussian is log(sqrt(2 pi e) std), summed over actions
     stds = [[[0.5, 1.5], [1.0, 1.0]], [[2.0, 4.0]], [[3.0, 1.0], [1.0, 2.0]]]
     policy.log_diagnostics([{"agent_infos": {"mean": np.ones_like(std), "log_std": np.log(std)}} for std in stds])
     of_paths = [(np.log(0.75) + np.log(1.0)) / 2, np.log(8.0), (np.log(3.0) + np.log(2.0)) / 2]

@@ -1,4 +1,4 @@
-"""Gaussian densities, divergences and entropies against scipy and closed forms."""
+"""Compares Gaussian densities, divergences and entropies with scipy and closed forms."""
 import numpy as np
 import pytest
 import scipy.stats
@@ -13,7 +13,7 @@ def run(tensors):
 
 
 def gaussians(rng, *leading, size=3):
-    """Means and log standard deviations `[*leading, size]`, float32."""
+    """Returns means and log standard deviations `[*leading, size]`, float32."""
     return rng.normal(size=(*leading, size)).astype("f"), rng.uniform(-1.5, 1.0, (*leading, size)).astype("f")
 
 
@@ -28,13 +28,13 @@ def kl_of_gaussians(old_mean, old_log_std, mean, log_std):
 
 
 def kl_of_multivariate_normals(mean_0, cov_0, mean_1, cov_1):
-    """`(tr(S1^-1 S0) + (m1 - m0)' S1^-1 (m1 - m0) - k + ln det S1 - ln det S0) / 2`, for full covariances."""
+    """Returns `(tr(S1^-1 S0) + (m1 - m0)' S1^-1 (m1 - m0) - k + ln det S1 - ln det S0) / 2` for full covariances."""
     inverse, gap = np.linalg.inv(cov_1), mean_1 - mean_0
     log_dets = np.linalg.slogdet(cov_1)[1] - np.linalg.slogdet(cov_0)[1]
     return 0.5 * (np.trace(inverse @ cov_0) + gap @ inverse @ gap - len(gap) + log_dets)
 
 
-def test_log_prob_is_that_of_scipy():
+def test_log_prob_equals_scipy():
     rng = np.random.default_rng(0)
     (mean, log_std), actions = gaussians(rng, 4, 5), rng.normal(size=(4, 5, 3)).astype("f")
     expected = scipy.stats.norm.logpdf(actions, mean, np.exp(log_std)).sum(axis=-1)
@@ -48,7 +48,7 @@ def test_log_prob_broadcasts_the_log_std_over_samples():
     np.testing.assert_allclose(run(log_prob_of_gaussian(actions, mean, log_std)), expected, rtol=1e-10)
 
 
-def test_the_score_is_the_closed_form():
+def test_score_equals_the_closed_form():
     # d log N / d mean = z / std, d log N / d log std = z^2 - 1
     rng = np.random.default_rng(2)
     actions, mean, log_std = (rng.normal(size=(6, 2)) for _ in range(3))
@@ -60,7 +60,7 @@ def test_the_score_is_the_closed_form():
     np.testing.assert_allclose(by_log_std, z**2 - 1.0, rtol=1e-10)
 
 
-def test_kl_is_that_of_multivariate_normals():
+def test_kl_equals_that_of_multivariate_normals():
     rng = np.random.default_rng(3)
     (old_mean, old_log_std), (mean, log_std) = gaussians(rng, 7), gaussians(rng, 7)
     actual = run(kl_of_gaussians(old_mean, old_log_std, mean, log_std))
@@ -72,14 +72,14 @@ def test_kl_is_that_of_multivariate_normals():
     assert actual.shape == (7,)
 
 
-def test_kl_of_nearly_equal_gaussians_keeps_its_digits_in_float32():
+def test_kl_of_nearly_equal_gaussians_is_accurate_in_float32():
     # given log stds that differ by d, whose divergence is d^2 per component to leading order
     mean, log_std, d = np.zeros((1, 2), "f"), np.zeros((1, 2), "f"), np.float32(1e-4)
     (kl,) = run(kl_of_gaussians(mean, log_std, mean, log_std + d))
     assert kl == pytest.approx(2 * 1e-8, rel=5e-2)
 
 
-def test_kl_of_a_gaussian_with_itself_is_zero_and_so_is_its_gradient():
+def test_kl_of_a_gaussian_with_itself_and_its_gradient_are_zero():
     rng = np.random.default_rng(4)
     mean, log_std = (tf.constant(x) for x in gaussians(rng, 5))
     kl = kl_of_gaussians(tf.stop_gradient(mean), tf.stop_gradient(log_std), mean, log_std)
@@ -87,14 +87,14 @@ def test_kl_of_a_gaussian_with_itself_is_zero_and_so_is_its_gradient():
     assert not value.any() and not by_mean.any() and not by_log_std.any()
 
 
-def test_entropy_is_that_of_scipy():
+def test_entropy_equals_scipy():
     _, log_std = gaussians(np.random.default_rng(5), 4, 5)
     expected = scipy.stats.norm.entropy(scale=np.exp(log_std)).sum(axis=-1)
     actual = run(DiagonalGaussian(3).entropy_sym({"log_std": tf.constant(log_std)}))
     np.testing.assert_allclose(actual, expected, rtol=1e-5)
 
 
-def test_the_score_of_a_categorical_distribution_is_the_closed_form():
+def test_score_of_a_categorical_distribution_equals_the_closed_form():
     # d log p_a / d logits = one_hot(a) - p
     rng = np.random.default_rng(6)
     logits, actions = tf.constant(rng.normal(size=(6, 4))), rng.integers(4, size=6)
@@ -104,7 +104,7 @@ def test_the_score_of_a_categorical_distribution_is_the_closed_form():
     np.testing.assert_allclose(score, np.eye(4)[actions] - p, atol=1e-12)
 
 
-def test_the_curvature_of_the_categorical_kl_is_the_fisher_information():
+def test_curvature_of_the_categorical_kl_is_the_fisher_information():
     # d^2 KL(p_old || p) / d logits^2 = diag(p) - p p' where p = p_old, and the gradient is zero
     values = np.random.default_rng(7).normal(size=4)
     logits = tf.constant(values)
@@ -115,7 +115,7 @@ def test_the_curvature_of_the_categorical_kl_is_the_fisher_information():
     np.testing.assert_allclose(hessian, np.diag(p) - np.outer(p, p), atol=1e-12)
 
 
-def test_the_gradient_of_the_categorical_entropy_is_the_closed_form():
+def test_gradient_of_the_categorical_entropy_equals_the_closed_form():
     # d H / d logits_a = -p_a (log p_a + H)
     logits = tf.constant(np.random.default_rng(8).normal(size=4))
     log_prob = tf.nn.log_softmax(logits)

@@ -1,4 +1,4 @@
-"""The policy of a meta-batch: parameters of each task's own, and the way back to those before adaptation."""
+"""Tests the policy of a meta-batch: task-specific parameters, and the switch to pre-update parameters."""
 from collections import OrderedDict
 
 import numpy as np
@@ -23,7 +23,7 @@ def observations():
 
 
 def task_params(policy, seed=1):
-    """Other parameters for each task."""
+    """Returns different parameters for each task."""
     rng = np.random.default_rng(seed)
     return [
         OrderedDict((name, (0.5 * rng.normal(size=value.shape)).astype("f"))
@@ -41,7 +41,7 @@ def means(agent_infos):
     return [np.stack([info["mean"] for info in task_infos]) for task_infos in agent_infos]
 
 
-def test_it_is_a_meta_policy_and_a_gaussian_policy(policy):
+def test_policy_is_a_meta_policy_and_a_gaussian_policy(policy):
     assert isinstance(policy, MetaPolicy) and isinstance(policy, GaussianMLPPolicy)
     assert policy.meta_batch_size == M
 
@@ -57,7 +57,7 @@ def test_get_actions_returns_lists_over_tasks(policy, observations):
             assert set(info) == {"mean", "log_std"} and info["mean"].shape == info["log_std"].shape == (A,)
 
 
-def test_at_first_every_task_acts_with_the_parameters_before_adaptation(policy, observations):
+def test_initially_all_tasks_act_with_the_pre_update_parameters(policy, observations):
     params = task_params(policy)[0]
     policy.set_params(params)
     _, agent_infos = policy.get_actions(observations)
@@ -65,24 +65,24 @@ def test_at_first_every_task_acts_with_the_parameters_before_adaptation(policy, 
         np.testing.assert_allclose(mean, numpy_mean(params, obs), rtol=1e-5, atol=1e-6)
 
 
-def test_update_task_parameters_gives_every_task_its_own(policy, observations):
+def test_update_task_parameters_sets_the_parameters_of_each_task(policy, observations):
     before, params = policy.get_flat_params(), task_params(policy)
     policy.update_task_parameters(params)
     _, agent_infos = policy.get_actions(observations)
     for m in range(M):
         np.testing.assert_allclose(means(agent_infos)[m], numpy_mean(params[m], observations[m]), rtol=1e-5, atol=1e-6)
         np.testing.assert_array_equal(agent_infos[m][0]["log_std"], params[m][LOG_STD])
-    np.testing.assert_array_equal(policy.get_flat_params(), before)  # those before adaptation stay
+    np.testing.assert_array_equal(policy.get_flat_params(), before)  # the pre-update parameters are unchanged
 
 
-def test_later_changes_of_the_given_arrays_do_not_reach_the_policy(policy):
+def test_given_arrays_are_copied(policy):
     params = task_params(policy)
     policy.update_task_parameters(params)
     params[1][LOG_STD][:] = 9.0
     assert (policy.policies_params_vals[1][LOG_STD] != 9.0).all()
 
 
-def test_get_action_acts_for_the_task_it_is_given(policy, observations):
+def test_get_action_acts_for_the_given_task(policy, observations):
     params = task_params(policy)
     policy.update_task_parameters(params)
     for m in range(M):
@@ -99,13 +99,13 @@ def test_switch_to_pre_update_drops_adapted_parameters(policy, observations):
     _, agent_infos = policy.get_actions(observations)
     expected = numpy_mean(policy.get_param_values(), observations[2])
     np.testing.assert_allclose(means(agent_infos)[2], expected, rtol=1e-5, atol=1e-6)
-    # and they follow later changes
+    # and later changes apply to all tasks
     policy.set_flat_params(2 * policy.get_flat_params())
     np.testing.assert_array_equal(policy.policies_params_vals[0]["mean_network/output/kernel"],
                                   policy.get_param_values()["mean_network/output/kernel"])
 
 
-def test_policies_params_vals_and_feed_dict_hold_what_the_tasks_act_with(policy):
+def test_policies_params_vals_and_feed_dict_hold_the_acting_parameters(policy):
     params = task_params(policy)
     policy.update_task_parameters(params)
     values = policy.policies_params_vals
@@ -121,7 +121,7 @@ def test_policies_params_vals_and_feed_dict_hold_what_the_tasks_act_with(policy)
     np.testing.assert_array_equal(policy.policies_params_vals[2][LOG_STD], params[2][LOG_STD])
 
 
-def test_the_feed_dict_evaluates_graphs_of_ones_own(policy, observations):
+def test_feed_dict_evaluates_user_graphs(policy, observations):
     params = task_params(policy)
     policy.update_task_parameters(params)
     info = policy.distribution_info_sym(tf.constant(np.stack(observations), tf.float32), policy.policies_params_phs)
@@ -130,7 +130,7 @@ def test_the_feed_dict_evaluates_graphs_of_ones_own(policy, observations):
     np.testing.assert_allclose(mean[1], numpy_mean(params[1], observations[1]), rtol=1e-5, atol=1e-6)
 
 
-def test_load_params_takes_one_vector_per_task_or_one_for_all(policy):
+def test_load_params_accepts_one_vector_per_task_or_one_for_all(policy):
     flat = np.random.default_rng(0).normal(size=(M, len(policy.get_flat_params()))).astype("f")
     before = policy.get_flat_params()
     policy.load_params(flat)
@@ -162,7 +162,7 @@ def without_log_std(params):
          r"updated_policies_parameters\[2\]\['log_std_network/log_std_var'\]: expected finite"),
     ],
 )
-def test_wrong_task_parameters_are_refused_and_change_nothing(policy, change, message):
+def test_invalid_task_parameters_are_refused_and_change_nothing(policy, change, message):
     params = task_params(policy)
     policy.update_task_parameters(params)
     with pytest.raises(ValueError, match=message):
@@ -171,7 +171,7 @@ def test_wrong_task_parameters_are_refused_and_change_nothing(policy, change, me
 
 
 @pytest.mark.parametrize("shape", [(M - 1, 28), (M, 27), (M, 2, 28)])
-def test_wrong_vectors_are_refused(policy, shape):
+def test_invalid_vectors_are_refused(policy, shape):
     with pytest.raises(ValueError, match="updated_policies_parameters|policy_params"):
         policy.load_params(np.zeros(shape))
 
@@ -186,7 +186,7 @@ def test_wrong_vectors_are_refused(policy, shape):
         (np.full((M, B, O), np.nan), "observations: expected finite numbers"),
     ],
 )
-def test_wrong_observations_are_refused(policy, observations, message):
+def test_invalid_observations_are_refused(policy, observations, message):
     with pytest.raises(ValueError, match=message):
         policy.get_actions(observations)
 
@@ -195,18 +195,18 @@ def test_wrong_observations_are_refused(policy, observations, message):
     (np.zeros(O + 1), 0, ValueError), (np.full(O, np.inf), 0, ValueError), (np.zeros(O), M, ValueError),
     (np.zeros(O), -1, ValueError), (np.zeros(O), 0.5, TypeError),
 ])
-def test_a_wrong_observation_or_task_is_refused(policy, observation, task, error):
+def test_invalid_observation_or_task_is_refused(policy, observation, task, error):
     with pytest.raises(error, match="^(observation|task): expected"):
         policy.get_action(observation, task)
 
 
 @pytest.mark.parametrize("size, error", [(0, ValueError), (-2, ValueError), (2.0, TypeError), (True, TypeError)])
-def test_the_meta_batch_size_is_checked(size, error):
+def test_meta_batch_size_is_validated(size, error):
     with pytest.raises(error, match="meta_batch_size"):
         MetaGaussianMLPPolicy(size, O, A)
 
 
-def test_the_graph_does_not_grow_with_the_number_of_tasks():
+def test_graph_size_is_independent_of_the_number_of_tasks():
     sizes = []
     for meta_batch_size in (2, 7):
         with tf.Graph().as_default() as graph:
@@ -215,7 +215,7 @@ def test_the_graph_does_not_grow_with_the_number_of_tasks():
     assert sizes[0] == sizes[1]
 
 
-def test_arguments_reach_the_network(observations):
+def test_arguments_are_passed_to_the_network(observations):
     policy = MetaGaussianMLPPolicy(meta_batch_size=M, obs_dim=O, action_dim=A, name="meta", hidden_sizes=(),
                                    learn_std=False, output_nonlinearity="sigmoid", init_std=0.5, min_std=0.4)
     assert list(policy.get_param_values()) == ["mean_network/output/kernel", "mean_network/output/bias"]

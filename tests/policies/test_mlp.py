@@ -1,4 +1,4 @@
-"""The network against plain NumPy, and nonlinearities by name."""
+"""Compares the network with NumPy, and tests nonlinearities by name."""
 import numpy as np
 import pytest
 
@@ -14,7 +14,7 @@ def run(tensors):
 
 
 @pytest.mark.parametrize("hidden_sizes", [(), (4,), (4, 5)])
-def test_the_forward_pass_is_that_of_numpy_for_one_task_and_for_many(hidden_sizes):
+def test_forward_pass_equals_numpy_for_one_task_and_for_many(hidden_sizes):
     rng = np.random.default_rng(0)
     values = initial_mlp_values("net", 3, 2, hidden_sizes, rng)
     stacked = {name: np.stack([v + rng.normal(size=v.shape) for _ in range(3)]) for name, v in values.items()}
@@ -38,7 +38,7 @@ def test_the_forward_pass_is_that_of_numpy_for_one_task_and_for_many(hidden_size
 
 
 @pytest.mark.parametrize("name", sorted(NONLINEARITIES))
-def test_numpy_nonlinearities_are_tensorflows_and_may_work_in_place(name):
+def test_numpy_nonlinearities_equal_tensorflow_and_can_work_in_place(name):
     x = np.linspace(-30.0, 30.0, 241, dtype=np.float32)
     expected = run(resolve_nonlinearity("argument", name)(tf.constant(x)))
     out = x.copy()

@@ -1,4 +1,4 @@
-"""Parameters in files of arrays, which hold no code."""
+"""Tests parameter files that contain only arrays and no code."""
 import pickle
 
 import numpy as np
@@ -11,8 +11,8 @@ def make(**kwargs):
     return MetaGaussianMLPPolicy(2, 3, 1, hidden_sizes=(4,), **kwargs)
 
 
-def test_a_policy_of_the_same_sizes_gets_the_same_parameters(tmp_path):
-    """Given a file of one policy, when another one loads it, then both act alike; also one without tasks."""
+def test_policy_of_equal_sizes_loads_the_parameters(tmp_path):
+    """A policy that loads the file of another policy acts like it; also for single-task policies."""
     saved = make()
     saved.save_npz(tmp_path / "policy.npz")
     for other in (make(name="other"), GaussianMLPPolicy(3, 1, hidden_sizes=(4,))):
@@ -31,7 +31,7 @@ def test_the_file_holds_arrays_by_name(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["policy.npz"]
 
 
-def test_a_policy_of_other_sizes_refuses_it_and_stays_as_it_was(tmp_path):
+def test_policy_of_other_sizes_refuses_the_file_and_is_unchanged(tmp_path):
     make().save_npz(tmp_path / "policy.npz")
     other = MetaGaussianMLPPolicy(2, 3, 1, hidden_sizes=(5,))
     before = other.get_flat_params()
@@ -53,13 +53,13 @@ class Evil:
     lambda path: np.save(path.open("wb"), np.zeros(3)),
     lambda path: np.savez(path, **{name: np.full_like(v, np.nan) for name, v in make().get_param_values().items()}),
 ])
-def test_something_else_is_refused_and_none_of_its_code_runs(tmp_path, write):
+def test_other_files_are_refused_without_running_their_code(tmp_path, write):
     path, policy = tmp_path / "policy.npz", make()
     write(path)
     with pytest.raises(ValueError, match=r"^path: expected the parameters of this policy in .*policy\.npz"):
         policy.load_npz(path)
 
 
-def test_a_missing_file_is_named(tmp_path):
+def test_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere.npz"):
         make().load_npz(tmp_path / "nowhere.npz")

@@ -1,4 +1,4 @@
-"""Pickling policies, and policies side by side in one graph."""
+"""Tests pickling of policies, and several policies in one graph."""
 import copy
 import pickle
 
@@ -28,8 +28,8 @@ def flat_task_params(policy):
     {"hidden_sizes": (), "hidden_nonlinearity": tf.sigmoid, "learn_std": False, "init_std": 0.5, "name": "other"},
 ])
 @pytest.mark.parametrize("pickler", [pickle, cloudpickle])
-def test_a_copy_has_arguments_parameters_and_random_state(arguments, pickler, observations):
-    # given a policy that was changed, adapted and used
+def test_copy_has_arguments_parameters_and_random_state(arguments, pickler, observations):
+    # given a policy after a parameter change, adaptation and sampling
     policy = MetaGaussianMLPPolicy(M, O, A, **arguments)
     size = len(policy.get_flat_params())
     policy.set_flat_params(np.random.default_rng(1).normal(size=size))
@@ -37,7 +37,7 @@ def test_a_copy_has_arguments_parameters_and_random_state(arguments, pickler, ob
     policy.get_actions(observations)
     # when it is pickled and unpickled
     copied = pickle.loads(pickler.dumps(policy))
-    # then it is built as the other was, and its parameters and next actions are the same
+    # then it has equal arguments, parameters and next actions
     assert isinstance(copied, MetaGaussianMLPPolicy)
     for name in ("meta_batch_size", "obs_dim", "action_dim", "name", "hidden_sizes", "learn_std", "init_std"):
         assert getattr(copied, name) == getattr(policy, name)
@@ -46,13 +46,13 @@ def test_a_copy_has_arguments_parameters_and_random_state(arguments, pickler, ob
     np.testing.assert_array_equal(copied.get_actions(observations)[0], policy.get_actions(observations)[0])
 
 
-def test_a_policy_before_adaptation_stays_one(observations):
+def test_policy_before_adaptation_is_unpickled_without_adaptation(observations):
     policy = pickle.loads(pickle.dumps(MetaGaussianMLPPolicy(M, O, A, hidden_sizes=())))
     policy.set_flat_params(np.arange(10.0))
     np.testing.assert_array_equal(flat_task_params(policy), [np.arange(10.0)] * M)
 
 
-def test_a_plain_policy_and_deepcopy(observations):
+def test_single_task_policy_and_deepcopy(observations):
     policy = GaussianMLPPolicy(O, A, hidden_sizes=(4,), hidden_nonlinearity=tf.nn.tanh)
     policy.set_flat_params(np.random.default_rng(1).normal(size=len(policy.get_flat_params())))
     copied = copy.deepcopy(policy)
@@ -61,13 +61,13 @@ def test_a_plain_policy_and_deepcopy(observations):
     assert policy.get_flat_params().any()
 
 
-def test_a_function_of_the_script_survives_by_cloudpickle(observations):
+def test_function_of_a_script_is_pickled_by_cloudpickle(observations):
     policy = GaussianMLPPolicy(O, A, hidden_sizes=(4,), hidden_nonlinearity=lambda x: 2.0 * x)
     copied = pickle.loads(cloudpickle.dumps(policy))
     np.testing.assert_array_equal(copied.get_actions(observations[0])[0], policy.get_actions(observations[0])[0])
 
 
-def test_policies_may_share_a_name(observations):
+def test_policies_can_share_a_name(observations):
     first, second = (MetaGaussianMLPPolicy(M, O, A, name="policy", hidden_sizes=()) for _ in range(2))
     flat = first.get_flat_params()
     assert (flat != second.get_flat_params()).any()
@@ -75,7 +75,7 @@ def test_policies_may_share_a_name(observations):
     np.testing.assert_array_equal(first.get_flat_params(), flat)
 
 
-def test_unpickling_touches_no_other_variable():
+def test_unpickling_changes_no_other_variable():
     policy = MetaGaussianMLPPolicy(M, O, A, hidden_sizes=())
     policy.set_flat_params(np.arange(10.0))
     pickled = pickle.dumps(policy)
@@ -93,7 +93,7 @@ def test_unpickling_touches_no_other_variable():
     {"meta_batch_size": 5}, {"obs_dim": 5}, {"action_dim": 5}, {"name": "other"}, {"hidden_sizes": (5,)},
     {"init_std": 0.5}, {"obs_dim": 5, "learn_std": False},
 ])
-def test_a_clone_is_built_from_the_same_arguments_but_for_those_given(override):
+def test_clone_has_the_same_arguments_except_the_given_ones(override):
     names = ("meta_batch_size", "obs_dim", "action_dim", "name", "hidden_sizes", "learn_std", "init_std")
     policy = MetaGaussianMLPPolicy(M, O, A, "policy", (4,), init_std=2.0)
     clone = policy.clone(**override)

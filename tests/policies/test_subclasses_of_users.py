@@ -1,4 +1,4 @@
-"""Subclasses that a user writes in plain Python: without `quick_init`, with arguments of their own."""
+"""Tests user-defined subclasses in plain Python: without `quick_init`, with additional arguments."""
 import csv
 
 import numpy as np
@@ -20,7 +20,7 @@ M, P, T = 2, 3, 4
 
 
 class BoundedPolicy(MetaGaussianMLPPolicy):
-    """A policy whose mean stays within bounds."""
+    """A policy whose mean is bounded."""
 
     def __init__(self, meta_batch_size, obs_dim, action_dim, bound=1.0, **kwargs):
         self.bound = bound
@@ -40,7 +40,7 @@ class ScaledVPG(mps.VPGMAML):
 
 
 def train(folder, n_itr):
-    """Trains a `BoundedPolicy` by a `ScaledVPG`; returns the policy."""
+    """Trains a `BoundedPolicy` with a `ScaledVPG`; returns the policy."""
     with tf.Graph().as_default():
         set_seed(1)
         env = mps.normalize(mps.MetaPointEnvCorner())
@@ -57,7 +57,7 @@ def returns_of(folder):
         return [row["Step_1-AverageReturn"] for row in csv.DictReader(file)]
 
 
-def test_a_run_of_subclasses_resumes_as_if_it_had_not_been_stopped(tmp_path):
+def test_resumed_run_of_subclasses_equals_uninterrupted_run(tmp_path):
     # given a run of three iterations, and one that is stopped after the first
     whole = train(tmp_path / "whole", 3)
     train(tmp_path / "parts", 1)
@@ -66,12 +66,12 @@ def test_a_run_of_subclasses_resumes_as_if_it_had_not_been_stopped(tmp_path):
     assert type(run.policy) is BoundedPolicy and run.policy.bound == 0.5
     assert type(run.trainer.algo) is ScaledVPG and run.trainer.algo.percent == 20.0
     run.resume(3, log_formats=["csv"])
-    # then both are the same
+    # then both are equal
     assert returns_of(tmp_path / "parts") == returns_of(tmp_path / "whole")
     np.testing.assert_array_equal(run.policy.get_flat_params(), whole.get_flat_params())
 
 
-def test_mps_train_takes_a_subclass_with_its_own_arguments(tmp_path):
+def test_mps_train_accepts_a_subclass_with_additional_arguments(tmp_path):
     run = mps.train("MetaPointEnvCorner", ScaledVPG, n_itr=1, dump_path=tmp_path / "run", log_formats=["csv"],
                     percent=30.0, meta_batch_size=M, rollouts_per_meta_task=P, max_path_length=T, progress_bar=False)
     assert run.trainer.algo.percent == 30.0 and run.trainer.algo.inner_lr == pytest.approx(0.3)
@@ -91,7 +91,7 @@ def test_meta_policies_do_not_depend_on_the_order_of_their_bases(cls, base):
         assert ours is theirs, name
 
 
-def test_a_policy_for_another_number_of_tasks_shares_parameters_and_can_be_pickled():
+def test_policy_for_another_number_of_tasks_shares_parameters_and_can_be_pickled():
     policy = BoundedPolicy(M, 2, 2, bound=0.5, hidden_sizes=(4,))
     adapted = np.ones((M, len(policy.get_flat_params())))
     policy.load_params(adapted)
@@ -106,6 +106,6 @@ def test_a_policy_for_another_number_of_tasks_shares_parameters_and_can_be_pickl
     assert repr(other) == "BoundedPolicy(meta_batch_size=5, obs_dim=2, action_dim=2, bound=0.5)"
 
 
-def test_an_override_that_nothing_calls_is_refused():
+def test_override_of_an_unused_method_is_refused():
     with pytest.raises(TypeError, match="Old._get_pre_update_actions: .*never calls .*; override get_actions"):
         type("Old", (MetaGaussianMLPPolicy,), {"_get_pre_update_actions": lambda self: None})

@@ -1,4 +1,4 @@
-"""The policy of one task: acts as a meta-policy does, with parameters of its own."""
+"""Tests the policy of one task, which acts like a meta-policy and has separate parameters."""
 import pickle
 
 import numpy as np
@@ -19,7 +19,7 @@ def make(kind="gaussian"):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_acts_as_the_meta_policy_with_these_parameters(kind):
+def test_policy_acts_like_the_meta_policy_with_equal_parameters(kind):
     meta_policy = make(kind)
     policy = TaskPolicy(meta_policy)
     flat_params = np.random.default_rng(0).normal(size=len(policy.get_flat_params())).astype(np.float32)
@@ -41,7 +41,7 @@ def test_it_acts_as_the_meta_policy_with_these_parameters(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_begins_with_the_meta_policys_parameters_and_keeps_its_own(kind):
+def test_policy_starts_with_the_meta_policy_parameters_and_stores_them_separately(kind):
     meta_policy = make(kind)
     start = meta_policy.get_flat_params()
     policy = TaskPolicy(meta_policy)
@@ -59,7 +59,7 @@ def test_it_begins_with_the_meta_policys_parameters_and_keeps_its_own(kind):
     np.testing.assert_array_equal(policy.get_flat_params(), 1.0)
 
 
-def test_mistakes():
+def test_invalid_arguments_are_refused():
     policy = TaskPolicy(make())
     size = len(policy.get_flat_params())
     with pytest.raises(TypeError, match=r"meta_policy: expected a MetaPolicy .*, got GaussianMLPPolicy"):

@@ -1,4 +1,4 @@
-"""DiceSampleProcessor and its meta form: padding, adjusted rewards, what is subtracted after the end, advantages."""
+"""Tests DiceSampleProcessor and DiceMetaSampleProcessor: padding, adjusted rewards, advantages."""
 import itertools
 import re
 
@@ -12,7 +12,7 @@ from meta_policy_search.utils import logger
 
 
 class TimeTable:
-    """Baseline that predicts the given number for each step; keeps the target it was fitted to."""
+    """Baseline that predicts a fixed number for each step and stores the target of its last fit."""
 
     def __init__(self, values):
         self.values = np.array(values)
@@ -53,7 +53,7 @@ def test_paths_are_padded_with_zeros_to_max_path_length():
     paths = make_paths((6, 9, 4))
     # when they are padded to 10
     samples = DiceSampleProcessor(LinearTimeBaseline(), 10).process_samples(paths)
-    # then every array is [P, T, ...] with the path first and zeros after it, and the mask says which
+    # then every array is [P, T, ...], zero after the end of its path, and the mask marks the steps that were taken
     assert set(samples) == {"mask", "observations", "actions", "rewards", "adjusted_rewards", "env_infos",
                             "agent_infos", "path_lengths", "adjusted_rewards_after_end"}
     np.testing.assert_array_equal(samples["path_lengths"], [6, 9, 4])
@@ -80,13 +80,13 @@ def test_adjusted_rewards_by_hand():
     baseline = TimeTable([1.0, 0.25, 0.125, 100.0])
     paths = [reward_path([3.0, 2.0, 8.0]), reward_path([4.0])]
     processor = DiceSampleProcessor(baseline, 4, discount=0.5, normalize_adv=False)
-    # when processed
+    # when the samples are processed
     samples = processor.process_samples(paths)
-    # then the baseline was fitted to discount^t r_t, and subtracted from it
+    # then the baseline was fitted to discount^t r_t, and its predictions are subtracted
     np.testing.assert_array_equal(baseline.targets[0], [3.0, 1.0, 2.0])
     np.testing.assert_array_equal(baseline.targets[1], [4.0])
     np.testing.assert_array_equal(samples["adjusted_rewards"], [[2.0, 0.75, 1.875, 0.0], [3.0, 0.0, 0.0, 0.0]])
-    # and after the end of the second path 0.25 + 0.125 are still to be subtracted, but not 100: no path got there
+    # and 0.25 + 0.125 are subtracted after the end of the second path, but not 100, because no path reached that step
     np.testing.assert_array_equal(samples["adjusted_rewards_after_end"], [0.0, -0.375])
 
 
@@ -105,7 +105,7 @@ def test_baseline_is_fitted_to_the_discounted_rewards():
         assert samples["adjusted_rewards_after_end"][index] == pytest.approx(-time_table[length:].sum(), abs=1e-12)
 
 
-def test_normalization_counts_the_steps_that_were_taken_only():
+def test_normalization_uses_only_steps_that_were_taken():
     # given adjusted rewards 1, 2, 6 (mean 3, variance 14/3), and one step missing from the second path
     paths = [reward_path([1.0, 2.0]), reward_path([6.0])]
 
@@ -118,29 +118,29 @@ def test_normalization_counts_the_steps_that_were_taken_only():
     values, after = adjusted()
     np.testing.assert_allclose(values, np.array([[-2.0, -1.0], [3.0, 0.0]]) / std, rtol=1e-7)
     np.testing.assert_allclose(after, [0.0, -3.0 / std], rtol=1e-7)
-    # not normalized
+    # without normalization
     values, after = adjusted(normalize_adv=False)
     np.testing.assert_array_equal(values, [[1.0, 2.0], [6.0, 0.0]])
     np.testing.assert_array_equal(after, [0.0, 0.0])
-    # shifted so that the smallest, 1, is just above zero
+    # shifted so that the minimum, 1, becomes slightly positive
     values, after = adjusted(normalize_adv=False, positive_adv=True)
     np.testing.assert_allclose(values, [[0.0, 1.0], [5.0, 0.0]], atol=2e-8)
     assert values[0, 0] > 0.0
     np.testing.assert_allclose(after, [0.0, -1.0], atol=2e-8)
-    # both
+    # normalized and shifted
     values, after = adjusted(positive_adv=True)
     np.testing.assert_allclose(values, np.array([[0.0, 1.0], [5.0, 0.0]]) / std, atol=2e-8)
     np.testing.assert_allclose(after, [0.0, -1.0 / std], atol=2e-8)
 
 
-def test_nothing_is_left_after_the_end_of_paths_of_equal_length():
+def test_paths_of_equal_length_have_no_term_after_the_end():
     samples = DiceSampleProcessor(LinearTimeBaseline(), 8, positive_adv=True).process_samples(make_paths((5, 5)))
     np.testing.assert_array_equal(samples["adjusted_rewards_after_end"], [0.0, 0.0])
 
 
 @pytest.mark.parametrize("normalize_adv, positive_adv", list(itertools.product([False, True], repeat=2)))
-def test_expected_gradient_is_exact_though_paths_end_early(normalize_adv, positive_adv):
-    """Enumerates a problem with early ends; the DiCE gradient must be that of the expected return."""
+def test_expected_gradient_is_exact_for_paths_that_end_early(normalize_adv, positive_adv):
+    """The expected DiCE gradient is the gradient of the expected return in an enumerated problem."""
     # given: action 1 (probability p = sigmoid(theta)) ends the path, action 0 goes on; at most 3 steps; a reward for
     # every action and step, and a baseline of time alone
     theta, discount = 0.3, 0.9
@@ -151,7 +151,7 @@ def test_expected_gradient_is_exact_though_paths_end_early(normalize_adv, positi
     score = [np.cumsum([a - p for a in actions]) for actions in all_actions]  # sum of d log pi / d theta up to t
     returns = [sum(discount ** t * reward[a][t] for t, a in enumerate(actions)) for actions in all_actions]
     exact = sum(pr * sc[-1] * ret for pr, sc, ret in zip(probability, score, returns, strict=True))
-    # when each path is processed, one sample of each
+    # when each possible path is processed once
     paths = [reward_path([reward[a][t] for t, a in enumerate(actions)]) for actions in all_actions]
     processor = DiceSampleProcessor(TimeTable([0.4, -1.3, 2.2]), 3, discount, normalize_adv=normalize_adv,
                                     positive_adv=positive_adv)
@@ -164,21 +164,21 @@ def test_expected_gradient_is_exact_though_paths_end_early(normalize_adv, positi
                             - [0.4, -1.3, 2.2][:len(path["rewards"])] for path in paths])
     scale = taken.std() + 1e-8 if normalize_adv else 1.0
     assert probability @ (in_path + after) == pytest.approx(exact / scale, rel=1e-12)
-    # ... and without what comes after the end it is not
+    # ... and it differs without the term after the end
     assert probability @ in_path != pytest.approx(exact / scale, rel=1e-2)
 
 
 # Advantages ---------------------------------------------------------------------------------------------------------
 
 
-def test_advantages_come_with_a_return_baseline_only():
+def test_advantages_require_a_return_baseline():
     paths = make_paths()
     assert "advantages" not in DiceSampleProcessor(LinearTimeBaseline(), 10).process_samples(paths)
 
 
 @pytest.mark.parametrize("gae_lambda", [0.0, 0.95, 1.0])
 @pytest.mark.parametrize("normalize_adv, positive_adv", [(False, False), (True, False), (True, True)])
-def test_advantages_are_those_of_the_sample_processor(gae_lambda, normalize_adv, positive_adv):
+def test_advantages_equal_those_of_the_sample_processor(gae_lambda, normalize_adv, positive_adv):
     paths = make_paths()
     arguments = dict(discount=0.9, gae_lambda=gae_lambda, normalize_adv=normalize_adv, positive_adv=positive_adv)
     processor = DiceSampleProcessor(LinearTimeBaseline(), 10, return_baseline=LinearFeatureBaseline(), **arguments)
@@ -192,7 +192,7 @@ def test_advantages_are_those_of_the_sample_processor(gae_lambda, normalize_adv,
 # Meta-batch and log -------------------------------------------------------------------------------------------------
 
 
-def test_meta_processor_processes_each_task_by_itself():
+def test_meta_processor_processes_each_task_separately():
     meta_paths = {0: make_paths((6, 9), seed=0), 1: make_paths((4, 4, 5), seed=1)}
     arguments = dict(max_path_length=10, discount=0.9, gae_lambda=0.9, positive_adv=True)
 
@@ -206,12 +206,12 @@ def test_meta_processor_processes_each_task_by_itself():
         assert set(samples) == set(alone) | {"adj_avg_rewards"}
         for key in ("mask", "observations", "adjusted_rewards", "adjusted_rewards_after_end", "advantages"):
             np.testing.assert_array_equal(samples[key], alone[key])
-        # the mean and standard deviation are those of the steps that were taken
+        # mean and standard deviation are computed over the steps that were taken
         expected = (samples["rewards"] - rewards.mean()) / rewards.std() * samples["mask"]
         np.testing.assert_allclose(samples["adj_avg_rewards"], expected, rtol=1e-7)
 
 
-def test_log(monkeypatch):
+def test_logged_statistics(monkeypatch):
     logged = {}
     monkeypatch.setattr(logger, "logkv", logged.__setitem__)
     meta_paths = {0: [reward_path([1.0, 2.0]), reward_path([4.0])], 1: [reward_path([0.0, 0.0, 8.0])]}
@@ -243,7 +243,7 @@ def with_nan():
     (make_paths((4, 11, 3)), "path 1: expected at most max_path_length=10 steps, got 11"),
     (with_nan(), "path 1, step 3: rewards: expected finite numbers, got nan"),
 ])
-def test_process_samples_says_what_is_wrong(paths, message):
+def test_process_samples_names_the_invalid_entry(paths, message):
     with pytest.raises(ValueError, match="^" + re.escape(message)):
         DiceSampleProcessor(LinearTimeBaseline(), 10).process_samples(paths)
     with pytest.raises(ValueError, match="^task 2, " + re.escape(message)):

@@ -1,4 +1,4 @@
-"""Paths and samples are plain dicts and lists: whatever a user edits there takes effect, or raises an error."""
+"""Paths and samples are plain dicts and lists. An edit by the user takes effect or raises an error."""
 import copy
 import functools
 import pickle
@@ -61,7 +61,7 @@ def process(request):
 
 
 def rebuilt(value):
-    """The same values in new containers and arrays."""
+    """Returns the same values in new containers and arrays."""
     if isinstance(value, dict):
         return {key: rebuilt(item) for key, item in value.items() if key not in ADDED}
     if isinstance(value, (list, tuple)):
@@ -124,8 +124,8 @@ EDITS_OF_PATHS = {
 
 @pytest.mark.parametrize("is_used", [False, True], ids=["before first use", "after first use"])
 @pytest.mark.parametrize("edit", EDITS_OF_PATHS)
-def test_edited_paths_count_as_they_are(paths, process, edit, is_used):
-    """Given paths that a user edits, then the samples are those of new dicts with the same values."""
+def test_edited_paths_are_processed_as_edited(paths, process, edit, is_used):
+    """Samples of edited paths equal samples of new dicts with the same values."""
     before = process(rebuilt(paths))
     if is_used:
         process(paths)
@@ -150,7 +150,7 @@ def test_copies_of_paths_give_the_same_samples(paths, process, clone, is_used):
 
 @pytest.mark.parametrize("key", ["observations", "actions", "rewards"])
 @pytest.mark.parametrize("is_used", [False, True], ids=["before first use", "after first use"])
-def test_a_deleted_or_infinite_entry_of_a_path_is_named(paths, process, key, is_used):
+def test_missing_or_infinite_path_entry_is_named(paths, process, key, is_used):
     if is_used:
         process(paths)
     paths[1][2][key][-1] = np.inf
@@ -182,12 +182,12 @@ def test_samples_and_paths_share_no_memory(paths, process):
 # Samples ------------------------------------------------------------------------------------------------------------
 
 def flat(task, values):
-    """The steps of a task, `[N, ...]`, also of padded samples."""
+    """Returns the steps of a task, `[N, ...]`, without padding."""
     return values[task["mask"] > 0] if "mask" in task else values
 
 
 def by_hand(samples):
-    """What the graph is fed, computed slowly."""
+    """Computes the graph inputs with slow, simple code."""
     counts = [len(flat(task, task["observations"])) for task in samples]
     fed = {key: [] for key in KEYS}
     for task, count in zip(samples, counts):
@@ -217,7 +217,7 @@ EDITS_OF_SAMPLES = {
 
 @pytest.mark.parametrize("is_used", [False, True], ids=["before first use", "after first use"])
 @pytest.mark.parametrize("edit", [None, *EDITS_OF_SAMPLES])
-def test_edited_samples_are_fed_as_they_are(paths, process, edit, is_used):
+def test_edited_samples_are_fed_as_edited(paths, process, edit, is_used):
     samples = process(paths)
     before = by_hand(samples)
     if is_used:
@@ -229,7 +229,7 @@ def test_edited_samples_are_fed_as_they_are(paths, process, edit, is_used):
 
 
 @pytest.mark.parametrize("clone", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value)), list])
-def test_copies_of_samples_are_fed_alike(paths, process, clone):
+def test_copies_of_samples_give_the_same_graph_inputs(paths, process, clone):
     samples = process(paths)
     expected = by_hand(samples)
     assert_same(stack_samples(clone(samples), KEYS), expected)
@@ -240,7 +240,7 @@ def test_copies_of_samples_are_fed_alike(paths, process, clone):
 
 @pytest.mark.parametrize("is_used", [False, True], ids=["before first use", "after first use"])
 @pytest.mark.parametrize("key", ["observations", "actions", "rewards", "agent_infos/mean"])
-def test_a_deleted_malformed_or_infinite_entry_of_samples_is_named(paths, process, key, is_used):
+def test_missing_malformed_or_infinite_sample_entry_is_named(paths, process, key, is_used):
     def check(message, change):
         samples = process(paths)
         if is_used:
@@ -280,7 +280,7 @@ def test_mask_and_path_lengths_of_dice_samples_must_agree(paths, process):
 
 
 @pytest.mark.parametrize("process", ["DiCE, meta-batch"], indirect=True)
-def test_what_is_left_after_the_end_is_added_to_the_last_adjusted_reward(paths, process):
+def test_term_after_the_end_is_added_to_the_last_adjusted_reward(paths, process):
     samples = process(paths)
     stacked = stack_samples(samples, ["adjusted_rewards"])["adjusted_rewards"]
     for task, row in zip(samples, stacked):
@@ -295,8 +295,8 @@ def test_what_is_left_after_the_end_is_added_to_the_last_adjusted_reward(paths, 
 
 
 @pytest.mark.parametrize("process", ["meta-batch", "DiCE, meta-batch"], indirect=True)
-def test_algorithms_are_fed_the_samples_as_they_are(paths, process, request):
-    """Given samples that were fed before, when an entry is edited in place, then an update gets the new values."""
+def test_algorithms_use_edited_samples(paths, process, request):
+    """After an entry of samples is edited in place, the next update uses the new values."""
     policy = MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(3,), name=f"fed{abs(hash(request.node.name))}")
     data = [process(paths), process(paths)]
     is_dice = "mask" in data[0][0]
@@ -312,20 +312,20 @@ def test_algorithms_are_fed_the_samples_as_they_are(paths, process, request):
 
 
 @pytest.mark.parametrize("num_threads", [2, 3])
-def test_shares_of_threads_are_joined_as_if_collected_together(num_threads):
+def test_paths_of_several_threads_are_joined_like_those_of_one_thread(num_threads):
     def sample(max_threads):
         set_seed(5)
         with MetaSampler(EnvWithRareInfos(), FixedPolicy(), 3, 2, 5) as sampler:
             sampler.vec_env.max_threads = max_threads
             paths = sampler.obtain_samples()
-        for path in (*paths[0], *paths[1]):  # the order of keys is that in which they were first seen
+        for path in (*paths[0], *paths[1]):  # keys are in the order of their first occurrence
             path["env_infos"] = dict(sorted(path["env_infos"].items()))
         return paths
 
     assert_same(sample(num_threads), sample(1))
 
 
-def test_arrays_of_paths_are_writable_and_never_used_again():
+def test_path_arrays_are_writable_and_never_reused():
     set_seed(5)
     env = Wanderer()
     with MetaSampler(env, make_policy(env, 2), 3, 2, T) as sampler:

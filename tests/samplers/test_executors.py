@@ -1,4 +1,4 @@
-"""The executors: documented interface, the same data from each, faults, and no process left behind."""
+"""Tests the executors: documented interface, equal data from all executors, faults, and process cleanup."""
 import gc
 import multiprocessing.resource_tracker
 import os
@@ -27,9 +27,9 @@ from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.gym_import import gym
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers then need not import this file, and pytest
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # keeps workers from importing this file and pytest
 
-M, E, T = 5, 3, 6  # tasks, environments per task, steps per path
+M, E, T = 5, 3, 6  # tasks, environments per task, path length
 N = M * E
 EXECUTORS = {
     "iterative": MetaIterativeEnvExecutor,
@@ -40,11 +40,11 @@ LINE = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
 PUSH = gym.spaces.Box(-1.0, 1.0, (1,), np.float64)
 
 
-# Environments: a walk on a line that is random in its start, its steps and its end, in two forms.
+# Environments: a walk on a line with random start, steps and end, as vectorized and as single environments.
 
 
 class BatchedWalk(BatchedEnv):
-    """`x' = x + a + noise`; observes `(x, age)`; ends with probability 0.1 per step, and is cut off at age 5."""
+    """`x' = x + a + noise`; observes `(x, age)`; terminates with probability 0.1 per step and is truncated at age 5."""
 
     observation_space, action_space = LINE, PUSH
 
@@ -84,7 +84,7 @@ class Walk(BatchableMetaEnv):
 
 
 class ClassicWalk:
-    """The same walk, written as environments were before gym 0.26, and no gym class at all."""
+    """The same walk with the interface of gym before 0.26; not a gym class."""
 
     observation_space, action_space = LINE, PUSH
 
@@ -117,7 +117,7 @@ class GeneratorWalk(ClassicWalk):
 
 
 class GymnasiumWalk(gymnasium.Env):
-    """The same walk, as Gymnasium would have it."""
+    """The same walk with the Gymnasium interface."""
 
     observation_space, action_space = LINE, PUSH
     sample_tasks, set_task = ClassicWalk.sample_tasks, ClassicWalk.set_task
@@ -145,7 +145,7 @@ class GlobalWalk(ClassicWalk):
 
 
 class Faulty(GeneratorWalk):
-    """Misbehaves in the way `how` says, in the second step of task `at`."""
+    """Fails in the way that `how` names, in the second step of task `at`."""
 
     def __init__(self, how, at=3, witness=None):
         super().__init__()
@@ -171,12 +171,12 @@ class Faulty(GeneratorWalk):
 
 
 class Telling(GeneratorWalk):
-    """Its infos tell about the process, and differ from one environment to the next."""
+    """Its infos describe the process and differ between environments."""
 
     def step(self, action):
         observation, reward, _, _ = super().step(action)
         task = int(self.goal)
-        action[:] = 7.0  # the executor's copy
+        action[:] = 7.0  # modifies the executor's copy
         info = {
             "threads": [int(os.environ.get(name, 0)) for name in (
                 "META_POLICY_SEARCH_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")],
@@ -200,7 +200,7 @@ def actions_of(env, n_steps, n=N):
 
 
 def drive(ex, env, seed=3, n_steps=9):
-    """All that an executor returns when driven by hand, in one list of plain values."""
+    """Returns all outputs of an executor driven by hand as one list of plain values."""
     seeding.set_root(seed)
     with ex:
         ex.set_tasks(None)
@@ -213,14 +213,14 @@ def drive(ex, env, seed=3, n_steps=9):
 
 
 def workers_of(process=None):
-    """Its running children, but for the tracker that `multiprocessing` leaves once a test elsewhere has used it."""
+    """Returns the running child processes, except the resource tracker of `multiprocessing`."""
     tracker = multiprocessing.resource_tracker._resource_tracker._pid
     return [child for child in (process or psutil.Process()).children(recursive=True)
             if child.pid != tracker and is_running(child)]
 
 
 def is_running(process):
-    """A process that has ended but waits for its parent to notice does not count."""
+    """Returns whether a process runs; a zombie process does not count."""
     try:
         return process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -228,7 +228,7 @@ def is_running(process):
 
 
 def assert_gone(processes, timeout=30.0):
-    """A process that has ended but waits for its parent to notice counts as gone."""
+    """Checks that the processes ended; zombie processes count as ended."""
     def is_alive(process):
         try:
             return process.status() != psutil.STATUS_ZOMBIE
@@ -241,25 +241,25 @@ def assert_gone(processes, timeout=30.0):
     assert not any(map(is_alive, processes))
 
 
-# The documented interface.
+# Documented interface.
 
 
 @pytest.mark.parametrize("kind", EXECUTORS)
 def test_documented_interface(kind):
-    # given two tasks with three environments each, and rewards that tell the task
+    # given two tasks with three environments each, and rewards that identify the task
     corners = [np.array([2.0, 2.0]), np.array([-2.0, 2.0])]
     with executor(kind, MetaPointEnvCorner(reward_type="dense"), 2, 3, 100) as ex:
         assert (ex.num_envs, ex.meta_batch_size, ex.envs_per_task, ex.max_path_length) == (6, 2, 3, 100)
         assert ex.set_tasks(corners) is None
 
-        # when all are reset, then stepped with actions of their own
+        # when all environments are reset, then stepped with different actions
         before = ex.reset()
         assert isinstance(before, list) and len(before) == 6
         assert all(o.shape == (2,) and o.dtype == np.float64 and (np.abs(o) <= 0.2).all() for o in before)
         actions = [np.array([0.01 * e, -0.1]) for e in range(6)]
         answer = ex.step(actions)
 
-    # then each list has six entries, of the documented kinds, and e = task * envs_per_task + j
+    # then each list has six entries of the documented types, and e = task * envs_per_task + j
     assert [type(part) for part in answer] == [list] * 4 and [len(part) for part in answer] == [6] * 4
     observations, rewards, dones, infos = answer
     for e in range(6):
@@ -269,7 +269,7 @@ def test_documented_interface(kind):
 
 
 @pytest.mark.parametrize("kind", EXECUTORS)
-def test_a_path_that_reaches_the_maximum_is_followed_by_the_next(kind):
+def test_new_path_starts_after_the_maximum_path_length(kind):
     with executor(kind, MetaPointEnvCorner(), 2, 2, 3) as ex:
         ex.set_tasks(None)
         starts = [np.array(ex.reset())]
@@ -277,20 +277,20 @@ def test_a_path_that_reaches_the_maximum_is_followed_by_the_next(kind):
             observations, _, dones, _ = ex.step(np.full((4, 2), 0.2))
             assert dones == [t % 3 == 0] * 4
             if t % 3 == 0:
-                assert (np.abs(observations) <= 0.2).all()  # of the new path: the old one is 0.6 further
+                assert (np.abs(observations) <= 0.2).all()  # observation of the new path: the old path is 0.6 ahead
                 starts.append(np.array(observations))
-    assert len(np.unique(np.concatenate(starts))) == 3 * 4 * 2  # no start is drawn twice
+    assert len(np.unique(np.concatenate(starts))) == 3 * 4 * 2  # all start states differ
 
 
 @pytest.mark.parametrize("kind", EXECUTORS)
-def test_a_path_that_ends_is_followed_by_the_next_without_the_others_noticing(kind):
-    with executor(kind, Walk(), max_path_length=6) as ex:  # the walk itself ends at age 5 or before
+def test_new_path_starts_after_termination_without_affecting_other_environments(kind):
+    with executor(kind, Walk(), max_path_length=6) as ex:  # the walk ends by age 5
         ex.set_tasks(None)
         ages = np.array(ex.reset())[:, 1]
         patterns = set()
         for _ in range(12):
             observations, _, dones, infos = ex.step(np.zeros((N, 1)))
-            assert [info["age"] for info in infos] == (ages + 1).tolist()  # infos are those of the step itself
+            assert [info["age"] for info in infos] == (ages + 1).tolist()  # infos belong to the step itself
             ages = np.where(dones, 0, ages + 1)
             np.testing.assert_array_equal(np.array(observations)[:, 1], ages)
             assert ages.max() < 5
@@ -299,7 +299,7 @@ def test_a_path_that_ends_is_followed_by_the_next_without_the_others_noticing(ki
 
 
 @pytest.mark.parametrize("kind", EXECUTORS)
-def test_tasks_are_sampled_from_the_environment_where_none_are_given(kind):
+def test_tasks_are_sampled_from_the_environment_by_default(kind):
     rewards = []
     with executor(kind, MetaPointEnvCorner(reward_type="dense"), 12, 1, 9) as ex:
         for _ in range(2):
@@ -308,7 +308,7 @@ def test_tasks_are_sampled_from_the_environment_where_none_are_given(kind):
             ex.reset()
             rewards.append(ex.step(np.zeros((12, 2)))[1])
     assert rewards[0] == rewards[1]
-    assert len(set(np.round(rewards[0]))) > 1 or np.ptp(rewards[0]) > 0.1  # not one corner for all
+    assert len(set(np.round(rewards[0]))) > 1 or np.ptp(rewards[0]) > 0.1  # several corners
 
 
 def test_parallel_samples_tasks_by_default():
@@ -318,7 +318,7 @@ def test_parallel_samples_tasks_by_default():
         assert len(ex.step(np.zeros((2, 2)))[0]) == 2
 
 
-# The same data from each.
+# Equal data from all executors.
 
 
 @pytest.mark.parametrize("env", [MetaPointEnvCorner(), Walk()], ids=lambda env: type(env).__name__)
@@ -335,14 +335,14 @@ def test_all_executors_return_the_same_numbers(env):
 @pytest.mark.parametrize("env", [ClassicWalk(), GeneratorWalk(), GymnasiumWalk()], ids=lambda env: type(env).__name__)
 @pytest.mark.thorough(but=("GymnasiumWalk-parallel", "ClassicWalk-iterative", "GeneratorWalk-iterative"))
 def test_environments_of_every_kind_draw_from_the_generator_of_their_path(kind, env):
-    """Those with a `numpy.random.Generator` draw the numbers of the batched walk; a `RandomState` has its own."""
+    """Environments with a `numpy.random.Generator` draw the numbers of the vectorized walk; a `RandomState` differs."""
     record = drive(executor(kind, env), env)
     assert record == drive(MetaIterativeEnvExecutor(env, M, E, T), env)
 
     seeding.set_root(3)
     with MetaBatchedEnvExecutor(Walk(), M, E, T) as ex:
         ex.set_tasks(None)
-        ex.set_tasks(list(range(M)))  # those that the classic walk samples
+        ex.set_tasks(list(range(M)))  # the tasks that the classic walk samples
         same = [np.array(ex.reset()).tolist()]
         for actions in actions_of(env, 9):
             observations, rewards, dones, _ = ex.step(actions)
@@ -352,8 +352,8 @@ def test_environments_of_every_kind_draw_from_the_generator_of_their_path(kind, 
 
 
 @pytest.mark.parametrize("kind", EXECUTORS)
-def test_the_array_layer_acts_on_those_it_is_told_in_any_order(kind):
-    # given 15 generators, one per environment, and the numbers of environments that are stepped alone
+def test_array_interface_steps_the_given_environments_in_any_order(kind):
+    # given 15 generators, one per environment, and the results of environments that are stepped alone
     rngs = [seeding.rng_for(seeding.Stream.ROLLOUT, 0, 0, e, root=1) for e in range(N)]
     tasks = [0.5 * m for m in range(M)]
     actions = actions_of(Walk(), 4)
@@ -364,16 +364,16 @@ def test_the_array_layer_acts_on_those_it_is_told_in_any_order(kind):
             start = alone.reset_envs([0], [seeding.rng_for(seeding.Stream.ROLLOUT, 0, 0, e, root=1)])[0]
             expected.append([start, *(alone.step_envs(actions[t, [e]], [0]) for t in range(4))])
 
-    # when an executor of all of them steps some, in no order
+    # when an executor of all environments steps some of them in arbitrary order
     order = np.random.default_rng(1).permutation(N)
     steps_taken = np.zeros(N, dtype=int)
-    with executor(kind, Walk(), max_path_length=1) as ex:  # the array layer leaves the length to its caller
+    with executor(kind, Walk(), max_path_length=1) as ex:  # the array interface leaves path lengths to its caller
         ex.set_tasks(tasks)
         starts = ex.reset_envs(order, [rngs[e] for e in order])
         for ids in (order, order[:4], order[2:3], np.sort(order[:7])):
             answer = ex.step_envs(actions[steps_taken[ids], ids], ids)
 
-            # then each gets what it would get alone
+            # then each environment returns the same as alone
             for row, e in enumerate(ids):
                 single = expected[e][1 + steps_taken[e]]
                 for have, want in zip(answer[:4], single[:4], strict=True):
@@ -384,7 +384,7 @@ def test_the_array_layer_acts_on_those_it_is_told_in_any_order(kind):
     np.testing.assert_array_equal(starts, [expected[e][0] for e in order])
 
 
-def test_an_environment_that_draws_from_global_numpy_random():
+def test_environment_that_draws_from_global_numpy_random():
     def run():
         np.random.seed(5)
         return drive(MetaIterativeEnvExecutor(GlobalWalk(), M, E, T), GlobalWalk())
@@ -393,7 +393,7 @@ def test_an_environment_that_draws_from_global_numpy_random():
     assert len(drive(executor("parallel", GlobalWalk()), GlobalWalk())) == 10
 
 
-def test_copies_share_nothing_with_the_environment_nor_with_each_other():
+def test_copies_share_no_state_with_the_environment_or_each_other():
     env = Walk()
     env.set_task(1.0)
     with MetaIterativeEnvExecutor(env, 2, 1, T) as ex:
@@ -404,7 +404,7 @@ def test_copies_share_nothing_with_the_environment_nor_with_each_other():
     assert env.get_task() == 1.0
 
 
-def test_the_local_executor_is_batched_where_that_is_the_same():
+def test_local_executor_is_batched_if_results_are_equal():
     class Shifted(Walk):
         def step(self, action):
             return super().step(action + 1)
@@ -416,7 +416,7 @@ def test_the_local_executor_is_batched_where_that_is_the_same():
 # env_infos.
 
 
-def test_infos_become_arrays_and_parallel_joins_them_alike():
+def test_infos_become_arrays_in_the_same_way_in_all_executors():
     answers = []
     for kind in ("iterative", "parallel"):
         with executor(kind, Telling(), 3, 1) as ex:
@@ -426,10 +426,10 @@ def test_infos_become_arrays_and_parallel_joins_them_alike():
             answers.append(ex.step_envs(actions, np.arange(3)).env_infos)
             assert not actions.any()
             own = ex.step(np.zeros((3, 1)))[3]
-            assert "success" not in own[0] and own[1]["success"] is True  # dicts as the environment gave them
+            assert "success" not in own[0] and own[1]["success"] is True  # dicts as returned by the environment
 
     for infos in answers:
-        # numbers are arrays, filled with NaN where an environment has none; the rest are objects
+        # numbers become arrays with NaN where an environment reports none; other values are object arrays
         assert infos["tensorflow"].dtype == bool and infos["threads"].shape == (3, 3)
         np.testing.assert_array_equal(infos["success"], [np.nan, 1.0, np.nan])
         np.testing.assert_array_equal(infos["count"], [np.nan, 3.0, np.nan])
@@ -440,18 +440,18 @@ def test_infos_become_arrays_and_parallel_joins_them_alike():
     iterative, parallel = answers
     assert {key: v.dtype for key, v in iterative.items()} == {key: v.dtype for key, v in parallel.items()}
 
-    # and workers compute on one thread each, and have loaded neither TensorFlow nor the main module
+    # workers compute on one thread and load neither TensorFlow nor the main module
     assert parallel["threads"].tolist() == [[1, 1, 1]] * 3
     assert not parallel["tensorflow"].any() and parallel["main"].tolist() == [None] * 3
     assert len(set(parallel["pid"])) == 2 and os.getpid() not in parallel["pid"]
     assert set(iterative["pid"]) == {os.getpid()}
 
 
-# Bad input.
+# Invalid arguments.
 
 
 @pytest.mark.parametrize("kind", EXECUTORS)
-def test_bad_arguments_are_named_and_do_no_harm(kind):
+def test_invalid_arguments_are_named_and_leave_the_executor_usable(kind):
     with executor(kind, Walk(), 2, 2) as ex:
         with pytest.raises(RuntimeError, match="reset"):
             ex.step(np.zeros((4, 1)))
@@ -467,15 +467,15 @@ def test_bad_arguments_are_named_and_do_no_harm(kind):
             ex.step([np.zeros(1)] * 3 + [np.zeros(2)])
         with pytest.raises(ValueError, match=r"actions: expected finite .*nan.* environment 2 \(task 1: 2.0\)"):
             ex.step([[0.0], [0.0], [np.nan], [0.0]])
-        assert len(ex.step(np.zeros((4, 1)))[0]) == 4  # it goes on as if nothing had happened
+        assert len(ex.step(np.zeros((4, 1)))[0]) == 4  # the executor continues unaffected
     for call in (lambda: ex.set_tasks(None), ex.reset, lambda: ex.step(np.zeros((4, 1)))):
         with pytest.raises(RuntimeError, match="closed"):
             call()
-    ex.close()  # once more is allowed
+    ex.close()  # a second close is allowed
 
 
 @pytest.mark.parametrize("kind", EXECUTORS)
-def test_bad_constructor_arguments_are_named(kind):
+def test_invalid_constructor_arguments_are_named(kind):
     class NoTasks(MetaEnv):
         observation_space, action_space = LINE, PUSH
 
@@ -502,16 +502,16 @@ def test_num_processes():
     with pytest.raises(ValueError, match="num_processes"):
         MetaParallelEnvExecutor(Walk(), 2, 2, 2, num_processes=0)
     with MetaParallelEnvExecutor(Walk(), 2, 2, 2, num_processes=4) as ex:
-        assert ex.num_processes == len(workers_of()) == 2  # no more than there are tasks
+        assert ex.num_processes == len(workers_of()) == 2  # at most one process per task
 
 
-def test_batched_needs_a_batched_form():
+def test_batched_executor_requires_a_vectorized_environment():
     with pytest.raises(TypeError, match="make_batched.*ClassicWalk"):
         MetaBatchedEnvExecutor(ClassicWalk(), 2, 2, 2)
 
 
 @pytest.mark.parametrize("kind", ["iterative", "parallel"])
-def test_an_environment_that_cannot_be_copied(kind):
+def test_environment_that_cannot_be_copied_is_refused(kind):
     env = ClassicWalk()
     env.file = open(os.devnull, "rb")  # noqa: SIM115
     env.generator = (i for i in range(3))
@@ -531,7 +531,7 @@ def step_twice(ex):
 
 
 @pytest.mark.parametrize("kind", ["iterative", "parallel"])
-def test_an_exception_in_an_environment_names_environment_and_task(kind):
+def test_exception_in_an_environment_names_environment_and_task(kind):
     with executor(kind, Faulty("raise")) as ex:
         with pytest.raises(EnvWorkerError, match=r"environment 9 \(task 3: 3\) raised ZeroDivisionError in step: "
                                                  r"the wheel came off") as caught:
@@ -546,7 +546,7 @@ def test_an_exception_in_an_environment_names_environment_and_task(kind):
             assert not workers_of()
             with pytest.raises(RuntimeError, match="worker processes .* have ended: reset"):
                 ex.step(np.zeros((N, 1)))
-            ex.reset()  # starts others
+            ex.reset()  # starts new workers
             assert len(workers_of()) == 2
 
 
@@ -555,20 +555,20 @@ def test_an_exception_in_an_environment_names_environment_and_task(kind):
     ("shape", r"environment 9 .*observation: expected shape \(2,\), .*got \(3,\)"),
     pytest.param("tuple", r"environment 9 .*expected .observation", marks=pytest.mark.thorough),
 ])
-def test_an_answer_that_does_not_fit_is_a_value_error(kind, how, expected):
+def test_step_result_of_wrong_shape_raises_a_value_error(kind, how, expected):
     with executor(kind, Faulty(how)) as ex, pytest.raises(ValueError, match=expected):
         step_twice(ex)
 
 
 @pytest.mark.parametrize("kind", EXECUTORS)
-def test_a_task_that_the_environment_refuses_is_a_value_error(kind):
+def test_task_refused_by_the_environment_raises_a_value_error(kind):
     with executor(kind, Walk()) as ex:
         with pytest.raises(ValueError, match=r"task.* 4.* raised ValueError in set_task.*expected a finite.*nan"):
             ex.set_tasks([0.0, 0.0, 0.0, 0.0, np.nan])
 
 
 @pytest.mark.parametrize("kind", ["batched", "parallel"])
-def test_a_diverged_simulation_names_its_environments(kind):
+def test_diverged_simulation_names_its_environments(kind):
     actions = np.zeros((N, 1))
     actions[[9, 10]] = 100.0
     with executor(kind, Walk()) as ex:
@@ -580,8 +580,8 @@ def test_a_diverged_simulation_names_its_environments(kind):
 
 
 @pytest.mark.thorough
-def test_an_environment_that_ends_its_process(tmp_path):
-    witness = tmp_path / "witness"  # a child that outlives the worker, and its pipe with it, is not waited for
+def test_environment_that_ends_its_process_raises(tmp_path):
+    witness = tmp_path / "witness"  # the executor does not wait for a child that keeps its pipe open
     for env in (Faulty("exit"), Faulty("exit", witness=str(witness))):
         with executor("parallel", env) as ex:
             with pytest.raises(EnvWorkerError, match=r"worker process 1 \(tasks 2 to 4\) died with exit code 7"):
@@ -593,7 +593,7 @@ def test_an_environment_that_ends_its_process(tmp_path):
             step_twice(ex)
 
 
-def test_a_worker_that_is_killed_between_calls():
+def test_worker_killed_between_calls_raises():
     with executor("parallel", Walk()) as ex:
         ex.set_tasks(None)
         victim = ex._workers[1].process
@@ -604,7 +604,7 @@ def test_a_worker_that_is_killed_between_calls():
         assert not workers_of()
 
 
-def test_an_environment_that_cannot_be_built_in_a_worker():
+def test_environment_that_cannot_be_built_in_a_worker_raises():
     class Unloadable(ClassicWalk):
         def __reduce__(self):
             return os.listdir, ("/nowhere/at/all",)
@@ -614,10 +614,10 @@ def test_an_environment_that_cannot_be_built_in_a_worker():
     assert not workers_of()
 
 
-# No process is left behind.
+# Process cleanup.
 
 
-def test_workers_end_on_close_and_when_the_executor_is_garbage():
+def test_workers_end_on_close_and_on_garbage_collection():
     ex = executor("parallel", Walk())
     workers = workers_of()
     assert len(workers) == 2
@@ -655,7 +655,7 @@ SCRIPT = """
 
 
 class Script:
-    """A script in a process group of its own, as a shell starts it, with a module beside it."""
+    """A script in a separate process group, as started by a shell, with a module in its folder."""
 
     def __init__(self, tmp_path, text):
         (tmp_path / "beside.py").write_text("SECONDS = 60")
@@ -685,7 +685,7 @@ class Script:
         self.popen.communicate()
 
 
-def test_a_script_without_main_guard_runs_once_and_leaves_nothing_at_its_end(tmp_path):
+def test_script_without_main_guard_runs_once_and_leaves_no_process(tmp_path):
     with Script(tmp_path, "print('done')") as script:
         script.go_on()
         out, err = script.popen.communicate(timeout=60)
@@ -698,7 +698,7 @@ def test_a_script_without_main_guard_runs_once_and_leaves_nothing_at_its_end(tmp
 def test_workers_end_when_the_parent_is_killed(tmp_path, doing):
     with Script(tmp_path, doing) as script:
         script.go_on()
-        time.sleep(0.3)  # into the step
+        time.sleep(0.3)  # wait until the step is running
         os.kill(script.popen.pid, signal.SIGKILL)
         assert_gone(script.workers)
 
@@ -708,15 +708,15 @@ def test_workers_end_when_the_parent_is_killed(tmp_path, doing):
 def test_ctrl_c_ends_parent_and_workers(tmp_path, doing):
     with Script(tmp_path, doing) as script:
         script.go_on()
-        time.sleep(0.3)  # into the step
-        os.killpg(script.popen.pid, signal.SIGINT)  # what a terminal does: to the whole group
+        time.sleep(0.3)  # wait until the step is running
+        os.killpg(script.popen.pid, signal.SIGINT)  # like a terminal: signals the whole group
         _, err = script.popen.communicate(timeout=60)
-        assert err.count("Traceback") == 1 and err.rstrip().endswith("KeyboardInterrupt")  # the parent's alone
+        assert err.count("Traceback") == 1 and err.rstrip().endswith("KeyboardInterrupt")  # signals only the parent
         assert_gone(script.workers, timeout=0)
 
 
 @pytest.mark.thorough
-def test_a_fork_of_the_parent_does_not_end_its_workers(tmp_path):
+def test_fork_of_the_parent_does_not_end_its_workers(tmp_path):
     with Script(tmp_path, """
         child = os.fork()
         if not child:

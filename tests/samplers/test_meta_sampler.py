@@ -1,4 +1,4 @@
-"""The sampler: the same data from every executor, what a path holds, seeds, faults and state."""
+"""Tests the sampler: equal data from all executors, path contents, seeds, faults and state."""
 import os
 import pickle
 import signal
@@ -40,9 +40,9 @@ from tests.helpers.sampling import (
     two_iterations,
 )
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers then need not import this file, and pytest
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # keeps workers from importing this file and pytest
 
-# The same data
+# Equal data
 
 
 @pytest.mark.parametrize("make_env", [
@@ -51,7 +51,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers then need
     pytest.param(lambda: normalize(Wanderer(), normalize_obs=True, normalize_reward=True), id="normalized Wanderer"),
 ])
 @pytest.mark.thorough(but=("Wanderer", "HalfCheetahRandDirecEnv"))
-def test_the_data_depend_neither_on_the_executor_nor_on_how_many_paths_are_under_way(make_env):
+def test_data_are_independent_of_executor_and_envs_per_task(make_env):
     env = make_env()
     policy = make_policy(env)
     expected = two_iterations(sampler_of(env, policy, executor="batched"))
@@ -64,7 +64,7 @@ def test_the_data_depend_neither_on_the_executor_nor_on_how_many_paths_are_under
 @pytest.mark.parametrize("envs_per_task", [1, 2, 3, 4])
 @pytest.mark.parametrize("executor", ["batched", "iterative", *(pytest.param(parallel(n), id=f"parallel {n}")
                                                                 for n in (1, 2, 4))])
-def test_the_data_are_the_same_for_longer_paths_and_any_number_of_processes(make_env, executor, envs_per_task):
+def test_data_of_longer_paths_are_independent_of_num_processes(make_env, executor, envs_per_task):
     env = make_env()
     policy = make_policy(env, hidden_sizes=(64, 64))
     expected = two_iterations(sampler_of(env, policy, max_path_length=50))
@@ -76,7 +76,7 @@ def test_the_data_are_the_same_for_longer_paths_and_any_number_of_processes(make
 
 
 class BatchedShared(BatchedWanderer):
-    """Lets as many threads as there are tasks call it at a time, and notes which do; may fail in one of them."""
+    """Allows one thread per task, records the calling threads, and can fail in one of them."""
 
     max_threads = M
     callers = {}
@@ -101,12 +101,12 @@ def shared(monkeypatch):
     return BatchedShared
 
 
-def test_where_threads_share_the_tasks_the_data_are_the_same(shared):
+def test_data_are_equal_if_threads_share_the_tasks(shared):
     policy = make_policy(Wanderer())
     for envs_per_task in (P, 3):
         expected = two_iterations(sampler_of(Wanderer(), policy, envs_per_task=envs_per_task))
         assert_same(two_iterations(sampler_of(Shared(), policy, envs_per_task=envs_per_task)), expected)
-    assert len(set(sum(shared.callers.values(), []))) == M  # a thread for each task
+    assert len(set(sum(shared.callers.values(), []))) == M  # one thread per task
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("sampling")]
 
 
@@ -118,26 +118,26 @@ def fail():
     (fail, EnvWorkerError, r"out of luck.*sampling 4 paths, the first one task 1, path 0, step 2"),
     (lambda: os.kill(os.getpid(), signal.SIGINT), KeyboardInterrupt, None),
 ], ids=["exception", "Ctrl-C"])
-def test_a_fault_in_one_thread_and_ctrl_c_end_them_all_at_once(shared, monkeypatch, fault, error, message):
+def test_fault_in_one_thread_and_ctrl_c_end_all_threads(shared, monkeypatch, fault, error, message):
     monkeypatch.setattr(shared, "fault", staticmethod(fault))
     monkeypatch.setattr(BatchedShared, "_over", 0.0)
     sampler = sampler_of(Shared(), max_path_length=10_000)
     with pytest.raises(error, match=message):
         sampler.obtain_samples()
-    assert max(map(len, shared.callers.values())) < 1000  # of 10,000 steps
+    assert max(map(len, shared.callers.values())) < 1000  # well before the 10,000 steps
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("sampling")]
     monkeypatch.setattr(shared, "fault", None)
     sampler.max_path_length = T
-    assert list(sampler.obtain_samples()) == list(range(M))  # it can be used again
+    assert list(sampler.obtain_samples()) == list(range(M))  # the sampler remains usable
 
 
 @pytest.mark.parametrize("num_threads, expected", [(1, 1), (2, 4)])
-def test_a_physics_engine_with_several_threads_has_several_callers(num_threads, expected):
+def test_multithreaded_physics_engine_is_called_by_several_threads(num_threads, expected):
     assert sampler_of(normalize(HalfCheetahRandDirecEnv(num_threads=num_threads))).vec_env.max_threads == expected
 
 
 class UndividedActor(Actor):
-    """Acts like another actor, in all tasks together."""
+    """Wraps an actor that acts in all tasks with one call."""
 
     def __init__(self, actor):
         self.actor, self.noise_dim = actor, actor.noise_dim
@@ -146,7 +146,7 @@ class UndividedActor(Actor):
         return self.actor.act(observations, noise)
 
 
-def test_an_actor_that_cannot_be_divided_is_called_by_one_thread(shared):
+def test_actor_without_for_tasks_is_called_by_one_thread(shared):
     policy = make_policy(Shared())
     actor = UndividedActor(policy.make_actor())
     expected = sampler_of(Shared(), policy).obtain_samples()
@@ -156,7 +156,7 @@ def test_an_actor_that_cannot_be_divided_is_called_by_one_thread(shared):
     assert set(shared.callers) == {0} and set(shared.callers[0]) == {threading.current_thread().name}
 
 
-# What comes back
+# Contents of paths
 
 
 def test_structure_shapes_and_types():
@@ -178,7 +178,7 @@ def test_structure_shapes_and_types():
             assert isinstance(path["env_infos"], dict)
 
 
-def test_paths_are_what_happened():
+def test_paths_agree_with_the_environment():
     sampler = sampler_of(MetaPointEnvCorner(reward_type="dense"), envs_per_task=2)
     for goal, path in zip(np.repeat([[2.0, 2.0], [-2.0, 2.0], [2.0, -2.0]], P, axis=0),
                           flat_paths(sample_with_tasks(sampler, np.array([[2.0, 2.0], [-2.0, 2.0], [2.0, -2.0]])))):
@@ -192,7 +192,7 @@ def sample_with_tasks(sampler, tasks):
     return sampler.obtain_samples()
 
 
-def test_each_task_acts_with_its_own_parameters_and_noise_is_standard_normal():
+def test_each_task_uses_its_parameters_and_noise_is_standard_normal():
     env = MetaPointEnvCorner()
     policy = make_policy(env, hidden_sizes=())
     batch = sampler_of(env, policy, rollouts_per_meta_task=40, max_path_length=20).obtain_samples()
@@ -206,11 +206,11 @@ def test_each_task_acts_with_its_own_parameters_and_noise_is_standard_normal():
             noise.append((path["actions"] - mean) / np.exp(log_std))
     noise = np.array(noise)
     assert abs(noise.mean()) < 0.05 and noise.std() == pytest.approx(1.0, abs=0.03)
-    assert len(np.unique(noise[:, 0, 0])) == M * 40  # each path has its own
+    assert len(np.unique(noise[:, 0, 0])) == M * 40  # noise differs between paths
 
 
 @pytest.mark.parametrize("envs_per_task", [1, 3, None])
-def test_every_path_that_ends_early_is_counted(envs_per_task):
+def test_every_early_ending_path_is_included(envs_per_task):
     sampler = sampler_of(Wanderer(), rollouts_per_meta_task=100, envs_per_task=envs_per_task)
     batch = sampler.obtain_samples()
     assert [len(paths) for paths in batch.values()] == [100] * M
@@ -221,17 +221,17 @@ def test_every_path_that_ends_early_is_counted(envs_per_task):
         np.testing.assert_array_equal(path["env_infos"]["age"], np.arange(1, length + 1))
         assert path["terminated"] or length == T
     assert 0 < lengths.min() < lengths.max() <= T
-    # one in five ends at its first step, as the environment says: none was left out for being short or long
+    # 20 % end at their first step, as in the environment: no path was omitted because of its length
     assert (lengths == 1).mean() == pytest.approx(0.2, abs=0.08)
     assert sampler.total_timesteps_sampled == lengths.sum()
 
 
-def test_a_path_that_ends_at_its_last_step_is_terminated():
+def test_path_terminated_at_its_last_step_is_terminated():
     batch = sampler_of(Wanderer(), rollouts_per_meta_task=60, max_path_length=1).obtain_samples()
     assert {path["terminated"] for path in flat_paths(batch)} == {True, False}
 
 
-def test_infos_that_come_late_are_missing_before():
+def test_infos_are_missing_before_their_first_occurrence():
     for envs_per_task in (1, P):
         batch = sampler_of(Scripted("info", tasks=(1, 2, 9)), envs_per_task=envs_per_task).obtain_samples()
         for paths, at in zip(batch.values(), (1, 2, 9)):
@@ -248,7 +248,7 @@ def first_actions(sampler):
     return np.array([path["actions"][0] for path in flat_paths(sampler.obtain_samples())])
 
 
-def test_the_same_seed_gives_the_same_data_and_another_one_others():
+def test_data_depend_on_the_seed():
     env = MetaPointEnvCorner()
     policy = make_policy(env)
 
@@ -261,7 +261,7 @@ def test_the_same_seed_gives_the_same_data_and_another_one_others():
     assert (sample(6)[0][0][0]["actions"] != first[0][0][0]["actions"]).all()
 
 
-def test_every_step_and_iteration_draws_anew():
+def test_every_step_and_iteration_draws_new_numbers():
     sampler = sampler_of(MetaPointEnvCorner())
     sampler.update_tasks()
     draws = [first_actions(sampler), first_actions(sampler)]
@@ -272,7 +272,7 @@ def test_every_step_and_iteration_draws_anew():
             assert (draws[i] != draws[j]).all()
 
 
-def test_update_tasks_samples_one_task_per_place():
+def test_update_tasks_samples_meta_batch_size_tasks():
     sampler = sampler_of(Wanderer())
     assert sampler.tasks is None
     tasks = []
@@ -284,11 +284,11 @@ def test_update_tasks_samples_one_task_per_place():
     other = sampler_of(Wanderer())
     other.start_at(1)
     other.update_tasks()
-    assert other.tasks == tasks[1]  # they depend on seed and iteration alone
+    assert other.tasks == tasks[1]  # tasks depend only on seed and iteration
 
 
-def test_given_tasks_are_an_iteration_like_sampled_ones():
-    """Given the tasks that another sampler has drawn, then the paths are the same, and the next iteration too."""
+def test_given_tasks_count_as_an_iteration():
+    """Sampling with tasks drawn by another sampler gives its paths, also in the next iteration."""
     one, other = sampler_of(Wanderer()), sampler_of(Wanderer())
     with one, other:
         one.update_tasks()
@@ -300,14 +300,14 @@ def test_given_tasks_are_an_iteration_like_sampled_ones():
             other.update_tasks([0.0, 1.0])
 
 
-def test_tasks_are_sampled_when_there_are_none():
+def test_tasks_are_sampled_on_first_use():
     sampler, other = sampler_of(Wanderer()), sampler_of(Wanderer())
     other.update_tasks()
     assert_same(sampler.obtain_samples(), other.obtain_samples())
     assert sampler.tasks == other.tasks
 
 
-def test_its_state_makes_another_go_on_alike():
+def test_restored_state_continues_identically():
     env = Wanderer()
     policy = make_policy(env)
     sampler = sampler_of(env, policy)
@@ -327,10 +327,10 @@ def test_its_state_makes_another_go_on_alike():
     assert_same(other.obtain_samples(), fresh.obtain_samples())
 
 
-# Executors, log, policies of other makes
+# Executors, log, custom policies
 
 
-def test_the_executor_is_chosen_by_what_the_environment_offers():
+def test_default_executor_depends_on_the_environment():
     assert isinstance(sampler_of(MetaPointEnvCorner()).vec_env, MetaBatchedEnvExecutor)
     assert isinstance(sampler_of(Scripted()).vec_env, MetaIterativeEnvExecutor)
     with sampler_of(MetaPointEnvCorner(), parallel=True) as sampler:
@@ -340,7 +340,7 @@ def test_the_executor_is_chosen_by_what_the_environment_offers():
     sampler.close()
 
 
-def test_an_executor_may_be_given():
+def test_custom_executor_is_used():
     given = []
 
     def executor(*args):
@@ -352,12 +352,12 @@ def test_an_executor_may_be_given():
     assert given == [(env, M, 2, T)]
 
 
-def test_envs_per_task_is_how_many_paths_of_a_task_are_under_way():
+def test_envs_per_task_sets_the_number_of_concurrent_paths():
     assert sampler_of(Scripted(), envs_per_task=2).vec_env.num_envs == 2 * M
     assert sampler_of(Scripted()).vec_env.num_envs == P * M
 
 
-def test_it_logs_times_if_told_so():
+def test_times_are_logged_on_request():
     sampler = sampler_of(MetaPointEnvCorner())
     sampler.obtain_samples()
     assert logger.getkvs() == {}
@@ -367,7 +367,7 @@ def test_it_logs_times_if_told_so():
 
 
 class Marching:
-    """A policy of another make: no TensorFlow, no form on arrays; steps by its task's number, and remembers."""
+    """A custom policy without TensorFlow or vectorized actor: acts by task index, stores observations."""
 
     meta_batch_size, obs_dim, action_dim = M, 2, 2
 
@@ -382,7 +382,7 @@ class Marching:
 
 
 @pytest.mark.parametrize("envs_per_task", [None, 1])
-def test_a_policy_without_a_form_on_arrays_acts_through_get_actions(envs_per_task):
+def test_policy_without_vectorized_actor_acts_through_get_actions(envs_per_task):
     policy = Marching()
     batch = sampler_of(MetaPointEnvCorner(), policy, envs_per_task=envs_per_task).obtain_samples()
     for m, paths in batch.items():
@@ -393,7 +393,7 @@ def test_a_policy_without_a_form_on_arrays_acts_through_get_actions(envs_per_tas
     assert len(policy.seen) == T * (1 if envs_per_task is None else P)
 
 
-def test_so_does_a_policy_whose_nonlinearity_numpy_does_not_know():
+def test_policy_with_nonlinearity_unknown_to_numpy_acts_through_get_actions():
     env = MetaPointEnvCorner()
     policy = make_policy(env, hidden_nonlinearity=tf.nn.leaky_relu)
     assert policy.make_actor() is None
@@ -413,14 +413,14 @@ def test_so_does_a_policy_whose_nonlinearity_numpy_does_not_know():
     [("reset", "observation", "nan", 0), ("observation", "observation", "inf", 2), ("reward", "reward", "nan", 2)],
 )
 @pytest.mark.parametrize("envs_per_task", [P, 1])
-def test_numbers_that_are_not_finite_name_task_path_and_step(fault, what, number, step, envs_per_task):
+def test_non_finite_numbers_raise_with_task_path_and_step(fault, what, number, step, envs_per_task):
     sampler = sampler_of(Scripted(fault), envs_per_task=envs_per_task)
     with pytest.raises(ValueError, match=f"{what}: expected finite numbers, got .*{number}.* in task 1, path 0, "
                                          f"step {step}$"):
         sampler.obtain_samples()
 
 
-def test_an_action_that_is_not_finite_names_its_place_too():
+def test_non_finite_action_raises_with_its_place():
     policy = Marching()
     original = policy.get_actions
 
@@ -436,35 +436,35 @@ def test_an_action_that_is_not_finite_names_its_place_too():
 
 
 @pytest.mark.parametrize("executor", ["iterative", "parallel"])
-def test_an_exception_in_the_environment_names_its_place(executor):
+def test_exception_in_the_environment_names_its_place(executor):
     with sampler_of(Scripted("exception"), envs_per_task=1, executor=executor) as sampler:
         with pytest.raises(EnvWorkerError, match="no such place") as error:
             sampler.obtain_samples()
     assert "task 1, path 0, step 2" in str(error.value)
     if executor == "parallel":
-        assert "raise OSError" in str(error.value)  # the worker's traceback
+        assert "raise OSError" in str(error.value)  # traceback of the worker
 
 
 @pytest.mark.parametrize("executor", ["iterative", "parallel"])
-def test_an_answer_that_does_not_fit_names_its_place_and_is_a_value_error(executor):
+def test_step_result_of_wrong_shape_raises_a_value_error_with_its_place(executor):
     with sampler_of(Scripted("shape"), executor=executor) as sampler:
         with pytest.raises(ValueError, match=r"observation: expected shape \(2,\).*got \(3,\)") as error:
             sampler.obtain_samples()
     assert str(error.value).endswith("[while sampling task 1, path 0, step 2]")
 
 
-def test_what_a_worker_cannot_say_names_the_paths_that_it_steps():
+def test_worker_fault_without_details_names_the_paths_of_the_worker():
     with sampler_of(Scripted("info that cannot be sent"), executor=parallel(2)) as sampler:
         with pytest.raises(EnvWorkerError, match="worker process 1.*lock") as error:
             sampler.obtain_samples()
     assert str(error.value).endswith("[while sampling 8 paths, the first one task 1, path 0, step 2]")
 
 
-BREAK, END, DIE = 1.0, 2.0, 3.0  # what an action makes of an environment
+BREAK, END, DIE = 1.0, 2.0, 3.0  # actions with a special effect in the environment
 
 
 class Broken(RuntimeError):
-    """Says which environments broke, as a physics engine does, or does not."""
+    """May name the broken environments, like a physics engine."""
 
     def __init__(self, env_ids):
         super().__init__("broken")
@@ -473,7 +473,7 @@ class Broken(RuntimeError):
 
 
 class BatchedObedient(BatchedWanderer):
-    """Observes how many steps the path has, and does as the actions say; may also break at a later reset."""
+    """Observes the number of steps of the path; special actions break or end it; can also break at a later reset."""
 
     observation_space = action_space = gym.spaces.Box(-9.0, 9.0, (1,), np.float64)
 
@@ -506,7 +506,7 @@ class Obedient(BatchableMetaEnv):
 
 
 class Commander:
-    """A policy of another make: `orders` say which path gets which action at which step."""
+    """A custom policy; `orders` maps (task, path, step) to an action."""
 
     meta_batch_size, obs_dim, action_dim = M, 1, 1
 
@@ -522,21 +522,21 @@ class Commander:
 
 
 @pytest.mark.parametrize("executor, orders, env, envs_per_task, place", [
-    # the one to blame, wherever it is
+    # one broken path, anywhere
     ("batched", {(2, 1, 3): BREAK}, {}, P, "task 2, path 1, step 3"),
     ("iterative", {(2, 1, 3): BREAK}, {}, P, "task 2, path 1, step 3"),
     (parallel(2), {(2, 1, 3): BREAK}, {}, P, "task 2, path 1, step 3"),
-    # several to blame; environments that are stepped one after the other stop at the first
+    # several broken paths; sequential stepping stops at the first
     ("batched", {(1, 1, 2): BREAK, (2, 3, 2): BREAK}, {}, P, "2 paths, the first one task 1, path 1, step 2"),
     ("iterative", {(1, 1, 2): BREAK, (2, 3, 2): BREAK}, {}, P, "task 1, path 1, step 2"),
     pytest.param(parallel(2), {(1, 1, 2): BREAK, (2, 3, 2): BREAK}, {}, P,
                  "2 paths, the first one task 1, path 1, step 2", marks=pytest.mark.thorough),
-    # nobody knows which: all that were stepped together
+    # unknown environments: names all that were stepped together
     ("batched", {(2, 1, 3): BREAK}, {"says_which": False}, P, "12 paths, the first one task 0, path 0, step 3"),
     pytest.param(parallel(2), {(2, 1, 3): BREAK}, {"says_which": False}, P,
                  "8 paths, the first one task 1, path 0, step 3", marks=pytest.mark.thorough),
     (parallel(2), {(2, 1, 3): DIE}, {}, P, "8 paths, the first one task 1, path 0, step 3"),
-    # a path that took the place of another: it has its own number, and its own steps
+    # a later path in the same environment: has its own path and step numbers
     ("batched", {(1, 0, 1): END, (1, 2, 0): BREAK}, {}, 2, "task 1, path 2, step 0"),
     pytest.param(parallel(2), {(1, 0, 1): END, (1, 2, 1): BREAK}, {}, 2, "task 1, path 2, step 1",
                  marks=pytest.mark.thorough),
@@ -546,7 +546,7 @@ class Commander:
     pytest.param(parallel(2), {(1, 0, 2): END, (1, 1, 1): END}, {"last_reset": 2}, 1, "task 1, path 2, step 0",
                  marks=pytest.mark.thorough),
 ])
-def test_an_error_names_the_paths_to_blame_and_their_steps(executor, orders, env, envs_per_task, place):
+def test_error_names_the_broken_paths_and_their_steps(executor, orders, env, envs_per_task, place):
     with sampler_of(Obedient(**env), Commander(orders), executor=executor, envs_per_task=envs_per_task) as sampler:
         with pytest.raises(EnvWorkerError) as error:
             sampler.obtain_samples()

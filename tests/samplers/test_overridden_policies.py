@@ -1,4 +1,4 @@
-"""A policy or environment that overrides how it acts or steps is sampled as it acts and steps."""
+"""The fast paths of sampling respect policies and environments that override acting or stepping."""
 import types
 from unittest import mock
 
@@ -19,7 +19,7 @@ ALWAYS_RIGHT = np.tile([10.0, 0.0], (4, 1))
 
 
 class AlwaysRight(MetaGaussianMLPPolicy):
-    """Overrides how it acts."""
+    """Overrides `get_actions`."""
 
     def get_actions(self, observations):
         actions, infos = super().get_actions(observations)
@@ -27,7 +27,7 @@ class AlwaysRight(MetaGaussianMLPPolicy):
 
 
 class Doubled(NormalizedEnv):
-    """Doubles rewards, in the form for one environment alone."""
+    """Doubles rewards in `step` of the single environment only."""
 
     def step(self, action):
         observation, reward, *rest = super().step(action)
@@ -39,19 +39,19 @@ def make(cls=MetaGaussianMLPPolicy):
 
 
 def sample_path(policy):
-    """Returns the last of three paths of the last of two tasks, each of four steps."""
+    """Returns the last path of the last task, from two tasks with three paths of four steps."""
     with MetaSampler(normalize(MetaPointEnvCorner()), policy, 3, 2, 4) as sampler:
         return sampler.obtain_samples()[1][2]
 
 
-def test_a_policy_that_overrides_get_actions_acts_through_it():
+def test_overridden_get_actions_is_used():
     path = sample_path(make(AlwaysRight))
     np.testing.assert_array_equal(path["actions"], ALWAYS_RIGHT)
     np.testing.assert_allclose(np.diff(path["observations"][:, 0]), 0.2)
 
 
 class Shifted(MetaGaussianMLPPolicy):
-    """A Gaussian policy whose mean is higher by 100, as it might be defined in this package."""
+    """A Gaussian policy with a mean shifted by 100, like a policy of this package."""
 
     __module__ = MetaGaussianMLPPolicy.__module__
 
@@ -60,7 +60,7 @@ class Shifted(MetaGaussianMLPPolicy):
         return {**info, "mean": info["mean"] + 100.0}
 
 
-def test_a_class_of_the_package_that_overrides_the_distribution_is_sampled_from_it():
+def test_overridden_distribution_of_a_package_policy_is_sampled():
     path = sample_path(make(Shifted))
     assert (path["actions"] > 50.0).all() and (path["agent_infos"]["mean"] > 50.0).all()
     policy = TaskPolicy(make(Shifted))
@@ -69,7 +69,7 @@ def test_a_class_of_the_package_that_overrides_the_distribution_is_sampled_from_
 
 
 class Mixin:
-    """Overrides acting from outside the hierarchy of policies."""
+    """Overrides `get_actions` from outside the policy hierarchy."""
 
     def get_actions(self, observations):
         return [np.tile([10.0, 0.0], (len(each), 1)) for each in observations], None
@@ -80,7 +80,7 @@ class Mixed(Mixin, MetaGaussianMLPPolicy):
 
 
 class Fixed(MetaGaussianMLPPolicy):
-    """Overrides the operations that act."""
+    """Overrides the operations that compute actions."""
 
     def _build_acting(self):
         super()._build_acting()
@@ -88,7 +88,7 @@ class Fixed(MetaGaussianMLPPolicy):
 
 
 @pytest.mark.parametrize("cls", [AlwaysRight, Shifted, Mixed, Fixed])
-def test_whatever_is_overridden_rules_both_vectorized_methods_out(cls):
+def test_any_override_disables_both_vectorized_methods(cls):
     policy = make(cls)
     assert isinstance(actor_of(policy), SlowActor)
     assert make_actors(policy, policy.get_flat_params()[None]) is None
@@ -98,7 +98,7 @@ def right(observations):
     return [np.tile([10.0, 0.0], (len(each), 1)) for each in observations], None
 
 
-def test_a_policy_whose_instance_or_class_is_patched_acts_through_the_patch():
+def test_patched_method_of_instance_or_class_is_used():
     policy = make()
     assert isinstance(actor_of(policy), StackedMLP)
     policy.get_actions = right
@@ -108,7 +108,7 @@ def test_a_policy_whose_instance_or_class_is_patched_acts_through_the_patch():
 
     with mock.patch.object(policy, "get_actions", side_effect=right) as get_actions:
         np.testing.assert_array_equal(sample_path(policy)["actions"], ALWAYS_RIGHT)
-    assert get_actions.call_count == 4  # once for each step
+    assert get_actions.call_count == 4  # one call per step
     with mock.patch.object(MetaGaussianMLPPolicy, "get_actions", lambda self, observations: right(observations)):
         np.testing.assert_array_equal(sample_path(policy)["actions"], ALWAYS_RIGHT)
     with mock.patch.object(GaussianMLPPolicy, "distribution_info_sym"):
@@ -117,7 +117,7 @@ def test_a_policy_whose_instance_or_class_is_patched_acts_through_the_patch():
 
 
 @pytest.mark.parametrize("name", ["distribution_info_sym", "get_action", "get_actions", "_sample_actions"])
-def test_a_replaced_method_of_the_instance_is_noticed(name):
+def test_replaced_method_of_the_instance_is_detected(name):
     policy = make()
     setattr(policy, name, getattr(policy, name))
     assert isinstance(actor_of(policy), SlowActor)
@@ -137,14 +137,14 @@ class Centered(DiagonalGaussian):
         sample=Centered(2).sample, dist_info_specs=DiagonalGaussian(2).dist_info_specs, action_shape=(2,))),
     lambda policy: setattr(policy.distribution, "sample", Centered(2).sample),
 ], ids=["subclass", "other class", "patched"])
-def test_a_replaced_distribution_is_sampled(replace):
+def test_replaced_distribution_is_sampled(replace):
     policy = make()
     replace(policy)
     path = sample_path(policy)
     np.testing.assert_array_equal(path["actions"], path["agent_infos"]["mean"])
 
 
-def test_a_patched_class_of_distributions_is_noticed():
+def test_patched_distribution_class_is_detected():
     policy = make()
     with mock.patch.object(DiagonalGaussian, "sample", lambda self, info, rng=None: np.asarray(info["mean"])):
         path = sample_path(policy)
@@ -153,14 +153,14 @@ def test_a_patched_class_of_distributions_is_noticed():
 
 
 class NumpyRight(np_policies.GaussianMLPPolicy):
-    """A policy on NumPy that overrides how it acts."""
+    """A NumPy policy that overrides `get_actions`."""
 
     def get_actions(self, observations):
         actions, infos = super().get_actions(observations)
         return np.tile([10.0, 0.0], (len(actions), 1)), infos
 
 
-def test_a_policy_on_numpy_that_overrides_get_actions_acts_through_it():
+def test_overridden_get_actions_of_a_numpy_policy_is_used():
     policy = NumpyRight(2, 2, (4,))
     actions, infos = actor_of(policy).act(np.zeros((1, 4, 2)), np.zeros((1, 4, 0), "f"))
     np.testing.assert_array_equal(actions[0], ALWAYS_RIGHT)
@@ -168,7 +168,7 @@ def test_a_policy_on_numpy_that_overrides_get_actions_acts_through_it():
     assert make_actors(policy, policy.get_flat_params()[None]) is None
 
 
-def test_a_wrapper_that_overrides_step_is_not_stepped_as_arrays():
+def test_wrapper_that_overrides_step_disables_vectorized_stepping():
     assert make_batched(NormalizedEnv(MetaPointEnvCorner()), 1) is not None
     assert make_batched(Doubled(MetaPointEnvCorner()), 1) is None
 
@@ -181,7 +181,7 @@ def test_a_wrapper_that_overrides_step_is_not_stepped_as_arrays():
 
 
 class Returns:
-    """A policy of another make that returns what it is told."""
+    """A custom policy that returns a fixed result."""
 
     meta_batch_size, obs_dim, action_dim = 2, 2, 2
 
@@ -202,7 +202,7 @@ ACTIONS, INFOS = [np.zeros((3, 2))] * 2, [[{"a": 1}] * 3] * 2
     (ACTIONS, INFOS[:1], r"agent infos of 2 tasks, each a list of 3 dicts, got \[\[{'a': 1}"),
     (ACTIONS, {"a": np.zeros((2, 3, 1))}, "agent infos of 2 tasks, each a list of 3 dicts, got {'a': array"),
 ])
-def test_what_get_actions_returns_is_checked(actions, infos, message):
+def test_result_of_get_actions_is_checked(actions, infos, message):
     with MetaSampler(MetaPointEnvCorner(), Returns(ACTIONS, INFOS), 3, 2, 4) as sampler:
         assert sampler.obtain_samples()[1][2]["agent_infos"]["a"].tolist() == [1] * 4
         sampler.policy.answer = actions, infos

@@ -1,4 +1,4 @@
-"""Sampling on Ray: the same data for any number of workers, what is lost and sampled again, and what is left behind."""
+"""Tests sampling on Ray: data independent of the number of workers, recovery of lost tasks, and process cleanup."""
 import csv
 import dataclasses
 import json
@@ -59,7 +59,7 @@ OPTIONS = {field.name for field in dataclasses.fields(RayOptions)}
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
-    """A Ray of the user's own, which all samplers of these tests use, and leave running."""
+    """A Ray cluster started by the user; all samplers of these tests use it and leave it running."""
     ray.init(address="local", num_cpus=CPUS, include_dashboard=False, log_to_driver=False, logging_level="error",
              object_store_memory=200 << 20)
     yield
@@ -69,7 +69,7 @@ def cluster():
 
 @pytest.fixture(scope="module", autouse=True)
 def workers(cluster):
-    """Keeps the workers from one test to the next, as starting them takes a second or two."""
+    """Keeps the workers between tests, because starting them takes seconds."""
     sampler = ray_sampler_of(Scripted(), Still(), meta_batch_size=CPUS)
     yield
     sampler.close()
@@ -77,14 +77,14 @@ def workers(cluster):
 
 @pytest.fixture
 def messages(monkeypatch):
-    """The warnings that are logged."""
+    """Returns the logged warnings."""
     found = []
     monkeypatch.setattr(logger, "warn", lambda *args: found.append(" ".join(map(str, args))))
     return found
 
 
 class Still:
-    """A policy for as many tasks as there are CPUs, which needs no TensorFlow."""
+    """A policy without TensorFlow for one task per CPU."""
 
     meta_batch_size, obs_dim, action_dim = CPUS, 2, 2
 
@@ -103,7 +103,7 @@ def ray_sampler_of(env, policy=None, **arguments):
                                        "parallel": RayOptions(**options), **arguments})
 
 
-# The same data
+# Equal data
 
 
 @pytest.mark.parametrize("make_env", [
@@ -111,7 +111,7 @@ def ray_sampler_of(env, policy=None, **arguments):
     pytest.param(lambda: normalize(Wanderer(), normalize_obs=True, normalize_reward=True), id="normalized Wanderer"),
 ])
 @pytest.mark.thorough(but="MetaPointEnvCorner")
-def test_the_data_are_those_of_sampling_in_this_process_for_any_number_of_workers(make_env):
+def test_data_equal_in_process_sampling_for_any_number_of_workers(make_env):
     env = make_env()
     policy = make_policy(env, meta_batch_size=5)
     expected = two_iterations(sampler_of(env, policy, meta_batch_size=5))
@@ -121,8 +121,8 @@ def test_the_data_are_those_of_sampling_in_this_process_for_any_number_of_worker
         assert_same(two_iterations(sampler), expected)
 
 
-def test_infos_are_the_same_where_only_some_paths_have_them():
-    """Given infos that one worker's paths have and another's do not, then they are missing as in a single process."""
+def test_infos_of_some_paths_equal_in_process_sampling():
+    """Infos that only the paths of one worker have are missing elsewhere, as in a single process."""
     class OneTaskTells(EnvWithRareInfos):
         def sample_tasks(self, n_tasks):
             return list(range(n_tasks))
@@ -147,7 +147,7 @@ def test_infos_are_the_same_where_only_some_paths_have_them():
 
 
 class Halving:
-    """A policy of another make, whose NumPy form can be divided; it halves what it sees."""
+    """A custom policy with a divisible vectorized actor; it halves its observation."""
 
     meta_batch_size, obs_dim, action_dim = M, 2, 2
 
@@ -170,7 +170,7 @@ class HalvingActor(Actor):
         return actions, {"gain": np.broadcast_to(self.gains[:, None], observations.shape[:2])}
 
 
-def test_so_are_those_of_a_policy_of_another_make():
+def test_data_of_a_custom_policy_equal_in_process_sampling():
     expected = two_iterations(sampler_of(Wanderer(), Halving()))
     assert_same(two_iterations(ray_sampler_of(Wanderer(), Halving(), num_workers=2)), expected)
     assert expected[0][2][0]["agent_infos"]["gain"][0] == 3.0
@@ -180,12 +180,12 @@ def test_so_are_those_of_a_policy_of_another_make():
     types.SimpleNamespace(meta_batch_size=M, obs_dim=2, action_dim=2),
     types.SimpleNamespace(meta_batch_size=M, obs_dim=2, action_dim=2, make_actor=lambda: None),
 ], ids=["without a NumPy form", "whose NumPy form is None"])
-def test_a_policy_that_cannot_be_sent_is_an_error(policy):
+def test_policy_that_cannot_be_pickled_raises(policy):
     with pytest.raises(TypeError, match="policy: expected a policy whose make_actor.* because Ray workers act"):
         ray_sampler_of(Wanderer(), policy).obtain_samples()
 
 
-def test_searches_may_sample_on_ray_too():
+def test_search_algorithms_sample_on_ray():
     def paths(**arguments):
         env = HalfCheetahRandDirecEnv()
         policy = DeterministicMLPPolicy(17, 6, hidden_sizes=())
@@ -200,11 +200,11 @@ def test_searches_may_sample_on_ray_too():
     assert_same(paths(parallel="ray"), paths())
 
 
-# What workers are, and what travels
+# Workers and transferred data
 
 
 class Telling(Scripted):
-    """Its infos say what its process is like."""
+    """Its infos describe the process."""
 
     def step(self, action):
         *answer, info = super().step(action)
@@ -213,7 +213,7 @@ class Telling(Scripted):
         return (*answer, {**info, "pid": os.getpid(), "threads": np.array(threads), "loaded": np.array(loaded)})
 
 
-def test_workers_do_not_load_tensorflow_and_compute_on_a_thread_each():
+def test_workers_do_not_load_tensorflow_and_use_one_thread():
     with ray_sampler_of(Telling(), num_workers=3) as sampler:
         infos = [paths[0]["env_infos"] for paths in sampler.obtain_samples().values()]
     pids = {pid for info in infos for pid in info["pid"]}
@@ -223,7 +223,7 @@ def test_workers_do_not_load_tensorflow_and_compute_on_a_thread_each():
         assert info["threads"].tolist() == [[1, 1]] * T
 
 
-def test_paths_can_be_written_to_and_outlive_the_sampler():
+def test_paths_are_writable_and_outlive_the_sampler():
     with ray_sampler_of(MetaPointEnvCorner(), max_path_length=1000, rollouts_per_meta_task=30) as sampler:
         paths = sampler.obtain_samples()[0]
     for array in (paths[0]["observations"], paths[0]["last_observation"], paths[0]["agent_infos"]["mean"]):
@@ -232,7 +232,7 @@ def test_paths_can_be_written_to_and_outlive_the_sampler():
         np.testing.assert_array_equal(paths[1]["observations"], before)
 
 
-def test_samplers_share_workers_and_close_apart():
+def test_samplers_share_workers_and_close_independently():
     one, other = (ray_sampler_of(Telling(), num_workers=2) for _ in range(2))
     batches = [sampler.obtain_samples() for sampler in (one, other)]
     pids = {paths[0]["env_infos"]["pid"][0] for batch in batches for paths in batch.values()}
@@ -255,8 +255,8 @@ def make_trainer(sampler_arguments, num_inner_grad_steps=2, n_itr=1):
                    num_inner_grad_steps=num_inner_grad_steps)
 
 
-def test_training_is_the_same_and_logs_returns_by_the_names_of_rllib():
-    """Given two adaptation steps, then `adaptation_delta` is the mean return after the second minus that before."""
+def test_training_equals_in_process_training_and_logs_rllib_names():
+    """With two adaptation steps, `adaptation_delta` is the mean return after the second minus before the first step."""
     rows = []
     for parallel in (False, "ray"):
         set_seed(1)
@@ -277,13 +277,13 @@ def test_training_is_the_same_and_logs_returns_by_the_names_of_rllib():
 
 
 def test_evaluation_uses_the_workers_of_training():
-    """Given a trainer whose workers take all CPUs, then evaluation gives the same returns on them as in the process."""
+    """If the trainer's workers occupy all CPUs, evaluation reuses them and equals in-process evaluation."""
     trainer = make_trainer({"parallel": RayOptions(num_workers=M)})
     sizes = {"rollouts_per_meta_task": 3, "max_path_length": 4}
     expected = MetaEvaluator.from_trainer(trainer, **sizes).evaluate(tasks=6, seeds=(1, 2))
     actual = MetaEvaluator.from_trainer(trainer, parallel="ray", **sizes).evaluate(tasks=6, seeds=(1, 2))
     np.testing.assert_array_equal(actual.returns, expected.returns)
-    trainer.train()  # and training goes on
+    trainer.train()  # training continues
     trainer.sampler.close()
 
 
@@ -296,8 +296,7 @@ def read_rows(folder):
 
 
 def test_scripts_train_resume_and_evaluate_on_ray(tmp_path):
-    """Given runs with and without Ray, then their rows are the same, and so are those of a run resumed with other
-    workers, and the evaluations."""
+    """Rows and evaluations with Ray equal those without, also after resuming with a different number of workers."""
     def run(main, *arguments):
         logger.reset()
         with tf.Graph().as_default():
@@ -330,14 +329,14 @@ def test_scripts_train_resume_and_evaluate_on_ray(tmp_path):
     (("--no-parallel", "ray"), "unrecognized arguments: ray"),
     (("--parallel", "ray", "--ray_cpus_per_worker", 8), "cpus_per_worker: expected .*, got 8"),
 ])
-def test_mistakes_in_flags_are_named_in_a_line(flags, error, tmp_path, capsys):
+def test_invalid_flags_are_reported_in_one_line(flags, error, tmp_path, capsys):
     with pytest.raises(SystemExit) as stop:
         pro_mp.main(["--smoke", "--env", "MetaPointEnv", "--dump_path", str(tmp_path / "run"), *map(str, flags)])
     message = capsys.readouterr().err
     assert stop.value.code == 2 and message.count("\n") == 1 and re.search(error, message)
 
 
-def test_a_search_samples_on_ray():
+def test_search_script_samples_on_ray():
     runs = []
     for parallel in ("--no-parallel", "--parallel"):
         with tempfile.TemporaryDirectory() as folder:
@@ -352,7 +351,7 @@ def test_a_search_samples_on_ray():
 
 
 class Fatal(Scripted):
-    """Kills its process at the second step of task 1, as long as there are lives left in a file."""
+    """Kills its process at the second step of task 1 while the file contains remaining lives."""
 
     def __init__(self, lives, how=signal.SIGKILL):
         super().__init__(tasks=(0, 1, 2))
@@ -373,7 +372,7 @@ def lives_left(path, count):
 
 
 @pytest.mark.representative
-def test_tasks_of_a_worker_that_is_killed_are_sampled_again_with_the_same_data(tmp_path, messages):
+def test_tasks_of_a_killed_worker_are_resampled_with_equal_data(tmp_path, messages):
     lives = lives_left(tmp_path / "lives", 0)
     policy = make_policy(Scripted())
     expected = two_iterations(sampler_of(Fatal(lives), policy))
@@ -392,14 +391,14 @@ def test_tasks_of_a_worker_that_is_killed_are_sampled_again_with_the_same_data(t
                     r"them again, with the same random numbers\. ActorDiedError: The actor died", messages[0])
 
 
-def test_an_environment_that_always_ends_its_process_is_not_tried_for_ever(tmp_path, messages):
+def test_environment_that_always_ends_its_process_raises_after_limited_retries(tmp_path, messages):
     lives = lives_left(tmp_path / "lives", 100)
     with ray_sampler_of(Fatal(lives), num_workers=2) as sampler:
         with pytest.raises(EnvWorkerError, match="was lost while it sampled tasks 1 to 2; 3 workers were lost while "
                                                  "sampling these tasks: the environment may end its process"):
             sampler.obtain_samples()
         lives_left(lives, 0)
-        assert list(sampler.obtain_samples()) == list(range(M))  # it can be used again
+        assert list(sampler.obtain_samples()) == list(range(M))  # the sampler remains usable
     assert len(messages) == 2
 
 
@@ -411,16 +410,16 @@ def test_an_environment_that_always_ends_its_process_is_not_tried_for_ever(tmp_p
     ("reward", ValueError, r"reward: expected finite numbers, got nan in task 1, path 0, step 2"),
     ("info that cannot be sent", EnvWorkerError, r"Ray worker \d+ \(tasks 1 to 2\): TypeError: cannot pickle.*lock"),
 ])
-def test_an_error_in_an_environment_is_raised_once_and_names_its_place(fault, error, message, messages):
+def test_error_in_an_environment_is_raised_once_and_names_its_place(fault, error, message, messages):
     with ray_sampler_of(Scripted(fault), num_workers=2) as sampler:
         with pytest.raises(error, match=message):
             sampler.obtain_samples()
         with pytest.raises(error):
-            sampler.obtain_samples()  # workers are in order
+            sampler.obtain_samples()  # the workers remain usable
     assert not messages
 
 
-def test_a_task_that_the_environment_refuses_and_an_environment_that_cannot_be_loaded():
+def test_refused_task_and_unloadable_environment_raise():
     class Unloadable(Scripted):
         def __reduce__(self):
             return os.listdir, ("/nowhere/at/all",)
@@ -440,8 +439,8 @@ def test_a_task_that_the_environment_refuses_and_an_environment_that_cannot_be_l
             sampler.obtain_samples()
 
 
-def test_after_ctrl_c_the_sampler_can_be_used_again():
-    """Given all workers in a step, when Ctrl-C is pressed, then these end, and others take their place."""
+def test_sampler_is_usable_after_ctrl_c():
+    """Ctrl-C during a step of all workers ends them, and the sampler starts new workers."""
     class Slow(Scripted):
         def step(self, action):
             if self.task == 9:
@@ -458,7 +457,7 @@ def test_after_ctrl_c_the_sampler_can_be_used_again():
         assert list(sampler.obtain_samples()) == list(range(CPUS))
 
 
-# Bad input
+# Invalid arguments
 
 
 @pytest.mark.parametrize("arguments, error, message", [
@@ -477,7 +476,7 @@ def test_options_are_checked(arguments, error, message):
         ray_sampler_of(MetaPointEnvCorner(), **arguments)
 
 
-def test_an_environment_that_cannot_be_pickled():
+def test_environment_that_cannot_be_pickled_raises():
     env = Scripted()
     env.generator = (i for i in range(3))
     with pytest.raises(TypeError, match="env: expected an environment that can be pickled"):
@@ -508,7 +507,7 @@ UNCONNECTED = """
 """
 
 
-def test_a_cluster_that_is_not_there_too_few_cpus_and_ray_not_installed_are_errors_at_once(tmp_path):
+def test_missing_cluster_too_few_cpus_and_missing_ray_raise_immediately(tmp_path):
     lines = run_script(tmp_path, UNCONNECTED, META_POLICY_SEARCH_NUM_THREADS="2").splitlines()
     assert re.match(r"ConnectionError: address: expected the address of a Ray cluster, got no answer at 127\S+: timed",
                     lines[0])
@@ -580,17 +579,17 @@ def alive(processes):
 
 
 @pytest.mark.parametrize("how", ["end", "Ctrl-C"])
-def test_a_ray_that_the_sampler_started_ends_with_the_script_and_says_nothing(tmp_path, how):
+def test_ray_started_by_the_sampler_ends_with_the_script_silently(tmp_path, how):
     process = start_script(tmp_path, LOCAL)
     try:
         assert [process.stdout.readline() for _ in range(3)] == ["2\n", "True\n", "sampled\n"], process.stderr.read()
         started = psutil.Process(process.pid).children(recursive=True)
-        assert len(started) >= 4  # Ray's own, and two workers
+        assert len(started) >= 4  # processes of Ray, and two workers
         process.stdin.write("end\n" if how == "end" else "sample\n")
         process.stdin.flush()
         if how == "Ctrl-C":
-            time.sleep(0.5)  # into the step
-            os.killpg(process.pid, signal.SIGINT)  # what a terminal does: to the whole group
+            time.sleep(0.5)  # wait until the step is running
+            os.killpg(process.pid, signal.SIGINT)  # like a terminal: signals the whole group
         _, err = process.communicate(timeout=60)
         if how == "end":
             assert (err, process.returncode) == ("", 0)
@@ -662,9 +661,8 @@ CLUSTER = """
 
 
 @pytest.mark.slow
-def test_training_goes_on_without_a_machine_that_is_lost_and_ends_when_none_is_left(tmp_path):
-    """Given a cluster of two machines with a worker each, when one is lost in the middle of sampling, then rows are
-    those of a run in one process; when the other one is lost too, an error says so."""
+def test_training_survives_a_lost_machine_and_raises_without_machines(tmp_path):
+    """If one of two machines is lost, rows equal those of one process; without machines, sampling raises."""
     os.chdir(tmp_path)
     out = run_script(tmp_path, CLUSTER, TF_CPP_MIN_LOG_LEVEL="3")
     error, same, warnings = [json.loads(line) for line in out.splitlines() if line[:1] in ("[", "\"")]

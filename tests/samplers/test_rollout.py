@@ -1,4 +1,4 @@
-"""Single paths: `samplers.utils.rollout`."""
+"""Tests single paths: `samplers.utils.rollout`."""
 import sys
 
 import numpy as np
@@ -12,14 +12,14 @@ from meta_policy_search.utils.gym_import import gym
 
 
 class Right:
-    """Always steps to the right."""
+    """Always moves to the right."""
 
     def get_action(self, observation):
         return np.array([0.2, 0.0]), {"seen": observation}
 
 
 class TakesTurns(Right):
-    """Counts the paths that it acted in."""
+    """Counts the paths in which it acted."""
 
     turn = 0
 
@@ -30,14 +30,14 @@ class TakesTurns(Right):
         return np.array([0.1, 0.0]), {"turn": self.turn}
 
 
-def test_an_agent_is_told_that_a_path_begins():
+def test_agent_is_reset_at_the_start_of_a_path():
     agent, env = TakesTurns(), MetaPointEnv()
     for turn in (1, 2, 3):
         np.testing.assert_array_equal(rollout(env, agent, max_path_length=2)["agent_infos"]["turn"], turn)
 
 
 class EndsAtThree(MetaEnv):
-    """Counts steps, says that it is over after three, and counts renderings."""
+    """Counts steps, terminates after three steps, and counts renderings."""
 
     dt = 0.0
     observation_space = gym.spaces.Box(-np.inf, np.inf, (1,))
@@ -56,7 +56,7 @@ class EndsAtThree(MetaEnv):
         self.rendered += 1
 
 
-def test_holds_what_was_seen_done_and_earned():
+def test_path_holds_observations_actions_and_rewards():
     env = MetaPointEnvCorner(reward_type="dense")
     env.set_task(np.array([2.0, 2.0]))
 
@@ -71,14 +71,14 @@ def test_holds_what_was_seen_done_and_earned():
     assert not path["terminated"]
 
 
-def test_ends_where_the_environment_does_unless_told_to_go_on():
+def test_path_ends_with_the_environment_unless_ignore_done_is_set():
     assert len(rollout(EndsAtThree(), Right(), max_path_length=7)["rewards"]) == 3
     assert rollout(EndsAtThree(), Right(), max_path_length=7)["terminated"]
     assert len(rollout(EndsAtThree(), Right(), max_path_length=7, ignore_done=True)["rewards"]) == 7
 
 
 class Reporting(EndsAtThree):
-    """Reports other things at each of its three steps, and writes to the same arrays at every step."""
+    """Reports different infos at each of its three steps and reuses its arrays."""
 
     def reset(self, *, seed=None, options=None):
         self.position = np.zeros(1)
@@ -94,7 +94,7 @@ class Reporting(EndsAtThree):
 
 
 class Thinking:
-    """Says what it thinks at some steps only, and acts with one array over and over."""
+    """Reports agent infos at some steps only and reuses its action array."""
 
     def __init__(self):
         self.thoughts = iter([{"mean": np.zeros(2)}, {"mean": np.ones(2), "doubt": 0.5}, {}])
@@ -105,7 +105,7 @@ class Thinking:
         return self.action, next(self.thoughts)
 
 
-def test_infos_that_come_and_go_are_nan_or_none_where_they_are_missing():
+def test_missing_infos_are_filled_with_nan_or_none():
     path = rollout(Reporting(), Thinking())
     infos = path["env_infos"]
     np.testing.assert_array_equal(infos["early"], [np.nan, 1.0, np.nan])
@@ -116,14 +116,14 @@ def test_infos_that_come_and_go_are_nan_or_none_where_they_are_missing():
     np.testing.assert_array_equal(path["agent_infos"]["doubt"], [np.nan, 0.5, np.nan])
 
 
-def test_arrays_that_environment_and_agent_go_on_writing_to_are_kept_as_they_were():
+def test_reused_arrays_of_environment_and_agent_are_copied():
     path = rollout(Reporting(), Thinking())
     np.testing.assert_array_equal(path["observations"], [[0.0], [1.0], [2.0]])
     np.testing.assert_array_equal(path["last_observation"], [3.0])
     np.testing.assert_array_equal(path["actions"], [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
 
 
-def test_without_infos_there_are_none():
+def test_path_without_infos_has_empty_info_dicts():
     class Quiet(EndsAtThree):
         def step(self, action):
             return (*super().step(action)[:-1], {})
@@ -133,8 +133,8 @@ def test_without_infos_there_are_none():
 
 
 @pytest.mark.parametrize("filename", ["run.mp4", None])
-def test_a_video_shows_the_start_and_every_step(filename, tmp_path, monkeypatch):
-    """Given a point that goes 0.1 to the right each step, then the dot in the picture moves along by as much."""
+def test_video_shows_the_start_and_every_step(filename, tmp_path, monkeypatch):
+    """A point that moves 0.1 to the right per step moves by the same distance in the video."""
     ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="needs the extra video")
     monkeypatch.chdir(tmp_path)
     env = MetaPointEnv(render_mode="rgb_array")
@@ -144,13 +144,13 @@ def test_a_video_shows_the_start_and_every_step(filename, tmp_path, monkeypatch)
     frames = ffmpeg.read_frames(str(tmp_path / (filename or "sim_out.mp4")))
     meta = next(frames)
     pictures = [np.frombuffer(frame, np.uint8).reshape(480, 480, 3).astype(int) for frame in frames]
-    assert len(pictures) == 5 and meta["size"] == (480, 480) and meta["fps"] == 10.0  # 0.05 s a step, half as fast
+    assert len(pictures) == 5 and meta["size"] == (480, 480) and meta["fps"] == 10.0  # 0.05 s per step at half speed
     right_ends = [np.nonzero(blue - red > 60)[1].max() for red, _, blue in
                   (picture.transpose(2, 0, 1) for picture in pictures)]
     np.testing.assert_allclose(np.diff(right_ends), 0.88 * 480 * 0.1 / (2 * 1.15 * 0.5), atol=2.0)
 
 
-def test_videos_that_cannot_be_made(tmp_path, monkeypatch):
+def test_invalid_videos_are_refused(tmp_path, monkeypatch):
     with pytest.raises(TypeError, match="save_video: expected True or False, got 'yes'"):
         rollout(EndsAtThree(), Right(), save_video="yes")
     with pytest.raises(ValueError, match='save_video: expected an environment created with render_mode="rgb_array"'):
@@ -161,7 +161,7 @@ def test_videos_that_cannot_be_made(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_animates_every_step_in_the_wanted_time(monkeypatch):
+def test_animation_takes_the_requested_time(monkeypatch):
     naps = []
     monkeypatch.setattr("meta_policy_search.samplers.utils.time.sleep", naps.append)
     env = EndsAtThree()
@@ -173,6 +173,6 @@ def test_animates_every_step_in_the_wanted_time(monkeypatch):
 
 
 @pytest.mark.parametrize("argument", [{"max_path_length": 0}, {"speedup": 0.0}])
-def test_says_which_number_is_wrong(argument):
+def test_invalid_numbers_are_named(argument):
     with pytest.raises(ValueError, match=next(iter(argument))):
         rollout(EndsAtThree(), Right(), **argument)

@@ -1,4 +1,4 @@
-"""What paths hold does not depend on which of them are under way together."""
+"""The contents of paths do not depend on which paths are sampled concurrently."""
 import numpy as np
 import pytest
 
@@ -8,11 +8,11 @@ from tests.helpers.sampling import EnvWithRareInfos, FixedPolicy
 
 
 @pytest.mark.parametrize("envs_per_task", [1, 4, 6])
-def test_infos_that_only_some_steps_give_are_nan_or_none_in_the_others(envs_per_task):
+def test_infos_missing_at_some_steps_are_nan_or_none(envs_per_task):
     set_seed(3)
     with MetaSampler(EnvWithRareInfos(), FixedPolicy(), 6, 2, 5, envs_per_task=envs_per_task) as sampler:
         paths = [path for task_paths in sampler.obtain_samples().values() for path in task_paths]
-    assert {len(path["rewards"]) for path in paths} == {1, 2, 3, 4, 5}  # so that all cases below occur
+    assert {len(path["rewards"]) for path in paths} == {1, 2, 3, 4, 5}  # chosen so that all cases below occur
     for path in paths:
         t = np.arange(1, len(path["rewards"]) + 1)
         is_last = t == len(t)

@@ -1,4 +1,4 @@
-"""SampleProcessor and MetaSampleProcessor: returns, advantages, stacking, log, bad input."""
+"""Tests SampleProcessor and MetaSampleProcessor: returns, advantages, stacking, log, invalid input."""
 import re
 import subprocess
 import sys
@@ -14,7 +14,7 @@ from meta_policy_search.utils import logger
 
 
 class FixedBaseline:
-    """Predicts what the path brings along under `baseline`; counts its fits."""
+    """Predicts the `baseline` entry of a path; counts its fits."""
 
     def __init__(self):
         self.fits = 0
@@ -89,7 +89,7 @@ def test_advantages_by_hand(gae_lambda, expected):
 @pytest.mark.parametrize("lengths", [(6, 9, 4), (5, 5), (1,), (1, 8)])
 @pytest.mark.parametrize("discount", [0.0, 0.9, 1.0])
 @pytest.mark.parametrize("gae_lambda", [0.0, 0.95, 1.0])
-def test_advantages_agree_with_a_slow_loop(lengths, discount, gae_lambda):
+def test_advantages_equal_a_slow_loop(lengths, discount, gae_lambda):
     paths = make_paths(lengths)
     samples = SampleProcessor(FixedBaseline(), discount, gae_lambda).process_samples(paths)
     advantages = np.concatenate([slow_gae(p["rewards"], p["baseline"], discount, gae_lambda) for p in paths])
@@ -98,14 +98,14 @@ def test_advantages_agree_with_a_slow_loop(lengths, discount, gae_lambda):
     np.testing.assert_allclose(samples["returns"], returns, rtol=1e-12, atol=1e-12)
 
 
-def test_defaults_are_the_published_ones():
+def test_defaults_equal_the_published_ones():
     paths = [reward_path([1.0, 1.0, 1.0])]
     samples = SampleProcessor(ZeroBaseline()).process_samples(paths)
     # discount 0.99, lambda 1, nothing normalized: the advantages are the returns
     np.testing.assert_allclose(samples["advantages"], [2.9701, 1.99, 1.0], rtol=1e-15)
 
 
-def test_baseline_is_fitted_to_the_returns_before_it_predicts():
+def test_baseline_is_fitted_before_it_predicts():
     paths = make_paths()
     processor = SampleProcessor(LinearFeatureBaseline(), discount=0.9, gae_lambda=0.95)
     samples = processor.process_samples(paths)
@@ -129,7 +129,7 @@ def test_normalize_adv_and_positive_adv():
     np.testing.assert_allclose(positive, raw - raw.min(), atol=2e-8)
     np.testing.assert_allclose(both, normalized - normalized.min(), atol=2e-8)
     assert 0.0 < positive.min() < 1e-6 and 0.0 < both.min() < 1e-6
-    # the paths keep the advantages as they were estimated
+    # paths keep the advantages before normalization
     np.testing.assert_array_equal(np.concatenate([path["advantages"] for path in paths]), raw)
 
 
@@ -142,7 +142,7 @@ def test_equal_advantages_normalize_to_zero():
 # Stacking -----------------------------------------------------------------------------------------------------------
 
 
-def test_samples_are_the_paths_one_after_the_other():
+def test_samples_are_concatenated_paths():
     paths = make_paths((6, 9, 4))
     samples = SampleProcessor(LinearFeatureBaseline()).process_samples(paths)
     assert set(samples) == {"observations", "actions", "rewards", "returns", "advantages", "env_infos", "agent_infos",
@@ -157,26 +157,26 @@ def test_samples_are_the_paths_one_after_the_other():
     assert samples["observations"].shape == (19, 3) and samples["advantages"].shape == (19,)
 
 
-def test_samples_do_not_change_with_the_arrays_that_paths_are_views_of():
+def test_samples_are_copies_of_path_views():
     # given paths that are views of a buffer, which the next sampling overwrites
     buffer = np.random.default_rng(0).normal(size=(2, 5, 3))
     paths = [dict(make_path(np.random.default_rng(1), 5), observations=buffer[p]) for p in range(2)]
     samples = SampleProcessor(ZeroBaseline()).process_samples(paths)
     before = samples["observations"].copy()
-    # when it is overwritten, then the samples are what they were
+    # when the buffer is overwritten, then the samples are unchanged
     buffer[:] = 0.0
     np.testing.assert_array_equal(samples["observations"], before)
 
 
 @pytest.mark.parametrize("given, expected", [(np.float32, np.float32), (np.float64, np.float64), (int, np.float64)])
-def test_floating_types_stay_and_integers_become_float64(given, expected):
+def test_float_types_are_kept_and_integers_become_float64(given, expected):
     path = dict(reward_path([1.0, 2.0]), observations=np.ones((2, 1), dtype=given), rewards=np.ones(2, dtype=given))
     samples = SampleProcessor(ZeroBaseline()).process_samples([path])
     assert samples["observations"].dtype == expected and samples["rewards"].dtype == expected
     assert samples["advantages"].dtype == np.float64
 
 
-def test_lists_will_do_and_infos_may_be_missing():
+def test_lists_are_accepted_and_infos_are_optional():
     path = {"observations": [[1.0], [2.0]], "actions": [[0.0], [0.0]], "rewards": [1.0, 2.0]}
     samples = SampleProcessor(LinearTimeBaseline()).process_samples([path])
     np.testing.assert_array_equal(samples["observations"], [[1.0], [2.0]])
@@ -195,7 +195,7 @@ def test_env_infos_that_only_some_paths_have_are_left_out():
 # Meta-batch ---------------------------------------------------------------------------------------------------------
 
 
-def test_meta_processor_processes_each_task_by_itself():
+def test_meta_processor_processes_each_task_separately():
     meta_paths = {0: make_paths((6, 9), seed=0), 1: make_paths((4, 4, 5), seed=1)}
     arguments = dict(discount=0.9, gae_lambda=0.95, normalize_adv=True, positive_adv=True)
     meta_samples = MetaSampleProcessor(LinearFeatureBaseline(), **arguments).process_samples(meta_paths)
@@ -260,8 +260,8 @@ def with_successes(values, rewards=(0.0, 0.0)):
 
 
 @pytest.mark.parametrize("dtype", [bool, float, int])
-def test_a_path_succeeds_that_does_at_any_step(logged, dtype):
-    """Given paths of two tasks, when three of five say so in some step, then the rate is 3 / 5."""
+def test_path_succeeds_if_any_step_succeeds(logged, dtype):
+    """If three of five paths of two tasks report success in some step, the rate is 3 / 5."""
     steps = {0: [[0, 0], [1, 0], [0, 1]], 1: [[1, 1], [0, 0]]}
     meta_paths = {task: [with_successes(np.array(values, dtype)) for values in paths] for task, paths in steps.items()}
     MetaSampleProcessor(ZeroBaseline()).process_samples(meta_paths, log="all", log_prefix="Step_0-")
@@ -277,18 +277,18 @@ def test_success_at_a_padded_or_missing_step_does_not_count(logged):
     assert logged["SuccessRate"] == pytest.approx(1.0 / 3.0)
 
 
-def test_the_success_rate_is_that_of_the_tasks_that_tell(logged):
+def test_success_rate_ignores_tasks_that_do_not_report_success(logged):
     meta_paths = {0: [with_successes([0, 1])], 1: [reward_path([1.0])], 2: [with_successes([0, 0])]}
     MetaSampleProcessor(ZeroBaseline()).process_samples(meta_paths, log=True)
     assert logged["SuccessRate"] == 0.5
     logged.clear()
     odd = [with_successes(np.zeros((2, 3))), with_successes(np.array([None, "yes"], dtype=object))]
-    for path in odd:  # something else that has this name
+    for path in odd:  # unrelated info of the same name
         SampleProcessor(ZeroBaseline()).process_samples([path], log=True)
         assert set(logged) == ALL_KEYS
 
 
-# Bad input ----------------------------------------------------------------------------------------------------------
+# Invalid input ------------------------------------------------------------------------------------------------------
 
 
 def broken(path, key, value):
@@ -338,7 +338,7 @@ BAD_PATHS = [
 
 
 @pytest.mark.parametrize("paths, error, message", BAD_PATHS)
-def test_process_samples_says_what_is_wrong(paths, error, message):
+def test_process_samples_names_the_invalid_entry(paths, error, message):
     with pytest.raises(error, match="^" + re.escape(message)):
         SampleProcessor(FixedBaseline()).process_samples(paths)
     with pytest.raises(error, match="^task 7, " + re.escape(message)):
@@ -346,7 +346,7 @@ def test_process_samples_says_what_is_wrong(paths, error, message):
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered")
-def test_advantages_that_overflow_name_the_path():
+def test_overflowing_advantages_name_the_path():
     paths = [reward_path([0.0, 0.0], [0.0, 0.0]), reward_path([1.7e308, 0.0], [-1.7e308, 0.0])]
     with pytest.raises(ValueError, match="path 1, step 0: advantages: expected finite numbers, got inf"):
         SampleProcessor(FixedBaseline()).process_samples(paths)
@@ -356,13 +356,13 @@ def test_advantages_that_overflow_name_the_path():
     ({}, ValueError, "paths_meta_batch: expected the paths of at least one task, got an empty dict"),
     ([make_paths()], TypeError, "paths_meta_batch: expected a dict from task index to a list of paths, got list"),
 ])
-def test_meta_processor_wants_a_dict_of_tasks(paths, error, message):
+def test_meta_processor_requires_a_dict_of_tasks(paths, error, message):
     with pytest.raises(error, match=message):
         MetaSampleProcessor(ZeroBaseline()).process_samples(paths)
 
 
 @pytest.mark.parametrize("log", ["rewards", None, 1])
-def test_unknown_log_level(log):
+def test_unknown_log_level_is_refused(log):
     with pytest.raises(ValueError, match="log: expected one of False, True, 'reward', 'all'"):
         SampleProcessor(ZeroBaseline()).process_samples(make_paths(), log=log)
 
@@ -393,7 +393,7 @@ class StubEnv:
         """Never called."""
 
 
-def test_sampler_keeps_its_arguments():
+def test_sampler_stores_its_arguments():
     env, policy = StubEnv(), object()
     sampler = Sampler(env, policy, 20, max_path_length=100)
     assert (sampler.env, sampler.policy, sampler.batch_size, sampler.max_path_length) == (env, policy, 20, 100)

@@ -1,4 +1,4 @@
-"""Discrete actions from policy to samples: the same data from every executor, and what does not fit together."""
+"""Tests sampling of discrete actions: equal data from all executors, and refused mismatches."""
 import sys
 
 import cloudpickle
@@ -17,13 +17,13 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.gym_import import gym
 from tests.helpers.sampling import assert_same, flat_paths, parallel, two_iterations
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers then need not import this file, and pytest
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # keeps workers from importing this file and pytest
 
 M, P, T, S, A = 3, 4, 6, 4, 3
 
 
 class GymnasiumCounter(gymnasium.Env):
-    """Counts what it is given; ends with probability 0.2 per step. Insists on actions of its own space."""
+    """Counts its actions; ends with probability 0.2 per step; checks that actions are in its action space."""
 
     observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (1,), np.float64)
     action_space = gymnasium.spaces.Discrete(A)
@@ -50,7 +50,7 @@ class BatchedEnding(BatchedWorld):
 
 
 class Ending(MetaTabularMDPEnv):
-    """A process whose paths end by themselves in the last state, and which several threads may step."""
+    """A process whose paths end in the last state and which supports several threads."""
 
     batched_class = BatchedEnding
 
@@ -60,7 +60,7 @@ class Ending(MetaTabularMDPEnv):
 
 
 def make_policy(env, **arguments):
-    """A policy whose tasks act differently."""
+    """Returns a policy that acts differently in each task."""
     policy = MetaCategoricalMLPPolicy(M, env.observation_space.shape[0], int(env.action_space.n),
                                       **{"hidden_sizes": (4,), **arguments})
     policy.load_params(np.random.default_rng(0).normal(size=(M, len(policy.get_flat_params()))))
@@ -78,7 +78,7 @@ def sampler_of(env, policy=None, **arguments):
     pytest.param(lambda: normalize(Ending(), normalize_obs=True, normalize_reward=True), id="normalized Ending"),
 ])
 @pytest.mark.thorough(but=("normalized Ending",))
-def test_the_data_depend_neither_on_the_executor_nor_on_how_many_paths_are_under_way(make_env):
+def test_data_are_independent_of_executor_and_envs_per_task(make_env):
     env = make_env()
     policy = make_policy(env)
     expected = two_iterations(sampler_of(env, policy, executor="batched"))
@@ -86,7 +86,7 @@ def test_the_data_depend_neither_on_the_executor_nor_on_how_many_paths_are_under
         assert_same(two_iterations(sampler_of(env, policy, executor=executor, envs_per_task=envs_per_task)), expected)
 
 
-def test_a_gymnasium_environment_gets_integers_and_its_data_are_the_same_in_worker_processes():
+def test_gymnasium_environment_gets_integers_and_equal_data_in_worker_processes():
     env = GymnasiumCounter()
     policy = make_policy(env)
     expected = two_iterations(sampler_of(env, policy))
@@ -97,7 +97,7 @@ def test_a_gymnasium_environment_gets_integers_and_its_data_are_the_same_in_work
         np.testing.assert_allclose(np.diff(sums), path["actions"], atol=1e-12)
 
 
-def test_what_paths_hold():
+def test_contents_of_paths():
     for path in flat_paths(sampler_of(MetaTabularMDPEnv(S, A)).obtain_samples()):
         assert path["actions"].shape == (T,) and path["actions"].dtype == np.int64
         assert path["observations"].shape == (T, S)
@@ -105,19 +105,19 @@ def test_what_paths_hold():
         np.testing.assert_allclose(np.exp(path["agent_infos"]["log_prob"]).sum(axis=1), 1.0, rtol=1e-5)
 
 
-def test_actions_have_the_probabilities_that_the_paths_say():
+def test_actions_have_the_reported_probabilities():
     sampler = sampler_of(MetaTabularMDPEnv(S, A), rollouts_per_meta_task=200, max_path_length=20)
     paths = flat_paths(sampler.obtain_samples())
     actions = np.concatenate([path["actions"] for path in paths])
     probabilities = np.exp(np.concatenate([path["agent_infos"]["log_prob"] for path in paths]))
-    assert np.ptp(probabilities, axis=0).min() > 0.2  # tasks and states differ
+    assert np.ptp(probabilities, axis=0).min() > 0.2  # probabilities differ between tasks and states
     for action in range(A):
         expected = probabilities[:, action]
         deviation = np.sqrt(np.sum(expected * (1.0 - expected)))
         assert abs(np.sum(actions == action) - expected.sum()) < 5 * deviation
 
 
-def test_a_policy_without_a_numpy_form_is_sampled_through_its_graph():
+def test_policy_without_vectorized_actor_is_sampled_through_its_graph():
     env = MetaTabularMDPEnv(S, A)
     policy = make_policy(env, hidden_nonlinearity=tf.nn.leaky_relu)
     assert policy.make_actor() is None
@@ -126,7 +126,7 @@ def test_a_policy_without_a_numpy_form_is_sampled_through_its_graph():
         assert path["agent_infos"]["log_prob"].shape == (T, A)
 
 
-def test_one_path_of_one_environment():
+def test_single_path_of_a_single_environment():
     env = GymnasiumCounter()
     env.reset(seed=0)
     env.set_task(1.0)
@@ -136,7 +136,7 @@ def test_one_path_of_one_environment():
     assert path["agent_infos"]["log_prob"].shape == (5, A)
 
 
-def test_processors_keep_actions_as_they_are():
+def test_processors_keep_actions_unchanged():
     paths = sampler_of(Ending()).obtain_samples()
     actions = [np.concatenate([path["actions"] for path in task_paths]) for task_paths in paths.values()]
     for samples, expected in zip(MetaSampleProcessor(LinearFeatureBaseline()).process_samples(paths), actions):
@@ -149,11 +149,11 @@ def test_processors_keep_actions_as_they_are():
         assert not samples["actions"][samples["mask"] == 0].any()
 
 
-# What does not fit
+# Mismatches
 
 
 class Shifted(MetaTabularMDPEnv):
-    """Has actions from 1 on."""
+    """Its smallest action is 1."""
 
     def __init__(self):
         super().__init__(S, A)
@@ -171,7 +171,7 @@ class Shifted(MetaTabularMDPEnv):
     (MetaTabularMDPEnv, MetaCategoricalMLPPolicy, (9, 5), r"policy.obs_dim: expected \(10,\), .* got 9"),
     (Shifted, MetaCategoricalMLPPolicy, (S, A), r"env: expected discrete actions numbered from 0, got Discrete\(3, "),
 ])
-def test_policy_and_environment_must_fit(make_env, policy_cls, sizes, message):
+def test_mismatched_policy_and_environment_are_refused(make_env, policy_cls, sizes, message):
     with pytest.raises(ValueError, match=message):
         sampler_of(make_env(), policy_cls(M, *sizes, hidden_sizes=()))
 

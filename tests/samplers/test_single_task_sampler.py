@@ -1,4 +1,4 @@
-"""Populations act together or one after the other: the same paths, bit for bit."""
+"""Candidates that act together and candidates that act sequentially have the same paths, bit for bit."""
 from types import SimpleNamespace
 
 import gymnasium
@@ -34,8 +34,8 @@ def tensorflow_policy():
     return TFGaussianMLPPolicy(2, 2, hidden_sizes=(4,))
 
 
-class WithoutNumpyForm:
-    """A user's policy with the least that is asked for, which draws its own noise from nowhere."""
+class MinimalPolicy:
+    """A user-defined policy with the minimal interface; it draws no noise."""
 
     obs_dim = action_dim = 2
 
@@ -59,10 +59,10 @@ WORLDS = {
     "discrete": (cart_pole, lambda: CategoricalMLPPolicy(4, 2, ()), {}),
     "pendulum": (pendulum, lambda: GaussianMLPPolicy(3, 1, (4,)), {}),
     "tensorflow": (MetaPointEnv, tensorflow_policy, {}),
-    "no_numpy_form": (MetaPointEnv, WithoutNumpyForm, {}),
+    "minimal_policy": (MetaPointEnv, MinimalPolicy, {}),
     "exploring": (MetaPointEnv, lambda: OrnsteinUhlenbeckPolicy(MetaPointEnv(), DeterministicMLPPolicy(2, 2)), {}),
 }
-NOISY = ("batched", "processes", "pendulum", "tensorflow")  # where two paths are never the same
+NOISY = ("batched", "processes", "pendulum", "tensorflow")  # environments in which all paths differ
 
 
 def assert_same_paths(paths, others):
@@ -76,12 +76,12 @@ def assert_same_paths(paths, others):
 
 
 @pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.thorough(but=("batched", "iterative", "discrete", "pendulum", "no_numpy_form", "exploring"))
-def test_a_population_has_the_paths_of_its_candidates_alone(world):
+@pytest.mark.thorough(but=("batched", "iterative", "discrete", "pendulum", "minimal_policy", "exploring"))
+def test_paths_of_a_population_equal_those_of_single_candidates(world):
     make_env, make_policy, arguments = WORLDS[world]
     env, policy = make_env(), make_policy()
     candidates = np.random.default_rng(0).normal(size=(NUM_CANDIDATES, len(policy.get_flat_params())))
-    # when they act all together, and one after the other
+    # when the candidates act together, and sequentially
     sampler = SingleTaskSampler(make_algo(policy), env, **arguments)
     population = sampler.obtain_population_samples(10, 3 * T, candidates)
     sampler.shutdown_worker()
@@ -91,7 +91,7 @@ def test_a_population_has_the_paths_of_its_candidates_alone(world):
         policy.set_flat_params(candidate)
         alone.append(sampler.obtain_samples(10 + i, 3 * T))
     sampler.shutdown_worker()
-    # then the paths are the same, three of each candidate, and each one is another
+    # then the paths are equal: three different paths per candidate
     for paths, expected in zip(population, alone, strict=True):
         assert_same_paths(paths, expected)
     assert [len(paths) for paths in alone] == [3] * NUM_CANDIDATES
@@ -99,7 +99,7 @@ def test_a_population_has_the_paths_of_its_candidates_alone(world):
     assert len(set(returns)) >= (3 * NUM_CANDIDATES if world in NOISY else NUM_CANDIDATES)
 
 
-def test_the_iteration_and_the_seed_decide():
+def test_paths_depend_on_iteration_and_seed():
     policy = GaussianMLPPolicy(2, 2, ())
     actions = []
     for seed, itr in ((1, 0), (1, 0), (1, 1), (2, 0)):
@@ -111,19 +111,19 @@ def test_the_iteration_and_the_seed_decide():
 
 
 @pytest.mark.parametrize("batch_size, num_paths", [(1, 1), (T, 1), (T + 1, 2), (3 * T, 3)])
-def test_a_batch_is_whole_paths(batch_size, num_paths):
+def test_batch_consists_of_complete_paths(batch_size, num_paths):
     sampler = SingleTaskSampler(make_algo(GaussianMLPPolicy(2, 2, ())), MetaPointEnv())
     paths = sampler.obtain_samples(0, batch_size)
     assert [len(path["rewards"]) for path in paths] == [T] * num_paths
 
 
-def test_paths_that_end_early_make_the_batch_smaller_and_not_fewer_paths():
+def test_early_ends_reduce_the_steps_but_not_the_number_of_paths():
     sampler = SingleTaskSampler(make_algo(CategoricalMLPPolicy(4, 2, ()), max_path_length=200), cart_pole())
     paths = sampler.obtain_samples(0, 1000)
     assert len(paths) == 5 and all(path["terminated"] and len(path["rewards"]) < 200 for path in paths)
 
 
-def test_the_task_is_the_one_that_the_environment_has():
+def test_task_is_the_current_task_of_the_environment():
     env, policy = MetaPointEnv(), DeterministicMLPPolicy(2, 2, ())
     policy.set_flat_params(np.zeros(6))  # stays at the origin
     sampler = SingleTaskSampler(make_algo(policy), env)
@@ -133,7 +133,7 @@ def test_the_task_is_the_one_that_the_environment_has():
         np.testing.assert_array_equal(env.get_task(), goal)
 
 
-def test_after_a_shutdown_it_works_again():
+def test_sampler_is_usable_after_shutdown():
     sampler = SingleTaskSampler(make_algo(GaussianMLPPolicy(2, 2, ())), MetaPointEnv(), parallel=True)
     paths = sampler.obtain_samples(0, T)
     sampler.shutdown_worker()
@@ -142,7 +142,7 @@ def test_after_a_shutdown_it_works_again():
     sampler.shutdown_worker()
 
 
-def test_a_changed_path_length_takes_effect():
+def test_changed_path_length_takes_effect():
     algo = make_algo(GaussianMLPPolicy(2, 2, ()))
     sampler = SingleTaskSampler(algo, MetaPointEnv())
     sampler.obtain_samples(0, T)
@@ -151,7 +151,7 @@ def test_a_changed_path_length_takes_effect():
 
 
 class Nameless(MetaPointEnv):
-    """Does not say which task it has."""
+    """Does not report its task."""
 
     def get_task(self):
         raise NotImplementedError
@@ -171,13 +171,13 @@ class Nameless(MetaPointEnv):
     (lambda policy: SingleTaskSampler(make_algo(policy), MetaPointEnv()).obtain_samples(-1, 1), ValueError,
      "itr: expected an integer of at least 0, got -1"),
 ])
-def test_mistakes(build, error, message):
+def test_invalid_arguments_are_refused(build, error, message):
     with pytest.raises(error, match=message):
         build(GaussianMLPPolicy(2, 2, ()))
 
 
-def test_an_environment_without_tasks_has_a_single_one():
-    assert SingleTaskEnv(cart_pole()).gravity == 9.8  # attributes are those of the wrapped one
+def test_environment_without_tasks_has_one_task():
+    assert SingleTaskEnv(cart_pole()).gravity == 9.8  # forwards attributes to the wrapped environment
     env = SingleTaskEnv(pendulum())
     assert env.sample_tasks(3) == [None] * 3 and env.get_task() is None
     env.set_task(None)
@@ -187,5 +187,5 @@ def test_an_environment_without_tasks_has_a_single_one():
     assert observation.shape == (3,) and info == {}
     assert len(env.step(np.zeros(1))) == 5
     assert env.unwrapped is env.wrapped_env.unwrapped
-    assert not hasattr(SingleTaskEnv(MetaPointEnvCorner()), "make_batched")  # the wrapped one's would not do
+    assert not hasattr(SingleTaskEnv(MetaPointEnvCorner()), "make_batched")  # forwarding it would be wrong
     env.close()

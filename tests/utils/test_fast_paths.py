@@ -1,4 +1,4 @@
-"""A vectorized method is used only while the methods that it replaces are those it was written for."""
+"""A vectorized method is used only if the methods it replaces are not overridden."""
 from unittest import mock
 
 import pytest
@@ -7,7 +7,7 @@ from meta_policy_search.utils.fast_paths import fast_path, replaces
 
 
 class Policy:
-    """Has a vectorized method for `act`, which uses the property `scale`."""
+    """Has a vectorized method for `act` that uses the property `scale`."""
 
     def act(self, x):
         return self.scale * x
@@ -22,7 +22,7 @@ class Policy:
 
 
 class Inheriting(Policy):
-    """Changes something else."""
+    """Overrides an unrelated method."""
 
     def other(self):
         return 0
@@ -38,7 +38,7 @@ class OverridingProperty(Policy):
 
 
 class Declaring(Overriding):
-    """Overrides `act`, and has a vectorized method for its own version."""
+    """Overrides `act` and its vectorized method."""
 
     @replaces("act")
     def make_actor(self):
@@ -56,7 +56,7 @@ class Mixin:
 
 
 class Mixed(Mixin, Policy):
-    """Overrides `act` through a base class that comes first."""
+    """Overrides `act` through its first base class."""
 
 
 class Undeclared(Policy):
@@ -65,7 +65,7 @@ class Undeclared(Policy):
 
 
 class Delegating:
-    """Hands everything on to the wrapped object."""
+    """Forwards all attributes to the wrapped object."""
 
     def __init__(self, wrapped):
         self._wrapped = wrapped
@@ -75,21 +75,21 @@ class Delegating:
 
 
 @pytest.mark.parametrize("cls, expected", [(Policy, "vectorized"), (Inheriting, "vectorized"), (Declaring, "its own")])
-def test_the_vectorized_method_of_an_unchanged_object_is_used(cls, expected):
+def test_vectorized_method_of_an_unchanged_object_is_used(cls, expected):
     assert fast_path(cls(), "make_actor")() == expected
 
 
 @pytest.mark.parametrize("cls", [Overriding, OverridingProperty, OverridingDeclared, Mixed])
-def test_a_class_that_overrides_a_replaced_method_has_none(cls):
+def test_class_that_overrides_a_replaced_method_has_no_vectorized_method(cls):
     assert fast_path(cls(), "make_actor") is None
-    assert cls().make_actor() in ("vectorized", "its own")  # the method itself can still be called
+    assert cls().make_actor() in ("vectorized", "its own")  # a direct call still works
 
 
-def test_an_object_without_such_a_method_has_none():
+def test_object_without_vectorized_method():
     assert fast_path(object(), "make_actor") is None
 
 
-def test_a_patched_instance_has_none_until_the_patch_is_removed():
+def test_patched_instance_has_no_vectorized_method_while_patched():
     policy, other = Policy(), Policy()
     policy.act = lambda x: x
     assert fast_path(policy, "make_actor") is None and fast_path(other, "make_actor") is not None
@@ -97,7 +97,7 @@ def test_a_patched_instance_has_none_until_the_patch_is_removed():
     assert fast_path(policy, "make_actor")() == "vectorized"
 
 
-def test_a_patched_class_has_none_until_the_patch_ends():
+def test_patched_class_has_no_vectorized_method_while_patched():
     policy = Inheriting()
     with mock.patch.object(Policy, "act", lambda self, x: x):
         assert fast_path(policy, "make_actor") is None
@@ -109,7 +109,7 @@ def test_a_patched_class_has_none_until_the_patch_ends():
     assert fast_path(policy, "make_actor")() == "vectorized"
 
 
-def test_a_method_that_is_added_to_a_subclass_later_counts():
+def test_method_added_later_to_a_subclass_is_detected():
     class Later(Policy):
         pass
 
@@ -118,12 +118,12 @@ def test_a_method_that_is_added_to_a_subclass_later_counts():
     assert fast_path(Later(), "make_actor") is None
 
 
-def test_attributes_that_a_wrapper_hands_on_do_not_count():
+def test_attributes_forwarded_by_a_wrapper_are_ignored():
     wrapper = Delegating(Policy())
     assert wrapper.make_actor() == "vectorized" and fast_path(wrapper, "make_actor") is None
 
 
-def test_an_object_with_slots_may_have_one():
+def test_object_with_slots_can_have_a_vectorized_method():
     class Slots:
         __slots__ = ()
 
@@ -137,13 +137,13 @@ def test_an_object_with_slots_may_have_one():
     assert fast_path(Slots(), "make_actor")() == "vectorized"
 
 
-def test_a_vectorized_method_without_declaration_is_refused():
+def test_vectorized_method_without_declaration_is_refused():
     with pytest.raises(TypeError, match=r"^Undeclared\.make_actor: expected a method decorated with @replaces"):
         fast_path(Undeclared(), "make_actor")
 
 
-def test_a_declaration_of_an_unknown_method_is_refused_with_the_class():
-    with pytest.raises((AttributeError, RuntimeError)):  # RuntimeError from it before Python 3.12
+def test_declaration_of_an_unknown_method_is_refused_with_the_class():
+    with pytest.raises((AttributeError, RuntimeError)):  # before Python 3.12 it is wrapped in a RuntimeError
         class Misspelt:
             @replaces("get_action")
             def make_actor(self):

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and tables."""
+"""Tests atomic files and tables."""
 import csv
 
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from meta_policy_search.utils.files import atomic_file, csv_text, write_csv
 
 
-def test_an_atomic_file_replaces_what_was_there_only_at_the_end(tmp_path):
+def test_atomic_file_replaces_the_old_file_at_the_end(tmp_path):
     path = tmp_path / "settings.json"
     path.write_bytes(b"old")
     with atomic_file(path) as file:
@@ -20,7 +20,7 @@ def test_an_atomic_file_replaces_what_was_there_only_at_the_end(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["settings.json"]
 
 
-def test_a_table_is_read_back_as_it_was(tmp_path):
+def test_table_is_read_as_written(tmp_path):
     table = [["name", "value"], ["a, b", 0.1], ['"quoted"', None]]
     write_csv(tmp_path / "table.csv", table)
     with open(tmp_path / "table.csv", newline="") as file:

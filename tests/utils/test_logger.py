@@ -1,4 +1,4 @@
-"""The logger: rows, messages, files that can be gone on from, and folders that cannot be used."""
+"""Tests the logger: rows, messages, resumed files, and unusable folders."""
 import csv
 import hashlib
 import importlib.util
@@ -37,7 +37,7 @@ def dump(**row):
     return logger.dumpkvs()
 
 
-def test_unconfigured_messages_and_rows_go_to_the_terminal_alone(tmp_path, monkeypatch, capsys):
+def test_unconfigured_logger_writes_only_to_the_terminal(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     logger.log("hello", 3)
     logger.logkv("Itr", 1)
@@ -48,7 +48,7 @@ def test_unconfigured_messages_and_rows_go_to_the_terminal_alone(tmp_path, monke
     assert os.listdir(tmp_path) == []
 
 
-def test_a_notebook_shows_lines_unless_tables_are_asked_for(tmp_path, monkeypatch, capsys):
+def test_notebook_shows_lines_unless_tables_are_requested(tmp_path, monkeypatch, capsys):
     shell = SimpleNamespace(config={"IPKernelApp": {}})
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     row = {"Itr": 3, "Step_0-AverageReturn": 1.0, "Step_1-AverageReturn": 2.5, "ItrTime": 1.5}
@@ -61,8 +61,8 @@ def test_a_notebook_shows_lines_unless_tables_are_asked_for(tmp_path, monkeypatc
     assert "| Itr " in (tmp_path / "a" / "log.txt").read_text()
 
 
-def test_a_script_of_this_method_runs(tmp_path, capsys):
-    # given the call as scripts have it
+def test_published_logger_calls_work(tmp_path, capsys):
+    # given the configuration call of the published scripts
     folder = tmp_path / "new" / "run"
     formats = ["stdout", "log", "csv"]
     logger.configure(dir=str(folder), format_strs=formats, snapshot_mode="last_gap", snapshot_gap=2)
@@ -73,7 +73,7 @@ def test_a_script_of_this_method_runs(tmp_path, capsys):
         logger.log("Saving snapshot...")
         logger.dumpkvs()
         logger.save_itr_params(itr, {"itr": itr})
-    # then its folder holds everything
+    # then the folder has all files
     assert logger.get_dir() == str(folder)
     assert sorted(os.listdir(folder)) == [
         ".lock", "itr_0.pkl", "itr_2.pkl", "log.txt", "params.pkl", "params.prev.pkl", "progress.csv"
@@ -87,7 +87,7 @@ def test_a_script_of_this_method_runs(tmp_path, capsys):
     assert text.splitlines()[0].endswith(" info: Saving snapshot...") and text[:2] == "20"
 
 
-def test_numbers_are_written_with_all_their_digits(tmp_path):
+def test_numbers_are_written_with_all_digits(tmp_path):
     logger.configure(tmp_path, ["csv", "json"])
     row = {
         "float": 0.1 + 0.2,
@@ -115,12 +115,12 @@ def test_numbers_are_written_with_all_their_digits(tmp_path):
         "nothing": None,
         "list": "[1, 2]",
     }
-    assert str(dump(**row)) == str(expected)  # as text: NaN does not equal itself
+    assert str(dump(**row)) == str(expected)  # compared as text, because NaN does not equal itself
     assert read_rows(tmp_path) == [list(row), ["" if value is None else str(value) for value in expected.values()]]
     assert str(json.loads((tmp_path / "progress.json").read_text())) == str(expected)
 
 
-def test_a_row_is_gathered_and_then_forgotten():
+def test_row_is_collected_and_cleared_after_the_dump():
     logger.logkv("a", 1)
     for value in (1.0, 2.0, 6.0):
         logger.logkv_mean("mean", value)
@@ -129,18 +129,18 @@ def test_a_row_is_gathered_and_then_forgotten():
     logger.getkvs()["a"] = 4  # a copy
     assert logger.dumpkvs() == {"a": 3, "mean": 3.0, "b": 2}
     assert logger.getkvs() == {}
-    logger.logkv_mean("mean", 5.0)  # a new row has a new mean
+    logger.logkv_mean("mean", 5.0)  # a new row starts a new mean
     assert logger.dumpkvs() == {"mean": 5.0}
 
 
-def test_an_empty_row_is_not_written(tmp_path, capsys):
+def test_empty_row_is_not_written(tmp_path, capsys):
     logger.configure(tmp_path, ["stdout", "csv", "json"])
     assert logger.dumpkvs() == {}
     assert capsys.readouterr().out == ""
     assert (tmp_path / "progress.csv").read_text() == (tmp_path / "progress.json").read_text() == ""
 
 
-def test_columns_that_appear_later_extend_the_header(tmp_path):
+def test_new_columns_extend_the_header(tmp_path):
     logger.configure(tmp_path, ["csv"])
     dump(Itr=0, a="x, y")
     dump(a=1)
@@ -157,7 +157,7 @@ def test_columns_that_appear_later_extend_the_header(tmp_path):
     assert logger.output_positions()["csv"]["bytes"] == os.path.getsize(tmp_path / "progress.csv")
 
 
-def test_a_failure_while_the_header_is_extended_keeps_the_rows(tmp_path, monkeypatch):
+def test_failure_while_extending_the_header_keeps_the_rows(tmp_path, monkeypatch):
     logger.configure(tmp_path, ["csv"])
     dump(Itr=0)
 
@@ -168,14 +168,14 @@ def test_a_failure_while_the_header_is_extended_keeps_the_rows(tmp_path, monkeyp
         patch.setattr(os, "fsync", full)
         dump(Itr=1, new=1)
     assert read_rows(tmp_path) == [["Itr"], ["0"]]
-    assert logger.getkvs() == {"Itr": 1, "new": 1}  # the row is not lost either
+    assert logger.getkvs() == {"Itr": 1, "new": 1}  # the new row is kept too
     logger.dumpkvs()
     assert read_rows(tmp_path) == [["Itr", "new"], ["0", ""], ["1", "1"]]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file size limits are POSIX")
 @pytest.mark.parametrize("output", ["csv", "json"])
-def test_a_full_disk_keeps_the_rows_and_names_the_file(tmp_path, output):
+def test_full_disk_keeps_the_rows_and_names_the_file(tmp_path, output):
     # given a process whose files cannot grow beyond 1 kB
     program = (
         "import resource, sys\n"
@@ -188,9 +188,9 @@ def test_a_full_disk_keeps_the_rows_and_names_the_file(tmp_path, output):
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", program, str(tmp_path), output]
-    # when its rows do not fit any more
+    # when a row does not fit
     done = subprocess.run(command, env=env, capture_output=True, text=True)
-    # then the file holds whole rows only
+    # then the file has only complete rows
     error = f"LogFileError: [Errno 27] File too large: '{tmp_path / f'progress.{output}'}'"
     assert done.stderr.splitlines()[-1].endswith(error)
     text = (tmp_path / f"progress.{output}").read_text()
@@ -207,7 +207,7 @@ def test_rows_are_on_the_disk_when_the_dump_returns(tmp_path, monkeypatch):
 
 
 def run_from(folder, first, last, positions=None):
-    """Logs the iterations of a run whose rows get a column `late` from iteration 3 on; returns the positions."""
+    """Logs the iterations of a run with an additional column `late` from iteration 3 on; returns the file positions."""
     logger.configure(folder, ["csv", "json", "log"], positions=positions)
     taken = {}
     for itr in range(first, last):
@@ -219,16 +219,16 @@ def run_from(folder, first, last, positions=None):
 
 @pytest.mark.parametrize("stopped_after, snapshot", [(2, 1), (2, 2), (5, 1), (5, 2), (5, 3), (6, 5)])
 @pytest.mark.parametrize("torn", [b"", b"7,0.", b'7,"\xc3', b"\x00\x00"])
-def test_a_resumed_run_writes_the_same_files_as_an_uninterrupted_one(tmp_path, stopped_after, snapshot, torn):
-    # given an uninterrupted run, and one stopped after its snapshot, perhaps in the middle of a row
+def test_resumed_run_writes_the_files_of_an_uninterrupted_run(tmp_path, stopped_after, snapshot, torn):
+    # given an uninterrupted run, and one stopped after its snapshot, possibly in the middle of a row
     run_from(tmp_path / "whole", 0, 7)
     positions = run_from(tmp_path / "resumed", 0, stopped_after + 1)[snapshot]
     for name in ("progress.csv", "progress.json"):
         with open(tmp_path / "resumed" / name, "ab") as file:
             file.write(torn)
-    # when it is resumed from the snapshot (which went through a file)
+    # when the latter is resumed from the snapshot, which was written to a file
     taken = run_from(tmp_path / "resumed", snapshot + 1, 7, positions=json.loads(json.dumps(positions)))
-    # then nothing tells the files apart
+    # then the files are equal
     for name in ("progress.csv", "progress.json"):
         assert (tmp_path / "resumed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     assert taken[6]["csv"] == {
@@ -239,7 +239,7 @@ def test_a_resumed_run_writes_the_same_files_as_an_uninterrupted_one(tmp_path, s
     }
 
 
-def test_resuming_cuts_the_files_back_at_once_and_keeps_the_messages(tmp_path):
+def test_resuming_truncates_rows_immediately_and_keeps_messages(tmp_path):
     logger.configure(tmp_path, ["csv", "json", "log"])
     logger.log("first process")
     dump(a=1)
@@ -265,7 +265,7 @@ def test_resuming_from_before_the_first_row(tmp_path):
 
 @pytest.mark.parametrize("output", ["csv", "json"])
 @pytest.mark.parametrize("change", ["shorter", "other", "missing"])
-def test_files_that_are_not_those_of_the_snapshot_are_refused(tmp_path, output, change):
+def test_files_that_differ_from_the_snapshot_are_refused(tmp_path, output, change):
     logger.configure(tmp_path, [output])
     dump(a=1)
     dump(a=2)
@@ -279,21 +279,21 @@ def test_files_that_are_not_those_of_the_snapshot_are_refused(tmp_path, output, 
         logger.configure(tmp_path, [output], positions=positions)
 
 
-def test_an_earlier_run_is_not_overwritten_silently(tmp_path):
-    # given a folder with a run in it
+def test_earlier_run_is_not_overwritten_silently(tmp_path):
+    # given a folder with a run
     logger.configure(tmp_path, ["csv", "json", "log"])
     dump(old=1)
     logger.log("old message")
     logger.save_itr_params(0, {"old": True})
     before = {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)}
-    # then it is refused, and goes on being what is configured
+    # then it is refused, and the logger keeps its configuration
     found = r"progress\.csv, progress\.json, params\.pkl\. .*\(overwrite=True\)"
     with pytest.raises(ValueError, match=rf"{tmp_path}, which contains {found}"):
         logger.configure(tmp_path, ["csv"])
     assert {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)} == before
     dump(old=2)
     assert read_rows(tmp_path) == [["old"], ["1"], ["2"]]
-    # when it may be deleted, nothing of it is left
+    # when deletion is allowed, all its files are deleted
     (tmp_path / "notes.txt").write_text("mine")
     logger.configure(tmp_path, ["csv", "log"], overwrite=True)
     dump(new=1)
@@ -302,7 +302,7 @@ def test_an_earlier_run_is_not_overwritten_silently(tmp_path):
     assert "old" not in (tmp_path / "log.txt").read_text()
 
 
-def test_a_format_that_joins_a_resumed_run_does_not_overwrite_either(tmp_path):
+def test_format_added_to_a_resumed_run_does_not_overwrite_files(tmp_path):
     logger.configure(tmp_path, ["csv"])
     dump(a=1)
     positions = logger.output_positions()
@@ -312,14 +312,14 @@ def test_a_format_that_joins_a_resumed_run_does_not_overwrite_either(tmp_path):
     assert read_rows(tmp_path) == [["a"], ["1"]]
 
 
-def test_a_folder_with_a_snapshot_alone_is_an_earlier_run_too(tmp_path):
+def test_folder_with_only_a_snapshot_counts_as_an_earlier_run(tmp_path):
     logger.configure(tmp_path, ["stdout"])
     logger.save_itr_params(0, {})
     with pytest.raises(ValueError, match=r"which contains params\.pkl"):
         logger.configure(tmp_path, ["stdout"])
 
 
-def test_a_folder_that_cannot_be_used_is_refused_at_once(tmp_path):
+def test_unusable_folder_is_refused_immediately(tmp_path):
     file = tmp_path / "file"
     file.write_text("")
     for folder in (file, file / "below"):
@@ -331,14 +331,14 @@ def test_a_folder_that_cannot_be_used_is_refused_at_once(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_without_permission_is_refused_at_once(tmp_path):
+def test_folder_without_permission_is_refused_immediately(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(ValueError, match=rf"dir: expected a writable folder, got {tmp_path}"):
         logger.configure(tmp_path)
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a file system that nobody can write to")
-def test_a_read_only_file_system_is_refused_at_once():
+def test_read_only_file_system_is_refused_immediately():
     with pytest.raises(ValueError, match=r"dir: expected a writable folder, got /proc/self"):
         logger.configure("/proc/self")
 
@@ -356,7 +356,7 @@ def test_unknown_settings_are_refused(tmp_path):
         logger.log("x", level=15)
 
 
-def test_without_a_folder_a_new_one_is_made_and_named(capsys, monkeypatch, tmp_path):
+def test_missing_folder_argument_creates_a_new_folder(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     logger.configure()
     assert os.path.dirname(logger.get_dir()) == str(tmp_path)
@@ -364,7 +364,7 @@ def test_without_a_folder_a_new_one_is_made_and_named(capsys, monkeypatch, tmp_p
     assert sorted(os.listdir(logger.get_dir())) == [".lock", "log.txt", "progress.csv"]
 
 
-def test_the_folder_stays_the_same_when_the_process_moves(tmp_path, monkeypatch):
+def test_folder_is_independent_of_the_working_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     logger.configure("run", ["csv"])
     (tmp_path / "elsewhere").mkdir()
@@ -383,7 +383,7 @@ def test_levels(tmp_path, capsys):
     logger.set_level(logger.DEBUG)
     logger.debug("d2")
     assert capsys.readouterr().out == "i\nwarning: w\nerror: e\nd2\n"
-    # above INFO the rows leave the terminal, not the files
+    # above INFO, rows are written to files but not to the terminal
     logger.set_level(logger.WARN)
     logger.info("i2")
     dump(a=1)
@@ -395,7 +395,7 @@ def test_levels(tmp_path, capsys):
     assert messages == ["info: i", "warning: w", "error: e", "debug: d2"]
 
 
-def test_a_scope_has_its_own_outputs_and_row(tmp_path):
+def test_scope_has_separate_outputs_and_row(tmp_path):
     logger.configure(tmp_path / "outer", ["csv"])
     logger.logkv("outer", 1)
     with logger.scoped_configure(tmp_path / "inner", ["csv"]):
@@ -424,8 +424,8 @@ def test_one_line_per_iteration(tmp_path, capsys):
     ]
 
 
-def test_a_progress_bar_stays_whole(monkeypatch):
-    # given a terminal that shows a bar
+def test_progress_bar_is_redrawn_after_log_lines(monkeypatch):
+    # given a terminal that shows a progress bar
     terminal = io.StringIO()
     monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setattr(sys, "stderr", terminal)
@@ -433,7 +433,7 @@ def test_a_progress_bar_stays_whole(monkeypatch):
         bar.update()
         # when something is logged
         logger.log("between")
-    # then the bar is wiped before, and drawn again on the line below
+    # then the bar is erased before and redrawn on the next line
     before, after = terminal.getvalue().split("between\n")
     assert before.endswith("\r") and before.split("\r")[-2].strip() == ""
     assert "50%" in after
@@ -445,7 +445,7 @@ def test_a_progress_bar_stays_whole(monkeypatch):
 needs_tensorboard = pytest.mark.skipif(importlib.util.find_spec("tensorboard") is None, reason="needs tensorboard")
 
 
-def test_where_tensorboard_is_missing_the_error_says_what_to_install(tmp_path, monkeypatch):
+def test_missing_tensorboard_error_names_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     with pytest.raises(ImportError, match=re.escape('pip install "meta_policy_search[tensorboard]"')):
         logger.configure(tmp_path, ["csv", "tensorboard"])
@@ -453,7 +453,7 @@ def test_where_tensorboard_is_missing_the_error_says_what_to_install(tmp_path, m
 
 
 def read_events(folder):
-    """Returns the points of tag `x`, and the steps at which processes began, as TensorFlow reads the files in order."""
+    """Returns the points of tag `x` and the start steps of processes, read in file order as by TensorFlow."""
     from meta_policy_search.tf_compat import tf
 
     points, starts = [], []
@@ -485,7 +485,7 @@ def test_event_files_hold_the_numbers_of_the_rows(tmp_path):
 
 
 @needs_tensorboard
-def test_event_files_need_no_tensorflow(tmp_path):
+def test_event_files_require_no_tensorflow(tmp_path):
     program = ("import sys\n"
                "from meta_policy_search.utils import logger\n"
                "logger.configure(sys.argv[1], ['tensorboard'])\n"
@@ -498,7 +498,7 @@ def test_event_files_need_no_tensorflow(tmp_path):
 
 
 def run_with_curves(folder, values, positions=None):
-    """Logs `values` from the step on that a run stands at; returns the positions after each."""
+    """Logs `values` starting at the current step of a run; returns the positions after each value."""
     logger.configure(folder, ["tensorboard"], positions=positions)
     first = 0 if positions is None else positions["tensorboard"]["step"]
     taken = []
@@ -509,13 +509,13 @@ def run_with_curves(folder, values, positions=None):
 
 
 @needs_tensorboard
-def test_what_a_snapshot_rewinds_the_curves_rewind_too(tmp_path):
-    # given a run that goes on from its second row, fails before it has saved, and goes on from there again
+def test_resuming_from_a_snapshot_rewinds_the_curves(tmp_path):
+    # given a run that resumes from its second row, fails before saving, and resumes from there again
     _, saved, _, _ = run_with_curves(tmp_path, [0.5, 1.5, -1.0, -1.0])
     run_with_curves(tmp_path, [-2.0], saved)
     *_, saved = run_with_curves(tmp_path, [2.5, 3.5], saved)
     run_with_curves(tmp_path, [4.5], saved)
-    # then TensorBoard shows each step once, and each process says where it began
+    # then TensorBoard shows each step once, and each process marks its first step
     assert shown_by_tensorboard(tmp_path) == [(0, 0.5), (1, 1.5), (2, 2.5), (3, 3.5), (4, 4.5)]
     assert read_events(tmp_path)[1] == [2, 4]
 
@@ -529,7 +529,7 @@ def shown_by_tensorboard(folder):
 
 
 @needs_tensorboard
-def test_a_torn_event_is_ignored(tmp_path):
+def test_incomplete_event_is_ignored(tmp_path):
     saved = run_with_curves(tmp_path, [0.5, 1.5])[-1]
     (path,) = (tmp_path / "tensorboard").iterdir()
     with open(path, "ab") as file:
@@ -539,7 +539,7 @@ def test_a_torn_event_is_ignored(tmp_path):
 
 
 @needs_tensorboard
-def test_curves_that_were_deleted_begin_anew(tmp_path):
+def test_deleted_curves_start_anew(tmp_path):
     saved = run_with_curves(tmp_path, [0.5, 1.5])[-1]
     for path in (tmp_path / "tensorboard").iterdir():
         path.unlink()
@@ -551,14 +551,14 @@ def test_curves_that_were_deleted_begin_anew(tmp_path):
 def test_tensorboard_reads_the_curves(tmp_path):
     from tensorboard.backend.event_processing import event_accumulator as accumulators
 
-    # given a TensorBoard that is open when a run goes on from an earlier iteration
+    # given an open TensorBoard while a run resumes from an earlier iteration
     _, saved, _ = run_with_curves(tmp_path, [0.5, 1.5, -1.0])
     watching = accumulators.EventAccumulator(str(tmp_path / "tensorboard"))
     watching.Reload()
     assert [event.value for event in watching.Scalars("x")] == [0.5, 1.5, -1.0]
     run_with_curves(tmp_path, [2.5, 3.5], saved)
     later = accumulators.EventAccumulator(str(tmp_path / "tensorboard"))
-    # then it shows the curve of the run as it is now, as does one that is opened later
+    # then it shows the current curve of the run, like a TensorBoard that is opened later
     for accumulator in (watching, later):
         accumulator.Reload()
         assert [(event.step, event.value) for event in accumulator.Scalars("x")] == [
@@ -567,7 +567,7 @@ def test_tensorboard_reads_the_curves(tmp_path):
 
 
 @needs_tensorboard
-def test_a_new_run_begins_without_the_curves_of_the_old_one(tmp_path):
+def test_new_run_has_no_curves_of_the_old_run(tmp_path):
     logger.configure(tmp_path, ["csv", "tensorboard"])
     dump(Itr=0, x=0.5)
     logger.configure(tmp_path, ["csv", "tensorboard"], overwrite=True)

@@ -1,4 +1,4 @@
-"""Progress bars: drawn on terminals and in notebooks, and nowhere else."""
+"""Tests progress bars, which are shown only on terminals and in notebooks."""
 import io
 import sys
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def on_terminal(monkeypatch):
-    """Calls a function with standard output and standard error on a terminal; returns what is shown there."""
+    """Calls a function with standard output and error connected to a terminal; returns the terminal output."""
     def show(function, *args):
         terminal = Terminal()
         with monkeypatch.context() as patch:
@@ -30,7 +30,7 @@ def on_terminal(monkeypatch):
 
 @pytest.fixture
 def notebook(monkeypatch):
-    """A kernel; its streams are no terminals."""
+    """Simulates a notebook kernel, whose streams are not terminals."""
     shell = SimpleNamespace(config={"IPKernelApp": {}})
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     return shell
@@ -43,8 +43,8 @@ def count_to_three(is_wanted=True):
             logger.log("one more")
 
 
-def test_a_terminal_shows_a_bar_below_the_messages(on_terminal):
-    """Given messages while a bar is shown, then it is wiped before each, which stands on a line of its own."""
+def test_terminal_shows_a_bar_below_the_messages(on_terminal):
+    """The bar is erased before each message, which is printed on a separate line."""
     shown = on_terminal(count_to_three)
     assert "counting: 100%" in shown and "3/3" in shown and "sheep" in shown
     lines = shown.split("\n")
@@ -54,22 +54,22 @@ def test_a_terminal_shows_a_bar_below_the_messages(on_terminal):
         assert wiped.strip() == ""
 
 
-def test_a_file_gets_the_messages_alone(capfd):
+def test_file_gets_only_the_messages(capfd):
     count_to_three()
     captured = capfd.readouterr()
     assert (captured.out, captured.err) == ("one more\n" * 3, "")
 
 
-def test_it_can_be_turned_off(on_terminal):
+def test_bar_can_be_disabled(on_terminal):
     assert on_terminal(count_to_three, False) == "one more\n" * 3
 
 
-def test_a_notebook_shows_a_bar(notebook, capsys):
+def test_notebook_shows_a_bar(notebook, capsys):
     count_to_three()
     assert "counting: 100%" in capsys.readouterr().err
 
 
-def test_ipython_in_a_file_is_no_notebook(notebook, capfd):
+def test_ipython_with_output_to_a_file_shows_no_bar(notebook, capfd):
     notebook.config = {"TerminalIPythonApp": {}}
     count_to_three()
     assert capfd.readouterr().err == ""

@@ -1,4 +1,4 @@
-"""Generators belong to a root seed, a stream and a key."""
+"""Generators depend on a root seed, a stream and a key."""
 import random
 
 import numpy as np
@@ -20,18 +20,18 @@ def numbers(rng):
     return rng.uniform(size=3).tolist()
 
 
-def test_a_generator_depends_on_its_key_alone():
-    # given numbers of one rollout
+def test_generator_depends_only_on_its_key():
+    # given the numbers of one rollout
     seeding.set_root(1)
     first = numbers(seeding.rng_for(Stream.ROLLOUT, 3, 0, 2, 5))
-    # when others are drawn before, after and from other counted streams
+    # when other generators are used before and after, including counted streams
     numbers(seeding.rng_for(Stream.ROLLOUT, 3, 0, 2, 6))
     numbers(seeding.next_rng(Stream.WEIGHTS))
-    # then that rollout has the same numbers again
+    # then that rollout has equal numbers
     assert numbers(seeding.rng_for(Stream.ROLLOUT, 3, 0, 2, 5)) == first
 
 
-def test_the_generator_is_the_documented_seed_sequence():
+def test_generator_uses_the_documented_seed_sequence():
     expected = np.random.default_rng(np.random.SeedSequence(9, spawn_key=(int(Stream.TASKS), 4)))
     assert numbers(seeding.rng_for(Stream.TASKS, 4, root=9)) == numbers(expected)
 
@@ -48,23 +48,23 @@ def test_keys_streams_and_roots_give_different_numbers():
     assert len(set(map(tuple, drawn))) == len(drawn)
 
 
-def test_a_worker_that_is_told_the_root_draws_the_same():
+def test_worker_with_the_same_root_draws_equal_numbers():
     seeding.set_root(5)
     here = numbers(seeding.rng_for(Stream.ROLLOUT, 1, 2))
     seeding.set_root(6)
     assert numbers(seeding.rng_for(Stream.ROLLOUT, 1, 2, root=5)) == here
 
 
-def test_counted_streams_go_on_and_restart_with_the_root():
+def test_counted_streams_continue_and_restart_with_the_root():
     seeding.set_root(1)
     first, second = numbers(seeding.next_rng(Stream.WEIGHTS)), numbers(seeding.next_rng(Stream.WEIGHTS))
     assert first != second
-    assert numbers(seeding.next_rng(Stream.OPTIMIZER)) not in (first, second)  # its own count, its own numbers
+    assert numbers(seeding.next_rng(Stream.OPTIMIZER)) not in (first, second)  # separate count and numbers
     seeding.set_root(1)
     assert [numbers(seeding.next_rng(Stream.WEIGHTS)), numbers(seeding.next_rng(Stream.WEIGHTS))] == [first, second]
 
 
-def test_the_state_goes_into_a_snapshot_and_back():
+def test_state_is_saved_and_restored():
     seeding.set_root(1)
     seeding.next_rng(Stream.WEIGHTS)
     state = seeding.get_process_state()
@@ -73,7 +73,7 @@ def test_the_state_goes_into_a_snapshot_and_back():
     seeding.set_process_state(state)
     assert seeding.get_root() == 1
     assert numbers(seeding.next_rng(Stream.WEIGHTS)) == second
-    assert state["seeding"]["counters"] == {Stream.WEIGHTS: 1}  # the state itself does not count on
+    assert state["seeding"]["counters"] == {Stream.WEIGHTS: 1}  # the saved state is not changed by later draws
 
 
 def test_without_a_seed_the_root_is_drawn_once(monkeypatch):
@@ -85,22 +85,22 @@ def test_without_a_seed_the_root_is_drawn_once(monkeypatch):
 
 
 def everything():
-    """Numbers from all generators, drawn one after the other."""
+    """Returns numbers from all generators in sequence."""
     return [numbers(seeding.rng_for(Stream.ROLLOUT, 0, 0, 0, 0)), numbers(seeding.next_rng(Stream.POLICY)),
             random.random(), np.random.random()]
 
 
-def test_an_evaluation_draws_from_its_seed_alone_and_leaves_no_trace():
-    # given a process that has drawn some numbers
+def test_evaluation_draws_depend_only_on_its_seed_and_leave_no_trace():
+    # given a process that has drawn numbers
     set_seed(1)
     everything()
     expected = everything()
-    # when it is repeated with an evaluation in between
+    # when the draws are repeated with an evaluation in between
     set_seed(1)
     everything()
     with seeding.evaluation_seed(4):
         first = everything()
-    # then it goes on with the same numbers, and so does the evaluation, after any others
+    # then later numbers are equal, and so are those of evaluations after other draws
     assert everything() == expected
     with seeding.evaluation_seed(4):
         assert everything() == first
@@ -108,14 +108,14 @@ def test_an_evaluation_draws_from_its_seed_alone_and_leaves_no_trace():
         assert all(ours != theirs for ours, theirs in zip(everything(), first))
 
 
-def test_an_evaluation_does_not_draw_what_a_run_of_the_same_seed_draws():
+def test_evaluation_and_run_with_equal_seeds_draw_different_numbers():
     set_seed(4)
     run = everything()
     with seeding.evaluation_seed(4):
         assert all(ours != theirs for ours, theirs in zip(everything(), run))
 
 
-def test_random_numbers_go_on_after_an_evaluation_that_fails():
+def test_random_state_is_restored_after_a_failed_evaluation():
     set_seed(1)
     expected = everything()
     set_seed(1)

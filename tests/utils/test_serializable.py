@@ -1,4 +1,4 @@
-"""Objects are shown, copied and pickled by the arguments of their constructor call."""
+"""Objects are displayed, copied and pickled through the arguments of their constructor call."""
 import copy
 import pickle
 
@@ -24,7 +24,7 @@ class Base(Serializable):
 
 
 class Derived(Base):
-    """Its chain of constructors changes every argument on the way."""
+    """Changes every argument before it calls the constructor of its base."""
 
     def __init__(self, size, scale=2, **kwargs):
         super().__init__(size * scale, name=kwargs.pop("name", "derived") + "!", **kwargs)
@@ -32,7 +32,7 @@ class Derived(Base):
 
 
 class OldStyle(Base):
-    """Calls `quick_init` as older code does, in both of its forms."""
+    """Calls `quick_init` in both of its published variants."""
 
     def __init__(self, size):
         Serializable.quick_init(self, locals())
@@ -41,7 +41,7 @@ class OldStyle(Base):
 
 
 class Learning(Base):
-    """Keeps what it learnt, as a policy does."""
+    """Saves its learned state like a policy."""
 
     def __getstate__(self):
         return {"init_args": Serializable.__getstate__(self), "learnt": self.learnt}
@@ -52,7 +52,7 @@ class Learning(Base):
 
 
 class WithNew(Base):
-    """Has a `__new__` of its own."""
+    """Defines `__new__`."""
 
     def __new__(cls, *args, **kwargs):
         self = super().__new__(cls, *args, **kwargs)
@@ -76,14 +76,14 @@ OBJECTS = {
 
 @pytest.mark.parametrize("build", OBJECTS.values(), ids=OBJECTS)
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o)), Base.clone])
-def test_a_copy_is_built_from_the_same_arguments(build, again):
+def test_copy_is_built_from_the_same_arguments(build, again):
     original = build()
     copied = again(again(original))  # a copy can be copied
     assert type(copied) is type(original) and copied is not original
     assert attributes(copied) == attributes(original)
 
 
-def test_a_subclass_keeps_other_state_by_extending_getstate():
+def test_subclass_saves_other_state_by_extending_getstate():
     plain, learning = Base(3), Learning(3, name="l")
     plain.learnt = learning.learnt = 7
     assert pickle.loads(pickle.dumps(plain)).learnt == 0
@@ -91,17 +91,17 @@ def test_a_subclass_keeps_other_state_by_extending_getstate():
     assert (restored.learnt, restored.size, restored.name) == (7, 3, "l")
 
 
-def test_a_class_of_a_script_survives():
-    # given a class that no other process could import
+def test_locally_defined_class_can_be_pickled():
+    # given a class that other processes cannot import
     class Local(Base):
         def __init__(self, size):
             super().__init__(size + 1)
 
-    # then cloudpickle rebuilds it, from its own arguments
+    # then cloudpickle rebuilds the object from its arguments
     assert pickle.loads(cloudpickle.dumps(Local(3))).size == 4
 
 
-def test_a_clone_takes_other_arguments_by_name():
+def test_clone_accepts_other_arguments_by_name():
     original = Base(3, 4, name="a", extra=1)
     clone = original.clone(size=5, name="b", other=2)
     assert attributes(clone) == {"size": 5, "more": (4,), "name": "b", "options": {"extra": 1, "other": 2}, "learnt": 0}
@@ -110,23 +110,23 @@ def test_a_clone_takes_other_arguments_by_name():
     assert original.size == 3 and original.name == "a"
 
 
-def test_a_keyword_only_argument_is_not_taken_for_a_positional_one():
-    clone = Base(3, 4, 5).clone(name="b")  # `name` comes third in the signature, and three values were given
+def test_keyword_only_argument_is_not_passed_by_position():
+    clone = Base(3, 4, 5).clone(name="b")  # `name` is third in the signature, and three values were given
     assert (clone.more, clone.name) == ((4, 5), "b")
 
 
-def test_a_clone_is_built_afresh():
+def test_clone_has_initial_state():
     original = Learning(3)
     original.learnt = 7
     assert original.clone().learnt == 0
 
 
-def test_an_argument_that_does_not_exist_is_refused():
+def test_unknown_argument_is_refused():
     with pytest.raises(TypeError, match="width"):
         OldStyle(3).clone(width=2)
 
 
-def test_a_class_without_a_constructor_takes_no_arguments():
+def test_class_without_a_constructor_takes_no_arguments():
     class Plain(Configurable):
         pass
 
@@ -136,7 +136,7 @@ def test_a_class_without_a_constructor_takes_no_arguments():
 
 
 class Ant(Configurable):
-    """Keeps none of its arguments."""
+    """Stores none of its arguments."""
 
     def __init__(self, legs=6, *, mass=2.0, engine="steam"):
         pass
@@ -153,17 +153,17 @@ class Cart(Configurable):
 
 def test_repr_shows_the_arguments_that_differ_from_their_defaults():
     assert repr(Ant()) == "Ant()"
-    assert repr(Ant(8, engine="diesel")) == "Ant(legs=8, engine='diesel')"  # no attributes: as given
+    assert repr(Ant(8, engine="diesel")) == "Ant(legs=8, engine='diesel')"  # no attributes: shows the given values
     cart = Cart(Ant(8))
     assert repr(cart) == "Cart(horse=Ant(legs=8), cargo=12)"
-    cart.wheels = 2  # an attribute that has changed since
+    cart.wheels = 2  # a changed attribute
     assert repr(cart) == "Cart(horse=Ant(legs=8), wheels=2, cargo=6)"
     assert repr(Cart(np.ones(2), [1], min)) == "Cart(horse=array([1., 1.]), wheels=[1], name=min, cargo=[1, 1, 1])"
-    assert repr(Cart.__new__(Cart)) == "Cart()"  # `__init__` has not run
+    assert repr(Cart.__new__(Cart)) == "Cart()"  # `__init__` was not called
     assert repr(copy.deepcopy(cart)) == repr(cart) == str(cart)
 
 
-def test_repr_shows_long_arguments_by_their_class():
+def test_repr_shortens_long_arguments():
     cart = Cart(Cart(Ant(legs=123456789), wheels=1234567890123456789), 2, name="a cart with a long name, " * 4)
     assert repr(cart) == "Cart(horse=Cart(...), wheels=2, name='a cart with ...a long name, ', cargo=6)"
     cart.horse, cart.wheels = "a horse with a name of some length", 12345678901234567890
@@ -181,7 +181,7 @@ def test_given_and_present_arguments():
     assert present_arguments(Ant(), only_changed=True) == {} and present_arguments(Ant())["mass"] == 2.0
 
 
-def test_a_subclass_without_quick_init_is_copied_with_its_own_arguments():
+def test_subclass_without_quick_init_is_copied_with_its_arguments():
     class Own(Base):
         def __init__(self, factor):
             super().__init__(2 * factor)
@@ -191,6 +191,6 @@ def test_a_subclass_without_quick_init_is_copied_with_its_own_arguments():
     assert (type(copied), copied.factor, copied.size) == (Own, 3, 6)
 
 
-def test_a_pickle_of_other_code_is_refused():
+def test_pickle_of_other_code_is_refused():
     with pytest.raises(ValueError, match="^Base: expected a pickle of this package, got one of other code"):
         Base(3).__setstate__({"__args": (3,)})

@@ -1,4 +1,4 @@
-"""Snapshots: what is written when, and what is left when writing goes wrong or a file is damaged."""
+"""Tests snapshots: written files, failed writes and damaged files."""
 import os
 import pickle
 import signal
@@ -47,7 +47,7 @@ def test_each_mode_writes_its_files(tmp_path, mode, expected):
     assert written == [name and str(tmp_path / name) for name in names]
 
 
-def test_the_latest_and_its_predecessor(tmp_path):
+def test_latest_snapshot_and_its_predecessor(tmp_path):
     snapshots = Snapshotter(tmp_path)
     for itr in range(3):
         snapshots.save(itr, {"itr": itr})
@@ -59,7 +59,7 @@ def test_the_latest_and_its_predecessor(tmp_path):
     ]
 
 
-def test_an_iteration_can_be_chosen(tmp_path):
+def test_snapshot_of_a_given_iteration(tmp_path):
     snapshots = Snapshotter(tmp_path, "last_gap", gap=2)
     for itr in range(6):
         snapshots.save(itr, {"itr": itr})
@@ -70,8 +70,8 @@ def test_an_iteration_can_be_chosen(tmp_path):
         load_snapshot(tmp_path / "params.pkl", itr=0)
 
 
-def test_the_snapshot_of_a_folder_is_the_one_written_last(tmp_path):
-    # given a run in one mode that went back to iteration 1 and on in another mode
+def test_folder_snapshot_is_the_last_written(tmp_path):
+    # given a run that was resumed from iteration 1 in another mode
     for itr in range(4):
         Snapshotter(tmp_path, "last").save(itr, {"run": 1, "itr": itr})
     Snapshotter(tmp_path, "all").save(1, {"run": 2, "itr": 1})
@@ -79,8 +79,8 @@ def test_the_snapshot_of_a_folder_is_the_one_written_last(tmp_path):
     assert [itr for _, itr, _ in list_snapshots(tmp_path)] == [2, 3, 1]
 
 
-def test_arrays_objects_and_other_readers(tmp_path):
-    # given arrays large enough to be written in pieces, in both memory orders, and a class of this function
+def test_large_arrays_and_local_classes_load_with_all_readers(tmp_path):
+    # given arrays large enough to be written in pieces, in both memory orders, and a local class
     class Environment:
         limit = 5
 
@@ -88,7 +88,7 @@ def test_arrays_objects_and_other_readers(tmp_path):
     c, f = rng.normal(size=(300, 400)), np.asfortranarray(rng.normal(size=(300, 400)))
     params = {"c": c, "f": f, "env": Environment()}
     path = Snapshotter(tmp_path).save(3, params)
-    # then the checked way and both plain ones read the same
+    # then the checked reader and both plain readers return the same
     with open(path, "rb") as file:
         read = [load_snapshot(path), joblib.load(path), pickle.load(file)]
     for loaded in read:
@@ -97,7 +97,7 @@ def test_arrays_objects_and_other_readers(tmp_path):
         assert loaded["env"].limit == 5
 
 
-def test_a_class_of_a_script_is_rebuilt_in_another_process(tmp_path):
+def test_class_of_a_script_is_rebuilt_in_another_process(tmp_path):
     program = (
         "import sys\n"
         "from meta_policy_search.utils.snapshotter import Snapshotter\n"
@@ -114,8 +114,8 @@ def test_a_class_of_a_script_is_rebuilt_in_another_process(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["cut", "cut to nothing", "hole", "flipped", "other file"])
-def test_a_damaged_snapshot_is_recognised_and_the_whole_one_is_named(tmp_path, damage):
-    # given two snapshots, the latest of which is damaged
+def test_damaged_snapshot_is_detected_and_the_intact_one_is_named(tmp_path, damage):
+    # given two snapshots, of which the latest is damaged
     snapshots = Snapshotter(tmp_path)
     for itr in range(2):
         snapshots.save(itr, {"itr": itr, "weights": np.arange(1000.0)})
@@ -131,18 +131,18 @@ def test_a_damaged_snapshot_is_recognised_and_the_whole_one_is_named(tmp_path, d
             "other file": pickle.dumps({"itr": 1}),
         }[damage]
     )
-    # then neither the file nor the folder load, and the message names both files
+    # then neither the file nor the folder loads, and the message names both files
     for where in (path, tmp_path):
         with pytest.raises(SnapshotError, match=r"params\.pkl is damaged: .*params\.prev\.pkl \(iteration 0\)"):
             load_snapshot(where)
-    # and a cut file does not become the predecessor of the next
+    # and a truncated file does not become the predecessor of the next snapshot
     if damage != "flipped":
         snapshots.save(2, {"itr": 2})
         assert load_snapshot(tmp_path)["itr"] == 2
         assert load_snapshot(tmp_path / "params.prev.pkl")["itr"] == 0
 
 
-def test_a_damaged_iteration_that_is_asked_for_is_named(tmp_path):
+def test_damaged_snapshot_of_a_requested_iteration_is_named(tmp_path):
     snapshots = Snapshotter(tmp_path, "all")
     for itr in range(2):
         snapshots.save(itr, {"itr": itr})
@@ -151,7 +151,7 @@ def test_a_damaged_iteration_that_is_asked_for_is_named(tmp_path):
         load_snapshot(tmp_path, itr=0)
 
 
-def test_what_is_not_there_is_said(tmp_path):
+def test_missing_snapshot_is_reported(tmp_path):
     with pytest.raises(SnapshotError, match=r"contains no snapshot"):
         load_snapshot(tmp_path)
     with pytest.raises(SnapshotError, match=r"could not read the snapshot .*missing\.pkl"):
@@ -161,7 +161,7 @@ def test_what_is_not_there_is_said(tmp_path):
         load_snapshot(tmp_path)
 
 
-def test_objects_that_cannot_be_rebuilt_are_an_error_of_their_own(tmp_path):
+def test_objects_that_cannot_be_rebuilt_raise_a_separate_error(tmp_path):
     path = Snapshotter(tmp_path).save(0, Unloadable())
     with pytest.raises(SnapshotError, match=r"params\.pkl is intact, but .*no such simulator.*policy\.load_npz"):
         load_snapshot(path)
@@ -177,7 +177,7 @@ class Unloadable:
 
 
 @pytest.mark.parametrize("mode", ["last", "all", "last_gap"])
-def test_what_cannot_be_pickled_leaves_the_earlier_snapshots_and_nothing_else(tmp_path, mode):
+def test_object_that_cannot_be_pickled_leaves_the_earlier_snapshots_unchanged(tmp_path, mode):
     snapshots = Snapshotter(tmp_path, mode)
     snapshots.save(0, {"itr": 0})
     snapshots.save(1, {"itr": 1})
@@ -187,7 +187,7 @@ def test_what_cannot_be_pickled_leaves_the_earlier_snapshots_and_nothing_else(tm
     assert {name: (tmp_path / name).read_bytes() for name in files(tmp_path)} == before
 
 
-def test_an_interrupt_leaves_nothing_behind(tmp_path, monkeypatch):
+def test_interrupt_leaves_no_file(tmp_path, monkeypatch):
     def interrupt(descriptor):
         raise KeyboardInterrupt
 
@@ -201,7 +201,7 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file size limits are POSIX")
-def test_a_full_disk_keeps_the_last_whole_snapshot(tmp_path):
+def test_full_disk_keeps_the_last_intact_snapshot(tmp_path):
     # given a process whose files cannot grow beyond 50 kB
     program = (
         "import resource, sys\n"
@@ -213,10 +213,10 @@ def test_a_full_disk_keeps_the_last_whole_snapshot(tmp_path):
         "snapshots.save(1, {'weights': np.zeros(10)})\n"
         "snapshots.save(2, {'weights': np.zeros(10_000)})\n"
     )
-    # when it saves 80 kB
+    # when a snapshot has 80 kB
     process = start_python(program, tmp_path)
     error = process.communicate()[1].splitlines()[-1]
-    # then the error says why and what is left, and that is whole
+    # then the error states the reason and the last snapshot, which is intact
     assert "SnapshotError: could not write the snapshot" in error and "File too large" in error
     assert error.endswith("params.pkl (iteration 1)")
     assert files(tmp_path) == ["params.pkl", "params.prev.pkl"]
@@ -272,15 +272,15 @@ snapshots.save(2, params)
         ("after the latest is replaced", 2),
     ],
 )
-def test_a_kill_at_any_moment_leaves_whole_snapshots(tmp_path, stage, last):
-    # when a process is killed at this moment of its third snapshot
+def test_kill_at_any_stage_leaves_intact_snapshots(tmp_path, stage, last):
+    # when a process is killed at this stage of its third snapshot
     process = start_python(KILLED_AT, tmp_path, stage)
     assert process.communicate() == ("", "")
     assert process.returncode == -signal.SIGKILL
-    # then the latest snapshot is whole, and so is the predecessor
+    # then the latest snapshot and its predecessor are intact
     assert load_snapshot(tmp_path)["itr"] == last
     assert load_snapshot(tmp_path / "params.prev.pkl")["itr"] in (0, 1)
-    # and the process that resumes removes the temporary file, and saves
+    # and the resuming process removes the temporary file and saves
     snapshots = Snapshotter(tmp_path)
     assert set(files(tmp_path)) <= {"params.pkl", "params.prev.pkl"}
     snapshots.save(3, {"itr": 3})
@@ -290,8 +290,8 @@ def test_a_kill_at_any_moment_leaves_whole_snapshots(tmp_path, stage, last):
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 @pytest.mark.parametrize("milliseconds", [3, 40, 110])
-def test_a_kill_at_some_moment_leaves_whole_snapshots(tmp_path, milliseconds):
-    # given a process that saves one snapshot after another
+def test_kill_at_a_random_time_leaves_intact_snapshots(tmp_path, milliseconds):
+    # given a process that saves snapshots in a loop
     program = (
         "import itertools, sys\n"
         "import numpy as np\n"
@@ -307,13 +307,13 @@ def test_a_kill_at_some_moment_leaves_whole_snapshots(tmp_path, milliseconds):
     # when it is killed
     process.kill()
     told = int((["0"] + process.communicate()[0].split())[-1])
-    # then what it had said to be saved, or the one after it, is there and whole
+    # then the last reported snapshot, or the next one, is intact
     loaded = load_snapshot(tmp_path)
     assert loaded["itr"] in (told, told + 1)
     assert (loaded["weights"] == loaded["itr"]).all()
 
 
-def test_files_of_others_stay(tmp_path):
+def test_other_files_are_kept(tmp_path):
     (tmp_path / "notes.tmp").write_text("mine")
     (tmp_path / "other.pkl").write_bytes(b"mine")
     Snapshotter(tmp_path).save(0, {})
@@ -321,7 +321,7 @@ def test_files_of_others_stay(tmp_path):
     assert len(list_snapshots(tmp_path)) == 1
 
 
-def test_wrong_arguments_are_refused(tmp_path):
+def test_invalid_arguments_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"snapshot_mode: expected one of 'all', 'last', 'gap', .* got 'first'"):
         Snapshotter(tmp_path, "first")
     with pytest.raises(ValueError, match=r"snapshot_gap: expected an integer of at least 1, got 0"):
@@ -330,12 +330,12 @@ def test_wrong_arguments_are_refused(tmp_path):
         Snapshotter(tmp_path).save(-1, {})
 
 
-def test_the_whole_contents_are_on_the_disk_before_they_get_their_name(tmp_path, monkeypatch):
-    # given a record of what is synced and renamed
+def test_contents_are_on_the_disk_before_the_file_is_renamed(tmp_path, monkeypatch):
+    # given a record of synced and renamed files
     order = []
     replace = os.replace
     monkeypatch.setattr(os, "fsync", lambda descriptor: order.append("sync"))
     monkeypatch.setattr(os, "replace", lambda *names: (order.append("rename"), replace(*names)))
     Snapshotter(tmp_path).save(0, {})
-    # then the file comes first, then its name, then the folder that holds the name
+    # then the order is: sync the file, rename it, sync its folder
     assert order == ["sync", "rename", "sync"]

@@ -1,4 +1,4 @@
-"""Means and their intervals."""
+"""Tests means and their intervals."""
 import numpy as np
 import pytest
 import scipy.stats
@@ -6,13 +6,13 @@ import scipy.stats
 from meta_policy_search.utils.statistics import half_width_of_mean, mean_interval, task_returns
 
 
-def test_the_interval_of_a_mean_by_hand():
+def test_interval_of_a_mean_by_hand():
     """t_{2, 0.975} = 4.302653, s = 1, n = 3."""
     mean, half_width = mean_interval([1.0, 2.0, 3.0])
     assert (mean, half_width) == (2.0, pytest.approx(4.302653 / np.sqrt(3.0)))
 
 
-def test_the_first_axis_is_that_of_the_values():
+def test_first_axis_is_the_sample_axis():
     values = np.random.default_rng(1).normal(size=(9, 2, 3)).astype(np.float32)
     mean, half_width = mean_interval(values)
     low, high = scipy.stats.t.interval(0.95, 8, values.mean(axis=0), scipy.stats.sem(values))
@@ -20,16 +20,16 @@ def test_the_first_axis_is_that_of_the_values():
     np.testing.assert_allclose(mean + half_width, high, rtol=1e-4)
 
 
-def test_a_single_value_has_no_interval():
+def test_single_value_has_no_interval():
     mean, half_width = mean_interval([[4.0, 5.0]])
     np.testing.assert_array_equal(mean, [4.0, 5.0])
     np.testing.assert_array_equal(half_width, [np.nan, np.nan])
 
 
-def test_the_interval_of_a_mean_of_means():
+def test_interval_of_a_mean_of_means():
     assert half_width_of_mean(np.array([0.3, 0.4])) == pytest.approx(0.25)
 
 
-def test_the_return_of_a_task_is_the_mean_over_its_paths():
+def test_return_of_a_task_is_the_mean_over_its_paths():
     paths = {0: [{"rewards": np.array([1.0, 2.0])}, {"rewards": np.array([5.0])}], 1: [{"rewards": np.array([-1.0])}]}
     np.testing.assert_array_equal(task_returns(paths), [4.0, -1.0])

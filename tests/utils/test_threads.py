@@ -1,4 +1,4 @@
-"""The number of cores that a process may use, and Ctrl-C delayed to the end of a `with` block."""
+"""Tests the number of available cores, and Ctrl-C deferred to the end of a `with` block."""
 import os
 import signal
 import threading
@@ -8,26 +8,26 @@ import pytest
 from meta_policy_search.utils.threads import VARIABLE, available_cores, interrupts_delayed
 
 
-def test_is_what_the_operating_system_allows(monkeypatch):
+def test_default_is_the_number_of_cores_of_the_process(monkeypatch):
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 3, 5}, raising=False)
     assert available_cores() == 3
 
 
-def test_an_environment_variable_overrides_it(monkeypatch):
+def test_environment_variable_overrides_the_number_of_cores(monkeypatch):
     monkeypatch.setenv(VARIABLE, "7")
     assert available_cores() == 7
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "two", "1.5"])
-def test_what_is_no_positive_integer_is_refused(monkeypatch, text):
+def test_invalid_number_is_refused(monkeypatch, text):
     monkeypatch.setenv(VARIABLE, text)
     with pytest.raises(ValueError, match=VARIABLE):
         available_cores()
 
 
 @pytest.mark.parametrize("error", [None, OSError])
-def test_ctrl_c_comes_at_the_end_of_the_block(error):
+def test_ctrl_c_is_raised_at_the_end_of_the_block(error):
     done = []
     with pytest.raises(KeyboardInterrupt):
         with interrupts_delayed():
@@ -40,14 +40,14 @@ def test_ctrl_c_comes_at_the_end_of_the_block(error):
     assert done == [True] and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_the_handler_is_there_again_where_nothing_was_pressed():
+def test_signal_handler_is_restored_without_ctrl_c():
     with interrupts_delayed():
         pass
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
 
 
-def test_a_process_that_ignores_ctrl_c_goes_on_ignoring_it():
+def test_process_that_ignores_ctrl_c_keeps_ignoring_it():
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with interrupts_delayed():
@@ -57,7 +57,7 @@ def test_a_process_that_ignores_ctrl_c_goes_on_ignoring_it():
         signal.signal(signal.SIGINT, before)
 
 
-def test_other_threads_have_nothing_to_delay():
+def test_other_threads_do_not_defer_ctrl_c():
     done = []
 
     def work():

@@ -1,4 +1,4 @@
-"""Seeds, the statistics of sample processors, and settings as JSON."""
+"""Tests seeds, statistics of the sample processors, and settings as JSON."""
 import enum
 import functools
 import json
@@ -33,7 +33,7 @@ def draw_from_every_source():
 
 
 @pytest.mark.parametrize("seed", [0, 7, np.int64(7), 2**40 + 1])
-def test_the_same_seed_gives_the_same_numbers_from_every_source(seed):
+def test_equal_seeds_give_equal_numbers_from_every_source(seed):
     set_seed(seed)
     first = draw_from_every_source()
     set_seed(seed)
@@ -48,7 +48,7 @@ def test_seeds_are_non_negative_integers(seed, error):
         set_seed(seed)
 
 
-def test_tensorflow_is_seeded_where_it_is_loaded(monkeypatch):
+def test_tensorflow_is_seeded_if_loaded(monkeypatch):
     seeds = []
     v1 = types.SimpleNamespace(set_random_seed=seeds.append)
     monkeypatch.setitem(sys.modules, "tensorflow", types.SimpleNamespace(compat=types.SimpleNamespace(v1=v1)))
@@ -56,7 +56,7 @@ def test_tensorflow_is_seeded_where_it_is_loaded(monkeypatch):
     assert seeds == [3]
 
 
-def test_the_helpers_import_neither_tensorflow_nor_scipy_and_gym_comes_without_its_notice():
+def test_utils_import_neither_tensorflow_nor_scipy_and_gym_prints_no_notice():
     # given a fresh process
     program = (
         "import sys\n"
@@ -67,9 +67,9 @@ def test_the_helpers_import_neither_tensorflow_nor_scipy_and_gym_comes_without_i
         "assert gym.__version__\n"
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    # when it imports them
+    # when it imports the modules
     done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
-    # then nothing is written to its terminal
+    # then nothing is printed
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -105,14 +105,14 @@ def test_explained_variance():
     assert explained_variance_1d(1e-6 * target / 2, 1e-6 * target) == pytest.approx(0.75)
 
 
-def test_explained_variance_of_a_target_that_does_not_vary():
-    target = np.full(3, 0.1)  # np.var of it is 2e-34, not 0
+def test_explained_variance_of_a_constant_target():
+    target = np.full(3, 0.1)  # np.var returns 2e-34 instead of 0
     assert explained_variance_1d(np.ones(3), target) == 1.0
     assert explained_variance_1d(np.arange(3.0), target) == 0.0
 
 
 @pytest.mark.parametrize("prediction, target", [(np.ones(3), np.ones(4)), (np.ones((3, 1)), np.ones((3, 1))), ([], [])])
-def test_explained_variance_refuses_what_is_no_pair_of_samples(prediction, target):
+def test_explained_variance_requires_two_equally_long_vectors(prediction, target):
     with pytest.raises(ValueError, match=r"prediction and target: expected .* got shapes"):
         explained_variance_1d(prediction, target)
 
@@ -151,7 +151,7 @@ def test_settings_are_written_with_names_and_plain_numbers():
     assert json.loads(json.dumps(settings, cls=ClassEncoder)) == {
         "class": {"$class": f"{__name__}.Settings"},
         "function": {"function": "meta_policy_search.utils.utils.set_seed"},
-        "ufunc": {"function": "numpy.tanh" if hasattr(np.tanh, "__module__") else "tanh"},  # NumPy 1 does not say
+        "ufunc": {"function": "numpy.tanh" if hasattr(np.tanh, "__module__") else "tanh"},  # NumPy 1 reports no module
         "partial": {"function": "functools.partial"},
         "integer": 3,
         "float": 0.5,
@@ -161,7 +161,7 @@ def test_settings_are_written_with_names_and_plain_numbers():
     }
 
 
-def test_what_has_no_name_cannot_be_written():
+def test_object_without_a_name_is_refused():
     with pytest.raises(TypeError, match="not JSON serializable"):
         json.dumps({"a": object()}, cls=ClassEncoder)
 
@@ -174,9 +174,9 @@ def test_draw_index_inverts_the_cumulative_distribution_function():
     assert draw_index(np.ones((2, 1)), np.array([0.0, 0.9])).tolist() == [0, 0]
 
 
-def test_draw_index_draws_nothing_of_probability_zero_whatever_the_rounding():
+def test_draw_index_never_returns_an_index_of_probability_zero():
     rng = np.random.default_rng(0)
     probabilities = rng.dirichlet(np.ones(7), size=10000).astype(np.float32)
-    probabilities[:, -1] = 0.0  # so that the rest sums to less than one
-    uniform = np.full(10000, np.nextafter(np.float32(1), np.float32(0)))  # the largest that generators give
+    probabilities[:, -1] = 0.0  # rounding makes the sum of the other entries smaller than one
+    uniform = np.full(10000, np.nextafter(np.float32(1), np.float32(0)))  # the largest number that generators return
     assert draw_index(probabilities, uniform).max() < 6

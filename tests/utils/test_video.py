@@ -1,4 +1,4 @@
-"""Writing MP4 files."""
+"""Tests MP4 files."""
 import sys
 
 import numpy as np
@@ -10,16 +10,16 @@ ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="needs the extra video")
 
 
 def read(path):
-    """Returns what is said of a video, and its pictures, uint8 `[n, H, W, 3]`."""
+    """Returns the output of the command that reads a video, and its frames, uint8 `[n, H, W, 3]`."""
     frames = ffmpeg.read_frames(str(path))
     meta = next(frames)
     width, height = meta["size"]
     return meta, np.array([np.frombuffer(frame, np.uint8).reshape(height, width, 3) for frame in frames])
 
 
-def test_pictures_are_in_the_video_in_order(tmp_path):
-    """Given pictures that get brighter, half of each blue, then so are those of the video, but for its losses."""
-    pictures = np.zeros((12, 70, 94, 3), np.uint8)  # sizes that are no multiples of 16
+def test_frames_are_written_in_order(tmp_path):
+    """Frames of increasing brightness, blue in one half, are equal in the video up to compression losses."""
+    pictures = np.zeros((12, 70, 94, 3), np.uint8)  # sizes that are not multiples of 16
     pictures[:, :, :47, 2] = 255
     pictures[:, :, 47:] = 20 * np.arange(12)[:, None, None, None]
     (tmp_path / "a.mp4").write_text("an earlier one")
@@ -42,7 +42,7 @@ def test_pictures_are_in_the_video_in_order(tmp_path):
     ([np.zeros((4, 4, 3), np.uint8), np.zeros((4, 6, 3), np.uint8)],
      r"picture: expected uint8 \(4, 4, 3\), got uint8 \(4, 6, 3\)"),
 ])
-def test_what_is_no_video_leaves_the_earlier_one(pictures, message, tmp_path):
+def test_invalid_frames_keep_the_earlier_video(pictures, message, tmp_path):
     (tmp_path / "a.mp4").write_text("an earlier one")
     with pytest.raises(ValueError, match=message), mp4_file(tmp_path / "a.mp4", fps=10) as append:
         for picture in pictures:
@@ -50,21 +50,21 @@ def test_what_is_no_video_leaves_the_earlier_one(pictures, message, tmp_path):
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.mp4", "an earlier one")]
 
 
-def test_an_interruption_leaves_nothing(tmp_path):
+def test_interruption_leaves_no_file(tmp_path):
     with pytest.raises(KeyboardInterrupt), mp4_file(tmp_path / "a.mp4", fps=10) as append:
         append(np.zeros((4, 4, 3), np.uint8))
         raise KeyboardInterrupt
     assert not list(tmp_path.iterdir())
 
 
-def test_where_it_cannot_be_written(tmp_path):
+def test_unwritable_path_is_reported(tmp_path):
     with pytest.raises(OSError, match="nowhere"), mp4_file(tmp_path / "nowhere" / "a.mp4", fps=10):
         pass
     with pytest.raises(ValueError, match="fps: expected a finite number above 0, got 0"), mp4_file(tmp_path / "a", 0):
         pass
 
 
-def test_without_the_extra_the_command_is_said(tmp_path, monkeypatch):
+def test_missing_video_extra_error_names_the_command_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     message = r'^videos require imageio-ffmpeg: run `pip install "meta_policy_search\[video\]"`$'
     with pytest.raises(ImportError, match=message):

@@ -1,4 +1,4 @@
-"""The base of off-policy algorithms: what each of its arguments does."""
+"""Tests each argument of the base class of off-policy algorithms."""
 import csv
 import re
 from types import SimpleNamespace
@@ -17,12 +17,12 @@ from meta_policy_search.np.replay_buffer import ReplayBuffer
 from meta_policy_search.samplers.single_task_sampler import OffPolicySampler
 from meta_policy_search.utils import logger
 
-T = 5  # steps of a path, which never ends early
+T = 5  # path length; paths never end early
 SPEC = EnvSpec.of(MetaPointEnv())
 
 
 class Recording(OffPolicyRLAlgorithm):
-    """Keeps the batches it is given."""
+    """Records its batches."""
 
     def init_opt(self):
         pass
@@ -51,10 +51,10 @@ def make_paths(*returns):
              "last_observation": np.zeros(2), "terminated": False} for r in returns]
 
 
-# Each argument
+# Arguments
 
 
-def test_steps_per_epoch_are_the_calls_of_train_once():
+def test_steps_per_epoch_is_the_number_of_train_once_calls():
     algo, calls = make(steps_per_epoch=3), []
     train_once = algo.train_once
     algo.train_once = lambda itr, paths: calls.append((itr, len(paths))) or train_once(itr, paths)
@@ -63,12 +63,12 @@ def test_steps_per_epoch_are_the_calls_of_train_once():
     assert runner.total_timesteps_sampled == algo.replay_buffer.n_transitions_stored == 6 * 2 * T
 
 
-def test_max_path_length_is_that_of_paths():
+def test_max_path_length_limits_paths():
     runner, _, _ = train(make(max_path_length=7), batch_size=14)
     assert [len(path["rewards"]) for path in runner.step_path] == [7, 7]
 
 
-def test_by_default_paths_end_with_the_environments_own_limit():
+def test_path_length_defaults_to_the_limit_of_the_environment():
     env = gymnasium.make("Pendulum-v1", max_episode_steps=9, disable_env_checker=True)
     policy = DeterministicMLPPolicy(3, 1, ())
     algo = Recording(env, policy, None, ReplayBuffer(env, 100), min_buffer_size=1, steps_per_epoch=1)
@@ -80,22 +80,22 @@ def test_by_default_paths_end_with_the_environments_own_limit():
 
 @pytest.mark.parametrize("arguments, length", [({}, T), ({"max_eval_path_length": 8}, 8),
                                                ({"max_eval_path_length": 2}, 2)])
-def test_max_eval_path_length_is_that_of_evaluations(arguments, length):
+def test_max_eval_path_length_limits_evaluation_paths(arguments, length):
     algo = make(**arguments, num_eval_paths=3)
     paths = OffPolicySampler(algo, MetaPointEnv()).obtain_evaluation_samples(0, 3)
     assert [len(path["rewards"]) for path in paths] == [length] * 3
 
 
-def test_n_train_steps_and_buffer_batch_size_are_those_of_updates():
+def test_n_train_steps_and_buffer_batch_size_set_number_and_size_of_updates():
     algo = make(n_train_steps=4, buffer_batch_size=6)
-    algo.policy.set_flat_params(np.ones(6))  # so that no transition is like another
+    algo.policy.set_flat_params(np.ones(6))  # all transitions differ
     _, rows, _ = train(algo)
     assert [batch["rewards"].shape for batch in algo.batches] == [(6,)] * 4
     assert rows[0]["Loss"] == 4.0
     assert not np.array_equal(algo.batches[0]["observations"], algo.batches[1]["observations"])
 
 
-def test_min_buffer_size_is_reached_before_updates_begin():
+def test_updates_start_at_min_buffer_size():
     algo = make(min_buffer_size=2 * T)
     algo.batches = None
     algo.train_once(0, make_paths(*[1.0] * 4))  # 8 transitions
@@ -104,7 +104,7 @@ def test_min_buffer_size_is_reached_before_updates_begin():
     assert len(algo.batches) == 50
 
 
-def test_rollout_batch_size_is_the_number_of_environments_and_the_data_are_the_same():
+def test_rollout_batch_size_sets_the_number_of_environments_without_changing_data():
     paths = []
     for size in (1, 3, 50):
         algo = make(rollout_batch_size=size)
@@ -118,7 +118,7 @@ def test_rollout_batch_size_is_the_number_of_environments_and_the_data_are_the_s
             np.testing.assert_array_equal(path["actions"], expected["actions"])
 
 
-def test_reward_scale_is_for_learning_alone():
+def test_reward_scale_applies_only_to_learning():
     algo = make(reward_scale=-3.0)
     assert algo.train_once(0, make_paths(5.0)) == 5.0
     assert set(np.concatenate([batch["rewards"] for batch in algo.batches])) == {-12.0, -3.0}
@@ -128,7 +128,7 @@ def test_reward_scale_is_for_learning_alone():
 @pytest.mark.parametrize("smooth, expected", [(True, [1.0, 2.0, 2.5]), (False, [1.0, 3.0, 3.5])])
 def test_smooth_return_averages_over_epochs(smooth, expected):
     algo = make(smooth_return=smooth, steps_per_epoch=1, num_eval_paths=0)
-    returns = iter([[1.0], [3.0], [3.0, 4.0]])  # of the paths of three epochs
+    returns = iter([[1.0], [3.0], [3.0, 4.0]])  # mean over the paths of three epochs
     expected = [1.0, 2.0, np.mean([1, 3, 3, 4])] if smooth else expected
     runner, rows = LocalRunner(), []
     runner.setup(algo, None, lambda algo, env: SimpleNamespace(
@@ -139,13 +139,13 @@ def test_smooth_return_averages_over_epochs(smooth, expected):
     assert rows == pytest.approx(expected)
 
 
-def test_the_smoothed_return_is_over_the_latest_hundred_paths():
+def test_smoothed_return_covers_the_last_100_paths():
     algo = make()
     algo.train_once(0, make_paths(*[0.0] * 80))
     assert algo.train_once(1, make_paths(*[1.0] * 60)) == pytest.approx(0.6)
 
 
-def test_the_exploration_policy_explores_and_the_policy_is_evaluated():
+def test_exploration_policy_explores_and_policy_is_evaluated():
     algo = make()
     algo.exploration_policy = GaussianNoisePolicy(SPEC, algo.policy, sigma=0.01)
     algo.policy.set_flat_params(np.zeros(6))
@@ -158,7 +158,7 @@ def test_the_exploration_policy_explores_and_the_policy_is_evaluated():
     np.testing.assert_array_equal(OffPolicySampler(algo, MetaPointEnv()).obtain_samples(0, T)[0]["actions"], 0.0)
 
 
-def test_an_evaluation_draws_random_numbers_of_its_own_and_is_logged(tmp_path):
+def test_evaluation_uses_separate_random_numbers_and_is_logged(tmp_path):
     env = gymnasium.make("Pendulum-v1", disable_env_checker=True)
     algo = Recording(env, DeterministicMLPPolicy(3, 1, ()), None, ReplayBuffer(env, 100), max_path_length=T,
                      min_buffer_size=1, steps_per_epoch=1, discount=0.5, num_eval_paths=4)
@@ -172,12 +172,12 @@ def test_an_evaluation_draws_random_numbers_of_its_own_and_is_logged(tmp_path):
     assert row["Evaluation-AverageReturn"] == pytest.approx(np.mean(returns)) and row["Evaluation-NumTrajs"] == 4
     assert row["Evaluation-AverageDiscountedReturn"] == pytest.approx(
         np.mean([path["rewards"] @ 0.5 ** np.arange(T) for path in paths]))
-    assert runner.total_timesteps_sampled == T  # an evaluation does not count
+    assert runner.total_timesteps_sampled == T  # the evaluation is not counted
     algo.num_eval_paths = 0
     assert not any(key.startswith("Evaluation-") for key in train(algo, env=env)[1][0])
 
 
-# What else it does
+# Other behavior
 
 
 def test_processed_samples():
@@ -190,7 +190,7 @@ def test_processed_samples():
                       "complete": [True, True, False, True]}
 
 
-def test_parts_of_paths_are_stored_but_not_counted():
+def test_incomplete_paths_are_stored_but_not_counted():
     algo = make()
     paths = make_paths(3.0, 100.0)
     paths[1]["complete"] = False
@@ -198,7 +198,7 @@ def test_parts_of_paths_are_stored_but_not_counted():
     assert algo.replay_buffer.n_transitions_stored == 4
 
 
-def test_a_row(tmp_path):
+def test_logged_row(tmp_path):
     logger.configure(tmp_path, ["csv"])
     algo = make()
     paths = make_paths(2.0, 4.0)
@@ -233,7 +233,7 @@ def test_arguments_are_checked(arguments, error, message):
         make(**arguments)
 
 
-def test_what_is_no_buffer_policy_or_path_is_refused():
+def test_invalid_buffer_policy_or_path_is_refused():
     with pytest.raises(TypeError, match=re.escape("replay_buffer: expected a ReplayBuffer, got []")):
         Recording(SPEC, DeterministicMLPPolicy(2, 2), None, [])
     with pytest.raises(ValueError, match=r"policy.obs_dim: expected \(2,\)"):

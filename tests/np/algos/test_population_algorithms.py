@@ -1,4 +1,4 @@
-"""CEM and CMA-ES: how their distributions move, what they return, log and leave in the policy, and that they search."""
+"""Tests CEM and CMA-ES: distribution updates, results, logged values, policy parameters and search performance."""
 import os
 from types import SimpleNamespace
 
@@ -16,8 +16,8 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.utils import set_seed
 
-T = 6  # steps of a path
-N = 5  # candidates of a cycle
+T = 6  # path length
+N = 5  # candidates per cycle
 SPEC = EnvSpec.of(MetaPointEnvCorner())
 
 
@@ -36,13 +36,13 @@ def make_env():
 
 
 def make_paths(*returns):
-    """Paths with the given undiscounted returns, earned in two steps."""
+    """Returns paths with the given undiscounted returns, collected in two steps."""
     return [{"observations": np.ones((2, 2)), "actions": np.zeros((2, 2)), "rewards": np.array([r - 1.0, 1.0]),
              "last_observation": np.zeros(2), "terminated": False} for r in returns]
 
 
 def run_cycle(algo, cycle, returns):
-    """Gives each candidate of a cycle its return; the algorithm's answers."""
+    """Assigns a return to each candidate of a cycle; returns the results of the algorithm."""
     return [algo.train_once(cycle * algo.n_samples + i, make_paths(r)) for i, r in enumerate(returns)]
 
 
@@ -57,13 +57,13 @@ def test_cem_fits_its_distribution_to_the_best_candidates():
     best = candidates[[3, 1]]
     np.testing.assert_allclose(algo.cur_mean, (best[0] + best[1]) / 2)
     np.testing.assert_allclose(algo.cur_std, np.abs(best[0] - best[1]) / 2)  # ddof 0
-    # and goes on from there
+    # and continues from there
     run_cycle(algo, 1, [0.0, 0.0, 0.0, 0.0, 0.0])
     assert (algo.cur_mean != (best[0] + best[1]) / 2).all()
 
 
 @pytest.mark.parametrize("extra_std, decay_time", [(2.0, 4000.0), (2.0, 4.0), (2.0, 0.5), (0.0, 4000.0)])
-def test_cem_draws_with_extra_variance_that_decays_over_iterations(extra_std, decay_time):
+def test_cem_extra_variance_decays_over_iterations(extra_std, decay_time):
     algo = make_algo(n_samples=1000, init_std=0.5, extra_std=extra_std, extra_decay_time=decay_time)
     start, itr = algo.policy.get_flat_params(), np.arange(6000)
     draws = np.concatenate([algo._draw(cycle) for cycle in range(6)])
@@ -78,15 +78,15 @@ def test_cem_draws_with_extra_variance_that_decays_over_iterations(extra_std, de
 @pytest.mark.parametrize("n_samples, best_frac, n_best", [
     (20, 0.05, 1), (20, 0.149, 2), (49, 1 / 49, 1), (100, 0.29, 29), (3, 1.0, 3), (39, 0.05, 1),
 ])
-def test_the_best_fraction_is_rounded_down(n_samples, best_frac, n_best):
+def test_best_fraction_is_rounded_down(n_samples, best_frac, n_best):
     assert make_algo(n_samples=n_samples, best_frac=best_frac).n_best == n_best
 
 
-def test_candidates_are_compared_by_the_mean_of_their_paths_whatever_the_discount():
+def test_candidates_are_ranked_by_mean_undiscounted_return():
     for discount in (0.0, 1.0):
         algo = make_algo(n_samples=2, best_frac=0.5, discount=discount)
         candidates = algo.candidates.copy()
-        algo.train_once(0, make_paths(9.0, -3.0))  # 3 on average
+        algo.train_once(0, make_paths(9.0, -3.0))  # mean 3
         algo.train_once(1, make_paths(4.0, 4.0, 4.0))
         np.testing.assert_array_equal(algo.cur_mean, candidates[1])
 
@@ -94,7 +94,7 @@ def test_candidates_are_compared_by_the_mean_of_their_paths_whatever_the_discoun
 # The distribution of CMA-ES
 
 
-def test_cma_es_moves_to_where_returns_are_higher():
+def test_cma_es_moves_towards_higher_returns():
     algo = make_algo(CMAES, n_samples=8, sigma0=0.5)
     target = algo.policy.get_flat_params() + 2.0
     start = np.linalg.norm(algo.cur_mean - target)
@@ -103,14 +103,14 @@ def test_cma_es_moves_to_where_returns_are_higher():
     assert np.linalg.norm(algo.cur_mean - target) < 0.02 * start and algo.sigma < 0.1
 
 
-def test_cma_es_begins_with_its_sigma_around_the_policy():
+def test_cma_es_starts_with_its_sigma_around_the_policy():
     algo = make_algo(CMAES, n_samples=2000, sigma0=0.3)
     np.testing.assert_array_equal(algo.cur_mean, algo.policy.get_flat_params())
     np.testing.assert_allclose(algo.candidates.std(axis=0), 0.3, rtol=0.1)
     assert algo.sigma == 0.3
 
 
-def test_cma_es_leaves_global_random_numbers_and_the_folder_alone(tmp_path, monkeypatch, capfd):
+def test_cma_es_does_not_change_global_random_state_or_working_directory(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     np.random.seed(3)
     expected = np.random.random()
@@ -122,22 +122,22 @@ def test_cma_es_leaves_global_random_numbers_and_the_folder_alone(tmp_path, monk
     assert os.listdir(tmp_path) == [] and capfd.readouterr() == ("", "")
 
 
-# What both do
+# Both algorithms
 
 BOTH = pytest.mark.parametrize("cls", [CEM, CMAES])
 
 
 @BOTH
-def test_train_once_answers_with_the_average_of_the_cycle_so_far(cls):
+def test_train_once_returns_the_mean_of_the_current_cycle(cls):
     algo = make_algo(cls)
     answers = run_cycle(algo, 0, [1.0, 3.0, 5.0, -1.0, 2.0])
     np.testing.assert_allclose(answers, [1.0, 2.0, 3.0, 2.0, 2.0])
     assert all(type(answer) is float for answer in answers)
-    assert algo.train_once(N, make_paths(10.0)) == 10.0  # a new cycle
+    assert algo.train_once(N, make_paths(10.0)) == 10.0  # next cycle
 
 
 @BOTH
-def test_after_each_iteration_the_policy_is_the_next_candidate(cls):
+def test_policy_has_the_next_candidate_after_each_iteration(cls):
     algo = make_algo(cls)
     for itr in range(2 * N):
         algo.train_once(itr, make_paths(float(itr % 3)))
@@ -152,7 +152,7 @@ def train(algo, n_epochs=4, batch_size=2 * T, **sampler_args):
 
 
 @BOTH
-def test_after_training_the_policy_has_the_mean(cls, tmp_path):
+def test_policy_has_the_mean_after_training(cls, tmp_path):
     logger.configure(tmp_path, ["csv"])
     algo = make_algo(cls)
     start = algo.policy.get_flat_params()
@@ -163,13 +163,13 @@ def test_after_training_the_policy_has_the_mean(cls, tmp_path):
     np.testing.assert_array_equal(algo.policy.get_flat_params(), algo.cur_mean.astype(np.float32))
     assert (algo.policy.get_flat_params() != start).all()
     assert type(average) is float and average == pytest.approx(rows[-1][0]["AverageReturn"])
-    assert len({params.tobytes() for _, params in rows}) == 4  # and so it has after each epoch
+    assert len({params.tobytes() for _, params in rows}) == 4  # and after each epoch
     assert runner.step_itr == 4 * N and runner.total_timesteps_sampled == 4 * N * 2 * T
 
 
 @BOTH
 @pytest.mark.parametrize("policy", [DeterministicMLPPolicy, GaussianMLPPolicy])
-def test_a_population_learns_the_same_on_another_executor(cls, policy):
+def test_result_does_not_depend_on_the_executor(cls, policy):
     ends = []
     for sampler_args in ({}, {"executor": "iterative"}):
         set_seed(3)
@@ -182,7 +182,7 @@ def test_a_population_learns_the_same_on_another_executor(cls, policy):
 
 
 @BOTH
-def test_a_loop_of_ones_own_does_the_same(cls):
+def test_custom_training_loop_gives_the_same_result(cls):
     set_seed(3)
     algo = make_algo(cls, policy=GaussianMLPPolicy(2, 2, ()))
     _, average = train(algo, n_epochs=2)
@@ -199,7 +199,7 @@ def test_a_loop_of_ones_own_does_the_same(cls):
 
 
 @BOTH
-def test_training_begins_at_the_parameters_that_the_policy_has_then(cls):
+def test_training_starts_at_the_current_parameters_of_the_policy(cls):
     algo = make_algo(cls, **({"init_std": 1e-3, "extra_std": 0.0} if cls is CEM else {"sigma0": 1e-3}))
     algo.policy.set_flat_params(np.full(6, 7.0))
     train(algo, n_epochs=1)
@@ -210,7 +210,7 @@ def test_training_begins_at_the_parameters_that_the_policy_has_then(cls):
 
 
 @BOTH
-def test_a_row_describes_the_cycle(cls):
+def test_row_describes_the_cycle(cls):
     algo = make_algo(cls, baseline=LinearTimeBaseline(), n_samples=4, discount=0.5,
                      **({"best_frac": 0.5} if cls is CEM else {}))
     for itr, path_returns in enumerate([(1.0, 3.0), (6.0, 8.0), (0.0, 0.0), (-2.0, 2.0)]):
@@ -221,7 +221,7 @@ def test_a_row_describes_the_cycle(cls):
     assert (row["MaxReturn"], row["MinReturn"], row["NumTrajs"]) == (8.0, -2.0, 8)
     assert row["BestCandidateReturn"] == algo.best_return == 7.0
     assert row["AverageDiscountedReturn"] == pytest.approx(np.mean(returns - 1.0 + 0.5))
-    # the baseline predicts from time alone: the means at the first and at the second step
+    # the baseline predicts from time only: the means at the first and second step
     first, second = returns - 1.0 + 0.5 * 1.0, np.ones(8)
     targets = np.stack([first, second], axis=1)
     explained = 1.0 - np.var(targets - targets.mean(axis=0)) / np.var(targets)
@@ -233,7 +233,7 @@ def test_a_row_describes_the_cycle(cls):
 
 
 @BOTH
-def test_tensorflow_policies_are_searched_too(cls):
+def test_tensorflow_policies_can_be_searched(cls):
     from meta_policy_search.policies import GaussianMLPPolicy as TFGaussianMLPPolicy
 
     algo = make_algo(cls, policy=TFGaussianMLPPolicy(2, 2, hidden_sizes=()))
@@ -241,7 +241,7 @@ def test_tensorflow_policies_are_searched_too(cls):
     np.testing.assert_array_equal(algo.policy.get_flat_params(), algo.cur_mean.astype(np.float32))
 
 
-# Mistakes
+# Invalid arguments
 
 
 @pytest.mark.parametrize("arguments, error, message", [
@@ -268,7 +268,7 @@ def test_arguments_are_checked(arguments, error, message):
         make_algo(**arguments)
 
 
-def test_what_is_no_specification_is_refused():
+def test_invalid_env_spec_is_refused():
     with pytest.raises(TypeError, match="env_spec: expected an EnvSpec, got None"):
         CEM(None, DeterministicMLPPolicy(2, 2), ZeroBaseline(), 20)
     with pytest.raises(TypeError, match="action_space: expected a space with a shape, such as a gym.spaces.Box, got 4"):
@@ -279,7 +279,7 @@ def test_what_is_no_specification_is_refused():
 
 
 @BOTH
-def test_paths_that_are_refused_change_nothing(cls):
+def test_refused_paths_change_nothing(cls):
     algo = make_algo(cls)
     algo.train_once(0, make_paths(1.0))
     for itr, paths, message in (
@@ -294,7 +294,7 @@ def test_paths_that_are_refused_change_nothing(cls):
     assert algo.train_once(1, make_paths(3.0)) == 2.0
 
 
-def test_a_policy_with_a_single_parameter_is_too_small_for_cma_es():
+def test_policy_with_a_single_parameter_is_refused_by_cma_es():
     class Constant(DeterministicMLPPolicy):
         def get_flat_params(self):
             return np.zeros(1, np.float32)
@@ -309,14 +309,14 @@ HORIZON, CANDIDATES, EPOCHS = 60, 40, 20
 
 
 def make_momentum_env():
-    """A point that has to brake at a goal two units away in each direction."""
+    """Returns a point environment with momentum and a goal two units away in each direction."""
     env = MetaPointEnvMomentum(reward_type="dense")
     env.set_task((-2.0, 2.0))
     return env
 
 
 def random_search():
-    """The best of as many candidates as the algorithms see, drawn from the distribution that they begin with."""
+    """Returns the best of equally many candidates drawn from the initial distribution of the algorithms."""
     policy = DeterministicMLPPolicy(4, 2, (8,))
     sampler = SingleTaskSampler(SimpleNamespace(policy=policy, max_path_length=HORIZON), make_momentum_env())
     start = policy.get_flat_params()
@@ -341,8 +341,8 @@ def mean_return(paths):
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
-def test_both_beat_random_search_at_equal_steps(seed):
-    """Given as many candidates drawn at random, then those that they find earn more than the best of these."""
+def test_cem_and_cma_es_beat_random_search_with_equal_steps(seed):
+    """Both find candidates with higher returns than the best of equally many random candidates."""
     returns = []
     for find in (lambda: search(CEM), lambda: search(CMAES), random_search):
         set_seed(seed)

@@ -1,4 +1,4 @@
-"""CEM and CMA-ES as meta-baselines: who acts in which path, what adaptation makes of it, and that it adapts."""
+"""Tests CEM and CMA-ES as meta-learning baselines: candidates of each path, adaptation, and gains."""
 import pickle
 from types import SimpleNamespace
 
@@ -14,7 +14,7 @@ from meta_policy_search.samplers import SingleTaskSampler
 from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.utils.utils import set_seed
 
-N, T = 5, 6  # candidates, steps of a path
+N, T = 5, 6  # candidates, path length
 
 
 def make_env(task=(-2.0, 2.0)):
@@ -48,12 +48,12 @@ def linear(flat_params, observations):
     return observations @ kernel + bias
 
 
-# Who acts
+# Acting
 
 
 @pytest.mark.parametrize("num_paths", [N, 2 * N, 2 * N + 3, N - 2])
 def test_candidates_act_in_turn(num_paths):
-    """Given path r, then candidate r % n acts in it: its actions are those of its parameters."""
+    """In path r, candidate r % n acts with its parameters."""
     policy = make().get_exploration_policy()
     trajectories = explore(policy, num_paths)
     for r, path in enumerate(trajectories.to_paths()):
@@ -63,7 +63,7 @@ def test_candidates_act_in_turn(num_paths):
         assert np.abs(path["actions"][1:]).max() > 0.01
 
 
-def test_after_adaptation_the_mean_acts():
+def test_mean_acts_after_adaptation():
     adaptation = make()
     for policy in (adaptation.get_initial_policy(), _adapt(adaptation, adaptation.get_exploration_policy())):
         trajectories = explore(policy)
@@ -78,8 +78,8 @@ def _adapt(adaptation, policy, **arguments):
 
 @pytest.mark.parametrize("env, policy_class", [(make_env(), GaussianMLPPolicy),
                                                (MetaTabularMDPEnv(), CategoricalMLPPolicy)])
-def test_by_hand_it_is_the_next_candidates_turn_after_a_reset(env, policy_class):
-    """Given `reset` before each path, then the infos name the candidates in turn, whose distributions act."""
+def test_reset_selects_the_next_candidate(env, policy_class):
+    """With `reset` before each path, infos name the candidates in turn, and actions follow their distributions."""
     spec = EnvSpec.of(env)
     search = SearchAdaptation(
         CEM(spec, policy_class(spec.obs_dim, spec.action_dim, (3,)), ZeroBaseline(), N, best_frac=0.4))
@@ -98,11 +98,11 @@ def test_by_hand_it_is_the_next_candidates_turn_after_a_reset(env, policy_class)
     assert "candidate" not in mean.get_actions(np.stack([observation] * 3))[1]
 
 
-# What adaptation does
+# Adaptation
 
 
-def test_cem_fits_its_distribution_to_the_candidates_that_returned_most():
-    """Given 13 paths of 5 candidates, then the two with the highest mean returns make the new distribution."""
+def test_cem_fits_its_distribution_to_the_candidates_with_highest_returns():
+    """For 13 paths of 5 candidates, the two candidates with the highest mean returns define the new distribution."""
     adaptation = make()
     policy = adaptation.get_exploration_policy()
     candidates = policy.search.candidates.copy()
@@ -120,8 +120,8 @@ def test_cem_fits_its_distribution_to_the_candidates_that_returned_most():
 
 
 @BOTH
-def test_steps_in_a_task_raise_the_return(cls):
-    """Given a goal and ten steps of ten candidates, then the return rises; the common mean stays as it is."""
+def test_adaptation_steps_in_a_task_increase_the_return(cls):
+    """Ten steps of ten candidates increase the return for a goal, and the common mean is unchanged."""
     adaptation = make(cls, n_samples=10)
     start = adaptation.policy.get_flat_params()
     policy = adaptation.get_exploration_policy()
@@ -136,7 +136,7 @@ def test_steps_in_a_task_raise_the_return(cls):
 
 
 @BOTH
-def test_searches_are_independent_and_a_seed_decides(cls):
+def test_searches_are_independent_and_depend_on_the_seed(cls):
     ends = []
     for _ in range(2):
         set_seed(4)
@@ -151,7 +151,7 @@ def test_searches_are_independent_and_a_seed_decides(cls):
 
 
 @pytest.mark.parametrize("sampler_args", [{"executor": "iterative"}, {"parallel": True}])
-def test_the_executor_makes_no_difference(sampler_args):
+def test_result_does_not_depend_on_the_executor(sampler_args):
     ends = []
     for arguments in ({}, sampler_args):
         set_seed(4)
@@ -161,13 +161,13 @@ def test_the_executor_makes_no_difference(sampler_args):
 
 
 class WithoutArrays(GaussianMLPPolicy):
-    """A policy that acts alone."""
+    """A policy without a vectorized actor."""
 
     def get_actions(self, observations):
         return linear(self.get_flat_params()[:6], observations), {}
 
 
-def test_a_policy_without_a_form_on_arrays_takes_one_candidate_after_the_other_and_keeps_its_parameters():
+def test_policy_without_vectorized_actor_handles_candidates_sequentially_and_keeps_its_parameters():
     adaptation = make(policy=WithoutArrays(2, 2, (), learn_std=False))
     start = adaptation.policy.get_flat_params()
     policy = adaptation.get_exploration_policy()
@@ -177,8 +177,8 @@ def test_a_policy_without_a_form_on_arrays_takes_one_candidate_after_the_other_a
     np.testing.assert_array_equal(adaptation.policy.get_flat_params(), start)
 
 
-def test_a_diagonal_search_has_room_for_large_networks():
-    """Given 5,000 parameters, whose full covariance matrix takes 200 MB, then it adapts within a hundredth of it."""
+def test_diagonal_search_supports_large_networks():
+    """With 5,000 parameters, whose full covariance takes 200 MB, adaptation uses less than a hundredth of that memory."""
     policy = DeterministicMLPPolicy(2, 2, (70, 68))
     search = CMAES(SPEC, policy, ZeroBaseline(), 8, sigma0=0.01, diagonal=True)
     size = len(search.cur_mean)
@@ -191,10 +191,10 @@ def test_a_diagonal_search_has_room_for_large_networks():
     assert len(pickle.dumps(search)) < 8 * size ** 2 / 100
 
 
-# Mistakes
+# Invalid arguments
 
 
-def test_what_is_no_search_is_refused():
+def test_objects_that_are_not_searches_are_refused():
     assert issubclass(SearchAdaptation, MetaRLAlgorithm)
     with pytest.raises(TypeError, match="search: expected a CEM or CMAES, got None"):
         SearchAdaptation(None)
@@ -204,7 +204,7 @@ def test_what_is_no_search_is_refused():
         make().train(None)
 
 
-def test_trajectories_that_do_not_fit_are_refused_and_change_nothing():
+def test_invalid_trajectories_are_refused_and_change_nothing():
     adaptation = make()
     policy = adaptation.get_exploration_policy()
     mean = policy.search.cur_mean.copy()
@@ -228,6 +228,6 @@ def test_trajectories_that_do_not_fit_are_refused_and_change_nothing():
 
 
 @pytest.mark.parametrize("returns", [[1.0] * (N - 1), [1.0] * (N - 1) + [np.nan], np.ones((N, 1))])
-def test_returns_that_are_not_one_number_for_each_candidate_are_refused(returns):
+def test_returns_must_be_one_number_per_candidate(returns):
     with pytest.raises(ValueError, match="returns: expected 5 finite numbers, one for each candidate, got"):
         make().search.tell(returns)

@@ -1,4 +1,4 @@
-"""Exploration: what noise is added to actions, in sampled paths and by hand."""
+"""Tests exploration noise of actions, in sampled paths and in direct calls."""
 import numpy as np
 import pytest
 
@@ -20,7 +20,7 @@ def path_noise(explorer, num_steps, seed=0):
     return noise
 
 
-def test_gaussian_noise_is_independent_and_of_the_given_size():
+def test_gaussian_noise_is_independent_with_the_given_std():
     noise = path_noise(GaussianNoisePolicy(WIDE, DeterministicMLPPolicy(O, A), sigma=0.3), 20000)
     np.testing.assert_allclose(noise.std(axis=0), 0.3, rtol=0.02)
     assert abs(np.corrcoef(noise[:-1, 0], noise[1:, 0])[0, 1]) < 0.03
@@ -37,7 +37,7 @@ def test_ornstein_uhlenbeck_noise_follows_its_equation():
         np.testing.assert_allclose(noise[t], x, rtol=1e-5)
 
 
-def test_ornstein_uhlenbeck_noise_has_the_documented_spread_and_momentum():
+def test_ornstein_uhlenbeck_noise_has_the_documented_std_and_correlation():
     noise = path_noise(OrnsteinUhlenbeckPolicy(WIDE, DeterministicMLPPolicy(O, A)), 100000)[100:]
     np.testing.assert_allclose(noise.mean(axis=0), 0.0, atol=0.03)
     np.testing.assert_allclose(noise.std(axis=0), 0.38, rtol=0.03)
@@ -45,10 +45,10 @@ def test_ornstein_uhlenbeck_noise_has_the_documented_spread_and_momentum():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_by_hand_a_path_has_the_noise_of_a_sampled_one(kind):
+def test_direct_calls_have_the_noise_of_a_sampled_path(kind):
     policy = DeterministicMLPPolicy(O, A)
     explorer, observations = kind(WIDE, policy), np.random.default_rng(3).normal(size=(7, O))
-    for _ in range(2):  # a new path begins with `reset`
+    for _ in range(2):  # `reset` starts a new path
         explorer.reset()
         explorer._rng = np.random.default_rng(4)
         first = [explorer.get_action(observation)[0] for observation in observations[:3]]
@@ -57,7 +57,7 @@ def test_by_hand_a_path_has_the_noise_of_a_sampled_one(kind):
         np.testing.assert_allclose(actions - means, path_noise(explorer, 7, seed=4), atol=1e-6)
 
 
-def test_without_reset_the_noise_goes_on():
+def test_noise_continues_without_reset():
     explorer = OrnsteinUhlenbeckPolicy(WIDE, DeterministicMLPPolicy(O, A), sigma=0.0, x0=1.0)
     mean, _ = explorer.policy.get_action(np.ones(O))
     noise = [explorer.get_action(np.ones(O))[0] - mean for _ in range(3)]
@@ -72,7 +72,7 @@ def test_actions_stay_within_the_bounds(kind):
     assert np.abs(actions).max() == np.float32(0.1) and np.abs(actions).min() < 0.1
 
 
-def test_parameters_are_those_of_the_other_policy_and_a_gaussian_one_acts_by_its_mean():
+def test_parameters_are_forwarded_and_gaussian_policies_act_by_their_mean():
     policy = GaussianMLPPolicy(O, A, (), init_std=5.0)
     explorer = GaussianNoisePolicy(WIDE, policy, sigma=0.0)
     policy.set_flat_params(np.arange(8.0))
