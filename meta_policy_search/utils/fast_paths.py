@@ -55,8 +55,6 @@ def fast_path(obj: Any, name: str) -> Optional[Callable]:
     if replaced is None:
         raise TypeError(f"{cls.__name__}.{name}: expected the decorator @replaces(...) of "
                         "meta_policy_search.utils.fast_paths, which names the methods that it replaces")
-    own = getattr(obj, "__dict__", {})
-    for other, function in replaced.items():
-        if other in own or inspect.getattr_static(cls, other, None) is not function:
-            return None
+    if any(inspect.getattr_static(obj, other, None) is not function for other, function in replaced.items()):
+        return None
     return getattr(obj, name)

@@ -161,8 +161,8 @@ def test_what_is_no_vector_is_flattened_and_choices_count_from_0():
 
 
 @pytest.mark.parametrize("name, space, complaint", [
-    ("action_space", spaces.MultiDiscrete([2, 3]), "expected actions of a box with one axis, or discrete ones, got"),
-    ("action_space", spaces.Box(0.0, 1.0, (2, 2)), "expected actions of a box with one axis, or discrete ones, got"),
+    ("action_space", spaces.MultiDiscrete([2, 3]), "expected actions of a box of real numbers with one axis, or"),
+    ("action_space", spaces.Box(0.0, 1.0, (2, 2)), "expected actions of a box of real numbers with one axis, or"),
     ("observation_space", spaces.Sequence(spaces.Discrete(2)), "expected observations that can be flattened to a"),
 ])
 def test_other_spaces_are_refused(name, space, complaint):

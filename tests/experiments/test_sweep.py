@@ -275,7 +275,7 @@ def test_a_mistake_of_ones_own_ends_the_runs_too(tmp_path, monkeypatch):
     ({"script": "cem.py", "settings": {}, "grid": {"seed": 1}}, "grid, seed: expected a list of at least one value"),
     ({"script": "cem.py", "settings": {}, "grid": {"seed": []}}, "grid, seed: expected a list of at least one value"),
     ({"script": "cem.py", "settings": {"seed": 1}, "grid": {"seed": [1]}}, "grid, seed: expected a setting that is"),
-    ({"script": "cem.py", "settings": {}, "grid": {"seed": [1, 1]}}, "grid: expected values that differ, got two runs"),
+    ({"script": "cem.py", "settings": {}, "grid": {"seed": [1, 1]}}, "grid: expected values that differ, got seed=1"),
 ])
 def test_mistakes_in_grids_are_said_before_anything_starts(content, message, tmp_path, capsys):
     path = tmp_path / "grid.json"
