@@ -16,7 +16,7 @@ from experiments.flags import Parser, given_settings, make_training_parser
 from experiments.settings import RunConfig, make_config
 from meta_policy_search import run_folder
 from meta_policy_search.plotting import mean_gain, plot_diagnostics, plot_learning_curve, read_progress
-from meta_policy_search.samplers.errors import EnvWorkerError
+from meta_policy_search.samplers.errors import EnvWorkerError, WorkerDiedError
 from meta_policy_search.samplers.vectorized_env_executor.worker import exit_after_parent
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import lock_folder
@@ -92,7 +92,7 @@ def run(experiment: Experiment, argv: Optional[Sequence[str]] = None) -> int:
 
     Raises:
         SystemExit: with status 2 and a one-line message if a flag, file or setting is wrong; with status 1 if rows or
-            snapshots can no longer be written.
+            snapshots can no longer be written, a worker process dies or numbers are no longer finite.
     """
     argv = sys.argv[1:] if argv is None else argv
     parser = make_training_parser(experiment.path, experiment.doc, experiment.config_class)
@@ -106,7 +106,7 @@ def run(experiment: Experiment, argv: Optional[Sequence[str]] = None) -> int:
             parser.error(str(error))
         try:
             _train(experiment, trainer, config)
-        except (SnapshotError, logger.LogFileError) as error:  # for example a full disk
+        except (SnapshotError, logger.LogFileError, WorkerDiedError, FloatingPointError) as error:
             hint = record.resume_hint(experiment.path, logger.get_dir())
             parser.exit(1, f"{parser.prog}: error: {error}\n{hint}\n")
     except KeyboardInterrupt:

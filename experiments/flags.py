@@ -2,12 +2,12 @@
 import argparse
 import contextlib
 import dataclasses
-import json
 import os
+import sys
 import typing
 from typing import Any, Container, Mapping, NoReturn, Optional, Sequence, Union
 
-from experiments.settings import PARALLEL_SETTINGS, RunConfig, read_json
+from experiments.settings import PARALLEL_SETTINGS, RunConfig, load_json, read_json
 
 
 class Parser(argparse.ArgumentParser):
@@ -22,6 +22,16 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, path: str, description: Optional[str], **how: Any) -> None:
         super().__init__(prog=os.path.basename(path), description=description, allow_abbrev=False,
                          formatter_class=argparse.RawDescriptionHelpFormatter, **how)
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parses flags; raises `SystemExit` also if a flag that takes one value is repeated."""
+        args = sys.argv[1:] if args is None else args
+        actions = [self._option_string_actions.get(argument.partition("=")[0]) for argument in args]
+        names = [action.dest for action in actions if action and not isinstance(action, argparse._AppendAction)]
+        for name in names:
+            if names.count(name) > 1:
+                self.error(f"--{name}: expected once, got it {names.count(name)} times")
+        return super().parse_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
         """Prints an error message and exits with status 2."""
@@ -116,7 +126,7 @@ def _add_flag(parser: Any, field: dataclasses.Field, of_type: Any, default: str)
 
 def _value(text: str) -> Any:
     """Parses JSON, a number, none or text; the settings class checks the type."""
-    for read in (json.loads, float):
+    for read in (load_json, float):
         with contextlib.suppress(ValueError, RecursionError):
             return read(text)
     return None if text == "none" else text

@@ -216,12 +216,25 @@ def read_json(path: str) -> dict[str, Any]:
     """
     try:
         with open(path, encoding="utf-8") as file:
-            content = json.load(file)
+            content = load_json(file.read())
     except (OSError, ValueError, RecursionError) as error:  # missing, invalid JSON, or nested too deeply
         raise ValueError(f"could not read {path}: {error}") from error
     if not isinstance(content, dict):
         raise ValueError(f"{path}: expected a JSON object, got {type(content).__name__}")
     return content
+
+
+def load_json(text: str) -> Any:
+    """Returns the value of a JSON text; raises `ValueError` if an object has two entries of the same name."""
+
+    def to_dict(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+        names = [name for name, _ in pairs]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"expected each name once, got {name!r} {names.count(name)} times")
+        return dict(pairs)
+
+    return json.loads(text, object_pairs_hook=to_dict)
 
 
 def write_json(path: str, content: Mapping[str, Any]) -> None:

@@ -107,10 +107,9 @@ def read_grid(path: str, output: str) -> list[Run]:
         runs = [make_run(name_of(varied), script, settings, varied, output) for varied in combinations]
     except (TypeError, ValueError) as error:
         raise type(error)(f"{path}: {error}") from error
-    names = [run.name for run in runs]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise ValueError(f"{path}: grid: expected different values, got two runs with the name {twice[0]}")
+    for run, other in itertools.combinations(runs, 2):
+        if run.name == other.name or run.config == other.config:  # 1 and 1.0 are the same number
+            raise ValueError(f"{path}: grid: expected values that differ, got {run.name} and {other.name}")
     return runs
 
 

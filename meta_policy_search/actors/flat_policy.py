@@ -7,7 +7,7 @@ import numpy as np
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.of_policies import check_spaces
 from meta_policy_search.envs.env_spec import EnvSpec
-from meta_policy_search.envs.spaces import check_has_spaces
+from meta_policy_search.envs.spaces import as_numbers, check_has_spaces
 from meta_policy_search.types import Infos, Path
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_bool, check_positive_int
@@ -124,7 +124,7 @@ class FlatPolicy(Configurable, abc.ABC):
         return action
 
     def _check_observations(self, argument: str, observations: Any, ndim: int) -> np.ndarray:
-        observations = np.asarray(observations)
+        observations = as_numbers(argument, observations)
         if observations.ndim != ndim or observations.shape[-1] != self.obs_dim:
             expected = f"({self.obs_dim},)" if ndim == 1 else "(" + "any, " * (ndim - 1) + f"{self.obs_dim})"
             raise ValueError(f"{argument}: expected shape {expected}, got {observations.shape}")

@@ -49,9 +49,13 @@ def check_spaces(policy: Any, env: Any) -> None:
                          f"got a {type(policy).__name__}, whose actions are {given}")
     if is_index and getattr(space, "start", 0) != 0:
         raise ValueError(f"env: expected discrete actions numbered from 0, got {space}")
-    for name, shape, size in (("obs_dim", env.observation_space.shape, sizes.obs_dim),
-                              ("action_dim", (int(space.n),) if is_index else space.shape, sizes.action_dim)):
-        if len(shape) != 1 or size not in (None, shape[0]):
+    for kind, name, shape, size in (
+            ("observation", "obs_dim", env.observation_space.shape, sizes.obs_dim),
+            ("action", "action_dim", (int(space.n),) if is_index else space.shape, sizes.action_dim)):
+        if len(shape) != 1:
+            raise ValueError(f"env.{kind}_space: expected vectors, got arrays of shape {shape}; flatten them in a "
+                             "wrapper (GymnasiumMetaEnv flattens observations)")
+        if size not in (None, shape[0]):
             raise ValueError(f"policy.{name}: expected {shape}, the size of the environment's space, got {size}")
 
 

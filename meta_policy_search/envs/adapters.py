@@ -7,7 +7,7 @@ import numpy as np
 
 from meta_policy_search.envs import gym_compat
 from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.envs.spaces import as_array, is_box, is_discrete
+from meta_policy_search.envs.spaces import as_array, as_numbers, is_box, is_discrete
 from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.gym_import import gym
@@ -148,7 +148,7 @@ class GymnasiumMetaEnv(gym_compat.WrappingEnv):
             from gymnasium import spaces
 
             observation = spaces.flatten(space, observation)
-        return np.array(observation, dtype=np.float64)
+        return as_numbers("observation", observation).astype(np.float64)
 
     def _wrapped_action(self, action: Any) -> Any:
         space = self.wrapped_env.action_space
@@ -198,11 +198,11 @@ def _observation_space(space: Any) -> gym.spaces.Box:
 
 
 def _action_space(space: Any) -> gym.Space:
-    if _is_vector(space):
+    if _is_vector(space) and np.dtype(space.dtype).kind == "f":
         return _box(space)
     if is_discrete(space):
         return gym.spaces.Discrete(int(space.n))
-    raise TypeError(f"env: expected a 1-D Box or a Discrete action space, got {space}")
+    raise TypeError(f"env: expected a 1-D Box of real numbers or a Discrete action space, got {space}")
 
 
 def _box(space: Any) -> gym.spaces.Box:

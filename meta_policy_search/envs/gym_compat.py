@@ -5,14 +5,18 @@ done, info)`. Executors and wrappers call user-provided environments only throug
 """
 import inspect
 import random
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+import types
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
+from meta_policy_search.envs.spaces import as_numbers
 from meta_policy_search.types import Path, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.fast_paths import fast_path
+
+_STEPPING = ("reset", "step", "set_task")
 
 
 def check_meta_env(env: Any, name: str = "env") -> None:
@@ -83,19 +87,23 @@ def step_env(env: Any, action: Any) -> Tuple[np.ndarray, float, bool, bool, Dict
         float, terminated and truncated are bools.
 
     Raises:
-        ValueError: `env.step` returned neither four nor five values, or a reward that is not a single number.
+        ValueError: `env.step` returned neither four nor five values, or a value of the wrong type.
     """
     answer = env.step(action)
     if not isinstance(answer, (tuple, list)) or len(answer) not in (4, 5):
         raise ValueError(f"step of {type(env).__name__}: expected (observation, reward, terminated, truncated, "
                          f"info) or (observation, reward, done, info), got {answer!r}")
-    if len(answer) == 5:
-        observation, reward, terminated, truncated, info = answer
+    observation, reward, *flags, info = answer
+    name = f"step of {type(env).__name__}"
+    if not isinstance(answer[-1], Mapping):
+        raise ValueError(f"{name}: expected a dict as info, got {info!r}")
+    if len(flags) == 2:
+        terminated, truncated = _as_flag(name, flags[0], "terminated"), _as_flag(name, flags[1], "truncated")
     else:
-        observation, reward, done, info = answer
-        truncated = bool(done) and bool(info.get("TimeLimit.truncated", False))
-        terminated = bool(done) and not truncated
-    return observation, _as_number(reward, env), bool(terminated), bool(truncated), info
+        done = _as_flag(name, flags[0], "done")
+        truncated = done and bool(info.get("TimeLimit.truncated", False))
+        terminated = done and not truncated
+    return observation, _as_number(name, reward, "one number as reward"), terminated, truncated, info
 
 
 def set_rng(env: Any, rng: np.random.Generator) -> None:
@@ -146,14 +154,32 @@ def own_generators(env: Any) -> List[str]:
 
     Each entry is `"ClassName.attribute"`.
     """
-    found: List[str] = []
-    while env is not None:
-        own = getattr(env, "__dict__", {})
-        found += [f"{type(env).__name__}.{name}" for name, value in own.items()
-                  if isinstance(value, (np.random.Generator, np.random.RandomState, random.Random))
-                  and name not in ("np_random", "_np_random")]
-        env = own.get("wrapped_env", own.get("env"))
+    return [f"{type(layer).__name__}.{name}" for layer in _layers(env) for name, value in _attributes(layer).items()
+            if isinstance(value, (np.random.Generator, np.random.RandomState, random.Random))
+            and name not in ("np_random", "_np_random")]
+
+
+def methods_of(env: Any) -> Dict[str, Any]:
+    """Returns the methods of an environment and its wrapped environments, by class and name.
+
+    The result changes if a method of a class, or `reset`, `step` or `set_task` of an object, is replaced.
+    """
+    found: Dict[str, Any] = {}
+    for layer in _layers(env):
+        for cls in type(layer).__mro__:
+            found.update({f"{cls.__qualname__}.{name}": function for name, function in vars(cls).items()
+                          if isinstance(function, types.FunctionType)})
+        own = _attributes(layer)
+        found.update({f"{type(layer).__qualname__}().{name}": own[name] for name in _STEPPING if name in own})
     return found
+
+
+def _layers(env: Any) -> Iterator[Any]:
+    """Yields an environment, the one that it wraps, and so on."""
+    while env is not None:
+        yield env
+        own = _attributes(env)
+        env = own.get("wrapped_env", own.get("env"))
 
 
 def sample_tasks(env: Any, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
@@ -189,12 +215,20 @@ def _attributes(env: Any) -> Dict[str, Any]:
     return getattr(env, "__dict__", {})
 
 
-def _as_number(reward: Any, env: Any) -> float:
-    """Returns the reward as a float. An array with one element is accepted."""
-    try:
-        return float(np.asarray(reward).reshape(()))
-    except (TypeError, ValueError):
-        raise ValueError(f"step of {type(env).__name__}: expected a single number as reward, got {reward!r}") from None
+def _as_number(name: str, value: Any, expected: str) -> float:
+    """Returns a number as a float; an array with one element is accepted."""
+    array = as_numbers(name, value, expected)
+    if array.size != 1:
+        raise ValueError(f"{name}: expected {expected}, got {value!r}")
+    return float(array.item())
+
+
+def _as_flag(name: str, value: Any, kind: str) -> bool:
+    """Returns a flag as a bool; 0 and 1 count as False and True."""
+    number = _as_number(name, value, f"True or False as {kind}")
+    if number not in (0.0, 1.0):
+        raise ValueError(f"{name}: expected True or False as {kind}, got {value!r}")
+    return number == 1.0
 
 
 class WrappingEnv(MetaEnv):

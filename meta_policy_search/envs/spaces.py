@@ -5,9 +5,24 @@ import numpy as np
 
 
 def check_has_spaces(env: Any) -> None:
-    """Raises `TypeError` unless `env` has an observation and an action space, each with a shape."""
+    """Checks the spaces of an environment.
+
+    Raises:
+        TypeError: the observation or action space is missing or has no shape.
+        ValueError: the bounds of a box are not in order, the width of the action box overflows, or actions are neither
+            discrete nor real numbers.
+    """
     for name in ("observation_space", "action_space"):
-        check_has_shape(f"env.{name}", getattr(env, name, None))
+        space = check_has_shape(f"env.{name}", getattr(env, name, None))
+        if is_box(space):
+            low, high = (np.asarray(bound, np.float64) for bound in (space.low, space.high))
+            with np.errstate(over="ignore"):
+                overflows = np.isinf(high - low) & np.isfinite(low) & np.isfinite(high)
+            if not (low <= high).all() or name == "action_space" and overflows.any():
+                raise ValueError(f"env.{name}: expected a box with low <= high and a finite width, or infinite bounds, "
+                                 f"got bounds from {space.low} to {space.high}")
+    if not is_discrete(env.action_space) and np.dtype(getattr(env.action_space, "dtype", float)).kind != "f":
+        raise ValueError(f"env.action_space: expected a Box of real numbers or a Discrete, got {env.action_space}")
 
 
 def check_has_shape(name: str, space: Any) -> Any:
@@ -39,10 +54,19 @@ def as_array(name: str, value: Any, shape: Tuple[int, ...], expected: Optional[s
     Raises:
         ValueError: `value` has another shape, is not numeric or is not finite.
     """
+    expected = expected or f"finite numbers of shape {shape}"
+    array = as_numbers(name, value, expected).astype(np.float64)
+    if array.shape != shape or not np.isfinite(array).all():
+        raise ValueError(f"{name}: expected {expected}, got {value!r}")
+    return array
+
+
+def as_numbers(name: str, value: Any, expected: str = "an array of real numbers") -> np.ndarray:
+    """Converts `value` to an array; raises `ValueError` unless it consists of real numbers or booleans."""
     try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        array = None
-    if array is None or array.shape != shape or not np.isfinite(array).all():
-        raise ValueError(f"{name}: expected {expected or f'finite numbers of shape {shape}'}, got {value!r}")
+        array = np.asarray(value)
+    except ValueError:  # rows of unequal length
+        array = np.empty(0, object)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name}: expected {expected}, got {value!r}")
     return array

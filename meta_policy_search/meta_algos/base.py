@@ -86,7 +86,7 @@ class MAMLAlgo(MetaAlgo):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        refuse_uncalled(cls, "MAMLAlgo")
+        refuse_uncalled(cls, MAMLAlgo)
 
     def __init__(self, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
                  num_inner_grad_steps: int = 1, trainable_inner_step_size: bool = False, first_order: bool = False,

@@ -1,6 +1,7 @@
 """Interfaces of policies: a policy for one task, and a policy with adapted parameters for each task of a meta-batch."""
 import abc
 import contextlib
+import inspect
 import os
 import zipfile
 from collections import OrderedDict
@@ -56,6 +57,10 @@ class Policy(Serializable, FlatPolicy):
         output_nonlinearity (callable, str or None): nonlinearity of the output layer. Default: None, the identity.
     """
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        refuse_uncalled(cls, Policy)
+
     def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
                  learn_std: bool = True, hidden_nonlinearity: Union[str, Nonlinearity] = tf.tanh,
                  output_nonlinearity: Union[str, Nonlinearity] = None) -> None:
@@ -66,6 +71,7 @@ class Policy(Serializable, FlatPolicy):
         self.learn_std = check_bool("learn_std", learn_std)
         self.hidden_nonlinearity = resolve_nonlinearity("hidden_nonlinearity", hidden_nonlinearity)
         self.output_nonlinearity = resolve_nonlinearity("output_nonlinearity", output_nonlinearity)
+        self._graph_function = inspect.getattr_static(self, "distribution_info_sym")
         FlatPolicy.__init__(self, obs_dim, action_dim)
 
     @abc.abstractmethod
@@ -153,6 +159,9 @@ class Policy(Serializable, FlatPolicy):
 
     def _sample_actions(self, feed: Dict[tf.Tensor, np.ndarray]) -> Tuple[np.ndarray, Infos]:
         """Runs the operations for acting, and samples from the distribution."""
+        if inspect.getattr_static(self, "distribution_info_sym") is not self._graph_function:
+            raise TypeError(f"{type(self).__name__}.distribution_info_sym: this method was replaced after the policy's "
+                            "graph was built; override it in a subclass instead")
         info = self._variables.session().run(self._acting_info, feed)
         leading = feed[self._obs_ph].shape[:-1]
         specs = self.distribution.dist_info_specs
@@ -266,10 +275,6 @@ class MetaPolicy(Policy):
             None for the identity. Default: `tf.tanh`.
         output_nonlinearity (callable, str or None): nonlinearity of the output layer. Default: None, the identity.
     """
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        refuse_uncalled(cls, "MetaPolicy")
 
     @classmethod
     def for_env(cls: Type[P], env: Any, meta_batch_size: int, **arguments: Any) -> P:  # type: ignore[override]

@@ -119,7 +119,7 @@ class SampleProcessor(Configurable):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        refuse_uncalled(cls, "SampleProcessor")
+        refuse_uncalled(cls, SampleProcessor)
 
     def __init__(self, baseline: Any, discount: float = 0.99, gae_lambda: float = 1, normalize_adv: bool = False,
                  positive_adv: bool = False) -> None:

@@ -7,13 +7,13 @@ import numpy as np
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.of_policies import actor_of, check_spaces, sizes_of
-from meta_policy_search.envs.gym_compat import check_meta_env, make_batched, own_generators, sample_tasks
+from meta_policy_search.envs.gym_compat import check_meta_env, make_batched, methods_of, own_generators, sample_tasks
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.spaces import check_has_spaces
 from meta_policy_search.samplers.base import Sampler
 from meta_policy_search.samplers.ray.connection import RayOptions, check_parallel
 from meta_policy_search.samplers.ray.executor import RayExecutor
-from meta_policy_search.samplers.rollout_loop import PathRng
+from meta_policy_search.samplers.rollout_loop import MANY_STEPS, PathRng
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
@@ -21,6 +21,8 @@ from meta_policy_search.types import PathsMetaBatch, Task
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_agrees, check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.fast_paths import fast_path
+from meta_policy_search.utils.published_hooks import refuse_uncalled
+from meta_policy_search.utils.threads import total_memory
 
 EXECUTORS = {"iterative": MetaIterativeEnvExecutor, "batched": MetaBatchedEnvExecutor,
              "parallel": MetaParallelEnvExecutor}
@@ -38,6 +40,12 @@ class MetaSampler(Sampler):
     task and the rollout. Therefore the paths do not depend on the executor or on `envs_per_task`. Exception: a policy
     without `make_actor` is sampled through `get_actions` and draws its noise itself, so its paths depend on
     `envs_per_task`.
+
+    Not detected: an environment that keeps state when it is reset, such as a running mean or a curriculum. Its paths
+    depend on `envs_per_task`, and a resumed run differs. `check_env` finds such environments.
+
+    If a method of the environment is replaced, on the object or on its class, the next round of sampling uses the
+    replacement. In worker processes and on Ray it raises `PatchedEnvError`, because they do not see the replacement.
 
     Args:
         env (MetaEnv): environment to sample; it is copied.
@@ -65,6 +73,10 @@ class MetaSampler(Sampler):
         ValueError: the policy does not match `meta_batch_size` or the spaces of the environment.
     """
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        refuse_uncalled(cls, MetaSampler)
+
     def __init__(self, env: MetaEnv, policy: Any, rollouts_per_meta_task: int, meta_batch_size: int,
                  max_path_length: int, envs_per_task: Optional[int] = None,
                  parallel: Union[bool, str, RayOptions] = False,
@@ -88,8 +100,33 @@ class MetaSampler(Sampler):
         self._is_begun = False  # whether an iteration has started
         self._logs_as_rllib = executor is None and isinstance(check_parallel(parallel), RayOptions)
         self._mean_before = np.nan  # mean return before adaptation
-        self.vec_env = make_executor(env, self.meta_batch_size, self.envs_per_task, self.max_path_length, parallel,
-                                     executor)
+        self._check_memory()
+        self._kind_of_executor = parallel, executor
+        self._methods, self.vec_env = methods_of(env), self._make_executor()
+
+    def _check_memory(self) -> None:
+        """Raises `ValueError` if the paths of one round need more memory than this machine has."""
+        numbers = sum(int(np.prod(space.shape)) for space in (self.env.observation_space, self.env.action_space)) + 1
+        num_bytes = 8 * numbers * self.meta_batch_size * self.batch_size * min(self.max_path_length, MANY_STEPS)
+        if num_bytes > total_memory():
+            raise ValueError(f"meta_batch_size={self.meta_batch_size}, rollouts_per_meta_task={self.batch_size}, "
+                             f"max_path_length={self.max_path_length}: the paths of one adaptation step need "
+                             f"{num_bytes / 1e9:,.0f} GB, and this machine has {total_memory() / 1e9:,.0f} GB; lower "
+                             "one of these settings")
+
+    def _make_executor(self) -> Union[MetaEnvExecutor, RayExecutor]:
+        return make_executor(self.env, self.meta_batch_size, self.envs_per_task, self.max_path_length,
+                             *self._kind_of_executor)
+
+    def _update_executor(self) -> None:
+        """Makes a new executor if a method of the environment was replaced since the last round."""
+        methods = methods_of(self.env)
+        if methods != self._methods:
+            executor = self._make_executor()
+            if self.tasks is not None:
+                executor.set_tasks(self.tasks)
+            self.vec_env.close()
+            self._methods, self.vec_env = methods, executor
 
     @property
     def tasks(self) -> Optional[List[Task]]:
@@ -116,6 +153,7 @@ class MetaSampler(Sampler):
         self._set_iteration(itr, 0, list(tasks))
 
     def _set_iteration(self, itr: int, step: int, tasks: List[Task]) -> None:
+        self._update_executor()
         self.vec_env.set_tasks(tasks)
         self._itr, self._step, self._is_begun = itr, step, True
 
@@ -138,6 +176,7 @@ class MetaSampler(Sampler):
         """
         if not self._is_begun or self.tasks is None:
             self.update_tasks(self.tasks)
+        self._update_executor()
         collection = self.vec_env.collect(self.batch_size, self.path_rng, self.make_actor())
         if log:
             logger.logkv(log_prefix + "PolicyExecTime", collection.policy_time)

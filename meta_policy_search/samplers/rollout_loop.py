@@ -7,13 +7,15 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Protocol, Se
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.samplers.errors import EnvWorkerError
+from meta_policy_search.samplers.errors import EnvWorkerError, NotFiniteError
 from meta_policy_search.samplers.paths import split_paths
 from meta_policy_search.types import BatchedStep, Infos, Path, Rows
 from meta_policy_search.utils.threads import divide, run_in_threads
 
 Steps = Union[int, np.ndarray]
 """Current step of each path: an int if all paths are at the same step, otherwise int `[k]`."""
+
+FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 MANY_STEPS = 4096
 """Initial number of steps per path in the buffers. The buffers double when a path exceeds them."""
@@ -214,7 +216,7 @@ class RolloutLoop:
         started = time.perf_counter()
         observations = self._in_env(lambda ids: self._executor.reset_envs(ids, rngs), env_ids, paths)
         self.env_time += time.perf_counter() - started
-        self._check_finite("observation", observations, paths)
+        self._check_observations(observations, paths)
         self._last_observations[paths] = observations
 
     def _start_noise(self, path: int) -> np.random.Generator:
@@ -249,8 +251,8 @@ class RolloutLoop:
         started = time.perf_counter()
         answer = self._in_env(lambda ids: self._executor.step_envs(actions, ids), env_ids, paths)
         self.env_time += time.perf_counter() - started
-        self._check_finite("observation", answer.observations, paths)
-        self._check_finite("reward", answer.rewards, paths)
+        self._check_observations(answer.observations, paths)
+        self._check("reward", answer.rewards, np.isfinite(answer.rewards), paths, "finite numbers")
         self._store("path", {"observations": observations, "actions": actions, "rewards": answer.rewards}, rows, steps)
         for kind, infos in (("env_infos", answer.env_infos), ("agent_infos", agent_infos)):
             self._check_infos(kind, infos, paths)
@@ -265,13 +267,15 @@ class RolloutLoop:
         started = time.perf_counter()
         self._noise_now[rows] = self._noise[rows, steps]
         shape = (self._num_tasks, self._num_rollouts, -1)
-        actions, infos = self._actor.act(self._last_observations.reshape(shape), self._noise_now.reshape(shape))
+        with np.errstate(over="ignore", invalid="ignore"):  # actions are checked
+            actions, infos = self._actor.act(self._last_observations.reshape(shape), self._noise_now.reshape(shape))
         num_paths = len(self._lengths)
         if actions.shape[2:] != self._action_shape:
             raise ValueError(f"policy: expected actions of shape {self._action_shape}, got {actions.shape[2:]}")
         actions = actions.reshape(num_paths, *self._action_shape)[rows]
         infos = {key: value.reshape(num_paths, *value.shape[2:])[rows] for key, value in infos.items()}
-        self._check_finite("action", actions, paths)
+        self._check("policy", actions, np.isfinite(actions), paths, "finite actions",
+                    ". Its parameters may be too large: lower inner_lr, learning_rate or the scale of the rewards")
         self.policy_time += time.perf_counter() - started
         return actions, infos
 
@@ -325,11 +329,16 @@ class RolloutLoop:
                 raise ValueError(f"{self._place(paths[0])}: {kind}[{key!r}]: expected shape {expected}, a row for each "
                                  f"path as in earlier steps, got {shape}; put an info of variable size into a dict")
 
-    def _check_finite(self, what: str, values: np.ndarray, paths: np.ndarray) -> None:
-        finite = np.isfinite(values)
-        if not finite.all():
-            row = int(np.argwhere(~finite)[0, 0])
-            raise ValueError(f"{what}: expected finite numbers, got {values[row]} in {self._place(paths[row])}")
+    def _check(self, what: str, values: np.ndarray, is_valid: np.ndarray, paths: np.ndarray, expected: str,
+               hint: str = "") -> None:
+        """Raises `NotFiniteError` unless all values are valid."""
+        if not is_valid.all():
+            row = int(np.argwhere(~is_valid)[0, 0])
+            raise NotFiniteError(f"{what}: expected {expected}, got {values[row]} in {self._place(paths[row])}{hint}")
+
+    def _check_observations(self, observations: np.ndarray, paths: np.ndarray) -> None:
+        """Raises `NotFiniteError` unless observations are finite in float32, which policies compute in."""
+        self._check("observation", observations, np.abs(observations) <= FLOAT32_MAX, paths, "finite float32 numbers")
 
     def _share(self) -> Share:
         """Returns the collected paths. Each buffer is freed after its steps are copied."""

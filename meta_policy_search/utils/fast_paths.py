@@ -56,8 +56,6 @@ def fast_path(obj: Any, name: str) -> Optional[Callable]:
         raise TypeError(f"{cls.__name__}.{name}: expected a method decorated with @replaces(...) of "
                         "meta_policy_search.utils.fast_paths, got one without. Pass the names of the methods that it "
                         "replaces")
-    own = getattr(obj, "__dict__", {})
-    for other, function in replaced.items():
-        if other in own or inspect.getattr_static(cls, other, None) is not function:
-            return None
+    if any(inspect.getattr_static(obj, other, None) is not function for other, function in replaced.items()):
+        return None
     return getattr(obj, name)

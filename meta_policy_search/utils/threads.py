@@ -31,6 +31,11 @@ def available_cores() -> int:
         return os.cpu_count() or 1
 
 
+def total_memory() -> int:
+    """Returns the size of this machine's memory, in bytes."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 _of_process = threading.RLock()
 
 

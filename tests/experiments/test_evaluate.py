@@ -19,7 +19,7 @@ from meta_policy_search.utils import logger, seeding
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SCRIPTS = {"pro_mp": pro_mp, "maml_trpo": maml_trpo, "e_maml": e_maml, "vpg_maml": vpg_maml, "dice_maml": dice_maml}
-FLAGS = ["--smoke", "--env", "MetaPointEnv", "--normalization_scale", "1", "--inner_lr", "0.5"]
+FLAGS = {"--env": "MetaPointEnv", "--normalization_scale": "1", "--inner_lr": "0.5"}
 SMALL = ["--num_tasks", "3", "--num_steps", "2"]
 
 
@@ -27,8 +27,9 @@ def train(script, folder, *arguments):
     from meta_policy_search.tf_compat import tf
 
     logger.reset()
+    flags = [word for flag, value in FLAGS.items() if flag not in arguments for word in (flag, value)]
     with tf.Graph().as_default() as graph:
-        assert script.main([*FLAGS, "--dump_path", str(folder), *map(str, arguments)]) == 0
+        assert script.main(["--smoke", *flags, "--dump_path", str(folder), *map(str, arguments)]) == 0
     for session in graph.get_collection("meta_policy_search/session"):
         session.close()
 

@@ -96,7 +96,7 @@ class Finished:
         config_file = write_json(folder / "settings.json", {"env": "MetaPointEnvCorner", "plot_gap": 5,
                                                             "env_kwargs": {"reward_type": "dense"}, "inner_lr": 1})
         self.folder = folder / "run"
-        self.flags = ["--smoke", "--config_file", str(config_file), "--n_itr", "12", "--meta_batch_size", "3"]
+        self.flags = ["--smoke", "--config_file", str(config_file), "--meta_batch_size", "3"]
         self.drawn_after = []
 
         def draw(run_folder):
@@ -105,7 +105,7 @@ class Finished:
 
         monkeypatch.setattr(command, "plot_learning_curve", draw)
         with contextlib.redirect_stdout(io.StringIO()) as output:
-            assert run(pro_mp, *self.flags, "--dump_path", self.folder) == 0
+            assert run(pro_mp, *self.flags, "--n_itr", 12, "--dump_path", self.folder) == 0
         self.output = output.getvalue()
 
 
@@ -185,7 +185,8 @@ def test_params_json_records_the_run(finished):
         **{**SMOKE, "n_itr": 12, "meta_batch_size": 3},
     )
     assert content["command"] == [
-        sys.executable, str(ROOT / "experiments" / "pro_mp.py"), *finished.flags, "--dump_path", str(finished.folder)
+        sys.executable, str(ROOT / "experiments" / "pro_mp.py"), *finished.flags, "--n_itr", "12", "--dump_path",
+        str(finished.folder)
     ]
     assert content["versions"]["numpy"] == np.__version__
     assert set(content["versions"].values()).isdisjoint({None, ""})
@@ -389,7 +390,8 @@ def test_invalid_settings_are_reported_before_anything_is_built(arguments, messa
 ])
 def test_errors_of_components_are_reported_in_one_line(arguments, message, tmp_path, capsys):
     """If a class refuses a setting, its message is printed as one line."""
-    assert message in mistake(capsys, pro_mp, "--smoke", *POINT, *arguments, "--dump_path", tmp_path)
+    env = () if "--env" in arguments else POINT
+    assert message in mistake(capsys, pro_mp, "--smoke", *env, *arguments, "--dump_path", tmp_path)
     assert not (tmp_path / "params.json").exists()
 
 

@@ -275,7 +275,7 @@ def test_error_in_the_sweep_ends_the_runs(tmp_path, monkeypatch):
     ({"script": "cem.py", "settings": {}, "grid": {"seed": 1}}, "grid, seed: expected a list of at least one value"),
     ({"script": "cem.py", "settings": {}, "grid": {"seed": []}}, "grid, seed: expected a list of at least one value"),
     ({"script": "cem.py", "settings": {"seed": 1}, "grid": {"seed": [1]}}, "grid, seed: expected a setting that"),
-    ({"script": "cem.py", "settings": {}, "grid": {"seed": [1, 1]}}, "grid: expected different values, got two runs"),
+    ({"script": "cem.py", "settings": {}, "grid": {"seed": [1, 1]}}, "grid: expected values that differ, got seed=1"),
 ])
 def test_invalid_grids_are_reported_before_anything_starts(content, message, tmp_path, capsys):
     path = tmp_path / "grid.json"

@@ -84,11 +84,11 @@ class Unlike(Wanderer):
 
 
 @pytest.mark.parametrize(("env", "message"), [
-    (Own(np.random.default_rng(0)), "after 1 steps the reward is .* after another path, .*self.np_random"),
-    (Own(np.random.RandomState(0)), "the reward is .* after another path"),
-    (Own(random.Random(0)), "the reward is .* after another path"),
+    (Own(np.random.default_rng(0)), "after 1 steps the reward is .* after other paths, .*self.np_random"),
+    (Own(np.random.RandomState(0)), "the reward is .* after other paths"),
+    (Own(random.Random(0)), "the reward is .* after other paths"),
     (Global(), "the reward is .* in another copy"),
-    (Lasting(), "after 1 steps the env_infos.*age.* after another path"),
+    (Lasting(), "after 1 steps the env_infos.*age.* after other paths"),
     (type("SharedEnv", (Wanderer,), {"batched_class": Shared})(), "the reward is .* together with other copies"),
     (Unlike(), "the reward is .* without make_batched"),
 ])
@@ -104,3 +104,40 @@ def test_samplers_warn_only_of_private_generators():
         warnings.simplefilter("error")
         sampler_of(Scripted())
         sampler_of(normalize(MetaPointEnvCorner(), normalize_obs=True))
+
+
+class RunningMean(Scripted):
+    """Subtracts the mean of all observations so far, as wrappers that normalize do."""
+
+    total, count = 0.0, 0
+
+    def observation(self):
+        observation = super().observation()
+        self.total, self.count = self.total + observation, self.count + 1
+        return observation - self.total / self.count
+
+
+class Curriculum(Scripted):
+    """Becomes harder after every tenth path."""
+
+    paths = 0
+
+    def reset(self, **arguments):
+        self.paths += 1
+        return super().reset(**arguments)
+
+    def step(self, action):
+        observation, reward, *rest = super().step(action)
+        return observation, reward - self.paths // 10, *rest
+
+
+@pytest.mark.parametrize("env_class", [RunningMean, Curriculum])
+def test_an_environment_that_keeps_state_when_it_is_reset_is_found(env_class):
+    """Given an environment whose paths depend on `envs_per_task`, which samplers do not notice, then this does."""
+    paths = []
+    for envs_per_task in (1, 12):
+        with sampler_of(env_class(), rollouts_per_meta_task=12, envs_per_task=envs_per_task) as sampler:
+            paths.append(sampler.obtain_samples()[0][-1])
+    assert any((paths[0][key] != paths[1][key]).any() for key in ("observations", "rewards"))
+    with pytest.raises(ValueError, match="after other paths, .*set everything else anew in reset"):
+        check_env(env_class())

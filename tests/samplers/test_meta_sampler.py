@@ -415,7 +415,7 @@ def test_policy_with_nonlinearity_unknown_to_numpy_acts_through_get_actions():
 @pytest.mark.parametrize("envs_per_task", [P, 1])
 def test_non_finite_numbers_raise_with_task_path_and_step(fault, what, number, step, envs_per_task):
     sampler = sampler_of(Scripted(fault), envs_per_task=envs_per_task)
-    with pytest.raises(ValueError, match=f"{what}: expected finite numbers, got .*{number}.* in task 1, path 0, "
+    with pytest.raises(ValueError, match=f"{what}: expected finite .*numbers, got .*{number}.* in task 1, path 0, "
                                          f"step {step}$"):
         sampler.obtain_samples()
 
@@ -431,7 +431,7 @@ def test_non_finite_action_raises_with_its_place():
         return actions, infos
 
     policy.get_actions = get_actions
-    with pytest.raises(ValueError, match="action: expected finite numbers, got .* in task 2, path 1, step 3$"):
+    with pytest.raises(ValueError, match="policy: expected finite actions, got .* in task 2, path 1, step 3"):
         sampler_of(MetaPointEnvCorner(), policy).obtain_samples()
 
 

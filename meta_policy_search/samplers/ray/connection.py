@@ -7,7 +7,7 @@ import socket
 from typing import Any, Dict, Optional, Union
 
 from meta_policy_search.utils.checks import check_choice, check_positive, check_positive_int
-from meta_policy_search.utils.threads import available_cores
+from meta_policy_search.utils.threads import available_cores, total_memory
 
 _SETTINGS = 4  # type of the first HTTP/2 frame, which gRPC uses
 
@@ -136,7 +136,7 @@ def connect(ray: Any, options: RayOptions) -> bool:
 
 def _store_size() -> int:
     """Returns the size of the object store of a local Ray, bytes (Ray's default: 30% of the memory)."""
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    memory = total_memory()
     room = shutil.disk_usage("/dev/shm").free if os.path.isdir("/dev/shm") else memory
     return max(80 << 20, min(4 << 30, memory // 5, room * 4 // 5))  # Ray requires at least 75 MiB
 

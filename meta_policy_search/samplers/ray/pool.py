@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
-from meta_policy_search.samplers.errors import EnvWorkerError, tasks_text
+from meta_policy_search.samplers.errors import EnvWorkerError, WorkerDiedError, tasks_text
 from meta_policy_search.samplers.ray.connection import RayOptions, check_cluster, connect, import_ray
 from meta_policy_search.samplers.ray.worker import make_worker_class
 from meta_policy_search.utils import logger
@@ -237,8 +237,8 @@ class WorkerPool:
                 f"{tasks_text(tasks.start, tasks.stop - 1)}")
         self._remove(number)
         if num_losses >= MAX_LOSSES:
-            raise EnvWorkerError(f"{what}; {num_losses} workers were lost while sampling these tasks: the environment "
-                                 f"may end its process. {_reason(error)}")
+            raise WorkerDiedError(f"{what}; {num_losses} workers were lost while sampling these tasks: the environment "
+                                  f"may end its process. {_reason(error)}")
         logger.warn(f"{what}; another worker samples them again, with the same random numbers. {_reason(error)}")
         self._fill(len(self._actors) + 1)
 

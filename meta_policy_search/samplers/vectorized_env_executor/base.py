@@ -14,17 +14,20 @@ Use only one interface at a time. With the same generators and actions, all exec
 with all executors. Their paths are reproducible in `MetaIterativeEnvExecutor`.
 """
 import abc
+import os
+import pickle
 import reprlib
+import types
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import cloudpickle
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.envs.gym_compat import check_meta_env, sample_tasks
+from meta_policy_search.envs.gym_compat import check_meta_env, methods_of, sample_tasks
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.spaces import check_has_spaces
-from meta_policy_search.samplers.errors import EnvValueError, EnvWorkerError, tasks_text
+from meta_policy_search.samplers.errors import EnvValueError, EnvWorkerError, PatchedEnvError, tasks_text
 from meta_policy_search.samplers.rollout_loop import Collection, PathRng, collect_shares, join_shares
 from meta_policy_search.types import BatchedStep, Infos, Task
 from meta_policy_search.utils.checks import check_positive_int
@@ -269,13 +272,47 @@ class MetaEnvExecutor(abc.ABC):
         return f"one of environments {first + shift} to {last + shift} ({tasks})"
 
 
-def pickle_env(env: MetaEnv) -> bytes:
-    """Pickles an environment; raises `TypeError` if this fails."""
+def pickle_env(env: MetaEnv, for_workers: bool = False) -> bytes:
+    """Pickles an environment, for `load_env`.
+
+    Raises:
+        TypeError: pickling fails.
+        PatchedEnvError: `reset`, `step` or `set_task` of the object was replaced, and the bytes are for workers.
+    """
+    places = {name: _place_of(function) for name, function in methods_of(env).items()}
+    if for_workers:
+        _refuse_patched([name for name in places if "()." in name])
     try:
-        return cloudpickle.dumps(env)
+        return cloudpickle.dumps((env, places))
     except Exception as error:
         raise TypeError(f"env: expected an environment that can be pickled (to copy it), got {type(env).__name__}, "
                         f"which raised {type(error).__name__}: {error}") from error
+
+
+def load_env(pickled: bytes) -> MetaEnv:
+    """Returns a copy of an environment, from the bytes of `pickle_env`.
+
+    Raises:
+        PatchedEnvError: a method was replaced and the copy does not have the replacement. Processes that import a class
+            do not see how another process has changed it.
+    """
+    env, places = pickle.loads(pickled)
+    present = {name: _place_of(function) for name, function in methods_of(env).items()}
+    _refuse_patched([name for name in {**present, **places} if present.get(name) != places.get(name)])
+    return env
+
+
+def _place_of(function: Any) -> Optional[Tuple[str, ...]]:
+    """Returns where a function is defined, in terms that are the same in all processes; None for other objects."""
+    if not isinstance(function, types.FunctionType):
+        return None
+    return os.path.basename(function.__code__.co_filename), function.__code__.co_name, function.__qualname__
+
+
+def _refuse_patched(names: Sequence[str]) -> None:
+    if names:
+        raise PatchedEnvError(f"env: {names[0]} was replaced, which worker processes and other copies do not see; "
+                              "override it in a subclass, or sample in this process (parallel=False)")
 
 
 def stack_infos(infos: List[Dict[str, Any]]) -> Infos:

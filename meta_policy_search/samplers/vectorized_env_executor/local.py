@@ -1,14 +1,14 @@
 """Executors that step environments in this process."""
 import copy
-import pickle
 from typing import Any, List, Sequence, Tuple, Union
 
 import numpy as np
 
 from meta_policy_search.envs.gym_compat import close_env, make_batched, reset_env, set_rng, step_env
 from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
+from meta_policy_search.envs.spaces import as_numbers
 from meta_policy_search.samplers.errors import FAULTS, EnvWorkerError
-from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor, pickle_env
+from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor, load_env, pickle_env
 from meta_policy_search.types import BatchedStep, Task
 
 
@@ -32,7 +32,7 @@ class MetaIterativeEnvExecutor(MetaEnvExecutor):
     def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int) -> None:
         super().__init__(env, meta_batch_size, envs_per_task, max_path_length)
         pickled = pickle_env(env)
-        self._envs = [pickle.loads(pickled) for _ in range(self.num_envs)]
+        self._envs: List[Any] = [load_env(pickled) for _ in range(self.num_envs)]
 
     def _assign(self, tasks: List[Task]) -> None:
         for e, env in enumerate(self._envs):
@@ -124,10 +124,13 @@ class MetaBatchedEnvExecutor(MetaEnvExecutor):
 
 
 def _checked(name: str, values: Any, shape: Tuple[int, ...], dtype: type = np.float64) -> np.ndarray:
-    """Converts values of an environment to an array; raises `ValueError` if it has another shape."""
-    array: np.ndarray = np.asarray(values, dtype)
+    """Converts values of an environment to an array; raises `ValueError` for another shape or no numbers."""
+    given = as_numbers(name, values)
+    array: np.ndarray = given.astype(dtype, copy=False)
     if array.shape != shape:
         raise ValueError(f"{name}: expected shape {shape}, got {array.shape}")
+    if dtype is bool and (array != given).any():
+        raise ValueError(f"{name}: expected True or False, got {given}")
     return array
 
 

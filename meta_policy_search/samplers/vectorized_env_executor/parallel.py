@@ -8,7 +8,7 @@ from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple
 import numpy as np
 
 from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.samplers.errors import EnvWorkerError, tasks_text
+from meta_policy_search.samplers.errors import WorkerDiedError, tasks_text
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor, pickle_env
 from meta_policy_search.samplers.vectorized_env_executor.worker import WorkerProcess, stop_workers
 from meta_policy_search.types import BatchedStep, Task
@@ -46,7 +46,7 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
         self.num_processes = min(wanted, self.meta_batch_size)
         bounds = np.arange(self.num_processes + 1) * self.meta_batch_size // self.num_processes
         self._shares = [slice(int(start), int(stop)) for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
-        self._pickled = pickle_env(env)
+        self._pickled = pickle_env(env, for_workers=True)
         self._workers: List[WorkerProcess] = []
         self._are_usable = False
         self._stop = weakref.finalize(self, stop_workers, self._workers, os.getpid())
@@ -145,8 +145,8 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
     def _raise_death(self, w: int) -> NoReturn:
         code = self._workers[w].exit_code()
         name = f" ({signal.Signals(-code).name})" if code is not None and -code in set(signal.Signals) else ""
-        raise EnvWorkerError(f"worker process {w} ({self._held(w)}) died with exit code {code}{name}",
-                             self._env_ids(w)) from None
+        raise WorkerDiedError(f"worker process {w} ({self._held(w)}) died with exit code {code}{name}",
+                              self._env_ids(w)) from None
 
     def _env_ids(self, w: int) -> range:
         """Returns the indices of the environments of a worker."""

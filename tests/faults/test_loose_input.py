@@ -1,0 +1,286 @@
+"""Input of the wrong kind: refused with an error that names the argument, the cause and the remedy."""
+import json
+
+import gymnasium
+import numpy as np
+import pytest
+
+import meta_policy_search as mps
+from experiments import pro_mp, sweep
+from experiments.flags import Parser
+from experiments.settings import read_json
+from meta_policy_search.envs import MetaPointEnvCorner, normalize
+from meta_policy_search.envs.adapters import GymnasiumMetaEnv
+from meta_policy_search.envs.interface import MetaEnv
+from meta_policy_search.policies import MetaGaussianMLPPolicy
+from meta_policy_search.samplers import MetaSampler
+from meta_policy_search.samplers.errors import WorkerDiedError
+from meta_policy_search.samplers.utils import rollout
+from meta_policy_search.utils.gym_import import gym
+from tests.helpers.sampling import BatchedWanderer, Wanderer
+
+M, P, T = 2, 2, 3
+VECTOR = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
+
+
+class Answering(MetaEnv):
+    """Gives one answer at every step."""
+
+    observation_space, action_space = VECTOR, gym.spaces.Box(-1.0, 1.0, (2,), np.float64)
+
+    def __init__(self, observation=(0.0, 0.0), reward=0.0, flag=False, info=None, num_values=5, start=(0.0, 0.0)):
+        flags = (flag, False) if num_values == 5 else (flag,)
+        self.answer, self.start = (observation, reward, *flags, {} if info is None else info), start
+
+    def sample_tasks(self, n_tasks):
+        return [None] * n_tasks
+
+    def set_task(self, task):
+        pass
+
+    def reset(self, *, seed=None, options=None):
+        return self.start, {}
+
+    def step(self, action):
+        return self.answer
+
+
+def make_policy(meta_batch_size=M):
+    return MetaGaussianMLPPolicy(meta_batch_size, 2, 2, hidden_sizes=(4,))
+
+
+def sample(env):
+    with MetaSampler(env, make_policy(), P, M, T) as sampler:
+        return sampler.obtain_samples()[0][0]
+
+
+def with_spaces(**spaces):
+    env = Answering()
+    vars(env).update(spaces)
+    return env
+
+
+# What an environment returns
+
+
+@pytest.mark.parametrize("flag", ["False", np.nan, None, 2, 0.5, [], [True, False], np.zeros(2, bool), 1j], ids=repr)
+@pytest.mark.parametrize(("num_values", "name"), [(4, "done"), (5, "terminated")])
+def test_only_zero_one_and_booleans_end_a_path(flag, num_values, name):
+    for call in (sample, lambda env: rollout(env, make_policy(1), T)):
+        with pytest.raises(ValueError, match=f"step of Answering: expected True or False as {name}, got "):
+            call(Answering(flag=flag, num_values=num_values))
+
+
+@pytest.mark.parametrize("kind", [bool, int, float, np.bool_, np.int64, np.array, lambda flag: np.array([flag])])
+@pytest.mark.parametrize("num_values", [4, 5])
+def test_zero_one_and_booleans_of_numpy_do(kind, num_values):
+    for flag, length in ((True, 1), (False, T)):
+        assert len(sample(Answering(flag=kind(flag), num_values=num_values))["rewards"]) == length
+
+
+@pytest.mark.parametrize(("answer", "message"), [
+    ({"observation": np.ones(2) + 1j}, "observation: expected an array of real numbers, got array"),
+    ({"start": np.ones(2) + 1j}, "observation: expected an array of real numbers, got array"),
+    ({"observation": ["1", "2"]}, "observation: expected an array of real numbers, got "),
+    ({"observation": [None, 1.0]}, "observation: expected an array of real numbers, got "),
+    ({"reward": "1.5"}, "step of Answering: expected one number as reward, got '1.5'"),
+    ({"reward": 1j}, "step of Answering: expected one number as reward, got 1j"),
+    ({"info": []}, r"step of Answering: expected a dict as info, got \[\]"),
+])
+def test_numbers_are_real_and_infos_are_dicts(answer, message):
+    with pytest.raises(ValueError, match=f"{message}.*task 0, path 0, step 0"):
+        sample(Answering(**answer))
+
+
+def test_no_info_is_refused_too():
+    env = Answering()
+    env.answer = (*env.answer[:-1], None)
+    with pytest.raises(ValueError, match="step of Answering: expected a dict as info, got None"):
+        sample(env)
+
+
+@pytest.mark.parametrize(("name", "change", "message"), [
+    ("terminated", lambda flags: np.where(flags, np.nan, 0.0), "terminated: expected True or False, got"),
+    ("terminated", lambda flags: flags.astype(str), "terminated: expected an array of real numbers, got"),
+    ("truncated", lambda flags: flags + 2, "truncated: expected True or False, got"),
+    ("rewards", lambda rewards: rewards.astype(str), "rewards: expected an array of real numbers, got"),
+    ("rewards", lambda rewards: rewards + 1j, "rewards: expected an array of real numbers, got"),
+    ("observations", lambda observations: observations + 1j, "observation: expected an array of real numbers, got"),
+])
+def test_vectorized_environments_are_held_to_the_same(name, change, message):
+    class Batched(BatchedWanderer):
+        _over = 1.0
+
+        def step(self, actions, env_ids=None):
+            answer = super().step(actions, env_ids)
+            return answer._replace(**{name: change(getattr(answer, name))})
+
+    with pytest.raises(ValueError, match=message):
+        sample(type("Env", (Wanderer,), {"batched_class": Batched})())
+
+
+@pytest.mark.parametrize("observation", [np.ones(2) + 1j, ["1", "2"]])
+def test_policies_refuse_what_is_not_a_number(observation):
+    with pytest.raises(ValueError, match="observation: expected an array of real numbers"):
+        make_policy().get_action(observation)
+
+
+@pytest.mark.parametrize("task", [np.ones(2) + 1j, ("1", "2"), [[1.0], [1.0, 2.0]]])
+def test_so_do_tasks(task):
+    with pytest.raises(ValueError, match="expected two finite numbers"):
+        mps.make_env("MetaPointEnv").set_task(task)
+
+
+# Spaces
+
+
+ORDER = "expected a box with low <= high and a finite width, or infinite bounds, got bounds from"
+KIND = "env.action_space: expected a Box of real numbers or a Discrete, got"
+
+
+@pytest.mark.parametrize(("space", "message"), [
+    (gym.spaces.Box(np.ones(2), -np.ones(2), dtype=np.float64), f"env.action_space: {ORDER}"),
+    (gym.spaces.Box(-1e308, 1e308, (2,), np.float64), f"env.action_space: {ORDER}"),
+    (gym.spaces.MultiBinary(2), KIND),
+    (gym.spaces.MultiDiscrete([2, 3]), KIND),
+    (gym.spaces.Box(0, 5, (2,), np.int64), KIND),
+], ids=["order", "width", "MultiBinary", "MultiDiscrete", "integers"])
+def test_action_spaces_without_a_policy_are_refused(space, message):
+    env = with_spaces(action_space=space)
+    for call in (sample, normalize, lambda env: MetaGaussianMLPPolicy.for_env(env, M)):
+        with pytest.raises(ValueError, match=message):
+            call(env)
+
+
+def test_observations_need_bounds_in_order_but_any_width():
+    largest = np.full(2, np.finfo(np.float64).max)
+    sample(with_spaces(observation_space=gym.spaces.Box(-largest, largest, dtype=np.float64)))
+    with pytest.raises(ValueError, match=f"env.observation_space: {ORDER}"):
+        sample(with_spaces(observation_space=gym.spaces.Box(np.ones(2), -np.ones(2), dtype=np.float64)))
+
+
+def test_so_are_integers_in_a_box_of_gymnasium():
+    class Rounding(gymnasium.Env):
+        observation_space = gymnasium.spaces.Box(-1.0, 1.0, (2,))
+        action_space = gymnasium.spaces.Box(0, 5, (2,), np.int64)
+
+        def reset(self, seed=None, options=None):
+            return np.zeros(2), {}
+
+        def step(self, action):
+            return np.zeros(2), 0.0, False, False, {}
+
+        def set_task(self, task):
+            pass
+
+    with pytest.raises(TypeError, match="expected actions of a box of real numbers"):
+        GymnasiumMetaEnv(Rounding, lambda rng: None)
+
+
+@pytest.mark.parametrize("name", ["observation_space", "action_space"])
+def test_images_are_refused_with_a_remedy(name):
+    env = with_spaces(**{name: gym.spaces.Box(0.0, 1.0, (4, 4, 3), np.float64)})
+    message = rf"env.{name}: expected vectors, got arrays of shape \(4, 4, 3\); flatten them in a wrapper"
+    for call in (sample, lambda env: MetaGaussianMLPPolicy.for_env(env, M)):
+        with pytest.raises(ValueError, match=message):
+            call(env)
+
+
+# Numbers that are too large
+
+
+@pytest.mark.parametrize("answer", [{"observation": np.full(2, 1e39)}, {"start": np.full(2, 1e39)}])
+def test_observations_beyond_float32_are_named(answer):
+    with pytest.raises(ValueError, match=r"^observation: expected finite float32 numbers, got \[1.e\+39 1.e\+39\] in"):
+        sample(Answering(**answer))
+
+
+class Rich(MetaPointEnvCorner):
+    def step(self, action):
+        observation, reward, *rest = super().step(action)
+        return (observation, 1e30 * (reward - 1.0), *rest)
+
+
+@pytest.mark.parametrize(("env", "settings"), [
+    (Rich, {"normalize_adv": False}), (MetaPointEnvCorner, {"inner_lr": 1e30}),
+], ids=["rewards", "inner_lr"])
+def test_an_adaptation_step_that_is_too_long_names_its_causes(env, settings, tmp_path, recwarn):
+    with pytest.raises(ValueError) as caught:
+        mps.train(env("dense"), n_itr=1, dump_path=tmp_path, meta_batch_size=M, rollouts_per_meta_task=P,
+                  max_path_length=T, hidden_sizes=(4,), progress_bar=False, **settings)
+    assert str(caught.value).startswith("policy: expected finite actions, got [")
+    assert "lower inner_lr, learning_rate or the scale of the rewards" in str(caught.value)
+    assert not [warning for warning in recwarn if "overflow" in str(warning.message)]
+
+
+@pytest.mark.parametrize("sizes", [(P, 10 ** 11, T), (10 ** 11, M, T), (10 ** 9, M, 10 ** 9)])
+def test_more_paths_than_fit_into_memory_are_refused(sizes):
+    rollouts, meta_batch_size, max_path_length = sizes
+    message = (f"^meta_batch_size={meta_batch_size}, rollouts_per_meta_task={rollouts}, max_path_length="
+               f"{max_path_length}: the paths of one adaptation step need [0-9,]+ GB, and this machine has [0-9,]+ GB")
+    with pytest.raises(ValueError, match=message):
+        MetaSampler(Answering(), make_policy(meta_batch_size), rollouts, meta_batch_size, max_path_length)
+
+
+def test_long_paths_that_end_early_are_not():
+    with MetaSampler(Answering(flag=True), make_policy(), P, M, 10 ** 9) as sampler:
+        assert len(sampler.obtain_samples()[0][0]["rewards"]) == 1
+
+
+# Scripts and their files
+
+
+def mistake(capsys, main, *arguments, status=2):
+    with pytest.raises(SystemExit) as stop:
+        main([str(argument) for argument in arguments])
+    assert stop.value.code == status
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("flags", "name"), [
+    (["--inner_lr", 0.1, "--inner_lr", 0.2], "inner_lr"), (["--inner_lr=0.1", "--inner_lr", 0.1], "inner_lr"),
+    (["--parallel", "--no-parallel"], "parallel"), (["--no-learn_std", "--learn_std"], "learn_std"),
+    (["--hidden_sizes", 8, "--hidden_sizes", 8, 8], "hidden_sizes"),
+])
+def test_repeated_flags_are_refused(flags, name, capsys):
+    assert mistake(capsys, pro_mp.main, *flags) == f"pro_mp.py: error: --{name}: expected once, got it 2 times\n"
+
+
+def test_flags_that_collect_values_may_be_repeated():
+    parser = Parser("script.py", None)
+    parser.add_argument("--reference", action="append", default=[])
+    assert parser.parse_args(["--reference", "a", "--reference", "b"]).reference == ["a", "b"]
+
+
+@pytest.mark.parametrize("text", ['{"seed": 1, "seed": 2}', '{"settings": {"seed": 1, "n_itr": 1, "seed": 1}}'])
+def test_settings_with_a_name_twice_are_refused(text, tmp_path, capsys):
+    path = tmp_path / "settings.json"
+    path.write_text(text)
+    message = f"could not read {path}: expected each name once, got 'seed' 2 times"
+    with pytest.raises(ValueError, match=message):
+        read_json(str(path))
+    assert mistake(capsys, pro_mp.main, "--config_file", path) == f"pro_mp.py: error: {message}\n"
+
+
+def test_so_are_those_of_a_flag(capsys):
+    said = mistake(capsys, pro_mp.main, "--env_kwargs", '{"reward_type": "dense", "reward_type": "sparse"}')
+    assert said.startswith("pro_mp.py: error: env_kwargs: expected an object") and said.count("\n") == 1
+
+
+@pytest.mark.parametrize("values", [[1, 1.0], [0.5, 5e-1], [1, 2, 1]])
+def test_a_sweep_does_not_run_the_same_number_twice(values, tmp_path):
+    path = tmp_path / "grid.json"
+    path.write_text(json.dumps({"script": "pro_mp.py", "settings": {}, "grid": {"inner_lr": values}}))
+    with pytest.raises(ValueError, match=f"grid: expected values that differ, got inner_lr={values[0]} and inner_lr="):
+        sweep.read_grid(str(path), str(tmp_path))
+
+
+@pytest.mark.parametrize("error", [WorkerDiedError("worker process 0 (task 0) died with exit code -9 (SIGKILL)"),
+                                   FloatingPointError("the loss is not finite")])
+def test_an_error_that_ends_training_is_two_lines(error, tmp_path, monkeypatch, capsys):
+    def fail(self):
+        raise error
+
+    monkeypatch.setattr(mps.Trainer, "train", fail)
+    said = mistake(capsys, pro_mp.main, "--smoke", "--env", "MetaPointEnvCorner", "--dump_path", tmp_path, status=1)
+    assert said == f"pro_mp.py: error: {error}\nThere is no snapshot to resume from\n"
