@@ -140,14 +140,19 @@ class MetaConfig(RunConfig):
 
 
 @dataclasses.dataclass(frozen=True)
-class FirstOrderConfig(MetaConfig):
-    """The settings of algorithms whose meta-update takes first-order steps."""
+class FirstOrderSettings:
+    """The settings of meta-updates that take first-order steps."""
 
     learning_rate: float = setting(1e-3, "step size on the meta-objective")
     learning_rate_schedule: str = setting("constant", "constant, or linear decay to 0 after n_itr iterations",
                                           ("constant", "linear"))
     meta_optimizer: str = setting("Adam", "optimizer of the meta-objective, from tf.train",
                                   ("Adam", "GradientDescent", "RMSProp", "Adagrad"))
+
+
+@dataclasses.dataclass(frozen=True)
+class FirstOrderConfig(FirstOrderSettings, MetaConfig):
+    """The settings of algorithms whose meta-update takes first-order steps."""
 
 
 @dataclasses.dataclass(frozen=True)

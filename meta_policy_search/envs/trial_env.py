@@ -203,6 +203,11 @@ def split_episodes(path: Path) -> List[Path]:
     return [part(own, slice(start, stop)) for start, stop in zip(bounds[:-1], bounds[1:])]
 
 
+def episode_lengths(path: Path, num_episodes: int) -> np.ndarray:
+    """Returns the number of steps of each episode of a trial, int `[num_episodes]`."""
+    return np.bincount(path["env_infos"][EPISODE].astype(int), minlength=num_episodes)
+
+
 def episode_returns(path: Path, num_episodes: int) -> np.ndarray:
     """Returns the sum of rewards of each episode of a trial, float64 `[num_episodes]`."""
     return np.bincount(path["env_infos"][EPISODE].astype(int), path["rewards"], minlength=num_episodes)
