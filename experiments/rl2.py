@@ -28,7 +28,8 @@ class Config(FirstOrderSettings, RunConfig):
         "hidden_size": 8, "num_minibatches": 2, "episodes_per_trial": 3}
 
     env: str = setting("MetaBernoulliBanditEnv", "class of the environment", mps.available_envs())
-    n_itr: int = setting(150, "meta-updates")
+    n_itr: int = setting(100, "meta-updates")
+    learning_rate: float = setting(3e-3, "step size on the meta-objective")
     normalization_scale: float = setting(10.0, "bound of the policy's actions, which are scaled to the environment's")
     episodes_per_trial: int = setting(10, "episodes of a trial")
     max_path_length: int = setting(1, "steps of an episode, at most")

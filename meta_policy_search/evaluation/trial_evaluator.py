@@ -54,9 +54,15 @@ class TrialEvaluator(MetaEvaluator):
     """
 
     @property
+    def _trial_env(self) -> TrialEnv:
+        if not isinstance(self.env, TrialEnv):
+            raise TypeError(f"env: expected a TrialEnv, got a {type(self.env).__name__}")
+        return self.env
+
+    @property
     def trained_steps(self) -> int:
         """Number of episodes before the last one in training."""
-        return self.env.episodes_per_trial - 1
+        return self._trial_env.episodes_per_trial - 1
 
     def evaluate(self, tasks: Union[int, Sequence[Task]] = 40, num_steps: Optional[int] = None,
                  step_sizes: Optional[Sequence[float]] = None, seeds: Sequence[int] = (1,)) -> TrialEvaluation:
@@ -83,7 +89,7 @@ class TrialEvaluator(MetaEvaluator):
         return TrialEvaluation(
             name=self.name, returns=np.array(returns), tasks=sampled, are_given=given is not None, seeds=seeds,
             step_sizes=None, rollouts_per_meta_task=self.rollouts_per_meta_task,
-            max_path_length=self.env.max_path_length,
+            max_path_length=self._trial_env.max_path_length,
             num_timesteps=round(self.rollouts_per_meta_task * float(np.sum(lengths))),
             timesteps=np.rint(before).astype(int), trained_steps=self.trained_steps)
 
@@ -94,9 +100,9 @@ class TrialEvaluator(MetaEvaluator):
     def _run_trials(self, seed: int, num_tasks: int, given: Optional[List[Task]],
                     num_episodes: int) -> Tuple[np.ndarray, np.ndarray, List[Task]]:
         """Returns the mean return and the mean number of steps of each episode, `[M, E]`, and the tasks."""
-        env = TrialEnv(copy.deepcopy(self.env.wrapped_env), num_episodes, self.env.max_path_length)
+        env = TrialEnv(copy.deepcopy(self._trial_env.wrapped_env), num_episodes, self._trial_env.max_path_length)
         with seeding.evaluation_seed(seed):
-            policy = self.algo.policy.with_meta_batch_size(num_tasks)  # type: ignore[union-attr]  # it is an RL2
+            policy = self.algo.policy.with_meta_batch_size(num_tasks)
             with MetaSampler(env, policy, self.rollouts_per_meta_task, num_tasks, env.trial_length,
                              self.envs_per_task, self.parallel) as sampler:
                 sampler.update_tasks(given)

@@ -130,7 +130,7 @@ class RL2(MetaAlgo):
 
         try:
             returns = padded([task["returns"] for task in samples], np.float64)
-            values = {name: padded([task[name] for task in samples])  # type: ignore[literal-required]
+            values = {name: padded([task[name] for task in samples])
                       for name in ("observations", "actions", "advantages")}
             values.update({f"agent_infos/{key}": padded([task["agent_infos"][key] for task in samples])
                            for key in keys})
