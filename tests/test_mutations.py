@@ -10,17 +10,19 @@ from typing import Any, Callable, NamedTuple
 import numpy as np
 import pytest
 
-from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, MAMLAlgo, exploring
+from meta_policy_search.actors.gru import GRUActor
+from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, MAMLAlgo, exploring, rl2
 from meta_policy_search.ops import adaptation, losses, ragged
 from meta_policy_search.optimizers import ConjugateGradientOptimizer, ExactHvp, FiniteDifferenceHvp
 from meta_policy_search.optimizers import conjugate_gradient_optimizer as cg
-from meta_policy_search.policies import DiagonalGaussian
+from meta_policy_search.policies import CategoricalGRUPolicy, DiagonalGaussian, gru_policy
 from meta_policy_search.samplers import base as samples
 from meta_policy_search.samplers import meta_sample_processor
 from meta_policy_search.samplers.dice_sample_processor import DiceSampleProcessor
 from meta_policy_search.tf_compat import tf
 from tests.meta_algos import test_enumeration as of_expectations
 from tests.meta_algos import test_meta_gradients as of_gradients
+from tests.meta_algos import test_rl2 as of_trials
 from tests.ops import test_losses as of_losses
 from tests.optimizers import test_conjugate_gradient_optimizer as of_steps
 from tests.policies import test_likelihoods as of_likelihoods
@@ -439,16 +441,31 @@ STEPS = [
 ]
 
 
+RL2_GRADIENT = partial(of_trials.test_loss_and_gradient, CategoricalGRUPolicy)
+
+TRIALS = [
+    Mutation("no gradient by the recurrent kernel", gru_policy, "gru",
+             lambda gru: lambda inputs, kernel, bias, recurrent: gru(inputs, kernel, bias, tf.stop_gradient(recurrent)),
+             RL2_GRADIENT),
+    Mutation("the mean return stays in the targets of the value head", rl2, "return_statistics",
+             lambda statistics: lambda *args: (0.0, statistics(*args)[1]), RL2_GRADIENT),
+    Mutation("hidden states last from one trial to the next", GRUActor, "start_paths",
+             lambda start: lambda actor, rows: start(actor, rows) if actor.states is None else None,
+             partial(of_trials.test_all_executors_collect_the_same_trials, of_trials.DISCRETE, {"envs_per_task": 2})),
+]
+
+
 THOROUGH = 5  # mutations of each group, the most important ones, which come first; a quick run has one of some groups
 
 # The graph of an algorithm is built anew for each of these.
 OF_GRADIENTS = {"inner step": INNER_STEPS, "means": MEANS, "losses": LOSSES, "densities": DENSITIES,
                 "exploration": EXPLORATION, "DiCE": DICES}
-OF_OTHERS = {"expectations": EXPECTATIONS, "identities": IDENTITIES, "samples": SAMPLES, "constrained step": STEPS}
+OF_OTHERS = {"expectations": EXPECTATIONS, "identities": IDENTITIES, "samples": SAMPLES, "constrained step": STEPS,
+             "trials": TRIALS}
 
 
 def marks_of(group, rank):
-    if group in ("identities", "samples", "constrained step"):
+    if group in ("identities", "samples", "constrained step", "trials"):
         return []
     if rank == 0 and group in ("inner step", "losses", "DiCE", "expectations"):
         return []

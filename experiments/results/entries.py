@@ -35,7 +35,9 @@ class Entry:
     num_steps: int  # gradient steps in new tasks
     step_sizes: Optional[Sequence[float]] = None  # of these; None as in training
     rollouts: int = 20  # paths in each new task after each step
-    score: Literal["mean return", "success rate"] = "mean return"  # the latter by Meta-World's own evaluation
+    test_tasks: Optional[int] = None  # new tasks; None for as many as for most entries
+    # the success rate is that of Meta-World's own evaluation, the return of a trial that of `TrialEvaluation`
+    score: Literal["mean return", "success rate", "return of a trial"] = "mean return"
     differs: str = ""  # how the settings differ from the published ones
 
 

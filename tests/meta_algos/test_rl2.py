@@ -164,13 +164,18 @@ def assert_same(actual, expected):
 
 @pytest.mark.parametrize("env_name", [CONTINUOUS, DISCRETE])
 @pytest.mark.parametrize("arguments", [
-    {"executor": "iterative"}, {"envs_per_task": 2},
-    pytest.param({"parallel": True}, marks=pytest.mark.thorough),
-    pytest.param({"parallel": "ray"}, marks=[pytest.mark.ray, pytest.mark.thorough])], ids=str)
+    {"executor": "iterative"}, {"envs_per_task": 2}, pytest.param({"parallel": True}, marks=pytest.mark.thorough)],
+    ids=str)
 def test_all_executors_collect_the_same_trials(env_name, arguments):
-    if arguments.get("parallel") == "ray":
-        pytest.importorskip("ray")
     assert_same(collect(env_name, **arguments), collect(env_name))
+
+
+@pytest.mark.ray
+@pytest.mark.thorough
+def test_trials_on_ray_are_the_same():
+    pytest.importorskip("ray")
+    on_ray = collect(DISCRETE, parallel=mps.RayOptions(num_workers=2, worker_timeout=240.0))
+    assert_same(on_ray, collect(DISCRETE))
 
 
 def test_trials_are_processed_for_all_tasks_together():
