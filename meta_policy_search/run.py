@@ -76,7 +76,7 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MetaAlgo]] = "promp", 
     """
     algo_class = get_algorithm(algo) if isinstance(algo, str) else algo
     if not (isinstance(algo_class, type) and issubclass(algo_class, (MAMLAlgo, RL2))):
-        raise TypeError(f"algo: expected a subclass of MAMLAlgo, RL2 or their names, got {algo!r}")
+        raise TypeError(f"algo: expected a subclass of MAMLAlgo or RL2, or its name, got {algo!r}")
     env_name = env if isinstance(env, str) else type(innermost(env)).__name__
     formats = check_formats(log_formats, "log_formats")
     with tf.Graph().as_default():

@@ -24,7 +24,18 @@ MOST_COLUMNS = 8
 class TrialEvaluation(Evaluation):
     """Returns of a recurrent policy by episode: an adaptation step is an episode of the trial.
 
-    `returns` `[S, M, K + 1]` are those of the episodes `0, ..., K`, and `rollouts_per_meta_task` counts trials.
+    Args:
+        name: name of the policy.
+        returns: float64 `[S, M, K + 1]`, mean return of the episodes `0, ..., K` of a task's trials, by seed and task.
+        tasks: the tasks of each seed, `S` lists of `M`.
+        are_given: whether the tasks were given, and so are the same for every seed, or sampled for each seed.
+        seeds: the `S` seeds.
+        step_sizes: None.
+        rollouts_per_meta_task: trials in each task.
+        max_path_length: maximum number of steps per episode.
+        num_timesteps: environment steps of all seeds together.
+        timesteps: int `[S, M, K + 1]`, mean number of environment steps of a trial before each episode.
+        trained_steps: number of episodes before the last one in training.
     """
 
     @property
@@ -49,8 +60,18 @@ class TrialEvaluation(Evaluation):
 class TrialEvaluator(MetaEvaluator):
     """Measures the returns of the episodes of trials, for policies that `RL2` trained.
 
-    All random numbers come from the seeds of the evaluation. An environment or number of trials that differs from that
-    of training is an argument of `from_trainer`, as for `MetaEvaluator`.
+    All random numbers come from the seeds of the evaluation; policy and environment do not change.
+
+    Args:
+        algo (MetaAlgo or MetaRLAlgorithm): the algorithm, an `RL2`.
+        env (MetaEnv): environment of the tasks, a `TrialEnv`.
+        sample_processor (SampleProcessor or None): as in training; has no effect.
+        rollouts_per_meta_task (int): trials in each task; default 20.
+        max_path_length (int): has no effect, as the environment has the length of an episode; default 100.
+        envs_per_task (int or None): environments per task that step at the same time; default None, one for each trial.
+        parallel (bool, str or RayOptions): whether to step environments in worker processes, or to collect trials on a
+            Ray cluster; see `MetaSampler`; default False.
+        name (str): name of the policy in tables and figures; default `"policy"`.
     """
 
     @property
