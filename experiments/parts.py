@@ -5,7 +5,7 @@
 from typing import Any, NamedTuple
 
 import meta_policy_search as mps
-from experiments.settings import FirstOrderConfig, MetaConfig, arguments_for
+from experiments.settings import FirstOrderSettings, MetaConfig, arguments_for
 from experiments.task_observation import TaskObservingEnv
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
@@ -63,7 +63,7 @@ def build_trainer(config: MetaConfig, parts: Parts, algo_class: type["mps.MAMLAl
     return mps.Trainer(**arguments_for(mps.Trainer, config, algo=algo, **parts._asdict()))
 
 
-def first_order_arguments(config: FirstOrderConfig) -> dict[str, Any]:
+def first_order_arguments(config: FirstOrderSettings) -> dict[str, Any]:
     """Returns the arguments of algorithms with first-order meta-updates: learning rate and optimizer class."""
     from meta_policy_search.tf_compat import tf
 

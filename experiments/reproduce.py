@@ -105,14 +105,17 @@ def _train_and_test(name: str, entry: Entry, arguments: argparse.Namespace) -> i
 def _test(name: str, entry: Entry, method: str, seed: int, run: sweep.Run) -> None:
     """Tests the policy of a run in new tasks; stores the test returns, training returns and policy weights."""
     snapshot = next(each.snapshot for each in entry.methods if each.name == method)
+    num_tasks = TEST_TASKS if entry.test_tasks is None else entry.test_tasks
     evaluator = mps.load_evaluator(run.folder, snapshot, rollouts_per_meta_task=entry.rollouts)
     if entry.score == "success rate":
         from experiments.metaworld_evaluation import evaluate_on_metaworld
 
-        scores = np.transpose([evaluate_on_metaworld(evaluator, num_goals=TEST_TASKS, adaptation_steps=steps).rounds
+        scores = np.transpose([evaluate_on_metaworld(evaluator, num_goals=num_tasks, adaptation_steps=steps).rounds
                                for steps in range(entry.num_steps + 1)])
+    elif entry.score == "return of a trial":
+        scores = evaluator.evaluate(num_tasks, seeds=(TEST_SEED,)).task_returns.sum(axis=1, keepdims=True)
     else:
-        scores = evaluator.evaluate(TEST_TASKS, entry.num_steps, entry.step_sizes, (TEST_SEED,)).task_returns
+        scores = evaluator.evaluate(num_tasks, entry.num_steps, entry.step_sizes, (TEST_SEED,)).task_returns
     print(f"{run.name}: {', '.join(f'{value:.2f}' for value in scores.mean(axis=0))} after 0, 1, ... steps", flush=True)
     reproduced.keep(name, method, seed, scores, read_progress(run.folder))
     evaluator.algo.policy.save_npz(reproduced.weights_path(name, method, seed))

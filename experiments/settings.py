@@ -143,8 +143,8 @@ class MetaConfig(RunConfig):
 
 
 @dataclasses.dataclass(frozen=True)
-class FirstOrderConfig(MetaConfig):
-    """The settings of algorithms with first-order meta-updates."""
+class FirstOrderSettings:
+    """The settings of first-order meta-updates."""
 
     learning_rate: float = setting(1e-3, "learning rate of the meta-optimizer")
     learning_rate_schedule: str = setting("constant", "schedule: constant, or linear decay to 0 over n_itr iterations",
@@ -153,6 +153,11 @@ class FirstOrderConfig(MetaConfig):
     max_grad_norm: Optional[float] = setting(None, "largest norm of the meta-gradient; none for no limit")
     meta_optimizer: str = setting("Adam", "optimizer of the meta-objective, from tf.train",
                                   ("Adam", "GradientDescent", "RMSProp", "Adagrad"))
+
+
+@dataclasses.dataclass(frozen=True)
+class FirstOrderConfig(FirstOrderSettings, MetaConfig):
+    """The settings of algorithms whose meta-update takes first-order steps."""
 
 
 @dataclasses.dataclass(frozen=True)

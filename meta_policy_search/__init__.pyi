@@ -17,6 +17,7 @@ from .envs import MetaPointEnvV2 as MetaPointEnvV2, MetaPointEnvWalls as MetaPoi
 from .envs import MetaTabularMDPEnv as MetaTabularMDPEnv, MetaWorldML1 as MetaWorldML1, MetaWorldML10 as MetaWorldML10
 from .envs import MetaWorldML25 as MetaWorldML25, MetaWorldML45 as MetaWorldML45, NormalizedEnv as NormalizedEnv
 from .envs import PhysicsError as PhysicsError, RandomEnv as RandomEnv, SingleTaskEnv as SingleTaskEnv
+from .envs import TrialEnv as TrialEnv
 from .envs import available_envs as available_envs, get_env_class as get_env_class, make_env as make_env
 from .envs import normalize as normalize
 from .envs.mujoco_envs import AntRandDirec2DEnv as AntRandDirec2DEnv, AntRandDirecEnv as AntRandDirecEnv
@@ -27,11 +28,12 @@ from .envs.mujoco_envs import HumanoidRandDirecEnv as HumanoidRandDirecEnv, Swim
 from .envs.mujoco_envs import Walker2DRandDirecEnv as Walker2DRandDirecEnv
 from .envs.mujoco_envs import Walker2DRandParamsEnv as Walker2DRandParamsEnv, Walker2DRandVelEnv as Walker2DRandVelEnv
 from .evaluation import Evaluation as Evaluation, MetaEvaluator as MetaEvaluator, Recording as Recording
+from .evaluation import TrialEvaluation as TrialEvaluation, TrialEvaluator as TrialEvaluator
 from .evaluation import load_evaluator as load_evaluator
 from .local_runner import LocalRunner as LocalRunner
 from .meta_algos import AdaptationStep as AdaptationStep, DICEMAML as DICEMAML
 from .meta_algos import MAMLAlgo as MAMLAlgo, MetaAlgo as MetaAlgo
-from .meta_algos import MetaObjective as MetaObjective, ProMP as ProMP
+from .meta_algos import MetaObjective as MetaObjective, ProMP as ProMP, RL2 as RL2
 from .meta_algos import TRPOMAML as TRPOMAML, VPG_DICEMAML as VPG_DICEMAML, VPGMAML as VPGMAML
 from .meta_trainer import EarlyStopping as EarlyStopping, Trainer as Trainer
 from .np.algos import CEM as CEM, CMAES as CMAES, NOP as NOP, MetaRLAlgorithm as MetaRLAlgorithm
@@ -47,6 +49,8 @@ from .optimizers import HessianVectorProduct as HessianVectorProduct
 from .optimizers import MAMLFirstOrderOptimizer as MAMLFirstOrderOptimizer, MAMLPPOOptimizer as MAMLPPOOptimizer
 from .optimizers import Optimizer as Optimizer
 from .policies import Categorical as Categorical, CategoricalMLPPolicy as CategoricalMLPPolicy
+from .policies import CategoricalGRUPolicy as CategoricalGRUPolicy, GaussianGRUPolicy as GaussianGRUPolicy
+from .policies import GRUPolicy as GRUPolicy
 from .policies import DiagonalGaussian as DiagonalGaussian, Distribution as Distribution
 from .policies import GaussianMLPPolicy as GaussianMLPPolicy, MetaCategoricalMLPPolicy as MetaCategoricalMLPPolicy
 from .policies import MetaGaussianMLPPolicy as MetaGaussianMLPPolicy, MetaPolicy as MetaPolicy, Policy as Policy
@@ -57,7 +61,7 @@ from .samplers import DiceMetaSampleProcessor as DiceMetaSampleProcessor, DiceSa
 from .samplers import MetaSampleProcessor as MetaSampleProcessor, MetaSampler as MetaSampler
 from .samplers import OffPolicySampler as OffPolicySampler, RayOptions as RayOptions
 from .samplers import SampleProcessor as SampleProcessor, Sampler as Sampler, SingleTaskSampler as SingleTaskSampler
-from .samplers import check_env as check_env
+from .samplers import TrialSampleProcessor as TrialSampleProcessor, check_env as check_env
 from .samplers.vectorized_env_executor import EnvValueError as EnvValueError, EnvWorkerError as EnvWorkerError
 from .samplers.vectorized_env_executor import MetaBatchedEnvExecutor as MetaBatchedEnvExecutor
 from .samplers.vectorized_env_executor import MetaEnvExecutor as MetaEnvExecutor

@@ -6,13 +6,14 @@ from meta_policy_search.utils.checks import check_choice
 
 _ALGORITHMS: Dict[str, Union[str, type]] = {  # name to class, or to a class name in `meta_algos`
     "promp": "ProMP", "trpo_maml": "TRPOMAML", "vpg_maml": "VPGMAML", "dice_maml": "DICEMAML",
-    "vpg_dice_maml": "VPG_DICEMAML"}
+    "vpg_dice_maml": "VPG_DICEMAML", "rl2": "RL2"}
 _TITLES = {  # by registered name, class name and script name
     **dict.fromkeys(("promp", "ProMP", "pro_mp"), "ProMP"),
     **dict.fromkeys(("trpo_maml", "TRPOMAML", "maml_trpo"), "TRPO-MAML"),
     **dict.fromkeys(("vpg_maml", "VPGMAML"), "VPG-MAML"),
     **dict.fromkeys(("dice_maml", "DICEMAML"), "DiCE-MAML"),
     **dict.fromkeys(("vpg_dice_maml", "VPG_DICEMAML"), "VPG-DiCE-MAML"),
+    **dict.fromkeys(("rl2", "RL2"), "RL2"),
     "e_maml": "E-MAML", "cem": "CEM", "cma_es": "CMA-ES", "ddpg": "DDPG"}
 
 
@@ -21,7 +22,7 @@ def register_algorithm(name: str, algo_class: type, title: Optional[str] = None)
 
     Args:
         name: the name; must differ from the names of the built-in algorithms.
-        algo_class: a subclass of `MAMLAlgo`.
+        algo_class: a subclass of `MAMLAlgo` or `RL2`.
         title: title of the algorithm in plots. Default: None, the name of the class.
 
     Raises:

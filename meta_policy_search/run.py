@@ -4,18 +4,25 @@ import os
 from typing import Any, Dict, Optional, Sequence, Type, Union
 
 from meta_policy_search import baselines
-from meta_policy_search.envs import MetaEnv, NormalizedEnv, make_env, normalize
+from meta_policy_search.envs import MetaEnv, NormalizedEnv, TrialEnv, make_env, normalize
 from meta_policy_search.envs.gym_compat import innermost
 from meta_policy_search.envs.spaces import is_discrete
-from meta_policy_search.evaluation import Evaluation, MetaEvaluator
-from meta_policy_search.meta_algos import DICEMAML, VPG_DICEMAML, MAMLAlgo
+from meta_policy_search.evaluation import Evaluation
+from meta_policy_search.evaluation.trial_evaluator import make_evaluator
+from meta_policy_search.meta_algos import DICEMAML, RL2, VPG_DICEMAML, MAMLAlgo, MetaAlgo
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.plotting import plot_learning_curve
 from meta_policy_search.plotting.style import Figure
-from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy, MetaPolicy
+from meta_policy_search.policies import (
+    CategoricalGRUPolicy,
+    GaussianGRUPolicy,
+    MetaCategoricalMLPPolicy,
+    MetaGaussianMLPPolicy,
+    MetaPolicy,
+)
 from meta_policy_search.registry import get_algorithm
 from meta_policy_search.run_folder import make_run_folder
-from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
+from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler, TrialSampleProcessor
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Task
 from meta_policy_search.utils import logger, seeding
@@ -36,7 +43,7 @@ _GIVEN = {"env", "policy", "algo", "sampler", "sample_processor", "obs_dim", "ac
 
 
 @one_thread()
-def train(env: Union[str, MetaEnv], algo: Union[str, Type[MAMLAlgo]] = "promp", n_itr: int = 100, seed: int = 1,
+def train(env: Union[str, MetaEnv], algo: Union[str, Type[MetaAlgo]] = "promp", n_itr: int = 100, seed: int = 1,
           dump_path: Optional[PathLike] = None, callbacks: Sequence[Callback] = (),
           log_formats: Sequence[str] = _LOG_FORMATS, **settings: Any) -> "Run":
     """Trains a policy that adapts to the tasks of an environment.
@@ -47,7 +54,10 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MAMLAlgo]] = "promp", 
     Args:
         env: environment, or the name of one (`available_envs`).
         algo: `"promp"`, `"trpo_maml"`, `"vpg_maml"`, `"dice_maml"`, `"vpg_dice_maml"`, another name registered with
-            `register_algorithm`, or a subclass of `MAMLAlgo`. Default `"promp"`.
+            `register_algorithm`, or a subclass of `MAMLAlgo`. Default `"promp"`. `"rl2"` (or a subclass of `RL2`) trains
+            a recurrent policy on trials of `episodes_per_trial` episodes; a `TrialEnv`, a policy such as
+            `CategoricalGRUPolicy` and a `TrialSampleProcessor` replace the classes above, and `max_path_length` is the
+            length of an episode.
         n_itr: number of iterations, each with one meta-update; default 100.
         seed: root seed of all random generators; default 1.
         dump_path: run folder. Default None: `data/<algorithm>/<environment>/<time>_seed<seed>`.
@@ -71,8 +81,8 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MAMLAlgo]] = "promp", 
         RuntimeError: another thread of this process is training or evaluating.
     """
     algo_class = get_algorithm(algo) if isinstance(algo, str) else algo
-    if not (isinstance(algo_class, type) and issubclass(algo_class, MAMLAlgo)):
-        raise TypeError(f"algo: expected a subclass of MAMLAlgo or its name, got {algo!r}")
+    if not (isinstance(algo_class, type) and issubclass(algo_class, (MAMLAlgo, RL2))):
+        raise TypeError(f"algo: expected a subclass of MAMLAlgo or RL2, or its name, got {algo!r}")
     env_name = env if isinstance(env, str) else type(innermost(env)).__name__
     formats = check_formats(log_formats, "log_formats")
     with tf.Graph().as_default():
@@ -86,19 +96,16 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MAMLAlgo]] = "promp", 
             return Run(trainer, folder)._train()
 
 
-def _make_trainer(env: MetaEnv, algo_class: Type[MAMLAlgo], n_itr: int, callbacks: Sequence[Callback],
+def _make_trainer(env: MetaEnv, algo_class: Type[Any], n_itr: int, callbacks: Sequence[Callback],
                   settings: Dict[str, Any]) -> Trainer:
+    if issubclass(algo_class, RL2):
+        return _make_rl2_trainer(env, algo_class, n_itr, callbacks, settings)
     is_dice = issubclass(algo_class, DICEMAML)
     policy_class = MetaCategoricalMLPPolicy if is_discrete(env.action_space) else MetaGaussianMLPPolicy
     processor_class = DiceMetaSampleProcessor if is_dice else MetaSampleProcessor
     classes = (NormalizedEnv, policy_class, MetaSampler, processor_class, algo_class, Trainer)
-    taken = {cls: argument_names(cls) - _GIVEN for cls in classes}
-    known = set().union(*taken.values())
-    for name in settings.keys() - known:
-        raise TypeError(f"train: unknown argument {name!r} with {algo_class.__name__}{did_you_mean(name, known)}")
     baseline = baselines.LinearTimeBaseline() if is_dice else baselines.LinearFeatureBaseline()
-    settings = {**_SETTINGS, "baseline": baseline, **settings}
-    given = {cls: {key: value for key, value in settings.items() if key in taken[cls]} for cls in classes}
+    given = _split_settings(classes, algo_class, settings, baseline=baseline)
     if not is_dice and settings.get("inner_type") not in ("dice", "taypo"):  # the others do not depend on it
         given[algo_class].pop("max_path_length", None)
     env = env if isinstance(env, NormalizedEnv) else normalize(env, **given[NormalizedEnv])
@@ -109,6 +116,34 @@ def _make_trainer(env: MetaEnv, algo_class: Type[MAMLAlgo], n_itr: int, callback
     given[Trainer].setdefault("num_inner_grad_steps", algo.num_inner_grad_steps)
     return Trainer(algo, env, MetaSampler(env, policy, **given[MetaSampler]), processor_class(**given[processor_class]),
                    policy, n_itr, callbacks=callbacks, **given[Trainer])
+
+
+def _make_rl2_trainer(env: MetaEnv, algo_class: Type[RL2], n_itr: int, callbacks: Sequence[Callback],
+                      settings: Dict[str, Any]) -> Trainer:
+    policy_class = CategoricalGRUPolicy if is_discrete(env.action_space) else GaussianGRUPolicy
+    classes = (NormalizedEnv, TrialEnv, policy_class, MetaSampler, TrialSampleProcessor, algo_class, Trainer)
+    given = _split_settings(classes, algo_class, settings)
+    if not isinstance(env, TrialEnv):
+        env = env if isinstance(env, NormalizedEnv) else normalize(env, **given[NormalizedEnv])
+        env = TrialEnv(env, **given[TrialEnv])
+    given[MetaSampler]["max_path_length"] = env.trial_length
+    policy = policy_class.for_env(env, **given[policy_class])
+    algo = algo_class(policy=policy, **given[algo_class])
+    given[Trainer].setdefault("num_inner_grad_steps", 0)
+    return Trainer(algo, env, MetaSampler(env, policy, **given[MetaSampler]),
+                   TrialSampleProcessor(**given[TrialSampleProcessor]), policy,  # type: ignore[arg-type]
+                   n_itr, callbacks=callbacks, **given[Trainer])
+
+
+def _split_settings(classes: Sequence[type], algo_class: type, settings: Dict[str, Any],
+                    **defaults: Any) -> Dict[type, Dict[str, Any]]:
+    """Returns the settings, defaults included, that each class takes; raises `TypeError` if none takes one."""
+    taken = {cls: argument_names(cls) - _GIVEN for cls in classes}
+    known = set().union(*taken.values())
+    for name in settings.keys() - known:
+        raise TypeError(f"train: unknown argument {name!r} with {algo_class.__name__}{did_you_mean(name, known)}")
+    settings = {**_SETTINGS, **defaults, **settings}
+    return {cls: {key: value for key, value in settings.items() if key in taken[cls]} for cls in classes}
 
 
 def load_run(folder: PathLike, itr: Optional[int] = None) -> "Run":
@@ -158,8 +193,8 @@ class Run:
 
     def evaluate(self, tasks: Union[int, Sequence[Task]] = 40, num_steps: Optional[int] = None,
                  step_sizes: Optional[Sequence[float]] = None, seeds: Sequence[int] = (1,)) -> Evaluation:
-        """Measures the policy's returns in new tasks; see `MetaEvaluator.evaluate`."""
-        evaluator = MetaEvaluator.from_trainer(self.trainer, name=os.path.basename(self.folder))
+        """Measures the policy's returns in new tasks; see `MetaEvaluator.evaluate` and `TrialEvaluator.evaluate`."""
+        evaluator = make_evaluator(self.trainer, name=os.path.basename(self.folder))
         return evaluator.evaluate(tasks, num_steps, step_sizes, seeds)
 
     def plot(self, path: Optional[PathLike] = None, ax: Any = None) -> Figure:

@@ -13,11 +13,11 @@ import pytest
 import meta_policy_search
 from meta_policy_search import meta_algos
 from meta_policy_search.baselines import LinearFeatureBaseline
-from meta_policy_search.envs import MetaPointEnvCorner, available_envs, get_env_class, make_env
-from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
+from meta_policy_search.envs import MetaPointEnvCorner, TrialEnv, available_envs, get_env_class, make_env
+from meta_policy_search.meta_algos import RL2, TRPOMAML, VPGMAML, ProMP
 from meta_policy_search.meta_trainer import Trainer
-from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
-from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
+from meta_policy_search.policies import GaussianGRUPolicy, MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
+from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler, TrialSampleProcessor
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.gym_import import gym
 
@@ -32,6 +32,16 @@ class Succeeding(MetaPointEnvCorner):
     def step(self, action):
         *answer, info = super().step(action)
         return (*answer, {**info, "success": True})
+
+
+def columns_of_trials():
+    """Columns that one iteration of RL2 logs."""
+    env = TrialEnv(MetaPointEnvCorner(), 2, NUM_STEPS)
+    policy = GaussianGRUPolicy.for_env(env, meta_batch_size=NUM_TASKS, hidden_size=2)
+    with MetaSampler(env, policy, NUM_ROLLOUTS, NUM_TASKS, env.trial_length) as sampler:
+        row = Trainer(RL2(policy, NUM_TASKS), env, sampler, TrialSampleProcessor(), policy, n_itr=1,
+                      num_inner_grad_steps=0).train_itr()
+    return {re.sub(r"^Step_\d+-", "Step_i-", column) for column in row}
 
 
 def logged_columns(algo_class, env_name="HalfCheetahRandVelEnv", policy_class=MetaGaussianMLPPolicy, parallel=False):
@@ -55,6 +65,7 @@ def test_documented_columns_equal_logged_columns():
     logged |= logged_columns(VPGMAML, "AntRandDirecEnv")
     logged |= logged_columns(VPGMAML, "Succeeding")
     logged |= logged_columns(VPGMAML, parallel="ray")
+    logged |= columns_of_trials()
     cells = re.findall(r"^   \* - (``.*)$", COLUMNS_PAGE.read_text(), flags=re.MULTILINE)
     assert sorted(logged) == sorted(re.findall(r"``([^`]+)``", " ".join(cells)))
 

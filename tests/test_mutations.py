@@ -10,10 +10,11 @@ from typing import Any, Callable, NamedTuple
 import numpy as np
 import pytest
 
+from meta_policy_search.actors.gru import GRUActor
 from meta_policy_search.actors.parameters import CONTEXT
 from meta_policy_search.baselines import GaussianMLPBaseline, gaussian_mlp_baseline
 from meta_policy_search.baselines.linear_baseline import LinearBaseline
-from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, MAMLAlgo, ProMP, exploring
+from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, MAMLAlgo, ProMP, exploring, rl2
 from meta_policy_search.meta_algos import base as meta_algos_base
 from meta_policy_search.ops import adaptation, losses, ragged
 from meta_policy_search.optimizers import (
@@ -23,7 +24,13 @@ from meta_policy_search.optimizers import (
     MAMLFirstOrderOptimizer,
 )
 from meta_policy_search.optimizers import conjugate_gradient_optimizer as cg
-from meta_policy_search.policies import DiagonalGaussian, MetaGaussianMLPPolicy, gaussian_mlp_policy
+from meta_policy_search.policies import (
+    CategoricalGRUPolicy,
+    DiagonalGaussian,
+    MetaGaussianMLPPolicy,
+    gaussian_mlp_policy,
+    gru_policy,
+)
 from meta_policy_search.samplers import base as samples
 from meta_policy_search.samplers import meta_sample_processor
 from meta_policy_search.samplers.dice_sample_processor import DiceSampleProcessor
@@ -32,6 +39,7 @@ from tests.baselines import test_gaussian_mlp_baseline as of_baseline
 from tests.meta_algos import test_adapt_params as of_partial_adaptation
 from tests.meta_algos import test_enumeration as of_expectations
 from tests.meta_algos import test_meta_gradients as of_gradients
+from tests.meta_algos import test_rl2 as of_trials
 from tests.ops import test_losses as of_losses
 from tests.optimizers import test_conjugate_gradient_optimizer as of_steps
 from tests.policies import test_likelihoods as of_likelihoods
@@ -497,6 +505,20 @@ STEPS = [
 ]
 
 
+RL2_GRADIENT = partial(of_trials.test_loss_and_gradient, CategoricalGRUPolicy)
+
+TRIALS = [
+    Mutation("no gradient by the recurrent kernel", gru_policy, "gru",
+             lambda gru: lambda inputs, kernel, bias, recurrent: gru(inputs, kernel, bias, tf.stop_gradient(recurrent)),
+             RL2_GRADIENT),
+    Mutation("the mean return stays in the targets of the value head", rl2, "return_statistics",
+             lambda statistics: lambda *args: (0.0, statistics(*args)[1]), RL2_GRADIENT),
+    Mutation("hidden states last from one trial to the next", GRUActor, "start_paths",
+             lambda start: lambda actor, rows: start(actor, rows) if actor.states is None else None,
+             partial(of_trials.test_all_executors_collect_the_same_trials, of_trials.DISCRETE, {"envs_per_task": 2})),
+]
+
+
 # Learned baseline -----------------------------------------------------------------------------------------------------
 
 
@@ -529,11 +551,11 @@ THOROUGH = 5  # mutations of each group, most important first; the default run i
 OF_GRADIENTS = {"inner step": INNER_STEPS, "means": MEANS, "losses": LOSSES, "densities": DENSITIES,
                 "exploration": EXPLORATION, "DiCE": DICES, "partial adaptation": PARTIAL_ADAPTATION}
 OF_OTHERS = {"expectations": EXPECTATIONS, "identities": IDENTITIES, "samples": SAMPLES, "constrained step": STEPS,
-             "baseline": BASELINES}
+             "baseline": BASELINES, "trials": TRIALS}
 
 
 def marks_of(group, rank):
-    if group in ("identities", "samples", "constrained step", "baseline"):
+    if group in ("identities", "samples", "constrained step", "baseline", "trials"):
         return []
     if rank == 0 and group in ("inner step", "losses", "DiCE", "expectations"):
         return []

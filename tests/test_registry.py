@@ -20,10 +20,10 @@ def names(monkeypatch):
 
 
 def test_builtin_names_refer_to_their_classes():
-    names = ["dice_maml", "promp", "trpo_maml", "vpg_dice_maml", "vpg_maml"]
+    names = ["dice_maml", "promp", "rl2", "trpo_maml", "vpg_dice_maml", "vpg_maml"]
     assert set(names) <= set(mps.available_algorithms())
     assert [registry.get_algorithm(name) for name in names] == [
-        mps.DICEMAML, mps.ProMP, mps.TRPOMAML, mps.VPG_DICEMAML, mps.VPGMAML]
+        mps.DICEMAML, mps.ProMP, mps.RL2, mps.TRPOMAML, mps.VPG_DICEMAML, mps.VPGMAML]
 
 
 def test_registered_algorithm_trains_by_name_and_has_a_plot_title(tmp_path):

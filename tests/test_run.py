@@ -70,7 +70,7 @@ def test_every_algorithm_trains_by_name(algo, tmp_path, monkeypatch):
     ({"algo": "pro_mp"}, ValueError, "algo: expected one of"),
     ({"env": "Corner"}, ValueError, "expected one of"),
     ({"n_itr": 0, **TINY}, ValueError, "n_itr: expected an integer of at least 1, got 0"),
-    ({"algo": mps.MetaEnv}, TypeError, "algo: expected a subclass of MAMLAlgo or its name, got"),
+    ({"algo": mps.MetaEnv}, TypeError, "algo: expected a subclass of MAMLAlgo or RL2, or its name, got"),
     ({"log_formats": ["csv", "xml"], **TINY}, ValueError, "log_formats: expected one of 'stdout', 'line', 'log', "),
     ({"log_formats": "csv", **TINY}, TypeError, "log_formats: expected a list of formats, got the string 'csv'"),
 ])

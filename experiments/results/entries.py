@@ -35,7 +35,9 @@ class Entry:
     num_steps: int  # gradient steps in new tasks
     step_sizes: Optional[Sequence[float]] = None  # sizes of these steps; None: as in training
     rollouts: int = 20  # paths per new task and number of steps
-    score: Literal["mean return", "success rate"] = "mean return"  # success rate: by the metaworld package
+    test_tasks: Optional[int] = None  # new tasks; None: the default of `experiments/reproduce.py`
+    # success rate: by the metaworld package; return of a trial: by `TrialEvaluation`
+    score: Literal["mean return", "success rate", "return of a trial"] = "mean return"
     differs: str = ""  # differences from the published settings
 
 

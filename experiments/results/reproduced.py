@@ -144,10 +144,10 @@ def write(*names: str) -> list[str]:
 def draw(name: str) -> str:
     """Plots the returns of an entry before and after adaptation, over environment steps; returns the path."""
     entry, training = ENTRIES[name], read_training(name)
-    steps = entry.settings.get("num_inner_grad_steps", 1)
+    steps = min(entry.num_steps, entry.settings.get("num_inner_grad_steps", 1))
     after = "return after 1 step" if steps == 1 else f"return after {steps} steps"
     panels = {}
-    for step, label in ((0, "return before adaptation"), (steps, after)):
+    for step, label in ((0, "return before adaptation"), (steps, after)) if steps else ((0, entry.score),):
         column = f"Step_{step}-AverageReturn"
         panels[label] = [curve(method.label, list(training[method.name].values()), column, "n_timesteps")
                          for method in entry.methods
@@ -229,7 +229,7 @@ def _begin(name: str, entry: Union[Entry, Measurement], source: str) -> Iterator
 
 def _row(entry: Entry, method: Method, returns: dict[int, np.ndarray], training: dict[int, Progress]) -> str:
     scores = np.array(list(returns.values()))
-    trained = {**entry.settings, **method.settings}.get("num_inner_grad_steps", 1)
+    trained = min(entry.num_steps, {**entry.settings, **method.settings}.get("num_inner_grad_steps", 1))
     middle = interquartile_mean(scores[:, :, trained])
     runs = list(training.values())
     timesteps, minutes = (np.mean([run[column][-1] for run in runs]) for column in ("n_timesteps", "Time"))

@@ -53,6 +53,9 @@ class Actor(abc.ABC):
         """
         rng.standard_normal(dtype=np.float32, out=out)
 
+    def start_paths(self, is_starting: np.ndarray) -> None:
+        """Called before `act` when paths begin, bool `[M, R]`; resets the states of an actor that has any."""
+
     def for_tasks(self, start: int, stop: int) -> "Actor":
         """Returns an actor for the tasks from `start` (inclusive) to `stop` (exclusive); requires `can_divide`."""
         raise TypeError(f"{type(self).__name__} acts for all tasks together (can_divide is False)")

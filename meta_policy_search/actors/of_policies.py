@@ -195,5 +195,9 @@ class PerTaskActor(Actor):
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
         return join_tasks([actor.act(observations[i, None], noise[i, None]) for i, actor in enumerate(self._actors)])
 
+    def start_paths(self, is_starting: np.ndarray) -> None:
+        for i, actor in enumerate(self._actors):
+            actor.start_paths(is_starting[i, None])
+
     def for_tasks(self, start: int, stop: int) -> "PerTaskActor":
         return PerTaskActor(self._actors[start:stop])

@@ -3,5 +3,6 @@ from meta_policy_search.evaluation.evaluation import Evaluation
 from meta_policy_search.evaluation.evaluator import MetaEvaluator
 from meta_policy_search.evaluation.loading import load_evaluator
 from meta_policy_search.evaluation.recording import Recording
+from meta_policy_search.evaluation.trial_evaluator import TrialEvaluation, TrialEvaluator
 
-__all__ = ["Evaluation", "MetaEvaluator", "Recording", "load_evaluator"]
+__all__ = ["Evaluation", "MetaEvaluator", "Recording", "TrialEvaluation", "TrialEvaluator", "load_evaluator"]

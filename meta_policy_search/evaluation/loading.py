@@ -4,6 +4,7 @@ from typing import Any, Dict, Optional, Union
 from meta_policy_search.envs.gym_compat import innermost
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.evaluation.evaluator import MetaEvaluator
+from meta_policy_search.evaluation.trial_evaluator import make_evaluator
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.samplers import RayOptions
 from meta_policy_search.tf_compat import tf
@@ -66,7 +67,7 @@ def load_evaluator(
                  "parallel": parallel}
         sampling = {name: value for name, value in present_arguments(trainer.sampler).items()
                     if name in ("envs_per_task", "parallel")}
-        evaluator = MetaEvaluator.from_trainer(trainer, **{
+        evaluator = make_evaluator(trainer, **{
             **sampling, **{name: value for name, value in given.items() if value is not None},
             "name": "random initialization" if snapshot is None else f"{run_folder}, iteration {content['itr']}"})
         if render_mode is not None:

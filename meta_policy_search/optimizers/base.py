@@ -37,10 +37,12 @@ class TaskBlocks:
         task_inputs: placeholders whose first axis is the task axis. In placeholders of samples, the second axis is the
             sample axis. If empty, everything is computed in one call.
         variables: the network parameters; the largest axis determines the memory per sample.
+        tasks_per_block: number of tasks per block. Default: None, as many as `LAYER_BYTES` allows.
     """
 
-    def __init__(self, task_inputs: Collection[tf.Tensor], variables: Collection[tf.Variable]) -> None:
-        self._task_inputs = list(task_inputs)
+    def __init__(self, task_inputs: Collection[tf.Tensor], variables: Collection[tf.Variable],
+                 tasks_per_block: Optional[int] = None) -> None:
+        self._task_inputs, self._tasks_per_block = list(task_inputs), tasks_per_block
         self._width = max((size for v in variables for size in v.shape.as_list()), default=1)
 
     def mean(self, session: tf.Session, fetches: Sequence[tf.Tensor], feed: Feed) -> List[np.ndarray]:
@@ -80,6 +82,8 @@ class TaskBlocks:
         num_tasks = len(values[0])
         if any(device.device_type == "GPU" for device in session.list_devices()):
             return [range(num_tasks)]  # a GPU is fastest with one large block
+        if self._tasks_per_block is not None:
+            return divide(range(num_tasks), math.ceil(num_tasks / self._tasks_per_block))
         bytes_per_task = 4 * self._width * max(np.shape(value)[1] for value in values)
         return divide(range(num_tasks), max(1, math.ceil(num_tasks * bytes_per_task / LAYER_BYTES)))
 
@@ -95,9 +99,12 @@ class Optimizer(Serializable, abc.ABC):
 
     Attributes:
         step_stats (dict): values to log after the last `optimize` call, by column name.
+        tasks_per_block (int or None): number of tasks per block; set it before `build_graph`. Default: None, as many as
+            `LAYER_BYTES` allows.
     """
 
     step_stats: Mapping[str, float] = {}
+    tasks_per_block: Optional[int] = None
 
     @property
     def learning_rate(self) -> Optional[float]:
@@ -179,7 +186,8 @@ class Optimizer(Serializable, abc.ABC):
             if unknown:
                 raise ValueError(f"{argument}: expected names in input_ph_dict {sorted(self._inputs)}, got {unknown}")
         self._sample_axes = dict(sample_axes)
-        self._blocks = TaskBlocks([self._inputs[name] for name in task_inputs], self._variables.variables.values())
+        self._blocks = TaskBlocks([self._inputs[name] for name in task_inputs], self._variables.variables.values(),
+                                  self.tasks_per_block)
 
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:

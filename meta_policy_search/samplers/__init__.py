@@ -6,6 +6,7 @@ from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcesso
 from meta_policy_search.samplers.meta_sampler import MetaSampler
 from meta_policy_search.samplers.ray.connection import RayOptions
 from meta_policy_search.samplers.single_task_sampler import OffPolicySampler, SingleTaskSampler
+from meta_policy_search.samplers.trial_sample_processor import TrialSampleProcessor
 
 __all__ = ["DiceMetaSampleProcessor", "DiceSampleProcessor", "MetaSampleProcessor", "MetaSampler", "OffPolicySampler",
-           "SingleTaskSampler", "RayOptions", "SampleProcessor", "Sampler", "check_env"]
+           "SingleTaskSampler", "RayOptions", "SampleProcessor", "Sampler", "TrialSampleProcessor", "check_env"]

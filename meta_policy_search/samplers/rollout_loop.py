@@ -213,6 +213,9 @@ class RolloutLoop:
     def _start(self, env_ids: np.ndarray, paths: np.ndarray) -> None:
         """Starts paths. The policy's noise is drawn first; the environment continues with the same generator."""
         rngs = [self._start_noise(p) for p in paths]
+        is_starting = np.zeros(len(self._lengths), bool)
+        is_starting[paths] = True
+        self._actor.start_paths(is_starting.reshape(self._num_tasks, self._num_rollouts))
         started = time.perf_counter()
         observations = self._in_env(lambda ids: self._executor.reset_envs(ids, rngs), env_ids, paths)
         self.env_time += time.perf_counter() - started

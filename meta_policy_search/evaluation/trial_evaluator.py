@@ -1,0 +1,141 @@
+"""Evaluation of RL^2: returns of the episodes of trials in held-out tasks."""
+import copy
+import dataclasses
+from typing import Any, List, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from meta_policy_search.envs.trial_env import TrialEnv, episode_lengths, episode_returns
+from meta_policy_search.evaluation.evaluation import Evaluation
+from meta_policy_search.evaluation.evaluator import MetaEvaluator, _check_seeds, _check_tasks
+from meta_policy_search.meta_algos.rl2 import RL2
+from meta_policy_search.meta_trainer import Trainer
+from meta_policy_search.samplers import MetaSampler
+from meta_policy_search.samplers.ray.pool import keep_workers
+from meta_policy_search.types import Task
+from meta_policy_search.utils import seeding
+from meta_policy_search.utils.checks import check_int_at_least
+from meta_policy_search.utils.statistics import Interval, mean_interval
+
+MOST_COLUMNS = 8
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class TrialEvaluation(Evaluation):
+    """Returns of a recurrent policy by episode: an adaptation step is an episode of the trial.
+
+    Args:
+        name: name of the policy.
+        returns: float64 `[S, M, K + 1]`, mean return of the episodes `0, ..., K` of a task's trials, by seed and task.
+        tasks: the tasks of each seed, `S` lists of `M`.
+        are_given: whether the tasks were given, and so are the same for every seed, or sampled for each seed.
+        seeds: the `S` seeds.
+        step_sizes: None.
+        rollouts_per_meta_task: trials in each task.
+        max_path_length: maximum number of steps per episode.
+        num_timesteps: environment steps of all seeds together.
+        timesteps: int `[S, M, K + 1]`, mean number of environment steps of a trial before each episode.
+        trained_steps: number of episodes before the last one in training.
+    """
+
+    @property
+    def trial_return(self) -> Interval:
+        """The mean return of a whole trial with its 95% interval over tasks."""
+        return mean_interval(self.task_returns.sum(axis=1))
+
+    def table(self, *references: Evaluation) -> str:
+        """Returns the mean returns of up to 8 episodes, and of a trial; with references as `Evaluation.table`."""
+        num_episodes, (mean, half_width) = self.returns.shape[-1], self.trial_return
+        if references:
+            text = super().table(*references)
+        else:
+            shown = np.linspace(0, num_episodes - 1, min(num_episodes, MOST_COLUMNS)).round().astype(int)
+            cells = [["episode", "return"], *([str(k), f"{self.mean_return.mean[k]:.2f}"] for k in shown)]
+            lines = ("  ".join(cell.rjust(8) for cell in row) for row in zip(*cells))
+            text = "\n".join([f"Mean return in {len(self.task_returns)} tasks, {self.rollouts_per_meta_task} trials in "
+                              "each, by episode", *lines])
+        return f"{text}\nReturn of a trial of {num_episodes} episodes: {mean:.2f} +- {half_width:.2f}"
+
+
+class TrialEvaluator(MetaEvaluator):
+    """Measures the returns of the episodes of trials, for policies that `RL2` trained.
+
+    All random numbers come from the seeds of the evaluation; policy and environment do not change.
+
+    Args:
+        algo (MetaAlgo or MetaRLAlgorithm): the algorithm, an `RL2`.
+        env (MetaEnv): environment of the tasks, a `TrialEnv`.
+        sample_processor (SampleProcessor or None): as in training; has no effect.
+        rollouts_per_meta_task (int): trials in each task; default 20.
+        max_path_length (int): has no effect, as the environment has the length of an episode; default 100.
+        envs_per_task (int or None): environments per task that step at the same time; default None, one for each trial.
+        parallel (bool, str or RayOptions): whether to step environments in worker processes, or to collect trials on a
+            Ray cluster; see `MetaSampler`; default False.
+        name (str): name of the policy in tables and figures; default `"policy"`.
+    """
+
+    @property
+    def _trial_env(self) -> TrialEnv:
+        if not isinstance(self.env, TrialEnv):
+            raise TypeError(f"env: expected a TrialEnv, got a {type(self.env).__name__}")
+        return self.env
+
+    @property
+    def trained_steps(self) -> int:
+        """Number of episodes before the last one in training."""
+        return self._trial_env.episodes_per_trial - 1
+
+    def evaluate(self, tasks: Union[int, Sequence[Task]] = 40, num_steps: Optional[int] = None,
+                 step_sizes: Optional[Sequence[float]] = None, seeds: Sequence[int] = (1,)) -> TrialEvaluation:
+        """Measures the returns of the episodes `0, ..., num_steps` of trials.
+
+        Args:
+            tasks: number of tasks that each seed samples; or a list of tasks.
+            num_steps: number of episodes before the last one; default None, as in training. It may be larger.
+            step_sizes: None, as there are no gradient steps.
+            seeds: seeds of all random numbers. The same seed gives the same tasks and the same returns.
+
+        Raises:
+            ValueError: `step_sizes` is given, or a number is out of range.
+        """
+        num_tasks, given = _check_tasks(tasks)
+        seeds = _check_seeds(seeds)
+        if step_sizes is not None:
+            raise ValueError(f"step_sizes: expected None, as RL2 has no gradient steps, got {step_sizes!r}")
+        num_steps = self.trained_steps if num_steps is None else check_int_at_least("num_steps", num_steps, 0)
+        with keep_workers(self.parallel):
+            returns, lengths, sampled = zip(*(self._run_trials(seed, num_tasks, given, num_steps + 1)
+                                              for seed in seeds))
+        before = np.cumsum(lengths, axis=2) - lengths  # environment steps of a trial before each episode
+        return TrialEvaluation(
+            name=self.name, returns=np.array(returns), tasks=sampled, are_given=given is not None, seeds=seeds,
+            step_sizes=None, rollouts_per_meta_task=self.rollouts_per_meta_task,
+            max_path_length=self._trial_env.max_path_length,
+            num_timesteps=round(self.rollouts_per_meta_task * float(np.sum(lengths))),
+            timesteps=np.rint(before).astype(int), trained_steps=self.trained_steps)
+
+    def record(self, *args: Any, **kwargs: Any) -> Any:
+        """Raises `ValueError`: recordings repeat single episodes, and a trial has several."""
+        raise ValueError("record: expected an algorithm with inner steps, got RL2; `evaluate` returns its returns")
+
+    def _run_trials(self, seed: int, num_tasks: int, given: Optional[List[Task]],
+                    num_episodes: int) -> Tuple[np.ndarray, np.ndarray, List[Task]]:
+        """Returns the mean return and the mean number of steps of each episode, `[M, E]`, and the tasks."""
+        env = TrialEnv(copy.deepcopy(self._trial_env.wrapped_env), num_episodes, self._trial_env.max_path_length)
+        with seeding.evaluation_seed(seed):
+            policy = self.algo.policy.with_meta_batch_size(num_tasks)
+            with MetaSampler(env, policy, self.rollouts_per_meta_task, num_tasks, env.trial_length,
+                             self.envs_per_task, self.parallel) as sampler:
+                sampler.update_tasks(given)
+                paths = sampler.obtain_samples()
+                returns = [np.mean([episode_returns(path, num_episodes) for path in of_task], axis=0)
+                           for of_task in paths.values()]
+                lengths = [np.mean([episode_lengths(path, num_episodes) for path in of_task], axis=0)
+                           for of_task in paths.values()]
+                return np.array(returns), np.array(lengths), sampler.tasks or []
+
+
+def make_evaluator(trainer: Trainer, **arguments: Any) -> MetaEvaluator:
+    """Returns the evaluator of a trainer's algorithm; `arguments` as for `MetaEvaluator.from_trainer`."""
+    evaluator_class = TrialEvaluator if isinstance(trainer.algo, RL2) else MetaEvaluator
+    return evaluator_class.from_trainer(trainer, **arguments)

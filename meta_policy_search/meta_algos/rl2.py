@@ -1,0 +1,173 @@
+"""RL^2 (arXiv:1611.02779): proximal policy optimization of a recurrent policy on whole trials."""
+from typing import Any, Dict, Mapping, Optional, Sequence, Type
+
+import numpy as np
+
+from meta_policy_search.baselines.value_head_baseline import return_statistics
+from meta_policy_search.meta_algos.meta_algo import MetaAlgo
+from meta_policy_search.ops import losses
+from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLPPOOptimizer
+from meta_policy_search.policies.gru_policy import GRUPolicy
+from meta_policy_search.samplers.paths import pad_steps, path_mask
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.types import TaskSamples
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.checks import check_agrees, check_non_negative, check_positive, check_positive_int
+from meta_policy_search.utils.schedules import Schedule
+
+TRIALS_PER_BLOCK = 128
+"""Number of trials that a thread computes together; with fewer, starting the operations takes as long as the work."""
+
+
+class RL2(MetaAlgo):
+    """RL^2: learns a recurrent policy that adapts to a task by its hidden state, without gradient steps.
+
+    Minimizes, in several passes over minibatches of trials, the mean over all steps of
+
+        L = -min(r A, clip(r, 1 - eps, 1 + eps) A) + c_V (v - v_target)^2 / 2 - c_H H(pi),
+
+    with the likelihood ratio `r` of an action given the trial before it (PPO, arXiv:1707.06347). The target of the
+    value head is the discounted return of the rest of the trial, standardized as by `ValueHeadBaseline`. Whole trials
+    are fed, and gradients flow through all their steps.
+
+    Logs `LossBefore`, `LearningRate`, `LossAfter`, `KLOuter` and `ValueLoss`.
+
+    Args:
+        policy (GRUPolicy): the policy to optimize.
+        meta_batch_size (int): number of tasks `M`, the same as the policy's; default 20.
+        name (str): name scope of the algorithm's operations.
+        num_ppo_steps (int): passes over the trials per meta-update, without sampling again; default 8.
+        num_minibatches (int): number of parts that the trials are split into in each pass; default 4.
+        clip_eps (float): half-width of the interval that likelihood ratios are clipped to, above 0; default 0.1.
+        value_coef (float): coefficient of the loss of the value head, at least 0; default 0.5.
+        entropy_coef (float): coefficient of the entropy bonus, at least 0; default 0.
+        learning_rate (float or callable): step size, above 0, or a function of the index of the meta-update, such as
+            `utils.schedules.LinearSchedule`. Default 1e-3.
+        tf_optimizer_cls (type): a `tf.train.Optimizer`, takes the steps; default `tf.train.AdamOptimizer`.
+        tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`.
+
+    Attributes:
+        optimizer (Optimizer): takes the meta-updates.
+
+    Raises:
+        TypeError: the policy is not recurrent.
+    """
+
+    num_inner_grad_steps = 0
+
+    def __init__(self, policy: GRUPolicy, meta_batch_size: int = 20, *, name: str = "rl2", num_ppo_steps: int = 8,
+                 num_minibatches: int = 4, clip_eps: float = 0.1, value_coef: float = 0.5, entropy_coef: float = 0.0,
+                 learning_rate: Schedule = 1e-3,
+                 tf_optimizer_cls: Type[tf.train.Optimizer] = tf.train.AdamOptimizer,
+                 tf_optimizer_args: Optional[Mapping[str, Any]] = None) -> None:
+        if not isinstance(policy, GRUPolicy):
+            raise TypeError(f"policy: expected a GRUPolicy (such as CategoricalGRUPolicy), got a "
+                            f"{type(policy).__name__}")
+        super().__init__(policy)  # type: ignore[arg-type]  # it has no adapted parameters
+        self.meta_batch_size = check_agrees("meta_batch_size", check_positive_int("meta_batch_size", meta_batch_size),
+                                            "policy.meta_batch_size", policy.meta_batch_size)
+        self.name = name
+        self.optimizer = MAMLPPOOptimizer(
+            tf_optimizer_cls, tf_optimizer_args, learning_rate,
+            max_epochs=check_positive_int("num_ppo_steps", num_ppo_steps), num_minibatches=num_minibatches)
+        self.clip_eps = check_positive("clip_eps", clip_eps)
+        self.value_coef = check_non_negative("value_coef", value_coef)
+        self.entropy_coef = check_non_negative("entropy_coef", entropy_coef)
+        self._build_graph(policy)
+
+    @property
+    def learning_rate(self) -> float:
+        """Step size of the next meta-update; can be set to a number, or to a function of the meta-update's index."""
+        return self.optimizer.learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, learning_rate: Any) -> None:
+        self.optimizer.learning_rate = learning_rate
+
+    def _build_graph(self, policy: GRUPolicy) -> None:
+        """Builds the loss as a mean over trials, so that several threads compute a block of trials each."""
+        distribution = policy.distribution
+        with tf.name_scope(self.name):
+            observations = tf.placeholder(tf.float32, [None, None, policy.obs_dim], name="observations")
+            actions = tf.placeholder(tf.float32, [None, None, *policy.action_shape], name="actions")
+            old = policy.distribution_info_keys(observations, None)
+            advantages, value_targets, weights = (
+                tf.placeholder(tf.float32, [None, None], name=name)
+                for name in ("advantages", "value_targets", "weights"))
+            new, values = policy.trial_info_sym(observations)
+            surrogate = losses.clipped_surrogate(
+                distribution.log_likelihood_sym(actions, new), distribution.log_likelihood_sym(actions, old),
+                advantages, weights, self.clip_eps)
+            value_loss = losses.weighted_mean(0.5 * tf.square(values - value_targets), weights)
+            loss = surrogate + self.value_coef * value_loss
+            if self.entropy_coef:
+                entropy = distribution.entropy_sym(new) + tf.zeros_like(values)  # of each step, where it is constant
+                loss -= self.entropy_coef * losses.weighted_mean(entropy, weights)
+            self._loss = tf.reduce_mean(loss)
+            kl = losses.weighted_mean(distribution.kl_sym(old, new), weights)
+            self._stats = {"LossAfter": self._loss, "KLOuter": tf.reduce_mean(kl),
+                           "ValueLoss": tf.reduce_mean(value_loss)}
+            inputs = {"observations": observations, "actions": actions, "advantages": advantages, "weights": weights,
+                      "value_targets": value_targets, **{f"agent_infos/{key}": ph for key, ph in old.items()}}
+            self.optimizer.tasks_per_block = TRIALS_PER_BLOCK
+            self.optimizer.build_graph(self._loss, policy, inputs, sample_axes=dict.fromkeys(inputs, 0),
+                                       task_inputs=list(inputs))
+
+    def input_values(self, samples: Sequence[TaskSamples]) -> Dict[str, np.ndarray]:
+        """Returns the values of all placeholders by input name: the trials of all tasks, float32 `[B, T, ...]`.
+
+        Steps after the end of a trial are zero and have the weight zero. The weights add up to `B`.
+
+        Raises:
+            ValueError: the number of tasks is wrong, or a task lacks an entry.
+        """
+        check_agrees("number of tasks in the samples", len(samples), "meta_batch_size", self.meta_batch_size)
+        keys = [key for key, _ in self.policy.distribution.dist_info_specs]
+        mask = path_mask(np.concatenate([task["path_lengths"] for task in samples]))
+
+        def padded(entries: Sequence[np.ndarray], dtype: type = np.float32) -> np.ndarray:
+            return pad_steps(np.concatenate(entries), mask).astype(dtype, copy=False)
+
+        try:
+            returns = padded([task["returns"] for task in samples], np.float64)
+            values = {name: padded([task[name] for task in samples])
+                      for name in ("observations", "actions", "advantages")}
+            values.update({f"agent_infos/{key}": padded([task["agent_infos"][key] for task in samples])
+                           for key in keys})
+        except KeyError as error:
+            raise ValueError(f"samples: expected an entry {error} of each task") from None
+        mean, scale = return_statistics(returns, mask)
+        values["value_targets"] = np.where(mask, (returns - mean) / scale, 0.0).astype(np.float32)
+        values["weights"] = (mask * (len(mask) / mask.sum())).astype(np.float32)
+        return values
+
+    def _adapt(self, samples: Sequence[TaskSamples], step_size: Optional[float] = None) -> None:
+        raise ValueError("adapt: RL2 has no inner steps; its policy adapts while it acts")
+
+    def optimize_policy(self, all_samples_data: Sequence[Sequence[TaskSamples]], log: bool = True) -> None:
+        """Performs one meta-update.
+
+        Args:
+            all_samples_data: a list with the processed samples of all tasks, as for algorithms without inner steps.
+            log: whether to log the columns that the class documents.
+
+        Raises:
+            ValueError: the number of steps or tasks is wrong, or a task lacks an entry.
+            FloatingPointError: the loss or its gradient is not finite; the parameters do not change.
+        """
+        if len(all_samples_data) != 1:
+            raise ValueError(f"all_samples_data: expected the samples of one step, as RL2 has no inner steps, got "
+                             f"{len(all_samples_data)}")
+        values = self.input_values(all_samples_data[0])
+        self.optimizer.optimize(values)
+        stats = dict(zip(self._stats, self.optimizer.compute_means(list(self._stats.values()), values)))
+        if log:
+            logger.logkvs({**self.optimizer.step_stats, **{name: float(value) for name, value in stats.items()}})
+
+    def get_state(self) -> Dict[str, Any]:
+        """Returns the state of the optimizer."""
+        return {"optimizer": self.optimizer.get_state()}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restores what `get_state` returned."""
+        self.optimizer.set_state(state["optimizer"])

@@ -1,0 +1,233 @@
+"""Recurrent policies, whose hidden state lasts for a whole path: the policies of RL^2 (arXiv:1611.02779)."""
+import abc
+import math
+from collections import OrderedDict
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+
+from meta_policy_search.actors.actor import Actor
+from meta_policy_search.actors.gru import GRUActor, initial_gru_values
+from meta_policy_search.actors.parameters import LOG_STD, check_std, initial_log_std
+from meta_policy_search.actors.stacked_mlp import sample_categorical, sample_gaussian
+from meta_policy_search.ops.recurrent import gru
+from meta_policy_search.policies.base import ACTING, Policy
+from meta_policy_search.policies.distributions.categorical import Categorical
+from meta_policy_search.policies.distributions.diagonal_gaussian import DiagonalGaussian
+from meta_policy_search.policies.networks import make_variables
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.types import Infos
+from meta_policy_search.utils import seeding
+from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.fast_paths import replaces
+from meta_policy_search.utils.serializable import shallow_copy
+
+
+class GRUPolicy(Policy):
+    """A policy with one layer of gated recurrent units, an action head and a value head; it has no inner steps.
+
+    All `M` tasks act with the same parameters. What the policy learns about a task is in its hidden state, which is
+    zero at the start of a path (for RL^2 a trial, see `envs.TrialEnv`). The parameters are `gru/input_kernel`,
+    `gru/recurrent_kernel`, `gru/bias`, and `kernel` and `bias` of `action` and `value`.
+
+    A subclass supplies `distribution`, `_dist_info` and `make_actor`.
+
+    Args:
+        meta_batch_size (int): number `M` of tasks.
+        obs_dim (int): size `O` of an observation.
+        action_dim (int): size `A` of an action; the number of actions, where they are discrete.
+        name (str): name scope of the policy's operations.
+        hidden_size (int): number of units `H`.
+    """
+
+    def __init__(self, meta_batch_size: int, obs_dim: int, action_dim: int, name: str, hidden_size: int) -> None:
+        self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
+        self.hidden_size = check_positive_int("hidden_size", hidden_size)
+        self._states: Optional[np.ndarray] = None  # of `get_action` and `get_actions`
+        Policy.__init__(self, obs_dim, action_dim, name, (self.hidden_size,))
+
+    def build_graph(self) -> None:
+        """Builds the policy's variables; called once, by the constructor."""
+        with tf.name_scope(self.name):
+            self._register_parameters(make_variables(self._initial_values(seeding.next_rng(seeding.Stream.WEIGHTS))))
+
+    def _initial_values(self, rng: np.random.Generator) -> "OrderedDict[str, np.ndarray]":
+        return initial_gru_values(self.obs_dim, self.action_dim, self.hidden_size, rng)
+
+    def trial_info_sym(self, obs_var: tf.Tensor, params: Optional[Mapping[str, tf.Tensor]] = None
+                       ) -> Tuple[Dict[str, tf.Tensor], tf.Tensor]:
+        """Builds the distributions over actions along whole paths, and the outputs of the value head.
+
+        Args:
+            obs_var: `[B, T, O]`, the observations of `B` paths from their starts.
+            params: name to tensor; by default the policy's own variables.
+
+        Returns:
+            Dict of the distribution's parameters, which broadcast to `[B, T, ...]`; values `[B, T]`.
+        """
+        params = self.get_params() if params is None else params
+        with tf.name_scope("trial_info"):
+            states = gru(tf.transpose(obs_var, [1, 0, 2]), params["gru/input_kernel"], params["gru/bias"],
+                         params["gru/recurrent_kernel"])
+            states = tf.transpose(states, [1, 0, 2])
+            outputs = tf.tensordot(states, params["action/kernel"], 1) + params["action/bias"]
+            values = tf.tensordot(states, params["value/kernel"], 1) + params["value/bias"]
+            return self._dist_info(outputs, params), values[..., 0]
+
+    @abc.abstractmethod
+    def _dist_info(self, outputs: tf.Tensor, params: Mapping[str, tf.Tensor]) -> Dict[str, tf.Tensor]:
+        """Builds the distribution's parameters from the outputs `[B, T, A]` of the action head."""
+
+    def distribution_info_sym(self, obs_var: tf.Tensor,
+                              params: Optional[Mapping[str, tf.Tensor]] = None) -> Dict[str, tf.Tensor]:
+        """Builds the distributions over actions along whole paths; see `trial_info_sym`."""
+        return self.trial_info_sym(obs_var, params)[0]
+
+    def switch_to_pre_update(self) -> None:
+        """Does nothing, as there are no adapted parameters."""
+
+    def with_meta_batch_size(self, meta_batch_size: int) -> "GRUPolicy":
+        """Returns a policy for another number of tasks, which shares this one's graph and parameters."""
+        other = shallow_copy(self)
+        other.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
+        other._given = self._arguments_with({"meta_batch_size": other.meta_batch_size})
+        other._rng, other._states = seeding.next_rng(seeding.Stream.POLICY), None
+        return other
+
+    def reset(self, dones: Any = None) -> None:
+        """Resets the hidden states of `get_action` and `get_actions`, at the start of paths.
+
+        Args:
+            dones: bool `[M, B]`, which paths of `get_actions` begin; default None, all paths.
+        """
+        if dones is None or self._states is None:
+            self._states = None
+        else:
+            self._states[np.asarray(dones, bool)] = 0.0
+
+    def get_action(self, observation: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        """Samples the next action of a path; call `reset` at its start.
+
+        Args:
+            observation: `[O]`.
+
+        Returns:
+            The action `[A]` (where actions are discrete, an int64), and a dict of the distribution and the value.
+        """
+        observation = self._check_observations("observation", observation, ndim=1)
+        actions, infos = self._next_actions(observation[None, None])
+        return actions[0, 0], {key: value[0, 0] for key, value in infos.items()}
+
+    def get_actions(  # type: ignore[override]  # in all tasks
+        self, observations: Sequence[np.ndarray]
+    ) -> Tuple[List[np.ndarray], List[List[Infos]]]:
+        """Samples the next actions of `B` paths of each task; call `reset` at their starts.
+
+        Args:
+            observations: `M` arrays `[B, O]`, or one array `[M, B, O]`.
+
+        Returns:
+            A list of `M` action arrays `[B, A]`, and a list of `M` lists of `B` dicts; see `get_action`.
+        """
+        if len(observations) != self.meta_batch_size:
+            raise ValueError(f"observations: expected {self.meta_batch_size} arrays (meta_batch_size), got "
+                             f"{len(observations)}")
+        actions, infos = self._next_actions(self._check_observations("observations", observations, ndim=3))
+        return list(actions), [[{key: value[m, i] for key, value in infos.items()} for i in range(actions.shape[1])]
+                               for m in range(self.meta_batch_size)]
+
+    def _next_actions(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        """Acts at observations `[M, B, O]` and advances the hidden states."""
+        if self._states is not None and self._states.shape[:2] != observations.shape[:2]:
+            raise ValueError(f"observations: expected {self._states.shape[:2]} tasks and paths as in the step before, "
+                             f"got {observations.shape[:2]}; call reset() at the start of paths")
+        actor = self._make_actor()
+        actor.states = self._states
+        noise = np.empty((*observations.shape[:2], actor.noise_dim), np.float32)
+        actor.draw_noise(self._rng, noise)
+        answer = actor.act(observations, noise)
+        self._states = actor.states
+        return answer
+
+    @abc.abstractmethod
+    def _make_actor(self) -> GRUActor:
+        """Returns an actor with the present parameters, at the start of its paths."""
+
+
+class CategoricalGRUPolicy(GRUPolicy):
+    """A `GRUPolicy` for discrete actions: the action head returns the logits.
+
+    Args:
+        meta_batch_size (int): number `M` of tasks.
+        obs_dim (int): size `O` of an observation.
+        action_dim (int): number of actions `n`.
+        name (str): name scope of the policy's operations.
+        hidden_size (int): number of units `H`; default 64.
+    """
+
+    def __init__(self, meta_batch_size: int, obs_dim: int, action_dim: int, name: str = "policy",
+                 hidden_size: int = 64) -> None:
+        GRUPolicy.__init__(self, meta_batch_size, obs_dim, action_dim, name, hidden_size)
+        self._distribution = Categorical(self.action_dim)
+        self.build_graph()
+
+    @property
+    def distribution(self) -> Categorical:
+        """A `Categorical` of the number of actions."""
+        return self._distribution
+
+    def _dist_info(self, outputs: tf.Tensor, params: Mapping[str, tf.Tensor]) -> Dict[str, tf.Tensor]:
+        return OrderedDict(log_prob=tf.nn.log_softmax(outputs))
+
+    def _make_actor(self) -> GRUActor:
+        return GRUActor(self.get_param_values(), sample_categorical, noise_dim=1, uniform_noise=True)
+
+    @replaces(*ACTING)
+    def make_actor(self) -> Optional[Actor]:
+        """Returns an actor that acts as the policy does in its `M` tasks, without TensorFlow."""
+        return self._make_actor()
+
+
+class GaussianGRUPolicy(GRUPolicy):
+    """A `GRUPolicy` for continuous actions: the action head returns the mean; the standard deviation is a parameter.
+
+    Args:
+        meta_batch_size (int): number `M` of tasks.
+        obs_dim (int): size `O` of an observation.
+        action_dim (int): size `A` of an action.
+        name (str): name scope of the policy's operations.
+        hidden_size (int): number of units `H`; default 64.
+        init_std (float): initial standard deviation of the actions; default 1.
+        min_std (float): smallest standard deviation; default 1e-6.
+    """
+
+    def __init__(self, meta_batch_size: int, obs_dim: int, action_dim: int, name: str = "policy",
+                 hidden_size: int = 64, init_std: float = 1.0, min_std: float = 1e-6) -> None:
+        GRUPolicy.__init__(self, meta_batch_size, obs_dim, action_dim, name, hidden_size)
+        self.init_std, self.min_std = check_std(init_std, min_std)
+        self._distribution = DiagonalGaussian(self.action_dim)
+        self.build_graph()
+
+    def _initial_values(self, rng: np.random.Generator) -> "OrderedDict[str, np.ndarray]":
+        values = super()._initial_values(rng)
+        values[LOG_STD] = initial_log_std(self.action_dim, self.init_std)
+        return values
+
+    @property
+    def distribution(self) -> DiagonalGaussian:
+        """A `DiagonalGaussian` of the action's size."""
+        return self._distribution
+
+    def _dist_info(self, outputs: tf.Tensor, params: Mapping[str, tf.Tensor]) -> Dict[str, tf.Tensor]:
+        log_std = tf.maximum(params[LOG_STD], np.float32(math.log(self.min_std)))
+        return OrderedDict(mean=outputs, log_std=log_std[None, None])
+
+    def _make_actor(self) -> GRUActor:
+        params = self.get_param_values()
+        params[LOG_STD] = np.maximum(params[LOG_STD], np.float32(math.log(self.min_std)))[None]
+        return GRUActor(params, sample_gaussian, noise_dim=self.action_dim)
+
+    @replaces(*ACTING)
+    def make_actor(self) -> Optional[Actor]:
+        """Returns an actor that acts as the policy does in its `M` tasks, without TensorFlow."""
+        return self._make_actor()

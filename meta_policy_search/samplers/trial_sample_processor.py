@@ -1,0 +1,72 @@
+"""Processing of trials, the paths of RL^2 (arXiv:1611.02779): all tasks together."""
+from typing import Any, List, Optional, Sequence
+
+import numpy as np
+
+from meta_policy_search.baselines.value_head_baseline import ValueHeadBaseline
+from meta_policy_search.envs.trial_env import EPISODE
+from meta_policy_search.samplers.base import SampleProcessor
+from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor
+from meta_policy_search.samplers.paths import TaskPaths
+from meta_policy_search.types import TaskSamples
+from meta_policy_search.utils import logger
+
+
+class TrialSampleProcessor(MetaSampleProcessor):
+    """Turns the trials of a meta-batch into samples with advantages, one `TaskSamples` per task.
+
+    The policy does not observe the task. So, unlike in `MetaSampleProcessor`, the baseline is fitted to the trials of
+    all tasks together, and advantages are normalized over all of them. Logs also the mean returns of the first and the
+    last episode of a trial, `FirstEpisodeReturn` and `LastEpisodeReturn`.
+
+    Args:
+        baseline: a `Baseline`, or any object with `fit(paths)` and `predict(path)`; default None, a
+            `ValueHeadBaseline`.
+        discount: discount factor per step, in [0, 1]. Default: 0.99.
+        gae_lambda: lambda of the advantage estimation, in [0, 1]; see `SampleProcessor`. Default: 0.3.
+        normalize_adv: whether to normalize advantages to zero mean and unit standard deviation. Default: True.
+        positive_adv: whether to shift the (normalized) advantages so that the smallest is 1e-8. Default: False.
+    """
+
+    def __init__(self, baseline: Any = None, discount: float = 0.99, gae_lambda: float = 0.3,
+                 normalize_adv: bool = True, positive_adv: bool = False) -> None:
+        super().__init__(ValueHeadBaseline() if baseline is None else baseline, discount, gae_lambda, normalize_adv,
+                         positive_adv)
+
+    def _make_samples(self, tasks: Sequence[TaskPaths]) -> List[TaskSamples]:
+        keys = [key for key in tasks[0].env_infos if all(key in task.env_infos for task in tasks)]
+        joined = TaskPaths(
+            "", [path for task in tasks for path in task.paths], np.concatenate([task.lengths for task in tasks]),
+            {key: np.concatenate([task.arrays[key] for task in tasks]) for key in tasks[0].arrays},
+            {key: np.concatenate([task.env_infos[key] for task in tasks]) for key in keys},
+            {key: np.concatenate([task.agent_infos[key] for task in tasks]) for key in tasks[0].agent_infos})
+        (samples,) = SampleProcessor._make_samples(self, [joined])
+        ends = np.cumsum([task.lengths.sum() for task in tasks]).tolist()
+        return [_task_samples(samples, slice(start, end), task.lengths)
+                for start, end, task in zip([0, *ends], ends, tasks)]
+
+    def _process(self, tasks: Sequence[TaskPaths], log: Any, log_prefix: str) -> List[TaskSamples]:
+        samples = super()._process(tasks, log, log_prefix)
+        ends = _end_returns(tasks) if log not in (False, "reward") else None
+        if ends is not None:
+            logger.logkvs({log_prefix + "FirstEpisodeReturn": ends[0], log_prefix + "LastEpisodeReturn": ends[1]})
+        return samples
+
+
+def _task_samples(samples: Any, steps: slice, lengths: np.ndarray) -> TaskSamples:
+    """Returns the samples of one task."""
+    of_task: Any = {}
+    for key, value in samples.items():
+        of_task[key] = {name: info[steps] for name, info in value.items()} if isinstance(value, dict) else value[steps]
+    of_task["path_lengths"] = lengths
+    return of_task
+
+
+def _end_returns(tasks: Sequence[TaskPaths]) -> Optional[List[float]]:
+    """Returns the mean return of the first and of the last episode of a trial; None if paths are no trials."""
+    if not all(EPISODE in task.env_infos for task in tasks):
+        return None
+    episodes, rewards = (np.concatenate(arrays) for arrays in zip(*(
+        (task.env_infos[EPISODE], task.arrays["rewards"]) for task in tasks)))
+    num_trials = sum(len(task.lengths) for task in tasks)
+    return [float(rewards[episodes == number].sum() / num_trials) for number in (0, episodes.max())]
