@@ -54,8 +54,8 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MetaAlgo]] = "promp", 
     Args:
         env: environment, or the name of one (`available_envs`).
         algo: `"promp"`, `"trpo_maml"`, `"vpg_maml"`, `"dice_maml"`, `"vpg_dice_maml"`, another name registered with
-            `register_algorithm`, or a subclass of `MAMLAlgo`. Default `"promp"`. `"rl2"` (or a subclass of `RL2`) trains
-            a recurrent policy on trials of `episodes_per_trial` episodes; a `TrialEnv`, a policy such as
+            `register_algorithm`, or a subclass of `MAMLAlgo`. Default `"promp"`. `"rl2"` (or a subclass of `RL2`)
+            trains a recurrent policy on trials of `episodes_per_trial` episodes; a `TrialEnv`, a policy such as
             `CategoricalGRUPolicy` and a `TrialSampleProcessor` replace the classes above, and `max_path_length` is the
             length of an episode.
         n_itr: number of iterations, each with one meta-update; default 100.
