@@ -22,27 +22,27 @@ class ThreadedWanderer(Wanderer):
     batched_class = BatchedThreadedWanderer
 
 
-class Storm:
+class RandomInterrupts:
     """Interrupts calls after random times like Ctrl-C."""
 
     def __init__(self, seed):
         self._rng, self._is_on, self._usual, self.count = np.random.default_rng(seed), False, 0.0, 0
 
     def __enter__(self):
-        self._before = signal.signal(signal.SIGALRM, self._strike)
+        self._before = signal.signal(signal.SIGALRM, self._interrupt)
         return self
 
     def __exit__(self, *exc_info):
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, self._before)
 
-    def _strike(self, *_):
+    def _interrupt(self, *_):
         if self._is_on:
             self._is_on = False
             self.count += 1
             signal.raise_signal(signal.SIGINT)
 
-    def survive(self, function, restore):
+    def repeat(self, function, restore):
         """Repeats a call until it is not interrupted; calls `restore` after each interruption."""
         while True:
             started = time.perf_counter()
@@ -58,7 +58,7 @@ class Storm:
             restore()
 
 
-def two_iterations_in(storm, sampler):
+def two_iterations_with(interrupts, sampler):
     """Returns the result of `two_iterations` despite interruptions."""
     data = []
     for _ in range(2):
@@ -70,7 +70,7 @@ def two_iterations_in(storm, sampler):
                     sampler.update_tasks()
                 return sampler.obtain_samples()
 
-            data.append(storm.survive(collect, lambda state=state: sampler.set_state(state)))
+            data.append(interrupts.repeat(collect, lambda state=state: sampler.set_state(state)))
     return data
 
 
@@ -89,10 +89,10 @@ CASES = [
 def test_interrupted_and_repeated_sampling_gives_equal_data(env, arguments, count):
     """After at least `count` interruptions, the data of each call equal those of an undisturbed sampler."""
     expected = [list(paths.values()) for paths in two_iterations(sampler_of(env))]
-    with Storm(seed=count) as storm, sampler_of(env, **arguments) as sampler:
+    with RandomInterrupts(seed=count) as interrupts, sampler_of(env, **arguments) as sampler:
         beginning = sampler.get_state()
-        while storm.count < count:
+        while interrupts.count < count:
             sampler.set_state(beginning)
-            data = two_iterations_in(storm, sampler)
+            data = two_iterations_with(interrupts, sampler)
             assert_same([list(paths.values()) for paths in data], expected)
             assert sampler.total_timesteps_sampled == sum(task_timesteps(paths).sum() for paths in data)

@@ -78,18 +78,18 @@ def draw_moments(run, num_moments, rng):
             for i in range(num_moments)]
 
 
-def storm(moments, go_on, is_done):
+def train_interrupted(moments, resume, is_done):
     """Trains to the end with interruptions, whose times count from the last resume; returns their number."""
     hits = 0
     for moment in moments:
         try:
             with press_at(moment):
                 if not is_done():
-                    go_on()
+                    resume()
         except KeyboardInterrupt:
             hits += 1
     if not is_done():
-        go_on()
+        resume()
     return hits
 
 
@@ -132,7 +132,7 @@ class Training:
         logger.configure(folder, ["csv"], snapshot_mode="last_gap")
         self._trainer.restore(self._start)
 
-    def go_on(self):
+    def resume(self):
         self._trainer.train()
 
     def is_done(self):
@@ -161,7 +161,7 @@ class Search:
     def _make_algo(self, spec):
         return self._algo_cls(spec, GaussianMLPPolicy(2, 2, ()), LinearFeatureBaseline(), 20, max_path_length=4)
 
-    def go_on(self):
+    def resume(self):
         try:
             self._runner.resume(NUM_ITR)
         except RuntimeError as error:
@@ -213,11 +213,11 @@ def assert_equal(a, b):
         assert a == b or repr(a) == repr(b)
 
 
-def check_storm(run, num_interrupts, tmp_path):
+def check_interrupted_runs(run, num_interrupts, tmp_path):
     """Interrupts runs the given number of times; each result must equal that of an uninterrupted run."""
     rng = np.random.default_rng(7)
     run.begin(tmp_path / "whole")
-    moments = draw_moments(run.go_on, 5 * num_interrupts, rng)
+    moments = draw_moments(run.resume, 5 * num_interrupts, rng)
     whole = run.result(tmp_path / "whole")
     assert len(whole[0]) == NUM_ITR
     used = interrupts = 0
@@ -225,7 +225,7 @@ def check_storm(run, num_interrupts, tmp_path):
         assert used < len(moments)
         folder = tmp_path / f"after_{used}"
         run.begin(folder)
-        hits = storm(moments[used:used + 5], run.go_on, run.is_done)
+        hits = train_interrupted(moments[used:used + 5], run.resume, run.is_done)
         assert_equal(run.result(folder), whole)
         interrupts, used = interrupts + hits, used + 5
 
@@ -237,7 +237,7 @@ def check_storm(run, num_interrupts, tmp_path):
 @pytest.mark.thorough(but="ProMP, short")
 def test_interrupted_training_equals_uninterrupted_training(algo_cls, arguments, num_interrupts, tmp_path):
     with tf.Graph().as_default():
-        check_storm(Training(algo_cls, num_interrupts > 10, **arguments), num_interrupts, tmp_path)
+        check_interrupted_runs(Training(algo_cls, num_interrupts > 10, **arguments), num_interrupts, tmp_path)
 
 
 @pytest.mark.parametrize("kind, algo_cls, num_interrupts", [
@@ -245,4 +245,4 @@ def test_interrupted_training_equals_uninterrupted_training(algo_cls, arguments,
 ], ids=["CEM, short", "CEM", "CMAES", "DDPG"])
 @pytest.mark.thorough(but="CEM, short")
 def test_interrupted_epochs_equal_uninterrupted_epochs(kind, algo_cls, num_interrupts, tmp_path):
-    check_storm(kind(algo_cls), num_interrupts, tmp_path)
+    check_interrupted_runs(kind(algo_cls), num_interrupts, tmp_path)
