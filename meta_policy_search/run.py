@@ -92,7 +92,7 @@ def _make_trainer(env: MetaEnv, algo_class: Type[MAMLAlgo], n_itr: int, callback
     taken = {cls: argument_names(cls) - _GIVEN for cls in classes}
     known = set().union(*taken.values())
     for name in settings.keys() - known:
-        raise TypeError(f"train: unknown argument {name!r} with {algo_class.__name__}{did_you_mean(name, known)}")
+        raise TypeError(f"train: unknown argument {name!r} for {algo_class.__name__}{did_you_mean(name, known)}")
     baseline = baselines.LinearTimeBaseline() if is_dice else baselines.LinearFeatureBaseline()
     settings = {**_SETTINGS, "baseline": baseline, **settings}
     given = {cls: {key: value for key, value in settings.items() if key in taken[cls]} for cls in classes}

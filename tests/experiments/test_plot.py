@@ -189,7 +189,7 @@ def test_a_picture_is_not_replaced_unless_that_is_asked_for(tmp_path, capsys):
     (["empty"], "expected at least one row in empty/progress.csv, got none"),
     (["a", "--columns", "AdaptationGian"], "got 'AdaptationGian'; did you mean 'AdaptationGain'"),
     (["a", "--columns", "step_1-averagereturn"], "did you mean 'Step_1-AverageReturn'"),
-    (["a", "--columns", "xyz"], f"got 'xyz'; there are {', '.join(META)}"),
+    (["a", "--columns", "xyz"], f"got 'xyz'; the columns are {', '.join(META)}"),
     (["a", "--x", "hours"], "argument --x: invalid choice: 'hours'"),
     (["bare"], "expected a column 'Step_0-AverageReturn', got only Step"),
     (["bare", "--columns", "Step"], "--x: expected runs with a column 'Itr', got bare without it"),
@@ -286,4 +286,4 @@ def test_worlds_without_a_plane_are_named_before_it_takes_time(run_folder, tmp_p
     monkeypatch.setattr(mps, "load_evaluator", lambda *arguments: evaluator)
     monkeypatch.setattr(type(evaluator), "record", lambda *arguments: pytest.fail("it was sampled"))
     message = mistake(capsys, run_folder, "--trajectories", "--output", tmp_path / "a.png")
-    assert "expected a world in the plane" in message and "got MetaBernoulliBanditEnv" in message
+    assert "expected a planar environment" in message and "got MetaBernoulliBanditEnv" in message
