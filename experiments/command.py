@@ -76,7 +76,7 @@ class Experiment:
 def make_main(
     config_class: type[RunConfig], experiment_class: type[Experiment] = Experiment
 ) -> Callable[[Optional[Sequence[str]]], int]:
-    """Returns the function `main(argv=None)` of a script, which calls `run`."""
+    """Returns a function `main(argv=None)` that runs a training script; see `run`."""
     return lambda argv=None: run(experiment_class(config_class), argv)
 
 

@@ -56,7 +56,7 @@ INTEGERS = {  # integer flags, passed to `evaluate_on_metaworld`, with their hel
 
 
 class Successes(NamedTuple):
-    """Result of the evaluation of the metaworld package."""
+    """Result of `evaluate_on_metaworld`: return and success rates after adaptation."""
 
     success_rate: float  # fraction of successful episodes, mean over kinds of tasks
     mean_return: float  # mean return of an episode, which ends at the first success
@@ -259,7 +259,7 @@ def versions() -> dict[str, str]:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Evaluates a run, prints the table and writes the file."""
+    """Evaluates a run, prints its returns and success rates as a table, and writes them to a JSON file."""
     output = arguments.output or os.path.join(arguments.run_folder, FILE)
     check_is_new(output, arguments.overwrite)
     evaluator = mps.load_evaluator(arguments.run_folder, arguments.snapshot)

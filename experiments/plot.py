@@ -165,7 +165,7 @@ def _quantities(runs: Sequence[Run], columns: Optional[Sequence[str]]) -> dict[s
     for column in columns:
         if column not in known:
             raise ValueError(f"--columns: expected columns of {PROGRESS_FILE}, got {column!r}"
-                             + (did_you_mean(column, known) or f"; there are {', '.join(known)}"))
+                             + (did_you_mean(column, known) or f"; the columns are {', '.join(known)}"))
     return {column: {run.folder: column for run in runs if column in run.progress} for column in columns}
 
 

@@ -75,7 +75,7 @@ def _seeds(arguments: argparse.Namespace) -> Optional[list[int]]:
 
 
 def _measure(name: str, measurement: Measurement, seeds: Optional[Sequence[int]]) -> None:
-    """Measures with the given seeds; by default, with all seeds of the entry that have no data yet."""
+    """Runs the measurement of an entry with each seed and stores the values; default: all seeds without data."""
     kept = reproduced.read_measured(name)
     for seed in seeds or [seed for seed in measurement.seeds if seed not in next(iter(kept.values()), {})]:
         measured = importlib.import_module(f"experiments.results.{measurement.module}").measure(seed)

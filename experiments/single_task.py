@@ -112,7 +112,7 @@ class SingleTask(command.Experiment):
     """A single-task script, which trains with a `LocalRunner`."""
 
     def load(self, folder: str) -> dict[str, Any]:
-        """See `Experiment.load`."""
+        """Loads the last snapshot of a run folder."""
         return load_snapshot(folder)
 
     def restore(self, trainer: mps.LocalRunner, snapshot: dict[str, Any], config: Config) -> None:
@@ -122,7 +122,7 @@ class SingleTask(command.Experiment):
         trainer.restore_snapshot({**snapshot, "state": state})
 
     def train(self, trainer: mps.LocalRunner, config: Config) -> None:
-        """See `Experiment.train`."""
+        """Trains until the final iteration; resumes a restored run."""
         if trainer.epoch:
             trainer.resume(config.n_itr)
         else:

@@ -48,7 +48,7 @@ from meta_policy_search.utils.threads import available_cores
 
 SUMMARY = "summary.csv"
 LAST = 10  # rows to average
-GRACE = 20.0  # seconds between Ctrl-C and the kill of a run that has not ended
+GRACE = 20.0  # seconds from Ctrl-C until runs that have not ended are killed
 POLL = 0.1  # seconds between two checks of the runs
 LOG_LINES = 12  # printed lines of the log of a failed run
 _KEYS = {"script": str, "settings": dict, "grid": dict}
@@ -269,7 +269,7 @@ def summarize(runs: Sequence[Run], failed: Container[str]) -> tuple[list[str], l
     """Summarizes all runs in a table.
 
     Args:
-        runs: the runs.
+        runs: all runs of the sweep.
         failed: names of the failed runs.
 
     Returns:

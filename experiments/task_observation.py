@@ -32,17 +32,17 @@ class TaskObservingEnv(NormalizedEnv):
 
     @replaces("reset", "step", "set_task", "get_task")
     def make_batched(self, num_envs: int) -> Optional[BatchedEnv]:
-        """See `NormalizedEnv.make_batched`."""
+        """Returns a vectorized environment of `num_envs` copies, or None; see `NormalizedEnv.make_batched`."""
         batched = gym_compat.make_batched(self.wrapped_env, num_envs)
         return None if batched is None else _BatchedTaskObservingEnv(self, batched)
 
     def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> tuple[np.ndarray, dict[str, Any]]:
-        """See `NormalizedEnv.reset`."""
+        """Starts a new path; returns `(observation with the task, info)`."""
         observation, info = super().reset(seed=seed, options=options)
         return self._appended(observation), info
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """See `NormalizedEnv.step`."""
+        """Takes one step; the returned observation includes the task."""
         observation, *rest = super().step(action)
         return self._appended(observation), *rest
 
@@ -63,11 +63,11 @@ class _BatchedTaskObservingEnv(BatchedNormalizedEnv):
         self._numbers = np.array([as_numbers(task) for task in tasks])
 
     def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-        """See `BatchedEnv.reset`."""
+        """Starts new paths in the selected copies; the returned observations include the tasks."""
         return np.concatenate((super().reset(env_ids, rngs), self._numbers[env_ids]), axis=1)
 
     def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
-        """See `BatchedEnv.step`."""
+        """Takes one step in the selected copies; the returned observations include the tasks."""
         answer = super().step(actions, env_ids)
         numbers = self._numbers if env_ids is None else self._numbers[env_ids]
         return answer._replace(observations=np.concatenate((answer.observations, numbers), axis=1))

@@ -372,7 +372,7 @@ class LocalRunner(TrainingLoop):
             ValueError: the snapshot was not saved by a `LocalRunner`, or was saved by another version of this package.
         """
         if "algo" not in snapshot or "plan" not in snapshot["state"]:
-            raise ValueError("snapshot: expected a snapshot of a LocalRunner, got one with the keys "
+            raise ValueError("snapshot: expected a snapshot of a LocalRunner, got a dict with the keys "
                              f"{', '.join(snapshot)}")
         state = snapshot["state"]
         check_same_version("snapshot: the run", state.get("version"))

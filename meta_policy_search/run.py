@@ -141,7 +141,7 @@ def _split_settings(classes: Sequence[type], algo_class: type, settings: Dict[st
     taken = {cls: argument_names(cls) - _GIVEN for cls in classes}
     known = set().union(*taken.values())
     for name in settings.keys() - known:
-        raise TypeError(f"train: unknown argument {name!r} with {algo_class.__name__}{did_you_mean(name, known)}")
+        raise TypeError(f"train: unknown argument {name!r} for {algo_class.__name__}{did_you_mean(name, known)}")
     settings = {**_SETTINGS, **defaults, **settings}
     return {cls: {key: value for key, value in settings.items() if key in taken[cls]} for cls in classes}
 

@@ -65,8 +65,8 @@ def test_every_algorithm_trains_by_name(algo, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("arguments, error, message", [
-    ({"inner_lrr": 1.0}, TypeError, "train: unknown argument 'inner_lrr' with ProMP; did you mean 'inner_lr'?"),
-    ({"learning_rate": 1.0, "algo": "trpo_maml"}, TypeError, "unknown argument 'learning_rate' with TRPOMAML"),
+    ({"inner_lrr": 1.0}, TypeError, "train: unknown argument 'inner_lrr' for ProMP; did you mean 'inner_lr'?"),
+    ({"learning_rate": 1.0, "algo": "trpo_maml"}, TypeError, "unknown argument 'learning_rate' for TRPOMAML"),
     ({"algo": "pro_mp"}, ValueError, "algo: expected one of"),
     ({"env": "Corner"}, ValueError, "expected one of"),
     ({"n_itr": 0, **TINY}, ValueError, "n_itr: expected an integer of at least 1, got 0"),

@@ -67,18 +67,18 @@ def keep_measured(name: str, seed: int, measured: Mapping[str, Mapping[int, floa
 
 
 def read_scores(name: str) -> dict[str, dict[int, np.ndarray]]:
-    """Reads the scores of an entry, by method and seed, each `[tasks, K + 1]`."""
+    """Reads the scores of an entry: method to seed to array `[tasks, K + 1]`; see `keep`."""
     return _by_method(name, ".csv", lambda rows: np.stack(
         [scores for column, scores in columns_of(rows).items() if column.startswith("after_")], axis=1))
 
 
 def read_training(name: str) -> dict[str, dict[int, Progress]]:
-    """Reads the training columns of an entry, by method and seed."""
+    """Reads the training columns of an entry: method to seed to columns."""
     return _by_method(name, "_training.csv", columns_of)
 
 
 def read_measured(name: str) -> dict[str, dict[int, dict[int, float]]]:
-    """Reads the measured values of an entry, by method, seed and key."""
+    """Reads the measured values of an entry: method to seed to key to value."""
     return _by_method(name, ".csv", lambda rows: {int(row["key"]): float(row["value"]) for row in rows})
 
 

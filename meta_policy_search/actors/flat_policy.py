@@ -105,7 +105,8 @@ class FlatPolicy(Configurable, abc.ABC):
         observations = self._check_observations("observations", observations, ndim=2)
         actor = self.make_actors(self.get_flat_params()[None])
         if actor is None:
-            raise NotImplementedError(f"{type(self).__name__} has neither get_actions nor make_actors")
+            raise NotImplementedError(f"{type(self).__name__}: expected a class that implements get_actions or "
+                                      "make_actors, got neither")
         noise = np.empty((len(observations), actor.noise_dim), np.float32)
         actor.draw_noise(self._rng, noise)
         return act_in_one_task(actor, observations, noise)

@@ -34,13 +34,13 @@ def initial_mlp_values(scope: str, input_size: int, output_size: int, hidden_siz
 
 
 def fold_context(params: Mapping[str, Any], scope: str, obs_dim: int) -> Mapping[str, Any]:
-    """Replaces a context by its share of the first layer's bias; works on arrays and on tensors.
+    """Adds the contribution of the context to the bias of the first layer; works on arrays and on tensors.
 
     With the kernel split into rows `W_o` for the observation and `W_c` for the context,
     `[o, c] W + b = o W_o + (c W_c + b)`.
 
     Args:
-        params: parameters by name, or stacked over tasks; returned as they are if there is no context.
+        params: parameters by name, or stacked over tasks; returned unchanged if there is no context.
         scope: prefix of the names of the network's parameters.
         obs_dim: size of an observation.
     """
@@ -77,13 +77,16 @@ def flatten_params(params: Params) -> np.ndarray:
 
 def unflatten_params(argument: str, flat: np.ndarray, shapes: Mapping[str, Tuple[int, ...]],
                      ndim: int) -> "OrderedDict[str, np.ndarray]":
-    """Splits vectors `[..., D]` into parameters by name, float32 `[..., *shape]`; copies, in the order of `shapes`.
+    """Splits flat parameter vectors into parameters by name.
 
     Args:
-        argument: name of the vectors in error messages.
+        argument: name of `flat` in error messages.
         flat: vectors `[..., D]`.
         shapes: ordered mapping from parameter name to shape.
         ndim: expected number of axes of `flat`.
+
+    Returns:
+        Ordered dict from name to a new array, float32 `[..., *shape]`, in the order of `shapes`.
 
     Raises:
         ValueError: the number of axes is not `ndim`, the last axis has another size, or a number is not finite.

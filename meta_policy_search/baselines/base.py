@@ -10,9 +10,9 @@ from meta_policy_search.utils.serializable import Configurable
 class Baseline(Configurable):
     """Predicts a quantity for every step of a path, such as the discounted sum of future rewards.
 
-    For each task in turn, a sample processor calls `fit` with all paths of the task, then `predict` for each path. The
-    remaining parameters are those of the last task. Any object with these two methods can serve as a baseline (see
-    `as_baseline`). `DiceSampleProcessor` also passes a `target_key` to `fit`.
+    For each task in turn, a sample processor calls `fit` with all paths of the task, then `predict` for each path.
+    After that, the baseline keeps the parameters of the last task. Any object with these two methods can serve as a
+    baseline (see `as_baseline`). `DiceSampleProcessor` also passes a `target_key` to `fit`.
 
     A subclass may also have a vectorized method::
 

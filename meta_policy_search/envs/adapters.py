@@ -106,12 +106,12 @@ class GymnasiumMetaEnv(gym_compat.WrappingEnv):
     unwrapped = MetaEnv.unwrapped  # returns self, because paths draw from the generator of this wrapper
 
     def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
-        """See `MetaEnv.sample_tasks`; draws from `rng`, by default from `np_random`."""
+        """Returns a list of `n_tasks` tasks drawn from `rng`, by default from `np_random`."""
         rng = self.np_random if rng is None else rng
         return [self._sample_task(rng) for _ in range(check_positive_int("n_tasks", n_tasks))]
 
     def set_task(self, task: Task) -> None:
-        """See `MetaEnv.set_task`. Errors of the wrapped environment are not caught."""
+        """Sets a copy of the task. Errors of the wrapped environment are not caught."""
         task = copy.deepcopy(task)
         self._apply_task(task)
         self._task = task

@@ -69,7 +69,7 @@ class MetaBernoulliBanditEnv(WorldMetaEnv):
 
 
 class MetaTabularMDPEnv(WorldMetaEnv):
-    """A random Markov decision process with `S` states and `A` actions; a task is one process.
+    """A random Markov decision process (MDP) with `S` states and `A` actions; each task is a different MDP.
 
     ===============  ============================================================================
     observation      float64 `[S]`, one-hot encoding of the state
@@ -79,12 +79,12 @@ class MetaTabularMDPEnv(WorldMetaEnv):
                      `reward_means` `[S, A]`, drawn from a normal distribution with mean 1 and
                      standard deviation 1; default: uniform transitions, all means 1
     start            state 0
-    reward           normal with standard deviation 1 and the mean of the state and action
+    reward           normal with mean `reward_means[s, a]` and standard deviation 1
     end of episode   never; the sampler ends a path after `max_path_length` steps (10 in the paper)
     ===============  ============================================================================
 
-    The agent can find good actions only from rewards. Without adaptation or memory, every policy earns 1 per step on
-    average over tasks.
+    The agent does not observe the task and has to find good actions by trial and error. Without adaptation or memory,
+    every policy earns 1 per step on average over tasks.
 
     Args:
         num_states: number of states `S`, at least 1; default 10.

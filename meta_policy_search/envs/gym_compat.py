@@ -58,7 +58,7 @@ def make_batched(env: Any, num_envs: int) -> Optional[BatchedEnv]:
 
 
 def reset_env(env: Any) -> np.ndarray:
-    """Starts a new path; returns the observation unchanged."""
+    """Starts a new path; returns its first observation."""
     return reset_with_info(env)[0]
 
 
@@ -263,7 +263,7 @@ class WrappingEnv(MetaEnv):
         return self.wrapped_env.render(*args, **kwargs)
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
-        """See `MetaEnv.log_diagnostics`; logs what the wrapped environment logs."""
+        """Logs the statistics that the wrapped environment logs; see `MetaEnv.log_diagnostics`."""
         log_diagnostics(self.wrapped_env, paths, prefix)
 
     def close(self) -> None:

@@ -152,7 +152,7 @@ class BatchedEnv(abc.ABC):
         """
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
-        """See `MetaEnv.log_diagnostics`."""
+        """Logs statistics of the paths of all tasks. Default: logs nothing; see `MetaEnv.log_diagnostics`."""
 
     def _check_count(self, tasks: Sequence[Task]) -> None:
         if len(tasks) != self.num_envs:
@@ -178,8 +178,8 @@ class BatchedEnv(abc.ABC):
 class BatchableMetaEnv(MetaEnv):
     """A single environment implemented as a vectorized environment (`BatchedEnv`) with one copy.
 
-    Subclasses set `batched_class`. A subclass whose `batched_class` takes arguments lists them in its own constructor
-    and passes them on by keyword.
+    Subclasses set `batched_class`. If this class has arguments besides `num_envs`, the subclass declares the same
+    arguments in its constructor and passes them to this constructor by keyword.
 
     Args:
         render_mode: one of `metadata["render_modes"]` to enable `render`; default None.
@@ -207,11 +207,14 @@ class BatchableMetaEnv(MetaEnv):
 
     @replaces("reset", "step", "set_task")
     def make_batched(self, num_envs: int) -> BatchedEnv:
-        """Returns a vectorized environment of `num_envs` copies. The current task is not copied."""
+        """Returns a vectorized environment of `num_envs` copies.
+
+        The current task is not copied; call `set_tasks` of the vectorized environment.
+        """
         return self.batched_class(num_envs, **self._batched_kwargs)
 
     def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
-        """See `MetaEnv.sample_tasks`; draws from `rng`, by default from `np_random`."""
+        """Returns a list of `n_tasks` tasks drawn from `rng`, by default from `np_random`."""
         n_tasks = check_positive_int("n_tasks", n_tasks)
         return self._batched.sample_tasks(n_tasks, self.np_random if rng is None else rng)
 

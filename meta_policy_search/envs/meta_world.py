@@ -81,7 +81,7 @@ class _MetaWorldEnv(MetaEnv):
         return self.tasks[0]
 
     def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[MetaWorldTask]:
-        """See `MetaEnv.sample_tasks`; draws from `rng`, by default from `np_random`."""
+        """Returns a list of `n_tasks` tasks drawn from `rng`, by default from `np_random`."""
         rng, tasks = self.np_random if rng is None else rng, draw_tasks(self._kinds, self._seed)
         return [tasks[self._kinds[rng.integers(len(self._kinds))]][rng.integers(NUM_VARIATIONS)]
                 for _ in range(check_positive_int("n_tasks", n_tasks))]

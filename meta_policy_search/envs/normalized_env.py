@@ -30,7 +30,7 @@ class NormalizedEnv(gym_compat.WrappingEnv):
         `m <- (1 - alpha) m + alpha x`,   `v <- (1 - alpha) v + alpha (x - m)^2`
 
     Then an observation is normalized to `(x - m) / (sqrt(v) + 1e-8)` and a reward to `x / (sqrt(v) + 1e-8)`. Each reset
-    restarts the averages, so the data of a path do not depend on other paths.
+    sets `m` and `v` to their initial values, so the data of a path do not depend on other paths.
 
     The methods follow the gym 0.26 API. Attributes that this class does not define are looked up on the wrapped
     environment. `make_batched(num_envs)` returns None if the wrapped environment cannot be vectorized.
@@ -94,7 +94,7 @@ class NormalizedEnv(gym_compat.WrappingEnv):
         return _Normalizer(num_envs, self.wrapped_env, **self._settings)
 
     def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
-        """See `MetaEnv.sample_tasks`; `rng` is used as in `gym_compat.sample_tasks`."""
+        """Returns a list of `n_tasks` tasks of the wrapped environment; see `gym_compat.sample_tasks` for `rng`."""
         return gym_compat.sample_tasks(self.wrapped_env, n_tasks, rng)
 
     def set_task(self, task: Task) -> None:
@@ -104,9 +104,9 @@ class NormalizedEnv(gym_compat.WrappingEnv):
         return self.wrapped_env.get_task()
 
     def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
-        """Starts a new path and restarts the averages; returns `(observation, info)`.
+        """Starts a new path and resets the running averages; returns `(observation, info)`.
 
-        Arguments that are not None are passed to the wrapped environment.
+        `seed` and `options` are passed to the wrapped environment unless they are None.
         """
         observation, info = gym_compat.reset_with_info(self.wrapped_env, seed=seed, options=options)
         self._normalizer.reset(_ONLY)
@@ -149,13 +149,13 @@ class BatchedNormalizedEnv(BatchedEnv):
         return self._batched_env.get_tasks()
 
     def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-        """See `BatchedEnv.reset`; also restarts the averages."""
+        """Starts new paths in the selected copies and resets their running averages; see `BatchedEnv.reset`."""
         observations = self._batched_env.reset(env_ids, rngs)
         self._normalizer.reset(env_ids)
         return self._normalizer.observations(observations, env_ids)
 
     def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
-        """See `BatchedEnv.step`; `actions` are in the rescaled action space."""
+        """Takes one step in the selected copies with rescaled `actions`; see `BatchedEnv.step`."""
         actions, _ = self._rows(actions, env_ids)
         answer = self._batched_env.step(self._normalizer.actions(actions), env_ids)
         rows = slice(None) if env_ids is None else env_ids
@@ -163,7 +163,7 @@ class BatchedNormalizedEnv(BatchedEnv):
                                rewards=self._normalizer.rewards(answer.rewards, rows))
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
-        """See `MetaEnv.log_diagnostics`."""
+        """Logs the statistics that the wrapped environment logs; see `MetaEnv.log_diagnostics`."""
         self._batched_env.log_diagnostics(paths, prefix)
 
 

@@ -19,7 +19,7 @@ from meta_policy_search.utils.statistics import task_returns
 
 
 def next_start_rngs(sampler: MetaSampler) -> List[List[np.random.Generator]]:
-    """Returns the random generators `[M][P]` of the environments for the next paths that a sampler collects."""
+    """Returns the random generators `[M][P]` that environments will use in the next paths of `sampler`."""
     actor = sampler.make_actor()
     noise = np.empty((min(sampler.max_path_length, MANY_STEPS), actor.noise_dim), np.float32)
     rngs = [[sampler.path_rng(m, p) for p in range(sampler.batch_size)] for m in range(sampler.meta_batch_size)]

@@ -25,7 +25,7 @@ def select_params(adapt_params: Union[str, Sequence[str]], names: Iterable[str],
     """Returns the names of the parameters that adaptation steps change, in the order of `names`.
 
     Args:
-        adapt_params: `'all'`, `'head'`, `'body'`, `'context'`, or one or several patterns.
+        adapt_params: `'all'`, `'head'`, `'body'`, `'context'`, or one or several patterns of parameter names.
         names: names of all parameters of the policy.
         num_steps: number of adaptation steps. Default: 1.
 
@@ -44,8 +44,8 @@ def select_params(adapt_params: Union[str, Sequence[str]], names: Iterable[str],
     for pattern in patterns:
         matching = groups.get(pattern, set(fnmatch.filter(names, pattern)))
         if not matching:
-            raise ValueError(f"adapt_params: expected {', '.join(map(repr, groups))} or patterns of {names}, got "
-                             f"{pattern!r}, which matches none of the policy's parameters")
+            raise ValueError(f"adapt_params: expected {', '.join(map(repr, groups))}, or patterns of parameter names, "
+                             f"got {pattern!r}, which matches none of the parameters {', '.join(names)}")
         selected |= matching
     if CONTEXT in names and CONTEXT not in selected:
         raise ValueError(f"adapt_params: expected 'context' or another choice that includes the policy's context, got "

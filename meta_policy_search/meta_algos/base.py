@@ -114,7 +114,7 @@ class MAMLAlgo(MetaAlgo):
     def learning_rate(self) -> Optional[float]:
         """Step size of the next meta-update; can be set to a number or a function of the meta-update's index.
 
-        None, and read-only, if the optimizer has no learning rate (`TRPOMAML`).
+        If the optimizer has no learning rate (`TRPOMAML`), the value is None and cannot be set.
         """
         return self.optimizer.learning_rate
 
@@ -137,7 +137,7 @@ class MAMLAlgo(MetaAlgo):
         """Builds the parameters after an adaptation step. Default: a gradient step with `self.step_sizes`.
 
         Args:
-            params: name to tensor `[M, ...]`, the adapted parameters (`adapt_params`) before the step.
+            params: dict from name to tensor `[M, ...]`: the adapted parameters (`adapt_params`) before the step.
             loss: `[M]`, inner loss of each task.
             state: state of the update rule, with the keys and shapes that `initial_inner_state` returns.
 
@@ -150,7 +150,7 @@ class MAMLAlgo(MetaAlgo):
         """Builds the state of the update rule before the first adaptation step. Default: no state.
 
         Args:
-            params: name to tensor `[M, ...]`, the adapted parameters before the first adaptation step.
+            params: dict from name to tensor `[M, ...]`: the adapted parameters before the first adaptation step.
 
         Returns:
             Dict of tensors `[M, ...]`, such as the velocities of momentum.
@@ -419,13 +419,13 @@ class MAMLAlgo(MetaAlgo):
                                  for of, step in ((self.inner_loss(first), first), (loss, last))]
 
     def compute_diagnostics(self, all_samples_data: Sequence[Sequence[TaskSamples]]) -> Dict[str, float]:
-        """Computes the noise of the meta-gradient and how adaptation changes gradients, at the current parameters.
+        """Computes, at the current parameters, the meta-gradient noise and the change of gradients by adaptation.
 
         Args:
             all_samples_data: as for `optimize_policy`. Call this method before `optimize_policy`.
 
         Returns:
-            Dict of the columns that `diagnostics.compute_figures` documents.
+            Dict from column name to value; see `meta_algos.diagnostics.compute_figures` for the columns.
         """
         self.build_diagnostics()
         return diagnostics.compute_figures(self.optimizer, self._diagnostics, self.meta_input_values(all_samples_data),

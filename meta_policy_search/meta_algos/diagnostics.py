@@ -20,7 +20,7 @@ def build_task_gradients(loss: tf.Tensor, params: Mapping[str, tf.Tensor]) -> tf
 
     Args:
         loss: the inner losses `[M]`, or the meta-objective, a scalar.
-        params: name to tensor `[M, ...]`, parameters before or after adaptation.
+        params: dict from name to tensor `[M, ...]`: parameters before or after adaptation.
     """
     tensors = list(params.values())
     gradients = tf.gradients(loss, tensors, unconnected_gradients=tf.UnconnectedGradients.ZERO)
@@ -30,7 +30,7 @@ def build_task_gradients(loss: tf.Tensor, params: Mapping[str, tf.Tensor]) -> tf
 
 def compute_figures(optimizer: Optimizer, gradients: Sequence[tf.Tensor], values: Mapping[str, np.ndarray],
                     by_task: Collection[str], num_tasks: int) -> Dict[str, float]:
-    """Computes the noise of the meta-gradient, and how adaptation changes gradients.
+    """Computes the noise of the meta-gradient and the change of gradients by adaptation.
 
     Args:
         optimizer: optimizer of the meta-objective.

@@ -47,10 +47,10 @@ class DICEMAML(MAMLAlgo):
             meta-update to the step size, such as `utils.schedules.LinearSchedule`. Default: 1e-3.
         tf_optimizer_cls (type): a subclass of `tf.train.Optimizer`. Default: `tf.train.AdamOptimizer`.
         tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`. Default: None.
-        entropy_coef (float): coefficient of the mean entropy of the adapted policies, nats, which is subtracted from
-            the loss; at least 0. Default: 0.
-        max_grad_norm (float or None): largest Euclidean norm of a step's meta-gradient, above 0; longer ones are scaled
-            to it. Default: None, without limit.
+        entropy_coef (float): coefficient of the entropy bonus, at least 0. The loss is reduced by this coefficient
+            times the mean entropy of the adapted policies (nats). Default: 0.
+        max_grad_norm (float or None): maximum Euclidean norm of the meta-gradient of a step, above 0. Larger
+            gradients are scaled down to this norm. Default: None, no limit.
         adapt_params (str or list of str): parameters that adaptation steps change: `'all'` (MAML), `'head'` (ANIL),
             `'body'` (BOIL), `'context'` (CAVIA), or patterns of names; see `meta_algos.adapted_params`. Default:
             `'all'`.

@@ -102,7 +102,7 @@ class MetaObjective(NamedTuple):
     """Return value of `MAMLAlgo.meta_objective`."""
 
     loss: tf.Tensor  # scalar, to minimize
-    stats: Mapping[str, tf.Tensor] = {}  # scalars, or vectors (the mean is logged); logged by name after the update
+    stats: Mapping[str, tf.Tensor] = {}  # logged by name after the update: a scalar, or the mean of a vector
     constraint: Optional[Tuple[tf.Tensor, float]] = None  # divergence (a scalar, mean over tasks) and its upper bound
     constraint_metric: Optional[Metric] = None  # see `ConjugateGradientOptimizer.build_graph`
     inputs: Mapping[str, tf.Tensor] = {}  # further placeholders, fed with the algorithm's attributes of the same name
@@ -110,7 +110,7 @@ class MetaObjective(NamedTuple):
 
 
 InnerState = Mapping[str, tf.Tensor]
-"""State of the update rule of adaptation: name to tensor `[M, ...]`; empty for plain gradient steps."""
+"""State of the update rule of adaptation, a dict from name to tensor `[M, ...]`; empty for plain gradient steps."""
 
 InnerUpdate = Tuple[Mapping[str, tf.Tensor], InnerState]
 """Parameters and update-rule state after an adaptation step."""

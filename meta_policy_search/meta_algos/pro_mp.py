@@ -44,7 +44,7 @@ class ProMP(MAMLAlgo):
             Default: False.
         name (str): name scope of the algorithm's operations.
         num_ppo_steps (int): number of passes over the samples per meta-update. Default: 5.
-        num_minibatches (int): number of parts that the samples of the adapted policies are split into in each pass.
+        num_minibatches (int): number of minibatches per pass. Only the samples of the adapted policies are split.
             Default: 1.
         clip_eps (float): half-width of the interval that likelihood ratios are clipped to, above 0. Default: 0.2.
         target_inner_step (float): target of the adaptive penalty: divergence per adaptation step, in nats, above 0. Has
@@ -58,13 +58,13 @@ class ProMP(MAMLAlgo):
             meta-update to the step size, such as `utils.schedules.LinearSchedule`. Default: 1e-3.
         tf_optimizer_cls (type): a subclass of `tf.train.Optimizer`. Default: `tf.train.AdamOptimizer`.
         tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`. Default: None.
-        entropy_coef (float): coefficient of the mean entropy of the adapted policies, nats, which is subtracted from
-            the loss; at least 0. Default: 0.
-        max_grad_norm (float or None): largest Euclidean norm of a step's meta-gradient, above 0; longer ones are scaled
-            to it. Default: None, without limit.
+        entropy_coef (float): coefficient of the entropy bonus, at least 0. The loss is reduced by this coefficient
+            times the mean entropy of the adapted policies (nats). Default: 0.
+        max_grad_norm (float or None): maximum Euclidean norm of the meta-gradient of a step, above 0. Larger
+            gradients are scaled down to this norm. Default: None, no limit.
         adapt_params (str or list of str): parameters that adaptation steps change: `'all'` (MAML), `'head'` (ANIL),
-            `'body'` (BOIL), `'context'` (CAVIA), or patterns of names; see `meta_algos.adapted_params`. Default:
-            `'all'`.
+            `'body'` (BOIL), `'context'` (CAVIA), or patterns of parameter names; see `meta_algos.adapted_params`.
+            Default: `'all'`.
 
     Example:
         One iteration. `Trainer` does the same, and also logs rows and saves snapshots.

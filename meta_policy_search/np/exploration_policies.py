@@ -82,7 +82,7 @@ class ExplorationPolicy(Policy):
         self.policy.set_flat_params(flat_params)
 
     def get_actions(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """See `Policy.get_actions`; the observations are treated as consecutive steps of one path."""
+        """Chooses an action for each observation; treats the observations as consecutive steps of one path."""
         observations = self._check_observations("observations", observations, ndim=2)
         normal = self._rng.standard_normal((len(observations), self.action_dim), dtype=np.float32)
         noise = self.compute_noise(self._noise, normal)
@@ -91,7 +91,7 @@ class ExplorationPolicy(Policy):
 
     @replaces("get_action", "get_actions")
     def make_actors(self, flat_params: np.ndarray) -> Actor:
-        """See `Policy.make_actors`; raises `TypeError` if the other policy has no vectorized method."""
+        """Returns an actor that adds noise to the other policy; raises `TypeError` if that is not vectorized."""
         actor = make_actors(self.policy, flat_params)
         if actor is None:
             raise TypeError(f"policy: expected a policy with the vectorized method make_actors, got {self.policy!r}")

@@ -63,7 +63,7 @@ class MLPPolicy(Policy):
 
     @property
     def network(self) -> Network:
-        """Number of hidden layers, nonlinearity of the hidden layers, and nonlinearity of the output layer."""
+        """Tuple `(number of hidden layers, hidden nonlinearity, output nonlinearity)`."""
         return len(self.hidden_sizes), self.hidden_nonlinearity, self.output_nonlinearity
 
     def get_param_values(self) -> "OrderedDict[str, np.ndarray]":
@@ -75,7 +75,7 @@ class MLPPolicy(Policy):
         return flatten_params(self._params)
 
     def set_flat_params(self, flat_params: np.ndarray) -> None:
-        """See `Policy.set_flat_params`."""
+        """Sets the parameters, `[D]`, in the order of `get_param_values`."""
         self._params = unflatten_params("flat_params", flat_params, self._shapes(), ndim=1)
 
     def _shapes(self) -> "OrderedDict[str, Tuple[int, ...]]":
@@ -83,12 +83,12 @@ class MLPPolicy(Policy):
 
     @replaces("get_action", "get_actions")
     def make_actors(self, flat_params: np.ndarray) -> Actor:
-        """See `Policy.make_actors`."""
+        """Returns an actor for parameters `[M, D]`; see `FlatPolicy.make_actors`."""
         return self._stack(unflatten_params("flat_params", flat_params, self._shapes(), ndim=2))
 
     @abc.abstractmethod
     def _stack(self, params: Params) -> Actor:
-        """Returns an actor for parameters `[M, ...]`."""
+        """Returns an actor for parameters by name, each `[M, ...]`."""
 
 
 class GaussianMLPPolicy(MLPPolicy):

@@ -13,7 +13,7 @@ def stack_params(params: Mapping[str, tf.Tensor], num_tasks: tf.Tensor) -> "Orde
     The gradient with respect to a parameter is the sum over tasks of the gradients with respect to its copies.
 
     Args:
-        params: name to tensor `[...]`.
+        params: dict from name to tensor `[...]`.
         num_tasks: int scalar, the number of tasks `M`.
 
     Returns:

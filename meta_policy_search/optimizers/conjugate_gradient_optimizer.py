@@ -48,8 +48,8 @@ class HessianVectorProduct(Serializable, abc.ABC):
             ValueError: another optimizer already uses this object.
         """
         if self._optimizer is not None:
-            raise ValueError("hvp_approach: expected a new object, got one that already serves another optimizer; "
-                             "create one object per optimizer")
+            raise ValueError("hvp_approach: expected a new object, got an object of another "
+                             "optimizer; create one object per optimizer")
         self._optimizer = optimizer
         self._build(f)
 
@@ -121,16 +121,16 @@ class ExactHvp(HessianVectorProduct):
 
 
 class GaussNewtonHvp(HessianVectorProduct):
-    """Products with the generalized Gauss-Newton matrix `J^T F J` (Schraudolph, 2002).
+    """Computes products with the generalized Gauss-Newton matrix `J^T F J` (Schraudolph, 2002).
 
     The constraint must depend on the variables only through tensors `y`, such as the means and standard deviations of
-    policies. `J` is the Jacobian of `y` with respect to the variables. `F` is a positive semi-definite curvature in
-    `y`; see `constraint_metric` in `ConjugateGradientOptimizer.build_graph`. If `F` is the Fisher information,
-    `J^T F J` is the Hessian of the divergence from the current distributions. At the start of a trust-region step, this
-    is the Hessian of the constraint.
+    policies. `J` is the Jacobian of `y` with respect to the variables. `F` is a positive semi-definite matrix,
+    the curvature with respect to `y`; see `constraint_metric` in `ConjugateGradientOptimizer.build_graph`. If `F` is
+    the Fisher information, `J^T F J` is the Hessian of the divergence from the current distributions. At the start of a
+    trust-region step, this is the Hessian of the constraint.
 
-    A product costs about as much as two gradients: `J^T v` is linear in `v`, so its derivative with respect to `v`
-    gives `J x`.
+    A product costs about as much as two gradients. `J x` is computed as the gradient of `(J^T v) . x` with respect to
+    an auxiliary `v`, because `J^T v` is linear in `v`.
     """
 
     def _build(self, f: tf.Tensor) -> None:
@@ -307,7 +307,10 @@ class ConjugateGradientOptimizer(Optimizer):
         return self._take(input_val_dict, np.sort(self._rng.permutation(num_samples)[:keep]))
 
     def _full_step(self, input_val_dict: InputValues, gradient: np.ndarray) -> np.ndarray:
-        """Returns the step, to be subtracted, for which the quadratic approximation of the constraint is epsilon."""
+        """Returns the step for which the quadratic approximation of the constraint equals its bound.
+
+        The caller subtracts the step from the variables.
+        """
         product = self.hvp_approach.at(input_val_dict)
 
         def damped_product(x: np.ndarray) -> np.ndarray:

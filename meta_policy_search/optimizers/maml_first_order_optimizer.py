@@ -27,11 +27,11 @@ class MAMLFirstOrderOptimizer(Optimizer):
         max_epochs (int): maximum number of passes over the samples per `optimize` call, at least 1. Default: 1.
         tolerance (float or None): stops if the loss decreases by less than this between two epochs; None never stops
             early. Default: 1e-6.
-        num_minibatches (int): number of random parts that the samples are split into in each epoch, with one step per
-            part. Default: 1.
+        num_minibatches (int): number of minibatches per epoch, with one step per minibatch. Each epoch splits the
+            samples at random. Default: 1.
         verbose (bool): whether to log the loss of each epoch. Default: False.
-        max_grad_norm (float or None): largest Euclidean norm of a step's gradient, above 0; longer ones are scaled to
-            it. Default: None, without limit.
+        max_grad_norm (float or None): maximum Euclidean norm of the gradient of a step, above 0. Larger gradients are
+            scaled down to this norm. Default: None, no limit.
 
     Raises:
         TypeError: `tf_optimizer_cls` is not a subclass of `tf.train.Optimizer`.
@@ -166,11 +166,11 @@ class MAMLPPOOptimizer(MAMLFirstOrderOptimizer):
         max_epochs (int): maximum number of passes over the samples per `optimize` call, at least 1. Default: 1.
         tolerance (float or None): stops if the loss decreases by less than this between two epochs. Default: None,
             which never stops early.
-        num_minibatches (int): number of random parts that the samples are split into in each epoch, with one step per
-            part. Default: 1.
+        num_minibatches (int): number of minibatches per epoch, with one step per minibatch. Each epoch splits the
+            samples at random. Default: 1.
         verbose (bool): whether to log the loss of each epoch. Default: False.
-        max_grad_norm (float or None): largest Euclidean norm of a step's gradient, above 0; longer ones are scaled to
-            it. Default: None, without limit.
+        max_grad_norm (float or None): maximum Euclidean norm of the gradient of a step, above 0. Larger gradients are
+            scaled down to this norm. Default: None, no limit.
     """
 
     def __init__(self, tf_optimizer_cls: Type[tf.train.Optimizer] = tf.train.AdamOptimizer,

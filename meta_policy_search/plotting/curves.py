@@ -111,7 +111,7 @@ def _draw_gain(axes: Any, progress: Progress, timesteps: np.ndarray) -> None:
     label = "gain" if count.max() == 1 else f"gain, mean of {count.max()} iterations"
     axes.axhline(0.0, color="black", linewidth=0.8)
     _draw_line(axes, timesteps, gains, style.GAIN_COLOR, label)
-    if np.isfinite(half_width).any():  # one task per iteration has no interval
+    if np.isfinite(half_width).any():  # all NaN with one task per iteration
         axes.fill_between(timesteps, mean - half_width, mean + half_width, color=style.GAIN_COLOR, alpha=0.25,
                           linewidth=0.0, label="its 95% interval over tasks")
     style.label_y(axes, "gain from adaptation")

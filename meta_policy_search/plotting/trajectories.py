@@ -66,7 +66,7 @@ def describe_task(task: Task, length: int = 40, env: Any = None) -> str:
     """Returns a short description of a task: numbers with two decimals, truncated to `length` characters.
 
     Args:
-        task: the task.
+        task: a task of any type, such as a number, an array or a dict.
         length: maximum number of characters; default 40.
         env: environment of the task. If given and planar, the task is set in it, and directions along a line are
             described as "forward" or "backward". Default None.

@@ -102,7 +102,7 @@ class Policy(Serializable, FlatPolicy):
 
         Args:
             obs_var: `[N, O]`, or `[M, N, O]`.
-            params: name to tensor. Parameters may be stacked over tasks: each parameter and `obs_var` then have a
+            params: dict from name to tensor. They may be stacked over tasks: each parameter and `obs_var` then have a
                 leading axis `M`. Default: None, the policy's variables.
 
         Returns:
@@ -134,7 +134,7 @@ class Policy(Serializable, FlatPolicy):
             obs: `[N, O]` or `[M, N, O]`.
             action: `[N, A]` or `[M, N, A]`.
             dist_info_old: parameters of the distribution that the actions were sampled from.
-            policy_params: name to tensor, the new parameters; stacked over tasks if `obs` has an axis `M`.
+            policy_params: the new parameters, a dict from name to tensor; stacked over tasks if `obs` has an axis `M`.
 
         Returns:
             `[N]` or `[M, N]`.

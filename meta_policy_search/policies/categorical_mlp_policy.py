@@ -34,7 +34,7 @@ class CategoricalMLPPolicy(Policy):
         output_nonlinearity (callable, str or None): nonlinearity of the output layer. Default: None, the identity.
     """
 
-    context_dim = 0  # MetaCategoricalMLPPolicy has one
+    context_dim = 0  # MetaCategoricalMLPPolicy has this argument
 
     def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
                  learn_std: bool = True, hidden_nonlinearity: Union[str, Nonlinearity] = tf.tanh,
@@ -64,7 +64,7 @@ class CategoricalMLPPolicy(Policy):
 
     def distribution_info_sym(self, obs_var: tf.Tensor,
                               params: Optional[Mapping[str, tf.Tensor]] = None) -> Dict[str, tf.Tensor]:
-        """See `Policy.distribution_info_sym`; returns `log_prob` `[N, n]` or `[M, N, n]`."""
+        """Builds `log_prob`, `[N, n]` or `[M, N, n]`; see `Policy.distribution_info_sym`."""
         params = self.get_params() if params is None else params
         with tf.name_scope("distribution_info"):
             params = fold_context(params, "logits_network", self.obs_dim)
@@ -74,7 +74,7 @@ class CategoricalMLPPolicy(Policy):
 
     @replaces(*ACTING)
     def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
-        """See `GaussianMLPPolicy.make_actors`."""
+        """Returns an actor for parameters `[M, D]`; see `GaussianMLPPolicy.make_actors`."""
         return self._stack(self.unflatten("flat_params", flat_params, ndim=2))
 
     def _stack(self, params: Params) -> Optional[Actor]:
@@ -111,10 +111,10 @@ class MetaCategoricalMLPPolicy(CategoricalMLPPolicy, MetaPolicy):
 
     @replaces(*ACTING)
     def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
-        """See `GaussianMLPPolicy.make_actors`."""
+        """Returns an actor for parameters `[M, D]`; see `GaussianMLPPolicy.make_actors`."""
         return self._stack(self.unflatten("flat_params", flat_params, ndim=2))
 
     @replaces(*ACTING)
     def make_actor(self) -> Optional[Actor]:
-        """See `MetaPolicy.make_actor`; None under the same conditions as `make_actors`."""
+        """Returns an actor for the policy's `M` tasks; None under the same conditions as `make_actors`."""
         return self._stack(self.stacked_param_values())

@@ -45,7 +45,7 @@ class GaussianMLPPolicy(Policy):
         min_std (float): minimum standard deviation, in the action's unit, above 0. Default: 1e-6.
     """
 
-    context_dim = 0  # MetaGaussianMLPPolicy has one
+    context_dim = 0  # MetaGaussianMLPPolicy has this argument
 
     def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
                  learn_std: bool = True, hidden_nonlinearity: Union[str, Nonlinearity] = tf.tanh,
@@ -77,7 +77,7 @@ class GaussianMLPPolicy(Policy):
 
     def distribution_info_sym(self, obs_var: tf.Tensor,
                               params: Optional[Mapping[str, tf.Tensor]] = None) -> Dict[str, tf.Tensor]:
-        """See `Policy.distribution_info_sym`.
+        """Builds the distribution parameters; see `Policy.distribution_info_sym`.
 
         Returns `mean` `[N, A]` and `log_std` `[1, A]`; with stacked parameters, `[M, N, A]` and `[M, 1, A]`.
         """
@@ -92,9 +92,10 @@ class GaussianMLPPolicy(Policy):
 
     @replaces(*ACTING)
     def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
-        """See `FlatPolicy.make_actors`; None if a nonlinearity or the distribution is not from this library.
+        """Returns an actor for parameters `[M, D]`; see `FlatPolicy.make_actors`.
 
-        The distribution parameters agree with those of `get_actions` to about 1e-6.
+        Returns None if a nonlinearity or the distribution is not from this library. The distribution parameters agree
+        with those of `get_actions` to about 1e-6.
         """
         return self._stack(self.unflatten("flat_params", flat_params, ndim=2))
 

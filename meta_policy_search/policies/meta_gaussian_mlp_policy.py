@@ -54,10 +54,10 @@ class MetaGaussianMLPPolicy(GaussianMLPPolicy, MetaPolicy):
 
     @replaces(*ACTING)
     def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
-        """See `GaussianMLPPolicy.make_actors`."""
+        """Returns an actor for parameters `[M, D]`; see `GaussianMLPPolicy.make_actors`."""
         return self._stack(self.unflatten("flat_params", flat_params, ndim=2))
 
     @replaces(*ACTING)
     def make_actor(self) -> Optional[Actor]:
-        """See `MetaPolicy.make_actor`; None under the same conditions as `make_actors`."""
+        """Returns an actor for the policy's `M` tasks; None under the same conditions as `make_actors`."""
         return self._stack(self.stacked_param_values())

@@ -63,8 +63,8 @@ def forward_mlp(params: Mapping[str, tf.Tensor], inputs: tf.Tensor, scope: str, 
     """Builds the output of the network, for one set of parameters or for one set per task.
 
     Args:
-        params: name to tensor: kernels `[in, out]` and biases `[out]`, or stacked over tasks, `[M, in, out]` and
-            `[M, out]`.
+        params: dict from name to tensor: kernels `[in, out]` and biases `[out]`, or stacked over tasks, `[M, in, out]`
+            and `[M, out]`.
         inputs: `[N, in]` or `[M, N, in]`; with stacked parameters, `[M, N, in]`.
         scope: prefix of the parameter names.
         num_hidden_layers: number of hidden layers.

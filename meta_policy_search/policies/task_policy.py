@@ -55,11 +55,11 @@ class TaskPolicy(FlatPolicy):
 
     @replaces("get_action", "get_actions")
     def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
-        """See `FlatPolicy.make_actors`; None if the meta-policy has no vectorized method."""
+        """Returns an actor for parameters `[M, D]`; None if the meta-policy has no vectorized method."""
         return make_actors(self._policy, flat_params)
 
     def get_actions(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """See `FlatPolicy.get_actions`."""
+        """Chooses an action for each observation; see `FlatPolicy.get_actions`."""
         if self.make_actors(self._flat_params[None]) is not None:
             return super().get_actions(observations)
         observations = self._check_observations("observations", observations, ndim=2)

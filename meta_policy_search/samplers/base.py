@@ -72,7 +72,7 @@ class Sampler(Configurable):
         """Sets the number of the next iteration. By default does nothing: samplers count iterations themselves."""
 
     def get_state(self) -> Any:
-        """Returns the state for a snapshot: all that future samples depend on, except the policy and the seed.
+        """Returns everything that determines future samples, except the policy and the seed, for a snapshot.
 
         By default, the state is the number of sampled steps.
         """

@@ -14,7 +14,7 @@ OTHER_PATHS = 20
 
 
 def check_env(env: Any, num_steps: int = 50, seed: int = 0) -> None:
-    """Checks that a path depends only on the task, the generator and the actions.
+    """Checks that a path depends only on the task, the random numbers of its generator and the actions.
 
     Samplers step several copies of an environment, and each copy runs its paths sequentially. If the environment draws
     all random numbers from the generator that samplers set (`self.np_random`) and `reset` initializes all other state,
@@ -87,8 +87,8 @@ def _compare(env: Any, expected: List[Dict[str, Any]], given: List[Dict[str, Any
                 np.testing.assert_equal(now.get(key), before[key])
             except AssertionError:
                 raise ValueError(
-                    f"{type(env).__name__}: expected identical paths for the same task, generator and actions, got "
-                    f"a different path: {f'after {step} steps' if step else 'at the start'} the {key} is "
-                    f"{now.get(key)} {where}, and was {before[key]} before. Draw all random numbers from "
+                    f"{type(env).__name__}: expected identical paths for the same task, random numbers and actions, "
+                    f"got a different path: {f'after {step} steps' if step else 'at the start'} the {key} is "
+                    f"{now.get(key)} {where}, but was {before[key]} in the first run. Draw all random numbers from "
                     "self.np_random (vectorized: from the generators passed to reset), and initialize all other "
                     "state in reset") from None

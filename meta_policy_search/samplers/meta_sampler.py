@@ -219,7 +219,7 @@ class MetaSampler(Sampler):
         self.close()
 
     def get_state(self) -> Dict[str, Any]:
-        """Returns the state for a snapshot: all that future samples depend on, except the policy and the root seed."""
+        """Returns everything that determines future samples, except the policy and the root seed, for a snapshot."""
         return {"itr": self._itr, "step": self._step, "tasks": self.tasks if self._is_begun else None,
                 "num_steps": self.total_timesteps_sampled}
 

@@ -54,8 +54,8 @@ def fast_path(obj: Any, name: str) -> Optional[Callable]:
     replaced: Optional[Dict[str, Any]] = getattr(method, "replaced", None)
     if replaced is None:
         raise TypeError(f"{cls.__name__}.{name}: expected a method decorated with @replaces(...) of "
-                        "meta_policy_search.utils.fast_paths, got one without. Pass the names of the methods that it "
-                        "replaces")
+                        "meta_policy_search.utils.fast_paths, got a method without this decorator. Pass the names of "
+                        "the methods that it replaces")
     if any(inspect.getattr_static(obj, other, None) is not function for other, function in replaced.items()):
         return None
     return getattr(obj, name)

@@ -102,7 +102,7 @@ class RowFile:
 
 
 def _csv_with_row(state: dict, row: Row) -> dict:
-    """Returns the state of a CSV file after adding a row; earlier rows get empty cells in new columns."""
+    """Adds a row to a CSV file; earlier rows get empty cells in new columns. Returns the new `RowFile.state`."""
     old_keys, content = state.get("keys", []), state["content"]
     keys = old_keys + [key for key in row if key not in old_keys]
     lines = [[row.get(key) for key in keys]]
@@ -124,7 +124,7 @@ def _csv_lines(content: bytes) -> Iterator[list[str]]:
 
 
 def _json_with_row(state: dict, row: Row) -> dict:
-    """Returns the state of a JSON Lines file after adding a row."""
+    """Adds a row to a JSON Lines file; returns the new `RowFile.state`."""
     return {**state, "content": state["content"] + (json.dumps(row) + "\n").encode(), "rows": state["rows"] + 1}
 
 
@@ -203,12 +203,12 @@ FORMATS = (*TERMINAL_FORMATS, "log", "csv", "json", "tensorboard")
 
 
 def open_output(format: str, folder: str, position: Optional[Position]) -> OutputFile:
-    """Opens the output file of the format `csv`, `json` or `tensorboard` in a run folder.
+    """Opens the output file of a log format in a run folder.
 
     Args:
-        format: the format.
+        format: `"csv"`, `"json"` or `"tensorboard"`.
         folder: run folder.
-        position: position where a resumed run continues; None starts a new file.
+        position: position in the file from which a resumed run continues; None starts a new file.
     """
     if format == "csv":
         return RowFile(os.path.join(folder, "progress.csv"), position, _csv_with_row, _csv_content_at)

@@ -102,8 +102,8 @@ def shallow_copy(obj: T) -> T:
 def check_own_pickle(obj: Any, state: Any, key: str, advice: str = "Build a new object from its arguments") -> None:
     """Raises `ValueError` if the state of a pickled object was not written by this package (has no entry `key`)."""
     if not isinstance(state, Mapping) or key not in state:
-        raise ValueError(f"{type(obj).__name__}: expected a pickle of this package, got one of other code, such as the "
-                         f"public code of ProMP. {advice}")
+        raise ValueError(f"{type(obj).__name__}: expected a pickle of this package, got a pickle of other code, "
+                         f"such as the public code of ProMP. {advice}")
 
 
 def constructor_signature(cls: type) -> inspect.Signature:

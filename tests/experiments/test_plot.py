@@ -189,7 +189,7 @@ def test_figure_is_overwritten_only_on_request(tmp_path, capsys):
     (["empty"], "expected at least one row in empty/progress.csv, got none"),
     (["a", "--columns", "AdaptationGian"], "got 'AdaptationGian'; did you mean 'AdaptationGain'"),
     (["a", "--columns", "step_1-averagereturn"], "did you mean 'Step_1-AverageReturn'"),
-    (["a", "--columns", "xyz"], f"got 'xyz'; there are {', '.join(META)}"),
+    (["a", "--columns", "xyz"], f"got 'xyz'; the columns are {', '.join(META)}"),
     (["a", "--x", "hours"], "argument --x: invalid choice: 'hours'"),
     (["bare"], "expected a column 'Step_0-AverageReturn', got only Step"),
     (["bare", "--columns", "Step"], "--x: expected runs with a column 'Itr', got bare without it"),

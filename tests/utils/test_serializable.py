@@ -192,5 +192,5 @@ def test_subclass_without_quick_init_is_copied_with_its_arguments():
 
 
 def test_pickle_of_other_code_is_refused():
-    with pytest.raises(ValueError, match="^Base: expected a pickle of this package, got one of other code"):
+    with pytest.raises(ValueError, match="^Base: expected a pickle of this package, got a pickle of other code"):
         Base(3).__setstate__({"__args": (3,)})

@@ -28,7 +28,7 @@ class BatchedMujocoEnv(BatchedEnv):
 
     Args:
         num_envs: number of copies, at least 1.
-        robot: the robot.
+        robot: a `Robot`: the model, observations and the task-independent terms of the reward.
         tasks: the family of tasks.
         engine, inertials, num_threads: see `MujocoMetaEnv`.
 
@@ -54,7 +54,7 @@ class BatchedMujocoEnv(BatchedEnv):
         return self.tasks.sample(n_tasks, rng, self.engine)
 
     def set_tasks(self, tasks: Sequence[Task]) -> None:
-        """See `BatchedEnv.set_tasks`. Copies that receive the same object share one checked task."""
+        """Sets the task of each copy. A task object that occurs several times is checked only once."""
         self._check_count(tasks)
         tasks = list(tasks)
         checked: Dict[int, Task] = {}
@@ -76,7 +76,7 @@ class BatchedMujocoEnv(BatchedEnv):
         return self.robot.observations(self.engine.get_state(env_ids))
 
     def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
-        """See `BatchedEnv.step`.
+        """Takes one step in the selected copies; see `BatchedEnv.step`.
 
         Raises:
             PhysicsError: the simulation diverged.
@@ -105,7 +105,7 @@ class MujocoMetaEnv(BatchableMetaEnv):
     """A MuJoCo meta-environment: a `BatchedMujocoEnv` with `num_envs=1`.
 
     Args:
-        robot: the robot.
+        robot: a `Robot`: the model, observations and the task-independent terms of the reward.
         tasks: the family of tasks.
         engine: physics engine, `"mujoco"` (the official package) or `"mujoco-py"` (MuJoCo 2.1.0). None (default): the
             value of the environment variable `META_POLICY_SEARCH_ENGINE`, or `"mujoco"` if it is not set.
@@ -141,7 +141,7 @@ class MujocoMetaEnv(BatchableMetaEnv):
         return self._batched.engine.get_state().qpos[0, :2] if self._batched.robot.moves_in_plane else None
 
     def scenery(self) -> Scenery:
-        """Returns the elements of the world, in addition to the robot, for drawings seen from above."""
+        """Returns what drawings from above show in addition to the robot, such as the goal."""
         return self._batched.tasks.scenery(self.get_task())
 
     def close(self) -> None:
@@ -181,7 +181,7 @@ class RandomEnv(MujocoMetaEnv):
         motion are still well defined.
 
     Args:
-        robot: the robot.
+        robot: a `Robot`: the model, observations and the task-independent terms of the reward.
         log_scale_limit: half-width of the distribution of the exponents `u`, at least 0. The default, 3.0, is the
             published value and scales masses by factors between 0.30 and 3.4.
         rand_params: names of the parameters that a task changes; default all.

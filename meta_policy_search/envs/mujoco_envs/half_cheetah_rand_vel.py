@@ -60,7 +60,7 @@ class HalfCheetahRandVelEnv(MujocoMetaEnv):
 
     Args:
         max_velocity: upper bound of the target velocities, m/s, above 0; default 3.0. The task before the first call of
-            `set_task` is half of it.
+            `set_task` is `max_velocity / 2`.
         engine: physics engine, `"mujoco"` (the official package) or `"mujoco-py"` (MuJoCo 2.1.0). None (default): the
             value of the environment variable `META_POLICY_SEARCH_ENGINE`, or `"mujoco"` if it is not set.
         inertials: source of the robot's masses and inertias: `"mujoco210"` (default; MuJoCo 2.1.0) or `"modern"`

@@ -69,7 +69,7 @@ class TaskFamily(abc.ABC):
         """
 
     def scenery(self, task: Task) -> Scenery:
-        """Returns the elements of the world, in addition to the robot, for drawings."""
+        """Returns what drawings from above show in addition to the robot, such as the goal."""
         return Scenery()
 
 

@@ -67,7 +67,10 @@ class PointMetaEnv(WorldMetaEnv):
 
     @replaces("reset", "step", "set_task")
     def make_batched(self, num_envs: int) -> BatchedEnv:
-        """Returns a vectorized environment of `num_envs` copies. The current task is not copied."""
+        """Returns a vectorized environment of `num_envs` copies.
+
+        The current task is not copied; call `set_tasks` of the vectorized environment.
+        """
         return super().make_batched(num_envs)
 
     @property
@@ -76,7 +79,7 @@ class PointMetaEnv(WorldMetaEnv):
         return self._batched.states[0, :2].copy()
 
     def scenery(self) -> Scenery:
-        """Returns the elements of the world, in addition to the point, for drawings."""
+        """Returns what drawings show in addition to the point, such as the goal."""
         return Scenery(half_width=max(self.goal_range, self.start_range), goal=self._batched.task_rows[0, 0])
 
     def _draw(self) -> np.ndarray:

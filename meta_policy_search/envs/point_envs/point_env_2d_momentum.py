@@ -11,8 +11,8 @@ class MetaPointEnvMomentum(CornerTaskEnv):
 
     ===============  ============================================================================
     observation      float64 `[4]`: position and velocity `(x, y, vx, vy)`
-    action           float64 `[2]`: change of velocity `a = (dvx, dvy)`, length per step, each
-                     clipped to [-0.1, 0.1]
+    action           float64 `[2]`: change of velocity `a = (dvx, dvy)` per step; each
+                     component is clipped to [-0.1, 0.1]
     dynamics         `v' = v + a`, then `p' = p + v'`
     task             goal, one of the corners `(+-2, +-2)` with equal probability; default (2, 2)
     start            position uniform in `[-0.2, 0.2]^2`, velocity uniform in `[-0.1, 0.1]^2`
@@ -26,9 +26,9 @@ class MetaPointEnvMomentum(CornerTaskEnv):
     - `dense_squared`: `-|p' - g|^2`.
     - `sparse`: `max(sparse_reward_radius - |p' - g|, 0)`.
 
-    Nothing slows the point down. The start velocity alone carries it out of the world within a horizon of 100 steps, so
-    a policy has to learn to stop at the goal. With the default radius of 2, the discs around the corners touch the axes
-    but do not overlap, so a sparse reward identifies the corner.
+    There is no friction. Without braking, the start velocity alone usually carries the point out of the square between
+    the corners within 100 steps, so a policy has to learn to stop at the goal. With the default radius of 2, the discs
+    around the corners touch the axes but do not overlap, so a sparse reward identifies the corner.
 
     Args:
         reward_type: `"sparse"` (default), `"dense"` or `"dense_squared"`.

@@ -97,7 +97,7 @@ class MetaPointEnvWalls(CornerTaskEnv):
         return np.where(distance < self.sparse_reward_radius, distances(before, goals) - distance, 0.0)
 
     def scenery(self) -> Scenery:
-        """See `PointMetaEnv.scenery`. Walls are drawn where they stop every step that ends on them."""
+        """Returns the goal and the walls for drawings. A wall is drawn where every step that ends on it is stopped."""
         walls = []
         for radius, (gap_x, gap_y) in zip(self.wall_radii, self._batched.task_rows[0, 1:], strict=True):
             half_gap = 2.0 * np.arcsin(self.gap_radius / (2.0 * radius))  # angle of a chord of length `gap_radius`, rad

@@ -54,7 +54,7 @@ class CMAES(PopulationAlgorithm):
         self.diagonal = check_bool("diagonal", diagonal)
         size = len(policy.get_flat_params())
         if size < 2:
-            raise ValueError(f"policy: expected at least 2 parameters, got one with {size}")
+            raise ValueError(f"policy: expected at least 2 parameters, got {size}")
         self.begin()
 
     def _begin(self, mean: np.ndarray) -> None:

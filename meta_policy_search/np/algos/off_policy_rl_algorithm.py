@@ -97,7 +97,8 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
         self.smooth_return = check_bool("smooth_return", smooth_return)
         self.exploration_policy = exploration_policy
         if isinstance(exploration_policy, ExplorationPolicy) and exploration_policy.policy is not policy:
-            raise ValueError("exploration_policy: expected one that is based on policy, got one for another policy")
+            raise ValueError("exploration_policy: expected an exploration policy based on the argument "
+                             "policy, got one based on another policy")
         self.num_eval_paths = check_int_at_least("num_eval_paths", num_eval_paths, 0)
         self._returns: Deque[float] = deque(maxlen=_SMOOTHED_OVER if self.smooth_return else None)
         self._successes: Deque[float] = deque(maxlen=self._returns.maxlen)
@@ -122,7 +123,7 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
         """Restores the state that `get_learnt` returned; not called for None."""
 
     def get_state(self) -> Optional[Tuple]:
-        """See `RLAlgorithm.get_state`. For the buffer, only the rows that the epoch overwrites are copied."""
+        """Returns the state for rollback. Of the replay buffer, it contains only the rows that the epoch overwrites."""
         learnt = self.get_learnt()
         if learnt is None:
             return None

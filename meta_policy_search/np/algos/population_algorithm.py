@@ -20,7 +20,7 @@ SearchT = TypeVar("SearchT", bound="PopulationAlgorithm")
 
 
 class PopulationAlgorithm(RLAlgorithm):
-    """Searches for policy parameters with a distribution that is updated by the returns of candidates drawn from it.
+    """Base class of searches that draw candidate parameters from a distribution and update it with their returns.
 
     Each iteration evaluates one candidate. Each epoch is a cycle of `n_samples` iterations, followed by an update of
     the distribution. The search starts at the policy's parameters. After each epoch, the policy has the parameters
@@ -96,7 +96,7 @@ class PopulationAlgorithm(RLAlgorithm):
 
     @abc.abstractmethod
     def _begin(self, mean: np.ndarray) -> None:
-        """Creates the initial distribution around `mean`, float64 `[D]`."""
+        """Creates the initial search distribution around `mean`, float64 `[D]`."""
 
     @abc.abstractmethod
     def _draw(self, cycle: int) -> np.ndarray:
@@ -134,8 +134,8 @@ class PopulationAlgorithm(RLAlgorithm):
         """Runs the search for all epochs of the runner; continues the search if the runner resumes a run.
 
         Returns:
-            The average undiscounted return of all candidates in the last epoch. `best_return` is the return of the best
-            candidate.
+            The average undiscounted return of all candidates in the last epoch. The attribute `best_return` is the
+            return of the best candidate in this epoch.
         """
         if runner.step_itr == 0:
             self.begin()

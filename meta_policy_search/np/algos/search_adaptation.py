@@ -72,11 +72,11 @@ class SearchAdaptation(MetaRLAlgorithm):
             raise TypeError("exploration_trajectories: expected a TrajectoryBatch, got "
                             f"{type(exploration_trajectories).__name__}")
         if not exploration_policy.is_exploring:
-            raise ValueError("exploration_policy: expected a policy that explores, got one that acts with the mean; "
-                             "use next_exploration_policy")
+            raise ValueError("exploration_policy: expected a policy that explores, got a policy that acts with the "
+                             "mean; create one with next_exploration_policy")
         if not exploration_policy.is_current:
-            raise ValueError("exploration_policy: expected a policy with the candidates of the current cycle, got one "
-                             "of an earlier cycle; use next_exploration_policy")
+            raise ValueError("exploration_policy: expected a policy with the candidates of the current cycle, got a "
+                             "policy of an earlier cycle; create one with next_exploration_policy")
         search = exploration_policy.search
         search.tell(_candidate_returns(exploration_trajectories, search.n_samples))
         return SearchPolicy(search, is_exploring=False)
@@ -161,7 +161,7 @@ class RoundRobinActor(Actor):
         self.draw_noise = actors.draw_noise  # type: ignore[method-assign]
 
     def for_tasks(self, start: int, stop: int) -> "RoundRobinActor":
-        """See `Actor.for_tasks`; there is only one task."""
+        """Returns this actor, because it acts in only one task."""
         return self
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:

@@ -15,8 +15,8 @@ DistInfoSym = Mapping[str, tf.Tensor]
 class Distribution(Configurable, abc.ABC):
     """A family of distributions over actions; a dict of parameters (`dist_info`) specifies one distribution.
 
-    Methods whose names end in `_sym` build tensors; the other methods compute NumPy arrays. Leading axes broadcast.
-    Actions are arrays `[..., A]`, or integers `[...]` if actions are discrete.
+    Methods whose names end in `_sym` build tensors; the other methods compute NumPy arrays. The leading axes,
+    written `[...]`, broadcast. Actions are arrays `[..., A]`, or integers `[...]` if actions are discrete.
 
     Policies call `sample`. The distributions of this library also have `transform_noise(dist_info, noise)`, declared as
     a replacement of `sample` (see `utils.fast_paths`). Vectorized policies are used only as long as `sample` is not

@@ -152,7 +152,7 @@ def check_cluster(ray: Any, options: RayOptions) -> None:
 def _join(ray: Any, address: str, quiet: Dict[str, Any]) -> None:
     """Joins the cluster at `address`; raises `ConnectionError` if this fails.
 
-    Checks first that an HTTP/2 server answers at the address, because Ray retries for minutes.
+    Checks first that an HTTP/2 server answers at the address, because Ray itself would retry for minutes.
     """
     if address != "auto":
         host, _, port = address.rpartition(":")

@@ -62,7 +62,7 @@ class MetaIterativeEnvExecutor(MetaEnvExecutor):
                 infos.append(dict(info))
             except FAULTS as error:
                 raise self._fault(error, "step", [e]) from error
-        return BatchedStep(observations, rewards, terminated, truncated, infos)  # type: ignore[arg-type]  # a list
+        return BatchedStep(observations, rewards, terminated, truncated, infos)  # type: ignore[arg-type]  # infos: list
 
     def _close(self) -> None:
         for env in self._envs:

@@ -54,7 +54,7 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
         self._start_workers()
 
     def set_tasks(self, tasks: Optional[Sequence[Task]] = None) -> None:
-        """See `MetaEnvExecutor.set_tasks`; by default samples new tasks."""
+        """Sets the tasks, by default newly sampled ones; see `MetaEnvExecutor.set_tasks`."""
         super().set_tasks(tasks)
 
     def _start_workers(self) -> None:

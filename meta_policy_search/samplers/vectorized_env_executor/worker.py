@@ -123,7 +123,7 @@ def exit_after_parent(fd: int, grace: float) -> None:
     A worker that waits for a request ends before that. A worker in a step that never returns would otherwise remain.
     """
     hang_up = select.poll()
-    hang_up.register(fd, 0)  # 0: only hang-ups are reported, which cannot be masked
+    hang_up.register(fd, 0)  # event mask 0: `poll` waits only for the other end to be closed
     hang_up.poll()
     time.sleep(grace)
     os._exit(1)

@@ -226,7 +226,7 @@ def test_logged_row(tmp_path):
     ({"use_target": 1}, TypeError, "use_target: expected True or False, got 1"),
     ({"smooth_return": None}, TypeError, "smooth_return: expected True or False, got None"),
     ({"exploration_policy": GaussianNoisePolicy(SPEC, DeterministicMLPPolicy(2, 2))}, ValueError,
-     "exploration_policy: expected one that is based on policy, got one for another policy"),
+     "exploration_policy: expected an exploration policy based on the argument policy, got"),
 ])
 def test_arguments_are_checked(arguments, error, message):
     with pytest.raises(error, match=message):

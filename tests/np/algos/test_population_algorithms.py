@@ -299,7 +299,7 @@ def test_policy_with_a_single_parameter_is_refused_by_cma_es():
         def get_flat_params(self):
             return np.zeros(1, np.float32)
 
-    with pytest.raises(ValueError, match="policy: expected at least 2 parameters, got one with 1"):
+    with pytest.raises(ValueError, match="policy: expected at least 2 parameters, got 1"):
         make_algo(CMAES, policy=Constant(2, 2))
 
 

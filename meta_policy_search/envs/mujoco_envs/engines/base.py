@@ -216,7 +216,7 @@ class Engine(abc.ABC):
         return min(self.num_threads or available_cores(), self.num_envs)
 
     def get_parameter(self, name: str) -> np.ndarray:
-        """Returns a copy of a physical parameter, such as `body_mass`, of the robot without changes."""
+        """Returns a copy of a physical parameter, such as `body_mass`, of the unmodified robot."""
         return getattr(self.model, name).copy()
 
     def set_parameters(self, parameters: Optional[Sequence[Mapping[str, np.ndarray]]]) -> None:
@@ -263,7 +263,7 @@ class Engine(abc.ABC):
         compute = _compute_forces if "cfrc_ext" in self.derived else _compute_motion
         functions = self._functions
         with _borrowed(self._idle_memory, self._new_memory) as data:
-            qpos, qvel, ctrl = data.qpos, data.qvel, data.ctrl  # views
+            qpos, qvel, ctrl = data.qpos, data.qvel, data.ctrl  # writing to these views changes `data`
             results = [(self._derived[name], view) for name, view in arrays_of(data, self.derived).items()]
             for i, model in zip(ids, self._models_of(env_ids)):
                 qpos[:] = self._states[i, 1:1 + self.nq]

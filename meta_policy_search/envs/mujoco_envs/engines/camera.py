@@ -89,7 +89,7 @@ def main() -> None:
     message and returns.
     """
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # keeps output of libraries out of the answers
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # otherwise libraries could print into the answers
     draw: Any = None  # a function after the first model
     answer: Any = True
     while not isinstance(answer, str):
@@ -101,7 +101,7 @@ def main() -> None:
                 draw, answer = make_renderer(request), True
         except EOFError:
             return
-        except Exception as error:  # the type depends on what is missing
+        except Exception as error:  # missing libraries raise errors of different types
             answer = f"{type(error).__name__}: {error}"
         pickle.dump(answer, answers, protocol=pickle.HIGHEST_PROTOCOL)
         answers.flush()

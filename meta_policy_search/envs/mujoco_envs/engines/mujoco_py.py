@@ -60,7 +60,8 @@ class MujocoPyEngine(Engine):
         return self._new_memory()
 
     def _simulate(self, simulator: Any, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
-        qpos, qvel, ctrl, warmstart = simulator.qpos, simulator.qvel, simulator.ctrl, simulator.qacc_warmstart  # views
+        # writing to these views changes `simulator`
+        qpos, qvel, ctrl, warmstart = simulator.qpos, simulator.qvel, simulator.ctrl, simulator.qacc_warmstart
         final = np.empty_like(states)
         with _one_at_a_time:
             for row, model in enumerate(models):
