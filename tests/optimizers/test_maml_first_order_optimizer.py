@@ -88,7 +88,7 @@ def test_one_gradient_descent_step_and_the_loss_before_it():
 def test_default_is_one_adam_step_with_learning_rate_0_001():
     problem = Quadratic(MAMLFirstOrderOptimizer())
     problem.optimize(ZEROS)
-    np.testing.assert_allclose(problem.w, START - 1e-3 * np.sign(START), rtol=1e-5)  # the first step of Adam has the size of the learning rate
+    np.testing.assert_allclose(problem.w, START - 1e-3 * np.sign(START), rtol=1e-5)  # learning rate
 
 
 def test_tf_optimizer_cls_and_args():

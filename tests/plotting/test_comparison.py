@@ -101,7 +101,7 @@ def test_adaptation_curve_shows_means_with_intervals_and_the_tasks_of_the_first(
     ours, theirs = axes.containers
     assert [ours.get_label(), theirs.get_label()] == ["ours", "theirs"]
     np.testing.assert_array_equal(ours.lines[0].get_xydata(), [[0, 1], [1, 12], [2, 20]])
-    np.testing.assert_allclose(theirs.lines[0].get_xydata(), [[0, 0], [1, 11]], atol=0.05)  # shifted slightly to the right
+    np.testing.assert_allclose(theirs.lines[0].get_xydata(), [[0, 0], [1, 11]], atol=0.05)  # with an offset
     (bars,) = ours.lines[2]
     low, high = np.array([segment[:, 1] for segment in bars.get_segments()]).T
     np.testing.assert_allclose(high - low, 2 * 12.7062047 * np.array([1.0, 2.0, 0.0]))

@@ -178,7 +178,7 @@ def test_policy_without_vectorized_actor_handles_candidates_sequentially_and_kee
 
 
 def test_diagonal_search_supports_large_networks():
-    """With 5,000 parameters, whose full covariance takes 200 MB, adaptation uses less than a hundredth of that memory."""
+    """With 5,000 parameters, whose full covariance takes 200 MB, adaptation uses less than a hundredth of it."""
     policy = DeterministicMLPPolicy(2, 2, (70, 68))
     search = CMAES(SPEC, policy, ZeroBaseline(), 8, sigma0=0.01, diagonal=True)
     size = len(search.cur_mean)
