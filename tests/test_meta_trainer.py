@@ -315,7 +315,7 @@ def test_callbacks_receive_trainer_and_row_and_can_stop_training(trainer):
 @pytest.mark.parametrize("answer, stops", [
     (True, True), (np.True_, True), (np.float64(2.0) > 1.0, True),
     (False, False), (np.False_, False), (None, False),
-    ("go on", False), (1, False), (1.0, False), ([True], False), (np.ones(3), False),  # truthy, but not True
+    ("continue", False), (1, False), (1.0, False), ([True], False), (np.ones(3), False),  # truthy, but not True
 ])
 def test_only_python_or_numpy_true_stops_training(trainer, monkeypatch, answer, stops):
     monkeypatch.setattr(trainer, "perform_itr", lambda: None)

@@ -109,35 +109,35 @@ LOG_STD = "log_std_network/log_std_var"
 
 GRADIENT_STEPS = [
     ("no second-order path", lambda step: lambda params, loss, sizes, *_: step(params, loss, sizes, True), PRO_MP),
-    ("second order where first order is asked for",
+    ("second order with first_order=True",
      lambda step: lambda params, loss, sizes, *_: step(params, loss, sizes, False), PRO_MP_FIRST_ORDER),
-    ("the second inner step begins at theta", always_from_theta, PRO_MP_FIRST_ORDER),
-    ("no gradient by the step sizes", of_step_sizes(tf.stop_gradient), VPG_DICE),
-    ("inner steps go uphill", lambda step: lambda params, loss, *rest: step(params, -loss, *rest), PRO_MP),
+    ("the second adaptation step starts at theta", always_from_theta, PRO_MP_FIRST_ORDER),
+    ("no gradient with respect to the step sizes", of_step_sizes(tf.stop_gradient), VPG_DICE),
+    ("adaptation steps increase the loss", lambda step: lambda params, loss, *rest: step(params, -loss, *rest), PRO_MP),
     ("no second-order path in the second step",
      lambda step: lambda params, loss, sizes, *_: step(params, loss, sizes, in_step(1)), PRO_MP_2),
-    ("no inner step", lambda step: lambda params, *_: params, PRO_MP),
-    ("no second inner step",
+    ("no adaptation step", lambda step: lambda params, *_: params, PRO_MP),
+    ("no second adaptation step",
      lambda step: lambda params, *rest: params if in_step(1) else step(params, *rest), PRO_MP_FIRST_ORDER),
-    ("the loss of a task is divided by the number of tasks",
+    ("the inner loss is divided by the number of tasks",
      lambda step: lambda params, loss, *rest: step(params, loss / of_gradients.M, *rest), PRO_MP),
-    ("all tasks adapt alike", lambda step: lambda *args: alike_for_all_tasks(step(*args)), PRO_MP),
+    ("all tasks have the same adaptation", lambda step: lambda *args: alike_for_all_tasks(step(*args)), PRO_MP),
     ("the standard deviation does not adapt",
      lambda step: lambda params, *rest: {**step(params, *rest), LOG_STD: params[LOG_STD]}, PRO_MP),
     ("the step size is squared", of_step_sizes(tf.square), PRO_MP),
-    ("gradient by the step sizes in place of their logarithms",
+    ("gradient with respect to step sizes instead of logarithms",
      of_step_sizes(lambda size: tf.log(size) + tf.stop_gradient(size - tf.log(size))), VPG_DICE),
 ]
 INNER_STEPS = [
     *(Mutation(what, adaptation, "gradient_step", mutate, test) for what, mutate, test in GRADIENT_STEPS),
-    Mutation("only the first task counts in the meta-gradient", adaptation, "stack_params",
+    Mutation("meta-gradient of the first task only", adaptation, "stack_params",
              lambda stack: lambda params, num_tasks: {
                  name: tf.concat([p[:1], tf.stop_gradient(p[1:])], 0) for name, p in stack(params, num_tasks).items()},
              PRO_MP),
-    Mutation("adaptation begins at theta again", MAMLAlgo, "adapt",
+    Mutation("every adaptation starts at theta", MAMLAlgo, "adapt",
              lambda adapt: lambda algo, data: (algo.policy.switch_to_pre_update(), adapt(algo, data)),
              partial(of_gradients.test_adapt_is_a_policy_gradient_step_of_each_task, "likelihood_ratio")),
-    Mutation("adaptation has the default inner loss", exploring, "inner_loss",
+    Mutation("adaptation always uses the default inner loss", exploring, "inner_loss",
              lambda build: lambda step, inner_type, *args: build(step, "likelihood_ratio"),
              partial(of_gradients.test_adapt_is_a_policy_gradient_step_of_each_task, "log_likelihood")),
 ]
@@ -146,19 +146,19 @@ INNER_STEPS = [
 # Samples and weights ------------------------------------------------------------------------------------------------
 
 MEANS = [
-    Mutation("the outer loss has the samples from before adaptation", MAMLAlgo, "meta_input_values",
+    Mutation("the outer loss uses the pre-update samples", MAMLAlgo, "meta_input_values",
              lambda values: lambda algo, data: values(algo, [*data[:-1], data[0]]), PRO_MP),
-    Mutation("padding counts", ragged, "sample_weights",
+    Mutation("padding has weight", ragged, "sample_weights",
              lambda weights: lambda mask: weights(tf.ones_like(mask)), PRO_MP),
-    Mutation("all tasks' samples count alike, also of those with few", ragged, "sample_weights",
+    Mutation("mean over the samples of all tasks", ragged, "sample_weights",
              lambda weights: lambda mask: mask / tf.reduce_mean(tf.reduce_sum(mask, axis=-1)), VPG_RATIO),
-    Mutation("a sum over tasks in place of the mean", losses, "clipped_surrogate",
+    Mutation("sum over tasks instead of the mean", losses, "clipped_surrogate",
              lambda loss: lambda *args: times(of_gradients.M, loss(*args)), PRO_MP),
     Mutation("DiCE: means over samples", ragged, "path_weights",
              lambda weights: lambda mask, starts, horizon: ragged.sample_weights(mask), DICE),
-    Mutation("sums over samples in place of means", ragged, "sample_weights",
+    Mutation("sums over samples instead of means", ragged, "sample_weights",
              lambda weights: lambda mask: mask, VPG_RATIO),
-    Mutation("all inner steps have the samples of the first", MAMLAlgo, "meta_input_values",
+    Mutation("all adaptation steps use the samples of the first", MAMLAlgo, "meta_input_values",
              lambda values: lambda algo, data: values(algo, [data[0]] * algo.num_inner_grad_steps + data[-1:]),
              PRO_MP_FIRST_ORDER),
     Mutation("DiCE: divided by the length of the longest path", ragged, "path_weights",
@@ -184,20 +184,20 @@ def minus(loss):
 LOSSES = [
     Mutation("no clipping above", tf, "clip_by_value", lambda clip: lambda x, low, high: tf.maximum(x, low), PRO_MP),
     Mutation("no clipping below", tf, "clip_by_value", lambda clip: lambda x, low, high: tf.minimum(x, high), PRO_MP),
-    Mutation("ratio in place of the log-likelihood", losses, "log_likelihood_loss",
+    Mutation("ratio instead of the log-likelihood", losses, "log_likelihood_loss",
              lambda loss: lambda new, *rest: losses.likelihood_ratio_loss(new, new, *rest), TRPO_LOG),
-    Mutation("outer ratio to the present policy", losses, "clipped_surrogate",
+    Mutation("outer ratio to the current policy", losses, "clipped_surrogate",
              lambda loss: lambda new, old, *rest: loss(new, new, *rest), PRO_MP),
-    *(Mutation(f"minus sign of {name}", losses, name, minus, test) for name, test in [
+    *(Mutation(f"negated {name}", losses, name, minus, test) for name, test in [
         ("clipped_surrogate", PRO_MP), ("likelihood_ratio_loss", VPG_RATIO), ("log_likelihood_loss", VPG_RATIO),
         ("dice_loss", DICE), ("loaded_dice_loss", VPG_DICE)]),
-    Mutation("log-likelihood in place of the ratio", losses, "likelihood_ratio_loss",
+    Mutation("log-likelihood instead of the ratio", losses, "likelihood_ratio_loss",
              lambda loss: lambda new, old, *rest: losses.log_likelihood_loss(new, *rest), VPG_RATIO),
-    Mutation("ratio to the present policy", losses, "likelihood_ratio_loss",
+    Mutation("ratio to the current policy", losses, "likelihood_ratio_loss",
              lambda loss: lambda new, old, *rest: loss(new, new, *rest), VPG_RATIO),
     Mutation("ratio of old to new", losses, "likelihood_ratio_loss",
              lambda loss: lambda new, old, *rest: loss(-new, -old, *rest), VPG_RATIO),
-    Mutation("advantages without their sign", losses, "clipped_surrogate",
+    Mutation("absolute advantages", losses, "clipped_surrogate",
              lambda loss: lambda new, old, advantages, *rest: loss(new, old, tf.abs(advantages), *rest), PRO_MP),
     Mutation("no clipping", tf, "clip_by_value", lambda clip: lambda x, low, high: x, PRO_MP),
     Mutation("clipping without the minimum", tf, "minimum", lambda minimum: lambda plain, clipped: clipped, PRO_MP),
@@ -223,26 +223,26 @@ DENSITIES = [
     Mutation("no KL penalty", MAMLAlgo, "mean_kl", counts_in_step(), PRO_MP),
     Mutation("no gradient of the KL penalty", MAMLAlgo, "mean_kl",
              lambda build: lambda *args: tf.stop_gradient(build(*args)), PRO_MP),
-    Mutation("KL of the other direction", DiagonalGaussian, "kl_sym",
+    Mutation("KL with exchanged arguments", DiagonalGaussian, "kl_sym",
              lambda kl: lambda distribution, old, new: kl(distribution, new, old), PRO_MP),
-    Mutation("constraint on the policies before adaptation", MAMLAlgo, "mean_kl",
+    Mutation("constraint on the pre-update policies", MAMLAlgo, "mean_kl",
              lambda build: lambda algo, step: build(algo, algo._chain[0]), TRPO_LOG),
     Mutation("density without its normalization by the standard deviation", DiagonalGaussian,
              "log_likelihood_sym", lambda density: lambda gaussian, actions, info:
              density(gaussian, actions, info) + tf.reduce_sum(info["log_std"], -1), PRO_MP),
     Mutation("no KL penalty of the first step", MAMLAlgo, "mean_kl", counts_in_step(1, 2), PRO_MP_FIRST_ORDER),
     Mutation("no KL penalty of the second step", MAMLAlgo, "mean_kl", counts_in_step(0, 2), PRO_MP_FIRST_ORDER),
-    Mutation("a sum of the KL penalties in place of the mean", MAMLAlgo, "mean_kl",
+    Mutation("sum of the KL penalties instead of the mean", MAMLAlgo, "mean_kl",
              lambda build: lambda algo, step: algo.num_inner_grad_steps * build(algo, step), PRO_MP_FIRST_ORDER),
-    Mutation("KL penalty of all inner steps at theta", MAMLAlgo, "mean_kl",
+    Mutation("KL penalty of all adaptation steps at theta", MAMLAlgo, "mean_kl",
              lambda build: lambda algo, step: build(algo, under_theta(algo, step)), PRO_MP_FIRST_ORDER),
-    Mutation("KL of the other direction in the constraint", DiagonalGaussian, "kl_sym",
+    Mutation("KL with exchanged arguments in the constraint", DiagonalGaussian, "kl_sym",
              lambda kl: lambda distribution, old, new: kl(distribution, new, old), TRPO_LOG),
-    Mutation("KL of the means alone", DiagonalGaussian, "kl_sym", lambda kl: lambda gaussian, old, new:
+    Mutation("KL of the means only", DiagonalGaussian, "kl_sym", lambda kl: lambda gaussian, old, new:
              kl(gaussian, {**old, "log_std": new["log_std"]}, new), PRO_MP),
-    Mutation("KL of the standard deviations alone", DiagonalGaussian, "kl_sym", lambda kl: lambda gaussian, old, new:
+    Mutation("KL of the standard deviations only", DiagonalGaussian, "kl_sym", lambda kl: lambda gaussian, old, new:
              kl(gaussian, {**old, "mean": new["mean"]}, new), PRO_MP),
-    Mutation("the standard deviation taken for the variance", DiagonalGaussian, "log_likelihood_sym",
+    Mutation("standard deviation used as variance", DiagonalGaussian, "log_likelihood_sym",
              lambda density: lambda gaussian, actions, info:
              density(gaussian, actions, {**info, "log_std": 0.5 * info["log_std"]}), PRO_MP),
     Mutation("density without the constant", DiagonalGaussian, "log_likelihood_sym",
@@ -253,7 +253,7 @@ DENSITIES = [
 # Exploration term of E-MAML -----------------------------------------------------------------------------------------
 
 
-def with_achieved(change):
+def with_returns(change):
     """Changes the returns of the adapted policies in the exploration term."""
     def mutate(build):
         def mutant(chain, *args):
@@ -266,27 +266,27 @@ def with_achieved(change):
 
 EXPLORATION = [
     Mutation("no score", losses, "exploration_score", lambda score: lambda *args: 0.0 * score(*args), E_MAML),
-    Mutation("a mean over samples in place of the sum", losses, "exploration_score",
+    Mutation("mean over samples instead of the sum", losses, "exploration_score",
              lambda score: lambda new, old, weights: score(new, old, ragged.sample_weights(weights)), E_MAML),
-    Mutation("log-likelihood in place of the ratio", losses, "exploration_score",
+    Mutation("log-likelihood instead of the ratio", losses, "exploration_score",
              lambda score: lambda new, old, weights: tf.reduce_sum(weights * (new - old), axis=-1), E_MAML),
-    Mutation("minus sign", exploring, "exploration_loss",
+    Mutation("negated", exploring, "exploration_loss",
              lambda build: lambda *args: -build(*args), E_MAML),
-    Mutation("the score of the first inner step alone", exploring, "exploration_loss",
+    Mutation("score of the first adaptation step only", exploring, "exploration_loss",
              lambda build: lambda chain, *args: build([chain[0], chain[-1]], *args), E_MAML),
     Mutation("no gradient of the score", losses, "exploration_score",
              lambda score: lambda *args: tf.stop_gradient(score(*args)), E_MAML),
-    Mutation("padding counts", losses, "exploration_score",
+    Mutation("padding has weight", losses, "exploration_score",
              lambda score: lambda new, old, weights: score(new, old, tf.ones_like(weights) * weights[:, :1]), E_MAML),
-    Mutation("the score of the last inner step alone", exploring, "exploration_loss",
+    Mutation("score of the last adaptation step only", exploring, "exploration_loss",
              lambda build: lambda chain, *args: build(chain[-2:], *args), E_MAML),
-    Mutation("the score of all inner steps at theta", VPGMAML, "meta_objective",
+    Mutation("score of all adaptation steps at theta", VPGMAML, "meta_objective",
              lambda build: lambda algo, chain: build(algo, [under_theta(algo, s) for s in chain[:-1]] + chain[-1:]),
              E_MAML),
-    Mutation("not times what was achieved", exploring, "exploration_loss", with_achieved(tf.ones_like),
+    Mutation("score without the factor of the returns", exploring, "exploration_loss", with_returns(tf.ones_like),
              E_MAML),
-    Mutation("what was achieved is summed, not averaged", exploring, "exploration_loss",
-             with_achieved(lambda rewards: rewards * tf.cast(tf.shape(rewards)[1], tf.float32)), E_MAML),
+    Mutation("sum of the returns instead of the mean", exploring, "exploration_loss",
+             with_returns(lambda rewards: rewards * tf.cast(tf.shape(rewards)[1], tf.float32)), E_MAML),
 ]
 
 
@@ -299,7 +299,7 @@ def linear_boxes(boxes):
 
 
 BROKEN_BOXES = [
-    ("boxes go on through the ends of paths", "sums_along_paths",
+    ("boxes continue across path ends", "sums_along_paths",
      lambda sums: lambda values, starts: sums(values, tf.zeros_like(starts))),
     ("no boxes", "sums_along_paths", lambda sums: lambda values, starts: sums(0.0 * values, starts)),
     ("boxes of a single action", "sums_along_paths",
@@ -309,13 +309,13 @@ BROKEN_BOXES = [
 ]
 AFTER_END = "adjusted_rewards_after_end"
 DICES = [
-    Mutation("advantages count twice", losses, "loaded_dice_loss", lambda loss: losses.dice_loss, VPG_DICE),
+    Mutation("advantages are counted repeatedly", losses, "loaded_dice_loss", lambda loss: losses.dice_loss, VPG_DICE),
     Mutation("nothing is subtracted after the end", DICEMAML, "input_values",
              lambda values: lambda algo, inputs, data: values(
                  algo, inputs, [{**task, AFTER_END: np.zeros_like(task[AFTER_END])} for task in data]), DICE),
     *(Mutation(f"{what}: {kind}", losses, name, mutate, test)
       for what, name, mutate in BROKEN_BOXES for kind, test in [("rewards", DICE), ("advantages", VPG_DICE)]),
-    Mutation("boxes of the actions before", losses, "sums_along_paths",
+    Mutation("boxes of the preceding actions only", losses, "sums_along_paths",
              lambda sums: lambda *args: sums(*args)[1:] * 2, DICE),
     Mutation("boxes weigh the advantages of the outer loss", VPG_DICEMAML, "outer_loss",
              lambda build: lambda algo, step: losses.dice_loss(
@@ -350,7 +350,7 @@ def selects_a_bias(select):
 BIAS = "mean_network/hidden_0/bias"
 
 
-CLIPPED = partial(of_partial_adaptation.test_the_meta_gradient_is_scaled_to_its_largest_norm, VPGMAML, {})
+CLIPPED = partial(of_partial_adaptation.test_meta_gradient_is_scaled_to_its_maximum_norm, VPGMAML, {})
 PARTIAL_ADAPTATION = [
     Mutation("TayPO-2: no second term", losses, "taypo_loss",
              lambda loss: lambda new, old, advantages, weights, *_: losses.likelihood_ratio_loss(
@@ -361,10 +361,10 @@ PARTIAL_ADAPTATION = [
     Mutation("gradients are not clipped", MAMLFirstOrderOptimizer, "_take_step",
              lambda step: lambda self, *args: (setattr(self, "_max_grad_norm", None), step(self, *args))[1], CLIPPED),
     Mutation("a parameter of the body is selected", meta_algos_base, "select_params", selects_a_bias,
-             partial(of_partial_adaptation.test_inner_steps_change_the_chosen_parameters_and_the_meta_update_all, ProMP,
+             partial(of_partial_adaptation.test_chosen_parameters_adapt, ProMP,
                      "head", of_partial_adaptation.HEAD)),
     Mutation("actors act without the context", gaussian_mlp_policy, "fold_context", no_context,
-             partial(of_partial_adaptation.test_the_context_acts_as_further_observations,
+             partial(of_partial_adaptation.test_context_acts_like_additional_observations,
                      MetaGaussianMLPPolicy, (5,))),
 ]
 
@@ -378,20 +378,21 @@ DERIVATIVES = of_expectations.test_gradient_and_hessian_of_dice_losses
 EXPECTATIONS = [
     Mutation("no score", losses, "exploration_score", lambda score: lambda *args: 0.0 * score(*args),
              partial(UNBIASED, VPGMAML, BANDIT, 1, 3, False)),
-    Mutation("a mean of scores in place of the sum", losses, "exploration_score",
+    Mutation("mean of scores instead of the sum", losses, "exploration_score",
              lambda score: lambda new, old, weights: score(new, old, ragged.sample_weights(weights)),
              partial(UNBIASED, VPGMAML, BANDIT, 1, 3, False)),
-    Mutation("the score of the first inner step alone", exploring, "exploration_loss",
+    Mutation("score of the first adaptation step only", exploring, "exploration_loss",
              lambda build: lambda chain, *args: build([chain[0], chain[-1]], *args),
              partial(UNBIASED, TRPOMAML, BANDIT, 2, 2, False)),
-    Mutation("with the score, the ratio in place of the log-likelihood", losses, "log_likelihood_loss",
+    Mutation("ratio instead of the log-likelihood with score", losses, "log_likelihood_loss",
              lambda loss: lambda new, *rest: losses.likelihood_ratio_loss(new, new, *rest),
              partial(UNBIASED, TRPOMAML, CROSSROADS, 2, 1, True)),
     *(Mutation(f"{what}: {loss.__name__}", losses, name, mutate, partial(DERIVATIVES, CLIFF, loss, values, True))
       # boxes that continue across path ends add variance but no bias, because paths are independent
       for what, name, mutate in BROKEN_BOXES[1:] for loss, values in [
           (losses.dice_loss, of_expectations.rewards), (losses.loaded_dice_loss, of_expectations.advantages)]),
-    Mutation("boxes of the actions before", losses, "sums_along_paths", lambda sums: lambda *args: sums(*args)[1:] * 2,
+    Mutation("boxes of the preceding actions only", losses, "sums_along_paths",
+             lambda sums: lambda *args: sums(*args)[1:] * 2,
              partial(DERIVATIVES, CLIFF, losses.dice_loss, of_expectations.rewards, True)),
 ]
 
@@ -411,11 +412,11 @@ FIRST_RATIO = at_the_sampling_policy(of_losses.test_first_ratio_is_one_for_any_d
 SAME_GRADIENT = at_the_sampling_policy(of_losses.test_all_losses_have_equal_gradients_at_the_sampling_policy)
 
 IDENTITIES = [
-    Mutation("ratio to nothing", losses, "likelihood_ratio_loss",
+    Mutation("density instead of the ratio", losses, "likelihood_ratio_loss",
              lambda loss: lambda new, old, *rest: loss(new, tf.zeros_like(old), *rest), FIRST_RATIO),
-    Mutation("gradient of the ratio squared", losses, "likelihood_ratio_loss",
+    Mutation("gradient of the squared ratio", losses, "likelihood_ratio_loss",
              lambda loss: lambda new, old, *rest: loss(2.0 * new, 2.0 * old, *rest), SAME_GRADIENT),
-    Mutation("KL with arguments exchanged", DiagonalGaussian, "kl_sym",
+    Mutation("KL with exchanged arguments", DiagonalGaussian, "kl_sym",
              lambda kl: lambda gaussian, old, new: kl(gaussian, new, old),
              of_likelihoods.test_kl_equals_that_of_multivariate_normals),
     Mutation("entropy without its constant", DiagonalGaussian, "entropy_sym",
@@ -439,13 +440,13 @@ SAMPLES = [
              lambda check: lambda *args: -check(*args), BY_HAND),
     Mutation("no discount", samples, "_discounted_sums",
              lambda sums: lambda rewards, discount: sums(rewards, 1.0), BY_HAND),
-    Mutation("sums of what is past", samples, "_discounted_sums",
+    Mutation("sums of past rewards", samples, "_discounted_sums",
              lambda sums: lambda rewards, discount: sums(rewards[..., ::-1], discount)[..., ::-1], BY_HAND),
     Mutation("no lambda", samples.SampleProcessor, "_estimate_advantages", with_attribute("gae_lambda", 1.0), BY_HAND),
-    Mutation("the mean is left in normalized advantages", samples, "normalize_advantages",
+    Mutation("normalization does not subtract the mean", samples, "normalize_advantages",
              lambda normalize: lambda advantages: advantages / np.std(advantages),
              of_samples.test_normalize_adv_and_positive_adv),
-    Mutation("advantages are not divided by their standard deviation", samples, "normalize_advantages",
+    Mutation("normalization does not divide by the standard deviation", samples, "normalize_advantages",
              lambda normalize: lambda advantages: advantages - np.mean(advantages),
              of_samples.test_normalize_adv_and_positive_adv),
     Mutation("rewards are standardized within a task", meta_sample_processor, "standardized_rewards",
@@ -486,17 +487,17 @@ EXACT = partial(of_steps.test_products_equal_the_dense_hessian_for_vectors_of_an
 STEP = partial(of_steps.test_linear_loss_is_optimized_to_the_border_of_the_trust_region, ExactHvp)
 
 STEPS = [
-    Mutation("epsilon does not depend on the direction's length", FiniteDifferenceHvp, "at", not_scaled,
+    Mutation("step does not depend on the length of the vector", FiniteDifferenceHvp, "at", not_scaled,
              partial(FINITE_DIFFERENCE, 1e3)),
     Mutation("the difference is not halved", FiniteDifferenceHvp, "at", scaled(2.0), partial(FINITE_DIFFERENCE, 1.0)),
-    Mutation("the difference is taken on one side", FiniteDifferenceHvp, "at", with_attribute("symmetric", False),
+    Mutation("one-sided difference", FiniteDifferenceHvp, "at", with_attribute("symmetric", False),
              partial(FINITE_DIFFERENCE, 1.0)),
-    Mutation("exact product: minus sign", ExactHvp, "at", scaled(-1.0), partial(EXACT, 1.0)),
-    Mutation("the plain gradient", cg, "conjugate_gradients",
+    Mutation("exact product: negated", ExactHvp, "at", scaled(-1.0), partial(EXACT, 1.0)),
+    Mutation("gradient instead of the natural gradient", cg, "conjugate_gradients",
              lambda solve: lambda product, b, *_: (b, product(b)), STEP),
-    Mutation("the step is too short by the root of two", ConjugateGradientOptimizer, "_full_step",
+    Mutation("step divided by the square root of two", ConjugateGradientOptimizer, "_full_step",
              lambda step: lambda *args: step(*args) / np.sqrt(2.0), STEP),
-    Mutation("the step goes uphill", ConjugateGradientOptimizer, "_full_step",
+    Mutation("step increases the loss", ConjugateGradientOptimizer, "_full_step",
              lambda step: lambda *args: -step(*args), STEP),
     Mutation("no damping", ConjugateGradientOptimizer, "_full_step", with_attribute("_damping", 0.0),
              of_steps.test_reg_coeff_is_added_to_the_curvature),
@@ -548,7 +549,7 @@ BASELINES = [
 THOROUGH = 5  # mutations of each group, most important first; the default run includes one of some groups
 
 # Each of these rebuilds the graph of an algorithm.
-OF_GRADIENTS = {"inner step": INNER_STEPS, "means": MEANS, "losses": LOSSES, "densities": DENSITIES,
+OF_GRADIENTS = {"adaptation step": INNER_STEPS, "means": MEANS, "losses": LOSSES, "densities": DENSITIES,
                 "exploration": EXPLORATION, "DiCE": DICES, "partial adaptation": PARTIAL_ADAPTATION}
 OF_OTHERS = {"expectations": EXPECTATIONS, "identities": IDENTITIES, "samples": SAMPLES, "constrained step": STEPS,
              "baseline": BASELINES, "trials": TRIALS}
@@ -557,7 +558,7 @@ OF_OTHERS = {"expectations": EXPECTATIONS, "identities": IDENTITIES, "samples": 
 def marks_of(group, rank):
     if group in ("identities", "samples", "constrained step", "baseline", "trials"):
         return []
-    if rank == 0 and group in ("inner step", "losses", "DiCE", "expectations"):
+    if rank == 0 and group in ("adaptation step", "losses", "DiCE", "expectations"):
         return []
     return [pytest.mark.slow] if group in OF_GRADIENTS and rank >= THOROUGH else [pytest.mark.thorough]
 

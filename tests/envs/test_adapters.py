@@ -166,7 +166,7 @@ def test_non_vector_observations_are_flattened_and_discrete_actions_start_at_0()
     ("observation_space", spaces.Sequence(spaces.Discrete(2)), "expected an observation space that can be flattened"),
 ])
 def test_other_spaces_are_refused(name, space, complaint):
-    env = type("Odd", (Drift,), {name: space})
+    env = type("Unsupported", (Drift,), {name: space})
     with pytest.raises(TypeError, match=f"env: {complaint}"):
         drift(env)
 

@@ -332,7 +332,7 @@ def hide(monkeypatch):
 
 
 @pytest.fixture
-def stand_in(monkeypatch, tmp_path):
+def fake_mujoco_py(monkeypatch, tmp_path):
     """Replaces the package `mujoco_py` by one that runs the given code; returns its folder."""
 
     def put(code, built=False):
@@ -361,29 +361,29 @@ def test_missing_mujoco_py_error_names_the_command_to_run(monkeypatch):
     make_env("HalfCheetahRandDirecEnv")
 
 
-def test_missing_mujoco_engine_gives_the_same_error(stand_in):
-    stand_in("raise Exception('\\nYou appear to be missing MuJoCo.\\nFind it.')\n")
+def test_missing_mujoco_engine_gives_the_same_error(fake_mujoco_py):
+    fake_mujoco_py("raise Exception('\\nYou appear to be missing MuJoCo.\\nFind it.')\n")
     with pytest.raises(ImportError, match=r"\(You appear to be missing MuJoCo.\): run `make mujoco-py`") as raised:
         make_env("AntRandGoalEnv", engine="mujoco-py")
     assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("libraries", [None, "/somewhere"])
-def test_mujoco_py_receives_the_folder_of_its_engine(monkeypatch, stand_in, libraries):
+def test_mujoco_py_receives_the_folder_of_its_engine(monkeypatch, fake_mujoco_py, libraries):
     for name in ("MUJOCO_PY_MUJOCO_PATH", "MUJOCO_PY_FORCE_CPU", "LD_LIBRARY_PATH"):
         monkeypatch.setenv(name, "")  # restored after the test
         monkeypatch.delenv(name)
     if libraries:
         monkeypatch.setenv("LD_LIBRARY_PATH", libraries)
-    package = stand_in("import os\nseen = dict(os.environ)\n", built=True)
+    package = fake_mujoco_py("import os\nseen = dict(os.environ)\n", built=True)
     seen = engine_mujoco_py.import_mujoco_py().seen
     folder = str(package / "mujoco210")
     assert (seen["MUJOCO_PY_MUJOCO_PATH"], seen["MUJOCO_PY_FORCE_CPU"]) == (folder, "1")
     assert seen["LD_LIBRARY_PATH"].split(":") == [f"{folder}/bin", *([libraries] if libraries else [])]
 
 
-def test_engine_folder_set_by_the_user_takes_precedence(monkeypatch, stand_in):
-    stand_in("import os\nseen = dict(os.environ)\n", built=True)
+def test_engine_folder_set_by_the_user_takes_precedence(monkeypatch, fake_mujoco_py):
+    fake_mujoco_py("import os\nseen = dict(os.environ)\n", built=True)
     monkeypatch.setenv("MUJOCO_PY_MUJOCO_PATH", "/opt/mujoco210")
     assert engine_mujoco_py.import_mujoco_py().seen["MUJOCO_PY_MUJOCO_PATH"] == "/opt/mujoco210"
 
@@ -397,13 +397,13 @@ def complaint_of(capsys):
     return capsys.readouterr().err
 
 
-def test_build_names_missing_requirements(monkeypatch, tmp_path, stand_in, capsys):
+def test_build_names_missing_requirements(monkeypatch, tmp_path, fake_mujoco_py, capsys):
     hide(monkeypatch)
     monkeypatch.setitem(sys.modules, "mujoco_py", None)
     assert "mujoco-py is not installed: run `make mujoco-py`" in complaint_of(capsys)
     monkeypatch.delitem(sys.modules, "mujoco_py")
 
-    stand_in("")
+    fake_mujoco_py("")
     wheel = tmp_path / "free_mujoco_py.whl"
     wheel.write_bytes(b"something else")
     monkeypatch.setattr(build_mujoco_py, "_download", lambda folder: wheel)
@@ -419,8 +419,8 @@ def test_build_names_unsupported_platforms(monkeypatch, capsys):
     assert f"Python: expected version 3.10 to 3.12, got {build_mujoco_py._PYTHON} (" in complaint_of(capsys)
 
 
-def test_incomplete_build_is_not_used(stand_in):
-    package = stand_in("", built=True)
+def test_incomplete_build_is_not_used(fake_mujoco_py):
+    package = fake_mujoco_py("", built=True)
     assert build_mujoco_py.engine_folder() == package / "mujoco210"
     build_mujoco_py.extension_file(package).unlink()
     assert build_mujoco_py.engine_folder() is None

@@ -137,7 +137,7 @@ class SlowBaseline(Baseline):
     dict,
     # a nonlinearity unknown to NumPy, so that the policy acts through its graph
     lambda: {"env": GlobalDice(), "baseline": SlowBaseline(), "nonlinearity": tf.nn.relu6},
-], ids=["usual", "everything has a memory"])
+], ids=["stateless", "stateful components"])
 @pytest.mark.thorough
 def test_run_with_an_evaluating_callback_equals_the_run_without_it(make_arguments, tmp_path):
     evaluations = []
@@ -543,7 +543,7 @@ class Constant:
         return np.tile(self.action, (len(observations), 1)), {}
 
 
-class TurnsRound(MetaRLAlgorithm):
+class ReversesDirection(MetaRLAlgorithm):
     """Explores to the right, then moves to the left."""
 
     def get_exploration_policy(self):
@@ -559,7 +559,7 @@ class TurnsRound(MetaRLAlgorithm):
 
 def test_user_defined_algorithm(trainer):
     """The returns show that the algorithm reverses its direction after exploring; it explores with its own policy."""
-    evaluator = MetaEvaluator(TurnsRound(), trainer.env, rollouts_per_meta_task=P, max_path_length=T)
+    evaluator = MetaEvaluator(ReversesDirection(), trainer.env, rollouts_per_meta_task=P, max_path_length=T)
     evaluation = evaluator.evaluate([[-2.0, 2.0]])
     assert evaluation.returns.shape == (1, 1, 2)  # one step by default
     assert evaluation.returns[0, 0, 1] > evaluation.returns[0, 0, 0] + 0.5

@@ -165,7 +165,7 @@ def test_components_from_outside_the_package_are_reported_as_missing(tmp_path):
         mps.Trainer.from_snapshot(mps.load_snapshot(tmp_path))
 
 
-class PassingOn(mps.VPGMAML):
+class KwargsVPG(mps.VPGMAML):
     """A user-defined algorithm that passes `*args` and `**kwargs` to its base."""
 
     def __init__(self, *args, note="", **kwargs):
@@ -188,7 +188,7 @@ def test_classes_that_forward_arguments_are_rebuilt(tmp_path):
         policy = mps.MetaGaussianMLPPolicy.for_env(env, 2, hidden_sizes=())
         sampler = WithNote(env, "b", policy=policy, rollouts_per_meta_task=2, meta_batch_size=2, max_path_length=5)
         processor = mps.MetaSampleProcessor(mps.LinearFeatureBaseline())
-        mps.Trainer(PassingOn(policy, 0.3, 2, note="a"), env, sampler, processor, policy, n_itr=1).train()
+        mps.Trainer(KwargsVPG(policy, 0.3, 2, note="a"), env, sampler, processor, policy, n_itr=1).train()
     trainer = mps.load_run(tmp_path / "run").resume(2).trainer
     assert (trainer.algo.note, trainer.algo.inner_lr, trainer.sampler.note, trainer.itr) == ("a", 0.3, "b", 2)
     evaluator = mps.load_evaluator(tmp_path / "run", max_path_length=3)
@@ -197,5 +197,5 @@ def test_classes_that_forward_arguments_are_rebuilt(tmp_path):
 
 def test_settings_reach_forwarded_arguments(tmp_path):
     settings = {**SIZES, "meta_batch_size": 2, "hidden_sizes": (), "note": "c", "inner_lr": 0.2}
-    run = mps.train("MetaPointEnvCorner", PassingOn, 1, dump_path=tmp_path / "run", num_inner_grad_steps=2, **settings)
+    run = mps.train("MetaPointEnvCorner", KwargsVPG, 1, dump_path=tmp_path / "run", num_inner_grad_steps=2, **settings)
     assert (run.trainer.algo.note, run.trainer.algo.inner_lr, run.trainer.num_inner_grad_steps) == ("c", 0.2, 2)

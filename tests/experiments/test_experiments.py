@@ -268,13 +268,13 @@ def test_settings_are_passed_to_arguments_of_the_same_name():
         def __init__(self, policy, inner_lr=0.1, scale=1.0):
             pass
 
-    class PassesOn(Explicit):
+    class ForwardsArguments(Explicit):
         def __init__(self, *args, clip_eps=0.2, **kwargs):
             pass
 
     config = pro_mp.Config(inner_lr=0.7, clip_eps=0.5)
     assert arguments_for(Explicit, config, scale=2.0) == {"inner_lr": 0.7, "scale": 2.0}
-    assert arguments_for(PassesOn, config, inner_lr=3) == {"inner_lr": 3, "clip_eps": 0.5}
+    assert arguments_for(ForwardsArguments, config, inner_lr=3) == {"inner_lr": 3, "clip_eps": 0.5}
 
 
 def test_flags_override_smoke_and_smoke_overrides_the_file(tmp_path, monkeypatch, capsys):

@@ -15,7 +15,7 @@ ROWS = [re.split(r"\n     - ?", row.strip()) for row in re.split(r"\n   \* - ", 
 LAST = 20  # iterations over which gains are averaged
 
 
-def assert_said(text, expected):
+def assert_printed(text, expected):
     """Compares numbers on the page with expected numbers, to the printed digits."""
     said = re.findall(r"-?\d+(?:\.\d+)?", text)
     assert len(said) == len(expected), text
@@ -37,9 +37,9 @@ def test_gains(name):
         rows = slice(None, int(count[1]) if count else None)
         means = [run["AdaptationGain"][rows][-LAST:].mean() for run in runs]
         widths = [half_width_of_mean(run["AdaptationGainCI95"][rows][-LAST:]) for run in runs]
-        assert_said(gains, np.stack((means, widths), axis=1).ravel())
+        assert_printed(gains, np.stack((means, widths), axis=1).ravel())
         if len(runs) > 1:
-            assert_said(over_seeds, mean_interval(np.array(means)))
+            assert_printed(over_seeds, mean_interval(np.array(means)))
 
 
 @pytest.mark.parametrize("name, what", [
@@ -52,9 +52,9 @@ def test_evaluations(name, what):
     for label, policy in zip(what, policies):
         cells = next(row for row in ROWS if row[0] == label)[1:5]
         for cell, row in zip(cells, [row for row in data if row["policy"] == policy], strict=True):
-            assert_said(cell, [float(row["return"]), float(row["return_ci95"])])
+            assert_printed(cell, [float(row["return"]), float(row["return_ci95"])])
     published = next(row for row in ROWS if row[0] == what[0].split(",")[0] + ", MAML, published")
-    assert_said(" ".join(published[1:5]), draw.EVALUATIONS[name]["published"])
+    assert_printed(" ".join(published[1:5]), draw.EVALUATIONS[name]["published"])
 
 
 def test_every_figure_is_reproducible(tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from tests.helpers.sampling import BatchedWanderer, Scripted, Wanderer, assert_s
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
-class Odd(Scripted):
+class ChangingInfo(Scripted):
     """Its info changes shape at the step whose number equals the task."""
 
     def __init__(self, before, after):
@@ -34,20 +34,20 @@ class Odd(Scripted):
 @pytest.mark.thorough(but=("together-before0-after0", "together-1.0-after1", "together-before2-None",
                            "apart-before0-after0", "processes-before0-after0"))
 def test_info_with_changing_shape_is_refused_and_named(before, after, arguments):
-    with sampler_of(Odd(before, after), **arguments) as sampler:
+    with sampler_of(ChangingInfo(before, after), **arguments) as sampler:
         with pytest.raises(ValueError, match=r"contact.*expected shape .* got .*task 1, path 0, step 2"):
             sampler.obtain_samples()
 
 
 def test_info_that_changes_shape_in_all_environments_at_once_is_refused():
-    env = Odd([1, 2, 3], [7])
+    env = ChangingInfo([1, 2, 3], [7])
     env.tasks = (2, 2, 2)
     with sampler_of(env) as sampler, pytest.raises(ValueError, match=r"task 0, path 0, step 2: .*contact.*\(12, 3\)"):
         sampler.obtain_samples()
 
 
 def test_single_path_names_the_step_and_the_infos():
-    env = Odd([1, 2, 3], [7])
+    env = ChangingInfo([1, 2, 3], [7])
     env.set_task(2)
     with pytest.raises(ValueError, match=r"^step 2: env_infos: contact: expected shape \(3,\) .* got \(1,\)"):
         rollout(env, SimpleNamespace(get_action=lambda observation: (np.zeros(1), {})))

@@ -12,7 +12,7 @@ EXPLORING, DICE = (TRPOMAML, VPGMAML), (DICEMAML, VPG_DICEMAML)
 
 def case(algo_cls, num_steps, inner_type=None, exploration=False, trainable=False, first_order=False, marks=(),
          adapt_params="all"):
-    words = [algo_cls.__name__, f"{num_steps} steps", inner_type, exploration and "exploration",
+    labels = [algo_cls.__name__, f"{num_steps} steps", inner_type, exploration and "exploration",
              trainable and "trained step sizes", first_order and "first order",
              adapt_params != "all" and f"adapts {adapt_params}"]
     arguments = {"num_inner_grad_steps": num_steps, "trainable_inner_step_size": trainable, "first_order": first_order,
@@ -22,7 +22,7 @@ def case(algo_cls, num_steps, inner_type=None, exploration=False, trainable=Fals
                          exploration_coeff=EXPLORATION_COEFF if exploration else None)
     elif algo_cls in DICE:
         arguments.update(max_path_length=T)
-    return pytest.param(algo_cls, arguments, marks=marks, id=", ".join(filter(None, words)))
+    return pytest.param(algo_cls, arguments, marks=marks, id=", ".join(filter(None, labels)))
 
 
 def reference(algo, data, theta):

@@ -27,7 +27,7 @@ class Laplace:
         return rng.laplace(info["mean"], np.exp(info["log_std"])).astype("f")
 
 
-class LaplaceOfOurs(Laplace, Distribution):
+class LaplaceSubclass(Laplace, Distribution):
     """The same distribution as a subclass of the package's `Distribution`, which requires more methods."""
 
     dim, action_shape = 2, (2,)
@@ -48,8 +48,8 @@ class LaplacePolicy(MetaGaussianMLPPolicy):
         return self.own
 
 
-class LaplacePolicyOfOurs(LaplacePolicy):
-    own = LaplaceOfOurs()
+class LaplaceSubclassPolicy(LaplacePolicy):
+    own = LaplaceSubclass()
 
 
 class WithoutDensity(LaplacePolicy):
@@ -66,7 +66,7 @@ class WithoutStd(MetaGaussianMLPPolicy):
         return {"mean": super().distribution_info_sym(obs_var, params)["mean"]}
 
 
-class Taciturn(MetaGaussianMLPPolicy):
+class WithoutStdInfo(MetaGaussianMLPPolicy):
     """Omits the standard deviation from its agent infos."""
 
     def get_actions(self, observations):
@@ -84,7 +84,7 @@ def trainer_of(algo):
     return Trainer(algo, env, sampler, processor, algo.policy, n_itr=1)
 
 
-@pytest.mark.parametrize("policy_cls", [LaplacePolicy, LaplacePolicyOfOurs])
+@pytest.mark.parametrize("policy_cls", [LaplacePolicy, LaplaceSubclassPolicy])
 @pytest.mark.parametrize("algo_cls", [ProMP, TRPOMAML])
 def test_missing_divergence_error_names_algorithms_that_do_not_need_it(algo_cls, policy_cls):
     name = type(policy_cls.own).__name__
@@ -93,9 +93,9 @@ def test_missing_divergence_error_names_algorithms_that_do_not_need_it(algo_cls,
         algo_cls(make(policy_cls), meta_batch_size=M)
 
 
-@pytest.mark.parametrize("policy_cls", [LaplacePolicy, LaplacePolicyOfOurs])
+@pytest.mark.parametrize("policy_cls", [LaplacePolicy, LaplaceSubclassPolicy])
 @pytest.mark.parametrize("exploration", [False, True])
-@pytest.mark.thorough(but="True-LaplacePolicyOfOurs")
+@pytest.mark.thorough(but="True-LaplaceSubclassPolicy")
 def test_algorithm_that_only_needs_densities_trains(policy_cls, exploration):
     algo = VPGMAML(make(policy_cls), inner_lr=0.1, meta_batch_size=M, exploration=exploration)
     before, adaptations = algo.policy.get_param_values(), []
@@ -138,7 +138,7 @@ def test_policy_that_omits_part_of_its_distribution_is_refused():
 
 
 def test_missing_entries_of_agent_infos_are_named_if_required():
-    trainer = trainer_of(VPGMAML(make(Taciturn), meta_batch_size=M))
+    trainer = trainer_of(VPGMAML(make(WithoutStdInfo), meta_batch_size=M))
     before = trainer.policy.get_flat_params()
     with pytest.raises(ValueError, match="^adaptation: task 0: expected samples with an entry 'agent_infos/log_std'"):
         trainer.train()

@@ -58,7 +58,7 @@ def test_page_code_runs(tmp_path, monkeypatch):
 
 
 def columns_of(algo):
-    """Returns the columns of an epoch; each evaluation column is replaced by the first of its kind."""
+    """Returns the columns of an epoch; `Evaluation-AverageReturn` represents all evaluation columns."""
     logged = set()
     runner = LocalRunner(callbacks=[lambda runner, row: logged.update(row)])
     runner.setup(algo, MetaPointEnv())

@@ -63,9 +63,9 @@ def test_clipped_surrogate_equals_that_of_ppo(data, stacked, weights):
 @pytest.mark.parametrize(
     "ratio, advantage, expected_loss, has_gradient",
     [
-        (1.5, 2.0, -2.4, False),  # higher advantage and clipped: 1.2 * 2
+        (1.5, 2.0, -2.4, False),  # higher probability of a good action: clipped to 1.2 * 2
         (1.1, 2.0, -2.2, True),
-        (0.5, 2.0, -1.0, True),  # higher probability of a bad action: not clipped
+        (0.5, 2.0, -1.0, True),  # lower probability of a good action: not clipped
         (0.5, -2.0, 1.6, False),
         (1.5, -2.0, 3.0, True),
     ],

@@ -45,9 +45,9 @@ def test_figures_are_drawn_into_user_axes(name, tmp_path):
     shape, plot = PICTURES[name]
     figure = Figure()
     figure.suptitle("Mine")
-    mine, beside = figure.subfigures(1, 2)
+    mine, unused = figure.subfigures(1, 2)
     axes = mine.subplots(*shape)  # single axes instead of an array
-    other = beside.subplots()
+    other = unused.subplots()
     assert plot(title="A title", ax=axes, path=tmp_path / "a.png") is figure
     assert all(each.lines for each in np.ravel(axes)) and not other.lines
     assert figure.get_suptitle() == "Mine" and not figure.legends

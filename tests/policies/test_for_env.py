@@ -60,9 +60,9 @@ def test_sampler_and_trainer_use_the_sizes_of_the_other_components():
     with pytest.raises(ValueError, match="the value of algo.num_inner_grad_steps, got 1; pass num_inner_grad_steps=2"):
         mps.Trainer(algo, BOX, sampler, processor, policy, n_itr=1)
 
-    class Anyone:
+    class OtherPolicy:
         def get_actions(self, observations):
             return [np.zeros((len(each), 2)) for each in observations], None
 
     with pytest.raises(TypeError, match="meta_batch_size: expected an integer of at least 1, got None"):
-        mps.MetaSampler(BOX, Anyone(), 2, None, 4)
+        mps.MetaSampler(BOX, OtherPolicy(), 2, None, 4)

@@ -141,7 +141,7 @@ def test_paths_of_equal_length_have_no_term_after_the_end():
 @pytest.mark.parametrize("normalize_adv, positive_adv", list(itertools.product([False, True], repeat=2)))
 def test_expected_gradient_is_exact_for_paths_that_end_early(normalize_adv, positive_adv):
     """The expected DiCE gradient is the gradient of the expected return in an enumerated problem."""
-    # given: action 1 (probability p = sigmoid(theta)) ends the path, action 0 goes on; at most 3 steps; a reward for
+    # given: action 1 (probability p = sigmoid(theta)) ends the path, action 0 continues; at most 3 steps; a reward for
     # every action and step, and a baseline of time alone
     theta, discount = 0.3, 0.9
     p = 1.0 / (1.0 + np.exp(-theta))

@@ -636,12 +636,12 @@ SCRIPT = """
     import numpy as np
     from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
     from meta_policy_search.samplers.vectorized_env_executor import MetaParallelEnvExecutor
-    import beside
+    import script_settings
 
     class Env(MetaPointEnvCorner):
         def step(self, action):
             if np.any(action > 0.1):
-                time.sleep(beside.SECONDS)
+                time.sleep(script_settings.SECONDS)
             return super().step(action)
 
     print("started")
@@ -658,7 +658,7 @@ class Script:
     """A script in a separate process group, as started by a shell, with a module in its folder."""
 
     def __init__(self, tmp_path, text):
-        (tmp_path / "beside.py").write_text("SECONDS = 60")
+        (tmp_path / "script_settings.py").write_text("SECONDS = 60")
         path = tmp_path / "script.py"
         path.write_text(textwrap.dedent(SCRIPT) + textwrap.dedent(text))
         self.popen = subprocess.Popen(
@@ -672,7 +672,7 @@ class Script:
         assert len(self.workers) == 2
         return self
 
-    def go_on(self):
+    def proceed(self):
         self.popen.stdin.write("\n")
         self.popen.stdin.flush()
 
@@ -687,7 +687,7 @@ class Script:
 
 def test_script_without_main_guard_runs_once_and_leaves_no_process(tmp_path):
     with Script(tmp_path, "print('done')") as script:
-        script.go_on()
+        script.proceed()
         out, err = script.popen.communicate(timeout=60)
         assert (out, err, script.popen.returncode) == ("done\n", "", 0)
         assert_gone(script.workers, timeout=0)
@@ -697,7 +697,7 @@ def test_script_without_main_guard_runs_once_and_leaves_no_process(tmp_path):
 @pytest.mark.thorough(but="in a step")
 def test_workers_end_when_the_parent_is_killed(tmp_path, doing):
     with Script(tmp_path, doing) as script:
-        script.go_on()
+        script.proceed()
         time.sleep(0.3)  # wait until the step is running
         os.kill(script.popen.pid, signal.SIGKILL)
         assert_gone(script.workers)
@@ -707,7 +707,7 @@ def test_workers_end_when_the_parent_is_killed(tmp_path, doing):
 @pytest.mark.thorough(but="in a step")
 def test_ctrl_c_ends_parent_and_workers(tmp_path, doing):
     with Script(tmp_path, doing) as script:
-        script.go_on()
+        script.proceed()
         time.sleep(0.3)  # wait until the step is running
         os.killpg(script.popen.pid, signal.SIGINT)  # like a terminal: signals the whole group
         _, err = script.popen.communicate(timeout=60)
@@ -726,7 +726,7 @@ def test_fork_of_the_parent_does_not_end_its_workers(tmp_path):
         executor.step(np.zeros((3, 2)))
         print("still there")
     """) as script:
-        script.go_on()
+        script.proceed()
         out, err = script.popen.communicate(timeout=60)
         assert (out, err) == ("still there\n", "")
 

@@ -179,7 +179,7 @@ def test_data_of_a_custom_policy_equal_in_process_sampling():
 @pytest.mark.parametrize("policy", [
     types.SimpleNamespace(meta_batch_size=M, obs_dim=2, action_dim=2),
     types.SimpleNamespace(meta_batch_size=M, obs_dim=2, action_dim=2, make_actor=lambda: None),
-], ids=["without a NumPy form", "whose NumPy form is None"])
+], ids=["no make_actor", "make_actor returns None"])
 def test_policy_that_cannot_be_pickled_raises(policy):
     with pytest.raises(TypeError, match="policy: expected a policy whose make_actor.* because Ray workers act"):
         ray_sampler_of(Wanderer(), policy).obtain_samples()

@@ -337,7 +337,7 @@ def test_folder_without_permission_is_refused_immediately(tmp_path):
         logger.configure(tmp_path)
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a file system that nobody can write to")
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a read-only file system")
 def test_read_only_file_system_is_refused_immediately():
     with pytest.raises(ValueError, match=r"dir: expected a writable folder, got /proc/self"):
         logger.configure("/proc/self")
