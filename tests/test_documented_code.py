@@ -17,6 +17,8 @@ IN_ONE_GO = {  # page: code changes that shorten its run time
     "howto/own_baseline.rst": {"n_itr=3": f"n_itr=1, {SMALL}"},
     "howto/own_policy.rst": {},
     "algorithms/e_maml.rst": {},
+    "algorithms/rl2.rst": {'"rl2", ': '"rl2", n_itr=1, meta_batch_size=2, rollouts_per_meta_task=2, hidden_size=4, ',
+                           "tasks=100": "tasks=2"},
     "algorithms/partial_adaptation.rst": {f"n_itr={n}, ": f"n_itr=1, {SMALL}, " for n in (2, 3)},
     "migration.rst": {},
     "rllib.rst": {},

@@ -198,8 +198,8 @@ def test_resumed_run_of_3_and_3_iterations_equals_6_iterations(name, executor, w
 def test_compared_state_is_complete(whole_runs):
     """A snapshot of ProMP with all trainable parts has weights, optimizer moments, step sizes and random states."""
     content = state(whole_runs / "pro_mp")["state"]
-    assert set(content) == {"version", "settings", "algo", "sampler", "policy_params", "policy", "seeding", "random",
-                            "numpy_random"}
+    assert set(content) == {"version", "settings", "algo", "sampler", "sample_processor", "policy_params",
+                            "policy", "seeding", "random", "numpy_random"}
     moments = content["algo"]["optimizer"]["variables"]
     assert len(moments) > 2 * len(content["policy_params"]) and any(np.any(value) for value in moments.values())
     steps = list(content["algo"]["log_step_sizes"].values())

@@ -103,7 +103,7 @@ def step_env(env: Any, action: Any) -> Tuple[np.ndarray, float, bool, bool, Dict
         done = _as_flag(name, flags[0], "done")
         truncated = done and bool(info.get("TimeLimit.truncated", False))
         terminated = done and not truncated
-    return observation, _as_number(name, reward, "one number as reward"), terminated, truncated, info
+    return observation, _as_number(name, reward, "a single number as reward"), terminated, truncated, info
 
 
 def set_rng(env: Any, rng: np.random.Generator) -> None:

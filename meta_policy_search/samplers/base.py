@@ -4,6 +4,7 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from meta_policy_search.baselines.base import Baseline, as_baseline
+from meta_policy_search.baselines.zero_baseline import ZeroBaseline
 from meta_policy_search.envs.gym_compat import method_of
 from meta_policy_search.samplers.paths import (
     TaskPaths,
@@ -166,15 +167,15 @@ class SampleProcessor(Configurable):
         Args:
             paths: path dicts of all tasks that `process_samples` has processed.
         """
-        as_baseline(self.baseline).train(paths)
+        _baseline_of(self).train(paths)
 
     def get_state(self) -> Any:
         """Returns the parameters of the baseline, for a snapshot."""
-        return as_baseline(self.baseline).get_param_values()
+        return _baseline_of(self).get_param_values()
 
     def set_state(self, state: Any) -> None:
         """Restores what `get_state` returned, where that is not None."""
-        as_baseline(self.baseline).set_params(state)
+        _baseline_of(self).set_params(state)
 
     def _process(self, tasks: Sequence[TaskPaths], log: Any, log_prefix: str) -> List[TaskSamples]:
         """Processes the paths of each task and logs statistics."""
@@ -294,3 +295,9 @@ def _split_tasks(tasks: Sequence[TaskPaths], values: np.ndarray) -> List[np.ndar
 def _discounted_sums(padded: np.ndarray, discount: float) -> np.ndarray:
     """Returns the discounted sums `y_t = x_t + discount y_{t+1}` along the last axis."""
     return np.moveaxis(discount_cumsum(np.moveaxis(padded, -1, 0), discount), 0, -1)
+
+
+def _baseline_of(processor: Any) -> Baseline:
+    """Returns the baseline of a sample processor; one from outside the package may have none."""
+    baseline = getattr(processor, "baseline", None)
+    return ZeroBaseline() if baseline is None else as_baseline(baseline)

@@ -83,8 +83,8 @@ def test_zero_one_and_booleans_of_numpy_do(kind, num_values):
     ({"start": np.ones(2) + 1j}, "observation: expected an array of real numbers, got array"),
     ({"observation": ["1", "2"]}, "observation: expected an array of real numbers, got "),
     ({"observation": [None, 1.0]}, "observation: expected an array of real numbers, got "),
-    ({"reward": "1.5"}, "step of Answering: expected one number as reward, got '1.5'"),
-    ({"reward": 1j}, "step of Answering: expected one number as reward, got 1j"),
+    ({"reward": "1.5"}, "step of Answering: expected a single number as reward, got '1.5'"),
+    ({"reward": 1j}, "step of Answering: expected a single number as reward, got 1j"),
     ({"info": []}, r"step of Answering: expected a dict as info, got \[\]"),
 ])
 def test_numbers_are_real_and_infos_are_dicts(answer, message):
@@ -173,7 +173,7 @@ def test_so_are_integers_in_a_box_of_gymnasium():
         def set_task(self, task):
             pass
 
-    with pytest.raises(TypeError, match="expected actions of a box of real numbers"):
+    with pytest.raises(TypeError, match="expected a 1-D Box of real numbers"):
         GymnasiumMetaEnv(Rounding, lambda rng: None)
 
 

@@ -64,7 +64,7 @@ def test_a_file_with_the_name_of_a_snapshot_is_not_overwritten(name, tmp_path, c
     """Given a folder with a file of another program, then a run does not begin in it, and the file stays."""
     path = tmp_path / name
     path.write_bytes(b"weights of another program")
-    assert f"which holds {name}. Choose another folder" in mistake(capsys, cem, *SMALL, "--dump_path", tmp_path)
+    assert f"which contains {name}. Choose another folder" in mistake(capsys, cem, *SMALL, "--dump_path", tmp_path)
     assert path.read_bytes() == b"weights of another program" and not (tmp_path / "params.json").exists()
 
 
