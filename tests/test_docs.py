@@ -4,6 +4,8 @@ import importlib
 import operator
 import re
 import runpy
+import subprocess
+import sys
 import types
 from pathlib import Path
 
@@ -228,3 +230,15 @@ def test_class_page_links_each_inherited_member_once(monkeypatch):
     assert {"adapt", "with_meta_batch_size"} <= set(names["meta_policy_search.meta_algos.MetaAlgo"])
     every = [name for of_base in names.values() for name in of_base]
     assert len(every) == len(set(every)) and "meta_objective" not in every
+
+
+@pytest.mark.thorough
+def test_reliability_page_counts_the_cases_of_test_files():
+    page = (DOCS / "reliability.rst").read_text(encoding="utf-8")
+    rows = re.findall(r"- (\d+) cases\n(?:.*\n){1,3}?     - ``(test_\w+\.py)``", page)
+    counts = {name: int(count) for count, name in rows}
+    assert len(counts) >= 6
+    files = [f"tests/faults/{name}" for name in counts]
+    listing = subprocess.run([sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "", "-n", "0", *files],
+                             cwd=DOCS.parent, capture_output=True, text=True, check=True).stdout
+    assert {name: listing.count(f"{name}::") for name in counts} == counts

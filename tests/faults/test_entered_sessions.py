@@ -34,7 +34,7 @@ def trainer():
     lambda trainer, path: trainer.train(),
     lambda trainer, path: trainer.get_itr_snapshot(0),
 ], ids=["save_npz", "get_actions", "train", "snapshot"])
-def test_weights_of_another_session_are_not_replaced_by_initial_ones(use, trainer, tmp_path):
+def test_session_without_values_is_refused(use, trainer, tmp_path):
     """Given a trained policy, when a new session is entered, then using the policy there raises an error."""
     before = trainer.policy.get_flat_params()
     with tf.Session(), pytest.raises(RuntimeError, match=MESSAGE):
@@ -43,14 +43,14 @@ def test_weights_of_another_session_are_not_replaced_by_initial_ones(use, traine
     np.testing.assert_array_equal(trainer.policy.get_flat_params(), before)
 
 
-def test_variables_that_the_user_initialized_there_are_accepted(trainer):
+def test_variables_initialized_by_the_user_are_accepted(trainer):
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         trainer.train()
     assert trainer.itr == 2
 
 
-def test_weights_that_were_loaded_there_are_accepted_and_the_optimizer_has_to_follow(trainer, tmp_path):
+def test_loaded_weights_are_accepted_if_the_optimizer_is_initialized(trainer, tmp_path):
     """Given saved weights, when they are loaded in a new session, then they act there; Adam has no moments yet."""
     trainer.policy.save_npz(tmp_path / "policy.npz")
     saved = trainer.policy.get_flat_params()
@@ -61,7 +61,7 @@ def test_weights_that_were_loaded_there_are_accepted_and_the_optimizer_has_to_fo
             trainer.train()
 
 
-def test_weights_that_were_set_are_not_lost_to_the_session_of_a_trainer():
+def test_weights_set_before_a_trainer_session_are_kept():
     """Given a policy with weights in the session of its graph, then a trainer with another session raises an error."""
     session = tf.Session()
     first = build()
@@ -71,7 +71,7 @@ def test_weights_that_were_set_are_not_lost_to_the_session_of_a_trainer():
         Trainer(*parts, n_itr=1, sess=session).train()
 
 
-def test_a_fresh_session_of_a_trainer_initializes_the_variables():
+def test_new_trainer_session_initializes_the_variables():
     trainer = build(sess=tf.Session())
     trainer.train()
     assert trainer.itr == 1

@@ -65,7 +65,7 @@ def with_spaces(**spaces):
 
 @pytest.mark.parametrize("flag", ["False", np.nan, None, 2, 0.5, [], [True, False], np.zeros(2, bool), 1j], ids=repr)
 @pytest.mark.parametrize(("num_values", "name"), [(4, "done"), (5, "terminated")])
-def test_only_zero_one_and_booleans_end_a_path(flag, num_values, name):
+def test_done_must_be_zero_one_or_boolean(flag, num_values, name):
     for call in (sample, lambda env: rollout(env, make_policy(1), T)):
         with pytest.raises(ValueError, match=f"step of Answering: expected True or False as {name}, got "):
             call(Answering(flag=flag, num_values=num_values))
@@ -73,7 +73,7 @@ def test_only_zero_one_and_booleans_end_a_path(flag, num_values, name):
 
 @pytest.mark.parametrize("kind", [bool, int, float, np.bool_, np.int64, np.array, lambda flag: np.array([flag])])
 @pytest.mark.parametrize("num_values", [4, 5])
-def test_zero_one_and_booleans_of_numpy_do(kind, num_values):
+def test_zero_one_and_numpy_booleans_are_accepted_as_done(kind, num_values):
     for flag, length in ((True, 1), (False, T)):
         assert len(sample(Answering(flag=kind(flag), num_values=num_values))["rewards"]) == length
 
@@ -87,12 +87,12 @@ def test_zero_one_and_booleans_of_numpy_do(kind, num_values):
     ({"reward": 1j}, "step of Answering: expected a single number as reward, got 1j"),
     ({"info": []}, r"step of Answering: expected a dict as info, got \[\]"),
 ])
-def test_numbers_are_real_and_infos_are_dicts(answer, message):
+def test_rewards_must_be_real_and_infos_dicts(answer, message):
     with pytest.raises(ValueError, match=f"{message}.*task 0, path 0, step 0"):
         sample(Answering(**answer))
 
 
-def test_no_info_is_refused_too():
+def test_missing_info_is_refused():
     env = Answering()
     env.answer = (*env.answer[:-1], None)
     with pytest.raises(ValueError, match="step of Answering: expected a dict as info, got None"):
@@ -107,7 +107,7 @@ def test_no_info_is_refused_too():
     ("rewards", lambda rewards: rewards + 1j, "rewards: expected an array of real numbers, got"),
     ("observations", lambda observations: observations + 1j, "observation: expected an array of real numbers, got"),
 ])
-def test_vectorized_environments_are_held_to_the_same(name, change, message):
+def test_vectorized_environments_are_checked_alike(name, change, message):
     class Batched(BatchedWanderer):
         _over = 1.0
 
@@ -120,13 +120,13 @@ def test_vectorized_environments_are_held_to_the_same(name, change, message):
 
 
 @pytest.mark.parametrize("observation", [np.ones(2) + 1j, ["1", "2"]])
-def test_policies_refuse_what_is_not_a_number(observation):
+def test_policies_refuse_observations_that_are_not_real_numbers(observation):
     with pytest.raises(ValueError, match="observation: expected an array of real numbers"):
         make_policy().get_action(observation)
 
 
 @pytest.mark.parametrize("task", [np.ones(2) + 1j, ("1", "2"), [[1.0], [1.0, 2.0]]])
-def test_so_do_tasks(task):
+def test_tasks_that_are_not_real_numbers_are_refused(task):
     with pytest.raises(ValueError, match="expected two finite numbers"):
         mps.make_env("MetaPointEnv").set_task(task)
 
@@ -152,14 +152,14 @@ def test_action_spaces_without_a_policy_are_refused(space, message):
             call(env)
 
 
-def test_observations_need_bounds_in_order_but_any_width():
+def test_observation_bounds_must_be_ordered():
     largest = np.full(2, np.finfo(np.float64).max)
     sample(with_spaces(observation_space=gym.spaces.Box(-largest, largest, dtype=np.float64)))
     with pytest.raises(ValueError, match=f"env.observation_space: {ORDER}"):
         sample(with_spaces(observation_space=gym.spaces.Box(np.ones(2), -np.ones(2), dtype=np.float64)))
 
 
-def test_so_are_integers_in_a_box_of_gymnasium():
+def test_gymnasium_integer_box_is_refused():
     class Rounding(gymnasium.Env):
         observation_space = gymnasium.spaces.Box(-1.0, 1.0, (2,))
         action_space = gymnasium.spaces.Box(0, 5, (2,), np.int64)
@@ -222,7 +222,7 @@ def test_more_paths_than_fit_into_memory_are_refused(sizes):
         MetaSampler(Answering(), make_policy(meta_batch_size), rollouts, meta_batch_size, max_path_length)
 
 
-def test_long_paths_that_end_early_are_not():
+def test_long_paths_that_end_early_are_accepted():
     with MetaSampler(Answering(flag=True), make_policy(), P, M, 10 ** 9) as sampler:
         assert len(sampler.obtain_samples()[0][0]["rewards"]) == 1
 
@@ -246,14 +246,14 @@ def test_repeated_flags_are_refused(flags, name, capsys):
     assert mistake(capsys, pro_mp.main, *flags) == f"pro_mp.py: error: --{name}: expected once, got it 2 times\n"
 
 
-def test_flags_that_collect_values_may_be_repeated():
+def test_flags_that_append_may_be_repeated():
     parser = Parser("script.py", None)
     parser.add_argument("--reference", action="append", default=[])
     assert parser.parse_args(["--reference", "a", "--reference", "b"]).reference == ["a", "b"]
 
 
 @pytest.mark.parametrize("text", ['{"seed": 1, "seed": 2}', '{"settings": {"seed": 1, "n_itr": 1, "seed": 1}}'])
-def test_settings_with_a_name_twice_are_refused(text, tmp_path, capsys):
+def test_duplicate_json_keys_are_refused(text, tmp_path, capsys):
     path = tmp_path / "settings.json"
     path.write_text(text)
     message = f"could not read {path}: expected each name once, got 'seed' 2 times"
@@ -262,13 +262,13 @@ def test_settings_with_a_name_twice_are_refused(text, tmp_path, capsys):
     assert mistake(capsys, pro_mp.main, "--config_file", path) == f"pro_mp.py: error: {message}\n"
 
 
-def test_so_are_those_of_a_flag(capsys):
+def test_duplicate_json_keys_in_a_flag_are_refused(capsys):
     said = mistake(capsys, pro_mp.main, "--env_kwargs", '{"reward_type": "dense", "reward_type": "sparse"}')
     assert said.startswith("pro_mp.py: error: env_kwargs: expected an object") and said.count("\n") == 1
 
 
 @pytest.mark.parametrize("values", [[1, 1.0], [0.5, 5e-1], [1, 2, 1]])
-def test_a_sweep_does_not_run_the_same_number_twice(values, tmp_path):
+def test_sweep_refuses_equal_numbers(values, tmp_path):
     path = tmp_path / "grid.json"
     path.write_text(json.dumps({"script": "pro_mp.py", "settings": {}, "grid": {"inner_lr": values}}))
     with pytest.raises(ValueError, match=f"grid: expected values that differ, got inner_lr={values[0]} and inner_lr="):

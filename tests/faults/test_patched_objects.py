@@ -101,7 +101,7 @@ PATCHES = [patch_object, patch_inner, mock_object, patch_class, patch_wrapper_cl
 
 
 @pytest.mark.parametrize("patch", PATCHES)
-def test_a_patched_environment_is_stepped_through_the_patch(patch):
+def test_patched_environment_uses_the_patch(patch):
     with make_sampler(make_env()) as sampler:
         expected = 2 * rewards_of(sampler)
     env = make_env()
@@ -110,7 +110,7 @@ def test_a_patched_environment_is_stepped_through_the_patch(patch):
 
 
 @pytest.mark.parametrize("patch", PATCHES)
-def test_a_patch_between_two_rounds_takes_effect_until_it_is_removed(patch):
+def test_patch_between_rounds_takes_effect_until_removed(patch):
     """Given a sampler, when a method is replaced and restored, then each round uses the method of its time."""
     env = make_env()
     with make_sampler(env) as sampler:
@@ -126,7 +126,7 @@ def test_a_patch_between_two_rounds_takes_effect_until_it_is_removed(patch):
     np.testing.assert_array_equal(given, expected)
 
 
-def test_so_does_one_of_an_environment_without_a_vectorized_form():
+def test_patch_between_rounds_takes_effect_without_a_vectorized_environment():
     env = Scripted()
     with make_sampler(env) as sampler:
         expected = rewards_of(sampler)
@@ -135,7 +135,7 @@ def test_so_does_one_of_an_environment_without_a_vectorized_form():
         assert isinstance(sampler.vec_env, MetaIterativeEnvExecutor)
 
 
-def test_set_task_and_reset_may_be_replaced_too():
+def test_patched_set_task_and_reset_take_effect():
     env = MetaPointEnvCorner("dense")
     with make_sampler(env) as sampler:
         sampler.obtain_samples()
@@ -150,7 +150,7 @@ def test_set_task_and_reset_may_be_replaced_too():
         np.testing.assert_allclose(path["rewards"][:-1], -distances)
 
 
-def test_the_sampler_of_a_single_task_notices_a_patch():
+def test_single_task_sampler_uses_the_patch():
     env = MetaPointEnvCorner("dense")
     algo = SimpleNamespace(policy=np_policies.GaussianMLPPolicy(2, 2, (4,)), max_path_length=T)
     sampler = SingleTaskSampler(algo, env)
@@ -165,7 +165,7 @@ def test_the_sampler_of_a_single_task_notices_a_patch():
 
 @pytest.mark.parametrize("patch", [patch_inner, patch_class, patch_helper])
 @pytest.mark.parametrize("parallel", [True, pytest.param("ray", marks=[pytest.mark.ray, pytest.mark.thorough])])
-def test_workers_refuse_a_patched_environment(patch, parallel):
+def test_worker_processes_refuse_a_patched_environment(patch, parallel):
     if parallel == "ray":
         pytest.importorskip("ray")
     env = make_env()
@@ -197,7 +197,7 @@ class Overriding(MetaPointEnvCorner):
         return super().reset(**arguments)
 
 
-def test_a_class_that_overrides_a_method_is_not_patched():
+def test_override_in_a_subclass_is_not_a_patch():
     with make_sampler(Overriding("dense")) as here, make_sampler(Overriding("dense"), parallel=True) as there:
         set_seed(1)
         assert_same(here.obtain_samples(), there.obtain_samples())
@@ -217,7 +217,7 @@ class Pushed(gymnasium.Env):
         pass
 
 
-def test_a_patch_that_copies_lose_is_refused():
+def test_patch_lost_by_pickling_is_refused():
     """Given an adapter that builds its environment anew in copies, then a patch of that environment is refused."""
     env = GymnasiumMetaEnv(Pushed, lambda rng: None)
     env.wrapped_env.step = doubled(env.wrapped_env.step)
@@ -246,7 +246,7 @@ class Delegating:
         return [0.0 * each for each in actions], infos
 
 
-def test_a_policy_in_a_wrapper_acts_as_the_wrapper_does():
+def test_policy_wrapper_samples_through_the_wrapper():
     with MetaSampler(make_env(), Delegating(make_policy()), P, M, T) as sampler:
         assert all((path["actions"] == 0.0).all() for path in flat_paths(sampler.obtain_samples()))
 
@@ -262,7 +262,7 @@ def shifted(policy, original):
 REPLACED = "distribution_info_sym: this method was replaced after the policy's graph was built"
 
 
-def test_a_distribution_that_is_replaced_after_the_graph_was_built_is_refused():
+def test_replaced_distribution_info_sym_is_refused_after_the_graph_is_built():
     policy = make_policy()
     assert isinstance(actor_of(policy), StackedMLP)
     policy.distribution_info_sym = shifted(policy, policy.distribution_info_sym)
@@ -276,7 +276,7 @@ def test_a_distribution_that_is_replaced_after_the_graph_was_built_is_refused():
     policy.get_action(np.zeros(2))
 
 
-def test_so_is_one_of_the_class():
+def test_distribution_info_sym_replaced_on_the_class_is_refused():
     policy = make_policy()
     with mock.patch.object(GaussianMLPPolicy, "distribution_info_sym"):
         with pytest.raises(TypeError, match=REPLACED):
@@ -292,7 +292,7 @@ class ShiftedInConstructor(MetaGaussianMLPPolicy):
         super().__init__(*args, **kwargs)
 
 
-def test_one_that_is_replaced_before_is_used():
+def test_distribution_info_sym_replaced_before_construction_is_used():
     policy = make_policy(ShiftedInConstructor)
     with MetaSampler(make_env(), policy, P, M, T) as sampler:
         assert all((path["actions"] > 50.0).all() for path in flat_paths(sampler.obtain_samples()))
@@ -303,7 +303,7 @@ def test_one_that_is_replaced_before_is_used():
 
 
 @pytest.mark.parametrize("name", ["fit", "predict"])
-def test_replaced_methods_of_a_baseline_are_called(name):
+def test_replaced_baseline_methods_are_called(name):
     baseline = LinearFeatureBaseline()
     processor = MetaSampleProcessor(baseline)
     with make_sampler(make_env()) as sampler:
@@ -322,7 +322,7 @@ def test_replaced_methods_of_a_baseline_are_called(name):
     (MetaGaussianMLPPolicy, "_get_post_update_actions", "get_actions"),
     (MetaSampler, "_handle_info_dicts", "obtain_samples"),
 ])
-def test_hooks_of_older_code_are_refused_also_from_a_mixin(base, method, instead):
+def test_uncalled_hooks_of_older_code_are_refused(base, method, instead):
     hooks = {method: lambda self, *args: None}
     mixin = type("Mixin", (), hooks)
     for bases, own in (((base,), hooks), ((mixin, base), {})):

@@ -60,7 +60,7 @@ def alone():
     lambda other, folder: logger.scoped_configure(folder, ["csv"]).__enter__(),
     lambda other, folder: logger.reset(),
 ], ids=["train", "train_itr", "mps.train", "LocalRunner", "evaluate", "set_seed", "configure", "scoped", "reset"])
-def test_a_thread_that_trains_is_not_disturbed_by_another_one(work, alone, tmp_path):
+def test_second_thread_is_refused_and_does_not_change_the_first(work, alone, tmp_path):
     """Given a training, when another thread trains or changes seed or logger, then it gets an error, and only it."""
     other, trainer, errors = build(2), build(1), []
     before = other.policy.get_flat_params()
@@ -74,7 +74,7 @@ def test_a_thread_that_trains_is_not_disturbed_by_another_one(work, alone, tmp_p
     assert (tmp_path / "run" / "progress.csv").read_text().count("\n") == 4 and not (tmp_path / "other").exists()
 
 
-def test_one_thread_after_the_other_trains(alone):
+def test_threads_may_train_sequentially(alone):
     """Given a training that ended, also by an error, then another thread can train."""
     trainer, failing = build(1), build(3)
     failing.callbacks.append(lambda *_: 1 / 0)
@@ -84,7 +84,7 @@ def test_one_thread_after_the_other_trains(alone):
     np.testing.assert_array_equal(trainer.policy.get_flat_params(), alone)
 
 
-def test_a_callback_may_train_in_the_same_thread():
+def test_callback_may_train_in_the_same_thread():
     trainer, other = build(1), build(2)
     trainer.callbacks.append(lambda *_: other.train_itr())
     trainer.train()
