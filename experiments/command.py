@@ -238,7 +238,7 @@ def _train(experiment: Experiment, trainer: Any, config: RunConfig) -> None:
 
 @contextlib.contextmanager
 def _warning(what: str) -> Iterator[None]:
-    """Logs an error in a `with` block as a warning, because it does not affect the training."""
+    """Logs an exception from a `with` block as a warning that begins with `what`. Training results are not affected."""
     try:
         yield
     except Exception as error:  # for example a full disk, or a file that another program has changed

@@ -1,10 +1,10 @@
-"""RL^2 (arXiv:1611.02779): a recurrent policy that learns a task within a trial of several episodes.
+"""RL^2 (arXiv:1611.02779): trains a recurrent policy that adapts to a task within a trial of several episodes.
 
     python experiments/rl2.py                                                      # bandits: 10 pulls, 5 arms
     python experiments/rl2.py --episodes_per_trial 100 --n_itr 300                 # bandits: 100 pulls, 5 arms
     python experiments/rl2.py --env MetaTabularMDPEnv --episodes_per_trial 10 --max_path_length 10
 
-`evaluate.py` prints the return of each episode of a trial, and of the whole trial.
+`evaluate.py` prints the mean return of each episode of a trial, and of the whole trial.
 """
 import sys
 from dataclasses import dataclass
@@ -53,14 +53,14 @@ class Config(FirstOrderSettings, RunConfig):
 
 
 class TrialExperiment(Experiment):
-    """A script that learns from trials: has no gain from gradient steps to draw or summarize."""
+    """Experiment without inner gradient steps: draws and summarizes returns instead of adaptation gains."""
 
     def draw(self, folder: str, config: Config) -> None:
         """Draws the learning curve."""
         plot_learning_curve(folder)
 
     def summarize(self, trainer: Any, config: Config) -> str:
-        """Returns a sentence about the return of a trial in the last iterations."""
+        """Returns a sentence with the mean return of trials, first and last episodes over the last iterations."""
         progress = read_progress(str(logger.get_dir()))
         last = slice(-10, None)
         names = ("AverageReturn", "FirstEpisodeReturn", "LastEpisodeReturn")

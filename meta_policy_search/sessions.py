@@ -1,4 +1,4 @@
-"""Manages one TensorFlow session per graph, and sets of variables that are read and written together.
+"""Manages one TensorFlow session per graph, and reads and writes sets of variables.
 
 Policies work without a `with session:` block, because each graph stores the session that holds its variable values. A
 session that the user enters with `with` or `session.as_default()`, or passes to the `Trainer`, takes precedence. A
@@ -19,10 +19,11 @@ _USED = "meta_policy_search/used"  # collection: names of the variables that hav
 def get_session(graph: Optional[tf.Graph] = None) -> tf.Session:
     """Returns the session of a graph.
 
-    If the default session belongs to the graph, it is returned. Otherwise, the session stored with the graph is
-    returned. The first call for a graph stores its default session; without one, it creates and stores a new session. A
-    new session runs each operation in the calling thread, so results do not depend on the number of cores. Large
-    computations call it from several threads, each with a part of the work.
+    If the default session belongs to the graph, it is returned; if no session is stored with the graph, it is also
+    stored. Otherwise, the stored session is returned. If there is none, a new session is created and stored.
+
+    A new session runs each operation in the calling thread, so results do not depend on the number of cores. Large
+    computations are divided among several threads, which call `session.run` concurrently.
 
     The variable values are lost when the stored session is closed; later TensorFlow calls then raise `RuntimeError`.
     Keep the session open while the policy is in use, or enter another session.
@@ -68,7 +69,7 @@ class VariableSet:
             self._assign = tf.group(*(v.assign(self._new_values[name]) for name, v in self.variables.items()))
 
     def session(self) -> tf.Session:
-        """Returns the session to run in, with all variables initialized; variables that have values keep them.
+        """Returns the session of the graph. Variables without a value are initialized first.
 
         Raises:
             RuntimeError: a variable that was used in another session has no value in this one.
@@ -108,8 +109,8 @@ class VariableSet:
         """Returns the values in the order and dtype of the variables; `what` is the name of `values` in error messages.
 
         Raises:
-            ValueError: the names or shapes differ from those of the variables, or a value is not finite in the dtype of
-                its variable.
+            ValueError: names or shapes do not match the variables, or a value is not finite in the dtype of its
+                variable.
         """
         if set(values) != set(self.variables):
             raise ValueError(f"{what}: expected the names {sorted(self.variables)}, got {sorted(values)}")

@@ -1,19 +1,20 @@
-"""Measures bias and variance of meta-gradients against the number of inner samples, on Bernoulli bandits.
+"""Measures how bias and variance of meta-gradients depend on the number of inner samples, on Bernoulli bandits.
 
-    python experiments/results/estimator_laws.py   # half a minute of one core
+    python experiments/results/estimator_laws.py   # half a minute on one core
 
-The laws are those of arXiv:2112.07328: with N inner samples, the variance of an unbiased meta-gradient is Theta(N), and
-that of estimates without the score of the whole data set is O(1 / N), with a bias of O(1 / sqrt(N)).
+arXiv:2112.07328 derives scaling laws for N inner samples. The variance of an unbiased meta-gradient is Theta(N).
+Estimators that omit the score of the whole data set have a variance of O(1 / N) and a bias of O(1 / sqrt(N)).
 
-Each seed draws a bandit of two arms (success probabilities uniform in [0, 1]) and a softmax policy (normal logits). A
-path has `PULLS` pulls, each with the reward 1 or 0. One inner step of size `STEP_SIZE` follows the library's inner loss
-of N paths. Rewards are centered by the expected reward of the policy that samples. The outer objective is the exact
-expected reward of the adapted policy, so all noise is that of the inner samples. A meta-gradient is the derivative by
-the first logit, which is minus that by the second.
+Each seed draws a bandit with two arms (success probabilities uniform in [0, 1]) and a softmax policy (normal logits). A
+path has `PULLS` pulls, each with a reward of 1 or 0. One inner step of size `STEP_SIZE` minimizes the library's inner
+loss on N paths. The expected reward of the sampling policy is subtracted from the rewards. The outer objective is the
+exact expected reward of the adapted policy, so the inner samples are the only source of noise. The meta-gradient is the
+derivative with respect to the first logit; the derivative with respect to the second logit is its negative.
 
-`estimator_laws.csv` holds the variance over `REPLICATES` data sets, and the bias with its standard error: the mean
-difference to an unbiased estimate from the same data, the first one with the mean return of the other data sets
-subtracted from the return. `estimator_laws.svg` draws both.
+`estimator_laws.csv` contains, for each estimator, seed and N, the variance over `REPLICATES` data sets, and the bias
+with its standard error. The bias is the mean difference to an unbiased reference on the same data sets. The reference
+is the `e_maml` estimator with a baseline, the mean return of the other data sets. `estimator_laws.svg` plots variance
+and bias.
 """
 import os
 import sys
@@ -33,7 +34,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PULLS, STEP_SIZE = 4, 4.0
 PATHS = (8, 16, 32, 64, 128, 256)
 SEEDS = tuple(range(1, 11))
-REPLICATES, BLOCK = 1000, 250  # data sets, and of these computed at a time
+REPLICATES, BLOCK = 1000, 250  # number of data sets, and how many are computed at a time
 COLUMNS = ("estimator", "seed", "paths", "variance", "bias", "bias_error")
 ESTIMATORS = {
     "e_maml": "log-likelihood with score term (unbiased)",
@@ -44,15 +45,15 @@ ESTIMATORS = {
     "loaded_dice": "Loaded DiCE",
     "dice": "DiCE",
 }
-LINES = {"loaded_dice": "--", "dice": ":"}  # these and TayPO-2 are equal here
+LINES = {"loaded_dice": "--", "dice": ":"}  # these coincide with the curve of TayPO-2
 
 
 def build(theta: tf.Tensor, actions: tf.Tensor, rewards: tf.Tensor, mean_rewards: np.ndarray) -> dict[str, tf.Tensor]:
-    """Builds each meta-gradient of each data set, `[M]`, and what `measure` needs for the unbiased reference.
+    """Builds all meta-gradients of each data set, `[M]`, and the terms of the unbiased reference (see `unbiased`).
 
     Args:
         theta: logits of the policy, `[M, 2]`, equal in all rows.
-        actions: int `[M, N * PULLS]`, paths one after the other.
+        actions: int `[M, N * PULLS]`, concatenated paths.
         rewards: `[M, N * PULLS]`, centered.
         mean_rewards: expected reward of each arm, `[2]`.
     """
@@ -84,7 +85,7 @@ def build(theta: tf.Tensor, actions: tf.Tensor, rewards: tf.Tensor, mean_rewards
 
 
 def measure(seed: int, paths: Sequence[int] = PATHS, replicates: int = REPLICATES) -> list[tuple[Any, ...]]:
-    """Returns the rows of a seed, in the order of `COLUMNS`."""
+    """Measures all estimators for one seed; returns rows with the columns `COLUMNS`."""
     rng = np.random.default_rng(seed)
     mean_rewards, logits = rng.uniform(size=2), rng.normal(size=2)
     policy = np.exp(logits) / np.exp(logits).sum()
@@ -109,16 +110,17 @@ def measure(seed: int, paths: Sequence[int] = PATHS, replicates: int = REPLICATE
 
 
 def unbiased(log_likelihood: np.ndarray, value: np.ndarray, score: np.ndarray) -> np.ndarray:
-    """Returns unbiased meta-gradients `[M]` whose variance is bounded in the number of samples.
+    """Returns unbiased meta-gradients `[M]` with a variance that is bounded in the number of samples.
 
-    The score has mean zero and is independent of the other data sets, so their mean return may be subtracted.
+    The baseline is the mean return of the other data sets. Subtracting it causes no bias, because the score has mean
+    zero and does not depend on the other data sets.
     """
     others = (value.sum() - value) / (len(value) - 1)
     return log_likelihood + (value - others) * score
 
 
 def slopes(rows: Rows) -> np.ndarray:
-    """Returns the slope of the logarithm of the variance by that of the number of paths, for each seed."""
+    """Fits `log(variance)` as a linear function of `log(paths)`; returns the slope for each seed."""
     found = []
     for own in _by_seed(rows).values():
         found.append(np.polyfit(np.log(own["paths"]), np.log(own["variance"]), 1)[0])
@@ -131,7 +133,7 @@ def _by_seed(rows: Rows) -> dict[str, Mapping[str, np.ndarray]]:
 
 
 def draw(csv_path: str, path: str) -> None:
-    """Draws variance and bias against the number of paths: geometric means over seeds."""
+    """Plots variance (geometric mean over seeds) and bias (root mean square over seeds) over the number of paths."""
     groups = read_groups(csv_path, "estimator")
     title = f"Meta-gradients on Bernoulli bandits: one inner step on N paths of {PULLS} pulls, {len(SEEDS)} bandits"
     with style.picture(path, title, height=5.2, width=9.0, columns=2) as all_axes:
@@ -156,7 +158,7 @@ def draw(csv_path: str, path: str) -> None:
 
 
 def main(folder: str = HERE) -> int:
-    """Measures all seeds, then writes data and picture."""
+    """Measures all seeds, writes the CSV file and the figure, and prints the slopes."""
     path = os.path.join(folder, "estimator_laws.csv")
     rows = [(*row[:3], *(f"{value:.5g}" for value in row[3:])) for seed in SEEDS for row in measure(seed)]
     write_csv(path, [COLUMNS, *rows])

@@ -1,27 +1,27 @@
-"""Policies that RL^2 is compared with (arXiv:1611.02779, Tables 1 and 2), for all tasks at once.
+"""Reference policies for RL^2 (arXiv:1611.02779, Tables 1 and 2), vectorized over tasks.
 
-They know the distributions of `MetaBernoulliBanditEnv` and `MetaTabularMDPEnv`, from which the prior of each follows.
+The Bayesian policies use the task distributions of `MetaBernoulliBanditEnv` and `MetaTabularMDPEnv` as their priors.
 """
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-HORIZON = 10  # steps of an episode of an MDP, as published
-UCB_WIDTH = 0.2  # coefficient of the confidence width, with which UCB1 comes close to the published returns
+HORIZON = 10  # steps per episode of an MDP, same as in the paper
+UCB_WIDTH = 0.2  # coefficient of the confidence width; with this value, UCB1 is close to the published returns
 _NUM_CHARGES = 201  # resolution of Gittins indices: 0.005
 
 
 class Pulls(NamedTuple):
-    """What a policy knows of `M` bandits with `k` arms."""
+    """What a policy observes of `M` bandits with `k` arms."""
 
     successes: np.ndarray  # int [M, k]
     failures: np.ndarray  # int [M, k]
-    left: int  # pulls that remain
+    left: int  # number of remaining pulls
 
 
 Scores = Callable[[Pulls, np.random.Generator], np.ndarray]
-"""Scores of the arms `[M, k]`; a policy pulls the arm with the highest score."""
+"""A policy: function that returns scores of the arms `[M, k]`. The arm with the highest score is pulled."""
 
 
 def random(pulls: Pulls, rng: np.random.Generator) -> np.ndarray:
@@ -30,14 +30,15 @@ def random(pulls: Pulls, rng: np.random.Generator) -> np.ndarray:
 
 
 def thompson(pulls: Pulls, rng: np.random.Generator) -> np.ndarray:
-    """Scores each arm by a draw from its posterior (Thompson, 1933)."""
+    """Scores each arm by a sample from its posterior (Thompson, 1933)."""
     return rng.beta(1 + pulls.successes, 1 + pulls.failures)
 
 
 def ucb1(pulls: Pulls, rng: np.random.Generator) -> np.ndarray:
-    """Scores each arm by its posterior mean and a confidence width (Auer et al., 2002).
+    """Scores each arm by the sum of its posterior mean and a confidence width (UCB1; Auer et al., 2002).
 
-    The uniform prior counts as two pulls. So arms that were never pulled need not all be pulled first.
+    The uniform prior counts as two pulls of each arm. The score is therefore also defined for arms without pulls, and
+    the policy does not need to pull every arm once before it compares scores.
     """
     count = 2 + pulls.successes + pulls.failures
     before = count.sum(axis=1, keepdims=True)
@@ -45,16 +46,17 @@ def ucb1(pulls: Pulls, rng: np.random.Generator) -> np.ndarray:
 
 
 def gittins(num_pulls: int) -> Scores:
-    """Returns the policy that scores each arm by its Gittins index for the pulls that remain (Gittins, 1979).
+    """Returns a policy that scores each arm by its Gittins index for the remaining pulls (Gittins, 1979).
 
-    The index is the charge per pull at which an arm is worth pulling at least once if it may be dropped at any time.
-    With a finite horizon, the policy is an approximation to the optimal one.
+    Suppose that each pull of an arm costs a fixed charge, and that the player may stop at any time. The index is the
+    largest charge at which it is still worthwhile to pull the arm at least once. With a finite number of pulls, the
+    policy only approximates the optimal policy.
     """
     charges = np.linspace(0.0, 1.0, _NUM_CHARGES)
     size = num_pulls + 1
     successes, failures = np.indices((size, size))
     mean = ((1 + successes) / (2 + successes + failures))[..., None]
-    worth = np.zeros((size + 1, size + 1, _NUM_CHARGES))  # of pulling on, by successes, failures and charge
+    worth = np.zeros((size + 1, size + 1, _NUM_CHARGES))  # value of further pulls, by successes, failures and charge
     indices = np.zeros((num_pulls + 1, size, size), np.float32)
     for left in range(1, num_pulls + 1):
         pulling = mean * (1 + worth[1:, :-1]) + (1 - mean) * worth[:-1, 1:] - charges
@@ -69,8 +71,8 @@ def bandit_returns(scores: Scores, probabilities: np.ndarray, num_pulls: int, rn
     Args:
         scores: the policy.
         probabilities: tasks of `MetaBernoulliBanditEnv`, `[M, k]`.
-        num_pulls: pulls of each bandit.
-        rng: random numbers of policy and rewards.
+        num_pulls: number of pulls per bandit.
+        rng: generator for policy and rewards.
     """
     successes, failures = np.zeros(probabilities.shape, int), np.zeros(probabilities.shape, int)
     rows = np.arange(len(probabilities))
@@ -88,11 +90,11 @@ def mdp_returns(policy: str, tasks: list[dict[str, Any]], num_episodes: int, rng
     """Returns the total reward in each MDP `[M]`, over `num_episodes` episodes of 10 steps.
 
     Args:
-        policy: `"random"`, or `"psrl"`: posterior sampling (Strens, 2000; Osband et al., 2013). It draws an MDP from
-            the posterior before each episode and acts optimally for it.
+        policy: `"random"` or `"psrl"`. PSRL is posterior sampling (Strens, 2000; Osband et al., 2013): before each
+            episode, it samples an MDP from the posterior, and then acts optimally for this MDP.
         tasks: tasks of `MetaTabularMDPEnv`.
-        num_episodes: episodes of each MDP.
-        rng: random numbers of policy, transitions and rewards.
+        num_episodes: number of episodes per MDP.
+        rng: generator for policy, transitions and rewards.
     """
     transitions, means = (np.stack([task[key] for task in tasks]) for key in ("transitions", "reward_means"))
     cumulative = transitions.cumsum(axis=-1)
@@ -103,7 +105,7 @@ def mdp_returns(policy: str, tasks: list[dict[str, Any]], num_episodes: int, rng
         plan = rng.integers(num_actions, size=(HORIZON, num_tasks, num_states))
         if policy == "psrl":
             gammas = rng.standard_gamma(1.0 + counts)
-            visits = 1.0 + counts.sum(axis=-1)  # the prior counts as a reward of 1
+            visits = 1.0 + counts.sum(axis=-1)  # the prior counts as one visit with a reward of 1
             plan = _optimal_plan(gammas / gammas.sum(axis=-1, keepdims=True),
                                  rng.normal((1.0 + sums) / visits, 1.0 / np.sqrt(visits)))
         states = np.zeros(num_tasks, int)
@@ -130,7 +132,12 @@ def _optimal_plan(transitions: np.ndarray, means: np.ndarray) -> np.ndarray:
 
 
 def measure(seed: int, num_tasks: int = 1000) -> dict[str, dict[int, float]]:
-    """Returns the mean total rewards of trials of 10 and 100 pulls of 5 arms, and of 10 and 100 episodes, by method."""
+    """Measures the mean total reward of each policy in `num_tasks` tasks.
+
+    Returns:
+        Dict from policy to a dict from `n` to the mean total reward. `n` is 10 or 100: the number of pulls of a bandit
+        with 5 arms, or the number of episodes of an MDP.
+    """
     from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv
 
     measured: dict[str, dict[int, float]] = {}

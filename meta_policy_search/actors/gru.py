@@ -1,4 +1,4 @@
-"""Gated recurrent units on NumPy: one policy acts in all tasks and keeps a hidden state for each path."""
+"""NumPy implementation of recurrent policies with gated recurrent units (GRU)."""
 import copy
 from collections import OrderedDict
 from typing import Callable, Optional, Tuple
@@ -10,19 +10,19 @@ from meta_policy_search.types import Infos, Params
 
 
 class GRUActor(Actor):
-    """A recurrent policy with the same parameters in `M` tasks.
+    """Actor of a recurrent policy that has the same parameters in all `M` tasks.
 
-    It keeps the hidden state of each path, from zero at its start. Besides the infos of `sample`, it returns `value`,
-    float32 `[M, R]`, the output of the value head.
+    The actor stores one hidden state per path. `start_paths` resets it to zero. The agent infos of `act` are those that
+    `sample` returns, and `value`, float32 `[M, R]`, the output of the value head.
 
     Args:
         params: float32 arrays `gru/input_kernel` `[O, 3H]`, `gru/recurrent_kernel` `[H, 3H]`, `gru/bias` `[3H]`,
             `action/kernel` `[H, A]`, `action/bias` `[A]`, `value/kernel` `[H, 1]` and `value/bias` `[1]`; see
             `ops.recurrent.gru`. Further arrays `[1, ...]` are passed to `sample`.
-        sample: function of the outputs of the action head `[M, R, A]`, the noise `[M, R, noise_dim]` and `params`;
-            returns what `Actor.act` returns. See `actors.stacked_mlp`.
+        sample: function that is called with the outputs of the action head `[M, R, A]`, the noise `[M, R, noise_dim]`
+            and `params`. It returns actions and infos like `Actor.act`; see `actors.stacked_mlp` for examples.
         noise_dim: number of random numbers per action.
-        uniform_noise: whether they are uniform in `[0, 1)` instead of standard normal.
+        uniform_noise: whether the noise is uniform in `[0, 1)` instead of standard normal. Default: False.
     """
 
     can_divide = True
@@ -35,7 +35,7 @@ class GRUActor(Actor):
         self.states: Optional[np.ndarray] = None
 
     def start_paths(self, is_starting: np.ndarray) -> None:
-        """Sets the hidden states of the paths that begin to zero."""
+        """Resets the hidden states of the selected paths to zero; see `Actor.start_paths`."""
         if self.states is None:
             size = len(self._params["gru/recurrent_kernel"])
             self.states = np.zeros((*is_starting.shape, size), np.float32)
@@ -44,7 +44,7 @@ class GRUActor(Actor):
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
         """Advances the hidden states by one step and samples actions; see `Actor.act`.
 
-        Each task's rows are multiplied separately, so numbers do not depend on how tasks are distributed over workers.
+        There is one matrix product per task, so the results do not depend on how tasks are divided among workers.
         """
         if self.states is None:
             self.start_paths(np.ones(observations.shape[:2], bool))
@@ -63,12 +63,12 @@ class GRUActor(Actor):
         return actions, OrderedDict(infos, value=values[..., 0])
 
     def draw_noise(self, rng: np.random.Generator, out: np.ndarray) -> None:
-        """Fills `out`, float32 `[T, noise_dim]`."""
+        """Fills `out`, float32 `[T, noise_dim]`, with random numbers."""
         draw = rng.random if self._uniform_noise else rng.standard_normal
         draw(dtype=np.float32, out=out)
 
     def for_tasks(self, start: int, stop: int) -> "GRUActor":
-        """Returns the actor of the tasks from `start` to before `stop`, with the same parameters and no states yet."""
+        """Returns an actor for the tasks from `start` (inclusive) to `stop` (exclusive), without hidden states."""
         part = copy.copy(self)
         part.states = None
         return part
@@ -78,9 +78,10 @@ def initial_gru_values(obs_dim: int, action_dim: int, hidden_size: int,
                        rng: np.random.Generator) -> "OrderedDict[str, np.ndarray]":
     """Draws initial parameters of a `GRUActor`, float32.
 
-    Input kernels are Glorot-uniform and recurrent kernels orthogonal, one for each gate. The biases of update gates are
-    1, so that states last; all others are zero. The heads start at a hundredth of Glorot-uniform kernels: first actions
-    are close to uniform.
+    Reset gate, update gate and candidate state each have a Glorot-uniform input kernel and an orthogonal recurrent
+    kernel. The bias of the update gate is 1, so that hidden states change slowly; all other biases are zero. The
+    kernels of both heads are Glorot-uniform, scaled by 0.01. The initial distribution of discrete actions is therefore
+    close to uniform.
     """
 
     def glorot(fan_in: int, fan_out: int) -> np.ndarray:

@@ -1,8 +1,8 @@
-"""A baseline on learned features: the last hidden layer of a value network that all tasks share.
+"""Baseline with learned features: a value network that is shared by all tasks.
 
-The network is computed with NumPy, because processing samples does not need TensorFlow. All tasks share the network, so
-one matrix product serves any number of tasks. With 20 tasks, 20 paths and 100 steps, an iteration takes 0.1 s longer
-than with a linear baseline (half cheetah, 2.5 s; two cores).
+The network is implemented in NumPy, so sample processing does not need TensorFlow. Because all tasks share the network,
+one matrix product computes the features of any number of tasks. Compared with a linear baseline, it adds 0.1 s to an
+iteration of 2.5 s (half cheetah, 20 tasks, 20 paths per task, 100 steps per path, two cores).
 """
 import copy
 import math
@@ -19,37 +19,37 @@ from meta_policy_search.utils.checks import check_bool, check_positive, check_po
 
 _SCOPE = "value_network"
 _TIME_SCALE = 100.0
-_LIMIT = 10.0  # of normalized inputs and targets
+_LIMIT = 10.0  # maximum absolute value of normalized inputs and targets
 _MIN_STD = 1e-6
-_MIN_RATE = 0.1  # of the moving averages
-_BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-8  # of Adam
+_MIN_RATE = 0.1  # smallest update rate of the moving averages
+_BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-8  # parameters of Adam
 
 _Moments = Tuple[np.ndarray, np.ndarray]  # means and variances of the columns of `[N, K]`, each `[K]`
 
 
 class GaussianMLPBaseline(LinearBaseline):
-    """Value network that is trained on the paths of earlier iterations and fitted to each task.
+    """Value network that is trained across iterations, with an output layer that is fitted to each task.
 
-    The network `V(s_t, t) = phi(s_t, t)^T w` has tanh hidden layers; the features `phi` `[F]` are the last hidden layer
-    and a one. At the end of an iteration, `train` takes Adam steps on the mean squared error of the returns from before
-    adaptation. This is maximum likelihood for Gaussian returns of constant variance. Inputs and returns are normalized
-    by moving averages over iterations.
+    The network is `V(s_t, t) = phi(s_t, t)^T w`. The features `phi` `[F]` are the last of its tanh hidden layers and a
+    constant 1. At the end of each iteration, `train` takes Adam steps on the mean squared error of the pre-adaptation
+    returns. This is maximum likelihood for Gaussian returns of constant variance. Inputs and returns are normalized
+    with moving averages of their means and variances.
 
-    `fit` changes only the output layer. With the features of a task's steps as rows of `X` and their returns `y`:
+    `fit` changes only the output layer. `X` contains the features of a task's steps as rows, and `y` their returns:
 
     `w_task = w + (X^T X + reg_coeff I)^-1 X^T (y - X w)`.
 
-    With `fit_tasks=False`, `w_task = w`: predictions then depend on earlier iterations only. A return depends on the
-    task, which the network does not observe. Therefore predictions without the fit are worse, mostly after adaptation.
+    With `fit_tasks=False`, `w_task = w`, so predictions depend only on earlier iterations. They are less accurate,
+    especially after adaptation, because returns depend on the task and the network does not observe the task.
 
     Args:
         hidden_sizes (sequence of int): units of each hidden layer, at least one layer. Default: (32, 32).
         learning_rate (float): step size of Adam, above 0. Default: 3e-3.
-        num_epochs (int): passes over the paths of an iteration. Default: 2.
-        batch_size (int): samples per Adam step, at most. Default: 1000.
+        num_epochs (int): number of passes over the paths of an iteration. Default: 2.
+        batch_size (int): maximum number of samples per Adam step. Default: 1000.
         fit_tasks (bool): whether `fit` fits the output layer to each task. Default: True.
-        reg_coeff (float): damping of this fit, at least zero; larger values keep the output layer of a task closer to
-            the shared one. Default: 1.0.
+        reg_coeff (float): regularization of this fit, at least zero. Larger values keep the output layer of a task
+            closer to the shared output layer. Default: 1.0.
     """
 
     def __init__(self, hidden_sizes: Sequence[int] = (32, 32), learning_rate: float = 3e-3, num_epochs: int = 2,
@@ -62,10 +62,10 @@ class GaussianMLPBaseline(LinearBaseline):
         self.num_epochs = check_positive_int("num_epochs", num_epochs)
         self.batch_size = check_positive_int("batch_size", batch_size)
         self.fit_tasks = check_bool("fit_tasks", fit_tasks)
-        self._state: Optional[Dict[str, Any]] = None  # of the network and of Adam; None before the first paths
+        self._state: Optional[Dict[str, Any]] = None  # network, Adam moments, averages; None before the first paths
 
     def train(self, paths: Sequence[Path], target_key: str = "returns") -> None:
-        """Takes `num_epochs` passes of Adam steps over the paths of all tasks; see `Baseline.train`.
+        """Trains the network with Adam for `num_epochs` passes over the paths of all tasks; see `Baseline.train`.
 
         Raises:
             ValueError: there are no paths, a key is missing, shapes do not fit, or values are not finite or too large.
@@ -86,14 +86,14 @@ class GaussianMLPBaseline(LinearBaseline):
         self._coeffs, self._target_key = _output_layer(state), target_key
 
     def get_param_values(self, **tags: Any) -> Any:
-        """Returns a copy of the network, of Adam's moments and of the last fit; None before the first paths."""
+        """Returns a copy of the network, Adam moments, moving averages and last fit; None before the first paths."""
         return None if self._state is None else copy.deepcopy({**self._state, "coeffs": self._coeffs})
 
     def set_params(self, value: Any, **tags: Any) -> None:
-        """Sets what `get_param_values` returned; None makes the baseline untrained again.
+        """Restores a result of `get_param_values`; None resets the baseline to untrained.
 
         Raises:
-            ValueError: `value` is of another class of baseline or of other `hidden_sizes`.
+            ValueError: `value` comes from another class of baseline, or from a network with other `hidden_sizes`.
         """
         params = value.get("params", {}) if isinstance(value, Mapping) else {}
         sizes = tuple(len(bias) for name, bias in params.items() if "/hidden_" in name and name.endswith("/bias"))
@@ -109,11 +109,11 @@ class GaussianMLPBaseline(LinearBaseline):
         return np.hstack([hidden, np.ones((len(hidden), 1))])
 
     def _solve(self, features: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        shared = _output_layer(self._state or {})  # which `_features` has made
+        shared = _output_layer(self._state or {})  # `_features` has initialized the state
         return shared + super()._solve(features, targets - features @ shared) if self.fit_tasks else shared
 
     def _state_for(self, observations: np.ndarray) -> Dict[str, Any]:
-        """Returns the state, checked for observations `[N, O]`; the first call draws the weights."""
+        """Returns the state and checks that it fits observations `[N, O]`. The first call initializes the network."""
         size = observations.shape[1]
         if self._state is None:
             params = initial_mlp_values(_SCOPE, size + 1, 1, self.hidden_sizes,
@@ -153,7 +153,7 @@ def _layer_name(params: Params, i: int) -> str:
 
 
 def _layers(params: Params, inputs: np.ndarray) -> List[np.ndarray]:
-    """Returns the inputs `[N, I]`, then the values of each hidden layer, `[N, units]`."""
+    """Returns a list of the inputs `[N, I]` and the activations of each hidden layer, `[N, units]`."""
     layers = [inputs]
     for i in range(len(params) // 2 - 1):
         layer = _layer_name(params, i)
@@ -162,7 +162,7 @@ def _layers(params: Params, inputs: np.ndarray) -> List[np.ndarray]:
 
 
 def _step_adam(state: Dict[str, Any], gradients: Mapping[str, np.ndarray], learning_rate: float) -> None:
-    """Takes a step of Adam (arXiv:1412.6980, section 2)."""
+    """Performs one Adam step (arXiv:1412.6980, section 2) and updates `state`."""
     count = state["num_steps"] + 1
     rate = learning_rate * math.sqrt(1.0 - _BETA_2 ** count) / (1.0 - _BETA_1 ** count)
     first = {name: _BETA_1 * old + (1.0 - _BETA_1) * gradients[name] for name, old in state["first"].items()}
@@ -173,7 +173,7 @@ def _step_adam(state: Dict[str, Any], gradients: Mapping[str, np.ndarray], learn
 
 
 def _output_layer(state: Mapping[str, Any]) -> np.ndarray:
-    """Returns the network's output layer as coefficients of the features `[F]`, in the unit of the targets."""
+    """Returns the output layer as coefficients of the features `[F]`, for targets that are not normalized."""
     kernel, bias = (state["params"][f"{_SCOPE}/output/{part}"].astype(np.float64) for part in ("kernel", "bias"))
     means, _ = state["targets"]
     std = _std(state["targets"])
@@ -185,7 +185,7 @@ def _join_time(observations: np.ndarray, steps: np.ndarray) -> np.ndarray:
 
 
 def _move(moments: _Moments, values: np.ndarray, rate: float) -> _Moments:
-    """Moves averages of moments towards the moments of values `[N, K]`."""
+    """Updates moving averages of means and variances with those of `values` `[N, K]`; `rate` is the new weight."""
     with np.errstate(over="ignore", invalid="ignore"):
         new = values.mean(axis=0), values.var(axis=0)
     if not np.isfinite(new).all():
@@ -198,5 +198,5 @@ def _std(moments: _Moments) -> np.ndarray:
 
 
 def _normalize(values: np.ndarray, moments: _Moments) -> np.ndarray:
-    """Returns values `[N, K]` with mean zero and standard deviation one, bounded, as float32."""
+    """Normalizes `values` `[N, K]` with the given means and variances, and clips them; returns float32."""
     return np.clip((values - moments[0]) / _std(moments), -_LIMIT, _LIMIT).astype(np.float32)

@@ -1,4 +1,4 @@
-"""The baseline of recurrent policies: the output of their value head, in units of the present returns."""
+"""Baseline for recurrent policies: the rescaled output of their value head."""
 from typing import Any, Sequence, Tuple
 
 import numpy as np
@@ -8,11 +8,12 @@ from meta_policy_search.types import Path
 
 
 class ValueHeadBaseline(Baseline):
-    """Predicts returns from the agent info `value` of the paths, the standardized return that a policy expects.
+    """Predicts returns from the agent info `value`, the output of the policy's value head.
 
-    `V_t = mean_t + scale * value_t`, where `mean_t` is the mean return at step `t` over the fitted paths, and `scale`
-    the standard deviation of the differences. So the value head learns numbers of order one at each step, whatever the
-    rewards are. Fit it to the paths of all tasks together, as `TrialSampleProcessor` does.
+    The value head predicts standardized returns, and the baseline converts them to the unit of the returns:
+    `V_t = mean_t + scale * value_t`. `mean_t` is the mean return at step `t` over the fitted paths. `scale` is the
+    standard deviation of the returns around `mean_t`, over all steps. Targets of the value head are therefore of order
+    one for any scale of the rewards. Fit the baseline to the paths of all tasks together, like `TrialSampleProcessor`.
     """
 
     def __init__(self) -> None:
@@ -33,7 +34,7 @@ class ValueHeadBaseline(Baseline):
         return self._mean[:len(values)] + self._scale * np.asarray(values, np.float64)
 
     def get_param_values(self, **tags: Any) -> Any:
-        """Returns mean and scale."""
+        """Returns a dict of `mean` and `scale`."""
         return {"mean": self._mean, "scale": self._scale}
 
     def set_params(self, value: Any, **tags: Any) -> None:
@@ -41,9 +42,10 @@ class ValueHeadBaseline(Baseline):
 
 
 def return_statistics(returns: np.ndarray, mask: np.ndarray) -> Tuple[np.ndarray, float]:
-    """Returns the mean of returns `[P, T]` at each step, float64 `[T]`, and the standard deviation of the differences.
+    """Returns the mean of returns `[P, T]` at each step, float64 `[T]`, and the standard deviation around it, a float.
 
-    `mask` `[P, T]` marks the steps of the paths. A standard deviation of zero is replaced by one.
+    The standard deviation is taken over all steps together; zero is replaced by one. `mask` `[P, T]` is True for steps
+    and False for padding.
     """
     mean = np.where(mask, returns, 0.0).sum(axis=0) / mask.sum(axis=0)
     scale = float(np.sqrt(np.mean(np.square(returns - mean)[mask])))

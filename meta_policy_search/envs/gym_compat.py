@@ -130,7 +130,8 @@ def log_diagnostics(env: Any, paths: Sequence[Path], prefix: str) -> None:
     """Calls `log_diagnostics` of an environment (see `MetaEnv`) or policy, if there is such a method.
 
     Raises:
-        TypeError: the method does not take a prefix; without one, figures of one step would replace those of another.
+        TypeError: the method does not accept a prefix. Without prefixes, the statistics of one adaptation step would
+            overwrite the statistics of another step.
     """
     method = method_of(env, "log_diagnostics")
     if method is None:
@@ -162,7 +163,7 @@ def own_generators(env: Any) -> List[str]:
 def methods_of(env: Any) -> Dict[str, Any]:
     """Returns the methods of an environment and its wrapped environments, by class and name.
 
-    The result changes if a method of a class, or `reset`, `step` or `set_task` of an object, is replaced.
+    The result changes if a method is replaced on a class, or if `reset`, `step` or `set_task` is replaced on an object.
     """
     found: Dict[str, Any] = {}
     for layer in _layers(env):
@@ -175,7 +176,7 @@ def methods_of(env: Any) -> Dict[str, Any]:
 
 
 def _layers(env: Any) -> Iterator[Any]:
-    """Yields an environment, the one that it wraps, and so on."""
+    """Yields an environment and all environments that it wraps, outermost first."""
     while env is not None:
         yield env
         own = _attributes(env)
@@ -211,7 +212,7 @@ def sample_tasks(env: Any, n_tasks: int, rng: Optional[np.random.Generator] = No
 
 
 def _attributes(env: Any) -> Dict[str, Any]:
-    """Returns the instance attributes of an environment; empty for an object with slots."""
+    """Returns the instance attributes of an environment; an empty dict if it has no `__dict__`."""
     return getattr(env, "__dict__", {})
 
 
@@ -244,7 +245,7 @@ class WrappingEnv(MetaEnv):
     def _wrap(self, env: Any) -> None:
         """Sets `env` as the wrapped environment."""
         self.wrapped_env = env
-        hidden = ("metadata", "render_mode", "reward_range", "spec")  # class attributes of gym.Env hide them
+        hidden = ("metadata", "render_mode", "reward_range", "spec")  # gym.Env defines these: no `__getattr__` call
         vars(self).update({name: getattr(env, name) for name in hidden if hasattr(env, name)})
 
     def __getattr__(self, name: str) -> Any:

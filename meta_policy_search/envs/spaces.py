@@ -9,8 +9,8 @@ def check_has_spaces(env: Any) -> None:
 
     Raises:
         TypeError: the observation or action space is missing or has no shape.
-        ValueError: the bounds of a box are not in order, the width of the action box overflows, or actions are neither
-            discrete nor real numbers.
+        ValueError: a lower bound of a box exceeds the upper bound, the difference of two finite action bounds
+            overflows, or actions are neither discrete nor real numbers.
     """
     for name in ("observation_space", "action_space"):
         space = check_has_shape(f"env.{name}", getattr(env, name, None))
@@ -26,7 +26,7 @@ def check_has_spaces(env: Any) -> None:
 
 
 def check_has_shape(name: str, space: Any) -> Any:
-    """Returns `space` unchanged; raises `TypeError` with the name `name` if it has no shape."""
+    """Returns `space` unchanged; raises `TypeError` if it has no shape. `name` is its name in the error message."""
     if getattr(space, "shape", None) is None:
         raise TypeError(f"{name}: expected a space with a shape, such as a gym.spaces.Box, got {space!r}")
     return space

@@ -1,4 +1,4 @@
-"""A wrapper that makes one path of several episodes: the trials of RL^2 (arXiv:1611.02779, section 2.2)."""
+"""Environment wrapper that joins several episodes into one path, a trial of RL^2 (arXiv:1611.02779, section 2.2)."""
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -13,31 +13,31 @@ from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.serializable import check_own_pickle
 
 EPISODE = "episode"
-"""Name of the env info with the number of a step's episode in its trial, from 0."""
+"""Key of the env info that holds the index of the current episode in the trial, starting at 0."""
 
 _ONLY = np.zeros(1, int)  # the row of a single environment
 
 
 class TrialEnv(gym_compat.WrappingEnv):
-    """An environment whose path is a trial: several episodes of the same task, one after the other.
+    """Environment wrapper whose paths are trials: consecutive episodes of the same task.
 
     ===============  ============================================================================
-    observation      the wrapped environment's observation, the last action (discrete: one-hot), the last
-                     reward, and 1 if the last step ended an episode, else 0; at first zeros after the
-                     wrapped environment's observation
-    action, reward   those of the wrapped environment
-    end of episode   as in the wrapped environment, and after `max_path_length` steps; the observation then
-                     shows the start of the next episode
+    observation      concatenation of the wrapped environment's observation, the previous action
+                     (discrete: one-hot), the previous reward, and a flag: 1 if the previous step ended an
+                     episode, else 0. At the first step of a trial, the added entries are zero.
+    action, reward   same as in the wrapped environment
+    end of episode   when the wrapped environment ends it, or after `max_path_length` steps; unless it was
+                     the last episode, the observation is then the first one of the next episode
     end of path      terminated at the end of the last episode
-    env_infos        those of the wrapped environment and `episode`, the number of the episode from 0
+    env_infos        the wrapped environment's infos, and `episode`, the index of the episode from 0
     ===============  ============================================================================
 
-    All other attributes are those of the wrapped environment. `make_batched(num_envs)` returns None if the wrapped
-    environment has no vectorized form.
+    All other attributes are looked up on the wrapped environment. `make_batched(num_envs)` returns None if the wrapped
+    environment is not vectorized.
 
     Args:
-        env: the meta-environment to wrap, of gym 0.26, Gymnasium or the classic form, which observes a vector.
-        episodes_per_trial: number of episodes, at least one; default 2.
+        env: meta-environment to wrap, with the gym 0.26, Gymnasium or classic gym API. Its observations are vectors.
+        episodes_per_trial: number of episodes per trial, at least one; default 2.
         max_path_length: maximum number of steps per episode; default 100.
 
     Raises:
@@ -64,12 +64,12 @@ class TrialEnv(gym_compat.WrappingEnv):
 
     @property
     def trial_length(self) -> int:
-        """Maximum number of steps per trial, the path length that samplers need."""
+        """Maximum number of steps per trial; pass it to samplers as `max_path_length`."""
         return self.episodes_per_trial * self.max_path_length
 
     @property
     def np_random(self) -> np.random.Generator:
-        """The generator of the innermost environment; setting it sets that environment's."""
+        """Random generator of the innermost environment. Assigning it replaces the generator of that environment."""
         return self.unwrapped.np_random
 
     @np_random.setter
@@ -78,16 +78,16 @@ class TrialEnv(gym_compat.WrappingEnv):
 
     @replaces("reset", "step", "set_task")
     def make_batched(self, num_envs: int) -> Optional[BatchedEnv]:
-        """Returns `num_envs` copies that step together, or None if the wrapped environment has no vectorized form."""
+        """Returns a vectorized environment of `num_envs` copies; None if the wrapped environment has none."""
         batched = gym_compat.make_batched(self.wrapped_env, num_envs)
         return None if batched is None else BatchedTrialEnv(batched, self.make_trials(num_envs), self.observation_space)
 
     def make_trials(self, num_envs: int) -> "_Trials":
-        """Returns the counters of `num_envs` copies."""
+        """Returns the episode and step counters of `num_envs` copies."""
         return _Trials(num_envs, self.action_space, self.episodes_per_trial, self.max_path_length)
 
     def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
-        """See `MetaEnv.sample_tasks`; `rng` as in `gym_compat.sample_tasks`."""
+        """See `MetaEnv.sample_tasks`; for `rng`, see `gym_compat.sample_tasks`."""
         return gym_compat.sample_tasks(self.wrapped_env, n_tasks, rng)
 
     def set_task(self, task: Task) -> None:
@@ -111,7 +111,7 @@ class TrialEnv(gym_compat.WrappingEnv):
         return joined[0], reward, bool(is_last[0]), False, {**info, EPISODE: episodes[0]}
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
-        """See `MetaEnv.log_diagnostics`; the wrapped environment logs the episodes of all trials."""
+        """Splits the trials into episodes and passes these to `log_diagnostics` of the wrapped environment."""
         size = self.observation_space.shape[0] - self._trials.num_added
         episodes = [{**episode, "observations": episode["observations"][:, :size]}
                     for path in paths for episode in split_episodes(path)]
@@ -119,12 +119,12 @@ class TrialEnv(gym_compat.WrappingEnv):
 
 
 class BatchedTrialEnv(BatchedEnv):
-    """Many `TrialEnv`, stepped together; `trials` are their counters."""
+    """Vectorized `TrialEnv`; `trials` are the episode and step counters of its copies."""
 
     def __init__(self, batched_env: BatchedEnv, trials: "_Trials", observation_space: Any) -> None:
         super().__init__(batched_env.num_envs)
         self._batched_env, self._trials = batched_env, trials
-        self._rngs: List[Any] = [None] * self.num_envs  # of the current trials
+        self._rngs: List[Any] = [None] * self.num_envs  # generators of the current trials
         self.max_threads = batched_env.max_threads
         self.observation_space, self.action_space = observation_space, batched_env.action_space
 
@@ -161,7 +161,7 @@ class BatchedTrialEnv(BatchedEnv):
 
 
 class _Trials:
-    """The episode and the step in it of `num_envs` environments, and what their observations are joined with."""
+    """Counts episodes and steps of `num_envs` environments, and extends their observations."""
 
     def __init__(self, num_envs: int, action_space: Any, episodes_per_trial: int, max_path_length: int) -> None:
         self._num_actions = int(action_space.n) if is_discrete(action_space) else None
@@ -170,12 +170,21 @@ class _Trials:
         self._episodes, self._steps = np.zeros(num_envs, int), np.zeros(num_envs, int)
 
     def start(self, rows: np.ndarray, observations: np.ndarray) -> np.ndarray:
-        """Starts the trials of some environments; returns their joined observations."""
+        """Resets the counters of the environments `rows` `[k]`; returns their extended first observations."""
         self._episodes[rows] = self._steps[rows] = 0
         return np.concatenate([observations, np.zeros((len(observations), self.num_added))], axis=1)
 
     def count(self, rows: np.ndarray, ended: np.ndarray) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Counts a step of some environments; returns its episode, and whether that and the trial have ended, `[k]`."""
+        """Counts one step of the environments `rows` `[k]`.
+
+        Args:
+            rows: indices of the environments.
+            ended: bool `[k]`, whether the wrapped environment ended the episode.
+
+        Returns:
+            `(episodes, ended, is_last)`, each `[k]`: the index of the step's episode, whether the step ended the
+            episode, and whether it ended the trial.
+        """
         self._steps[rows] += 1
         episodes = self._episodes[rows]
         ended = ended | (self._steps[rows] >= self._max_path_length)
@@ -184,13 +193,13 @@ class _Trials:
         return episodes, ended, self._episodes[rows] >= self._episodes_per_trial
 
     def join(self, observations: np.ndarray, actions: np.ndarray, rewards: np.ndarray, ended: np.ndarray) -> np.ndarray:
-        """Returns observations joined with actions, rewards and ends of episodes, float64 `[k, O]`."""
+        """Appends previous actions, previous rewards and the flags `ended` to observations, float64 `[k, O]`."""
         shown = actions.reshape(len(actions), -1) if self._num_actions is None else np.eye(self._num_actions)[actions]
         return np.concatenate([observations, shown, rewards[:, None], ended[:, None]], axis=1)
 
 
 def split_episodes(path: Path) -> List[Path]:
-    """Returns the episodes of a trial as path dicts, whose arrays are views; `last_observation` is left out."""
+    """Splits a trial into one path dict per episode. The arrays are views; `last_observation` is omitted."""
     ends = np.flatnonzero(np.diff(path["env_infos"][EPISODE])) + 1
     bounds = [0, *ends.tolist(), len(path["rewards"])]
 

@@ -1,4 +1,4 @@
-"""Evaluation of RL^2: returns of the episodes of trials in held-out tasks."""
+"""Evaluates RL^2 in held-out tasks: mean return of each episode of a trial."""
 import copy
 import dataclasses
 from typing import Any, List, Optional, Sequence, Tuple, Union
@@ -22,29 +22,35 @@ MOST_COLUMNS = 8
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class TrialEvaluation(Evaluation):
-    """Returns of a recurrent policy by episode: an adaptation step is an episode of the trial.
+    """Results of evaluating a recurrent policy: the mean return of each episode of a trial.
+
+    Episode `k` of a trial corresponds to `k` adaptation steps in `Evaluation`.
 
     Args:
         name: name of the policy.
-        returns: float64 `[S, M, K + 1]`, mean return of the episodes `0, ..., K` of a task's trials, by seed and task.
-        tasks: the tasks of each seed, `S` lists of `M`.
-        are_given: whether the tasks were given, and so are the same for every seed, or sampled for each seed.
+        returns: float64 `[S, M, K + 1]`, mean return over the trials of a task, by seed, task and episode.
+        tasks: `S` lists of `M` tasks, one list per seed.
+        are_given: True if the user gave the tasks (the same for every seed), False if each seed sampled its tasks.
         seeds: the `S` seeds.
-        step_sizes: None.
-        rollouts_per_meta_task: trials in each task.
+        step_sizes: always None.
+        rollouts_per_meta_task: number of trials per task.
         max_path_length: maximum number of steps per episode.
-        num_timesteps: environment steps of all seeds together.
-        timesteps: int `[S, M, K + 1]`, mean number of environment steps of a trial before each episode.
-        trained_steps: number of episodes before the last one in training.
+        num_timesteps: number of environment steps of all seeds together.
+        timesteps: int `[S, M, K + 1]`, mean number of environment steps of a trial before the start of each episode.
+        trained_steps: number of episodes per trial in training, minus one.
     """
 
     @property
     def trial_return(self) -> Interval:
-        """The mean return of a whole trial with its 95% interval over tasks."""
+        """Mean return of whole trials over tasks, and its 95% interval (Student's t)."""
         return mean_interval(self.task_returns.sum(axis=1))
 
     def table(self, *references: Evaluation) -> str:
-        """Returns the mean returns of up to 8 episodes, and of a trial; with references as `Evaluation.table`."""
+        """Formats the mean return by episode and of a whole trial as a text table.
+
+        Without references, the table shows up to 8 evenly spaced episodes. With references, it has the format of
+        `Evaluation.table`.
+        """
         num_episodes, (mean, half_width) = self.returns.shape[-1], self.trial_return
         if references:
             text = super().table(*references)
@@ -58,17 +64,18 @@ class TrialEvaluation(Evaluation):
 
 
 class TrialEvaluator(MetaEvaluator):
-    """Measures the returns of the episodes of trials, for policies that `RL2` trained.
+    """Evaluates a policy trained with `RL2`: measures the return of each episode of a trial.
 
-    All random numbers come from the seeds of the evaluation; policy and environment do not change.
+    All random numbers are drawn from the seeds of the evaluation. The evaluation does not change policy or environment.
 
     Args:
-        algo (MetaAlgo or MetaRLAlgorithm): the algorithm, an `RL2`.
-        env (MetaEnv): environment of the tasks, a `TrialEnv`.
-        sample_processor (SampleProcessor or None): as in training; has no effect.
-        rollouts_per_meta_task (int): trials in each task; default 20.
-        max_path_length (int): has no effect, as the environment has the length of an episode; default 100.
-        envs_per_task (int or None): environments per task that step at the same time; default None, one for each trial.
+        algo (RL2): algorithm with the policy to evaluate.
+        env (TrialEnv): environment of the tasks.
+        sample_processor (SampleProcessor or None): has no effect; accepted for compatibility with `MetaEvaluator`.
+        rollouts_per_meta_task (int): number of trials per task; default 20.
+        max_path_length (int): has no effect; `env.max_path_length` limits the steps of an episode. Default 100.
+        envs_per_task (int or None): number of environments per task that step at the same time. Default None: one
+            environment per trial.
         parallel (bool, str or RayOptions): whether to step environments in worker processes, or to collect trials on a
             Ray cluster; see `MetaSampler`; default False.
         name (str): name of the policy in tables and figures; default `"policy"`.
@@ -82,18 +89,19 @@ class TrialEvaluator(MetaEvaluator):
 
     @property
     def trained_steps(self) -> int:
-        """Number of episodes before the last one in training."""
+        """Number of episodes per trial in training, minus one: the adaptation steps before the last episode."""
         return self._trial_env.episodes_per_trial - 1
 
     def evaluate(self, tasks: Union[int, Sequence[Task]] = 40, num_steps: Optional[int] = None,
                  step_sizes: Optional[Sequence[float]] = None, seeds: Sequence[int] = (1,)) -> TrialEvaluation:
-        """Measures the returns of the episodes `0, ..., num_steps` of trials.
+        """Measures the mean return of each episode of trials with `num_steps + 1` episodes.
 
         Args:
-            tasks: number of tasks that each seed samples; or a list of tasks.
-            num_steps: number of episodes before the last one; default None, as in training. It may be larger.
-            step_sizes: None, as there are no gradient steps.
-            seeds: seeds of all random numbers. The same seed gives the same tasks and the same returns.
+            tasks: list of tasks, or the number of tasks that each seed samples; default 40.
+            num_steps: number of episodes per trial, minus one. It may exceed the number in training. Default None: same
+                as in training.
+            step_sizes: must be None, because RL^2 has no gradient steps.
+            seeds: seeds of all random generators; default `(1,)`. The same seed gives the same tasks and returns.
 
         Raises:
             ValueError: `step_sizes` is given, or a number is out of range.
@@ -115,12 +123,12 @@ class TrialEvaluator(MetaEvaluator):
             timesteps=np.rint(before).astype(int), trained_steps=self.trained_steps)
 
     def record(self, *args: Any, **kwargs: Any) -> Any:
-        """Raises `ValueError`: recordings repeat single episodes, and a trial has several."""
+        """Raises `ValueError`, because recordings show single episodes and a trial has several."""
         raise ValueError("record: expected an algorithm with inner steps, got RL2; `evaluate` returns its returns")
 
     def _run_trials(self, seed: int, num_tasks: int, given: Optional[List[Task]],
                     num_episodes: int) -> Tuple[np.ndarray, np.ndarray, List[Task]]:
-        """Returns the mean return and the mean number of steps of each episode, `[M, E]`, and the tasks."""
+        """Returns `(returns, lengths, tasks)`: mean return and mean number of steps of each episode, `[M, E]`."""
         env = TrialEnv(copy.deepcopy(self._trial_env.wrapped_env), num_episodes, self._trial_env.max_path_length)
         with seeding.evaluation_seed(seed):
             policy = self.algo.policy.with_meta_batch_size(num_tasks)
@@ -136,6 +144,6 @@ class TrialEvaluator(MetaEvaluator):
 
 
 def make_evaluator(trainer: Trainer, **arguments: Any) -> MetaEvaluator:
-    """Returns the evaluator of a trainer's algorithm; `arguments` as for `MetaEvaluator.from_trainer`."""
+    """Builds the evaluator for a trainer's algorithm; for `arguments`, see `MetaEvaluator.from_trainer`."""
     evaluator_class = TrialEvaluator if isinstance(trainer.algo, RL2) else MetaEvaluator
     return evaluator_class.from_trainer(trainer, **arguments)

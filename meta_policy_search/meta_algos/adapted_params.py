@@ -1,4 +1,4 @@
-"""Choice of the policy's parameters that adaptation steps change.
+"""Selects the policy parameters that adaptation steps change.
 
 ==============  ======================================================================  ===========================
 `adapt_params`  Parameters                                                              Method
@@ -11,7 +11,7 @@ patterns        those whose names match one of the patterns (`fnmatch`), for exa
                 `['mean_network/hidden_1/*', 'log_std_network/*']`
 ==============  ======================================================================  ===========================
 
-All other parameters have the same value in every task. The meta-update changes all parameters but the context.
+All other parameters have the same value in every task. The meta-update changes all parameters except the context.
 """
 import fnmatch
 from typing import Iterable, Sequence, Tuple, Union

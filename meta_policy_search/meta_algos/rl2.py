@@ -1,4 +1,4 @@
-"""RL^2 (arXiv:1611.02779): proximal policy optimization of a recurrent policy on whole trials."""
+"""RL^2 (arXiv:1611.02779): trains a recurrent policy on whole trials with proximal policy optimization (PPO)."""
 from typing import Any, Dict, Mapping, Optional, Sequence, Type
 
 import numpy as np
@@ -16,19 +16,21 @@ from meta_policy_search.utils.checks import check_agrees, check_non_negative, ch
 from meta_policy_search.utils.schedules import Schedule
 
 TRIALS_PER_BLOCK = 128
-"""Number of trials that a thread computes together; with fewer, starting the operations takes as long as the work."""
+"""Maximum number of trials per call of a thread. In smaller blocks, the overhead of TensorFlow operations dominates."""
 
 
 class RL2(MetaAlgo):
-    """RL^2: learns a recurrent policy that adapts to a task by its hidden state, without gradient steps.
+    """RL^2: trains a recurrent policy that adapts to a task through its hidden state, without gradient steps.
 
-    Minimizes, in several passes over minibatches of trials, the mean over all steps of
+    A meta-update takes several passes over minibatches of trials. It minimizes the mean over all steps of the PPO loss
+    (arXiv:1707.06347) with a value loss and an entropy bonus:
 
-        L = -min(r A, clip(r, 1 - eps, 1 + eps) A) + c_V (v - v_target)^2 / 2 - c_H H(pi),
+        L = -min(r A, clip(r, 1 - eps, 1 + eps) A) + c_V (v - v_target)^2 / 2 - c_H H(pi).
 
-    with the likelihood ratio `r` of an action given the trial before it (PPO, arXiv:1707.06347). The target of the
-    value head is the discounted return of the rest of the trial, standardized as by `ValueHeadBaseline`. Whole trials
-    are fed, and gradients flow through all their steps.
+    `r` is the likelihood ratio of an action, given all earlier steps of the trial; `A` is the advantage; `v` is the
+    output of the value head; `H(pi)` is the entropy. `v_target` is the discounted return of the remaining trial,
+    standardized with the mean and standard deviation defined in `ValueHeadBaseline`. Gradients are propagated through
+    all steps of a trial.
 
     Logs `LossBefore`, `LearningRate`, `LossAfter`, `KLOuter` and `ValueLoss`.
 
@@ -36,21 +38,21 @@ class RL2(MetaAlgo):
         policy (GRUPolicy): the policy to optimize.
         meta_batch_size (int): number of tasks `M`, the same as the policy's; default 20.
         name (str): name scope of the algorithm's operations.
-        num_ppo_steps (int): passes over the trials per meta-update, without sampling again; default 8.
-        num_minibatches (int): number of parts that the trials are split into in each pass; default 4.
-        clip_eps (float): half-width of the interval that likelihood ratios are clipped to, above 0; default 0.1.
-        value_coef (float): coefficient of the loss of the value head, at least 0; default 0.5.
-        entropy_coef (float): coefficient of the entropy bonus, at least 0; default 0.
+        num_ppo_steps (int): number of passes over the same trials per meta-update; default 8.
+        num_minibatches (int): number of minibatches per pass; default 4.
+        clip_eps (float): `eps`, half-width of the clipping interval of likelihood ratios, above 0; default 0.1.
+        value_coef (float): `c_V`, coefficient of the value loss, at least 0; default 0.5.
+        entropy_coef (float): `c_H`, coefficient of the entropy bonus, at least 0; default 0.
         learning_rate (float or callable): step size, above 0, or a function of the index of the meta-update, such as
             `utils.schedules.LinearSchedule`. Default 1e-3.
-        tf_optimizer_cls (type): a `tf.train.Optimizer`, takes the steps; default `tf.train.AdamOptimizer`.
+        tf_optimizer_cls (type): subclass of `tf.train.Optimizer`; default `tf.train.AdamOptimizer`.
         tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`.
 
     Attributes:
-        optimizer (Optimizer): takes the meta-updates.
+        optimizer (Optimizer): optimizer that performs the meta-updates.
 
     Raises:
-        TypeError: the policy is not recurrent.
+        TypeError: the policy is not a `GRUPolicy`.
     """
 
     num_inner_grad_steps = 0
@@ -63,7 +65,7 @@ class RL2(MetaAlgo):
         if not isinstance(policy, GRUPolicy):
             raise TypeError(f"policy: expected a GRUPolicy (such as CategoricalGRUPolicy), got a "
                             f"{type(policy).__name__}")
-        super().__init__(policy)  # type: ignore[arg-type]  # it has no adapted parameters
+        super().__init__(policy)  # type: ignore[arg-type]  # the policy has no adapted parameters
         self.meta_batch_size = check_agrees("meta_batch_size", check_positive_int("meta_batch_size", meta_batch_size),
                                             "policy.meta_batch_size", policy.meta_batch_size)
         self.name = name
@@ -85,7 +87,7 @@ class RL2(MetaAlgo):
         self.optimizer.learning_rate = learning_rate
 
     def _build_graph(self, policy: GRUPolicy) -> None:
-        """Builds the loss as a mean over trials, so that several threads compute a block of trials each."""
+        """Builds the loss. It is a mean over trials, so several threads can each compute a block of trials."""
         distribution = policy.distribution
         with tf.name_scope(self.name):
             observations = tf.placeholder(tf.float32, [None, None, policy.obs_dim], name="observations")
@@ -101,7 +103,7 @@ class RL2(MetaAlgo):
             value_loss = losses.weighted_mean(0.5 * tf.square(values - value_targets), weights)
             loss = surrogate + self.value_coef * value_loss
             if self.entropy_coef:
-                entropy = distribution.entropy_sym(new) + tf.zeros_like(values)  # of each step, where it is constant
+                entropy = distribution.entropy_sym(new) + tf.zeros_like(values)  # a constant entropy is broadcast
                 loss -= self.entropy_coef * losses.weighted_mean(entropy, weights)
             self._loss = tf.reduce_mean(loss)
             kl = losses.weighted_mean(distribution.kl_sym(old, new), weights)
@@ -114,12 +116,12 @@ class RL2(MetaAlgo):
                                        task_inputs=list(inputs))
 
     def input_values(self, samples: Sequence[TaskSamples]) -> Dict[str, np.ndarray]:
-        """Returns the values of all placeholders by input name: the trials of all tasks, float32 `[B, T, ...]`.
+        """Returns the values of all placeholders by input name, float32 `[B, T, ...]` for the `B` trials of all tasks.
 
-        Steps after the end of a trial are zero and have the weight zero. The weights add up to `B`.
+        Entries after the end of a trial are zero, including the weights. The weights sum to `B`.
 
         Raises:
-            ValueError: the number of tasks is wrong, or a task lacks an entry.
+            ValueError: the number of tasks is wrong, or an entry is missing in the samples of a task.
         """
         check_agrees("number of tasks in the samples", len(samples), "meta_batch_size", self.meta_batch_size)
         keys = [key for key, _ in self.policy.distribution.dist_info_specs]
@@ -148,11 +150,11 @@ class RL2(MetaAlgo):
         """Performs one meta-update.
 
         Args:
-            all_samples_data: a list with the processed samples of all tasks, as for algorithms without inner steps.
-            log: whether to log the columns that the class documents.
+            all_samples_data: a list with one item, the processed samples of each task.
+            log: whether to log the columns listed in the class docstring.
 
         Raises:
-            ValueError: the number of steps or tasks is wrong, or a task lacks an entry.
+            ValueError: the number of items or tasks is wrong, or an entry is missing in the samples of a task.
             FloatingPointError: the loss or its gradient is not finite; the parameters do not change.
         """
         if len(all_samples_data) != 1:

@@ -1,4 +1,4 @@
-"""A gated recurrent unit over the steps of trials, with its gradient written out."""
+"""A gated recurrent unit (GRU) with a hand-written gradient."""
 from typing import Any, Tuple
 
 from meta_policy_search.tf_compat import tf
@@ -6,25 +6,27 @@ from meta_policy_search.tf_compat import tf
 
 def gru(inputs: tf.Tensor, input_kernel: tf.Tensor, bias: tf.Tensor, recurrent_kernel: tf.Tensor,
         name: str = "gru") -> tf.Tensor:
-    """Builds the hidden states of a gated recurrent unit (arXiv:1406.1078), which start at zero.
+    """Builds the hidden states of a gated recurrent unit (GRU, arXiv:1406.1078) along `B` paths of `T` steps.
 
-    With the kernels split into the parts of the reset gate, the update gate and the candidate,
+    The columns of both kernels and of the bias are split into three blocks of size `H`, in this order: reset gate `r`,
+    update gate `z`, candidate state `c`. For an input `x` and the previous state `h`, the next state is `h'`:
 
     `r = sigmoid(x W_r + h U_r + b_r)`, `z = sigmoid(x W_z + h U_z + b_z)`,
     `c = tanh(x W_c + b_c + r * (h U_c))`, `h' = c + z * (h - c)`.
 
-    The reset gate acts after the matrix product, so that each step takes one product. The gradient is written out:
-    this takes about half the time of automatic differentiation. It has no second derivative.
+    The initial state is zero. The reset gate is applied after the matrix product, so each step needs only one product
+    with the recurrent kernel. The hand-written gradient takes about half the time of automatic differentiation. Second
+    derivatives are not available.
 
     Args:
         inputs: float32 `[T, B, I]`.
-        input_kernel: `[I, 3H]`.
-        bias: `[3H]`.
-        recurrent_kernel: `[H, 3H]`.
+        input_kernel: `W`, `[I, 3H]`.
+        bias: `b`, `[3H]`.
+        recurrent_kernel: `U`, `[H, 3H]`.
         name: name scope.
 
     Returns:
-        The states after each step, `[T, B, H]`.
+        The hidden state after each step, `[T, B, H]`.
     """
     with tf.name_scope(name):
         return _states(tf.tensordot(inputs, input_kernel, 1) + bias, tf.convert_to_tensor(recurrent_kernel))
@@ -32,7 +34,7 @@ def gru(inputs: tf.Tensor, input_kernel: tf.Tensor, bias: tf.Tensor, recurrent_k
 
 @tf.custom_gradient
 def _states(projected: tf.Tensor, kernel: tf.Tensor) -> Tuple[tf.Tensor, Any]:
-    """Builds the states `[T, B, H]` from the projected inputs `[T, B, 3H]` and the recurrent kernel."""
+    """Builds the hidden states `[T, B, H]` from `x W + b` `[T, B, 3H]` and the recurrent kernel `[H, 3H]`."""
     num_steps, size = tf.shape(projected)[0], kernel.shape.as_list()[0]
     start = tf.zeros([tf.shape(projected)[1], size])
     inputs = _array(num_steps).unstack(projected)

@@ -1,4 +1,4 @@
-"""Recurrent policies, whose hidden state lasts for a whole path: the policies of RL^2 (arXiv:1611.02779)."""
+"""Recurrent policies for RL^2 (arXiv:1611.02779)."""
 import abc
 import math
 from collections import OrderedDict
@@ -24,18 +24,22 @@ from meta_policy_search.utils.serializable import shallow_copy
 
 
 class GRUPolicy(Policy):
-    """A policy with one layer of gated recurrent units, an action head and a value head; it has no inner steps.
+    """A policy with one layer of gated recurrent units (GRU), an action head and a value head.
 
-    All `M` tasks act with the same parameters. What the policy learns about a task is in its hidden state, which is
-    zero at the start of a path (for RL^2 a trial, see `envs.TrialEnv`). The parameters are `gru/input_kernel`,
-    `gru/recurrent_kernel`, `gru/bias`, and `kernel` and `bias` of `action` and `value`.
+    The policy has the same parameters in all `M` tasks and takes no inner gradient steps. It adapts to a task through
+    its hidden state. The hidden state is zero at the start of a path and persists until the end of the path. In RL^2,
+    a path is a trial of several episodes (see `envs.TrialEnv`).
 
-    A subclass supplies `distribution`, `_dist_info` and `make_actor`.
+    The parameters are `gru/input_kernel`, `gru/recurrent_kernel`, `gru/bias`, `action/kernel`, `action/bias`,
+    `value/kernel` and `value/bias`.
+
+    A subclass implements `distribution`, `_dist_info` and `_make_actor`. For vectorized sampling, it also defines
+    `make_actor`.
 
     Args:
         meta_batch_size (int): number `M` of tasks.
         obs_dim (int): size `O` of an observation.
-        action_dim (int): size `A` of an action; the number of actions, where they are discrete.
+        action_dim (int): size `A` of an action; if actions are discrete, the number of actions.
         name (str): name scope of the policy's operations.
         hidden_size (int): number of units `H`.
     """
@@ -43,7 +47,7 @@ class GRUPolicy(Policy):
     def __init__(self, meta_batch_size: int, obs_dim: int, action_dim: int, name: str, hidden_size: int) -> None:
         self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
         self.hidden_size = check_positive_int("hidden_size", hidden_size)
-        self._states: Optional[np.ndarray] = None  # of `get_action` and `get_actions`
+        self._states: Optional[np.ndarray] = None  # hidden states of `get_action` and `get_actions`
         Policy.__init__(self, obs_dim, action_dim, name, (self.hidden_size,))
 
     def build_graph(self) -> None:
@@ -56,14 +60,14 @@ class GRUPolicy(Policy):
 
     def trial_info_sym(self, obs_var: tf.Tensor, params: Optional[Mapping[str, tf.Tensor]] = None
                        ) -> Tuple[Dict[str, tf.Tensor], tf.Tensor]:
-        """Builds the distributions over actions along whole paths, and the outputs of the value head.
+        """Builds the distribution over actions and the output of the value head at each step of whole paths.
 
         Args:
-            obs_var: `[B, T, O]`, the observations of `B` paths from their starts.
-            params: name to tensor; by default the policy's own variables.
+            obs_var: `[B, T, O]`, the observations of `B` paths, starting with the first step of each path.
+            params: dict from name to tensor. Default: None, the policy's variables.
 
         Returns:
-            Dict of the distribution's parameters, which broadcast to `[B, T, ...]`; values `[B, T]`.
+            Tuple of a dict of the distribution's parameters, which broadcast to `[B, T, ...]`, and the values `[B, T]`.
         """
         params = self.get_params() if params is None else params
         with tf.name_scope("trial_info"):
@@ -80,14 +84,14 @@ class GRUPolicy(Policy):
 
     def distribution_info_sym(self, obs_var: tf.Tensor,
                               params: Optional[Mapping[str, tf.Tensor]] = None) -> Dict[str, tf.Tensor]:
-        """Builds the distributions over actions along whole paths; see `trial_info_sym`."""
+        """Builds the distribution over actions at each step of whole paths; see `trial_info_sym`."""
         return self.trial_info_sym(obs_var, params)[0]
 
     def switch_to_pre_update(self) -> None:
-        """Does nothing, as there are no adapted parameters."""
+        """Does nothing, because the policy has no adapted parameters."""
 
     def with_meta_batch_size(self, meta_batch_size: int) -> "GRUPolicy":
-        """Returns a policy for another number of tasks, which shares this one's graph and parameters."""
+        """Returns a policy for another number of tasks. Both policies share their graph and parameters."""
         other = shallow_copy(self)
         other.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
         other._given = self._arguments_with({"meta_batch_size": other.meta_batch_size})
@@ -95,10 +99,10 @@ class GRUPolicy(Policy):
         return other
 
     def reset(self, dones: Any = None) -> None:
-        """Resets the hidden states of `get_action` and `get_actions`, at the start of paths.
+        """Resets the hidden states of `get_action` and `get_actions` to zero; call it when paths begin.
 
         Args:
-            dones: bool `[M, B]`, which paths of `get_actions` begin; default None, all paths.
+            dones: bool `[M, B]`, True for the paths of `get_actions` to reset. Default None: all paths.
         """
         if dones is None or self._states is None:
             self._states = None
@@ -112,7 +116,8 @@ class GRUPolicy(Policy):
             observation: `[O]`.
 
         Returns:
-            The action `[A]` (where actions are discrete, an int64), and a dict of the distribution and the value.
+            Tuple of the action `[A]` (an int64 if actions are discrete) and a dict of agent infos: the parameters of
+            the distribution, and `value`.
         """
         observation = self._check_observations("observation", observation, ndim=1)
         actions, infos = self._next_actions(observation[None, None])
@@ -121,7 +126,7 @@ class GRUPolicy(Policy):
     def get_actions(  # type: ignore[override]  # in all tasks
         self, observations: Sequence[np.ndarray]
     ) -> Tuple[List[np.ndarray], List[List[Infos]]]:
-        """Samples the next actions of `B` paths of each task; call `reset` at their starts.
+        """Samples the next actions of `B` paths of each task; call `reset` when paths begin.
 
         Args:
             observations: `M` arrays `[B, O]`, or one array `[M, B, O]`.
@@ -137,7 +142,7 @@ class GRUPolicy(Policy):
                                for m in range(self.meta_batch_size)]
 
     def _next_actions(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """Acts at observations `[M, B, O]` and advances the hidden states."""
+        """Samples actions for the observations `[M, B, O]` and updates the hidden states."""
         if self._states is not None and self._states.shape[:2] != observations.shape[:2]:
             raise ValueError(f"observations: expected {self._states.shape[:2]} tasks and paths as in the step before, "
                              f"got {observations.shape[:2]}; call reset() at the start of paths")
@@ -151,7 +156,7 @@ class GRUPolicy(Policy):
 
     @abc.abstractmethod
     def _make_actor(self) -> GRUActor:
-        """Returns an actor with the present parameters, at the start of its paths."""
+        """Returns an actor with the current parameters and without hidden states."""
 
 
 class CategoricalGRUPolicy(GRUPolicy):
@@ -173,7 +178,7 @@ class CategoricalGRUPolicy(GRUPolicy):
 
     @property
     def distribution(self) -> Categorical:
-        """A `Categorical` of the number of actions."""
+        """The distribution over actions, a `Categorical`."""
         return self._distribution
 
     def _dist_info(self, outputs: tf.Tensor, params: Mapping[str, tf.Tensor]) -> Dict[str, tf.Tensor]:
@@ -184,12 +189,14 @@ class CategoricalGRUPolicy(GRUPolicy):
 
     @replaces(*ACTING)
     def make_actor(self) -> Optional[Actor]:
-        """Returns an actor that acts as the policy does in its `M` tasks, without TensorFlow."""
+        """Returns an actor for the `M` tasks that does not need TensorFlow."""
         return self._make_actor()
 
 
 class GaussianGRUPolicy(GRUPolicy):
-    """A `GRUPolicy` for continuous actions: the action head returns the mean; the standard deviation is a parameter.
+    """A `GRUPolicy` for continuous actions: the action head returns the mean.
+
+    The logarithm of the standard deviation is a trained parameter that does not depend on the observation.
 
     Args:
         meta_batch_size (int): number `M` of tasks.
@@ -215,7 +222,7 @@ class GaussianGRUPolicy(GRUPolicy):
 
     @property
     def distribution(self) -> DiagonalGaussian:
-        """A `DiagonalGaussian` of the action's size."""
+        """The distribution over actions, a `DiagonalGaussian`."""
         return self._distribution
 
     def _dist_info(self, outputs: tf.Tensor, params: Mapping[str, tf.Tensor]) -> Dict[str, tf.Tensor]:
@@ -229,5 +236,5 @@ class GaussianGRUPolicy(GRUPolicy):
 
     @replaces(*ACTING)
     def make_actor(self) -> Optional[Actor]:
-        """Returns an actor that acts as the policy does in its `M` tasks, without TensorFlow."""
+        """Returns an actor for the `M` tasks that does not need TensorFlow."""
         return self._make_actor()

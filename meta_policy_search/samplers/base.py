@@ -70,7 +70,7 @@ class Sampler(Configurable):
         raise NotImplementedError
 
     def start_at(self, itr: int) -> None:
-        """Sets the number of the next iteration. By default does nothing: samplers count iterations themselves."""
+        """Sets the index of the next iteration. Default: does nothing."""
 
     def get_state(self) -> Any:
         """Returns everything that determines future samples, except the policy and the seed, for a snapshot.
@@ -196,9 +196,9 @@ class SampleProcessor(Configurable):
 
     def _estimate_advantages(self, tasks: Sequence[TaskPaths], baseline: Baseline
                              ) -> Tuple[List[np.ndarray], List[np.ndarray]]:
-        """Fits the baseline to the returns of each task; returns the returns and advantages of each task, `[N]`.
+        """Computes the returns and advantages of each task, `[N]`; the baseline is fitted to each task.
 
-        Adds both to the path dicts.
+        Also adds returns and advantages to the path dicts.
         """
         mask = path_mask(np.concatenate([task.lengths for task in tasks]))  # one row per path of any task
         rewards = pad_steps(np.concatenate([task.arrays["rewards"] for task in tasks]), mask)
@@ -215,7 +215,7 @@ class SampleProcessor(Configurable):
         return returns, advantages
 
     def _normalize(self, task: TaskPaths, advantages: np.ndarray) -> np.ndarray:
-        """Normalizes and shifts the advantages `[N]` of a task if `normalize_adv` and `positive_adv` are set."""
+        """Normalizes the advantages `[N]` of a task if `normalize_adv`, then shifts them if `positive_adv`."""
         try:
             if self.normalize_adv:
                 advantages = normalize_advantages(advantages)

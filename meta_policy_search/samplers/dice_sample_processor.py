@@ -46,9 +46,9 @@ _EPSILON = 1e-8
 class DiceSampleProcessor(SampleProcessor):
     """Converts the paths of one task to padded samples with adjusted rewards, for DiCE.
 
-    The processor fits a baseline to the discounted rewards `discount^t r_t` and subtracts it. The results, the adjusted
-    rewards, are optionally normalized over the steps of all paths. Paths are padded with zeros to `max_path_length`.
-    With a `return_baseline`, advantages are estimated as in `SampleProcessor`.
+    The processor fits a baseline to the discounted rewards `discount^t r_t` and subtracts it. The differences, called
+    adjusted rewards, are optionally normalized over the steps of all paths. Paths are padded with zeros to
+    `max_path_length`. With a `return_baseline`, advantages are estimated as in `SampleProcessor`.
 
     Args:
         baseline: a `Baseline` that depends only on time (see the notes on bias in this module), or any object with
@@ -60,8 +60,8 @@ class DiceSampleProcessor(SampleProcessor):
             standard deviation; default True.
         positive_adv: whether to shift the (normalized) adjusted rewards (and the advantages) of the task so that the
             smallest is 1e-8; default False.
-        return_baseline: a `Baseline` of the returns, which may depend on state and time, for the advantages. None
-            (default): no advantages are computed.
+        return_baseline: a `Baseline` that is fitted to the returns, for the advantages; it may depend on state and
+            time. None (default): no advantages are computed.
 
     Raises:
         TypeError, ValueError: an argument is invalid.
@@ -202,8 +202,8 @@ class DiceMetaSampleProcessor(MetaSampleProcessor, DiceSampleProcessor):
             standard deviation; default True.
         positive_adv: whether to shift the (normalized) adjusted rewards (and the advantages) of each task so that the
             smallest is 1e-8; default False.
-        return_baseline: a `Baseline` of the returns, which may depend on state and time, for the advantages. None
-            (default): no advantages are computed.
+        return_baseline: a `Baseline` that is fitted to the returns, for the advantages; it may depend on state and
+            time. None (default): no advantages are computed.
 
     Raises:
         TypeError, ValueError: an argument is invalid.

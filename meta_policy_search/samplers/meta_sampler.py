@@ -1,4 +1,4 @@
-"""Sampler that collects the paths of all tasks of a meta-batch together."""
+"""Sampler that collects paths in all tasks of a meta-batch at once."""
 import functools
 import warnings
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
@@ -41,11 +41,13 @@ class MetaSampler(Sampler):
     without `make_actor` is sampled through `get_actions` and draws its noise itself, so its paths depend on
     `envs_per_task`.
 
-    Not detected: an environment that keeps state when it is reset, such as a running mean or a curriculum. Its paths
-    depend on `envs_per_task`, and a resumed run differs. `check_env` finds such environments.
+    An environment may keep state across resets, for example a running mean or a curriculum. In this case, paths depend
+    on `envs_per_task`, and a resumed run differs from an uninterrupted run. The sampler does not detect this;
+    `check_env` does.
 
-    If a method of the environment is replaced, on the object or on its class, the next round of sampling uses the
-    replacement. In worker processes and on Ray it raises `PatchedEnvError`, because they do not see the replacement.
+    If a method of the environment is replaced, on the object or on its class, the next `obtain_samples` uses the
+    replacement. Worker processes and Ray workers cannot see the replacement, so with them `obtain_samples` raises
+    `PatchedEnvError`.
 
     Args:
         env (MetaEnv): environment to sample; it is copied.
@@ -105,7 +107,7 @@ class MetaSampler(Sampler):
         self._methods, self.vec_env = methods_of(env), self._make_executor()
 
     def _check_memory(self) -> None:
-        """Raises `ValueError` if the paths of one round need more memory than this machine has."""
+        """Raises `ValueError` if the paths of one `obtain_samples` call need more memory than this machine has."""
         numbers = sum(int(np.prod(space.shape)) for space in (self.env.observation_space, self.env.action_space)) + 1
         num_bytes = 8 * numbers * self.meta_batch_size * self.batch_size * min(self.max_path_length, MANY_STEPS)
         if num_bytes > total_memory():
@@ -119,7 +121,7 @@ class MetaSampler(Sampler):
                              *self._kind_of_executor)
 
     def _update_executor(self) -> None:
-        """Makes a new executor if a method of the environment was replaced since the last round."""
+        """Creates a new executor if a method of the environment was replaced since the executor was created."""
         methods = methods_of(self.env)
         if methods != self._methods:
             executor = self._make_executor()
@@ -161,9 +163,9 @@ class MetaSampler(Sampler):
         """Collects `rollouts_per_meta_task` paths of each task with the current policy.
 
         Args:
-            log: whether to log `PolicyExecTime` and `EnvExecTime`, seconds, means over the sampling threads. With Ray,
-                also logs the maximum, mean and minimum return of the paths under RLlib's names. Default: False.
-            log_prefix: prefix of the keys of the times.
+            log: whether to log `PolicyExecTime` and `EnvExecTime`, in seconds, averaged over the sampling threads. With
+                Ray, also logs the maximum, mean and minimum return of the paths under RLlib's names. Default: False.
+            log_prefix: prefix of the keys `PolicyExecTime` and `EnvExecTime`.
 
         Returns:
             A dict from task index (0 to `M - 1`) to a list of `P` path dicts, see `types.Path`. The sampler does not
@@ -195,7 +197,7 @@ class MetaSampler(Sampler):
                        for name in ("max", "mean", "min")})
         if self._step == 0:
             self._mean_before = returns.mean()
-        else:  # with several adaptation steps, the value of the last step remains
+        else:  # with several adaptation steps, the last step overwrites the value
             logger.logkv("adaptation_delta", float(returns.mean() - self._mean_before))
 
     def make_actor(self) -> Actor:

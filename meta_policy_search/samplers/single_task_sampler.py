@@ -116,8 +116,8 @@ class SingleTaskSampler(Configurable):
                  envs_at_once: Optional[int] = None, purpose: int = 0) -> List[List[Path]]:
         """Collects `num_paths` paths of each candidate; `actor` acts for all candidates.
 
-        `envs_at_once` paths of a candidate are sampled concurrently, by default all. Different values of `purpose` give
-        separate random numbers.
+        `envs_at_once` paths of a candidate are sampled concurrently, by default all. Calls with different `purpose`
+        draw independent random numbers.
         """
         check_int_at_least("itr", itr, 0)
         check_spaces(policy, self._env)

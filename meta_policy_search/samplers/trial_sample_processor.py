@@ -1,4 +1,4 @@
-"""Processing of trials, the paths of RL^2 (arXiv:1611.02779): all tasks together."""
+"""Sample processor for trials, the paths of RL^2 (arXiv:1611.02779)."""
 from typing import Any, List, Optional, Sequence
 
 import numpy as np
@@ -13,17 +13,19 @@ from meta_policy_search.utils import logger
 
 
 class TrialSampleProcessor(MetaSampleProcessor):
-    """Turns the trials of a meta-batch into samples with advantages, one `TaskSamples` per task.
+    """Converts the trials of a meta-batch to samples with advantages, one `TaskSamples` per task.
 
-    The policy does not observe the task. So, unlike in `MetaSampleProcessor`, the baseline is fitted to the trials of
-    all tasks together, and advantages are normalized over all of them. Logs also the mean returns of the first and the
-    last episode of a trial, `FirstEpisodeReturn` and `LastEpisodeReturn`.
+    The policy does not observe the task. Therefore the baseline is fitted to the trials of all tasks together, and
+    advantages are normalized over all tasks. In contrast, `MetaSampleProcessor` treats each task separately.
+
+    The processor also logs the mean return of the first and of the last episode of a trial, as `FirstEpisodeReturn` and
+    `LastEpisodeReturn`.
 
     Args:
-        baseline: a `Baseline`, or any object with `fit(paths)` and `predict(path)`; default None, a
+        baseline: a `Baseline`, or any object with `fit(paths)` and `predict(path)`. Default None: a
             `ValueHeadBaseline`.
         discount: discount factor per step, in [0, 1]. Default: 0.99.
-        gae_lambda: lambda of the advantage estimation, in [0, 1]; see `SampleProcessor`. Default: 0.3.
+        gae_lambda: GAE parameter lambda of the advantages, in [0, 1]; see `SampleProcessor`. Default: 0.3.
         normalize_adv: whether to normalize advantages to zero mean and unit standard deviation. Default: True.
         positive_adv: whether to shift the (normalized) advantages so that the smallest is 1e-8. Default: False.
     """
@@ -54,7 +56,7 @@ class TrialSampleProcessor(MetaSampleProcessor):
 
 
 def _task_samples(samples: Any, steps: slice, lengths: np.ndarray) -> TaskSamples:
-    """Returns the samples of one task."""
+    """Selects the rows `steps` of one task from the samples of all tasks."""
     of_task: Any = {}
     for key, value in samples.items():
         of_task[key] = {name: info[steps] for name, info in value.items()} if isinstance(value, dict) else value[steps]
@@ -63,7 +65,7 @@ def _task_samples(samples: Any, steps: slice, lengths: np.ndarray) -> TaskSample
 
 
 def _end_returns(tasks: Sequence[TaskPaths]) -> Optional[List[float]]:
-    """Returns the mean return of the first and of the last episode of a trial; None if paths are no trials."""
+    """Returns the mean returns of the first and the last episode of a trial; None if the paths are not trials."""
     if not all(EPISODE in task.env_infos for task in tasks):
         return None
     episodes, rewards = (np.concatenate(arrays) for arrays in zip(*(

@@ -1,4 +1,4 @@
-"""Methods of the public code of ProMP and of earlier versions that this package never calls."""
+"""Methods of older code (the public ProMP code, earlier versions of this package) that are no longer called."""
 import inspect
 from typing import Any, Dict
 
@@ -16,17 +16,17 @@ UNCALLED: Dict[str, Dict[str, str]] = {
         "_compute_discounted_rewards", "_compute_adjusted_rewards", "_fit_reward_baseline_compute_advantages"),
         "process_samples"),
 }
-"""Base class to its uncalled methods, each with the method to override instead."""
+"""For each base class, a dict from the name of an uncalled method to the method to override instead."""
 
 
 def refuse_uncalled(cls: Any, base: type) -> None:
     """Raises `TypeError` if a class defines or inherits a method of older code that this package never calls.
 
-    Base classes call this function in `__init_subclass__`. Otherwise an override in older code would silently have no
-    effect.
+    Base classes call this function in `__init_subclass__`. Without this check, overrides of these methods would
+    silently have no effect.
 
     Args:
-        cls: the new class.
+        cls: the class to check.
         base: the base class; its name is a key of `UNCALLED`.
     """
     for name, instead in UNCALLED[base.__name__].items():

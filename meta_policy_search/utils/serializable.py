@@ -11,7 +11,7 @@ S = TypeVar("S", bound="Serializable")
 T = TypeVar("T")
 
 _NOT_COMPARED = {"render_mode", "num_threads", "parallel", "envs_per_task", "executor", "policy"}
-"""Arguments that do not change the data of a run, and the policy, which is compared by itself."""
+"""Arguments to omit: `policy`, which is compared separately, and those that do not change the data of a run."""
 
 _LINE, _SHORT = 100, 60  # maximum characters of a one-line repr, and of one argument
 
@@ -123,7 +123,7 @@ def given_arguments(obj: Configurable) -> Dict[str, Any]:
     try:
         args, kwargs = obj._given
         return dict(constructor_signature(type(obj)).bind_partial(*args, **kwargs).arguments)
-    except (AttributeError, TypeError):  # the object was not built by a call of its class
+    except (AttributeError, TypeError):  # the constructor was bypassed
         return {}
 
 
@@ -150,12 +150,13 @@ def present_arguments(obj: Configurable, only_changed: bool = False) -> Dict[str
 
 
 def flat_configuration(name: str, value: Any) -> Dict[str, Any]:
-    """Returns what a value consists of in a form that can be compared, by dotted names that begin with `name`.
+    """Flattens a value to a dict that can be compared with `==`. The keys are dotted names that begin with `name`.
 
-    A `Configurable` consists of the name of its class and of its constructor arguments, except for those that do not
-    change the data of a run. Arrays are lists. Functions and other objects are the name of the function or class.
+    A `Configurable` is represented by its class name and its constructor arguments, except arguments that do not change
+    the data of a run. Arrays are converted to lists. Functions and other objects are represented by the name of the
+    function or class.
     """
-    if isinstance(value, Configurable) and "_given" in vars(value):  # which a user's `__getstate__` may drop
+    if isinstance(value, Configurable) and "_given" in vars(value):  # pickles of user classes may lack it
         return flat_arguments(name, type(value), *value._given)
     if isinstance(value, (np.ndarray, np.generic)):
         value = value.tolist()
@@ -169,7 +170,7 @@ def flat_configuration(name: str, value: Any) -> Dict[str, Any]:
 
 
 def flat_arguments(name: str, cls: type, args: tuple, kwargs: Mapping[str, Any]) -> Dict[str, Any]:
-    """Returns the `flat_configuration` of an object of class `cls` with these constructor arguments."""
+    """Returns the `flat_configuration` that an object `cls(*args, **kwargs)` would have, without building it."""
     given = constructor_signature(cls).bind(*args, **kwargs)
     given.apply_defaults()
     found = {name: cls.__name__}
@@ -180,7 +181,7 @@ def flat_arguments(name: str, cls: type, args: tuple, kwargs: Mapping[str, Any])
 
 
 def argument_names(cls: type) -> Set[str]:
-    """Returns the names of a class's constructor arguments; for `**kwargs`, also the names of its base class."""
+    """Returns the names of a class's constructor arguments. If it has `**kwargs`, includes those of its base class."""
     parameters = constructor_signature(cls).parameters
     passes_on = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     return {*parameters, *(argument_names(cls.__base__) if passes_on and cls.__base__ else ())}

@@ -59,11 +59,11 @@ def one_thread() -> Iterator[None]:
 def interrupts_delayed() -> Iterator[None]:
     """Delays Ctrl-C until the end of a `with` block.
 
-    The function replaces the signal handler. Blocking the signal has no effect: the operating system would deliver it
-    to another thread of the process (TensorFlow has several), and Python would still handle it in the main thread.
+    The function replaces the signal handler. Blocking the signal in this thread is not sufficient: the operating system
+    delivers it to another thread (TensorFlow starts several), and Python then runs the handler in the main thread.
     """
     handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):  # no interrupt here
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):  # Ctrl-C cannot interrupt
         yield
         return
     pressed = []
@@ -79,16 +79,16 @@ def interrupts_delayed() -> Iterator[None]:
 def run_in_threads(jobs: Sequence[Callable[[], Result]], stop: Callable[[], None], name: str) -> List[Result]:
     """Runs each job in a separate thread and returns the results in the order of the jobs.
 
-    A single job runs in the calling thread. After an error or Ctrl-C, all threads have ended when this function
-    returns; a second Ctrl-C is delayed until then.
+    A single job runs in the calling thread. After an error or Ctrl-C, the function waits until all threads have ended
+    and then raises the error. A second Ctrl-C is delayed until then.
 
     The function does not use `concurrent.futures`: Ctrl-C can leave its locks acquired, and its threads then wait
     forever. The threads of this function never wait for a lock that the calling thread holds.
 
     Args:
         jobs: functions to run.
-        stop: function that makes running jobs end soon, and jobs that start later end immediately. It is called after
-            an error, after Ctrl-C and at the end.
+        stop: function that requests all jobs to end: running jobs soon, jobs that start later immediately. It is called
+            after an error, after Ctrl-C and at the end.
         name: prefix of the thread names.
 
     Returns:
@@ -112,7 +112,7 @@ def run_in_threads(jobs: Sequence[Callable[[], Result]], stop: Callable[[], None
             running[i].release()
 
     try:
-        with interrupts_delayed():  # after an interrupted start, it is unknown whether the thread runs
+        with interrupts_delayed():  # if Ctrl-C interrupted `start`, the thread might run or not
             for i, lock in enumerate(running):
                 lock.acquire()
                 thread = threading.Thread(target=run, args=(i,), name=f"{name}_{i}", daemon=True)

@@ -1,4 +1,4 @@
-"""Base class of executors: the two interfaces, the checks and the error messages.
+"""Base class of executors: their two interfaces, argument checks and error messages.
 
 Environment `e = task * envs_per_task + j` is copy `j` of a task. Each executor has two interfaces:
 
@@ -84,9 +84,9 @@ class MetaEnvExecutor(abc.ABC):
     # ---- array interface
 
     def set_tasks(self, tasks: Optional[Sequence[Task]]) -> None:
-        """Sets a copy of each task in all environments of the task.
+        """Assigns each task to its `envs_per_task` environments, which receive copies of it.
 
-        An environment uses its new task no later than from its next reset.
+        The new task takes effect at the next reset of an environment, or earlier.
 
         Args:
             tasks: `meta_batch_size` tasks; None: tasks sampled from the environment.
@@ -178,8 +178,8 @@ class MetaEnvExecutor(abc.ABC):
     def reset(self) -> List[np.ndarray]:
         """Resets all environments.
 
-        Their generators depend on the seed (`set_seed`), the number of calls of `reset` after it, the environment and
-        the path.
+        The generator of each path depends on the seed (`set_seed`), the number of calls of `reset` since it was set,
+        the environment, and the index of the path.
 
         Returns:
             List of `num_envs` start observations, each float64 `[O]`.
@@ -255,13 +255,13 @@ class MetaEnvExecutor(abc.ABC):
             raise RuntimeError(f"{type(self).__name__} is closed: create a new one")
 
     def _fault(self, error: BaseException, doing: str, env_ids: Sequence[int]) -> EnvWorkerError:
-        """Converts `error`, which one of the environments `env_ids` raised, to the error to raise."""
+        """Returns an `EnvWorkerError` for `error`, which one of the environments `env_ids` has raised."""
         kind = EnvValueError if isinstance(error, ValueError) else EnvWorkerError
         return kind(f"{self._who(env_ids)} raised {type(error).__name__} in {doing}: {error}",
                     env_ids=[int(e) + self.first_task * self.envs_per_task for e in env_ids])
 
     def _who(self, env_ids: Sequence[int]) -> str:
-        """Returns names of environments and their tasks, with indices among all tasks, also in worker processes."""
+        """Describes environments and tasks for an error message, with indices among all tasks of the meta-batch."""
         first, last = min(env_ids), max(env_ids)
         shift = self.first_task * self.envs_per_task
         first_task, last_task = first // self.envs_per_task, last // self.envs_per_task
@@ -273,11 +273,11 @@ class MetaEnvExecutor(abc.ABC):
 
 
 def pickle_env(env: MetaEnv, for_workers: bool = False) -> bytes:
-    """Pickles an environment, for `load_env`.
+    """Pickles an environment; `load_env` restores it.
 
     Raises:
         TypeError: pickling fails.
-        PatchedEnvError: `reset`, `step` or `set_task` of the object was replaced, and the bytes are for workers.
+        PatchedEnvError: `for_workers` is True, and `reset`, `step` or `set_task` was replaced on the object.
     """
     places = {name: _place_of(function) for name, function in methods_of(env).items()}
     if for_workers:
@@ -293,8 +293,8 @@ def load_env(pickled: bytes) -> MetaEnv:
     """Returns a copy of an environment, from the bytes of `pickle_env`.
 
     Raises:
-        PatchedEnvError: a method was replaced and the copy does not have the replacement. Processes that import a class
-            do not see how another process has changed it.
+        PatchedEnvError: a method was replaced, and the copy does not have the replacement. A worker process imports the
+            class from its file, without changes that another process made to it.
     """
     env, places = pickle.loads(pickled)
     present = {name: _place_of(function) for name, function in methods_of(env).items()}
@@ -303,7 +303,7 @@ def load_env(pickled: bytes) -> MetaEnv:
 
 
 def _place_of(function: Any) -> Optional[Tuple[str, ...]]:
-    """Returns where a function is defined, in terms that are the same in all processes; None for other objects."""
+    """Returns file name, name and qualified name of a function, equal in all processes; None for other objects."""
     if not isinstance(function, types.FunctionType):
         return None
     return os.path.basename(function.__code__.co_filename), function.__code__.co_name, function.__qualname__
@@ -319,7 +319,8 @@ def stack_infos(infos: List[Dict[str, Any]]) -> Infos:
     """Stacks the infos of `k` environments to arrays `[k, ...]`; see `MetaEnvExecutor.step_envs`.
 
     Raises:
-        EnvValueError: the shape of an info in a row differs from the rows before it; `env_ids` contains this row.
+        EnvValueError: an info has different shapes; `env_ids` of the error contains the first row with another shape
+            than the first value.
     """
     keys = dict.fromkeys(key for info in infos for key in info)
     return {key: _stacked(key, [info.get(key, _MISSING) for info in infos]) for key in keys}
@@ -332,7 +333,7 @@ def _stacked(key: str, values: List[Any]) -> np.ndarray:
     given = [row for row, value in enumerate(values) if value is not _MISSING]
     try:
         array = np.array([values[row] for row in given])
-    except ValueError:  # values of different shapes, or lists that are not arrays
+    except ValueError:  # values of different shapes, or nested lists of different lengths
         shapes = [_shape(values[row]) for row in given]
         for row, shape in zip(given, shapes):
             if shape != shapes[0]:
