@@ -167,11 +167,11 @@ def methods_of(env: Any) -> Dict[str, Any]:
     """
     found: Dict[str, Any] = {}
     for layer in _layers(env):
-        for cls in type(layer).__mro__:
-            found.update({f"{cls.__qualname__}.{name}": function for name, function in vars(cls).items()
+        for cls in reversed(type(layer).__mro__):  # cloudpickle keeps only the names of classes, not `__qualname__`
+            found.update({f"{cls.__name__}.{name}": function for name, function in vars(cls).items()
                           if isinstance(function, types.FunctionType)})
         own = _attributes(layer)
-        found.update({f"{type(layer).__qualname__}().{name}": own[name] for name in _STEPPING if name in own})
+        found.update({f"{type(layer).__name__}().{name}": own[name] for name in _STEPPING if name in own})
     return found
 
 

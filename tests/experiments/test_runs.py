@@ -175,7 +175,7 @@ def test_run_made_in_python_resumes_there_and_is_finished_after_a_callback_stop(
     assert (run["state"], run["iterations"], run["n_itr"], run["resume"]) == ("finished", 1, 9, None)
     with pytest.raises(SystemExit):
         cem.main(["--resume", "data/run"])
-    assert 'resume it there: mps.load_run("data/run").resume(n_itr=...)' in capsys.readouterr().err
+    assert 'Resume it in Python: mps.load_run("data/run").resume(n_itr=...)' in capsys.readouterr().err
     mps.load_run("data/run").resume(n_itr=2)
     params = record.read_params("data/run")
     run_folder.write_params("data/run", {**params, "settings": {**params["settings"], "n_itr": 3}})

@@ -161,7 +161,7 @@ def test_every_algorithm_has_a_separate_optimizer():
     assert inspect.signature(TRPOMAML).parameters["optimizer"].default is None
     optimizer = ConjugateGradientOptimizer()
     assert TRPOMAML(make_policy(), meta_batch_size=M, optimizer=optimizer).optimizer is optimizer
-    with pytest.raises(ValueError, match="already serves another optimizer"):
+    with pytest.raises(ValueError, match="got an object of another optimizer"):
         TRPOMAML(make_policy(), meta_batch_size=M, optimizer=optimizer)
 
 

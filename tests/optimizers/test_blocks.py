@@ -100,7 +100,8 @@ def test_blocks_work_in_a_user_session(monkeypatch):
         inside = algo.optimizer.gradient(values)
         np.testing.assert_array_equal(
             np.concatenate([v.ravel() for v in session.run(list(algo.policy.get_params().values()))]), theta)
-    with tf.Session():
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
         set_theta(algo.policy)
         assert relative_error(algo.optimizer.gradient(values), inside) < 1e-5
 

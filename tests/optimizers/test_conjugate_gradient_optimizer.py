@@ -206,7 +206,7 @@ def test_finite_differences_restore_the_parameters_even_after_an_error(symmetric
 def test_hvp_approach_belongs_to_one_optimizer():
     hvp = ExactHvp()
     Problem(ConjugateGradientOptimizer(hvp_approach=hvp))
-    with pytest.raises(ValueError, match="hvp_approach: .*already serves another"):
+    with pytest.raises(ValueError, match="hvp_approach: .*got an object of another optimizer"):
         Problem(ConjugateGradientOptimizer(hvp_approach=hvp))
     # and optimizers share no default object
     assert ConjugateGradientOptimizer().hvp_approach is not ConjugateGradientOptimizer().hvp_approach
