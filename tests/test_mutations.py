@@ -344,7 +344,7 @@ def also_a_bias(build):
 
 
 def selects_a_bias(select):
-    return lambda adapt_params, names: (BIAS, *select(adapt_params, names))
+    return lambda *args: (BIAS, *select(*args))
 
 
 BIAS = "mean_network/hidden_0/bias"

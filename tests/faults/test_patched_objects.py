@@ -163,8 +163,10 @@ def test_single_task_sampler_uses_the_patch():
 # Worker processes
 
 
-@pytest.mark.parametrize("patch", [patch_inner, patch_class, patch_helper])
-@pytest.mark.parametrize("parallel", [True, pytest.param("ray", marks=[pytest.mark.ray, pytest.mark.thorough])])
+@pytest.mark.parametrize("patch, parallel", [
+    (patch_inner, True), (patch_class, True), (patch_helper, True),
+    pytest.param(patch_class, "ray", marks=[pytest.mark.ray, pytest.mark.thorough]),
+])
 def test_worker_processes_refuse_a_patched_environment(patch, parallel):
     if parallel == "ray":
         pytest.importorskip("ray")
