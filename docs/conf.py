@@ -53,6 +53,8 @@ public_names_internal = [  # names that only modules of the package use
     "*.envs.scenery.*",
     "*.envs.worlds.*",
     "*.evaluation.recording.next_start_rngs",
+    "*.evaluation.trial_evaluator.make_evaluator",
+    "*.ops.recurrent.gru",
     "*.optimizers.base.TaskBlocks",
     "*.optimizers.base.first_non_finite",
     "*.plotting.progress.*columns",
