@@ -6,7 +6,10 @@ import sys
 import typing
 from pathlib import Path
 
+from sphinx.util.inspect import stringify_signature
+
 import meta_policy_search
+from meta_policy_search.utils.serializable import Configurable, constructor_signature
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent)]  # local extensions, and `experiments`
@@ -132,9 +135,15 @@ def skip_field(app, what, name, obj, skip, options):
 
 
 def repair_signature(app, what, name, obj, options, signature, return_annotation):
-    """Shortens functions and classes in default values to their names, and removes the signature of protocols."""
+    """Repairs signatures.
+
+    Functions and classes in default values are shortened to their names. Protocols get no signature. Other classes show
+    the arguments of `__init__`, where Sphinx would show those of `Configurable.__new__`.
+    """
     if inspect.isclass(obj) and vars(obj).get("_is_protocol"):
         return "", None
+    if inspect.isclass(obj) and issubclass(obj, Configurable):
+        signature = stringify_signature(constructor_signature(obj), unqualified_typehints=True)
     return signature and re.sub(r"<(?:function|class) '?(?:\w+\.)*(\w+)'?>", r"\1", signature), return_annotation
 
 
