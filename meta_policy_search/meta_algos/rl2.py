@@ -102,10 +102,8 @@ class RL2(MetaAlgo):
                 advantages, weights, self.clip_eps)
             value_loss = losses.weighted_mean(0.5 * tf.square(values - value_targets), weights)
             loss = surrogate + self.value_coef * value_loss
-            if self.entropy_coef:
-                entropy = distribution.entropy_sym(new) + tf.zeros_like(values)  # a constant entropy is broadcast
-                loss -= self.entropy_coef * losses.weighted_mean(entropy, weights)
-            self._loss = tf.reduce_mean(loss)
+            bonus = losses.entropy_bonus(distribution, new, weights, self.entropy_coef)
+            self._loss = tf.reduce_mean(loss) - bonus
             kl = losses.weighted_mean(distribution.kl_sym(old, new), weights)
             self._stats = {"LossAfter": self._loss, "KLOuter": tf.reduce_mean(kl),
                            "ValueLoss": tf.reduce_mean(value_loss)}
