@@ -21,7 +21,7 @@ def plot_learning_curve(run_folder: PathLike, path: Optional[PathLike] = None, t
 
     The gain has its 95% interval over tasks (columns `AdaptationGain` and `AdaptationGainCI95`). For runs with at least
     100 iterations, lines are running means over about 2% of the iterations. The interval is then the interval of this
-    mean, and faint lines show the values of single iterations.
+    mean, and faint lines show the values of single iterations. Runs without adaptation steps have no second panel.
 
     Args:
         run_folder: folder with a `progress.csv`.
@@ -37,7 +37,9 @@ def plot_learning_curve(run_folder: PathLike, path: Optional[PathLike] = None, t
     Raises:
         ValueError: `progress.csv` has no rows or lacks a column, or the number of axes is wrong.
     """
-    return _plot(run_folder, path, "learning_curve.png", title, ax, [(_draw_returns, 3), (_draw_gain, 2)])
+    steps, _ = step_columns(read_progress(run_folder), "AverageReturn")
+    panels: list[tuple[Panel, float]] = [(_draw_returns, 3), (_draw_gain, 2)]
+    return _plot(run_folder, path, "learning_curve.png", title, ax, panels[:len(steps)])
 
 
 def plot_returns(run_folder: PathLike, path: Optional[PathLike] = None, title: Optional[str] = None,
@@ -90,7 +92,8 @@ def _draw_returns(axes: Any, progress: Progress, timesteps: np.ndarray) -> None:
     steps, returns = step_columns(progress, "AverageReturn")
     for step, values, color in zip(steps, returns, style.step_colors(len(steps)), strict=True):
         linewidth = 1.8 if step in (steps[0], steps[-1]) else 1.0
-        _draw_line(axes, timesteps, values, color, style.step_label(step), linewidth)
+        label = style.step_label(step) if len(steps) > 1 else "return"
+        _draw_line(axes, timesteps, values, color, label, linewidth)
     style.label_y(axes, "mean return of a path")
 
 

@@ -37,6 +37,15 @@ def test_figure_shows_every_step_and_the_gain_with_its_interval(folder):
     assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_run_without_adaptation_has_one_panel(tmp_path):
+    write(tmp_path, {"n_timesteps": [10, 20], "Step_0-AverageReturn": [1.0, 3.0], "AdaptationGain": [0.0, 0.0],
+                     "AdaptationGainCI95": [0.0, 0.0]})
+    figure = plot_learning_curve(tmp_path)
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["return"]
+    np.testing.assert_array_equal(axes.lines[0].get_xydata(), [[10, 1], [20, 3]])
+
+
 def test_long_runs_are_drawn_as_running_means(tmp_path):
     """For 300 iterations, lines are means of 7 rows, and intervals are narrower by 1/sqrt(7)."""
     rng = np.random.default_rng(1)
