@@ -139,9 +139,10 @@ class LinearBaseline(Baseline):
 class LinearFeatureBaseline(LinearBaseline):
     """A linear baseline on polynomial features of state and time.
 
-    `b(s_t, t) = w_1 s + w_2 s^2 + w_3 t + w_4 t^2 + w_5 t^3 +
-    w_6`, with elementwise squares, observations `s` clipped to [-10, 10], and time `t` in hundreds of steps. The `F = 2
-    O + 4` coefficients are in this order.
+        b(s, t) = w_1 s + w_2 s^2 + w_3 t + w_4 t^2 + w_5 t^3 + w_6
+
+    The observation `s` is clipped to [-10, 10], `s^2` is the elementwise square, and the time `t` is in hundreds of
+    steps. There are `F = 2 O + 4` coefficients, in this order.
 
     Args:
         reg_coeff (float): damping of the least-squares fit, at least 0; see `LinearBaseline`. Default: 1e-5.
