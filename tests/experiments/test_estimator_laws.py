@@ -49,6 +49,7 @@ def test_the_slope_is_that_of_a_power_of_the_number_of_paths():
     np.testing.assert_allclose(estimator_laws.slopes(rows), [-1.5, -1.5])
 
 
+@pytest.mark.thorough
 def test_the_command_writes_data_and_picture(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(estimator_laws, "SEEDS", (1, 2))
     measure = estimator_laws.measure

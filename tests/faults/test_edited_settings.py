@@ -137,6 +137,7 @@ def snapshot(tmp_path_factory):
     ({"name": "other"}, "algo.name was 'ppo_maml', is 'other'"),  # it decides the order of Adam's variables
     ({"algo_cls": VPGMAML}, "algo was 'ProMP', is 'VPGMAML'"),
 ])
+@pytest.mark.thorough(but=("arguments4-algo.inner_lr was 0.1, is 0.2", "arguments20-algo was 'ProMP', is 'VPGMAML'"))
 def test_a_snapshot_of_another_configuration_is_refused(arguments, difference, snapshot):
     """Given a snapshot, then a trainer that was built with another argument names it, and does not change."""
     trainer = build(**arguments)
@@ -169,6 +170,7 @@ def test_arguments_of_an_optimizer_are_compared(tmp_path):
     {"hidden_sizes": [4]}, {"discount": np.float64(0.9)}, {"inner_lr": 0.1, "tf_optimizer_args": None},
     {"env": normalize(MetaPointEnvCorner(render_mode="rgb_array"))},
 ], ids=["parallel", "name of a function", "alias of a function", "list", "NumPy number", "default", "render"])
+@pytest.mark.thorough(but="parallel")
 def test_what_does_not_change_the_data_may_differ(arguments, snapshot):
     """Given the same arguments in another form, or others that results do not depend on, then the run is resumed."""
     trainer = build(**arguments)

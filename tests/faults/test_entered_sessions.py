@@ -34,6 +34,7 @@ def trainer():
     lambda trainer, path: trainer.train(),
     lambda trainer, path: trainer.get_itr_snapshot(0),
 ], ids=["save_npz", "get_actions", "train", "snapshot"])
+@pytest.mark.thorough(but="save_npz")
 def test_session_without_values_is_refused(use, trainer, tmp_path):
     """Given a trained policy, when a new session is entered, then using the policy there raises an error."""
     before = trainer.policy.get_flat_params()

@@ -199,6 +199,7 @@ def rows_of(folder):
 
 
 @pytest.mark.parametrize("env", [CONTINUOUS, DISCRETE])
+@pytest.mark.thorough(but="MetaTabularMDPEnv")
 def test_a_resumed_run_equals_an_uninterrupted_one(env, tmp_path):
     whole = mps.train(env, "rl2", n_itr=4, dump_path=tmp_path / "whole", **TINY)
     mps.train(env, "rl2", n_itr=2, dump_path=tmp_path / "parts", **TINY)

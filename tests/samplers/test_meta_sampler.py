@@ -118,6 +118,7 @@ def fail():
     (fail, EnvWorkerError, r"out of luck.*sampling 4 paths, the first one task 1, path 0, step 2"),
     (lambda: os.kill(os.getpid(), signal.SIGINT), KeyboardInterrupt, None),
 ], ids=["exception", "Ctrl-C"])
+@pytest.mark.thorough(but="exception")
 def test_fault_in_one_thread_and_ctrl_c_end_all_threads(shared, monkeypatch, fault, error, message):
     monkeypatch.setattr(shared, "fault", staticmethod(fault))
     monkeypatch.setattr(BatchedShared, "_over", 0.0)
