@@ -242,7 +242,8 @@ def mistake(capsys, main, *arguments, status=2):
     (["--parallel", "--no-parallel"], "parallel"), (["--no-learn_std", "--learn_std"], "learn_std"),
     (["--hidden_sizes", 8, "--hidden_sizes", 8, 8], "hidden_sizes"),
 ])
-def test_repeated_flags_are_refused(flags, name, capsys):
+def test_repeated_flags_are_refused(flags, name, tmp_path, capsys):
+    flags = [*flags, "--smoke", "--dump_path", tmp_path]  # a short run if the flags were accepted
     assert mistake(capsys, pro_mp.main, *flags) == f"pro_mp.py: error: --{name}: expected once, got it 2 times\n"
 
 
