@@ -73,6 +73,7 @@ setup(
         "meta_policy_search": ["py.typed", "__init__.pyi"],
         "meta_policy_search.envs.mujoco_envs.engines": ["data/*.npz"],
     },
+    entry_points={"console_scripts": ["meta-policy-search=meta_policy_search.__main__:main"]},
     zip_safe=False,
     install_requires=DEPENDENCIES,
     extras_require=EXTRAS,

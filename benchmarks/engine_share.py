@@ -18,11 +18,11 @@ import mujoco
 import mujoco.rollout
 import numpy as np
 
+from benchmarks.parts import Parts, build_parts
 from benchmarks.processes import Figures
 from benchmarks.sampling import collect
-from experiments.parts import Parts, build_parts
-from experiments.settings import MetaConfig
 from meta_policy_search.actors.of_policies import actor_of
+from meta_policy_search.cli.algorithms import MetaConfig
 from meta_policy_search.envs import make_env
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.utils.threads import available_cores

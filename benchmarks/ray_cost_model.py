@@ -26,10 +26,10 @@ if not __package__:  # python benchmarks/ray_cost_model.py
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from benchmarks import machine
+from benchmarks.parts import Parts, build_parts
 from benchmarks.processes import ROOT, Figures
 from benchmarks.ray_sampling import arrays_size
 from experiments import pro_mp
-from experiments.parts import Parts, build_parts
 from meta_policy_search.samplers import MetaSampler, RayOptions
 from meta_policy_search.samplers.ray.pool import keep_workers
 from meta_policy_search.utils import logger

@@ -5,11 +5,11 @@ from typing import Any, Mapping
 import numpy as np
 
 from benchmarks import machine
+from benchmarks.parts import build_parts
 from benchmarks.processes import Figures
 from benchmarks.sampling import collect
 from benchmarks.training import ENVS
-from experiments.parts import build_parts
-from experiments.settings import MetaConfig
+from meta_policy_search.cli.algorithms import MetaConfig
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.types import PathsMetaBatch
 

@@ -4,10 +4,10 @@ import statistics
 import time
 from typing import Any, Mapping
 
+from benchmarks.parts import build_parts
 from benchmarks.processes import Figures
 from benchmarks.training import ENVS
-from experiments.parts import build_parts
-from experiments.settings import MetaConfig
+from meta_policy_search.cli.algorithms import MetaConfig
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
 

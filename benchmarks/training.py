@@ -113,10 +113,19 @@ def make_trainer(algorithm: str, env: str, settings: Mapping[str, Any]) -> "Iter
 
     script = importlib.import_module(f"experiments.{SCRIPTS[algorithm]}")
     with tempfile.TemporaryDirectory() as folder, logger.scoped_configure(folder, ("csv",)):
-        yield script.build(script.Config(**{**settings, "env": ENVS[env]}))
+        yield _builder(script)(script.Config(**{**settings, "env": ENVS[env]}))
 
 
 def peak_memory() -> float:
     """Returns the peak resident memory of this process in MiB."""
     fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return int(fields["VmHWM"].split()[0]) / 1024
+
+
+def _builder(script: Any) -> Any:
+    """Returns the function that builds a trainer from settings; in checkouts without `cli`, the script has it."""
+    try:
+        from meta_policy_search.cli.algorithms import build_trainer
+    except ImportError:
+        return script.build
+    return build_trainer

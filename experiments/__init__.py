@@ -1,11 +1,6 @@
-"""Training scripts for the algorithms of the package, and tools for their runs.
+"""Training scripts with published settings, and tools for their runs.
 
-Each training script defines its settings (a dataclass) and builds its algorithm. Shared modules:
-
-* `settings`: types, defaults and files of settings;
-* `parts`: builds environment, policy, sampler, sample processor and trainer;
-* `flags`: command line flags;
-* `record`: run folders;
-* `command`: starts, resumes and trains a run;
-* `single_task`: settings and parts of algorithms that learn a single task.
+A training script derives its settings from those of an algorithm in `meta_policy_search.cli.algorithms` and replaces
+defaults by published values. `evaluate`, `plot`, `render`, `runs` and `sweep` are commands of the package.
+`reproduce` and `metaworld_evaluation` repeat published results.
 """

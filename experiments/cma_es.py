@@ -9,27 +9,11 @@ Expected results for each of the seeds 1 to 5:
 * Plane: the policy returns between -2.1 and -1.4, with a goal up to five steps away. Training takes 1 to 2 seconds.
 """
 import sys
-from dataclasses import dataclass
 
-import meta_policy_search as mps
-from experiments import single_task
-from experiments.command import make_main
-from experiments.settings import setting
+from meta_policy_search.cli.single_task import CMAESConfig as Config
+from meta_policy_search.cli.training import make_main
 
-
-@dataclass(frozen=True)
-class Config(single_task.SearchConfig):
-    """The settings of CMA-ES."""
-
-    sigma0: float = setting(1.0, "initial standard deviation of each parameter, around the policy's weights")
-
-
-def build(config: Config) -> "mps.LocalRunner":
-    """Builds CMA-ES and its runner."""
-    return single_task.build_search(config, mps.CMAES)
-
-
-main = make_main(Config, single_task.SingleTask)
+main = make_main(Config, __file__, __doc__)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -11,32 +11,19 @@ iterations (about half a minute on two cores), the mean return is about -41 befo
 import sys
 from dataclasses import dataclass
 
-import meta_policy_search as mps
-from experiments.command import make_main
-from experiments.parts import build_parts, build_trainer, first_order_arguments
-from experiments.settings import BASELINES, FirstOrderConfig, setting
+from meta_policy_search.cli.algorithms import DICEMAMLConfig
+from meta_policy_search.cli.training import make_main
 
 
 @dataclass(frozen=True)
-class Config(FirstOrderConfig):
-    """The shared settings with a time-dependent baseline; a state-dependent baseline would bias DiCE."""
+class Config(DICEMAMLConfig):
+    """The sample sizes of the ProMP paper (arXiv:1810.06784)."""
 
-    baseline: str = setting("LinearTimeBaseline", "class of the reward baseline", BASELINES)
-    outer_type: str = setting("dice", "objective after adaptation: DiCE, or the policy gradient on advantages",
-                              ("dice", "log_likelihood"))
-    return_baseline: str = setting("LinearFeatureBaseline", "class of the baseline for these advantages", BASELINES)
+    n_itr: int = 1001
+    meta_batch_size: int = 40
 
 
-def build(config: Config) -> "mps.Trainer":
-    """Builds DiCE-MAML and its trainer."""
-    has_advantages = config.outer_type == "log_likelihood"
-    return_baseline = getattr(mps, config.return_baseline)() if has_advantages else None
-    parts = build_parts(config, mps.DiceMetaSampleProcessor, return_baseline=return_baseline)
-    return build_trainer(config, parts, mps.VPG_DICEMAML if has_advantages else mps.DICEMAML,
-                         max_path_length=config.max_path_length, **first_order_arguments(config))
-
-
-main = make_main(Config)
+main = make_main(Config, __file__, __doc__)
 
 if __name__ == "__main__":
     sys.exit(main())

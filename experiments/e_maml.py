@@ -11,22 +11,20 @@ differs from common implementations.
 import sys
 from dataclasses import dataclass
 
-from experiments import maml_trpo
-from experiments.command import make_main
-from experiments.settings import setting
+from meta_policy_search.cli.algorithms import EMAMLConfig
+from meta_policy_search.cli.training import make_main
 
 
 @dataclass(frozen=True)
-class Config(maml_trpo.Config):
-    """The settings of TRPO-MAML with the exploration term."""
+class Config(EMAMLConfig):
+    """The settings of E-MAML in the ProMP paper (arXiv:1810.06784)."""
 
-    exploration: bool = setting(True, "add the exploration term of E-MAML; without it, the algorithm is TRPO-MAML")
+    n_itr: int = 1001
+    meta_batch_size: int = 40
+    inner_type: str = "log_likelihood"
 
 
-build = maml_trpo.build
-
-
-main = make_main(Config)
+main = make_main(Config, __file__, __doc__)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -9,32 +9,20 @@ return is about 0.1 before adaptation and 0.9 to 1.8 after adaptation (details i
 import sys
 from dataclasses import dataclass
 
-import meta_policy_search as mps
-from experiments.command import make_main
-from experiments.parts import build_parts, build_trainer
-from experiments.settings import ExploringConfig, setting
+from meta_policy_search.cli.algorithms import TRPOMAMLConfig
+from meta_policy_search.cli.training import make_main
 
 
 @dataclass(frozen=True)
-class Config(ExploringConfig):
+class Config(TRPOMAMLConfig):
     """The settings of TRPO-MAML in the ProMP paper (arXiv:1810.06784)."""
 
-    step_size: float = setting(0.01, "maximum mean KL divergence per meta-update, nats")
-    cg_iters: int = setting(10, "conjugate gradient iterations per meta-update, at least 1")
-    subsample_factor: float = setting(1.0, "fraction of the samples used for curvature products, in (0, 1]")
-    curvature: str = setting("gauss_newton", "method for curvature products of the KL divergence",
-                             ("gauss_newton", "finite_difference", "exact"))
+    n_itr: int = 1001
+    meta_batch_size: int = 40
+    inner_type: str = "log_likelihood"
 
 
-def build(config: Config) -> "mps.Trainer":
-    """Builds TRPO-MAML and its trainer."""
-    products = {"gauss_newton": mps.GaussNewtonHvp, "finite_difference": mps.FiniteDifferenceHvp, "exact": mps.ExactHvp}
-    optimizer = mps.ConjugateGradientOptimizer(
-        cg_iters=config.cg_iters, subsample_factor=config.subsample_factor, hvp_approach=products[config.curvature]())
-    return build_trainer(config, build_parts(config), mps.TRPOMAML, optimizer=optimizer)
-
-
-main = make_main(Config)
+main = make_main(Config, __file__, __doc__)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Sequence
 import numpy as np
 
 import meta_policy_search as mps
-from experiments import evaluate
-from experiments.command import run_tool
-from experiments.flags import Parser, add_output_flags, check_is_new, text_table
+from meta_policy_search.cli import evaluate
+from meta_policy_search.cli.flags import Parser, add_output_flags, check_is_new, text_table
+from meta_policy_search.cli.training import run_tool
 from meta_policy_search.envs import EnvSpec, NormalizedEnv, meta_world, normalize
 from meta_policy_search.np.algos import MetaRLAlgorithm
 from meta_policy_search.trajectory_batch import TrajectoryBatch
@@ -283,7 +283,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def make_parser() -> Parser:
     """Returns the parser of the flags."""
-    parser = Parser(__file__, __doc__)
+    parser = Parser("metaworld_evaluation.py", __doc__)
     add = parser.add_argument
     add("run_folder", metavar="RUN_FOLDER", help="folder of a run in a Meta-World environment")
     evaluate.add_snapshot_flag(parser)

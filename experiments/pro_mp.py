@@ -13,31 +13,22 @@ Expected results on two cores (details in experiments/results/README.md):
 import sys
 from dataclasses import dataclass
 
-import meta_policy_search as mps
-from experiments.command import make_main
-from experiments.parts import build_parts, build_trainer, first_order_arguments
-from experiments.settings import FirstOrderConfig, setting
+from meta_policy_search.cli.algorithms import ProMPConfig
+from meta_policy_search.cli.training import make_main
 
 
 @dataclass(frozen=True)
-class Config(FirstOrderConfig):
+class Config(ProMPConfig):
     """The published settings of ProMP (arXiv:1810.06784)."""
 
-    num_ppo_steps: int = setting(5, "passes over the same samples per meta-update")
-    num_minibatches: int = setting(1, "minibatches (gradient steps) per pass over the samples after adaptation")
-    clip_eps: float = setting(0.3, "likelihood ratios are clipped to 1 - clip_eps to 1 + clip_eps")
-    init_inner_kl_penalty: float = setting(5e-4, "initial coefficient of the KL divergence of an adaptation step")
-    adaptive_inner_kl_penalty: bool = setting(False, "adapt this coefficient to reach target_inner_step")
-    target_inner_step: float = setting(0.01, "target KL divergence per adaptation step, nats")
-    anneal_factor: float = setting(1.0, "factor of clip_eps after every meta-update, in (0, 1]")
+    n_itr: int = 1001
+    meta_batch_size: int = 40
+    clip_eps: float = 0.3
+    init_inner_kl_penalty: float = 5e-4
+    adaptive_inner_kl_penalty: bool = False
 
 
-def build(config: Config) -> "mps.Trainer":
-    """Builds ProMP and its trainer."""
-    return build_trainer(config, build_parts(config), mps.ProMP, **first_order_arguments(config))
-
-
-main = make_main(Config)
+main = make_main(Config, __file__, __doc__)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -26,12 +26,11 @@ from typing import Optional, Sequence
 import numpy as np
 
 import meta_policy_search as mps
-from experiments import sweep
-from experiments.command import INTERRUPTED, run_tool
-from experiments.flags import Parser
 from experiments.results import reproduced
-from experiments.results.entries import ENTRIES, MEASUREMENTS, Entry, Measurement
-from experiments.settings import find_script
+from experiments.results.entries import ENTRIES, MEASUREMENTS, Entry, Measurement, config_class
+from meta_policy_search.cli import sweep
+from meta_policy_search.cli.flags import Parser
+from meta_policy_search.cli.training import INTERRUPTED, run_tool
 from meta_policy_search.plotting import read_progress
 from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.threads import available_cores
@@ -46,7 +45,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 def make_parser() -> Parser:
     """Returns the parser of the flags."""
-    parser = Parser(__file__, __doc__)
+    parser = Parser("reproduce.py", __doc__)
     parser.add_argument("name", metavar="NAME", nargs="?", choices=[*ENTRIES, *MEASUREMENTS],
                         help="name of an entry (default: only write the tables and figures of all entries)")
     parser.add_argument("--methods", nargs="+", metavar="METHOD", help="methods of the entry (default: all)")
@@ -88,7 +87,7 @@ def _train_and_test(name: str, entry: Entry, arguments: argparse.Namespace) -> i
     by_name = {method.name: method for method in entry.methods}
     methods = [by_name[check_choice("--methods", method, by_name)] for method in arguments.methods or by_name]
     output = os.path.join(arguments.output, name)
-    runs = {(method.name, seed): sweep.make_run(f"{method.name},seed={seed}", find_script(method.script),
+    runs = {(method.name, seed): sweep.make_run(f"{method.name},seed={seed}", config_class(method.script),
                                                 {**entry.settings, **method.settings}, {"seed": seed}, output)
             for seed in seeds or sorted({seed for method in methods for seed in method.seeds}) for method in methods
             if seeds or seed in method.seeds}

@@ -9,23 +9,20 @@ mean return is about 0.3 before adaptation and 0.4 after adaptation (details in 
 import sys
 from dataclasses import dataclass
 
-import meta_policy_search as mps
-from experiments.command import make_main
-from experiments.parts import build_parts, build_trainer, first_order_arguments
-from experiments.settings import ExploringConfig, FirstOrderConfig
+from meta_policy_search.cli.algorithms import VPGMAMLConfig
+from meta_policy_search.cli.training import make_main
 
 
 @dataclass(frozen=True)
-class Config(FirstOrderConfig, ExploringConfig):
+class Config(VPGMAMLConfig):
     """The settings of VPG-MAML in the ProMP paper (arXiv:1810.06784)."""
 
+    n_itr: int = 1001
+    meta_batch_size: int = 40
+    inner_type: str = "log_likelihood"
 
-def build(config: Config) -> "mps.Trainer":
-    """Builds VPG-MAML and its trainer."""
-    return build_trainer(config, build_parts(config), mps.VPGMAML, **first_order_arguments(config))
 
-
-main = make_main(Config)
+main = make_main(Config, __file__, __doc__)
 
 if __name__ == "__main__":
     sys.exit(main())

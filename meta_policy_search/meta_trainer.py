@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search import run_folder
+from meta_policy_search import registry, run_folder
 from meta_policy_search.envs.gym_compat import innermost, log_diagnostics
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.meta_algos.base import MetaAlgo
@@ -208,7 +208,7 @@ class Trainer(TrainingLoop):
             settings.pop(part, None)
         settings.update(env=type(env).__name__, env_kwargs=run_folder.as_json(changed), seed=self._root,
                         snapshot_mode=logger.get_snapshot_mode())
-        run_folder.record_start(folder, type(self.algo).__name__, settings, self.itr - self.start_itr)
+        run_folder.record_start(folder, registry.name_of(self.algo), settings, self.itr - self.start_itr)
         self._written_in = folder
 
     @one_thread()

@@ -4,7 +4,7 @@ import os
 from typing import Any, Dict, Optional, Sequence, Type, Union
 
 from meta_policy_search import baselines
-from meta_policy_search.envs import MetaEnv, NormalizedEnv, TrialEnv, make_env, normalize
+from meta_policy_search.envs import MetaEnv, NormalizedEnv, TrialEnv, find_env, make_env, normalize
 from meta_policy_search.envs.gym_compat import innermost
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.evaluation import Evaluation
@@ -20,7 +20,7 @@ from meta_policy_search.policies import (
     MetaGaussianMLPPolicy,
     MetaPolicy,
 )
-from meta_policy_search.registry import get_algorithm
+from meta_policy_search.registry import find_algorithm, get_algorithm, name_of
 from meta_policy_search.run_folder import make_run_folder
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler, TrialSampleProcessor
 from meta_policy_search.tf_compat import tf
@@ -39,7 +39,7 @@ _SETTINGS = {"meta_batch_size": 20, "rollouts_per_meta_task": 20, "max_path_leng
              "normalize_adv": True, "progress_bar": True}
 _LOG_FORMATS = ("line", "log", "csv")
 _GIVEN = {"env", "policy", "algo", "sampler", "sample_processor", "obs_dim", "action_dim", "name", "n_itr", "start_itr",
-          "sess", "callbacks"}  # arguments that `_make_trainer` passes to the classes
+          "sess", "callbacks"}  # arguments that `make_trainer` passes to the classes
 
 
 @one_thread()
@@ -53,11 +53,11 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MetaAlgo]] = "promp", 
 
     Args:
         env: environment, or the name of one (`available_envs`).
-        algo: `"promp"`, `"trpo_maml"`, `"vpg_maml"`, `"dice_maml"`, `"vpg_dice_maml"`, another name registered with
-            `register_algorithm`, or a subclass of `MAMLAlgo`. Default `"promp"`. `"rl2"` (or a subclass of `RL2`)
-            trains a recurrent policy on trials of `episodes_per_trial` episodes; a `TrialEnv`, a policy such as
-            `CategoricalGRUPolicy` and a `TrialSampleProcessor` replace the classes above, and `max_path_length` is the
-            length of an episode.
+        algo: `"promp"`, `"trpo_maml"`, `"e_maml"` (TRPO-MAML with `exploration=True`), `"vpg_maml"`, `"dice_maml"`,
+            `"vpg_dice_maml"`, another name registered with `register_algorithm`, or a subclass of `MAMLAlgo`. Case,
+            hyphens and underscores are ignored. Default `"promp"`. `"rl2"` (or a subclass of `RL2`) trains a recurrent
+            policy on trials of `episodes_per_trial` episodes; a `TrialEnv`, a policy such as `CategoricalGRUPolicy` and
+            a `TrialSampleProcessor` replace the classes above, and `max_path_length` is the length of an episode.
         n_itr: number of iterations, each with one meta-update; default 100.
         seed: root seed of all random generators; default 1.
         dump_path: run folder. Default None: `data/<algorithm>/<environment>/<time>_seed<seed>`.
@@ -83,21 +83,23 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MetaAlgo]] = "promp", 
     algo_class = get_algorithm(algo) if isinstance(algo, str) else algo
     if not (isinstance(algo_class, type) and issubclass(algo_class, (MAMLAlgo, RL2))):
         raise TypeError(f"algo: expected a subclass of MAMLAlgo or RL2, or its name, got {algo!r}")
-    env_name = env if isinstance(env, str) else type(innermost(env)).__name__
+    if isinstance(algo, str) and find_algorithm(algo) == "e_maml":
+        settings = {"exploration": True, **settings}
+    env_name = find_env(env) if isinstance(env, str) else type(innermost(env)).__name__
     formats = check_formats(log_formats, "log_formats")
     with tf.Graph().as_default():
         set_seed(seed)
-        trainer = _make_trainer(make_env(env) if isinstance(env, str) else env, algo_class, n_itr, callbacks, settings)
-        name = algo if isinstance(algo, str) else algo.__name__
-        folder = make_run_folder(name, env_name, seed) if dump_path is None else dump_path
+        trainer = make_trainer(make_env(env) if isinstance(env, str) else env, algo_class, n_itr, callbacks, settings)
+        folder = make_run_folder(name_of(trainer.algo), env_name, seed) if dump_path is None else dump_path
         with logger.scoped_configure(folder, formats):
             count = f"{n_itr} iteration{'s' * (n_itr != 1)}"
             logger.log(f"{env_name}, seed {seed}: {count} of {algo_class.__name__}, written to {folder}")
             return Run(trainer, folder)._train()
 
 
-def _make_trainer(env: MetaEnv, algo_class: Type[Any], n_itr: int, callbacks: Sequence[Callback],
-                  settings: Dict[str, Any]) -> Trainer:
+def make_trainer(env: MetaEnv, algo_class: Type[Any], n_itr: int, callbacks: Sequence[Callback],
+                 settings: Dict[str, Any]) -> Trainer:
+    """Builds policy, sampler, sample processor, algorithm and trainer; see `train`."""
     if issubclass(algo_class, RL2):
         return _make_rl2_trainer(env, algo_class, n_itr, callbacks, settings)
     is_dice = issubclass(algo_class, DICEMAML)

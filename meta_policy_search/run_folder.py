@@ -17,7 +17,7 @@ from meta_policy_search.utils.serializable import Configurable, present_argument
 from meta_policy_search.utils.threads import available_cores
 
 PARAMS_FILE = "params.json"
-MADE_BY_TRAINER = "Trainer"  # value of `made_by` in `params.json` if a `Trainer`, not a script, wrote the file
+MADE_BY_TRAINER = "Trainer"  # value of `made_by` in `params.json` if a `Trainer`, not the command line, wrote the file
 _PACKAGES = ("tensorflow", "numpy", "scipy", "gym", "gymnasium", "mujoco", "cma", "cloudpickle", "joblib", "matplotlib")
 _FLAGS = ("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS",
           "TF_DETERMINISTIC_OPS", "TF_XLA_FLAGS", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES")
@@ -40,23 +40,23 @@ def write_params(folder: str, params: Mapping[str, Any]) -> None:
 
 
 def record_start(folder: str, name: str, settings: Mapping[str, Any], itr: int) -> None:
-    """Records in `params.json` that a `Trainer` starts or resumes a run without an experiment script.
+    """Records in `params.json` that a `Trainer` starts or resumes a run without the command line.
 
     Files that a user's script wrote (without the key `settings`) stay unchanged.
 
     Args:
         folder: run folder.
-        name: name of the algorithm, recorded under the key `script`.
+        name: name of the algorithm, recorded under the key `algorithm`.
         settings: settings by name, as JSON types.
         itr: number of completed iterations; above 0 if the run is resumed.
     """
     process = describe_process([sys.executable, *sys.argv], os.getcwd())
-    params = {"script": name, "made_by": MADE_BY_TRAINER, "settings": settings, **process, "resumed": []}
+    params = {"algorithm": name, "made_by": MADE_BY_TRAINER, "settings": settings, **process, "resumed": []}
     before = _read(folder)
     if before is not None and "settings" not in before:  # written by a user's script
         return
     if before is not None and itr:
-        if before.get("made_by") != MADE_BY_TRAINER:  # keep the settings that an experiment script recorded
+        if before.get("made_by") != MADE_BY_TRAINER:  # keep the settings that the command line recorded
             settings = {**before["settings"], "n_itr": settings["n_itr"]}
         before.pop("ended", None)
         resumed = [*before["resumed"], {"itr": itr, **process}]

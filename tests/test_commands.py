@@ -216,7 +216,7 @@ def write_script_of_the_page():
     from tests.test_documented_code import blocks_of
 
     blocks = blocks_of("howto/own_algorithm.rst")
-    (script,) = [block for block in blocks if "from experiments.command import" in block]
+    (script,) = [block for block in blocks if "from meta_policy_search.cli.training import" in block]
     Path("experiments/entropy_maml.py").write_text(script)
     Path("experiments/my_algorithms.py").write_text(next(block for block in blocks if "class EntropyMAML" in block))
 

@@ -9,8 +9,8 @@ import pytest
 
 import meta_policy_search as mps
 from experiments import dice_maml, e_maml, maml_trpo, pro_mp, vpg_maml
-from experiments.settings import RunConfig
 from meta_policy_search import run
+from meta_policy_search.cli.settings import RunConfig
 from meta_policy_search.utils.serializable import constructor_signature
 
 ROOT = Path(__file__).resolve().parent.parent

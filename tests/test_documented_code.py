@@ -69,7 +69,7 @@ def test_page_code_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
                  "from meta_policy_search.policies import MetaGaussianMLPPolicy\n"
                  "policy = MetaGaussianMLPPolicy(20, 2, 2, hidden_sizes=())")
         exec(setup, names)
-    code = "".join(block for block in blocks_of(page) if "from experiments.command import" not in block)
+    code = "".join(block for block in blocks_of(page) if "from meta_policy_search.cli.training import" not in block)
     for long, short in IN_ONE_GO[page].items():
         assert code.count(long) == 1, long
         code = code.replace(long, short)

@@ -19,7 +19,7 @@ import numpy as np
 import psutil
 import pytest
 
-from experiments.record import load_in_own_graph
+from meta_policy_search.cli.record import load_in_own_graph
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.snapshotter import list_snapshots, load_snapshot, snapshot_paths
 

@@ -14,7 +14,7 @@ from typing import Optional
 
 import numpy as np
 
-from experiments.settings import read_json
+from meta_policy_search.cli.settings import read_json
 from meta_policy_search.plotting import Curve, Progress, describe_settings, plot_comparison, style
 from meta_policy_search.utils.statistics import running_mean
 

@@ -3,10 +3,11 @@
 `papers/NAME.md` describes each outcome, next to its data.
 """
 import dataclasses
+import importlib
 import os
 from typing import Any, Literal, Mapping, Optional, Sequence
 
-from experiments.settings import read_json
+from meta_policy_search.cli.settings import RunConfig, read_json
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -54,6 +55,11 @@ class Measurement:
     seeds: Sequence[int]
     published: Mapping[str, Sequence[Optional[float]]] = dataclasses.field(default_factory=dict)
     differs: str = ""
+
+
+def config_class(script: str) -> type[RunConfig]:
+    """Returns the settings class of a training script in `experiments`."""
+    return importlib.import_module(f"experiments.{script}").Config
 
 
 def preset(name: str) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments import dice_maml, pro_mp, vpg_maml
-from experiments.settings import make_config
+from meta_policy_search.cli.algorithms import build_trainer
+from meta_policy_search.cli.settings import make_config
 
 if TYPE_CHECKING:
     from meta_policy_search.meta_trainer import Trainer
@@ -70,7 +71,7 @@ def _build(script: Any, settings: dict[str, Any]) -> "Trainer":
     from meta_policy_search.tf_compat import tf  # imported here because it takes seconds
 
     with tf.Graph().as_default():
-        return script.build(make_config(script.Config, {**SETTINGS, **settings}))
+        return build_trainer(make_config(script.Config, {**SETTINGS, **settings}))
 
 
 def sample_and_adapt(trainer: "Trainer") -> list[Any]:

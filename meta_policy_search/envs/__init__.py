@@ -21,12 +21,12 @@ from meta_policy_search.envs.point_envs import (
     MetaPointEnvV2,
     MetaPointEnvWalls,
 )
-from meta_policy_search.envs.registry import available_envs, get_env_class, make_env
+from meta_policy_search.envs.registry import available_envs, find_env, get_env_class, make_env, register_env
 from meta_policy_search.envs.trial_env import TrialEnv
 
 __all__ = ["BatchableMetaEnv", "BatchedEnv", "CartPoleMassEnv", "EnvSpec", "GymnasiumMetaEnv", "MetaBernoulliBanditEnv",
            "MetaEnv", "MetaPointEnv", "MetaPointEnvCorner", "MetaPointEnvCornerGoals", "MetaPointEnvMomentum",
            "MetaPointEnvNavigation", "MetaPointEnvOrigin", "MetaPointEnvV2", "MetaPointEnvWalls", "MetaTabularMDPEnv",
            "MetaWorldML1", "MetaWorldML10", "MetaWorldML25", "MetaWorldML45", "NormalizedEnv", "PendulumMassEnv",
-           "PhysicsError", "RandomEnv", "SingleTaskEnv", "TrialEnv", "available_envs", "get_env_class", "make_env",
-           "normalize"]
+           "PhysicsError", "RandomEnv", "SingleTaskEnv", "TrialEnv", "available_envs", "find_env", "get_env_class",
+           "make_env", "normalize", "register_env"]

@@ -1,37 +1,76 @@
-"""Creates environments by class name, for configuration files and command lines."""
-from typing import Any, Dict, List, Type
+"""Creates environments by name, for configuration files and command lines."""
+from typing import Any, Callable, Dict, List
 
 from meta_policy_search.envs import control_envs, discrete_envs, meta_world, mujoco_envs, point_envs
 from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.utils.checks import check_choice
+from meta_policy_search.utils.checks import find_name
+from meta_policy_search.utils.user_modules import import_name
 
-_CLASSES: Dict[str, Type[MetaEnv]] = {
+_BUILT_IN: Dict[str, Callable[..., MetaEnv]] = {
     name: vars(package)[name]
     for package in (control_envs, discrete_envs, meta_world, mujoco_envs, point_envs) for name in package.__all__
     if name != "MetaWorldTask"
 }  # `MetaPointEnv` is the former name of `MetaPointEnvNavigation`
+_FACTORIES = dict(_BUILT_IN)
+
+
+def register_env(name: str, factory: Callable[..., MetaEnv]) -> None:
+    """Registers an environment by name for `make_env`, `train`, the command line, presets and sweeps.
+
+    Args:
+        name: the name, such as `"MyEnv-v0"`; must differ from the names of the built-in environments.
+        factory: class or function that returns an environment.
+
+    Raises:
+        TypeError: `name` is not a non-empty string, or `factory` is not callable.
+        ValueError: `name` is the name of a built-in environment.
+    """
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"name: expected a non-empty string, got {name!r}")
+    if not callable(factory):
+        raise TypeError(f"factory: expected a class or function that returns an environment, got {factory!r}")
+    if name in _BUILT_IN:
+        raise ValueError(f"name: expected a name that no built-in environment has, got {name!r}")
+    _FACTORIES[name] = factory
 
 
 def available_envs() -> List[str]:
-    """Returns the names that `get_env_class` and `make_env` accept, in alphabetical order."""
-    return sorted(_CLASSES)
+    """Returns the names of the built-in and registered environments, in alphabetical order."""
+    return sorted(_FACTORIES)
 
 
-def get_env_class(name: str) -> Type[MetaEnv]:
-    """Returns the environment class `name`, such as `"HalfCheetahRandDirecEnv"`.
+def find_env(name: str) -> str:
+    """Returns the registered name of an environment.
+
+    Args:
+        name: the name; case, hyphens and underscores are ignored. Also MODULE:NAME, where NAME is a class or function
+            in the module or a name that the module registers; it is returned unchanged.
 
     Raises:
         ValueError: `name` is unknown; the message lists the available names.
     """
-    return _CLASSES[check_choice("name", name, available_envs())]
+    if isinstance(name, str) and ":" in name:
+        import_name("env", name, _FACTORIES)
+        return name
+    return find_name("env", name, available_envs())
+
+
+def get_env_class(name: str) -> Callable[..., MetaEnv]:
+    """Returns the environment class `name`, such as `"HalfCheetahRandDirecEnv"`, or the registered function.
+
+    Raises:
+        ValueError: `name` is unknown; the message lists the available names.
+    """
+    name = find_env(name)
+    return import_name("env", name, _FACTORIES) if ":" in name else _FACTORIES[name]
 
 
 def make_env(name: str, **kwargs: Any) -> MetaEnv:
     """Creates the environment `name`.
 
     Args:
-        name: one of `available_envs()`.
-        **kwargs: arguments of the environment class.
+        name: a name that `find_env` accepts.
+        **kwargs: arguments of the environment class or function.
 
     Raises:
         ValueError: `name` is unknown; the message lists the available names.

@@ -65,16 +65,18 @@ def describe_run(run_folder: PathLike) -> str:
         with open(os.path.join(folder, "params.json"), encoding="utf-8") as file:
             params = json.load(file)
         settings = params["settings"]
-        return describe_settings(params["script"], settings["env"], [settings["seed"]], settings.get("inner_lr"))
+        return describe_settings(params["algorithm"], settings["env"], [settings["seed"]], settings.get("inner_lr"))
     except (OSError, ValueError, KeyError, TypeError):
         return "/".join(folder.split(os.sep)[-3:])
 
 
-def describe_settings(script: Optional[str], env: str, seeds: Sequence[int], inner_lr: Optional[float] = None) -> str:
+def describe_settings(
+    algorithm: Optional[str], env: str, seeds: Sequence[int], inner_lr: Optional[float] = None
+) -> str:
     """Returns a short description of runs from their common settings; None and empty seeds are omitted."""
-    algorithm = "" if script is None else f"{title_of(os.path.splitext(script)[0])} on "
+    title = "" if algorithm is None else f"{title_of(algorithm)} on "
     seed = f", seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}" if len(seeds) else ""
-    return f"{algorithm}{env}{seed}" + ("" if inner_lr is None else f", inner step {inner_lr:g}")
+    return f"{title}{env}{seed}" + ("" if inner_lr is None else f", inner step {inner_lr:g}")
 
 
 def return_columns(progress: Progress) -> dict[str, str]:

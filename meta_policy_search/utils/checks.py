@@ -102,6 +102,21 @@ def check_choice(name: str, value: T, choices: Iterable[T]) -> T:
                      + did_you_mean(scalar, choices))
 
 
+def find_name(argument: str, name: Any, known: Iterable[str]) -> str:
+    """Returns the known name that equals `name` except for case, hyphens and underscores.
+
+    Raises:
+        ValueError: `name` is unknown; the message lists the known names.
+    """
+    by_plain = {_plain(each): each for each in known}
+    found = by_plain.get(_plain(name)) if isinstance(name, str) else None
+    return check_choice(argument, name, by_plain.values()) if found is None else found
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "")
+
+
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:
     """Returns `; did you mean ...?` with the known name most similar to `name`, or `""` if no name is similar."""
     by_lower = {other.lower(): other for other in known if isinstance(other, str)}

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from benchmarks import engine_share, machine, ray_cost_model, run
+from benchmarks.parts import build_parts
 from benchmarks.processes import Measurement, measure_apart, measure_here
 from benchmarks.workload import Times
-from experiments.parts import build_parts
-from experiments.settings import MetaConfig
+from meta_policy_search.cli.algorithms import MetaConfig
 
 BENCHMARKS = Path(run.__file__).parent
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
-from experiments import evaluate, plot, render, runs
+from meta_policy_search.cli import evaluate, plot, render, runs
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
-from experiments import dice_maml, e_maml, evaluate, maml_trpo, plot, pro_mp, render, vpg_maml
-from experiments.command import INTERRUPTED
+from experiments import dice_maml, e_maml, maml_trpo, pro_mp, vpg_maml
+from meta_policy_search.cli import evaluate, plot, render
+from meta_policy_search.cli.training import INTERRUPTED
 from meta_policy_search.envs import make_env
 from meta_policy_search.evaluation import MetaEvaluator, load_evaluator
 from meta_policy_search.utils import logger, seeding

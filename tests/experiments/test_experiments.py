@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import command, dice_maml, e_maml, maml_trpo, pro_mp, record, vpg_maml
-from experiments.settings import SMOKE, arguments_for, make_config
+from experiments import dice_maml, e_maml, maml_trpo, pro_mp, vpg_maml
 from meta_policy_search import __version__
+from meta_policy_search.cli import record, training
+from meta_policy_search.cli.settings import SMOKE, arguments_for, make_config
 from meta_policy_search.plotting import plot_learning_curve
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.snapshotter import load_snapshot
@@ -103,7 +104,7 @@ class Finished:
             self.drawn_after.append(len(rows(run_folder)))
             return plot_learning_curve(run_folder)
 
-        monkeypatch.setattr(command, "plot_learning_curve", draw)
+        monkeypatch.setattr(training, "plot_learning_curve", draw)
         with contextlib.redirect_stdout(io.StringIO()) as output:
             assert run(pro_mp, *self.flags, "--n_itr", 12, "--dump_path", self.folder) == 0
         self.output = output.getvalue()
@@ -227,7 +228,7 @@ def test_failed_figure_does_not_end_the_run(tmp_path, monkeypatch, capsys):
     def fail(folder):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(command, "plot_learning_curve", fail)
+    monkeypatch.setattr(training, "plot_learning_curve", fail)
     assert run(vpg_maml, "--smoke", *POINT, "--n_itr", 1, "--dump_path", tmp_path / "run") == 0
     assert "warning: could not draw the learning curve: No space left" in capsys.readouterr().out
 

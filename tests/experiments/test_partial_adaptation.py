@@ -2,8 +2,9 @@
 import numpy as np
 import pytest
 
-from experiments.results.entries import ENTRIES
-from experiments.settings import SMOKE, find_script, make_config
+from experiments.results.entries import ENTRIES, config_class
+from meta_policy_search.cli.algorithms import build_trainer
+from meta_policy_search.cli.settings import SMOKE, make_config
 from meta_policy_search.evaluation import MetaEvaluator
 from meta_policy_search.tf_compat import tf
 
@@ -17,8 +18,7 @@ def test_a_method_trains_and_adapts(name, method):
     entry = ENTRIES[name]
     settings = {**entry.settings, **method.settings, **SMOKE, "seed": 1}
     with tf.Graph().as_default():
-        script = find_script(method.script)
-        trainer = script.build(make_config(script.Config, settings))
+        trainer = build_trainer(make_config(config_class(method.script), settings))
         trainer.train_itr()
         trainer.sampler.close()
         assert list(trainer.algo.step_sizes) == expected_names(trainer.policy, method.name)

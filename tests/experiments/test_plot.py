@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
-from experiments import maml_trpo, plot, record, render
+from experiments import maml_trpo
 from meta_policy_search import plotting
+from meta_policy_search.cli import plot, record, render
 from meta_policy_search.utils import logger
 
 META = ("Itr", "n_timesteps", "Time", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain")

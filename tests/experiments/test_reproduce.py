@@ -10,8 +10,8 @@ import pytest
 
 from experiments import metaworld_evaluation, reproduce
 from experiments.results import derivatives, gradient_variance, reproduced
-from experiments.results.entries import ENTRIES, MEASUREMENTS
-from experiments.settings import SMOKE, find_script, make_config
+from experiments.results.entries import ENTRIES, MEASUREMENTS, config_class
+from meta_policy_search.cli.settings import SMOKE, make_config
 from meta_policy_search.tf_compat import tf
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -180,7 +180,7 @@ def test_all_estimators_are_measured_at_all_snapshots(monkeypatch):
 def test_entries_have_valid_settings_and_report_few_seeds(name):
     entry = ENTRIES[name]
     for method in entry.methods:
-        make_config(find_script(method.script).Config, {**entry.settings, **method.settings})
+        make_config(config_class(method.script), {**entry.settings, **method.settings})
         assert len(method.seeds) >= 3 or "seed" in entry.differs
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 import meta_policy_search as mps
-from experiments import cem, record, runs
+from experiments import cem
 from meta_policy_search import run_folder
+from meta_policy_search.cli import record, runs
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import is_locked, lock_folder
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import cem, cma_es, ddpg, evaluate
+from experiments import cem, cma_es, ddpg
+from meta_policy_search.cli import evaluate
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.snapshotter import load_snapshot
 

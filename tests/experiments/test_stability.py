@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from experiments.results import draw, stability
-from experiments.settings import SMOKE
+from meta_policy_search.cli.settings import SMOKE
 
 
 @pytest.mark.thorough

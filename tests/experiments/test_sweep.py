@@ -15,9 +15,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from experiments import sweep
-from experiments.command import INTERRUPTED
-from experiments.settings import SMOKE
+from meta_policy_search.cli import sweep
+from meta_policy_search.cli.settings import SMOKE
+from meta_policy_search.cli.training import INTERRUPTED
 from meta_policy_search.utils.threads import VARIABLE
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
-from experiments import pro_mp, sweep
-from experiments.flags import Parser
-from experiments.settings import read_json
+from experiments import pro_mp
+from meta_policy_search.cli import sweep
+from meta_policy_search.cli.flags import Parser
+from meta_policy_search.cli.settings import read_json
 from meta_policy_search.envs import MetaPointEnvCorner, normalize
 from meta_policy_search.envs.adapters import GymnasiumMetaEnv
 from meta_policy_search.envs.interface import MetaEnv

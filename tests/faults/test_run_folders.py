@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments import cem, command, record, vpg_maml
+from experiments import cem, vpg_maml
 from meta_policy_search import run_folder
+from meta_policy_search.cli import record, training
 from meta_policy_search.utils import logger, snapshotter
 from meta_policy_search.utils.files import is_locked, lock_folder
 from meta_policy_search.utils.snapshotter import Snapshotter, list_snapshots, load_snapshot
@@ -249,7 +250,7 @@ def test_interruption_before_logger_configuration_names_the_snapshot(tmp_path, m
 
     monkeypatch.setattr(record, "resumed_config", interrupt)
     capsys.readouterr()
-    assert cem.main(["--resume", str(folder), "--n_itr", "3"]) == command.INTERRUPTED
+    assert cem.main(["--resume", str(folder), "--n_itr", "3"]) == training.INTERRUPTED
     assert re.fullmatch(r"To resume after iteration 1: python .*cem\.py --resume .*run\n", capsys.readouterr().out)
 
 
@@ -261,7 +262,7 @@ def test_failed_figure_does_not_end_training(tmp_path, monkeypatch, capsys):
     def fail(folder):
         raise IndexError("list index out of range")
 
-    monkeypatch.setattr(command, "plot_learning_curve", fail)
+    monkeypatch.setattr(training, "plot_learning_curve", fail)
     arguments = ["--smoke", "--env", "MetaPointEnv", "--plot_gap", "1", "--dump_path", str(tmp_path / "run")]
     assert vpg_maml.main([*arguments, "--log_formats", "line", "csv"]) == 0
     said = capsys.readouterr().out

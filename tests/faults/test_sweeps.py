@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from experiments import sweep
+from meta_policy_search.cli import sweep
 from meta_policy_search.utils.files import lock_folder
 from meta_policy_search.utils.snapshotter import Snapshotter
 

@@ -20,7 +20,7 @@ def serve():
     """Answers `{"start": ...}` with a process id, and `{"wait": process id}` with the exit status of the process."""
     for name in SCRIPTS:
         importlib.import_module(f"experiments.{name}")
-    for name in ("meta_algos", "meta_trainer", "policies", "local_runner"):
+    for name in ("meta_algos", "meta_trainer", "policies", "local_runner", "run"):
         importlib.import_module(f"meta_policy_search.{name}")
     importlib.import_module("matplotlib.figure")
     print("ready", flush=True)
@@ -54,8 +54,8 @@ def run(script, arguments, output, executor=None, kill_at=None, largest_file=Non
         os.dup2(file, 1)
         os.dup2(file, 2)
         if executor is not None:
-            parts = sys.modules["experiments.parts"]
-            parts.arguments_for = functools.partial(with_executor, parts.arguments_for, executor)
+            module = sys.modules["meta_policy_search.run"]
+            module._split_settings = functools.partial(with_executor, module._split_settings, executor)
         if kill_at is not None:
             kill_at_operation(kill_at)
         if largest_file is not None:
@@ -71,10 +71,11 @@ def run(script, arguments, output, executor=None, kill_at=None, largest_file=Non
         os._exit(status)
 
 
-def with_executor(arguments_for, executor, cls, *args, **kwargs):
-    """Returns the arguments of a component of the run; sets the executor of the sampler."""
-    found = arguments_for(cls, *args, **kwargs)
-    return {**found, "executor": executor} if cls.__name__ == "MetaSampler" else found
+def with_executor(split_settings, executor, *args, **kwargs):
+    """Returns the arguments of the components of the run; sets the executor of the sampler."""
+    found = split_settings(*args, **kwargs)
+    found[sys.modules["meta_policy_search.samplers"].MetaSampler]["executor"] = executor
+    return found
 
 
 def kill_at_operation(number):

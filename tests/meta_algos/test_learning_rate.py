@@ -1,8 +1,8 @@
 """Tests the step size of meta-updates: schedules, changes during a run, and optimizers."""
 import numpy as np
 import pytest
-
 from experiments.parts import first_order_arguments
+
 from experiments.pro_mp import Config
 from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
 from meta_policy_search.tf_compat import tf

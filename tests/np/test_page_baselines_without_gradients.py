@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import evaluate
+from meta_policy_search.cli import evaluate
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "baselines_without_gradients.rst"
 SHORTER = [("max_path_length=100", "max_path_length=5"), ("tasks=40", "tasks=3"),

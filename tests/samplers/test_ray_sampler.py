@@ -18,10 +18,11 @@ import numpy as np
 import psutil
 import pytest
 
-from experiments import cem, evaluate, pro_mp
+from experiments import cem, pro_mp
 from meta_policy_search.actors import Actor
 from meta_policy_search.actors.stacked_mlp import StackedMLP, sample_gaussian
 from meta_policy_search.baselines import LinearFeatureBaseline
+from meta_policy_search.cli import evaluate
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_direc import HalfCheetahRandDirecEnv
 from meta_policy_search.envs.normalized_env import normalize
 from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner

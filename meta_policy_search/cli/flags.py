@@ -7,20 +7,20 @@ import sys
 import typing
 from typing import Any, Container, Mapping, NoReturn, Optional, Sequence, Union
 
-from experiments.settings import PARALLEL_SETTINGS, RunConfig, load_json, read_json
+from meta_policy_search.cli.settings import PARALLEL_SETTINGS, RunConfig, declared, load_json, read_json
 
 
 class Parser(argparse.ArgumentParser):
     """Argument parser that reports errors in one line.
 
     Args:
-        path: path of the script.
+        prog: name of the command.
         description: first part of the help text.
         **how: further arguments of `ArgumentParser`.
     """
 
-    def __init__(self, path: str, description: Optional[str], **how: Any) -> None:
-        super().__init__(prog=os.path.basename(path), description=description, allow_abbrev=False,
+    def __init__(self, prog: str, description: Optional[str], **how: Any) -> None:
+        super().__init__(prog=prog, description=description, allow_abbrev=False,
                          formatter_class=argparse.RawDescriptionHelpFormatter, **how)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -38,34 +38,35 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message}\n")
 
 
-def make_training_parser(path: str, description: Optional[str], config_class: type[RunConfig]) -> Parser:
-    """Builds the parser of a training script, with one flag per setting.
+def make_training_parser(prog: str, description: Optional[str], config_class: type[RunConfig]) -> Parser:
+    """Builds the parser of a training command, with one flag per setting.
 
     The result of the parser contains only the flags that were given.
 
     Args:
-        path: path of the script.
+        prog: name of the command.
         description: first part of the help text.
-        config_class: settings class of the script.
+        config_class: settings class.
     """
     usage = ("%(prog)s [--config_file FILE] [--dump_path DIR] [--smoke] [--SETTING VALUE ...]\n"
              "       %(prog)s --resume DIR [--n_itr N]")
-    parser = Parser(path, description, usage=usage, argument_default=argparse.SUPPRESS)
-    name = os.path.splitext(parser.prog)[0]
+    parser = Parser(prog, description, usage=usage, argument_default=argparse.SUPPRESS)
     parser.add_argument("--config_file", metavar="FILE", help="JSON file of settings, or the params.json of a run")
     folder = parser.add_mutually_exclusive_group()
     folder.add_argument("--dump_path", metavar="DIR",
-                        help=f"run folder (default: data/{name}/<environment>/<time>_seed<seed>)")
+                        help=f"run folder (default: data/{config_class.algorithm}/<environment>/<time>_seed<seed>)")
     folder.add_argument("--resume", metavar="DIR",
                         help="resume the run in this folder with its settings; n_itr may be increased")
     parser.add_argument("--smoke", action="store_true", help="smoke test with tiny sizes and two iterations; same as "
                         "the environment variable SMOKE=1")
-    shared = parser.add_argument_group("settings of all experiments")
-    own = parser.add_argument_group("settings of this experiment")
+    shared = parser.add_argument_group("settings of all algorithms")
+    own = parser.add_argument_group("settings of this algorithm")
     types, defaults = typing.get_type_hints(config_class), config_class()
+    common = {field.name for field in dataclasses.fields(RunConfig)}
     for field in dataclasses.fields(config_class):
-        group = own if field.name in config_class.__annotations__ else shared
-        _add_flag(group, field, types[field.name], _as_text(getattr(defaults, field.name)))
+        group = shared if field.name in common else own
+        _add_flag(group, field.name, types[field.name], declared(config_class, field.name)["help"],
+                  _as_text(getattr(defaults, field.name)))
     return parser
 
 
@@ -73,7 +74,7 @@ def given_settings(arguments: Mapping[str, Any], smoke: Mapping[str, Any]) -> di
     """Returns the settings from `--config_file`, `--smoke` and flags; later sources override earlier sources.
 
     Args:
-        arguments: the result of the parser of a training script.
+        arguments: the result of the parser of a training command.
         smoke: the settings of `--smoke`.
     """
     flags = {name: value for name, value in arguments.items()
@@ -93,7 +94,7 @@ def add_parallel_flags(parser: Any) -> None:
     types = typing.get_type_hints(RunConfig)
     for field in dataclasses.fields(RunConfig):
         if field.name in PARALLEL_SETTINGS:
-            _add_flag(parser, field, types[field.name], "as in the run")
+            _add_flag(parser, field.name, types[field.name], declared(RunConfig, field.name)["help"], "as in the run")
 
 
 def add_output_flags(parser: Any, metavar: str, help: str, old: str) -> None:
@@ -109,15 +110,15 @@ def add_output_flags(parser: Any, metavar: str, help: str, old: str) -> None:
     parser.add_argument("--overwrite", action="store_true", help=f"replace an existing {old}")
 
 
-def _add_flag(parser: Any, field: dataclasses.Field, of_type: Any, default: str) -> None:
-    flag, container, inner = f"--{field.name}", typing.get_origin(of_type), typing.get_args(of_type)
-    how = {"help": f"{field.metadata['help']} (default: {default})".replace("%", "%%"), "default": argparse.SUPPRESS}
+def _add_flag(parser: Any, name: str, of_type: Any, help: str, default: str) -> None:
+    flag, container, inner = f"--{name}", typing.get_origin(of_type), typing.get_args(of_type)
+    how = {"help": f"{help} (default: {default})".replace("%", "%%"), "default": argparse.SUPPRESS}
     if of_type is bool:
         parser.add_argument(flag, action=argparse.BooleanOptionalAction, **how)
     elif inner == (bool, str):
         parser.add_argument(flag, nargs="?", const=True, choices=["ray"], **how)
-        how["help"] = f"the opposite of --{field.name}"
-        parser.add_argument(f"--no-{field.name}", dest=field.name, action="store_false", **how)
+        how["help"] = f"the opposite of --{name}"
+        parser.add_argument(f"--no-{name}", dest=name, action="store_false", **how)
     else:
         kind = inner[0] if container in (tuple, Union) else container or of_type
         metavar = {str: "NAME", int: "INT", float: "FLOAT", dict: "JSON"}[kind]

@@ -10,8 +10,8 @@ import os
 import shlex
 from typing import Any, Container, Iterator, Mapping, Optional, Sequence
 
-from experiments.settings import PARALLEL_SETTINGS, ConfigT, RunConfig, make_config, read_json
 from meta_policy_search import run_folder
+from meta_policy_search.cli.settings import PARALLEL_SETTINGS, ConfigT, RunConfig, make_config, read_json
 from meta_policy_search.plotting import Progress, read_progress
 from meta_policy_search.utils.snapshotter import (
     check_same_version,
@@ -22,7 +22,7 @@ from meta_policy_search.utils.snapshotter import (
 
 PARAMS_FILE = run_folder.PARAMS_FILE
 PROGRESS_FILE = "progress.csv"
-_PARAMS = {"script": str, "settings": dict, "versions": dict, "machine": dict, "tensorflow_flags": dict,
+_PARAMS = {"algorithm": str, "settings": dict, "versions": dict, "machine": dict, "tensorflow_flags": dict,
            "resumed": list}
 _MAY_DIFFER = (*PARALLEL_SETTINGS, "plot_gap", "progress_bar")  # they do not change the data of a run
 
@@ -111,15 +111,15 @@ def shortest(path: str) -> str:
 # Resuming --------------------------------------------------------------------------------------------------------
 
 
-def read_resumable_params(folder: str, script: str) -> dict[str, Any]:
-    """Reads `params.json` and checks that the script can resume the run.
+def read_resumable_params(folder: str, algorithm: str) -> dict[str, Any]:
+    """Reads `params.json` and checks that the run can be resumed.
 
     Args:
         folder: run folder.
-        script: name of the script, without `.py`.
+        algorithm: name of the algorithm.
 
     Raises:
-        ValueError: the script cannot resume the run; the message contains the reason.
+        ValueError: the run cannot be resumed; the message contains the reason.
     """
     try:
         params = read_params(folder)
@@ -130,10 +130,10 @@ def read_resumable_params(folder: str, script: str) -> dict[str, Any]:
         raise ValueError(f"--resume: expected the folder of a run, got {folder}, whose {PARAMS_FILE} lacks "
                          f"{', '.join(wrong)}")
     if params.get("made_by") == run_folder.MADE_BY_TRAINER:
-        raise ValueError(f"--resume: expected a run of {script}, got {folder}, which a Python program created. "
+        raise ValueError(f"--resume: expected a run of {algorithm}, got {folder}, which a Python program created. "
                          f"Resume it in Python: {in_python(folder, '...')}, with `import meta_policy_search as mps`")
-    if params["script"] != script:
-        raise ValueError(f"--resume: expected a run of {script}, got {folder}, a run of {params['script']}")
+    if params["algorithm"] != algorithm:
+        raise ValueError(f"--resume: expected a run of {algorithm}, got {folder}, a run of {params['algorithm']}")
     check_same_version(f"--resume: the run in {folder}", params["versions"].get("meta_policy_search"))
     return params
 
@@ -144,7 +144,7 @@ def resumed_config(config_class: type[ConfigT], recorded: dict[str, Any], given:
     Only a larger `n_itr` and settings without effect on the data (parallel sampling, plots, progress bar) may differ.
 
     Args:
-        config_class: settings class of the script.
+        config_class: settings class.
         recorded: settings in `params.json`.
         given: settings from the command line.
 
@@ -191,17 +191,17 @@ def load_in_own_graph(folder: str) -> dict[str, Any]:
         return load_snapshot(folder)
 
 
-def resume_hint(script_path: str, folder: Optional[str]) -> str:
+def resume_hint(folder: Optional[str]) -> str:
     """Returns a sentence with the command that resumes a run. `folder` is None if the run has no folder yet."""
     snapshots = list_snapshots(folder) if folder is not None and os.path.isdir(folder) else []
     if not snapshots:
         return "There is no snapshot to resume from"
-    return f"To resume after iteration {snapshots[-1].itr}: {resume_command(script_path, folder)}"
+    return f"To resume after iteration {snapshots[-1].itr}: {resume_command(folder)}"
 
 
-def resume_command(script_path: str, folder: str) -> str:
-    """Returns the command line that resumes a run with its script."""
-    return shlex.join(["python", shortest(script_path), "--resume", shortest(folder)])
+def resume_command(folder: str) -> str:
+    """Returns the command line that resumes a run."""
+    return shlex.join(["python", "-m", "meta_policy_search", "resume", shortest(folder)])
 
 
 def in_python(folder: str, n_itr: Any) -> str:

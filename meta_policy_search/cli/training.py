@@ -1,28 +1,38 @@
-"""Command line of the training scripts: starts or resumes a run, trains, and returns an exit status.
+"""Starts or resumes a run from the command line, trains, and returns an exit status.
 
-A script defines `Config` (its settings), a function `build` and `main = make_main(Config)`. The sources of settings are
-the defaults of the script, `--config_file`, `--smoke` and flags. Later sources override earlier sources.
+The sources of settings are the defaults of the settings class, `--config_file`, `--smoke` and flags. Later sources
+override earlier sources.
 """
 import argparse
 import contextlib
 import dataclasses
 import os
+import signal
 import sys
 import threading
 from typing import Any, Callable, Iterator, Optional, Sequence
 
-from experiments import record
-from experiments.flags import Parser, given_settings, make_training_parser
-from experiments.settings import RunConfig, make_config
 from meta_policy_search import run_folder
-from meta_policy_search.plotting import mean_gain, plot_diagnostics, plot_learning_curve, read_progress
+from meta_policy_search.cli import record
+from meta_policy_search.cli.algorithms import RL2Config, build_trainer
+from meta_policy_search.cli.flags import Parser, given_settings, make_training_parser
+from meta_policy_search.cli.settings import RunConfig, make_config
+from meta_policy_search.cli.single_task import Config as SingleTaskConfig
+from meta_policy_search.cli.single_task import summarize_final_policy
+from meta_policy_search.plotting import (
+    mean_gain,
+    plot_diagnostics,
+    plot_learning_curve,
+    plot_returns,
+    read_progress,
+)
 from meta_policy_search.samplers.errors import EnvWorkerError, WorkerDiedError
 from meta_policy_search.samplers.vectorized_env_executor.worker import exit_after_parent
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import lock_folder
-from meta_policy_search.utils.log_outputs import check_formats
-from meta_policy_search.utils.snapshotter import SnapshotError
+from meta_policy_search.utils.snapshotter import SnapshotError, load_snapshot
 
+PROG = "meta-policy-search"  # name of the command
 INTERRUPTED = 130  # exit status after Ctrl-C, as in shells
 SWEEP = "META_POLICY_SEARCH_SWEEP"  # environment variable: descriptor of a pipe that closes when the sweep ends
 MISTAKES = (EnvWorkerError, FloatingPointError, ImportError, OSError, SnapshotError, TypeError, ValueError)
@@ -30,20 +40,18 @@ MISTAKES = (EnvWorkerError, FloatingPointError, ImportError, OSError, SnapshotEr
 
 
 class Experiment:
-    """A meta-learning script: builds, restores and runs its trainer.
-
-    `single_task.SingleTask` is the counterpart for single-task scripts.
+    """Builds, restores and runs the trainer of a run.
 
     Args:
-        config_class: settings class of the script. Its module also defines the function `build`, which builds the
-            trainer from the settings.
+        config_class: settings class.
     """
 
     def __init__(self, config_class: type[RunConfig]) -> None:
-        module: Any = sys.modules[config_class.__module__]
-        self.config_class, self.build, self.doc = config_class, module.build, module.__doc__
-        self.path = os.path.abspath(str(module.__file__))
-        self.name = os.path.splitext(os.path.basename(self.path))[0]
+        self.config_class = config_class
+
+    def build(self, config: Any) -> Any:
+        """Builds the trainer."""
+        return build_trainer(config)
 
     def load(self, folder: str) -> dict[str, Any]:
         """Loads the last snapshot of a run folder."""
@@ -73,19 +81,77 @@ class Experiment:
                 f", from {gain.before:.2f} to {gain.after:.2f}: {samples}")
 
 
+class TrialExperiment(Experiment):
+    """Experiment without inner gradient steps: summarizes returns instead of adaptation gains."""
+
+    def draw(self, folder: str, config: Any) -> None:
+        """Plots the learning curve."""
+        plot_learning_curve(folder)
+
+    def summarize(self, trainer: Any, config: Any) -> str:
+        """Returns a sentence with the mean return of trials, first and last episodes over the last iterations."""
+        progress = read_progress(str(logger.get_dir()))
+        last = slice(-10, None)
+        names = ("AverageReturn", "FirstEpisodeReturn", "LastEpisodeReturn")
+        whole, first, end = (progress[f"Step_0-{name}"][last].mean() for name in names)
+        return (f"The return of a trial is {whole:.2f}, that of its first episode {first:.2f}, of its last {end:.2f}: "
+                f"mean of the last {len(progress['Itr'][last])} iterations")
+
+
+class SingleTask(Experiment):
+    """Experiment that trains for a single task with a `LocalRunner`."""
+
+    def build(self, config: Any) -> Any:
+        """Builds the runner."""
+        return config.build()
+
+    def load(self, folder: str) -> dict[str, Any]:
+        """Loads the last snapshot of a run folder."""
+        return load_snapshot(folder)
+
+    def restore(self, trainer: Any, snapshot: dict[str, Any], config: Any) -> None:
+        """Restores a snapshot; parallel sampling follows `config`, not the snapshot."""
+        state = snapshot["state"]
+        state = {**state, "sampler_args": {**state["sampler_args"], "parallel": config.parallel_option()}}
+        trainer.restore_snapshot({**snapshot, "state": state})
+
+    def train(self, trainer: Any, config: Any) -> None:
+        """Trains until the final iteration; resumes a restored run."""
+        if trainer.epoch:
+            trainer.resume(config.n_itr)
+        else:
+            trainer.train(config.n_itr, config.batch_size)
+
+    def draw(self, folder: str, config: Any) -> None:
+        """Plots the returns into the run folder."""
+        plot_returns(folder)
+
+    def summarize(self, trainer: Any, config: Any) -> str:
+        """Evaluates the final policy with new paths; returns a sentence about its undiscounted return."""
+        return summarize_final_policy(trainer, config.max_path_length)
+
+
 def make_main(
-    config_class: type[RunConfig], experiment_class: type[Experiment] = Experiment
+    config_class: type[RunConfig], path: str, description: Optional[str]
 ) -> Callable[[Optional[Sequence[str]]], int]:
-    """Returns a function `main(argv=None)` that runs a training script; see `run`."""
-    return lambda argv=None: run(experiment_class(config_class), argv)
-
-
-def run(experiment: Experiment, argv: Optional[Sequence[str]] = None) -> int:
-    """Runs a training script.
+    """Returns the function `main(argv=None)` of a training script; see `run`.
 
     Args:
-        experiment: the script.
-        argv: command line flags; default None, the flags of this process.
+        config_class: settings class of the script.
+        path: path of the script.
+        description: first part of the help text.
+    """
+    return lambda argv=None: run(config_class, argv, os.path.basename(path), description)
+
+
+def run(config_class: type[RunConfig], argv: Optional[Sequence[str]], prog: str, description: Optional[str]) -> int:
+    """Runs a training command.
+
+    Args:
+        config_class: settings class.
+        argv: command line flags; None for the flags of this process.
+        prog: name of the command in messages.
+        description: first part of the help text.
 
     Returns:
         The exit status: 0, or 130 after Ctrl-C.
@@ -95,26 +161,34 @@ def run(experiment: Experiment, argv: Optional[Sequence[str]] = None) -> int:
             snapshots can no longer be written, a worker process dies or numbers are no longer finite.
     """
     argv = sys.argv[1:] if argv is None else argv
-    parser = make_training_parser(experiment.path, experiment.doc, experiment.config_class)
+    kinds = {RL2Config: TrialExperiment, SingleTaskConfig: SingleTask}
+    kind = next((kind for base, kind in kinds.items() if issubclass(config_class, base)), Experiment)
+    experiment = kind(config_class)
+    parser = make_training_parser(prog, description, config_class)
     arguments = vars(parser.parse_args(argv))
     _end_with_sweep()
     try:
         try:
             prepare = _resume if "resume" in arguments else _start
-            trainer, config = prepare(experiment, arguments, [sys.executable, experiment.path, *argv])
+            trainer, config = prepare(experiment, arguments, [*prog.split(), *argv])
         except MISTAKES as error:
             parser.error(str(error))
         try:
             _train(experiment, trainer, config)
         except (SnapshotError, logger.LogFileError, WorkerDiedError, FloatingPointError) as error:
-            hint = record.resume_hint(experiment.path, logger.get_dir())
-            parser.exit(1, f"{parser.prog}: error: {error}\n{hint}\n")
+            parser.exit(1, f"{parser.prog}: error: {error}\n{record.resume_hint(logger.get_dir())}\n")
     except KeyboardInterrupt:
-        logger.log(record.resume_hint(experiment.path, arguments.get("resume", logger.get_dir())))
+        logger.log(record.resume_hint(arguments.get("resume", logger.get_dir())))
         return INTERRUPTED
     finally:
         logger.reset()
     return 0
+
+
+def _raise_on_interrupt() -> None:
+    """Makes Ctrl-C raise `KeyboardInterrupt`; `__main__` lets Ctrl-C end the process before."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _end_with_sweep() -> None:
@@ -127,7 +201,7 @@ def _end_with_sweep() -> None:
 def run_tool(
     parser: Parser, work: Callable[[argparse.Namespace], Optional[int]], argv: Optional[Sequence[str]] = None
 ) -> int:
-    """Runs a script that does not train.
+    """Runs a command that does not train.
 
     Args:
         parser: parser of the flags.
@@ -141,6 +215,7 @@ def run_tool(
         SystemExit: with status 2 and a one-line message if a flag or file is wrong.
     """
     arguments = parser.parse_args(argv)
+    _raise_on_interrupt()
     try:
         return work(arguments) or 0
     except MISTAKES as error:
@@ -154,12 +229,12 @@ def _start(experiment: Experiment, arguments: dict[str, Any], command: list[str]
     if os.environ.get("SMOKE", "0") not in ("", "0"):
         arguments["smoke"] = True
     config = make_config(experiment.config_class, given_settings(arguments, experiment.config_class.smoke))
-    check_formats(config.log_formats, "log_formats")  # checked before the folder is created
-    folder = arguments.get("dump_path") or run_folder.make_run_folder(experiment.name, config.env, config.seed)
-    record.check_is_unused(folder)
+    if "dump_path" in arguments:
+        record.check_is_unused(arguments["dump_path"])
+    trainer = experiment.build(config)  # may raise an error, so no folder exists yet
+    folder = arguments.get("dump_path") or run_folder.make_run_folder(config.algorithm, config.env, config.seed)
     _configure_logger(folder, config)
-    trainer = experiment.build(config)
-    _write_params(folder, config, {"script": experiment.name, "settings": {}, **record.describe_process(command),
+    _write_params(folder, config, {"algorithm": config.algorithm, "settings": {}, **record.describe_process(command),
                                    "resumed": []})
     return trainer, config
 
@@ -167,9 +242,10 @@ def _start(experiment: Experiment, arguments: dict[str, Any], command: list[str]
 def _resume(experiment: Experiment, arguments: dict[str, Any], command: list[str]) -> tuple[Any, RunConfig]:
     """Resumes a run while its folder is locked against other processes."""
     folder = arguments["resume"]
-    record.read_resumable_params(folder, experiment.name)  # raises an error if there is no run to lock
+    algorithm = experiment.config_class.algorithm
+    record.read_resumable_params(folder, algorithm)  # raises an error if there is no run to lock
     with lock_folder(folder):  # the logger then also locks the folder
-        params = record.read_resumable_params(folder, experiment.name)
+        params = record.read_resumable_params(folder, algorithm)
         given = given_settings(arguments, experiment.config_class.smoke)
         config = record.resumed_config(experiment.config_class, params["settings"], given)
         trainer = _restore(experiment, folder, config)
@@ -201,6 +277,8 @@ def _restore(experiment: Experiment, folder: str, config: RunConfig) -> Any:
 
 
 def _configure_logger(folder: str, config: RunConfig, **how: Any) -> None:
+    """Opens the files of a run, the first step after which Ctrl-C must not end the process at once."""
+    _raise_on_interrupt()
     logger.configure(folder, config.log_formats, config.snapshot_mode, config.snapshot_gap, **how)
 
 

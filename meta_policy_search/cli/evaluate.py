@@ -1,0 +1,206 @@
+"""Meta-tests a run: measures the returns of its policy in new tasks after 0, 1, 2, ... gradient steps.
+
+    python -m meta_policy_search evaluate RUN_FOLDER
+    python -m meta_policy_search evaluate RUN_FOLDER --num_tasks 40 --num_steps 3 --step_sizes 0.1 0.05 --seeds 1 2 3
+    python -m meta_policy_search evaluate RUN_FOLDER --reference random --reference OTHER_RUN_FOLDER
+    python -m meta_policy_search evaluate RUN_FOLDER --compare cem cma_es --compare_steps 10
+
+The command samples tasks that were not used in training and adapts the policy of a snapshot to each task with the
+algorithm of the run. It prints a table and writes these files to RUN_FOLDER/evaluation:
+
+    returns.csv                mean returns and gains, with half widths of their 95% intervals over tasks
+    evaluation.json            mean returns, returns in each task, and settings
+    adaptation_curve.png       mean returns over gradient steps
+    return_over_timesteps.png  mean returns over the environment steps used to adapt to a task
+
+The same seed gives the same tasks and returns. References are evaluated in the same tasks, with the same number and
+length of paths. With --compare, the policy of the run is also adapted without gradients: CEM or CMA-ES search in each
+task, starting from the same parameters and with the same number of paths per step.
+
+In a notebook:
+
+    import meta_policy_search as mps
+    evaluation = mps.load_evaluator("RUN_FOLDER").evaluate(tasks=40, num_steps=3)
+    print(evaluation)
+
+Loading a snapshot executes code that it contains. Only evaluate runs that you trust.
+"""
+import argparse
+import json
+import os
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
+
+import numpy as np
+
+import meta_policy_search as mps
+from meta_policy_search.cli.flags import Parser, add_output_flags, add_parallel_flags, check_is_new
+from meta_policy_search.cli.settings import PARALLEL_SETTINGS, RunConfig
+from meta_policy_search.cli.training import PROG, run_tool
+from meta_policy_search.envs.gym_compat import sample_tasks
+from meta_policy_search.plotting import describe_task
+from meta_policy_search.samplers.ray.pool import keep_workers
+from meta_policy_search.utils.checks import check_choice, check_int_at_least
+
+if TYPE_CHECKING:
+    from meta_policy_search.evaluation import MetaEvaluator
+    from meta_policy_search.evaluation.recording import Recording
+
+LAST = "last"
+NUM_STEPS = 3
+_DRAWS_PER_TASK = 10  # sampled tasks per requested task, because some have the same description
+RANDOM = "random"
+SEARCHES = {"cem": "CEM", "cma_es": "CMA-ES"}
+BEST_FRAC = 0.2  # fraction of the candidates that the distribution of CEM is fitted to
+
+
+def make_search_evaluator(
+    evaluator: "MetaEvaluator", search: str, std: float = 0.1
+) -> "MetaEvaluator":
+    """Builds an evaluator that adapts the same policy by a gradient-free search.
+
+    The search uses the same number and length of paths: each adaptation step evaluates `rollouts_per_meta_task`
+    candidates with one path each.
+
+    Args:
+        evaluator: the evaluator of the policy.
+        search: `"cem"` or `"cma_es"` (with a diagonal covariance matrix).
+        std: standard deviation of each parameter in the first step; default 0.1.
+
+    Raises:
+        ValueError: a number is out of range, or the search is unknown.
+        TypeError: an argument has the wrong type.
+    """
+    from meta_policy_search.baselines import ZeroBaseline
+    from meta_policy_search.envs import EnvSpec
+    from meta_policy_search.evaluation import MetaEvaluator
+    from meta_policy_search.np.algos import CEM, CMAES, SearchAdaptation
+    from meta_policy_search.policies import TaskPolicy
+
+    rollouts = evaluator.rollouts_per_meta_task
+    arguments = {
+        "env_spec": EnvSpec.of(evaluator.env),
+        "policy": TaskPolicy(evaluator.algo.policy),
+        "baseline": ZeroBaseline(),
+        "n_samples": rollouts,
+        "max_path_length": evaluator.max_path_length,
+    }
+    if check_choice("search", search, SEARCHES) == "cem":
+        algo = CEM(**arguments, init_std=std, best_frac=max(BEST_FRAC, 1.0 / rollouts), extra_std=0.0)
+    else:
+        algo = CMAES(**arguments, sigma0=std, diagonal=True)
+    return MetaEvaluator(
+        SearchAdaptation(algo),
+        evaluator.env,
+        rollouts_per_meta_task=rollouts,
+        max_path_length=evaluator.max_path_length,
+        envs_per_task=evaluator.envs_per_task,
+        parallel=evaluator.parallel,
+        name=f"{SEARCHES[search]} from there, std {std:g}",
+    )
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Evaluates a run; returns the exit status."""
+    return run_tool(make_parser(), evaluate, argv)
+
+
+def evaluate(arguments: argparse.Namespace) -> None:
+    """Evaluates a run and its references, prints the table and writes the files."""
+    output = arguments.output or os.path.join(arguments.run_folder, "evaluation")
+    check_is_new(os.path.join(output, "evaluation.json"), arguments.overwrite)
+    sizes = (arguments.rollouts, arguments.max_path_length)
+    given = {name: value for name, value in vars(arguments).items() if name in PARALLEL_SETTINGS}
+    how = {"parallel": RunConfig(**given).parallel_option()} if given else {}
+    evaluator = mps.load_evaluator(arguments.run_folder, arguments.snapshot, *sizes, **how)
+    same = (evaluator.rollouts_per_meta_task, evaluator.max_path_length, evaluator.env)
+    references = [mps.load_evaluator(arguments.run_folder, None, *same, **how) if name == RANDOM
+                  else mps.load_evaluator(name, LAST, *same, **how) for name in arguments.reference]
+    searches = [make_search_evaluator(evaluator, search, std)
+                for search in arguments.compare for std in arguments.search_std]
+    num_steps = max(NUM_STEPS, evaluator.trained_steps) if arguments.num_steps is None else arguments.num_steps
+    compare_steps = num_steps if arguments.compare_steps is None else check_int_at_least(
+        "compare_steps", arguments.compare_steps, 1)
+    os.makedirs(output, exist_ok=True)
+    tasks = arguments.num_tasks if arguments.tasks is None else arguments.tasks
+    with keep_workers(evaluator.parallel):
+        evaluation, *others = [each.evaluate(tasks, num_steps, arguments.step_sizes, arguments.seeds)
+                               for each in (evaluator, *references)]
+        others += [each.evaluate(tasks, compare_steps, seeds=arguments.seeds) for each in searches]
+    print(evaluation.table(*others))
+    print(f"Files: {evaluation.save(output, *others)}")
+
+
+def make_parser() -> Parser:
+    """Returns the parser of the flags."""
+    parser = Parser(f"{PROG} evaluate", __doc__)
+    add = parser.add_argument
+    add("run_folder", metavar="RUN_FOLDER", help="folder of a run")
+    _add_task_flags(parser, num_tasks=40, num_steps=f"{NUM_STEPS}, or the number in training if that is larger")
+    add("--seeds", type=int, nargs="+", default=[1], metavar="INT",
+        help="seeds of all random generators, including sampled tasks (default: 1)")
+    add("--reference", action="append", default=[], metavar="NAME",
+        help="policy to compare with: 'random' (initial policy of the run), or the folder of another run (last "
+             "snapshot); can be given several times")
+    add("--compare", nargs="+", choices=SEARCHES, default=[], metavar="SEARCH",
+        help=f"gradient-free searches that adapt the same policy, for comparison: {' or '.join(SEARCHES)}")
+    add("--compare_steps", type=int, metavar="INT", help="adaptation steps of a search, each with the number of paths "
+        "of a gradient step (default: num_steps)")
+    add("--search_std", type=float, nargs="+", default=[0.1], metavar="FLOAT", help="standard deviation of each "
+        "parameter in the first step of a search; one curve per value (default: 0.1)")
+    add_output_flags(parser, "DIR", "folder for the files (default: RUN_FOLDER/evaluation)", "evaluation")
+    add_parallel_flags(parser)
+    return parser
+
+
+def add_recording_flags(parser: Any, num_tasks: int) -> None:
+    """Adds the flags of `record_paths`: snapshot, tasks and adaptation.
+
+    Args:
+        parser: an `argparse.ArgumentParser` or an argument group.
+        num_tasks: default number of sampled tasks.
+    """
+    _add_task_flags(parser, num_tasks, num_steps="the number in training")
+    parser.add_argument("--seed", type=int, default=1, metavar="INT",
+                        help="seed of all random generators, including sampled tasks (default: 1)")
+
+
+def record_paths(evaluator: "MetaEvaluator", arguments: argparse.Namespace) -> "Recording":
+    """Adapts the policy to the tasks selected by the flags; returns its paths before and after each adaptation step.
+
+    Sampled tasks have different descriptions. If there are too few different tasks, fewer tasks are recorded.
+    """
+    tasks = arguments.tasks
+    if tasks is None:
+        num_tasks = check_int_at_least("num_tasks", arguments.num_tasks, 1)
+        by_name: dict[str, Any] = {}
+        for task in sample_tasks(evaluator.env, _DRAWS_PER_TASK * num_tasks, np.random.default_rng(arguments.seed)):
+            by_name.setdefault(describe_task(task), task)
+        tasks = list(by_name.values())[:num_tasks]
+    return evaluator.record(tasks, arguments.num_steps, arguments.step_sizes, arguments.seed)
+
+
+def add_snapshot_flag(parser: Any) -> None:
+    """Adds the flag `--snapshot`."""
+    parser.add_argument("--snapshot", type=_iteration, default=LAST, metavar="ITR",
+                        help="iteration of the snapshot (default: last)")
+
+
+def _add_task_flags(parser: Any, num_tasks: int, num_steps: str) -> None:
+    add = parser.add_argument
+    add_snapshot_flag(parser)
+    tasks = parser.add_mutually_exclusive_group()
+    tasks.add_argument("--num_tasks", type=int, default=num_tasks, metavar="INT",
+                       help=f"number of sampled tasks per seed (default: {num_tasks})")
+    tasks.add_argument("--tasks", type=json.loads, metavar="JSON", help="list of tasks, instead of sampled tasks")
+    add("--num_steps", type=int, metavar="INT",
+        help=f"number of gradient steps; may exceed the number in training (default: {num_steps})")
+    add("--step_sizes", type=float, nargs="+", metavar="FLOAT",
+        help="step sizes of the first steps; the last one applies to all later steps (default: as in the run)")
+    add("--rollouts", type=int, metavar="INT",
+        help="paths per task and number of gradient steps (default: as in the run)")
+    add("--max_path_length", type=int, metavar="INT", help="maximum number of steps of a path (default: as in the run)")
+
+
+def _iteration(text: str) -> Union[int, str]:
+    return LAST if text == LAST else int(text)
+

@@ -1,0 +1,225 @@
+"""Plots runs: learning curves of several runs and seeds, or the trajectories of a policy in the plane.
+
+    python -m meta_policy_search plot RUN_FOLDER RUN_FOLDER ...
+    python -m meta_policy_search plot data/pro_mp data/maml_trpo --x time --columns AdaptationGain Step_1-AverageReturn
+    python -m meta_policy_search plot RUN_FOLDER --trajectories --num_steps 2
+
+Folders are searched for runs. Runs that differ only in the seed form one curve: their mean, its 95% interval over seeds
+(Student's t), and a thin line per run. The label of a curve contains the settings that differ between curves. Runs are
+interpolated linearly between their rows. A mean ends where its shortest run ends.
+
+With --trajectories, the policy of a snapshot is adapted to some tasks of a planar environment. The figure shows its
+paths before adaptation and after each adaptation step. The default number of steps is the number in training. Loading a
+snapshot executes code that it contains. Only use runs that you trust.
+"""
+import argparse
+import dataclasses
+import functools
+import json
+import os
+from typing import Any, Mapping, NamedTuple, Optional, Sequence
+
+import numpy as np
+
+import meta_policy_search as mps
+from meta_policy_search.cli import evaluate, record
+from meta_policy_search.cli.algorithms import find_config
+from meta_policy_search.cli.flags import Parser, add_output_flags, check_is_new
+from meta_policy_search.cli.record import PROGRESS_FILE
+from meta_policy_search.cli.settings import PARALLEL_SETTINGS
+from meta_policy_search.cli.training import PROG, run_tool
+from meta_policy_search.envs.scenery import check_is_planar
+from meta_policy_search.plotting import (
+    Curve,
+    Progress,
+    describe_settings,
+    plot_comparison,
+    read_progress,
+    return_columns,
+)
+from meta_policy_search.utils.checks import check_positive_int, did_you_mean
+
+WITHOUT_EFFECT = ("seed", "n_itr", "log_formats", "snapshot_mode", "snapshot_gap", "plot_gap", "diagnostics",
+                  *PARALLEL_SETTINGS, "envs_per_task")
+"""Settings in which the runs of one curve may differ. They affect only the length, speed and files of a run."""
+
+X_AXES = {  # column, label, and unit of the label in units of the column
+    "iterations": ("Itr", "iteration", 1.0),
+    "steps": ("n_timesteps", "environment steps, all tasks", 1.0),
+    "time": ("Time", "time, minutes", 60.0),
+}
+COMPARISON, TRAJECTORIES = "comparison.png", "trajectories.png"
+
+
+# Runs ------------------------------------------------------------------------------------------------------------
+
+
+class Run(NamedTuple):
+    """A run with its rows."""
+
+    folder: str
+    settings: Mapping[str, Any]  # includes the algorithm; contains only the folder if the settings are unknown
+    progress: Progress
+
+
+def read_run(folder: str) -> Run:
+    """Reads the settings and the rows of a run.
+
+    Raises:
+        ValueError: the run has no rows, or its `params.json` cannot be read.
+    """
+    settings: Mapping[str, Any] = {"folder": folder}
+    if record.is_run(folder):
+        params = record.read_params(folder)
+        if isinstance(params.get("settings"), dict):
+            settings = {"algorithm": params.get("algorithm"), **params["settings"]}
+    return Run(folder, settings, read_progress(folder))
+
+
+def group_runs(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """Groups runs that differ only in the seed.
+
+    Returns:
+        Dict from a label to the runs of a group. The label contains the settings that differ between groups, without
+        settings that differ only because the defaults of two algorithms differ.
+    """
+    names = [name for name in dict.fromkeys(name for run in runs for name in run.settings)
+             if name not in WITHOUT_EFFECT]
+    values = {name: {_as_text(run.settings[name]) for run in runs if name in run.settings} for name in names}
+    differing = [name for name in names if len(values[name]) > 1 and not _is_default(name, runs)]
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        parts = [("" if name in ("algorithm", "env", "folder") else f"{name} ") + _as_text(run.settings[name])
+                 for name in differing if name in run.settings]
+        groups.setdefault(", ".join(parts), []).append(run)
+    if list(groups) == [""]:  # nothing differs
+        known = [runs[0].settings[name] for name in ("algorithm", "env", "folder") if name in runs[0].settings]
+        groups = {", ".join(map(str, known)): list(runs)}
+    return groups
+
+
+def _is_default(name: str, runs: Sequence[Run]) -> bool:
+    """Returns whether all runs that have a setting use the default of their algorithm."""
+    if name in ("algorithm", "env"):
+        return False
+    return all(_as_text(run.settings[name]) == _as_text(_defaults(run.settings.get("algorithm")).get(name))
+               for run in runs if name in run.settings)
+
+
+@functools.lru_cache(maxsize=None)
+def _defaults(algorithm: Any) -> Mapping[str, Any]:
+    try:
+        return dataclasses.asdict(find_config(algorithm)())
+    except ValueError:  # unknown here
+        return {}
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+# Curves ----------------------------------------------------------------------------------------------------------
+
+
+def compare(arguments: argparse.Namespace, folders: Sequence[str], output: str) -> None:
+    """Plots the learning curves of runs."""
+    groups = group_runs([read_run(folder) for folder in folders])
+    runs = [run for group in groups.values() for run in group]
+    quantities = _quantities(runs, arguments.columns)
+    x_column, x_label, scale = X_AXES[arguments.x]
+    panels = {}
+    for quantity, columns in quantities.items():
+        panels[quantity] = [
+            Curve(f"{label} ({len(group)} runs)" if len(group) > 1 else label, members)
+            for label, group in groups.items()
+            if (members := [(_x_values(run, x_column) / scale, run.progress[columns[run.folder]])
+                            for run in group if run.folder in columns])
+        ]
+    plot_comparison(panels, output, _title(runs), x_label=x_label,
+                    is_count=arguments.x != "time", smooth=arguments.smooth)
+
+
+def _title(runs: Sequence[Run]) -> str:
+    """Returns a title with the algorithm, environment and inner step size that all runs share, and the seeds."""
+    common = {name: next(iter(values)) for name in ("algorithm", "env", "inner_lr")
+              if len(values := {run.settings.get(name) for run in runs}) == 1}
+    if common.get("env") is None:
+        return "Comparison of runs"
+    seeds = sorted({run.settings["seed"] for run in runs if "seed" in run.settings})
+    return describe_settings(common.get("algorithm"), common["env"], seeds, common.get("inner_lr"))
+
+
+def _quantities(runs: Sequence[Run], columns: Optional[Sequence[str]]) -> dict[str, dict[str, str]]:
+    """Returns the column of each run for each quantity: a dict from quantity to (a dict from run folder to column).
+
+    Raises:
+        ValueError: no run has one of the columns; the message suggests a similar column.
+    """
+    if columns is None:
+        quantities: dict[str, dict[str, str]] = {}
+        for run in runs:
+            for quantity, column in return_columns(run.progress).items():
+                quantities.setdefault(quantity, {})[run.folder] = column
+        return quantities
+    known = list(dict.fromkeys(name for run in runs for name in run.progress))
+    for column in columns:
+        if column not in known:
+            raise ValueError(f"--columns: expected columns of {PROGRESS_FILE}, got {column!r}"
+                             + (did_you_mean(column, known) or f"; the columns are {', '.join(known)}"))
+    return {column: {run.folder: column for run in runs if column in run.progress} for column in columns}
+
+
+def _x_values(run: Run, column: str) -> np.ndarray:
+    if column not in run.progress:
+        raise ValueError(f"--x: expected runs with a column {column!r}, got {run.folder} without it")
+    return run.progress[column]
+
+
+# The command -----------------------------------------------------------------------------------------------------
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Plots runs; returns the exit status."""
+    return run_tool(make_parser(), draw, argv)
+
+
+def draw(arguments: argparse.Namespace) -> None:
+    """Plots learning curves or trajectories, as selected by the flags."""
+    folders = record.find_runs(arguments.run_folders)
+    common_folder = os.path.commonpath([os.path.abspath(folder) for folder in folders])
+    output = arguments.output or record.shortest(
+        os.path.join(common_folder, TRAJECTORIES if arguments.trajectories else COMPARISON))
+    check_positive_int("--smooth", arguments.smooth)
+    check_is_new(output, arguments.overwrite)
+    if arguments.trajectories:
+        if len(folders) > 1:
+            raise ValueError(f"--trajectories: expected one run, got {len(folders)}: {', '.join(folders)}")
+        evaluator = mps.load_evaluator(folders[0], arguments.snapshot, arguments.rollouts, arguments.max_path_length)
+        check_is_planar(evaluator.env)  # before the slow part
+        evaluate.record_paths(evaluator, arguments).plot_trajectories(output, "", arguments.num_paths)
+    else:
+        compare(arguments, folders, output)
+    print(f"Figure: {output}")
+
+
+def make_parser() -> Parser:
+    """Returns the parser of the flags."""
+    parser = Parser(f"{PROG} plot", __doc__)
+    parser.add_argument("run_folders", nargs="+", metavar="RUN_FOLDER",
+                        help="run folder, or folder that contains runs at any depth")
+    add_output_flags(parser, "FILE", f"PNG file to write (default: {COMPARISON} or {TRAJECTORIES} in the run folder, "
+                     "or in the common parent folder of all runs)", "figure")
+    curves = parser.add_argument_group("curves").add_argument
+    curves("--x", choices=list(X_AXES), default="iterations",
+           help="horizontal axis (default: iterations)")
+    curves("--columns", nargs="+", metavar="NAME", help=f"columns of {PROGRESS_FILE}, one panel each (default: the "
+           "mean return before and after adaptation; for a single task, the mean return)")
+    curves("--smooth", type=int, default=1, metavar="INT",
+           help="width of the running mean in rows (default: 1, no smoothing)")
+    trajectories = parser.add_argument_group("trajectories")
+    trajectories.add_argument("--trajectories", action="store_true", help="plot the trajectories of a run's policy")
+    evaluate.add_recording_flags(trajectories, num_tasks=4)
+    trajectories.add_argument("--num_paths", type=int, default=5, metavar="INT",
+                              help="maximum number of paths per panel (default: 5)")
+    return parser
+

@@ -1,0 +1,157 @@
+"""Lists runs, their results, and the command that resumes each interrupted run.
+
+    python -m meta_policy_search runs
+    python -m meta_policy_search runs data/pro_mp --since 2026-11-20 --env "HalfCheetah*"
+    python -m meta_policy_search runs --state finished --sort gain
+    python -m meta_policy_search runs --since "2026-11-20 10:30" --json
+
+The column `return` is the mean return after adaptation (for a single task, of the policy). The column `gain` is the
+return after adaptation minus the return before adaptation. Both are means over the last ten iterations.
+
+A run is `running` while a process holds the lock of its folder. It is `finished` if it has completed all iterations or
+was stopped by a callback. Otherwise it is `interrupted`. The commands that resume interrupted runs are printed below
+the table.
+"""
+import argparse
+import contextlib
+import datetime
+import fnmatch
+import json
+import os
+import sys
+from typing import Any, Optional, Sequence
+
+import numpy as np
+
+from meta_policy_search.cli import record
+from meta_policy_search.cli.flags import Parser, text_table
+from meta_policy_search.cli.training import PROG, run_tool
+from meta_policy_search.plotting import return_columns
+from meta_policy_search.utils.files import is_locked
+from meta_policy_search.utils.snapshotter import snapshot_paths
+
+FOLDER = "data"  # default output folder of the scripts
+STATES = ("running", "finished", "interrupted")
+SORTS = ("started", "gain", "return")
+LAST = 10  # rows that gains and returns are averaged over
+HEADER = ["algorithm", "environment", "seed", "started", "iterations", "gain", "return", "state", "folder"]
+RIGHT = [HEADER.index(name) for name in ("seed", "iterations", "gain", "return")]
+Run = dict[str, Any]
+"""Values of the table, the end time and the resume command of a run; None for unknown values."""
+
+
+def _as_time(text: str) -> datetime.datetime:
+    """Parses an ISO 8601 time (by default in the local time zone); returns it in the local time zone."""
+    return datetime.datetime.fromisoformat(text).astimezone()
+
+
+def read_run(folder: str) -> Run:
+    """Reads the files of a run. Another process may be writing to them."""
+    try:
+        params = record.read_params(folder) if record.is_run(folder) else {}
+    except ValueError as error:
+        print(f"warning: {error}", file=sys.stderr)
+        params = {}
+    settings = params.get("settings")
+    settings = settings if isinstance(settings, dict) else {}
+    try:
+        state = "finished" if record.is_done(folder, settings) else "interrupted"
+    except (KeyError, TypeError):  # missing or invalid n_itr
+        state = "finished" if "ended" in params else "interrupted"
+    state = "running" if is_locked(folder) else state
+    return {
+        "folder": folder,
+        "algorithm": params.get("algorithm"),
+        "environment": settings.get("env"),
+        "seed": settings.get("seed"),
+        "started": _as_time(params["started"]) if "started" in params else None,
+        "ended": params.get("ended"),
+        "iterations": record.count_rows(folder),
+        "n_itr": settings.get("n_itr"),
+        **_results(folder),
+        "state": state,
+        "resume": _resume_command(folder, params, settings) if state == "interrupted" else None,
+    }
+
+
+def _results(folder: str) -> dict[str, Optional[float]]:
+    """Returns the gain and the return, averaged over the last rows; None if unknown."""
+    progress = record.read_rows(folder)
+    columns = {"gain": "AdaptationGain"}
+    with contextlib.suppress(ValueError):  # no rows, or no columns of returns
+        columns["return"] = list(return_columns(progress).values())[-1]
+    means = {name: float(np.mean(progress[column][-LAST:])) for name, column in columns.items() if column in progress}
+    return {name: means[name] if np.isfinite(means.get(name, np.nan)) else None for name in ("gain", "return")}
+
+
+def _resume_command(folder: str, params: dict[str, Any], settings: dict[str, Any]) -> Optional[str]:
+    mode = settings.get("snapshot_mode", "none")
+    if "algorithm" not in params or not (
+            snapshot_paths(folder) or record.ended_before_first_snapshot(folder, mode)):
+        return None
+    return record.resume_command(folder)
+
+
+def as_cells(run: Run) -> list[str]:
+    """Returns the cells of a row of the table."""
+    started, n_itr = run["started"], run["n_itr"]
+    shown = {
+        **run,
+        "started": started and f"{started:%Y-%m-%d %H:%M}",
+        "iterations": f"{run['iterations']}/{'?' if n_itr is None else n_itr}",
+        "gain": None if run["gain"] is None else f"{run['gain']:+.2f}",
+        "return": None if run["return"] is None else f"{run['return']:.2f}",
+        "folder": record.shortest(run["folder"]),
+    }
+    return ["" if shown[name] is None else str(shown[name]) for name in HEADER]
+
+
+def select(runs: Sequence[Run], arguments: argparse.Namespace) -> list[Run]:
+    """Returns the runs selected by the flags, sorted in ascending order; runs without the sort value come first."""
+    found = [run for run in runs
+             if fnmatch.fnmatch(run["algorithm"] or "", arguments.algorithm)
+             and fnmatch.fnmatch(run["environment"] or "", arguments.env)
+             and arguments.state in (None, run["state"])
+             and (arguments.since is None or run["started"] is not None and run["started"] >= arguments.since)]
+    return sorted(found, key=lambda run: (run[arguments.sort] is not None, run[arguments.sort]))
+
+
+# The command -------------------------------------------------------------------------------------------------------
+
+
+def show(arguments: argparse.Namespace) -> None:
+    """Prints the table, or the JSON list, of the selected runs."""
+    folders = arguments.folders or [FOLDER] * os.path.isdir(FOLDER)
+    runs = select([read_run(folder) for folder in record.find_runs(folders)], arguments)
+    if arguments.json:
+        print(json.dumps(runs, indent=2, default=datetime.datetime.isoformat))
+        return
+    if not runs:
+        print("No matching runs" if folders else f"No runs in {FOLDER}")
+        return
+    print(text_table([HEADER, *(as_cells(run) for run in runs)], RIGHT))
+    commands = [run["resume"] for run in runs if run["resume"] is not None]
+    if commands:
+        print("\nTo resume interrupted runs:\n" + "\n".join(f"    {command}" for command in commands))
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Prints the table of runs; returns the exit status."""
+    return run_tool(make_parser(), show, argv)
+
+
+def make_parser() -> Parser:
+    """Returns the parser of the flags."""
+    parser = Parser(f"{PROG} runs", __doc__)
+    add = parser.add_argument
+    add("folders", nargs="*", metavar="FOLDER",
+        help=f"run folder, or folder that contains runs at any depth (default: {FOLDER})")
+    add("--since", type=_as_time, metavar="TIME", help="only runs started at this time or later: 2026-11-20, "
+        "'2026-11-20 10:30' or another ISO 8601 time; in the local time zone unless specified")
+    add("--algorithm", default="*", metavar="NAME", help="only runs of this algorithm; * matches any text")
+    add("--env", default="*", metavar="NAME", help="only runs in this environment; * matches any text")
+    add("--state", choices=STATES, help="only runs in this state")
+    add("--sort", choices=SORTS, default="started", help="column to sort by, ascending (default: started)")
+    add("--json", action="store_true", help="print the runs as a JSON list")
+    return parser
+
