@@ -27,8 +27,8 @@ DEPENDENCIES = [
 
 EXTRAS = {
     "dev": ["codespell[toml]>=2.4", "import-linter>=2.7", "ipykernel>=6.29", "mypy>=2.0", "nbclient>=0.10",
-            "nbformat>=5.10", "psutil>=5.9", "pytest>=9.0", "pytest-cov>=4.1", "pytest-xdist>=3.5", "ruff>=0.5",
-            "setuptools>=64", "sphinx>=7.3", "sphinx-lint>=1.0"],
+            "nbformat>=5.10", "psutil>=5.9", "pytest>=9.0", "pytest-cov>=4.1", "pytest-xdist>=3.5", "pyyaml>=6.0",
+            "ruff>=0.5", "setuptools>=64", "sphinx>=7.3", "sphinx-lint>=1.0"],
     # `make mujoco-py` builds the engine. mujoco-py needs Cython below 3, which does not work with NumPy 2.5.
     "mujoco-py": ["cython>=0.29.36,<3", "mujoco-py==2.1.2.14", "numpy>=1.26,<2.5", "setuptools>=64,<81"],
     "video": ["imageio-ffmpeg>=0.6", "pillow>=10.0"],  # imageio-ffmpeg contains the encoder
@@ -46,14 +46,21 @@ def read_version() -> str:
     return re.search(r'^__version__ = "(.+)"$', text, flags=re.MULTILINE)[1]
 
 
+def read_description() -> str:
+    """Returns the README without pictures, their captions and relative links, which a package index cannot show."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = re.sub(r"^!\[.*\]\((?!https:).*\)\n\n(.+\n)+\n", "", text, flags=re.MULTILINE)
+    return re.sub(r"\[([^]]+)\]\((?!https:)[^)]+\)", r"\1", text)
+
+
 setup(
     name="meta_policy_search",
     version=read_version(),
     description="Gradient-based meta-reinforcement learning: ProMP, MAML and E-MAML on static TensorFlow graphs",
-    long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
+    long_description=read_description(),
     long_description_content_type="text/markdown",
     author="meta_policy_search developers",
-    license="MIT",
+    license_expression="MIT",
     license_files=["LICENSE"],
     keywords="meta-learning reinforcement-learning MAML ProMP E-MAML TRPO MuJoCo TensorFlow",
     classifiers=[

@@ -1,6 +1,7 @@
 """Sphinx settings. `make docs` builds the documentation and treats warnings as errors."""
 import inspect
 import json
+import os
 import re
 import sys
 import typing
@@ -93,6 +94,13 @@ html_static_path = ["_static"]
 html_css_files = ["custom.css"]
 html_title = f"meta_policy_search {release}"
 html_show_sphinx = False
+html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", "")  # Read the Docs sets it and adds a version switcher
+if os.environ.get("READTHEDOCS_VERSION_TYPE") == "branch":  # files of a tag cannot be edited
+    html_theme_options = {  # shows links to edit a page
+        "source_repository": os.environ["READTHEDOCS_GIT_CLONE_URL"].removesuffix(".git"),
+        "source_branch": os.environ["READTHEDOCS_GIT_IDENTIFIER"],
+        "source_directory": "docs/",
+    }
 
 
 def benchmark_figures() -> str:
@@ -157,8 +165,15 @@ def break_titles(app, pagename, templatename, context, doctree):
         context["body"] = _TITLE.sub(lambda match: _WITHIN_NAMES.sub("<wbr>", match[0]), context["body"], count=1)
 
 
+def hide_edit_link(app, pagename, templatename, context, doctree):
+    """Removes the link that edits the page from generated pages, which are not in the repository."""
+    if pagename.startswith("api/generated/"):
+        context["page_source_suffix"] = ""
+
+
 def setup(app):
     """Connects the functions above; those for docstrings run before napoleon."""
+    app.connect("html-page-context", hide_edit_link)
     app.connect("html-page-context", break_titles)
     app.connect("autodoc-process-docstring", list_fields, priority=400)
     app.connect("autodoc-process-signature", repair_signature)

@@ -138,6 +138,26 @@ def test_every_page_is_in_the_table_of_contents():
             assert (DOCS / page.parent / name).is_file(), (page, name)
 
 
+@pytest.mark.parametrize("version_type", ["branch", "tag", None])
+def test_hosted_pages_of_a_branch_link_to_their_sources(version_type, monkeypatch):
+    """Edit links and the canonical address come from the environment; without it, there are none."""
+    monkeypatch.setattr(sys, "path", [*sys.path])  # conf.py extends it
+    for name in ("VERSION_TYPE", "CANONICAL_URL", "GIT_CLONE_URL", "GIT_IDENTIFIER"):
+        monkeypatch.delenv(f"READTHEDOCS_{name}", raising=False)
+    if version_type:
+        for name, value in {"VERSION_TYPE": version_type, "CANONICAL_URL": "https://example.org/en/latest/",
+                            "GIT_CLONE_URL": "https://example.org/a/b.git", "GIT_IDENTIFIER": "main"}.items():
+            monkeypatch.setenv(f"READTHEDOCS_{name}", value)
+    conf = runpy.run_path(str(DOCS / "conf.py"))
+    links = {"source_repository": "https://example.org/a/b", "source_branch": "main", "source_directory": "docs/"}
+    assert conf.get("html_theme_options") == (links if version_type == "branch" else None)
+    assert conf["html_baseurl"] == ("https://example.org/en/latest/" if version_type else "")
+    for page, suffix in (("index", ".rst"), ("api/generated/a", "")):  # generated pages are not in the repository
+        context = {"page_source_suffix": ".rst"}
+        conf["hide_edit_link"](None, page, "page.html", context, None)
+        assert context == {"page_source_suffix": suffix}
+
+
 def test_installation_page_explains_all_extras():
     """The installation page names every extra of setup.py."""
     listed = re.findall(r"^   \* - ``([\w-]+)``$", (DOCS / "installation.rst").read_text(), flags=re.MULTILINE)

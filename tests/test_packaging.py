@@ -1,4 +1,4 @@
-"""Tests packages, declared dependencies and the Makefile."""
+"""Tests packages, metadata, declared dependencies, the Makefile and the files that hosting sites and tools read."""
 import ast
 import os
 import re
@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 import setuptools
+import yaml
 
 import meta_policy_search
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "meta_policy_search"
 TARGETS = {"help", "train", "test", "lint", "format", "docs", "bench", "extras", "mujoco-py", "test-mujoco-py", "clean"}
-DISTRIBUTIONS = {"PIL": "pillow"}  # distributions whose name differs from the import name
+DISTRIBUTIONS = {"PIL": "pillow", "yaml": "pyyaml"}  # distributions whose name differs from the import name
 
 
 @pytest.fixture
@@ -58,6 +59,23 @@ def test_version_is_defined_once_and_quoted_correctly(metadata):
     assert metadata["version"] == version
     assert re.search(rf"^version: {re.escape(version)}$", (ROOT / "CITATION.cff").read_text(), flags=re.MULTILINE)
     assert f"\n## [{version}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_description_has_every_section_of_the_readme_but_no_relative_links(metadata):
+    description, readme = metadata["long_description"], (ROOT / "README.md").read_text(encoding="utf-8")
+    link = r"\]\((?!https:)"
+    assert re.findall(link, readme) and not re.findall(link, description)
+    assert "![" not in description and "Top: before adaptation" not in description
+    assert "The license is MIT." in description  # the text of a link remains
+    for kept in (r"^#+ .*", r"^\|.*?\|", r"\]\(https:.*?\)"):
+        assert re.findall(kept, description, re.MULTILINE) == re.findall(kept, readme, re.MULTILINE)
+
+
+def test_license_is_an_spdx_expression_without_a_classifier(metadata):
+    """Both together are an error. The required version of setuptools is the first that supports the expression."""
+    assert metadata["license_expression"] == "MIT" and "license" not in metadata
+    assert not [name for name in metadata["classifiers"] if name.startswith("License")]
+    assert 'requires = ["setuptools>=77.0.3"]' in (ROOT / "pyproject.toml").read_text()
 
 
 def imported_names(folder):
@@ -150,3 +168,54 @@ def test_documented_commands_install_the_package_in_place():
              for path in (ROOT / folder).rglob("*") if path.suffix in (".rst", ".md", ".py", ".ipynb")}
     texts["README.md"] = (ROOT / "README.md").read_text(encoding="utf-8")
     assert {name for name, text in texts.items() if re.search(r"pip install \\?[\"']?(\.|meta_policy)", text)} == set()
+
+
+# Files for hosting sites and tools ---------------------------------------------------------------------------------
+
+
+def read_yaml(name):
+    return yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
+
+
+def test_workflow_runs_all_checks_with_every_supported_python(metadata):
+    job = read_yaml(".github/workflows/ci.yml")["jobs"]["checks"]
+    supported = [name.split()[-1] for name in metadata["classifiers"] if "Python :: 3." in name]
+    assert job["strategy"]["matrix"]["python"] == supported
+    *_, install, run = job["steps"]
+    assert run["run"] == "bash .ci/run" and (ROOT / ".ci" / "run").is_file()
+    assert "apt-get install libegl1 libgl1-mesa-dri" in (ROOT / "docs" / "installation.rst").read_text()
+    assert "libegl1 libgl1-mesa-dri" in install["run"]
+
+
+def test_pre_commit_runs_commands_of_make_lint_in_supported_versions(metadata):
+    (repository,) = read_yaml(".pre-commit-config.yaml")["repos"]
+    lint = make("-n", "lint")
+    for hook in repository["hooks"]:
+        assert hook["entry"].removesuffix(" --force-exclude") in lint
+        (pinned,) = hook["additional_dependencies"]
+        name, version = pinned.split("==")
+        (lowest,) = [bound for bound in metadata["extras_require"]["dev"] if bound.startswith(f"{name}>=")]
+        assert list(map(int, version.split("."))) >= list(map(int, lowest.split(">=")[1].split(".")))
+
+
+def test_image_contains_the_files_that_its_commands_need():
+    """The image gets the listed files, installs the package with the documented command and shows existing flags."""
+    lines = re.findall(r"^([A-Z]+) (.*)$", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
+    steps = dict(lines)
+    copied = set(re.findall(r"^!(.*)$", (ROOT / ".dockerignore").read_text(), flags=re.MULTILINE))
+    assert [name for name, _ in lines] == ["FROM", "ENV", "WORKDIR", "COPY", "RUN", "CMD"] and steps["COPY"] == ". ."
+    assert copied >= {"setup.py", "pyproject.toml", "meta_policy_search"}
+    assert all((ROOT / name).exists() for name in copied)
+    assert set(re.findall(r'ROOT / "([\w.]+)"', (ROOT / "setup.py").read_text())) <= copied
+    assert f"   $ {steps['RUN']}\n" in (ROOT / "docs" / "installation.rst").read_text()
+    _, script, _ = ast.literal_eval(steps["CMD"])
+    assert (ROOT / script).is_file() and Path(script).parts[0] in copied
+
+
+def test_hosted_documentation_is_built_like_make_docs(metadata):
+    settings = read_yaml(".readthedocs.yaml")
+    assert settings["sphinx"] == {"configuration": "docs/conf.py", "fail_on_warning": True}
+    (install,) = settings["python"]["install"]
+    assert install["extra_requirements"] == ["docs"] and "docs" in metadata["extras_require"]
+    assert f"Python                  3.10    {settings['build']['tools']['python']}\n" in (
+        ROOT / "docs" / "installation.rst").read_text()
