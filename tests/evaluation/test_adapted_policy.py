@@ -84,6 +84,9 @@ def test_returns_are_measured_with_new_paths(run):
     assert new["before"].mean != measured["before"].mean and new["after"].mean != adapted.returns[1]
     assert new["gain"].mean == pytest.approx(new["after"].mean - new["before"].mean)
     np.testing.assert_array_equal(new, adapted.evaluate(20, seed=4))
+    other = mps.load_run(run.folder)
+    other.policy.set_params(adapted.params)
+    assert new["after"].mean == pytest.approx(other.adapt(TASK, rollouts=20, seed=4).returns[0])
     assert new["after"].half_width > 0.0 and np.isnan(adapted.evaluate(rollouts=1)["after"].half_width)
 
 
