@@ -27,6 +27,7 @@ from .envs.mujoco_envs import HumanoidRandDirec2DEnv as HumanoidRandDirec2DEnv
 from .envs.mujoco_envs import HumanoidRandDirecEnv as HumanoidRandDirecEnv, SwimmerRandVelEnv as SwimmerRandVelEnv
 from .envs.mujoco_envs import Walker2DRandDirecEnv as Walker2DRandDirecEnv
 from .envs.mujoco_envs import Walker2DRandParamsEnv as Walker2DRandParamsEnv, Walker2DRandVelEnv as Walker2DRandVelEnv
+from .evaluation import AdaptedPolicy as AdaptedPolicy, AdaptedRecurrentPolicy as AdaptedRecurrentPolicy, adapt as adapt
 from .evaluation import Evaluation as Evaluation, MetaEvaluator as MetaEvaluator, Recording as Recording
 from .evaluation import TrialEvaluation as TrialEvaluation, TrialEvaluator as TrialEvaluator
 from .evaluation import load_evaluator as load_evaluator

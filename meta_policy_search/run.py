@@ -8,6 +8,7 @@ from meta_policy_search.envs import MetaEnv, NormalizedEnv, TrialEnv, find_env, 
 from meta_policy_search.envs.gym_compat import innermost
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.evaluation import Evaluation
+from meta_policy_search.evaluation.adapted_policy import AdaptedPolicy, adapt_with
 from meta_policy_search.evaluation.trial_evaluator import make_evaluator
 from meta_policy_search.meta_algos import DICEMAML, RL2, VPG_DICEMAML, MAMLAlgo, MetaAlgo
 from meta_policy_search.meta_trainer import Trainer
@@ -198,6 +199,27 @@ class Run:
         """Measures the policy's returns in new tasks; see `MetaEvaluator.evaluate` and `TrialEvaluator.evaluate`."""
         evaluator = make_evaluator(self.trainer, name=os.path.basename(self.folder))
         return evaluator.evaluate(tasks, num_steps, step_sizes, seeds)
+
+    def adapt(self, task: Task = None, num_steps: Optional[int] = None, rollouts: int = 20,
+              seed: int = 1) -> AdaptedPolicy:
+        """Adapts the policy to one task, with the settings of the run. The run does not change.
+
+        Args:
+            task: the task. Default None: a task sampled with the seed.
+            num_steps: number of adaptation steps, at least 1; for RL^2, number of episodes before the policy acts.
+                Default None: as in training.
+            rollouts: number of paths per adaptation step; for RL^2, number of trials that `returns` is the mean of.
+                Default 20.
+            seed: seed of all random generators; default 1.
+
+        Returns:
+            The adapted policy. It acts, measures its return (`evaluate`) and records a video (`record`).
+
+        Raises:
+            ValueError: a number is out of range, or the environment rejects the task.
+            FloatingPointError: an adaptation step would produce parameters that are not finite.
+        """
+        return adapt_with(make_evaluator(self.trainer, rollouts_per_meta_task=rollouts), task, num_steps, seed)
 
     def plot(self, path: Optional[PathLike] = None, ax: Any = None) -> Figure:
         """Draws the learning curve; see `plotting.plot_learning_curve`."""

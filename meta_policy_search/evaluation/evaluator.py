@@ -149,7 +149,7 @@ class MetaEvaluator(Configurable):
 
         Args:
             tasks: list of tasks, or number of tasks to sample; default 4.
-            num_steps: see `evaluate`.
+            num_steps: see `evaluate`; at least 1.
             step_sizes: see `evaluate`.
             seed: seed of all random generators; default 1.
 
@@ -159,16 +159,22 @@ class MetaEvaluator(Configurable):
         Raises:
             FloatingPointError, TypeError, ValueError: as in `evaluate`.
         """
+        return self.record_with_policy(tasks, num_steps, step_sizes, seed)[0]
+
+    def record_with_policy(self, tasks: Union[int, Sequence[Task]], num_steps: Optional[int] = None,
+                           step_sizes: Optional[Sequence[float]] = None, seed: int = 1) -> Tuple[Recording, Any]:
+        """Returns the recording of `record`, and the policy after the last adaptation step."""
         num_tasks, given = _check_tasks(tasks)
         sizes = self._check_steps(num_steps, step_sizes)
 
-        def next_paths(sampler: MetaSampler) -> Tuple[PathsMetaBatch, Tuple[PathsMetaBatch, Any]]:
+        def next_paths(sampler: MetaSampler) -> Tuple[PathsMetaBatch, Tuple[PathsMetaBatch, Any, Any]]:
             rngs, paths = next_start_rngs(sampler), sampler.obtain_samples()
-            return paths, (paths, rngs)
+            return paths, (paths, rngs, sampler.policy)
 
         (seed,) = _check_seeds([seed])
         seen, _, given, _ = self._adapt(seed, num_tasks, given, sizes, next_paths)
-        return Recording(self.name, copy.deepcopy(self.env), given, *map(list, zip(*seen, strict=True)))
+        rounds, rngs, policies = zip(*seen, strict=True)
+        return Recording(self.name, copy.deepcopy(self.env), given, rounds, rngs), policies[-1]
 
     def _check_steps(self, num_steps: Any, step_sizes: Any) -> Tuple[Any, ...]:
         """Returns the size of each adaptation step; None stands for the algorithm's own step size."""

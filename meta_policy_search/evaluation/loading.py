@@ -71,7 +71,7 @@ def load_evaluator(
             **sampling, **{name: value for name, value in given.items() if value is not None},
             "name": "random initialization" if snapshot is None else f"{run_folder}, iteration {content['itr']}"})
         if render_mode is not None:
-            _set_render_mode(evaluator.env, render_mode)
+            set_render_mode(evaluator.env, render_mode)
         return evaluator
 
 
@@ -85,7 +85,7 @@ def _set_path_length(parts: Dict[str, Any], max_path_length: int) -> None:
             parts[name] = part_class, given.args, given.kwargs
 
 
-def _set_render_mode(env: Any, render_mode: str) -> None:
+def set_render_mode(env: Any, render_mode: str) -> None:
     """Sets the render mode of an environment that was built without one and has not been reset."""
     inner = innermost(env)
     can_change = hasattr(inner, "_draw") and render_mode in inner.metadata["render_modes"]

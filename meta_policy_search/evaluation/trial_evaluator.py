@@ -5,14 +5,16 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.envs.trial_env import TrialEnv, episode_lengths, episode_returns
+from meta_policy_search.envs.gym_compat import reset_env, set_rng, step_env
+from meta_policy_search.envs.trial_env import TrialEnv, episode_lengths, episode_returns, split_episodes
 from meta_policy_search.evaluation.evaluation import Evaluation
 from meta_policy_search.evaluation.evaluator import MetaEvaluator, _check_seeds, _check_tasks
+from meta_policy_search.evaluation.recording import Recording, next_start_rngs
 from meta_policy_search.meta_algos.rl2 import RL2
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.ray.pool import keep_workers
-from meta_policy_search.types import Task
+from meta_policy_search.types import Path, PathsMetaBatch, Task
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least
 from meta_policy_search.utils.statistics import Interval, mean_interval
@@ -108,8 +110,7 @@ class TrialEvaluator(MetaEvaluator):
         """
         num_tasks, given = _check_tasks(tasks)
         seeds = _check_seeds(seeds)
-        if step_sizes is not None:
-            raise ValueError(f"step_sizes: expected None, as RL2 has no gradient steps, got {step_sizes!r}")
+        _check_step_sizes(step_sizes)
         num_steps = self.trained_steps if num_steps is None else check_int_at_least("num_steps", num_steps, 0)
         with keep_workers(self.parallel):
             returns, lengths, sampled = zip(*(self._run_trials(seed, num_tasks, given, num_steps + 1)
@@ -122,25 +123,59 @@ class TrialEvaluator(MetaEvaluator):
             num_timesteps=round(self.rollouts_per_meta_task * float(np.sum(lengths))),
             timesteps=np.rint(before).astype(int), trained_steps=self.trained_steps)
 
-    def record(self, *args: Any, **kwargs: Any) -> Any:
-        """Raises `ValueError`, because recordings show single episodes and a trial has several."""
-        raise ValueError("record: expected an algorithm with inner steps, got RL2; `evaluate` returns its returns")
+    def record_with_policy(self, tasks: Union[int, Sequence[Task]], num_steps: Optional[int] = None,
+                           step_sizes: Optional[Sequence[float]] = None, seed: int = 1) -> Tuple[Recording, Any]:
+        """Returns the recording of `record`, and the policy. Episode `k` of the trials corresponds to `k` steps."""
+        num_tasks, given = _check_tasks(tasks)
+        _check_step_sizes(step_sizes)
+        (seed,), num_episodes = _check_seeds([seed]), len(self._check_steps(num_steps, None)) + 1
+        paths, rngs, tasks, policy = self.sample_trials(seed, num_tasks, given, num_episodes)
+        trials = {m: [split_episodes(path) for path in of_task] for m, of_task in paths.items()}
+        env = copy.deepcopy(self._trial_env.wrapped_env)
+        with seeding.evaluation_seed(seed):  # for environments that draw from the global generators
+            starts = [[_start_rngs(env, task, trial, rng) for trial, rng in zip(trials[m], rngs[m], strict=True)]
+                      for m, task in enumerate(tasks)]
+        rounds = [{m: [trial[k] for trial in of_task] for m, of_task in trials.items()} for k in range(num_episodes)]
+        start_rngs = [[[trial[k] for trial in of_task] for of_task in starts] for k in range(num_episodes)]
+        return Recording(self.name, env, tasks, rounds, start_rngs), policy
 
-    def _run_trials(self, seed: int, num_tasks: int, given: Optional[List[Task]],
-                    num_episodes: int) -> Tuple[np.ndarray, np.ndarray, List[Task]]:
-        """Returns `(returns, lengths, tasks)`: mean return and mean number of steps of each episode, `[M, E]`."""
+    def sample_trials(self, seed: int, num_tasks: int, given: Optional[List[Task]], num_episodes: int
+                      ) -> Tuple[PathsMetaBatch, List[List[np.random.Generator]], List[Task], Any]:
+        """Samples trials; returns them, the generators `[M][P]` of their environments, the tasks and the policy."""
         env = TrialEnv(copy.deepcopy(self._trial_env.wrapped_env), num_episodes, self._trial_env.max_path_length)
         with seeding.evaluation_seed(seed):
             policy = self.algo.policy.with_meta_batch_size(num_tasks)
             with MetaSampler(env, policy, self.rollouts_per_meta_task, num_tasks, env.trial_length,
                              self.envs_per_task, self.parallel) as sampler:
                 sampler.update_tasks(given)
-                paths = sampler.obtain_samples()
-                returns = [np.mean([episode_returns(path, num_episodes) for path in of_task], axis=0)
-                           for of_task in paths.values()]
-                lengths = [np.mean([episode_lengths(path, num_episodes) for path in of_task], axis=0)
-                           for of_task in paths.values()]
-                return np.array(returns), np.array(lengths), sampler.tasks or []
+                rngs = next_start_rngs(sampler)
+                return sampler.obtain_samples(), rngs, sampler.tasks or [], policy
+
+    def _run_trials(self, seed: int, num_tasks: int, given: Optional[List[Task]],
+                    num_episodes: int) -> Tuple[np.ndarray, np.ndarray, List[Task]]:
+        """Returns `(returns, lengths, tasks)`: mean return and mean number of steps of each episode, `[M, E]`."""
+        paths, _, tasks, _ = self.sample_trials(seed, num_tasks, given, num_episodes)
+        returns, lengths = (np.array([np.mean([measure(path, num_episodes) for path in of_task], axis=0)
+                                      for of_task in paths.values()]) for measure in (episode_returns, episode_lengths))
+        return returns, lengths, tasks
+
+
+def _check_step_sizes(step_sizes: Any) -> None:
+    if step_sizes is not None:
+        raise ValueError(f"step_sizes: expected None, as RL2 has no gradient steps, got {step_sizes!r}")
+
+
+def _start_rngs(env: Any, task: Task, episodes: Sequence[Path], rng: np.random.Generator) -> List[np.random.Generator]:
+    """Replays a trial that starts with `rng`; returns copies of this generator at the start of each episode."""
+    starts = []
+    env.set_task(task)
+    set_rng(env, rng)
+    for episode in episodes:
+        starts.append(copy.deepcopy(rng))
+        reset_env(env)
+        for action in episode["actions"]:
+            step_env(env, action)
+    return starts
 
 
 def make_evaluator(trainer: Trainer, **arguments: Any) -> MetaEvaluator:

@@ -196,11 +196,10 @@ def test_examples_of_the_policy_page_run(runs, tmp_path, monkeypatch, capsys):
     assert len(notebook.splitlines()) <= 4
     np.testing.assert_array_equal(names["evaluation"].returns,
                                   load_evaluator("data/my_run").evaluate(tasks=2, num_steps=3).returns)
+    pytest.importorskip("imageio_ffmpeg", reason="needs the extra video")
     exec(act.replace("=100", "=10"), names)
-    assert len(names["path"]["rewards"]) == 10
-    kernel = "mean_network/output/kernel"
-    assert (names["adapting"].policy.policies_params_vals[0][kernel]
-            != names["trainer"].policy.get_param_values()[kernel]).any()
+    assert names["adapted"].returns.shape == (2,) and (tmp_path / "video.mp4").exists()
+    names["trainer"] = names["run"].trainer
     exec(without[0], names)
     before = names["actor"].act(np.zeros(2), deterministic=True)
     exec(without[1], names)

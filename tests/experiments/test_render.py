@@ -11,12 +11,13 @@ from meta_policy_search.cli.training import INTERRUPTED
 from meta_policy_search.envs import make_env
 from meta_policy_search.envs.mujoco_envs.engines import camera
 from meta_policy_search.evaluation import MetaEvaluator
+from meta_policy_search.evaluation import video as video_module
 from meta_policy_search.utils import logger
 
 ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="needs the extra video")
 
-SIDE, TOP = 480, render.CAPTION_HEIGHT
-WIDTH, HEIGHT = 2 * SIDE + render.GAP, SIDE + TOP
+SIDE, TOP = 480, video_module.CAPTION_HEIGHT
+WIDTH, HEIGHT = 2 * SIDE + video_module.GAP, SIDE + TOP
 AXES = np.array([0.09, 0.07, 0.88, 0.88]) * SIDE  # the plot area of a point figure: left, bottom, width, height
 
 
@@ -119,9 +120,9 @@ def test_frames_and_captions(point, monkeypatch):
     for key in ("rewards", "actions"):
         recording.rounds[1][0][0][key] = recording.rounds[1][0][0][key][:2]
     captions = []
-    monkeypatch.setattr(render, "_captioned", lambda picture, lines: captions.append(lines) or picture)
+    monkeypatch.setattr(video_module, "_captioned", lambda picture, lines: captions.append(lines) or picture)
     envs = evaluator.env, mps.load_evaluator(str(point), render_mode="rgb_array").env
-    pictures = list(render.frames(recording, 0, envs))
+    pictures = list(video_module.frames(recording, 0, envs))
     assert len(pictures) == 5
     np.testing.assert_array_equal(pictures[2][:, -SIDE:], pictures[4][:, -SIDE:])
     assert (pictures[1][:, -SIDE:] != pictures[2][:, -SIDE:]).any()
@@ -135,8 +136,8 @@ def test_frames_and_captions(point, monkeypatch):
 
 def test_frames_get_even_sizes():
     black = np.zeros((5, 3, 3), np.uint8)
-    joined = render.side_by_side(black, black)
-    assert joined.shape == (6, 2 * 3 + render.GAP, 3)
+    joined = video_module.side_by_side(black, black)
+    assert joined.shape == (6, 2 * 3 + video_module.GAP, 3)
 
 
 @pytest.mark.thorough
@@ -231,7 +232,7 @@ def test_ctrl_c_leaves_no_file(point, tmp_path, monkeypatch):
     def interrupt(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(render, "side_by_side", interrupt)
+    monkeypatch.setattr(video_module, "side_by_side", interrupt)
     assert render.main([str(point), "--output", str(tmp_path / "a.mp4")]) == INTERRUPTED
     assert not list(tmp_path.iterdir())
 
