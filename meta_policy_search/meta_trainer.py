@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from meta_policy_search import registry, run_folder
-from meta_policy_search.envs.gym_compat import innermost, log_diagnostics
+from meta_policy_search.envs.gym_compat import innermost, log_diagnostics, name_of_env
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.meta_algos.base import MetaAlgo
 from meta_policy_search.policies.base import MetaPolicy
@@ -206,7 +206,7 @@ class Trainer(TrainingLoop):
         settings = run_folder.settings_of(self.env, self.sample_processor, self.policy, self.algo, self.sampler, self)
         for part in ("policy", "sampler", "sample_processor", "callbacks", "sess"):
             settings.pop(part, None)
-        settings.update(env=type(env).__name__, env_kwargs=run_folder.as_json(changed), seed=self._root,
+        settings.update(env=name_of_env(self.env), env_kwargs=run_folder.as_json(changed), seed=self._root,
                         snapshot_mode=logger.get_snapshot_mode())
         run_folder.record_start(folder, registry.name_of(self.algo), settings, self.itr - self.start_itr)
         self._written_in = folder

@@ -5,7 +5,7 @@ from typing import Any, Dict, Optional, Sequence, Type, Union
 
 from meta_policy_search import baselines
 from meta_policy_search.envs import MetaEnv, NormalizedEnv, TrialEnv, find_env, make_env, normalize
-from meta_policy_search.envs.gym_compat import innermost
+from meta_policy_search.envs.gym_compat import name_of_env
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.evaluation import Evaluation
 from meta_policy_search.evaluation.adapted_policy import AdaptedPolicy, adapt_with
@@ -22,7 +22,7 @@ from meta_policy_search.policies import (
     MetaPolicy,
 )
 from meta_policy_search.registry import find_algorithm, get_algorithm, name_of
-from meta_policy_search.run_folder import make_run_folder
+from meta_policy_search.run_folder import PARAMS_FILE, make_run_folder
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler, TrialSampleProcessor
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Task
@@ -86,7 +86,11 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MetaAlgo]] = "promp", 
         raise TypeError(f"algo: expected a subclass of MAMLAlgo or RL2, or its name, got {algo!r}")
     if isinstance(algo, str) and find_algorithm(algo) == "e_maml":
         settings = {"exploration": True, **settings}
-    env_name = find_env(env) if isinstance(env, str) else type(innermost(env)).__name__
+    if dump_path is not None and os.path.exists(os.path.join(dump_path, PARAMS_FILE)):
+        folder = os.fspath(dump_path)
+        raise ValueError(f"dump_path: expected a folder without an earlier run, got {folder}. Choose another folder, "
+                         f"or resume the earlier run: mps.load_run({folder!r}).resume(n_itr=...)")
+    env_name = find_env(env) if isinstance(env, str) else name_of_env(env)
     formats = check_formats(log_formats, "log_formats")
     with tf.Graph().as_default():
         set_seed(seed)

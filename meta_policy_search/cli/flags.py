@@ -8,6 +8,7 @@ import typing
 from typing import Any, Container, Mapping, NoReturn, Optional, Sequence, Union
 
 from meta_policy_search.cli.settings import PARALLEL_SETTINGS, RunConfig, declared, load_json, read_json
+from meta_policy_search.utils.checks import did_you_mean
 
 
 class Parser(argparse.ArgumentParser):
@@ -31,7 +32,18 @@ class Parser(argparse.ArgumentParser):
         for name in names:
             if names.count(name) > 1:
                 self.error(f"--{name}: expected once, got it {names.count(name)} times")
-        return super().parse_args(args, namespace)
+        namespace, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._similar_flags(unknown[0])}")
+        return namespace
+
+    def _similar_flags(self, text: str) -> str:
+        """Returns `; did you mean ...?` with the flags that `text` abbreviates, or with the most similar flag."""
+        name = text.lstrip("-").partition("=")[0]
+        flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
+        similar = [flag for flag in flags if name in ("".join(part[0] for part in flag.strip("-").split("_")),
+                                                      *flag.strip("-").split("_"))]
+        return f"; did you mean {' or '.join(similar)}?" if similar else did_you_mean(text, flags) or "; see --help"
 
     def error(self, message: str) -> NoReturn:
         """Prints an error message and exits with status 2."""

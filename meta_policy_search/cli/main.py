@@ -3,6 +3,7 @@ import argparse
 import importlib
 import inspect
 import json
+import re
 import sys
 from typing import Optional, Sequence
 
@@ -117,6 +118,8 @@ def _list_parser(name: str) -> Parser:
 
 
 def _print_list(kind: str, docs: dict[str, Optional[str]], arguments: argparse.Namespace) -> None:
-    first_lines = {name: inspect.cleandoc(doc or "").split("\n")[0] for name, doc in docs.items()}
-    print(json.dumps(first_lines, indent=2) if arguments.json else
-          text_table([[kind, "description"], *map(list, first_lines.items())], right=()))
+    """Prints names with the first sentence of their docstrings."""
+    texts = {name: " ".join(inspect.cleandoc(doc or "").split("\n\n")[0].split()) for name, doc in docs.items()}
+    texts = {name: re.split(r"(?<=\w\w)[.;] |\.$", text)[0] for name, text in texts.items()}
+    print(json.dumps(texts, indent=2) if arguments.json else
+          text_table([[kind, "description"], *map(list, texts.items())], right=()))

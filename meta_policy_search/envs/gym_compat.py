@@ -126,6 +126,16 @@ def innermost(env: Any) -> Any:
     return getattr(env, "unwrapped", env)
 
 
+def name_of_env(env: Any) -> str:
+    """Returns the class name of an environment without its wrappers, or the id of a wrapped Gymnasium environment."""
+    inner = innermost(env)
+    while isinstance(inner, WrappingEnv):  # an adapter
+        inner = innermost(inner.wrapped_env)
+        if getattr(inner, "spec", None) is not None:
+            return inner.spec.id
+    return type(inner).__name__
+
+
 def log_diagnostics(env: Any, paths: Sequence[Path], prefix: str) -> None:
     """Calls `log_diagnostics` of an environment (see `MetaEnv`) or policy, if there is such a method.
 
