@@ -30,6 +30,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
+    "sphinx_design",  # cards
     "sphinx-mathjax-offline",  # equations without network access
 ]
 exclude_patterns = ["_build", "notebooks/README.md"]
