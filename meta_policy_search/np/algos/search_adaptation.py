@@ -115,7 +115,7 @@ class SearchPolicy:
 
     @replaces("get_action", "get_actions")
     def make_actor(self) -> Actor:
-        """Returns an actor for one task; during exploration, candidate `r % n` acts in row `r`."""
+        """Returns an actor for one task; during exploration, candidate `r % n` of `n` acts in path `r`."""
         actors = actors_of(self.search.policy, self._flat_params)
         return RoundRobinActor(actors, len(self._flat_params)) if self.is_exploring else actors
 
