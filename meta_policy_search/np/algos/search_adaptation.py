@@ -152,7 +152,7 @@ class SearchPolicy:
 class RoundRobinActor(Actor):
     """Acts with several candidates in turn on the rows of one task.
 
-    The agent info `candidate` is the index of the candidate. `actors` acts for the candidates, each in a separate task.
+    The agent info `candidate` is the index of the candidate. `actors` is an actor with one task per candidate.
     """
 
     def __init__(self, actors: Actor, num_candidates: int) -> None:
