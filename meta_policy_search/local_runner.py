@@ -158,8 +158,8 @@ class LocalRunner(TrainingLoop):
         """Resumes a restored run, or continues a run that this runner trained before.
 
         Args:
-            n_epochs (int or None): final epoch (exclusive); completed epochs count. Default: None, the value of the
-                run.
+            n_epochs (int or None): total number of epochs, including the completed ones. Default: None, the value of
+                the run.
             batch_size (int or None): see `train`. Default: None, the value of the run.
             store_paths (bool or None): see `train`. Default: None, the value of the run.
 

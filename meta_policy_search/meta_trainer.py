@@ -61,7 +61,7 @@ class Trainer(TrainingLoop):
         sampler (Sampler): collects the paths.
         sample_processor (SampleProcessor): computes samples from the paths.
         policy (MetaPolicy): the policy.
-        n_itr (int): final iteration (exclusive); iterations before `start_itr` count.
+        n_itr (int): final iteration (exclusive), counted from 0, also if `start_itr` is above 0.
         start_itr (int): number of the first iteration; default 0.
         num_inner_grad_steps (int): adaptation steps per iteration; must equal `algo.num_inner_grad_steps`. Default 1.
         sess (tf.Session or None): session to run in, for example one with the parameters of a loaded policy. Default

@@ -235,7 +235,7 @@ class Run:
         Existing log files are always continued, even if `log_formats` does not contain their format.
 
         Args:
-            n_itr: final iteration (exclusive); completed iterations count.
+            n_itr: total number of iterations, including the completed ones.
             log_formats: outputs, see `utils.logger`. Default as for `train`.
 
         Returns:

@@ -115,7 +115,7 @@ def sample_categorical(logits: np.ndarray, noise: np.ndarray, params: Params) ->
 
 def sample_deterministic(outputs: np.ndarray, noise: np.ndarray, params: Params,
                          is_discrete: bool) -> Tuple[np.ndarray, Infos]:
-    """Returns the outputs `[M, R, A]` as actions, or the index of the largest, int64 `[M, R]`; no agent infos."""
+    """Returns outputs `[M, R, A]` as actions, or the index of the largest output, int64 `[M, R]`; no agent infos."""
     return (outputs.argmax(axis=-1) if is_discrete else outputs), {}
 
 

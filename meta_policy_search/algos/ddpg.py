@@ -151,8 +151,10 @@ class DDPG(OffPolicyRLAlgorithm):
         """Performs one update per batch, then sets the new parameters of policy and action-value function.
 
         Returns:
-            Means over the updates, each computed before its step: `QFunctionLoss`, in the squared unit of the scaled
-            rewards; `PolicyLoss`, `AverageQ` and `AverageTargetQ`, in the unit of the scaled rewards.
+            Means over the updates. `QFunctionLoss` (in the squared unit of the scaled rewards), `AverageQ` and
+            `AverageTargetQ` are computed before the update's step on the action-value function. `PolicyLoss` is
+            computed after this step and before the step on the policy. `PolicyLoss`, `AverageQ` and `AverageTargetQ`
+            are in the unit of the scaled rewards.
 
         Raises:
             FloatingPointError: one of these values is not finite.

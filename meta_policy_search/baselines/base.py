@@ -44,7 +44,7 @@ class Baseline(Configurable):
 
         Args:
             paths: path dicts.
-            target_key: key of what is to be predicted, `[T]` in each path.
+            target_key: key of the target in each path, `[T]`.
         """
 
     def get_param_values(self, **tags: Any) -> Any:

@@ -49,7 +49,8 @@ class CartPoleMassEnv(_MassEnv):
     ===============  ============================================================================
 
     A step takes 0.02 s and is integrated with the explicit Euler method. The task changes both masses in all equations
-    of motion. RLlib's environment of the same name keeps the default total mass and the default pole mass times length.
+    of motion. RLlib's environment of the same name changes the two masses, but not the quantities that Gym derives from
+    them: the total mass, and the product of pole mass and half length.
 
     References:
         `rllib/examples/env/cartpole_mass.py` of Ray 2; Barto, Sutton and Anderson: Neuronlike Adaptive Elements That

@@ -154,7 +154,8 @@ class MetaWorldML1(_MetaWorldEnv):
     3        opening of the gripper, from 0 to 1                                             1
     4-10     position and orientation (quaternion) of the first object                       m and 1
     11-17    position and orientation (quaternion) of the second object                      m and 1
-    18-35    entries 0-17 of the previous step; at the start of a path, of the start
+    18-35    entries 0-17 of the previous observation; the first observation of a path
+             repeats its own entries 0-17
     36-38    zeros (the goal is hidden)
     =======  ==============================================================================  =========
 

@@ -21,7 +21,7 @@ class NormalizedEnv(gym_compat.WrappingEnv):
 
     Actions: the action space of the wrapper is `[-normalization_scale, normalization_scale]` in every dimension.
     Actions are mapped linearly to the action box of the wrapped environment and clipped to it. With the default scale,
-    the initial standard deviation of a Gaussian policy (1) is a tenth of the half width of that box. Other action
+    the initial standard deviation of a Gaussian policy (1) is a tenth of the half width of the action box. Other action
     spaces are unchanged.
 
     Observations and rewards: exponential moving averages estimate the mean `m` (initially 0) and the variance `v`

@@ -26,8 +26,8 @@ class TrialEnv(gym_compat.WrappingEnv):
                      (discrete: one-hot), the previous reward, and a flag: 1 if the previous step ended an
                      episode, else 0. At the first step of a trial, the added entries are zero.
     action, reward   same as in the wrapped environment
-    end of episode   when the wrapped environment ends it, or after `max_path_length` steps; unless it was
-                     the last episode, the observation is then the first one of the next episode
+    end of episode   when the wrapped environment ends it, or after `max_path_length` steps. After every
+                     episode but the last, the observation is the first one of the next episode
     end of path      terminated at the end of the last episode
     env_infos        the wrapped environment's infos, and `episode`, the index of the episode from 0
     ===============  ============================================================================

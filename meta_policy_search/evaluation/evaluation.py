@@ -29,7 +29,7 @@ class Evaluation:
         are_given: True if the user gave the tasks (the same for every seed), False if each seed sampled its tasks.
         seeds: the `S` seeds.
         step_sizes: sizes of the `K` adaptation steps; None if the algorithm's own step sizes were used.
-        rollouts_per_meta_task: number of paths per task and number of adaptation steps.
+        rollouts_per_meta_task: number of paths of each task, before adaptation and again after each adaptation step.
         max_path_length: maximum number of steps of a path.
         num_timesteps: number of environment steps of all seeds together.
         timesteps: int `[S, M, K + 1]`, cumulative number of environment steps used to adapt to a task. Paths that only

@@ -57,7 +57,8 @@ class MetaEvaluator(Configurable):
         env (MetaEnv): environment of the tasks.
         sample_processor (SampleProcessor or None): computes the samples for `algo.adapt`, as in training. Required for
             a `MetaAlgo`, ignored for a `MetaRLAlgorithm`. Default None.
-        rollouts_per_meta_task (int): number of paths per task and number of adaptation steps; default 20.
+        rollouts_per_meta_task (int): number of paths of each task, before adaptation and again after each adaptation
+            step; default 20.
         max_path_length (int): maximum number of steps of a path; default 100.
         envs_per_task (int or None): number of environments per task that step at the same time. Default None: one
             environment per path.

@@ -35,8 +35,8 @@ def load_evaluator(
         snapshot: `"last"`, the iteration of a snapshot, or None for a randomly initialized policy. With None, the
             weights equal the run's initial weights if the policy was the first object built after the seed was set.
             Default `"last"`.
-        rollouts_per_meta_task: number of paths per task and number of adaptation steps. Default None: the value of the
-            run.
+        rollouts_per_meta_task: number of paths of each task, before adaptation and again after each adaptation step.
+            Default None: the value of the run.
         max_path_length: maximum number of steps of a path. Default None: the value of the run.
         env: environment of the tasks. Default None: the environment of the run.
         render_mode: render mode of the environment, such as `"rgb_array"`. Default None: the mode of the run.

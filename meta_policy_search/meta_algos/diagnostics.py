@@ -15,8 +15,8 @@ def build_task_gradients(loss: tf.Tensor, params: Mapping[str, tf.Tensor]) -> tf
     """Builds the gradient of a loss (or of a sum of losses) with respect to the parameters of each task, `[M, D]`.
 
     The meta-objective is a mean over tasks, and the adapted parameters of a task affect only the outer loss of that
-    task. The gradient of the meta-objective with respect to them is therefore the gradient of the outer loss divided by
-    the number of tasks. Both gradients have the same direction.
+    task. The gradient of the meta-objective with respect to the adapted parameters is therefore the gradient of the
+    outer loss divided by the number of tasks. Both gradients have the same direction.
 
     Args:
         loss: the inner losses `[M]`, or the meta-objective, a scalar.
@@ -86,7 +86,7 @@ def compare_halves(first: np.ndarray, second: np.ndarray, first_size: int, secon
         * `MetaGradNorm`: the norm of `g`.
         * `MetaGradVariance`: `V`.
         * `MetaGradRelativeStd`: `sqrt(V) / |g|`; NaN if `g` is zero.
-        * `MetaGradHalvesCosine`: cosine of the angle between `g_1` and `g_2`; NaN if one of them is zero.
+        * `MetaGradHalvesCosine`: cosine of the angle between `g_1` and `g_2`; NaN if `g_1` or `g_2` is zero.
 
     Example:
         >>> figures = compare_halves(np.array([1.0, 0.0]), np.array([1.0, 2.0]), 10, 10)

@@ -15,14 +15,14 @@ these samples, multiplied by the reward of the adapted policy. The loss of task 
     L_m = L_outer,m - c * B_m * sum_k sum_n (pi_{theta_k}(a_kn | o_kn) / pi_old(a_kn | o_kn) - 1).
 
 The sum runs over all samples of all adaptation steps, each under the parameters of that step. `B_m` is the task's mean
-of `adj_avg_rewards` after adaptation: its mean reward minus the mean over all tasks, in standard deviations of the
-rewards. `c` is `exploration_coeff`.
+of `adj_avg_rewards` after adaptation: its mean reward minus the mean over all tasks, divided by the standard deviation
+of the rewards. `c` is `exploration_coeff`.
 
 With `c = 1` and rewards instead of `B_m`, the term is the exact score of the data set. With
 `inner_type='log_likelihood'`, the meta-gradient is then unbiased. The other inner types already differentiate through
 the probabilities of the samples, so a part of the score would count twice. The variance of the exact score grows with
 the number of samples and dominates the gradient for data sets of typical size. By default, `c` is one over the number
-of samples of the step, as in common code, which turns the sum into a mean.
+of samples of the step, which turns the sum into a mean, as in common code.
 """
 from typing import Optional, Sequence, Tuple
 

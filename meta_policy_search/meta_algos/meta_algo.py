@@ -76,10 +76,10 @@ class MetaAlgo(Serializable, abc.ABC):
         """Restores the state that `get_state` returned."""
 
     def with_meta_batch_size(self, meta_batch_size: int) -> "MetaAlgo":
-        """Returns this algorithm for another number of tasks, such as to adapt a trained policy to new tasks.
+        """Returns a version of this algorithm for another number of tasks, for example to adapt to a single new task.
 
-        The result shares graph and parameters with this algorithm. It has a separate policy object with separate
-        adapted parameters.
+        The result shares the graph and the parameters with this algorithm. It has a separate policy object with
+        separate adapted parameters.
         """
         other = type(self).__new__(type(self))  # `copy.copy` would build a second graph
         vars(other).update(vars(self))

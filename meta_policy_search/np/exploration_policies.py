@@ -91,7 +91,7 @@ class ExplorationPolicy(Policy):
 
     @replaces("get_action", "get_actions")
     def make_actors(self, flat_params: np.ndarray) -> Actor:
-        """Returns an actor that adds noise to the other policy; raises `TypeError` if that is not vectorized."""
+        """Returns an actor that acts with noise; raises `TypeError` if the other policy is not vectorized."""
         actor = make_actors(self.policy, flat_params)
         if actor is None:
             raise TypeError(f"policy: expected a policy with the vectorized method make_actors, got {self.policy!r}")

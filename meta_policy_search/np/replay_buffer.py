@@ -78,7 +78,7 @@ class ReplayBuffer(Configurable):
     def get_state(self) -> Tuple[int, int, Mapping[str, Any]]:
         """Returns a state for `set_state`.
 
-        Until the next call of either method, the buffer keeps a copy of all rows that it overwrites.
+        Until the next call of `get_state` or `set_state`, the buffer keeps a copy of all rows that it overwrites.
         """
         self._overwritten = []
         return self.n_transitions_stored, self._next_row, self._rng.bit_generator.state

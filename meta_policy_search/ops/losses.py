@@ -77,8 +77,8 @@ def taypo_loss(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantages: tf.Tens
 
     `L_m = -sum_n w_mn (r_mn + (r_mn - 1) sum_{s < n} (r_ms - 1)) A_mn`, `r = pi_new / pi_old`, where s runs over the
     earlier samples of the path of sample n. Without the second term it is `likelihood_ratio_loss`. At the sampling
-    policy the second term has no gradient. Its second derivatives are those that the likelihood ratio lacks: the effect
-    of earlier actions on which states are visited.
+    policy the second term has no gradient. The second derivatives of this term are missing in the likelihood ratio
+    loss: the effect of earlier actions on which states are visited.
     """
     _check_shapes("log_prob", log_prob=log_prob, old_log_prob=old_log_prob, advantages=advantages, weights=weights,
                   path_starts=path_starts)

@@ -24,7 +24,7 @@ def plot_trajectories(tasks: Sequence[TaskTrajectories], path: Optional[PathLike
                       names: Sequence[str] = (), ax: Any = None) -> Figure:
     """Plots the paths of a policy in the plane, with one column per task and one row per number of adaptation steps.
 
-    All panels show the same part of the plane. A ring marks the start of a path, a dot its end.
+    All panels show the same part of the plane. A ring marks the start of a path, and a dot marks the end.
 
     Args:
         tasks: at least one task, all with the same number of adaptation steps.

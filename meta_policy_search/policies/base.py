@@ -306,7 +306,7 @@ class MetaPolicy(Policy):
         self._acting_info = self.distribution_info_sym(self._obs_ph, self.policies_params_phs)
 
     def with_meta_batch_size(self, meta_batch_size: int) -> "MetaPolicy":
-        """Returns a policy for another number of tasks that shares graph and parameters with this policy.
+        """Returns a policy for another number of tasks; both policies share the graph and the parameters.
 
         The result has separate adapted parameters (initially none) and a separate random state.
         """

@@ -28,9 +28,9 @@ class MetaGaussianMLPPolicy(GaussianMLPPolicy, MetaPolicy):
         output_nonlinearity (callable, str or None): nonlinearity of the output layer. Default: None, the identity.
         init_std (float): initial standard deviation, in the action's unit, at least `min_std`. Default: 1.
         min_std (float): minimum standard deviation, in the action's unit, above 0. Default: 1e-6.
-        context_dim (int): number of context parameters (CAVIA, arXiv:1810.03642), at least 0. They are joined to each
-            observation, are zero before adaptation, and only adaptation steps change them; with
-            `adapt_params='context'`, an algorithm adapts nothing else. Default: 0.
+        context_dim (int): number of context parameters (CAVIA, arXiv:1810.03642), at least 0. The context is appended
+            to each observation and is zero before adaptation. Only adaptation steps change it. With
+            `adapt_params='context'`, an algorithm adapts only the context. Default: 0.
 
     Example:
         >>> import numpy as np

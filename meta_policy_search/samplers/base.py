@@ -100,8 +100,8 @@ class SampleProcessor(Configurable):
     Args:
         baseline: a `Baseline`, or any object with `fit(paths)` and `predict(path)`.
         discount: discount factor per step, in [0, 1]; default 0.99.
-        gae_lambda: GAE parameter lambda, in [0, 1]; 1 gives the return minus the baseline, 0 the one-step temporal
-            difference. Default: 1.
+        gae_lambda: GAE parameter lambda, in [0, 1]; 1 gives the return minus the baseline, 0 gives the one-step
+            temporal difference. Default: 1.
         normalize_adv: whether to scale the advantages of a task to zero mean and unit standard deviation; default
             False.
         positive_adv: whether to shift the (normalized) advantages of a task so that the smallest is 1e-8; default
@@ -174,7 +174,7 @@ class SampleProcessor(Configurable):
         return _baseline_of(self).get_param_values()
 
     def set_state(self, state: Any) -> None:
-        """Restores what `get_state` returned, where that is not None."""
+        """Restores the parameters that `get_state` returned; ignores None."""
         _baseline_of(self).set_params(state)
 
     def _process(self, tasks: Sequence[TaskPaths], log: Any, log_prefix: str) -> List[TaskSamples]:
@@ -244,7 +244,7 @@ def log_path_statistics(tasks: Sequence[TaskPaths], log: Any, log_prefix: str, d
 
 
 def add_to_paths(task: TaskPaths, key: str, values: np.ndarray) -> None:
-    """Adds copies of `values` `[N]` to the path dicts of a task under `key`; raises `ValueError` if not finite."""
+    """Adds copies of `values` `[N]` to the path dicts of a task as `key`; raises `ValueError` unless all are finite."""
     check_finite_steps(task.name, key, values, task.lengths)
     copies, start = values.copy(), 0
     for path, length in zip(task.paths, task.lengths.tolist()):

@@ -18,9 +18,9 @@ Two effects can bias a DiCE gradient:
 
   `1/P sum_p (sum_t box_pt adjusted_rewards_pt + box_p adjusted_rewards_after_end_p)`.
 
-  Published code omits the second term. The sum extends to the longest path of the task, so it is zero for the longest
-  paths. Later steps, which no path reached, are omitted, because an extrapolated baseline only adds noise. The
-  remaining bias vanishes with the probability that no path reaches the maximum possible length.
+  Published code omits the second term. The sum in this term extends to the end of the longest path of the task, so the
+  term is zero for the longest paths. Later steps, which no path reached, are omitted, because an extrapolated baseline
+  only adds noise. The remaining bias is small if a path of the maximum length is likely.
 """
 from typing import Any, List, Mapping, Sequence, Tuple
 

@@ -21,8 +21,8 @@ def check_env(env: Any, num_steps: int = 50, seed: int = 0) -> None:
     samples do not depend on the number of copies or processes, and a resumed run equals an uninterrupted one.
 
     The check runs a path with random actions several times: in another copy, after other paths, together with other
-    copies and, if the environment has `make_batched`, without it. All runs must give the same observations, rewards,
-    ends and env_infos.
+    copies and, if the environment has `make_batched`, also without this method. All runs must give the same
+    observations, rewards, ends and env_infos.
 
     Args:
         env: meta-environment; it is copied.

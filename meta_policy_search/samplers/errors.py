@@ -45,7 +45,7 @@ class NotFiniteError(FloatingPointError, ValueError):
 
 
 class PatchedEnvError(EnvWorkerError, TypeError):
-    """A method of an environment was replaced, and its copies do not have the replacement."""
+    """A method of an environment was replaced at run time; copies of the environment lack the replacement."""
 
 
 def worker_error(error: BaseException) -> EnvWorkerError:

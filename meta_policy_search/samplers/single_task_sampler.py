@@ -25,8 +25,8 @@ class SingleTaskSampler(Configurable):
     """Collects paths in one task of one environment, for algorithms that a `LocalRunner` runs.
 
     A batch of `batch_size` environment steps consists of `batch_size / max_path_length` paths, rounded up. Every
-    started path is finished and returned, so early ends do not bias the samples. They reduce the number of steps of the
-    batch.
+    started path is finished and returned, so early ends do not bias the samples. Early ends only reduce the number of
+    steps of the batch.
 
     The candidates of a population act concurrently, in environments with the same task. Candidate `i` of a population
     that starts at iteration `itr` uses the random numbers of iteration `itr + i`. Therefore its paths are
@@ -138,8 +138,8 @@ class OffPolicySampler(SingleTaskSampler):
     """Collects complete paths for an `OffPolicyRLAlgorithm`.
 
     Args:
-        algo (OffPolicyRLAlgorithm): algorithm whose `exploration_policy` (`policy` if it is None) explores, in up to
-            `rollout_batch_size` environments concurrently. Its `policy` is evaluated.
+        algo (OffPolicyRLAlgorithm): algorithm. Its `exploration_policy` (if this is None, its `policy`) explores in up
+            to `rollout_batch_size` environments concurrently. Its `policy` is evaluated.
         env: see `SingleTaskSampler`. If `max_path_length` is None, the environment must have a time limit
             (`env.spec.max_episode_steps`).
         parallel (bool): whether environments run in worker processes, see `MetaSampler`; default False.

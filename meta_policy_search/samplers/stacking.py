@@ -11,7 +11,8 @@ def stack_samples(samples: Sequence[TaskSamples], keys: Iterable[str]) -> Dict[s
 
     Tasks with fewer samples than others are padded with copies of their first sample, where the mask is zero. Padded
     samples of a `DiceSampleProcessor`, `[P, T, ...]`, are flattened to the steps with mask one. Then
-    `adjusted_rewards_after_end` is added to the last adjusted reward of each path, whose magic box is the same.
+    `adjusted_rewards_after_end` is added to the last adjusted reward of each path, because both have the same magic
+    box.
 
     Args:
         samples: `M` dicts, see `TaskSamples`. Entries that are not in `keys` are ignored.

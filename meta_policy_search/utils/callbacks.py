@@ -25,7 +25,7 @@ class EarlyStopping(Configurable):
 
     Raises:
         TypeError: an argument has the wrong type.
-        ValueError: a number is out of range; in a call, the column was not logged.
+        ValueError: a number is out of range, or the column was not logged when the callback is called.
     """
 
     def __init__(self, key: str, patience: int, min_delta: float = 0.0, higher_is_better: bool = True,

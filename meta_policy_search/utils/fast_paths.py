@@ -1,7 +1,8 @@
 """Fast paths: vectorized methods that replace documented methods, and the check whether they may be used.
 
 Policies (`make_actor`, `make_actors`), environments (`make_batched`) and baselines (`fit_predict`) may have a
-vectorized method in addition to their documented methods. It declares the methods that it replaces::
+vectorized method in addition to their documented methods. A decorator declares the methods that the vectorized method
+replaces::
 
     class MyPolicy(MetaPolicy):
         def get_actions(self, observations): ...
@@ -45,7 +46,7 @@ def fast_path(obj: Any, name: str) -> Optional[Callable]:
     """Returns the vectorized method `name` of an object, or None if the documented methods must be called instead.
 
     Raises:
-        TypeError: the method does not declare the methods that it replaces.
+        TypeError: the vectorized method does not declare the methods that it replaces.
     """
     cls = type(obj)
     method = inspect.getattr_static(cls, name, None)

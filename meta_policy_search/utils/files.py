@@ -90,7 +90,7 @@ def lock_folder(folder: PathLike) -> Iterator[None]:
         folder: an existing folder.
 
     Raises:
-        ValueError: another process holds the lock; the message names it.
+        ValueError: another process holds the lock; the message names this process.
         OSError: the folder does not exist or is not writable.
     """
     import filelock  # imported here because it takes 40 ms, and worker processes do not need it

@@ -227,7 +227,7 @@ def check_formats(format_strs: Optional[Iterable[str]], name: str = "format_strs
     Raises:
         TypeError: `format_strs` is a string.
         ValueError: a format is unknown, or two terminal formats were given.
-        ImportError: the format `tensorboard` without the package tensorboard.
+        ImportError: the format is `tensorboard` and the package tensorboard is not installed.
     """
     if format_strs is None:
         return ["line" if in_notebook() else "stdout", "log", "csv"]

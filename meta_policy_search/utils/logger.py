@@ -225,7 +225,7 @@ def row_state() -> RowState:
 
 
 def set_row_state(state: RowState) -> None:
-    """Restores the current row from the return value of `row_state`; the next row overwrites those written since."""
+    """Restores the current row from the return value of `row_state`; the next row overwrites all rows written since."""
     row, mean_counts, files = state
     _current.row, _current.mean_counts = dict(row), dict(mean_counts)
     for file, file_state in files:

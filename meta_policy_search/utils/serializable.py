@@ -181,7 +181,7 @@ def flat_arguments(name: str, cls: type, args: tuple, kwargs: Mapping[str, Any])
 
 
 def argument_names(cls: type) -> Set[str]:
-    """Returns the names of a class's constructor arguments. If it has `**kwargs`, includes those of its base class."""
+    """Returns the names of a class's constructor arguments; with `**kwargs`, also those of the base class."""
     parameters = constructor_signature(cls).parameters
     passes_on = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     return {*parameters, *(argument_names(cls.__base__) if passes_on and cls.__base__ else ())}

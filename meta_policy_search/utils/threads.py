@@ -44,7 +44,7 @@ def one_thread() -> Iterator[None]:
     """Reserves the seed and the logger of the process for this thread, in a `with` block or a decorated function.
 
     Raises:
-        RuntimeError: another thread has reserved them: it is training or evaluating.
+        RuntimeError: another thread is training or evaluating, and has reserved the seed and the logger.
     """
     if not _of_process.acquire(blocking=False):
         raise RuntimeError("another thread of this process is training or evaluating, and a process has one seed and "

@@ -194,8 +194,8 @@ class RandomEnv(MujocoMetaEnv):
         render_mode: `"rgb_array"` to enable `render`; default None.
 
     Raises:
-        TypeError, ValueError: an argument is invalid. `set_task`: the task has an unknown parameter, or one of the
-            wrong shape, negative or not finite.
+        TypeError, ValueError: an argument is invalid. `set_task`: the task has an unknown parameter, or a parameter has
+            the wrong shape, is negative or is not finite.
         ImportError: the engine or `gymnasium`, which contains the model files, is not installed.
 
     Attributes:

@@ -43,7 +43,7 @@ class HalfCheetahRandDirecEnv(MujocoMetaEnv):
         `direction * (x' - x) / 0.05 s - 0.05 * |action|^2` per step. `x` and `x'` are the positions of the torso before
         and after the step, m; `action` is the clipped action. `env_infos` contain the terms `reward_run` (mean velocity
         in the direction of the task, m/s) and `reward_ctrl`. The `normalize` wrapper, which published experiments use,
-        passes only actions within [-1, 1], so clipping has no effect there.
+        passes only actions within [-1, 1], so clipping has no effect in these experiments.
 
     Tasks:
         Direction along x, -1.0 (backward) or 1.0 (forward), with equal probability.

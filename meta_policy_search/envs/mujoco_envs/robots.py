@@ -152,8 +152,8 @@ class Ant(Robot):
     """A torso on four legs (Schulman et al. 2015, arXiv:1506.02438). A step takes 5 * 0.01 s = 0.05 s.
 
     The velocity of a step is the mean velocity of the frame of the torso. The public code uses the frame of the last
-    stage of the last Runge-Kutta step. It differs from the frame after the step only in the fourth order of the time
-    step.
+    stage of the last Runge-Kutta step. This frame differs from the frame after the step only in the fourth order of the
+    time step.
 
     The other arguments are documented in `Robot`.
 

@@ -21,9 +21,9 @@ class MetaPointEnvCornerGoals(PointMetaEnv):
     end of episode   terminates when both coordinates are within 0.01 of the goal
     ===============  ============================================================================
 
-    This is `MetaPointEnvNavigation` with only four goals, the smallest test of adaptation whose reward is informative
-    at every position. The best policy without adaptation stays at the start and earns `-sqrt(0.5)` per step in every
-    task. In `MetaPointEnvCorner`, the corners are farther away and the default reward is sparse.
+    This is `MetaPointEnvNavigation` with only four goals. It is the smallest test of adaptation with a reward that is
+    informative at every position. The best policy without adaptation stays at the start and earns `-sqrt(0.5)` per step
+    in every task. In `MetaPointEnvCorner`, the corners are farther away and the default reward is sparse.
 
     Args:
         render_mode: `"rgb_array"` to enable `render`; default None.

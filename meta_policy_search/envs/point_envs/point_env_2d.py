@@ -19,8 +19,8 @@ class MetaPointEnvOrigin(PointMetaEnv):
     end of episode   terminates when both coordinates are within 0.01 of zero
     ===============  ============================================================================
 
-    All tasks are equal, so no adaptation is needed. The environment tests the rest of an algorithm: a working algorithm
-    learns it.
+    All tasks are equal, so no adaptation is needed. The environment tests all other parts of an algorithm: a correct
+    algorithm learns to reach the origin.
 
     Args:
         render_mode: `"rgb_array"` to enable `render`; default None.

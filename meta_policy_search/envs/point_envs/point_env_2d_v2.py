@@ -1,4 +1,4 @@
-"""2D navigation in a large square, whose goals random exploration seldom reaches."""
+"""2D navigation in a large square, with goals that random exploration seldom reaches."""
 from meta_policy_search.envs.point_envs.base import PointMetaEnv
 
 
@@ -15,9 +15,9 @@ class MetaPointEnvV2(PointMetaEnv):
     end of episode   terminates when both coordinates are within 0.01 of the goal
     ===============  ============================================================================
 
-    The square has four times the side of the one in `MetaPointEnvNavigation`; its corners are the goals of the corner
-    environments. Exploration around the start seldom reaches the goal, so a policy has to infer the direction from
-    changes of the reward.
+    The sides of the square are four times as long as in `MetaPointEnvNavigation`. The corners of the square are the
+    goals of the corner environments. Exploration around the start seldom reaches the goal, so a policy has to infer the
+    direction from changes of the reward.
 
     The public code of ProMP (arXiv:1810.06784) terminates a path within 0.01 of the origin, the goal of an earlier
     variant. Here, a path terminates at its goal.

@@ -28,7 +28,7 @@ class MetaPointEnvWalls(CornerTaskEnv):
     A step that would cross a wall outward succeeds if its end is within a distance of 1 of the center of the gap.
     Otherwise the point stops just inside the wall, on the line from the origin to the intended end. Steps inward are
     not stopped. The corners are outside both walls, 2.83 from the origin, so the point has to find both gaps. The gap
-    covers a third of the inner wall, and 29 degrees to either side of its center in the outer wall.
+    covers a third of the inner wall. In the outer wall, the gap extends 29 degrees to either side of its center.
 
     Rewards, with the position `p` before the step, the position `p'` after the step as if there were no walls, the goal
     `g` and the Euclidean norm `|.|`:

@@ -18,9 +18,9 @@ class MetaRLAlgorithm(RLAlgorithm, abc.ABC):
             adapted = algo.adapt_policy(policy, explore(task, policy))
             policy = algo.next_exploration_policy(adapted)
 
-    A subclass implements `get_exploration_policy` and `adapt_policy`, and `train` to be trained by a `LocalRunner`. If
-    the policy for exploration differs from the policy for evaluation, it also implements `get_initial_policy` and
-    `next_exploration_policy`.
+    A subclass implements `get_exploration_policy` and `adapt_policy`. If a `LocalRunner` trains it, it also implements
+    `train`. If the policy for exploration differs from the policy for evaluation, it also implements
+    `get_initial_policy` and `next_exploration_policy`.
 
     Attributes:
         num_inner_grad_steps (int or None): number of adaptation steps in training; None (default) if unknown.

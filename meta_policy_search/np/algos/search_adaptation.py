@@ -115,7 +115,7 @@ class SearchPolicy:
 
     @replaces("get_action", "get_actions")
     def make_actor(self) -> Actor:
-        """Returns an actor for one task; during exploration, candidate `r % n` acts in row `r`."""
+        """Returns an actor for one task; during exploration, candidate `r % n` of `n` acts in path `r`."""
         actors = actors_of(self.search.policy, self._flat_params)
         return RoundRobinActor(actors, len(self._flat_params)) if self.is_exploring else actors
 
@@ -152,7 +152,7 @@ class SearchPolicy:
 class RoundRobinActor(Actor):
     """Acts with several candidates in turn on the rows of one task.
 
-    The agent info `candidate` is the index of the candidate. `actors` acts for the candidates, each in a separate task.
+    The agent info `candidate` is the index of the candidate. `actors` is an actor with one task per candidate.
     """
 
     def __init__(self, actors: Actor, num_candidates: int) -> None:

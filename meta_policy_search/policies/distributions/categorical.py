@@ -82,5 +82,5 @@ class Categorical(Distribution):
 
     @replaces("sample")
     def transform_noise(self, dist_info: DistInfo, noise: np.ndarray) -> np.ndarray:
-        """Computes the actions that `sample` draws from uniform numbers `noise`; actors use the same function."""
+        """Computes actions from uniform random numbers `noise`, as `sample` and the actors do."""
         return draw_index(np.exp(np.asarray(dist_info["log_prob"])), noise)

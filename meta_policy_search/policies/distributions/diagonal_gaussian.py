@@ -91,5 +91,5 @@ class DiagonalGaussian(Distribution):
 
     @replaces("sample")
     def transform_noise(self, dist_info: DistInfo, noise: np.ndarray) -> np.ndarray:
-        """Computes the actions that `sample` draws from standard normal `noise`; actors use the same function."""
+        """Computes actions from standard normal `noise`, as `sample` and the actors do."""
         return np.asarray(dist_info["mean"]) + np.exp(dist_info["log_std"]) * noise

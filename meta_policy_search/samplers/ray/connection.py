@@ -37,8 +37,8 @@ class RayOptions:
             maximum that the CPUs of the cluster permit.
         cpus_per_worker: number of CPUs that Ray reserves per worker. A worker computes with this number of threads (at
             least one). None (default): 1.
-        worker_timeout: time limit for the start of workers and, if all workers are lost, for the restart of one, s;
-            default 60.
+        worker_timeout: time limit in seconds for the start of workers and, if all workers are lost, for the restart of
+            one; default 60.
 
     Raises:
         TypeError: an argument has the wrong type.

@@ -1,9 +1,9 @@
-"""Pool of Ray workers. The samplers of a process share it; lost workers are replaced.
+"""Pool of Ray workers, which the samplers of a process share; lost workers are replaced.
 
-Sharing avoids separate CPUs for evaluation during training. The workers end with the last sampler.
+Because workers are shared, evaluation during training needs no additional CPUs. The workers end with the last sampler.
 
-Ray's automatic restarts (`max_restarts`, `max_task_retries`) are not used: they do not report which workers were lost,
-and they repeat a call on a worker that does not fit on any machine while other workers are idle.
+Ray's automatic restarts (`max_restarts`, `max_task_retries`) are not used. They do not report which workers were lost.
+They also wait for a replacement that may not fit on any machine, while other workers are idle.
 """
 import contextlib
 import itertools

@@ -34,8 +34,8 @@ class Worker:
             env: list with the reference to the pickled environment. Ray does not resolve references inside a list, so
                 the environment is only fetched when it is needed.
             sizes: environments per task, and maximum number of steps of a path.
-            request: paths per task, function for the generators of paths, and actor for all tasks of the sampler;
-                pickled.
+            request: the pickled tuple of: number of paths per task; function that returns the random generator of each
+                path; actor for all tasks of the sampler.
 
         Returns:
             The paths, or the error.

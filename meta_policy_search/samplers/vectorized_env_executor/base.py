@@ -11,7 +11,7 @@ Environment `e = task * envs_per_task + j` is copy `j` of a task. Each executor 
 Use only one interface at a time. With the same generators and actions, all executors return bit-identical numbers:
 `MetaBatchedEnvExecutor` and `MetaIterativeEnvExecutor` run the same environment code, and each process of
 `MetaParallelEnvExecutor` contains one of these executors. Environments that draw from the global `numpy.random` work
-with all executors. Their paths are reproducible in `MetaIterativeEnvExecutor`.
+with all executors, but their paths are reproducible only in `MetaIterativeEnvExecutor`.
 """
 import abc
 import os
@@ -86,7 +86,7 @@ class MetaEnvExecutor(abc.ABC):
     def set_tasks(self, tasks: Optional[Sequence[Task]]) -> None:
         """Assigns each task to its `envs_per_task` environments, which receive copies of it.
 
-        The new task takes effect at the next reset of an environment, or earlier.
+        Depending on the environment, the new task takes effect immediately or at the next reset.
 
         Args:
             tasks: `meta_batch_size` tasks; None: tasks sampled from the environment.

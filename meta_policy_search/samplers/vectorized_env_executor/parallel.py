@@ -30,7 +30,7 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
         meta_batch_size: number of tasks, at least 1.
         envs_per_task: number of environments per task, at least 1.
         max_path_length: maximum number of steps of a path in `step`, at least 1.
-        num_processes: number of worker processes, at most `meta_batch_size` effectively. None (default): one per core
+        num_processes: number of worker processes; at most `meta_batch_size` are started. None (default): one per core
             available to this process. Each worker process uses one thread.
 
     Raises:

@@ -120,7 +120,7 @@ def main(fd: int) -> None:
 def exit_after_parent(fd: int, grace: float) -> None:
     """Waits until the other end of a pipe is closed; ends this process if it still runs `grace` seconds later.
 
-    A worker that waits for a request ends before that. A worker in a step that never returns would otherwise remain.
+    A worker that waits for a request ends earlier. This function also ends a worker in a step that never returns.
     """
     hang_up = select.poll()
     hang_up.register(fd, 0)  # event mask 0: `poll` waits only for the other end to be closed

@@ -5,7 +5,7 @@ For every supported version of MuJoCo, the engine reproduces MuJoCo 2.1.0, the v
 * By default, masses and inertias have the values of MuJoCo 2.1.0, which integrated the end caps of capsules with
   `pi r^3` instead of `4/3 pi r^3`.
 * Since MuJoCo 3.5, the contact margin of two geometries is the sum of their margins. Earlier versions used the larger
-  one. The engine halves the margins in newer versions.
+  of both margins. The engine halves the margins in newer versions.
 * Since MuJoCo 4.0, the Runge-Kutta method combines the angular velocities of free joints differently. The engine
   integrates robots with a free joint itself, with accelerations that MuJoCo computes.
 
