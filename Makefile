@@ -39,7 +39,7 @@ help: ## list targets and variables
 	@echo "  SEED       train: root seed of all random generators (default: 1)"
 	@echo "  ITERATIONS train: number of iterations (default: as in CONFIG; half cheetah: 70, five minutes on two cores)"
 	@echo "  CONFIG     train: JSON file of settings (default: preset for ENV if one exists, else published settings)"
-	@echo "  DUMP_PATH  train: run folder (default: data/pro_mp/<environment>/<time>_seed<seed>)"
+	@echo "  DUMP_PATH  train: run folder (default: data/promp/<environment>/<time>_seed<seed>)"
 	@echo "  EXTRAS     extras: extras of setup.py, such as ray,metaworld (default: video)"
 	@echo "  SMOKE      train, bench: 1 for a smoke test with tiny sizes (default: 0)"
 	@echo "  ARGS       train, test, test-mujoco-py, bench: further arguments, such as ARGS=\"-m thorough\" for test"

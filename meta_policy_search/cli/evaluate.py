@@ -1,9 +1,9 @@
 """Meta-tests a run: measures the returns of its policy in new tasks after 0, 1, 2, ... gradient steps.
 
-    python -m meta_policy_search evaluate RUN_FOLDER
-    python -m meta_policy_search evaluate RUN_FOLDER --num_tasks 40 --num_steps 3 --step_sizes 0.1 0.05 --seeds 1 2 3
-    python -m meta_policy_search evaluate RUN_FOLDER --reference random --reference OTHER_RUN_FOLDER
-    python -m meta_policy_search evaluate RUN_FOLDER --compare cem cma_es --compare_steps 10
+    meta-policy-search evaluate RUN_FOLDER
+    meta-policy-search evaluate RUN_FOLDER --num_tasks 40 --num_steps 3 --step_sizes 0.1 0.05 --seeds 1 2 3
+    meta-policy-search evaluate RUN_FOLDER --reference random --reference OTHER_RUN_FOLDER
+    meta-policy-search evaluate RUN_FOLDER --compare cem cma_es --compare_steps 10
 
 The command samples tasks that were not used in training and adapts the policy of a snapshot to each task with the
 algorithm of the run. It prints a table and writes these files to RUN_FOLDER/evaluation:

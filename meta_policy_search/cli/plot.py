@@ -1,8 +1,8 @@
 """Plots runs: learning curves of several runs and seeds, or the trajectories of a policy in the plane.
 
-    python -m meta_policy_search plot RUN_FOLDER RUN_FOLDER ...
-    python -m meta_policy_search plot data/pro_mp data/maml_trpo --x time --columns AdaptationGain Step_1-AverageReturn
-    python -m meta_policy_search plot RUN_FOLDER --trajectories --num_steps 2
+    meta-policy-search plot RUN_FOLDER RUN_FOLDER ...
+    meta-policy-search plot data/promp data/trpo_maml --x time --columns AdaptationGain Step_1-AverageReturn
+    meta-policy-search plot RUN_FOLDER --trajectories --num_steps 2
 
 Folders are searched for runs. Runs that differ only in the seed form one curve: their mean, its 95% interval over seeds
 (Student's t), and a thin line per run. The label of a curve contains the settings that differ between curves. Runs are

@@ -1,7 +1,7 @@
 """Renders a video of the policy of a run in some tasks: before and after adaptation, side by side.
 
-    python -m meta_policy_search render RUN_FOLDER
-    python -m meta_policy_search render RUN_FOLDER --tasks "[-1.0, 1.0]" --num_steps 2 --max_path_length 200
+    meta-policy-search render RUN_FOLDER
+    meta-policy-search render RUN_FOLDER --tasks "[-1.0, 1.0]" --num_steps 2 --max_path_length 200
 
 The command adapts the policy of a snapshot to tasks that were not used in training, as the command evaluate does, and
 writes RUN_FOLDER/video.mp4. The video shows the tasks sequentially: the first path before adaptation on the left, the

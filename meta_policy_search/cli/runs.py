@@ -1,9 +1,9 @@
 """Lists runs, their results, and the command that resumes each interrupted run.
 
-    python -m meta_policy_search runs
-    python -m meta_policy_search runs data/pro_mp --since 2026-11-20 --env "HalfCheetah*"
-    python -m meta_policy_search runs --state finished --sort gain
-    python -m meta_policy_search runs --since "2026-11-20 10:30" --json
+    meta-policy-search runs
+    meta-policy-search runs data/promp --since 2026-11-20 --env "HalfCheetah*"
+    meta-policy-search runs --state finished --sort gain
+    meta-policy-search runs --since "2026-11-20 10:30" --json
 
 The column `return` is the mean return after adaptation (for a single task, of the policy). The column `gain` is the
 return after adaptation minus the return before adaptation. Both are means over the last ten iterations.

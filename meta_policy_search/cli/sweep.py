@@ -1,7 +1,7 @@
 """Trains with all combinations of some settings (a grid), several runs at a time.
 
-    python -m meta_policy_search sweep experiments/configs/sweep_point.json
-    python -m meta_policy_search sweep GRID.json --processes 4 --output data/my_sweep
+    meta-policy-search sweep experiments/configs/sweep_point.json
+    meta-policy-search sweep GRID.json --processes 4 --output data/my_sweep
 
 GRID.json contains the algorithm, the settings of all runs, and lists of values for the settings that vary:
 
