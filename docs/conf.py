@@ -46,6 +46,7 @@ public_names_internal = [  # names that only modules of the package use
     "*.samplers.errors.[a-z]*",
     "*.samplers.meta_sampler.make_executor",
     "*.utils.published_hooks.*",
+    "*.cli.*",  # the page "Command line" documents the commands
     "*Arguments",  # types of arguments; the classes document their arguments
     "*.actors.actor.join_tasks",
     "*.actors.parameters.*",
@@ -57,7 +58,10 @@ public_names_internal = [  # names that only modules of the package use
     "*.envs.point_envs.base.*",
     "*.envs.scenery.*",
     "*.envs.worlds.*",
+    "*.evaluation.adapted_policy.adapt_with",
+    "*.evaluation.loading.set_render_mode",
     "*.evaluation.recording.next_start_rngs",
+    "*.utils.user_modules.import_name",
     "*.evaluation.trial_evaluator.make_evaluator",
     "*.ops.recurrent.gru",
     "*.optimizers.base.TaskBlocks",

@@ -139,8 +139,8 @@ class AdaptedPolicy:
             seed: seed of the paths; default None, the seed of the adaptation plus one.
 
         Returns:
-            Dict with the keys `"before"`, `"after"` and `"gain"`. The values are `Interval`s: `mean`, and `half_width`
-            of the 95% interval over paths.
+            Dict with the keys `"before"`, `"after"` and `"gain"`. Each value is an `Interval` with `mean`, and
+            `half_width` of the 95% interval over paths.
         """
         seed = self._seed + 1 if seed is None else check_int_at_least("seed", seed, 0)
         before, after = self._sample_returns(check_positive_int("rollouts", rollouts), seed)
