@@ -1,8 +1,12 @@
 """Tests `train`: its run acts, evaluates, plots and resumes."""
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import meta_policy_search as mps
+from meta_policy_search.utils.schedules import LinearSchedule
 
 TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}
 
@@ -11,7 +15,8 @@ TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5,
 def run(tmp_path_factory):
     """A run of two iterations; tests must not resume it."""
     return mps.train("MetaPointEnvCorner", "vpg_maml", 2, seed=5, dump_path=tmp_path_factory.mktemp("run") / "a",
-                     inner_lr=0.2, discount=0.9, normalization_scale=2.0, num_inner_grad_steps=2, **TINY)
+                     inner_lr=0.2, discount=0.9, normalization_scale=2.0, num_inner_grad_steps=2,
+                     learning_rate=LinearSchedule(1e-3, 0.0, 2), **TINY)
 
 
 def test_settings_are_passed_to_the_matching_classes(run):
@@ -22,6 +27,12 @@ def test_settings_are_passed_to_the_matching_classes(run):
     assert run.env.action_space.high[0] == 2.0 and run.policy.hidden_sizes == (4,)
     assert repr(run) == f"<Run of 2 iterations in {run.folder}>"
     assert list(mps.plotting.read_progress(run.folder)["Itr"]) == [0, 1]
+
+
+def test_schedule_is_recorded_as_a_schedule(run):
+    shown = "LinearSchedule(start=0.001, end=0.0, num_updates=2)"
+    settings = json.loads((Path(run.folder) / "params.json").read_text())["settings"]
+    assert settings["learning_rate"] == shown and f"learning_rate={shown}" in repr(run.trainer.algo)
 
 
 def test_run_acts_evaluates_and_plots(run, tmp_path):
