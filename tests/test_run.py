@@ -67,6 +67,13 @@ def test_loaded_run_resumes_like_an_uninterrupted_run(tmp_path, capsys):
         run.resume(4, log_formats="csv")
 
 
+def test_sampler_of_a_run_collects_further_paths(run):
+    for sampler in (run.trainer.sampler, mps.load_run(run.folder).trainer.sampler):
+        paths = sampler.obtain_samples()
+        assert [len(paths[task]) for task in paths] == [2, 2]
+        sampler.close()
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("algo", ["promp", "trpo_maml", "dice_maml", "vpg_dice_maml"])
 def test_every_algorithm_trains_by_name(algo, tmp_path, monkeypatch):
