@@ -3,6 +3,8 @@ import contextlib
 import os
 from typing import Any, Dict, Optional, Sequence, Type, Union
 
+import numpy as np
+
 from meta_policy_search import baselines
 from meta_policy_search.envs import MetaEnv, NormalizedEnv, TrialEnv, find_env, make_env, normalize
 from meta_policy_search.envs.gym_compat import name_of_env
@@ -12,7 +14,7 @@ from meta_policy_search.evaluation.adapted_policy import AdaptedPolicy, adapt_wi
 from meta_policy_search.evaluation.trial_evaluator import make_evaluator
 from meta_policy_search.meta_algos import DICEMAML, RL2, VPG_DICEMAML, MAMLAlgo, MetaAlgo
 from meta_policy_search.meta_trainer import Trainer
-from meta_policy_search.plotting import plot_learning_curve
+from meta_policy_search.plotting import plot_learning_curve, read_progress
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.policies import (
     CategoricalGRUPolicy,
@@ -193,6 +195,24 @@ class Run:
     def env(self) -> MetaEnv:
         """The environment."""
         return self.trainer.env
+
+    @property
+    def progress(self) -> Dict[str, np.ndarray]:
+        """The columns of `progress.csv` by name; see `plotting.read_progress`."""
+        return read_progress(self.folder)
+
+    def to_dataframe(self) -> Any:
+        """Returns `progress` as a `pandas.DataFrame` with one row per iteration.
+
+        Raises:
+            ImportError: pandas is not installed; the message contains the command that installs it.
+            ValueError: see `plotting.read_progress`.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("to_dataframe requires the package pandas: run `pip install pandas`") from error
+        return pandas.DataFrame(self.progress)
 
     def act(self, observation: Any, deterministic: bool = False) -> Any:
         """Returns the action of the pre-update policy for an observation; see `policy.act`."""

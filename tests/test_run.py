@@ -1,6 +1,8 @@
 """Tests `train`: its run acts, evaluates, plots and resumes."""
 import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,7 +28,16 @@ def test_settings_are_passed_to_the_matching_classes(run):
     assert trainer.sample_processor.discount == 0.9 and trainer.sample_processor.normalize_adv
     assert run.env.action_space.high[0] == 2.0 and run.policy.hidden_sizes == (4,)
     assert repr(run) == f"<Run of 2 iterations in {run.folder}>"
-    assert list(mps.plotting.read_progress(run.folder)["Itr"]) == [0, 1]
+
+
+def test_progress_has_the_columns_of_the_csv_file(run, monkeypatch):
+    assert list(run.progress["Itr"]) == [0, 1] and run.progress["AdaptationGain"].dtype == np.float64
+    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=lambda columns: ("frame", columns)))
+    kind, columns = run.to_dataframe()
+    assert kind == "frame" and list(columns) == list(run.progress)
+    monkeypatch.setitem(sys.modules, "pandas", None)  # not installed
+    with pytest.raises(ImportError, match="to_dataframe requires the package pandas: run `pip install pandas`"):
+        run.to_dataframe()
 
 
 def test_schedule_is_recorded_as_a_schedule(run):
