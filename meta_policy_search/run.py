@@ -75,9 +75,11 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MetaAlgo]] = "promp", 
             `LinearTimeBaseline`). The documentation page "Default settings" compares them with the published settings.
 
     Returns:
-        The run. After Ctrl-C, call `load_run` to get the run up to its last complete iteration.
+        The run. After Ctrl-C (in a notebook: the stop button), it has the completed iterations, and a message says how
+        to resume it. A loop over several calls continues after Ctrl-C; press it again to end the loop.
 
     Raises:
+        KeyboardInterrupt: Ctrl-C was pressed before the first iteration was complete.
         TypeError: a setting is not an argument of any of the classes; the message suggests the closest name.
         ValueError: the name of the environment or algorithm is unknown, the folder holds a run, or a setting is out of
             range.
@@ -259,7 +261,7 @@ class Run:
             log_formats: outputs, see `utils.logger`. Default as for `train`.
 
         Returns:
-            This run.
+            This run; after Ctrl-C, with the completed iterations.
 
         Raises:
             SnapshotError: the snapshot is missing or damaged.
@@ -279,7 +281,13 @@ class Run:
 
     def _train(self) -> "Run":
         with contextlib.closing(self.trainer.sampler):
-            self.trainer.train()
+            try:
+                self.trainer.train()
+            except KeyboardInterrupt:
+                if self.trainer.itr == 0:
+                    raise
+                logger.log(f"To resume: run.resume(n_itr={self.trainer.n_itr}), or in another process "
+                           f"mps.load_run({self.folder!r}).resume(n_itr={self.trainer.n_itr})")
         return self
 
     def __repr__(self) -> str:

@@ -2,6 +2,7 @@
 import json
 import sys
 from pathlib import Path
+from signal import SIGINT, raise_signal
 from types import SimpleNamespace
 
 import numpy as np
@@ -76,6 +77,24 @@ def test_loaded_run_resumes_like_an_uninterrupted_run(tmp_path, capsys):
         run.resume(3)
     with pytest.raises(TypeError, match="log_formats: expected a list of formats, got the string 'csv'"):
         run.resume(4, log_formats="csv")
+
+
+def test_interrupted_training_returns_the_completed_iterations(tmp_path, monkeypatch, capsys):
+    """Given Ctrl-C after an iteration, then within the next, then within the first iteration of another run."""
+    def press(*_):
+        raise_signal(SIGINT)
+
+    run = mps.train("MetaPointEnvCorner", "vpg_maml", 3, dump_path=tmp_path / "a", callbacks=[press], **TINY)
+    resume = f"To resume: run.resume(n_itr=3), or in another process mps.load_run('{tmp_path}/a').resume(n_itr=3)\n"
+    assert capsys.readouterr().out.endswith(resume)
+    assert run.trainer.itr == 1 and len(run.progress["Itr"]) == 1 and run.trainer.sampler.vec_env._is_closed
+    with monkeypatch.context() as patch:
+        patch.setattr(mps.VPGMAML, "optimize_policy", press)
+        assert run.resume(3) is run and run.trainer.itr == 1 and run.trainer.sampler.vec_env._is_closed
+        assert capsys.readouterr().out.endswith(resume)
+        with pytest.raises(KeyboardInterrupt):
+            mps.train("MetaPointEnvCorner", "vpg_maml", 3, dump_path=tmp_path / "b", num_inner_grad_steps=0, **TINY)
+    assert run.resume(3).trainer.itr == 3 and list(run.progress["Itr"]) == [0, 1, 2]
 
 
 def test_sampler_of_a_run_collects_further_paths(run):
