@@ -172,7 +172,7 @@ def load_run(folder: PathLike, itr: Optional[int] = None) -> "Run":
         ValueError: the snapshot lacks the constructor arguments of a part, see `Trainer.from_snapshot`.
     """
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # keeps the caller's random generators unchanged
-        trainer = Trainer.from_snapshot(load_snapshot(folder, itr))
+        trainer = Trainer.from_snapshot(load_snapshot(folder, itr), progress_bar=_SETTINGS["progress_bar"])
         trainer.sampler.close()
         return Run(trainer, folder)
 
@@ -274,7 +274,7 @@ class Run:
             if check_positive_int("n_itr", n_itr) <= snapshot["itr"] + 1:
                 raise ValueError(f"n_itr: expected more than {snapshot['itr'] + 1} (completed iterations), got "
                                  f"{n_itr}")
-            self.trainer = Trainer.from_snapshot(snapshot, n_itr=n_itr)
+            self.trainer = Trainer.from_snapshot(snapshot, n_itr=n_itr, progress_bar=self.trainer.progress_bar)
             positions = snapshot["state"]["outputs"]
             with logger.scoped_configure(self.folder, {*formats, *positions}, positions=positions):
                 return self._train()
