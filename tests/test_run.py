@@ -14,12 +14,16 @@ from meta_policy_search.utils.schedules import LinearSchedule
 TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}
 
 
+class Cautious(mps.MetaGaussianMLPPolicy):
+    pass
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A run of two iterations; tests must not resume it."""
     return mps.train("MetaPointEnvCorner", "vpg_maml", 2, seed=5, dump_path=tmp_path_factory.mktemp("run") / "a",
                      inner_lr=0.2, discount=0.9, normalization_scale=2.0, num_inner_grad_steps=2,
-                     learning_rate=LinearSchedule(1e-3, 0.0, 2), **TINY)
+                     learning_rate=LinearSchedule(1e-3, 0.0, 2), policy=Cautious, init_std=0.5, **TINY)
 
 
 def test_settings_are_passed_to_the_matching_classes(run):
@@ -28,6 +32,7 @@ def test_settings_are_passed_to_the_matching_classes(run):
     assert trainer.num_inner_grad_steps == trainer.algo.num_inner_grad_steps == 2
     assert trainer.sample_processor.discount == 0.9 and trainer.sample_processor.normalize_adv
     assert run.env.action_space.high[0] == 2.0 and run.policy.hidden_sizes == (4,)
+    assert type(run.policy) is Cautious and run.policy.init_std == 0.5
     assert repr(run) == f"<Run of 2 iterations in {run.folder}>"
 
 
@@ -112,6 +117,22 @@ def test_every_algorithm_trains_by_name(algo, tmp_path, monkeypatch):
     assert run.folder.startswith(str(tmp_path / "data" / algo / "MetaPointEnvCorner"))
 
 
+def test_given_policy_is_copied_with_its_weights(run, tmp_path):
+    """The policy of another run, in its own graph, is trained for one step of gradient descent."""
+    before = run.policy.get_flat_params()
+    settings = {name: TINY[name] for name in ("rollouts_per_meta_task", "max_path_length")}
+    other = mps.train(mps.MetaPointEnvCorner(reward_type="dense"), "vpg_maml", 1, dump_path=tmp_path / "a",
+                      policy=run.policy, learning_rate=1e-3, **settings)
+    assert type(other.policy) is Cautious and other.policy.meta_batch_size == 2
+    np.testing.assert_array_equal(run.policy.get_flat_params(), before)
+    change = np.abs(other.policy.get_flat_params() - before)
+    assert 0.0 < change.max() < 2e-3  # Adam
+    with pytest.raises(TypeError, match="train: unknown argument 'hidden_sizes' for ProMP"):
+        mps.train("MetaPointEnvCorner", policy=run.policy, **TINY)
+    with pytest.raises(ValueError, match=r"policy.obs_dim: expected \(3,\), the size of the environment's space"):
+        mps.train("PendulumMassEnv", policy=run.policy, **settings)
+
+
 @pytest.mark.parametrize("arguments, error, message", [
     ({"inner_lrr": 1.0}, TypeError, "train: unknown argument 'inner_lrr' for ProMP; did you mean 'inner_lr'?"),
     ({"learning_rate": 1.0, "algo": "trpo_maml"}, TypeError, "unknown argument 'learning_rate' for TRPOMAML"),
@@ -119,6 +140,9 @@ def test_every_algorithm_trains_by_name(algo, tmp_path, monkeypatch):
     ({"env": "Corner"}, ValueError, "expected one of"),
     ({"n_itr": 0, **TINY}, ValueError, "n_itr: expected an integer of at least 1, got 0"),
     ({"algo": mps.MetaEnv}, TypeError, "algo: expected a subclass of MAMLAlgo or RL2, or its name, got"),
+    ({"policy": mps.GaussianGRUPolicy}, TypeError, "policy: expected a MetaPolicy or a subclass of it, got GaussianGR"),
+    ({"policy": mps.MetaGaussianMLPPolicy, "algo": "rl2"}, TypeError, "policy: expected a GRUPolicy or a subclass of"),
+    ({"policy": mps.MetaCategoricalMLPPolicy, **TINY}, ValueError, "policy: expected a policy for the action space"),
     ({"log_formats": ["csv", "xml"], **TINY}, ValueError, "log_formats: expected one of 'stdout', 'line', 'log', "),
     ({"log_formats": "csv", **TINY}, TypeError, "log_formats: expected a list of formats, got the string 'csv'"),
 ])
