@@ -39,11 +39,13 @@ class Corner(mps.MetaPointEnvCorner):
     pass
 class Mine(mps.VPGMAML):
     pass
+class Policy(mps.MetaGaussianMLPPolicy):
+    pass
 mps.register_algorithm("mine", Mine)
 def press_stop(trainer, row):
     if trainer.itr == 2:
         raise KeyboardInterrupt
-run = mps.train(Corner(), "mine", 3, callbacks=[press_stop], **TINY)
+run = mps.train(Corner(), "mine", 3, callbacks=[press_stop], policy=Policy, **TINY)
 """
 
 
