@@ -92,7 +92,7 @@ def train(
         "SwimmerRandVelEnv", "Walker2DRandDirecEnv", "Walker2DRandParamsEnv", "Walker2DRandVelEnv"
     ], str, MetaEnv],
     algo: Union[
-        Literal["promp", "trpo_maml", "vpg_maml", "dice_maml", "vpg_dice_maml", "rl2"], str, Type[MetaAlgo]
+        Literal["promp", "trpo_maml", "e_maml", "vpg_maml", "dice_maml", "vpg_dice_maml", "rl2"], str, Type[MetaAlgo]
     ] = "promp",
     n_itr: int = 100,
     seed: int = 1,
