@@ -22,7 +22,7 @@ from .envs import MetaWorldML25 as MetaWorldML25, MetaWorldML45 as MetaWorldML45
 from .envs import PhysicsError as PhysicsError, RandomEnv as RandomEnv, SingleTaskEnv as SingleTaskEnv
 from .envs import TrialEnv as TrialEnv
 from .envs import available_envs as available_envs, get_env_class as get_env_class, make_env as make_env
-from .envs import normalize as normalize
+from .envs import find_env as find_env, normalize as normalize, register_env as register_env
 from .envs.mujoco_envs import AntRandDirec2DEnv as AntRandDirec2DEnv, AntRandDirecEnv as AntRandDirecEnv
 from .envs.mujoco_envs import AntRandGoalEnv as AntRandGoalEnv, HalfCheetahRandDirecEnv as HalfCheetahRandDirecEnv
 from .envs.mujoco_envs import HalfCheetahRandVelEnv as HalfCheetahRandVelEnv, HopperRandParamsEnv as HopperRandParamsEnv

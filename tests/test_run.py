@@ -136,7 +136,7 @@ def test_given_policy_is_copied_with_its_weights(run, tmp_path):
 @pytest.mark.parametrize("arguments, error, message", [
     ({"inner_lrr": 1.0}, TypeError, "train: unknown argument 'inner_lrr' for ProMP; did you mean 'inner_lr'?"),
     ({"learning_rate": 1.0, "algo": "trpo_maml"}, TypeError, "unknown argument 'learning_rate' for TRPOMAML"),
-    ({"algo": "pro_mp"}, ValueError, "algo: expected one of"),
+    ({"algo": "pro_mpp"}, ValueError, "algo: expected one of"),
     ({"env": "Corner"}, ValueError, "expected one of"),
     ({"n_itr": 0, **TINY}, ValueError, "n_itr: expected an integer of at least 1, got 0"),
     ({"algo": mps.MetaEnv}, TypeError, "algo: expected a subclass of MAMLAlgo or RL2, or its name, got"),
