@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
+from meta_policy_search.cli.main import main
 from meta_policy_search.utils.schedules import LinearSchedule
 
 TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}
@@ -97,6 +98,7 @@ def test_interrupted_training_returns_the_completed_iterations(tmp_path, monkeyp
         patch.setattr(mps.VPGMAML, "optimize_policy", press)
         assert run.resume(3) is run and run.trainer.itr == 1 and run.trainer.sampler.vec_env._is_closed
         assert capsys.readouterr().out.endswith(resume)
+        assert main(["resume", run.folder]) == 130
         with pytest.raises(KeyboardInterrupt):
             mps.train("MetaPointEnvCorner", "vpg_maml", 3, dump_path=tmp_path / "b", num_inner_grad_steps=0, **TINY)
     assert run.resume(3).trainer.itr == 3 and list(run.progress["Itr"]) == [0, 1, 2]
