@@ -53,7 +53,6 @@ def test_repr_shows_the_schedule_until_another_rate_is_set():
     assert algo.learning_rate_schedule is schedule and f"learning_rate={schedule!r}" in repr(algo)
     algo.learning_rate = 0.5
     assert algo.learning_rate_schedule == 0.5 and "learning_rate=0.5" in repr(algo)
-    assert make_algo(learning_rate=0.5).learning_rate_schedule == 0.5
 
 
 @pytest.mark.thorough
