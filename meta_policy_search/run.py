@@ -99,9 +99,9 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MetaAlgo]] = "promp", 
     if isinstance(algo, str) and find_algorithm(algo) == "e_maml":
         settings = {"exploration": True, **settings}
     if dump_path is not None and os.path.exists(os.path.join(dump_path, PARAMS_FILE)):
-        folder = os.fspath(dump_path)
-        raise ValueError(f"dump_path: expected a folder without an earlier run, got {folder}. Choose another folder, "
-                         f"or resume the earlier run: mps.load_run({folder!r}).resume(n_itr=...)")
+        earlier = os.fspath(dump_path)
+        raise ValueError(f"dump_path: expected a folder without an earlier run, got {earlier}. Choose another folder, "
+                         f"or resume the earlier run: mps.load_run({earlier!r}).resume(n_itr=...)")
     env_name = find_env(env) if isinstance(env, str) else name_of_env(env)
     formats = check_formats(log_formats, "log_formats")
     if isinstance(policy, (MetaPolicy, GRUPolicy)):
