@@ -1,7 +1,10 @@
 """High-level API: one function call each to train, load, evaluate, plot or resume a run."""
 import contextlib
+import copy
 import os
 from typing import Any, Dict, Optional, Sequence, Type, Union
+
+import numpy as np
 
 from meta_policy_search import baselines
 from meta_policy_search.envs import MetaEnv, NormalizedEnv, TrialEnv, find_env, make_env, normalize
@@ -12,14 +15,16 @@ from meta_policy_search.evaluation.adapted_policy import AdaptedPolicy, adapt_wi
 from meta_policy_search.evaluation.trial_evaluator import make_evaluator
 from meta_policy_search.meta_algos import DICEMAML, RL2, VPG_DICEMAML, MAMLAlgo, MetaAlgo
 from meta_policy_search.meta_trainer import Trainer
-from meta_policy_search.plotting import plot_learning_curve
+from meta_policy_search.plotting import plot_learning_curve, read_progress
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.policies import (
     CategoricalGRUPolicy,
     GaussianGRUPolicy,
+    GRUPolicy,
     MetaCategoricalMLPPolicy,
     MetaGaussianMLPPolicy,
     MetaPolicy,
+    Policy,
 )
 from meta_policy_search.registry import find_algorithm, get_algorithm, name_of
 from meta_policy_search.run_folder import PARAMS_FILE, make_run_folder
@@ -46,7 +51,8 @@ _GIVEN = {"env", "policy", "algo", "sampler", "sample_processor", "obs_dim", "ac
 @one_thread()
 def train(env: Union[str, MetaEnv], algo: Union[str, Type[MetaAlgo]] = "promp", n_itr: int = 100, seed: int = 1,
           dump_path: Optional[PathLike] = None, callbacks: Sequence[Callback] = (),
-          log_formats: Sequence[str] = _LOG_FORMATS, **settings: Any) -> "Run":
+          log_formats: Sequence[str] = _LOG_FORMATS, policy: Union[Policy, Type[Policy], None] = None,
+          **settings: Any) -> "Run":
     """Trains a policy that adapts to the tasks of an environment.
 
     In a new graph, the function builds the normalized environment (`normalize`), a policy for the environment's spaces,
@@ -65,6 +71,9 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MetaAlgo]] = "promp", 
         callbacks: called after every iteration, see `Trainer`; default none.
         log_formats: outputs, see `utils.logger`. Default: one line per iteration on the terminal, `log.txt` and
             `progress.csv`.
+        policy: the policy, or its class. Training changes a copy of the policy, which starts with its weights and
+            becomes `run.policy`; a class is built with `for_env` and the settings. Default None: a class for the
+            environment's spaces, such as `MetaGaussianMLPPolicy`.
         **settings: arguments of the classes above by name, such as `inner_lr`, `hidden_sizes` or `discount`. Each
             argument is passed to every class that has it. The defaults are the defaults of the classes, with these
             exceptions: 20 tasks (`meta_batch_size`), 20 paths per task (`rollouts_per_meta_task`), at most 100 steps
@@ -73,12 +82,15 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MetaAlgo]] = "promp", 
             `LinearTimeBaseline`). The documentation page "Default settings" compares them with the published settings.
 
     Returns:
-        The run. After Ctrl-C, call `load_run` to get the run up to its last complete iteration.
+        The run. After Ctrl-C (in a notebook: the stop button), it has the completed iterations, and a message says how
+        to resume it. A loop over several calls continues after Ctrl-C; press it again to end the loop.
 
     Raises:
-        TypeError: a setting is not an argument of any of the classes; the message suggests the closest name.
+        KeyboardInterrupt: Ctrl-C was pressed before the first iteration was complete.
+        TypeError: a setting is not an argument of any of the classes (the message suggests the closest name), or the
+            policy does not fit the algorithm.
         ValueError: the name of the environment or algorithm is unknown, the folder holds a run, or a setting is out of
-            range.
+            range, or the policy does not fit the environment.
         RuntimeError: another thread of this process is training or evaluating.
     """
     algo_class = get_algorithm(algo) if isinstance(algo, str) else algo
@@ -87,14 +99,17 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MetaAlgo]] = "promp", 
     if isinstance(algo, str) and find_algorithm(algo) == "e_maml":
         settings = {"exploration": True, **settings}
     if dump_path is not None and os.path.exists(os.path.join(dump_path, PARAMS_FILE)):
-        folder = os.fspath(dump_path)
-        raise ValueError(f"dump_path: expected a folder without an earlier run, got {folder}. Choose another folder, "
-                         f"or resume the earlier run: mps.load_run({folder!r}).resume(n_itr=...)")
+        earlier = os.fspath(dump_path)
+        raise ValueError(f"dump_path: expected a folder without an earlier run, got {earlier}. Choose another folder, "
+                         f"or resume the earlier run: mps.load_run({earlier!r}).resume(n_itr=...)")
     env_name = find_env(env) if isinstance(env, str) else name_of_env(env)
     formats = check_formats(log_formats, "log_formats")
+    if isinstance(policy, (MetaPolicy, GRUPolicy)):
+        settings.setdefault("meta_batch_size", policy.meta_batch_size)
     with tf.Graph().as_default():
         set_seed(seed)
-        trainer = make_trainer(make_env(env) if isinstance(env, str) else env, algo_class, n_itr, callbacks, settings)
+        trainer = make_trainer(make_env(env) if isinstance(env, str) else env, algo_class, n_itr, callbacks, settings,
+                               policy)
         folder = make_run_folder(name_of(trainer.algo), env_name, seed) if dump_path is None else dump_path
         with logger.scoped_configure(folder, formats):
             count = f"{n_itr} iteration{'s' * (n_itr != 1)}"
@@ -103,14 +118,15 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MetaAlgo]] = "promp", 
 
 
 def make_trainer(env: MetaEnv, algo_class: Type[Any], n_itr: int, callbacks: Sequence[Callback],
-                 settings: Dict[str, Any]) -> Trainer:
+                 settings: Dict[str, Any], policy: Any = None) -> Trainer:
     """Builds policy, sampler, sample processor, algorithm and trainer; see `train`."""
     if issubclass(algo_class, RL2):
-        return _make_rl2_trainer(env, algo_class, n_itr, callbacks, settings)
+        return _make_rl2_trainer(env, algo_class, n_itr, callbacks, settings, policy)
     is_dice = issubclass(algo_class, DICEMAML)
-    policy_class = MetaCategoricalMLPPolicy if is_discrete(env.action_space) else MetaGaussianMLPPolicy
+    default = MetaCategoricalMLPPolicy if is_discrete(env.action_space) else MetaGaussianMLPPolicy
+    policy = _check_policy(policy or default, MetaPolicy)
     processor_class = DiceMetaSampleProcessor if is_dice else MetaSampleProcessor
-    classes = (NormalizedEnv, policy_class, MetaSampler, processor_class, algo_class, Trainer)
+    classes = (NormalizedEnv, policy, MetaSampler, processor_class, algo_class, Trainer)
     baseline = baselines.LinearTimeBaseline() if is_dice else baselines.LinearFeatureBaseline()
     given = _split_settings(classes, algo_class, settings, baseline=baseline)
     if not is_dice and settings.get("inner_type") not in ("dice", "taypo"):  # the others do not depend on it
@@ -118,7 +134,7 @@ def make_trainer(env: MetaEnv, algo_class: Type[Any], n_itr: int, callbacks: Seq
     env = env if isinstance(env, NormalizedEnv) else normalize(env, **given[NormalizedEnv])
     if algo_class is VPG_DICEMAML:
         given[processor_class].setdefault("return_baseline", baselines.LinearFeatureBaseline())
-    policy = policy_class.for_env(env, **given[policy_class])
+    policy = _build_policy(policy, env, given)
     algo = algo_class(policy=policy, **given[algo_class])
     given[Trainer].setdefault("num_inner_grad_steps", algo.num_inner_grad_steps)
     return Trainer(algo, env, MetaSampler(env, policy, **given[MetaSampler]), processor_class(**given[processor_class]),
@@ -126,31 +142,48 @@ def make_trainer(env: MetaEnv, algo_class: Type[Any], n_itr: int, callbacks: Seq
 
 
 def _make_rl2_trainer(env: MetaEnv, algo_class: Type[RL2], n_itr: int, callbacks: Sequence[Callback],
-                      settings: Dict[str, Any]) -> Trainer:
-    policy_class = CategoricalGRUPolicy if is_discrete(env.action_space) else GaussianGRUPolicy
-    classes = (NormalizedEnv, TrialEnv, policy_class, MetaSampler, TrialSampleProcessor, algo_class, Trainer)
+                      settings: Dict[str, Any], policy: Any) -> Trainer:
+    default = CategoricalGRUPolicy if is_discrete(env.action_space) else GaussianGRUPolicy
+    policy = _check_policy(policy or default, GRUPolicy)
+    classes = (NormalizedEnv, TrialEnv, policy, MetaSampler, TrialSampleProcessor, algo_class, Trainer)
     given = _split_settings(classes, algo_class, settings)
     if not isinstance(env, TrialEnv):
         env = env if isinstance(env, NormalizedEnv) else normalize(env, **given[NormalizedEnv])
         env = TrialEnv(env, **given[TrialEnv])
     given[MetaSampler]["max_path_length"] = env.trial_length
-    policy = policy_class.for_env(env, **given[policy_class])
+    policy = _build_policy(policy, env, given)
     algo = algo_class(policy=policy, **given[algo_class])
     given[Trainer].setdefault("num_inner_grad_steps", 0)
     return Trainer(algo, env, MetaSampler(env, policy, **given[MetaSampler]),
-                   TrialSampleProcessor(**given[TrialSampleProcessor]), policy,  # type: ignore[arg-type]
+                   TrialSampleProcessor(**given[TrialSampleProcessor]), policy,
                    n_itr, callbacks=callbacks, **given[Trainer])
 
 
-def _split_settings(classes: Sequence[type], algo_class: type, settings: Dict[str, Any],
+def _check_policy(policy: Any, kind: type) -> Any:
+    """Returns a policy or policy class; raises `TypeError` if it is of another kind."""
+    policy_class = policy if isinstance(policy, type) else type(policy)
+    if not issubclass(policy_class, kind):
+        raise TypeError(f"policy: expected a {kind.__name__} or a subclass of it, got {policy_class.__name__}")
+    return policy
+
+
+def _build_policy(policy: Any, env: MetaEnv, given: Dict[type, Dict[str, Any]]) -> Any:
+    """Builds a policy of a class for an environment, or copies a policy into the default graph."""
+    return policy.for_env(env, **given[policy]) if policy in given else copy.deepcopy(policy)
+
+
+def _split_settings(classes: Sequence[Any], algo_class: type, settings: Dict[str, Any],
                     **defaults: Any) -> Dict[type, Dict[str, Any]]:
-    """Returns the settings, defaults included, that each class takes; raises `TypeError` if none takes one."""
-    taken = {cls: argument_names(cls) - _GIVEN for cls in classes}
+    """Returns the settings, defaults included, that each class takes; raises `TypeError` if none takes one.
+
+    Objects among the classes take no settings.
+    """
+    taken = {cls: argument_names(cls) - _GIVEN for cls in classes if isinstance(cls, type)}
     known = set().union(*taken.values())
     for name in settings.keys() - known:
         raise TypeError(f"train: unknown argument {name!r} for {algo_class.__name__}{did_you_mean(name, known)}")
     settings = {**_SETTINGS, **defaults, **settings}
-    return {cls: {key: value for key, value in settings.items() if key in taken[cls]} for cls in classes}
+    return {cls: {key: value for key, value in settings.items() if key in names} for cls, names in taken.items()}
 
 
 def load_run(folder: PathLike, itr: Optional[int] = None) -> "Run":
@@ -168,7 +201,7 @@ def load_run(folder: PathLike, itr: Optional[int] = None) -> "Run":
         ValueError: the snapshot lacks the constructor arguments of a part, see `Trainer.from_snapshot`.
     """
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # keeps the caller's random generators unchanged
-        trainer = Trainer.from_snapshot(load_snapshot(folder, itr))
+        trainer = Trainer.from_snapshot(load_snapshot(folder, itr), progress_bar=_SETTINGS["progress_bar"])
         trainer.sampler.close()
         return Run(trainer, folder)
 
@@ -193,6 +226,24 @@ class Run:
     def env(self) -> MetaEnv:
         """The environment."""
         return self.trainer.env
+
+    @property
+    def progress(self) -> Dict[str, np.ndarray]:
+        """The columns of `progress.csv` by name; see `plotting.read_progress`."""
+        return read_progress(self.folder)
+
+    def to_dataframe(self) -> Any:
+        """Returns `progress` as a `pandas.DataFrame` with one row per iteration.
+
+        Raises:
+            ImportError: pandas is not installed; the message contains the command that installs it.
+            ValueError: see `plotting.read_progress`.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("to_dataframe requires the package pandas: run `pip install pandas`") from error
+        return pandas.DataFrame(self.progress)
 
     def act(self, observation: Any, deterministic: bool = False) -> Any:
         """Returns the action of the pre-update policy for an observation; see `policy.act`."""
@@ -239,7 +290,7 @@ class Run:
             log_formats: outputs, see `utils.logger`. Default as for `train`.
 
         Returns:
-            This run.
+            This run; after Ctrl-C, with the completed iterations.
 
         Raises:
             SnapshotError: the snapshot is missing or damaged.
@@ -252,14 +303,20 @@ class Run:
             if check_positive_int("n_itr", n_itr) <= snapshot["itr"] + 1:
                 raise ValueError(f"n_itr: expected more than {snapshot['itr'] + 1} (completed iterations), got "
                                  f"{n_itr}")
-            self.trainer = Trainer.from_snapshot(snapshot, n_itr=n_itr)
+            self.trainer = Trainer.from_snapshot(snapshot, n_itr=n_itr, progress_bar=self.trainer.progress_bar)
             positions = snapshot["state"]["outputs"]
             with logger.scoped_configure(self.folder, {*formats, *positions}, positions=positions):
                 return self._train()
 
     def _train(self) -> "Run":
         with contextlib.closing(self.trainer.sampler):
-            self.trainer.train()
+            try:
+                self.trainer.train()
+            except KeyboardInterrupt:
+                if self.trainer.itr == 0:
+                    raise
+                logger.log(f"To resume: run.resume(n_itr={self.trainer.n_itr}), or in another process "
+                           f"mps.load_run({self.folder!r}).resume(n_itr={self.trainer.n_itr})")
         return self
 
     def __repr__(self) -> str:

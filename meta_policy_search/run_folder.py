@@ -89,7 +89,10 @@ def settings_of(*parts: Any) -> Dict[str, Any]:
 
 
 def as_json(value: Any) -> Any:
-    """Converts a setting to JSON types; functions and classes become their names, other objects their `repr`."""
+    """Converts a setting to JSON types; functions and classes become their names, other objects their `repr`.
+
+    The `repr` of objects that are neither a `Configurable` nor callable (such as a schedule) is abbreviated.
+    """
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (list, tuple)):
@@ -98,7 +101,7 @@ def as_json(value: Any) -> Any:
         return {str(key): as_json(item) for key, item in value.items()}
     if callable(value) and hasattr(value, "__name__"):
         return value.__name__
-    return repr(value) if isinstance(value, Configurable) else reprlib.repr(value)
+    return repr(value) if isinstance(value, Configurable) or callable(value) else reprlib.repr(value)
 
 
 def now() -> datetime.datetime:

@@ -4,6 +4,7 @@ import os
 import runpy
 from pathlib import Path
 
+import nbclient
 import nbformat
 import pytest
 
@@ -29,6 +30,38 @@ def test_notebook_runs(name, monkeypatch):
     assert not outputs_of(notebook, "error")
     assert outputs_of(notebook, "stream")
     assert not [output.text for output in outputs_of(notebook, "stream") if output.name == "stderr"]
+
+
+TRAINING = """
+import meta_policy_search as mps
+TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}
+class Corner(mps.MetaPointEnvCorner):
+    pass
+class Mine(mps.VPGMAML):
+    pass
+class Policy(mps.MetaGaussianMLPPolicy):
+    pass
+mps.register_algorithm("mine", Mine)
+def press_stop(trainer, row):
+    if trainer.itr == 2:
+        raise KeyboardInterrupt
+run = mps.train(Corner(), "mine", 3, callbacks=[press_stop], policy=Policy, **TINY)
+"""
+
+
+@pytest.mark.thorough
+def test_training_in_a_notebook_has_one_output_besides_the_messages(tmp_path):
+    """Given a cell that is run twice, the second time with new classes of the same names, and the stop button."""
+    pytest.importorskip("ipykernel")
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})", TRAINING, TRAINING, "run.resume(4);")])
+    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    assert {output.name for output in outputs_of(notebook, "stream")} == {"stdout"}
+    assert not any("itr " in output.text for output in outputs_of(notebook, "stream"))
+    assert sum("To resume: run.resume(n_itr=3)" in output.text for output in outputs_of(notebook, "stream")) == 2
+    bars = [output.data["text/plain"] for output in outputs_of(notebook, "display_data")]
+    assert [(bar.partition("|")[0], bar.partition("\n")[2][:10]) for bar in bars] == [
+        ("training:  67%", "itr    1 |"), ("training:  67%", "itr    1 |"), ("training: 100%", "itr    3 |")]
 
 
 @pytest.mark.parametrize("name", NAMES)

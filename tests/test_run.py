@@ -1,17 +1,30 @@
 """Tests `train`: its run acts, evaluates, plots and resumes."""
+import json
+import sys
+from pathlib import Path
+from signal import SIGINT, raise_signal
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import meta_policy_search as mps
+from meta_policy_search.cli.main import main
+from meta_policy_search.utils.schedules import LinearSchedule
 
 TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}
+
+
+class Cautious(mps.MetaGaussianMLPPolicy):
+    pass
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A run of two iterations; tests must not resume it."""
     return mps.train("MetaPointEnvCorner", "vpg_maml", 2, seed=5, dump_path=tmp_path_factory.mktemp("run") / "a",
-                     inner_lr=0.2, discount=0.9, normalization_scale=2.0, num_inner_grad_steps=2, **TINY)
+                     inner_lr=0.2, discount=0.9, normalization_scale=2.0, num_inner_grad_steps=2,
+                     learning_rate=LinearSchedule(1e-3, 0.0, 2), policy=Cautious, init_std=0.5, **TINY)
 
 
 def test_settings_are_passed_to_the_matching_classes(run):
@@ -20,8 +33,24 @@ def test_settings_are_passed_to_the_matching_classes(run):
     assert trainer.num_inner_grad_steps == trainer.algo.num_inner_grad_steps == 2
     assert trainer.sample_processor.discount == 0.9 and trainer.sample_processor.normalize_adv
     assert run.env.action_space.high[0] == 2.0 and run.policy.hidden_sizes == (4,)
+    assert type(run.policy) is Cautious and run.policy.init_std == 0.5
     assert repr(run) == f"<Run of 2 iterations in {run.folder}>"
-    assert list(mps.plotting.read_progress(run.folder)["Itr"]) == [0, 1]
+
+
+def test_progress_has_the_columns_of_the_csv_file(run, monkeypatch):
+    assert list(run.progress["Itr"]) == [0, 1] and run.progress["AdaptationGain"].dtype == np.float64
+    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=lambda columns: ("frame", columns)))
+    kind, columns = run.to_dataframe()
+    assert kind == "frame" and list(columns) == list(run.progress)
+    monkeypatch.setitem(sys.modules, "pandas", None)  # not installed
+    with pytest.raises(ImportError, match="to_dataframe requires the package pandas: run `pip install pandas`"):
+        run.to_dataframe()
+
+
+def test_schedule_is_recorded_as_a_schedule(run):
+    shown = "LinearSchedule(start=0.001, end=0.0, num_updates=2)"
+    settings = json.loads((Path(run.folder) / "params.json").read_text())["settings"]
+    assert settings["learning_rate"] == shown and f"learning_rate={shown}" in repr(run.trainer.algo)
 
 
 def test_run_acts_evaluates_and_plots(run, tmp_path):
@@ -56,6 +85,31 @@ def test_loaded_run_resumes_like_an_uninterrupted_run(tmp_path, capsys):
         run.resume(4, log_formats="csv")
 
 
+def test_interrupted_training_returns_the_completed_iterations(tmp_path, monkeypatch, capsys):
+    """Given Ctrl-C after an iteration, then within the next, then within the first iteration of another run."""
+    def press(*_):
+        raise_signal(SIGINT)
+
+    run = mps.train("MetaPointEnvCorner", "vpg_maml", 3, dump_path=tmp_path / "a", callbacks=[press], **TINY)
+    resume = f"To resume: run.resume(n_itr=3), or in another process mps.load_run('{tmp_path}/a').resume(n_itr=3)\n"
+    assert capsys.readouterr().out.endswith(resume)
+    assert run.trainer.itr == 1 and len(run.progress["Itr"]) == 1 and run.trainer.sampler.vec_env._is_closed
+    with monkeypatch.context() as patch:
+        patch.setattr(mps.VPGMAML, "optimize_policy", press)
+        assert main(["resume", run.folder]) == 130
+        assert capsys.readouterr().out.endswith(resume)
+        with pytest.raises(KeyboardInterrupt):
+            mps.train("MetaPointEnvCorner", "vpg_maml", 3, dump_path=tmp_path / "b", num_inner_grad_steps=0, **TINY)
+    assert run.resume(3).trainer.itr == 3 and list(run.progress["Itr"]) == [0, 1, 2]
+
+
+def test_sampler_of_a_run_collects_further_paths(run):
+    for sampler in (run.trainer.sampler, mps.load_run(run.folder).trainer.sampler):
+        paths = sampler.obtain_samples()
+        assert [len(paths[task]) for task in paths] == [2, 2]
+        sampler.close()
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("algo", ["promp", "trpo_maml", "dice_maml", "vpg_dice_maml"])
 def test_every_algorithm_trains_by_name(algo, tmp_path, monkeypatch):
@@ -64,13 +118,32 @@ def test_every_algorithm_trains_by_name(algo, tmp_path, monkeypatch):
     assert run.folder.startswith(str(tmp_path / "data" / algo / "MetaPointEnvCorner"))
 
 
+def test_given_policy_is_copied_with_its_weights(run, tmp_path):
+    """The policy of another run, in its own graph, is trained for one step of gradient descent."""
+    before = run.policy.get_flat_params()
+    settings = {name: TINY[name] for name in ("rollouts_per_meta_task", "max_path_length")}
+    other = mps.train(mps.MetaPointEnvCorner(reward_type="dense"), "vpg_maml", 1, dump_path=tmp_path / "a",
+                      policy=run.policy, learning_rate=1e-3, **settings)
+    assert type(other.policy) is Cautious and other.policy.meta_batch_size == 2
+    np.testing.assert_array_equal(run.policy.get_flat_params(), before)
+    change = np.abs(other.policy.get_flat_params() - before)
+    assert 0.0 < change.max() < 2e-3  # Adam
+    with pytest.raises(TypeError, match="train: unknown argument 'hidden_sizes' for ProMP"):
+        mps.train("MetaPointEnvCorner", policy=run.policy, **TINY)
+    with pytest.raises(ValueError, match=r"policy.obs_dim: expected \(3,\), the size of the environment's space"):
+        mps.train("PendulumMassEnv", policy=run.policy, **settings)
+
+
 @pytest.mark.parametrize("arguments, error, message", [
     ({"inner_lrr": 1.0}, TypeError, "train: unknown argument 'inner_lrr' for ProMP; did you mean 'inner_lr'?"),
     ({"learning_rate": 1.0, "algo": "trpo_maml"}, TypeError, "unknown argument 'learning_rate' for TRPOMAML"),
-    ({"algo": "pro_mp"}, ValueError, "algo: expected one of"),
+    ({"algo": "pro_mpp"}, ValueError, "algo: expected one of"),
     ({"env": "Corner"}, ValueError, "expected one of"),
     ({"n_itr": 0, **TINY}, ValueError, "n_itr: expected an integer of at least 1, got 0"),
     ({"algo": mps.MetaEnv}, TypeError, "algo: expected a subclass of MAMLAlgo or RL2, or its name, got"),
+    ({"policy": mps.GaussianGRUPolicy}, TypeError, "policy: expected a MetaPolicy or a subclass of it, got GaussianGR"),
+    ({"policy": mps.MetaGaussianMLPPolicy, "algo": "rl2"}, TypeError, "policy: expected a GRUPolicy or a subclass of"),
+    ({"policy": mps.MetaCategoricalMLPPolicy, **TINY}, ValueError, "policy: expected a policy for the action space"),
     ({"log_formats": ["csv", "xml"], **TINY}, ValueError, "log_formats: expected one of 'stdout', 'line', 'log', "),
     ({"log_formats": "csv", **TINY}, TypeError, "log_formats: expected a list of formats, got the string 'csv'"),
 ])

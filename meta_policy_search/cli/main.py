@@ -9,7 +9,7 @@ from typing import Optional, Sequence
 
 from meta_policy_search import __version__
 from meta_policy_search.cli.flags import Parser, text_table
-from meta_policy_search.cli.training import PROG, run_tool
+from meta_policy_search.cli.training import INTERRUPTED, PROG, run_tool
 from meta_policy_search.utils.checks import did_you_mean
 
 COMMANDS = {
@@ -85,10 +85,11 @@ def _resume(argv: Sequence[str]) -> int:
     return run_tool(parser, _resume_in_python, argv)
 
 
-def _resume_in_python(arguments: argparse.Namespace) -> None:
+def _resume_in_python(arguments: argparse.Namespace) -> int:
     import meta_policy_search as mps
 
-    mps.load_run(arguments.run_folder).resume(arguments.n_itr)
+    run = mps.load_run(arguments.run_folder).resume(arguments.n_itr)
+    return INTERRUPTED if run.trainer.itr < arguments.n_itr else 0
 
 
 def _envs(argv: Sequence[str]) -> int:

@@ -122,6 +122,11 @@ class MAMLAlgo(MetaAlgo):
     def learning_rate(self, learning_rate: Any) -> None:
         self.optimizer.learning_rate = learning_rate
 
+    @property
+    def learning_rate_schedule(self) -> Any:
+        """The number or function that `learning_rate` was last set to."""
+        return self.optimizer.learning_rate_schedule
+
     def _check_adapts(self, argument: str) -> None:
         if self.num_inner_grad_steps == 0:
             raise ValueError(f"{argument}: expected False with num_inner_grad_steps=0, got True")

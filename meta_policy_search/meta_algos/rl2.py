@@ -86,6 +86,11 @@ class RL2(MetaAlgo):
     def learning_rate(self, learning_rate: Any) -> None:
         self.optimizer.learning_rate = learning_rate
 
+    @property
+    def learning_rate_schedule(self) -> Any:
+        """The number or function that `learning_rate` was last set to."""
+        return self.optimizer.learning_rate_schedule
+
     def _build_graph(self, policy: GRUPolicy) -> None:
         """Builds the loss. It is a mean over trials, so several threads can each compute a block of trials."""
         distribution = policy.distribution

@@ -111,6 +111,11 @@ class Optimizer(Serializable, abc.ABC):
         """Step size of the next `optimize` call; None if the optimizer has no learning rate."""
         return None
 
+    @property
+    def learning_rate_schedule(self) -> Any:
+        """The number or function that `learning_rate` was last set to; None if the optimizer has no learning rate."""
+        return self.learning_rate
+
     @abc.abstractmethod
     def build_graph(self, loss: tf.Tensor, target: Any, input_ph_dict: Mapping[str, tf.Tensor],
                     sample_axes: Optional[Mapping[str, int]] = None, task_inputs: Collection[str] = ()) -> None:

@@ -68,6 +68,11 @@ class MAMLFirstOrderOptimizer(Optimizer):
                                                                                            learning_rate)
         self._is_assigned = True
 
+    @property
+    def learning_rate_schedule(self) -> Schedule:
+        """The number or function that `learning_rate` was last set to."""
+        return self._learning_rate
+
     def build_graph(self, loss: tf.Tensor, target: Any, input_ph_dict: Mapping[str, tf.Tensor],
                     sample_axes: Optional[Mapping[str, int]] = None, task_inputs: Collection[str] = ()) -> None:
         """Sets the objective and the variables to optimize; see `Optimizer.build_graph`."""

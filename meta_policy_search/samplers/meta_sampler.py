@@ -104,7 +104,8 @@ class MetaSampler(Sampler):
         self._mean_before = np.nan  # mean return before adaptation
         self._check_memory()
         self._kind_of_executor = parallel, executor
-        self._methods, self.vec_env = methods_of(env), self._make_executor()
+        self._methods: Optional[Dict[str, Any]] = methods_of(env)  # of `vec_env`; None if the sampler is closed
+        self.vec_env = self._make_executor()
 
     def _check_memory(self) -> None:
         """Raises `ValueError` if the paths of one `obtain_samples` call need more memory than this machine has."""
@@ -121,7 +122,7 @@ class MetaSampler(Sampler):
                              *self._kind_of_executor)
 
     def _update_executor(self) -> None:
-        """Creates a new executor if a method of the environment was replaced since the executor was created."""
+        """Creates a new executor if the sampler was closed or a method of the environment was replaced."""
         methods = methods_of(self.env)
         if methods != self._methods:
             executor = self._make_executor()
@@ -211,7 +212,8 @@ class MetaSampler(Sampler):
                                  root=seeding.get_root())
 
     def close(self) -> None:
-        """Closes environments and worker processes. Further calls do nothing."""
+        """Closes environments and worker processes; `update_tasks` and `obtain_samples` open them again."""
+        self._methods = None
         self.vec_env.close()
 
     def __enter__(self) -> "MetaSampler":

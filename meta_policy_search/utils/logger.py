@@ -13,7 +13,8 @@ Outputs (`format_strs`):
 format           destination         content
 ===============  ==================  =================================================================================
 `stdout`         terminal            messages, and one table per row
-`line`           terminal            messages, and one line per row with the most important columns
+`line`           terminal            messages, and one line per row with the most important columns; in a notebook with
+                                     a progress bar, only the line of the last row, below the bar
 `log`            `log.txt`           messages with time stamps, and one table per row
 `csv`            `progress.csv`      rows; columns in order of first appearance, empty cells for missing values, floats
                                      with all digits
@@ -57,7 +58,7 @@ from meta_policy_search.utils.log_outputs import (
     written_files,
 )
 from meta_policy_search.utils.log_outputs import LogFileError as LogFileError
-from meta_policy_search.utils.progress import print_line
+from meta_policy_search.utils.progress import print_line, print_row
 from meta_policy_search.utils.snapshotter import Snapshotter, snapshot_paths
 from meta_policy_search.utils.threads import one_thread
 
@@ -251,7 +252,7 @@ def dumpkvs() -> Row:
         if row and "log" in _current.formats:
             _append_to_log(table(row))
         if row and _current.level <= INFO and _has_terminal():
-            print_line(line(row) if "line" in _current.formats else table(row))
+            print_row(line(row)) if "line" in _current.formats else print_line(table(row))
     except BaseException:  # the row must be in all files, or in none
         set_row_state(before)
         raise

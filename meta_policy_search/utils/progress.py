@@ -1,17 +1,44 @@
 """Progress bars on terminals and in notebooks, and text output above them."""
+import contextlib
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Iterator, Optional
 
 if TYPE_CHECKING:  # worker processes show no bars
     import tqdm
 
 
-def progress_bar(is_wanted: bool, total: int, desc: str, unit: str, **options: Any) -> "tqdm.tqdm":
-    """Returns a `tqdm` progress bar for a `with` block.
+class _NotebookDisplay:
+    """File of a `tqdm` bar in a notebook: one output, updated in place, with the bar and below it the last row."""
+
+    encoding = "utf-8"  # tqdm then draws the bar with blocks
+
+    def __init__(self) -> None:
+        self.row = ""
+        self._handle: Any = None
+
+    def write(self, text: str) -> None:
+        from IPython.display import display
+
+        shown = {"text/plain": f"{text.strip()}\n{self.row}".strip()}
+        if text.strip() and self._handle is None:
+            self._handle = display(shown, raw=True, display_id=True)
+        elif text.strip():
+            self._handle.update(shown, raw=True)
+
+    def flush(self) -> None:
+        """Does nothing: `write` shows its text at once."""
+
+
+_live: Optional[_NotebookDisplay] = None  # display of the current bar, if it is shown in a notebook
+
+
+@contextlib.contextmanager
+def progress_bar(is_wanted: bool, total: int, desc: str, unit: str, **options: Any) -> Iterator["tqdm.tqdm"]:
+    """Shows a `tqdm` progress bar in a `with` block.
 
     The bar is shown in a notebook, or if standard error is a terminal. It is not written to files or pipes, because log
-    files should not contain control characters.
+    files should not contain control characters. In a notebook, the text of `print_row` is shown below the bar.
 
     Args:
         is_wanted: whether to show the bar.
@@ -22,8 +49,23 @@ def progress_bar(is_wanted: bool, total: int, desc: str, unit: str, **options: A
     """
     import tqdm
 
-    is_shown = is_wanted and (in_notebook() or sys.stderr.isatty())
-    return tqdm.tqdm(total=total, desc=desc, unit=unit, disable=not is_shown, dynamic_ncols=True, **options)
+    global _live
+    outside, _live = _live, _NotebookDisplay() if is_wanted and in_notebook() else None
+    try:
+        is_shown = _live is not None or is_wanted and sys.stderr.isatty()
+        with tqdm.tqdm(total=total, desc=desc, unit=unit, disable=not is_shown, dynamic_ncols=_live is None,
+                       file=_live, position=None if _live is None else 0, **options) as bar:
+            yield bar
+    finally:
+        _live = outside
+
+
+def print_row(text: str) -> None:
+    """Prints the line of a row, or shows it below the progress bar if there is one in a notebook."""
+    if _live is None:
+        print_line(text)
+    else:
+        _live.row = text
 
 
 def print_line(text: str) -> None:

@@ -28,4 +28,4 @@ class LinearSchedule:
         return self.start + (self.end - self.start) * min(update / self.num_updates, 1.0)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.start}, {self.end}, {self.num_updates})"
+        return f"{type(self).__name__}(start={self.start}, end={self.end}, num_updates={self.num_updates})"

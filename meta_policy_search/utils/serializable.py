@@ -131,7 +131,8 @@ def present_arguments(obj: Configurable, only_changed: bool = False) -> Dict[str
     """Returns the current values of an object's constructor arguments by name, defaults included.
 
     If the object has an attribute with the name of an argument, the value of the attribute is returned. It may differ
-    from the argument of the constructor call.
+    from the argument of the constructor call. An attribute `<name>_schedule` takes precedence: it is the schedule of
+    which `<name>` is the current value.
 
     Args:
         obj: the object.
@@ -142,8 +143,10 @@ def present_arguments(obj: Configurable, only_changed: bool = False) -> Dict[str
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             continue
         value = given.get(p.name, p.default)
-        if p.name in vars(obj) or isinstance(inspect.getattr_static(type(obj), p.name, None), property):
-            value = getattr(obj, p.name, value)
+        for attribute in (f"{p.name}_schedule", p.name):
+            if attribute in vars(obj) or isinstance(inspect.getattr_static(type(obj), attribute, None), property):
+                value = getattr(obj, attribute, value)
+                break
         if value is not p.empty and not (only_changed and _equals_default(value, p.default)):
             found[p.name] = value
     return found

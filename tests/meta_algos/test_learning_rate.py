@@ -47,6 +47,14 @@ def test_changed_rate_takes_effect_in_the_next_meta_update():
     assert step(algo, data) == pytest.approx(0.02, rel=1e-3)
 
 
+def test_repr_shows_the_schedule_until_another_rate_is_set():
+    schedule = LinearSchedule(0.04, 0.0, 4)
+    algo = make_algo(learning_rate=schedule)
+    assert algo.learning_rate_schedule is schedule and f"learning_rate={schedule!r}" in repr(algo)
+    algo.learning_rate = 0.5
+    assert algo.learning_rate_schedule == 0.5 and "learning_rate=0.5" in repr(algo)
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("change", [None, 0.03])
 def test_state_holds_the_schedule_position_and_the_set_rate(change):

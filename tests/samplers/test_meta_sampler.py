@@ -336,9 +336,21 @@ def test_default_executor_depends_on_the_environment():
     assert isinstance(sampler_of(Scripted()).vec_env, MetaIterativeEnvExecutor)
     with sampler_of(MetaPointEnvCorner(), parallel=True) as sampler:
         assert isinstance(sampler.vec_env, MetaParallelEnvExecutor)
-    with pytest.raises(RuntimeError, match="closed"):
-        sampler.obtain_samples()
+
+
+def test_closed_sampler_opens_its_worker_processes_again():
+    """Close, sample: the tasks and paths are those of a sampler that was not closed."""
+    sampler, reference = (sampler_of(MetaPointEnvCorner(), parallel=parallel) for parallel in (True, False))
+    for each in (sampler, reference):
+        each.update_tasks()
     sampler.close()
+    assert not sampler.vec_env._workers
+    assert_same(sampler.obtain_samples(), reference.obtain_samples())
+    workers = [worker.process for worker in sampler.vec_env._workers]
+    assert workers and all(process.poll() is None for process in workers)
+    sampler.close()
+    sampler.close()
+    assert not sampler.vec_env._workers and all(process.poll() is not None for process in workers)
 
 
 def test_custom_executor_is_used():

@@ -241,7 +241,7 @@ def test_samplers_share_workers_and_close_independently():
     one.close()
     one.close()
     with pytest.raises(RuntimeError, match="RayExecutor is closed"):
-        one.obtain_samples()
+        one.vec_env.collect(1, one.path_rng, one.make_actor())
     other.obtain_samples()
     other.close()
     assert ray.is_initialized()

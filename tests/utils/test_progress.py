@@ -30,9 +30,15 @@ def on_terminal(monkeypatch):
 
 @pytest.fixture
 def notebook(monkeypatch):
-    """Simulates a notebook kernel, whose streams are not terminals."""
-    shell = SimpleNamespace(config={"IPKernelApp": {}})
+    """Simulates a notebook kernel, whose streams are not terminals; `outputs` has the versions of each display."""
+    def display(data, raw, display_id):
+        versions = [data["text/plain"]]
+        shell.outputs.append(versions)
+        return SimpleNamespace(update=lambda data, raw: versions.append(data["text/plain"]))
+
+    shell = SimpleNamespace(config={"IPKernelApp": {}}, outputs=[])
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
     return shell
 
 
@@ -64,12 +70,29 @@ def test_bar_can_be_disabled(on_terminal):
     assert on_terminal(count_to_three, False) == "one more\n" * 3
 
 
-def test_notebook_shows_a_bar(notebook, capsys):
-    count_to_three()
-    assert "counting: 100%" in capsys.readouterr().err
+def test_notebook_shows_the_bar_and_the_last_row_in_one_output(notebook, capsys, tmp_path):
+    """Messages are printed, and rows outside the `with` block of the bar."""
+    def log_row(itr):
+        logger.logkvs({"Itr": itr, "AverageReturn": 0.5})
+        logger.dumpkvs()
+
+    with logger.scoped_configure(tmp_path, ["line"]):
+        with progress_bar(True, 2, "training", "itr", mininterval=0) as bar:
+            for itr in range(2):
+                log_row(itr)
+                bar.update()
+            logger.log("one more")
+        (versions,) = notebook.outputs
+        assert [version.split("|")[0] for version in versions] == [
+            f"training: {percent:3}%" for percent in (0, 50, 100, 100)]
+        assert [version.split("\n")[1:] for version in versions] == [
+            [], *([f"itr    {itr} | return      0.50"] for itr in (0, 1, 1))]
+        assert tuple(capsys.readouterr()) == ("one more\n", "")
+        log_row(2)
+        assert capsys.readouterr().out == "itr    2 | return      0.50\n"
 
 
 def test_ipython_with_output_to_a_file_shows_no_bar(notebook, capfd):
     notebook.config = {"TerminalIPythonApp": {}}
     count_to_three()
-    assert capfd.readouterr().err == ""
+    assert capfd.readouterr().err == "" and not notebook.outputs
