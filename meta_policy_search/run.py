@@ -27,7 +27,7 @@ from meta_policy_search.policies import (
     Policy,
 )
 from meta_policy_search.registry import find_algorithm, get_algorithm, name_of
-from meta_policy_search.run_folder import PARAMS_FILE, make_run_folder
+from meta_policy_search.run_folder import make_run_folder
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler, TrialSampleProcessor
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Task
@@ -37,7 +37,7 @@ from meta_policy_search.utils.checks import check_positive_int, did_you_mean
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.log_outputs import check_formats
 from meta_policy_search.utils.serializable import argument_names
-from meta_policy_search.utils.snapshotter import load_snapshot
+from meta_policy_search.utils.snapshotter import load_snapshot, snapshot_paths
 from meta_policy_search.utils.threads import one_thread
 from meta_policy_search.utils.utils import set_seed
 
@@ -98,7 +98,7 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MetaAlgo]] = "promp", 
         raise TypeError(f"algo: expected a subclass of MAMLAlgo or RL2, or its name, got {algo!r}")
     if isinstance(algo, str) and find_algorithm(algo) == "e_maml":
         settings = {"exploration": True, **settings}
-    if dump_path is not None and os.path.exists(os.path.join(dump_path, PARAMS_FILE)):
+    if dump_path is not None and os.path.isdir(dump_path) and snapshot_paths(dump_path):
         earlier = os.fspath(dump_path)
         raise ValueError(f"dump_path: expected a folder without an earlier run, got {earlier}. Choose another folder, "
                          f"or resume the earlier run: mps.load_run({earlier!r}).resume(n_itr=...)")
