@@ -79,6 +79,7 @@ setup(
     package_data={
         "meta_policy_search": ["py.typed", "__init__.pyi"],
         "meta_policy_search.envs.mujoco_envs.engines": ["data/*.npz"],
+        "meta_policy_search.pretrained_policies": ["data/*.json", "data/*/*.npz"],
     },
     entry_points={"console_scripts": ["meta-policy-search=meta_policy_search.__main__:main"]},
     zip_safe=False,

@@ -4,7 +4,7 @@ from typing import Any, Callable, Literal, Mapping, Optional, Sequence, Type, Un
 
 from . import actors as actors, algos as algos, baselines as baselines, envs as envs, evaluation as evaluation
 from . import meta_algos as meta_algos, np as np, ops as ops, optimizers as optimizers, plotting as plotting
-from . import policies as policies, samplers as samplers, utils as utils
+from . import policies as policies, pretrained_policies as pretrained_policies, samplers as samplers, utils as utils
 from .actors import Actor as Actor, actor_of as actor_of
 from .algos import DDPG as DDPG, GradientAdaptation as GradientAdaptation
 from .baselines import Baseline as Baseline, GaussianMLPBaseline as GaussianMLPBaseline
@@ -59,6 +59,8 @@ from .policies import DiagonalGaussian as DiagonalGaussian, Distribution as Dist
 from .policies import GaussianMLPPolicy as GaussianMLPPolicy, MetaCategoricalMLPPolicy as MetaCategoricalMLPPolicy
 from .policies import MetaGaussianMLPPolicy as MetaGaussianMLPPolicy, MetaPolicy as MetaPolicy, Policy as Policy
 from .policies import TaskPolicy as TaskPolicy
+from .pretrained_policies.listing import Pretrained as Pretrained, pretrained as pretrained
+from .pretrained_policies.loading import load_pretrained as load_pretrained
 from .registry import available_algorithms as available_algorithms, register_algorithm as register_algorithm
 from .run import Run as Run, load_run as load_run
 from .samplers import DiceMetaSampleProcessor as DiceMetaSampleProcessor, DiceSampleProcessor as DiceSampleProcessor

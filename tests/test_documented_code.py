@@ -30,6 +30,7 @@ ELSEWHERE = {  # page: the test that runs its code
     "baselines_without_gradients.rst": "tests/np/test_page_baselines_without_gradients.py",
     "meta_world.rst": "tests/envs/test_meta_world.py",
     "pictures.rst": "tests/experiments/test_plot.py",
+    "pretrained_policies.rst": "tests/pretrained_policies/test_pretrained_policies.py",
     "quickstart.rst": "tests/test_quickstart.py",
     "resume.rst": "tests/test_documented_code.py",
     "single_task.rst": "tests/np/test_page_single_task.py",

@@ -96,6 +96,11 @@ class MetaEvaluator(Configurable):
             **arguments})
 
     @property
+    def policy(self) -> Any:
+        """The policy before adaptation."""
+        return self.algo.policy if isinstance(self.algo, MetaAlgo) else self.algo.get_initial_policy()
+
+    @property
     def trained_steps(self) -> Optional[int]:
         """Number of adaptation steps in training; None if unknown."""
         return self.algo.num_inner_grad_steps

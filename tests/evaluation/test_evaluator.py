@@ -564,6 +564,7 @@ def test_user_defined_algorithm(trainer):
     assert evaluation.returns.shape == (1, 1, 2)  # one step by default
     assert evaluation.returns[0, 0, 1] > evaluation.returns[0, 0, 0] + 0.5
     assert evaluation.num_timesteps == 2 * P * T and evaluation.timesteps.tolist() == [[[0, P * T]]]
+    assert evaluator.policy.action.tolist() == [0.1, 0.0]
 
 
 def test_invalid_use_of_algorithms_with_separate_adaptation(trainer):

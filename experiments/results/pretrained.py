@@ -1,0 +1,99 @@
+"""Writes the pretrained policies of the package: settings, test scores and weights, and the table of the docs.
+
+    python experiments/results/pretrained.py
+
+Each policy is the one with the lowest training seed (in nearly all entries 1). Test scores do not affect this choice.
+The data are those of `experiments/reproduce.py`. To add an entry, add it to `NAMES`.
+"""
+import dataclasses
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any, Iterator, Sequence
+
+from experiments.results import reproduced
+from experiments.results.entries import ENTRIES, Method, config_class
+from meta_policy_search.cli.algorithms import build_trainer
+from meta_policy_search.cli.settings import RunConfig, make_config
+from meta_policy_search.pretrained_policies.listing import DATA, NAMES_FILE, Pretrained
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils.files import write_text
+from meta_policy_search.utils.serializable import argument_names
+from meta_policy_search.utils.statistics import mean_interval
+
+NAMES = {"exploration_corner": "point_corner", "exploration_momentum": "point_momentum", "navigation": "navigation",
+         "partial_adaptation_navigation": "navigation", "half_cheetah_direction": "half_cheetah_direction",
+         "partial_adaptation_direction": "half_cheetah_direction", "half_cheetah_velocity": "half_cheetah_velocity",
+         "partial_adaptation_velocity": "half_cheetah_velocity", "rllib_cart_pole_mass": "cart_pole_mass",
+         "rllib_pendulum_mass": "pendulum_mass", "meta_world_reach": "meta_world_reach",
+         "rl2_bandits": "rl2_bandits", "rl2_mdp": "rl2_mdp"}
+"""First part of the names of policies, by entry."""
+SKIPPED = ("random", "all_tasks", "oracle", "maml")  # do not learn to adapt; `maml` repeats `trpo_maml`
+TABLE = Path(reproduced.ROOT) / "docs" / "pretrained_policies.inc"
+
+
+def main() -> None:
+    """Writes all files."""
+    records = sorted((describe(*chosen) for chosen in choose()), key=lambda record: record.name)
+    for name, method, seed in choose():
+        target = DATA / f"{policy_name(name, method)}.npz"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(reproduced.weights_path(name, method.name, seed), target)
+    lines = ",\n".join(json.dumps(record._asdict()) for record in records)
+    write_text(DATA / NAMES_FILE, f"[\n{lines}\n]\n")
+    write_text(TABLE, "\n".join(table(records)) + "\n")
+
+
+def choose() -> Iterator[tuple[str, Method, int]]:
+    """Yields the name of the entry, the method and the seed of each policy."""
+    for name in NAMES:
+        for method in ENTRIES[name].methods:
+            seeds = reproduced.read_scores(name).get(method.name, {})
+            if seeds and method.name not in SKIPPED:
+                yield name, method, min(seeds)
+
+
+def policy_name(entry: str, method: Method) -> str:
+    """Returns the name of the policy that a method trained."""
+    return f"{NAMES[entry]}/{method.name.replace('pro_mp', 'promp')}"
+
+
+def describe(name: str, method: Method, seed: int) -> Pretrained:
+    """Returns settings and test scores of a policy; builds its trainer to find the settings that have an effect."""
+    entry = ENTRIES[name]
+    config = make_config(config_class(method.script), {**entry.settings, **method.settings, "seed": seed})
+    with tf.Graph().as_default():
+        trainer = build_trainer(config)
+    parts = (trainer.env, getattr(trainer.env, "wrapped_env", None), trainer.policy, trainer.sampler,
+             trainer.sample_processor, trainer.algo, trainer)
+    trainer.sampler.close()
+    taken = set().union(*(argument_names(type(part)) for part in parts))
+    taken -= {field.name for field in dataclasses.fields(RunConfig)}
+    scores = reproduced.read_scores(name)[method.name][seed]
+    steps = min(entry.num_steps, getattr(config, "num_inner_grad_steps", 0))
+    mean, half_width = mean_interval(scores[:, :steps + 1])
+    return Pretrained(
+        name=policy_name(name, method), algo=config.algorithm, env=config.env, env_kwargs=config.env_kwargs,
+        settings={key: value for key, value in vars(config).items() if key in taken},
+        rollouts_per_meta_task=entry.rollouts, num_tasks=len(scores), score=entry.score,
+        means=mean.round(4).tolist(), half_widths=half_width.round(4).tolist(),
+        command=f"python experiments/reproduce.py {name} --methods {method.name} --seeds {seed}")
+
+
+def table(records: Sequence[Pretrained]) -> Iterator[str]:
+    """Yields the lines of the table of the documentation."""
+    yield from (".. Written by experiments/results/pretrained.py.", "", ".. list-table::", "   :header-rows: 1", "")
+    rows: list[Sequence[Any]] = [("name", "environment", "score", "before", "after", "steps")]
+    for record in records:
+        scores = [f"{mean:.2f} ± {width:.2f}" for mean, width in zip(record.means, record.half_widths, strict=True)]
+        steps = len(scores) - 1
+        rows.append((f"``{record.name}``", f"``{record.env}``", record.score, scores[0],
+                     scores[-1] if steps else "", steps or ""))
+    for row in rows:
+        yield from (f"   {'*' if i == 0 else ' '} - {cell}".rstrip() for i, cell in enumerate(row))
+
+
+if __name__ == "__main__":
+    main()
+    print(*map(os.path.relpath, (DATA, TABLE)), sep="\n")

@@ -1,0 +1,160 @@
+"""Pretrained policies agree with the stored data of their experiments, and evaluation repeats their test scores."""
+import dataclasses
+import shutil
+
+import numpy as np
+import pytest
+
+import meta_policy_search as mps
+from experiments.results import pretrained as script
+from experiments.results import reproduced
+from meta_policy_search.pretrained_policies.listing import DATA, find_pretrained
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils.statistics import mean_interval
+from tests.test_documented_code import blocks_of
+from tests.test_imports import run_python
+
+RECORDS = {record.name: record for record in mps.pretrained()}
+CHOSEN = {script.policy_name(name, method): (name, method, seed) for name, method, seed in script.choose()}
+BY_ENV = {record.env: name for name, record in RECORDS.items() if record.score == "mean return"}  # one for each
+
+
+# Data ------------------------------------------------------------------------------------------------------------
+
+
+def test_package_contains_the_policies_of_all_entries():
+    assert list(RECORDS) == sorted(CHOSEN)
+    assert {path.relative_to(DATA).with_suffix("").as_posix() for path in DATA.glob("*/*.npz")} == set(RECORDS)
+    assert sum(path.stat().st_size for path in DATA.rglob("*") if path.is_file()) < 2 ** 20
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_scores_and_weights_equal_the_data_of_the_experiment(name):
+    entry_name, method, seed = CHOSEN[name]
+    record, scores = RECORDS[name], reproduced.read_scores(entry_name)[method.name][seed]
+    mean, half_width = mean_interval(scores[:, :len(record.means)])
+    np.testing.assert_allclose((record.means, record.half_widths), (mean, half_width), atol=5.1e-5)
+    assert len(record.means) == 1 + min(scores.shape[1] - 1, record.settings.get("num_inner_grad_steps", 0))
+    with open(reproduced.weights_path(entry_name, method.name, seed), "rb") as file:
+        assert (DATA / f"{name}.npz").read_bytes() == file.read()
+
+
+@pytest.mark.parametrize("name", RECORDS)
+@pytest.mark.thorough(but="navigation/trpo_maml")
+def test_description_of_the_entry_equals_the_stored_one(name):
+    described = script.describe(*CHOSEN[name])._asdict()
+    settings = {key: list(value) if isinstance(value, tuple) else value
+                for key, value in described.pop("settings").items()}
+    assert {**described, "settings": settings} == RECORDS[name]._asdict()
+
+
+def test_table_of_the_page_equals_the_records():
+    assert script.TABLE.read_text(encoding="utf-8").splitlines() == list(script.table(mps.pretrained()))
+
+
+@pytest.mark.thorough
+def test_script_writes_a_new_policy(tmp_path, monkeypatch):
+    """Given a further method with stored results, the script adds its record, its weights and its row."""
+    entry = script.ENTRIES["navigation"]
+    method = dataclasses.replace(entry.methods[0], name="again")
+    shutil.copytree(reproduced.FOLDER, tmp_path / "papers", ignore=lambda _, names: [
+        name for name in names if not name.startswith(("navigation", "weights"))])
+    monkeypatch.setattr(reproduced, "FOLDER", str(tmp_path / "papers"))
+    scores = np.arange(12.0).reshape(3, 4)
+    reproduced.keep("navigation", "again", 4, scores, {"Itr": [0], "n_timesteps": [1], "Time": [1.0]})
+    shutil.copy(reproduced.weights_path("navigation", "trpo_maml", 1),
+                reproduced.weights_path("navigation", "again", 4))
+    monkeypatch.setattr(script, "NAMES", {"navigation": "navigation"})
+    monkeypatch.setitem(script.ENTRIES, "navigation", dataclasses.replace(entry, methods=[method]))
+    monkeypatch.setattr(script, "DATA", tmp_path / "data")
+    monkeypatch.setattr(script, "TABLE", tmp_path / "table.inc")
+    script.main()
+    assert '"means": [4.0, 5.0]' in (tmp_path / "data" / "policies.json").read_text()
+    assert (tmp_path / "data" / "navigation" / "again.npz").exists()
+    assert "``navigation/again``" in (tmp_path / "table.inc").read_text(encoding="utf-8")
+
+
+# Names -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["navigation/trpo_maml", "Navigation/TRPO-MAML", "NAVIGATION/trpomaml"])
+def test_names_ignore_case_hyphens_and_underscores(name):
+    assert find_pretrained(name) == RECORDS["navigation/trpo_maml"]
+
+
+def test_loaded_policy_has_the_weights_and_settings_of_its_training():
+    state = np.random.get_state()[1].copy()
+    evaluator = mps.load_pretrained("Navigation/TRPO-MAML")
+    weights = np.load(DATA / "navigation" / "trpo_maml.npz")
+    assert all(np.array_equal(value, weights[key]) for key, value in evaluator.policy.get_param_values().items())
+    assert evaluator.policy is evaluator.algo.policy
+    assert (evaluator.name, evaluator.rollouts_per_meta_task, evaluator.algo.inner_lr, evaluator.max_path_length) == (
+        "navigation/trpo_maml", 40, 0.5, 100)
+    assert isinstance(evaluator.sample_processor.baseline, mps.LinearFeatureBaseline)
+    np.testing.assert_array_equal(np.random.get_state()[1], state)
+
+
+def test_unknown_name_raises_with_the_closest_name():
+    with pytest.raises(ValueError, match="name: expected one of 'cart_pole_mass/promp', .*, got 'navigation/trpo'; "
+                                         "did you mean 'navigation/trpo_maml'"):
+        mps.load_pretrained("navigation/trpo")
+    with pytest.raises(ValueError, match="name: expected one of .*, got 3"):
+        mps.load_pretrained(3)
+
+
+def test_listing_prints_a_table_without_tensorflow():
+    done = run_python("""
+import sys
+import meta_policy_search as mps
+print(*mps.pretrained(), sep="\\n")
+assert "tensorflow" not in sys.modules
+""")
+    assert (done.returncode, done.stderr) == (0, b"")
+    lines = done.stdout.decode().splitlines()
+    (line,) = [line for line in lines if line.startswith("navigation/trpo_maml ")]
+    assert line.split(maxsplit=1)[1].strip() == (
+        "mean return          -40.14 +- 3.91 -> -10.38 +- 2.28 (adaptation steps: 1)")
+    assert len(lines) == len(RECORDS)
+
+
+# Evaluation ------------------------------------------------------------------------------------------------------
+
+
+def assert_repeats(evaluation, record):
+    """The means lie in the stored intervals, which are widened according to the number of tasks.
+
+    Paths of the same seed differ between processors, and with fewer tasks the seed samples other tasks.
+    """
+    widening = np.sqrt(record.num_tasks / len(evaluation.task_returns))
+    tolerance = np.maximum(np.array(record.half_widths) * widening, 0.5)
+    assert np.all(np.abs(evaluation.mean_return.mean - record.means) <= tolerance), evaluation
+
+
+@pytest.mark.parametrize("name", ["half_cheetah_direction/promp", "navigation/trpo_maml", "pendulum_mass/promp"])
+def test_evaluation_in_few_tasks_agrees_with_the_table(name):
+    """One policy for each family of environments."""
+    assert_repeats(mps.load_pretrained(name).evaluate(tasks=4), RECORDS[name])
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", BY_ENV.values())
+def test_evaluation_repeats_the_table(name):
+    assert_repeats(mps.load_pretrained(name).evaluate(), RECORDS[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, record in RECORDS.items() if record.score == "success rate"])
+def test_evaluation_on_metaworld_repeats_the_table(name):
+    pytest.importorskip("metaworld")
+    from experiments.metaworld_evaluation import evaluate_on_metaworld
+
+    rate = evaluate_on_metaworld(mps.load_pretrained(name), num_goals=20).success_rate
+    assert abs(rate - RECORDS[name].means[-1]) <= RECORDS[name].half_widths[-1] * np.sqrt(RECORDS[name].num_tasks / 20)
+
+
+@pytest.mark.thorough
+def test_code_of_the_page_runs(capsys):
+    with tf.Graph().as_default():
+        (block,) = blocks_of("pretrained_policies.rst")
+        exec(block.replace("tasks=10", "tasks=1").replace("half_cheetah_direction/promp", "navigation/trpo_maml"), {})
+    assert "Adaptation changes the return by" in capsys.readouterr().out
