@@ -22,6 +22,7 @@ COMMANDS = {
     "sweep": "trains with all combinations of some settings",
     "envs": "lists the environments",
     "algorithms": "lists the algorithms",
+    "pretrained": "lists the pretrained policies",
 }
 """Commands and their descriptions. Commands without a function in this module are modules with a function `main`."""
 
@@ -110,6 +111,18 @@ def _list_algorithms(arguments: argparse.Namespace) -> None:
     from meta_policy_search.cli.algorithms import CONFIGS
 
     _print_list("algorithm", {name: config.__doc__ for name, config in CONFIGS.items()}, arguments)
+
+
+def _pretrained(argv: Sequence[str]) -> int:
+    return run_tool(_list_parser("pretrained"), _list_pretrained, argv)
+
+
+def _list_pretrained(arguments: argparse.Namespace) -> None:
+    import meta_policy_search as mps
+
+    policies = mps.pretrained()
+    print(json.dumps([policy._asdict() for policy in policies], indent=2) if arguments.json else
+          "\n".join(map(str, policies)))
 
 
 def _list_parser(name: str) -> Parser:
