@@ -144,8 +144,7 @@ class AdaptedPolicy:
         """
         seed = self._seed + 1 if seed is None else check_int_at_least("seed", seed, 0)
         before, after = self._sample_returns(check_positive_int("rollouts", rollouts), seed)
-        values = {"before": before, "after": after, "gain": after - before}
-        return {name: Interval(*map(float, mean_interval(each))) for name, each in values.items()}
+        return {"before": mean_interval(before), "after": mean_interval(after), "gain": mean_interval(after - before)}
 
     def _sample_returns(self, rollouts: int, seed: int) -> Tuple[np.ndarray, np.ndarray]:
         """Returns the returns before and after adaptation, float64 `[rollouts]` each. Both use the same noise."""

@@ -13,6 +13,11 @@ class Interval(NamedTuple):
     mean: np.ndarray  # [...]
     half_width: np.ndarray  # [...], the interval is mean - half_width to mean + half_width; NaN for a single value
 
+    def __repr__(self) -> str:
+        if np.ndim(self.mean) == 0:
+            return f"{self.mean:.2f} +- {self.half_width:.2f}"
+        return f"Interval(mean={self.mean!r}, half_width={self.half_width!r})"
+
 
 def task_returns(paths: PathsMetaBatch) -> np.ndarray:
     """Returns the mean undiscounted return over the paths of each task, float64 `[M]`."""

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from meta_policy_search.utils.statistics import half_width_of_mean, mean_interval, task_returns
+from meta_policy_search.utils.statistics import Interval, half_width_of_mean, mean_interval, task_returns
 
 
 def test_interval_of_a_mean_by_hand():
@@ -33,3 +33,7 @@ def test_interval_of_a_mean_of_means():
 def test_return_of_a_task_is_the_mean_over_its_paths():
     paths = {0: [{"rewards": np.array([1.0, 2.0])}, {"rewards": np.array([5.0])}], 1: [{"rewards": np.array([-1.0])}]}
     np.testing.assert_array_equal(task_returns(paths), [4.0, -1.0])
+
+
+def test_interval_of_one_mean_is_readable():
+    assert repr({"gain": Interval(np.float64(58.819), np.float64(0.115))}) == "{'gain': 58.82 +- 0.12}"
