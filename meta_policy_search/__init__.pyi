@@ -33,7 +33,7 @@ from .envs.mujoco_envs import Walker2DRandParamsEnv as Walker2DRandParamsEnv, Wa
 from .evaluation import AdaptedPolicy as AdaptedPolicy, AdaptedRecurrentPolicy as AdaptedRecurrentPolicy, adapt as adapt
 from .evaluation import Evaluation as Evaluation, MetaEvaluator as MetaEvaluator, Recording as Recording
 from .evaluation import TrialEvaluation as TrialEvaluation, TrialEvaluator as TrialEvaluator
-from .evaluation import load_evaluator as load_evaluator
+from .evaluation import EvalCallback as EvalCallback, load_evaluator as load_evaluator
 from .local_runner import LocalRunner as LocalRunner
 from .meta_algos import AdaptationStep as AdaptationStep, DICEMAML as DICEMAML
 from .meta_algos import MAMLAlgo as MAMLAlgo, MetaAlgo as MetaAlgo

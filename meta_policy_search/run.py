@@ -37,7 +37,7 @@ from meta_policy_search.utils.checks import check_positive_int, did_you_mean
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.log_outputs import check_formats
 from meta_policy_search.utils.serializable import argument_names
-from meta_policy_search.utils.snapshotter import load_snapshot, snapshot_paths
+from meta_policy_search.utils.snapshotter import BEST, load_snapshot, snapshot_paths
 from meta_policy_search.utils.threads import one_thread
 from meta_policy_search.utils.utils import set_seed
 
@@ -186,12 +186,13 @@ def _split_settings(classes: Sequence[Any], algo_class: type, settings: Dict[str
     return {cls: {key: value for key, value in settings.items() if key in names} for cls, names in taken.items()}
 
 
-def load_run(folder: PathLike, itr: Optional[int] = None) -> "Run":
+def load_run(folder: PathLike, itr: Union[int, str, None] = None) -> "Run":
     """Loads a run of a `Trainer` from a snapshot. Loading executes code from the folder.
 
     Args:
         folder: run folder.
-        itr: iteration of the snapshot. Default None: the last snapshot.
+        itr: iteration of the snapshot, or `"best"` for the best policy of an `EvalCallback`. Default None: the last
+            snapshot.
 
     Returns:
         The run in its state after that iteration.
@@ -221,6 +222,15 @@ class Run:
     def policy(self) -> MetaPolicy:
         """The policy, with its pre-update parameters."""
         return self.trainer.policy
+
+    @property
+    def best(self) -> "Run":
+        """The run in the state with the best policy that an `EvalCallback` saved.
+
+        Raises:
+            SnapshotError: the folder has no `best.pkl`.
+        """
+        return load_run(self.folder, BEST)
 
     @property
     def env(self) -> MetaEnv:
@@ -280,7 +290,8 @@ class Run:
         """Draws the learning curve; see `plotting.plot_learning_curve`."""
         return plot_learning_curve(self.folder, path, ax=ax)
 
-    def resume(self, n_itr: int, log_formats: Sequence[str] = _LOG_FORMATS) -> "Run":
+    def resume(self, n_itr: int, log_formats: Sequence[str] = _LOG_FORMATS, callbacks: Sequence[Callback] = ()
+               ) -> "Run":
         """Resumes training from the last snapshot. The resumed run equals an uninterrupted run.
 
         Existing log files are always continued, even if `log_formats` does not contain their format.
@@ -288,6 +299,7 @@ class Run:
         Args:
             n_itr: total number of iterations, including the completed ones.
             log_formats: outputs, see `utils.logger`. Default as for `train`.
+            callbacks: called after every iteration, see `Trainer`. Default none: snapshots do not contain callbacks.
 
         Returns:
             This run; after Ctrl-C, with the completed iterations.
@@ -303,7 +315,8 @@ class Run:
             if check_positive_int("n_itr", n_itr) <= snapshot["itr"] + 1:
                 raise ValueError(f"n_itr: expected more than {snapshot['itr'] + 1} (completed iterations), got "
                                  f"{n_itr}")
-            self.trainer = Trainer.from_snapshot(snapshot, n_itr=n_itr, progress_bar=self.trainer.progress_bar)
+            self.trainer = Trainer.from_snapshot(snapshot, n_itr=n_itr, callbacks=callbacks,
+                                                 progress_bar=self.trainer.progress_bar)
             positions = snapshot["state"]["outputs"]
             with logger.scoped_configure(self.folder, {*formats, *positions}, positions=positions):
                 return self._train()

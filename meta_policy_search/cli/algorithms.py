@@ -24,7 +24,17 @@ from meta_policy_search.utils.checks import check_fraction, check_non_negative, 
 
 
 @dataclass(frozen=True)
-class MetaConfig(RunConfig):
+class EvaluationSettings:
+    """The settings of evaluations during training, see `EvalCallback`."""
+
+    eval_every: int = setting(0, "iterations between evaluations in new tasks, which select best.pkl; 0: none",
+                              check=check_count)
+    eval_tasks: int = setting(20, "tasks per evaluation, with as many paths per task as in training",
+                              check=check_positive_int)
+
+
+@dataclass(frozen=True)
+class MetaConfig(EvaluationSettings, RunConfig):
     """The settings of all algorithms that adapt by gradient steps; raises the same errors as `RunConfig`."""
 
     observe_task: bool = setting(False, "append the task to the policy's observations (oracle, an upper bound)")
@@ -163,7 +173,7 @@ class VPGDICEMAMLConfig(DICEMAMLConfig):
 
 
 @dataclass(frozen=True)
-class RL2Config(FirstOrderSettings, RunConfig):
+class RL2Config(FirstOrderSettings, EvaluationSettings, RunConfig):
     """RL2 (arXiv:1611.02779): a recurrent policy that adapts within a trial of several episodes."""
 
     algorithm: ClassVar[str] = "rl2"
@@ -204,7 +214,7 @@ CONFIGS: dict[str, type[RunConfig]] = {
 """Settings classes by the names of the algorithms."""
 
 _NOT_PASSED = ("env", "env_kwargs", "seed", "n_itr", "log_formats", "snapshot_mode", "snapshot_gap", "plot_gap",
-               "observe_task", *PARALLEL_SETTINGS)
+               "observe_task", "eval_every", "eval_tasks", *PARALLEL_SETTINGS)
 _OPTIMIZER = ("cg_iters", "subsample_factor", "curvature")
 
 
@@ -260,7 +270,8 @@ def build_trainer(config: Any) -> "mps.Trainer":
         env = TaskObservingEnv(env, normalization_scale=config.normalization_scale)
     has_advantages = vars(config).get("outer_type") == "log_likelihood"
     algo_class = mps.VPG_DICEMAML if has_advantages else get_algorithm(config.algorithm)
-    return make_trainer(env, algo_class, config.n_itr, (), settings)
+    callbacks = [mps.EvalCallback(config.eval_every, config.eval_tasks)] if config.eval_every else []
+    return make_trainer(env, algo_class, config.n_itr, callbacks, settings)
 
 
 def _arguments(config: Any) -> dict[str, Any]:

@@ -40,6 +40,7 @@ from meta_policy_search.envs.gym_compat import sample_tasks
 from meta_policy_search.plotting import describe_task
 from meta_policy_search.samplers.ray.pool import keep_workers
 from meta_policy_search.utils.checks import check_choice, check_int_at_least
+from meta_policy_search.utils.snapshotter import BEST
 
 if TYPE_CHECKING:
     from meta_policy_search.evaluation import MetaEvaluator
@@ -182,7 +183,7 @@ def record_paths(evaluator: "MetaEvaluator", arguments: argparse.Namespace) -> "
 def add_snapshot_flag(parser: Any) -> None:
     """Adds the flag `--snapshot`."""
     parser.add_argument("--snapshot", type=_iteration, default=LAST, metavar="ITR",
-                        help="iteration of the snapshot (default: last)")
+                        help="iteration of the snapshot, or best: the one that --eval_every selected (default: last)")
 
 
 def _add_task_flags(parser: Any, num_tasks: int, num_steps: str) -> None:
@@ -202,5 +203,5 @@ def _add_task_flags(parser: Any, num_tasks: int, num_steps: str) -> None:
 
 
 def _iteration(text: str) -> Union[int, str]:
-    return LAST if text == LAST else int(text)
+    return text if text in (LAST, BEST) else int(text)
 

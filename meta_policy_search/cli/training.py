@@ -12,6 +12,7 @@ import sys
 import threading
 from typing import Any, Callable, Iterator, Optional, Sequence
 
+import meta_policy_search as mps
 from meta_policy_search import run_folder
 from meta_policy_search.cli import record
 from meta_policy_search.cli.algorithms import RL2Config, build_trainer
@@ -30,7 +31,7 @@ from meta_policy_search.samplers.errors import EnvWorkerError, WorkerDiedError
 from meta_policy_search.samplers.vectorized_env_executor.worker import exit_after_parent
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import lock_folder
-from meta_policy_search.utils.snapshotter import SnapshotError, load_snapshot
+from meta_policy_search.utils.snapshotter import BEST, BEST_FILE, SnapshotError, load_snapshot
 
 PROG = "meta-policy-search"  # name of the command
 INTERRUPTED = 130  # exit status after Ctrl-C, as in shells
@@ -311,7 +312,20 @@ def _train(experiment: Experiment, trainer: Any, config: RunConfig) -> None:
         experiment.draw(folder, config)
     with _warning("could not summarize the run"):
         logger.log(experiment.summarize(trainer, config))
+    if os.path.exists(os.path.join(folder, BEST_FILE)):
+        with _warning("could not evaluate the best policy"):
+            logger.log(_describe_best(folder))
     logger.log(f"Run folder: {folder}")
+
+
+def _describe_best(folder: str) -> str:
+    """Evaluates `best.pkl` in tasks other than those that selected it; returns a sentence about the adaptation gain."""
+    evaluation = mps.load_evaluator(folder, BEST).evaluate(tasks=20)
+    gain, half_width = (values[-1] for values in evaluation.gain)
+    before, *_, after = evaluation.mean_return.mean
+    return (f"Adaptation changes the return of the best policy by {gain:+.2f} (95% interval over tasks "
+            f"{gain - half_width:+.2f} to {gain + half_width:+.2f}), from {before:.2f} to {after:.2f}: "
+            f"{evaluation.name.rpartition(', ')[2]}, {len(evaluation.task_returns)} new tasks")
 
 
 @contextlib.contextmanager

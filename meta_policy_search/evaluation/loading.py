@@ -11,8 +11,8 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least
 from meta_policy_search.utils.files import PathLike
-from meta_policy_search.utils.serializable import constructor_signature, present_arguments
-from meta_policy_search.utils.snapshotter import load_snapshot
+from meta_policy_search.utils.serializable import Configurable, constructor_signature, present_arguments
+from meta_policy_search.utils.snapshotter import BEST, load_snapshot
 
 LAST = "last"
 
@@ -32,9 +32,9 @@ def load_evaluator(
 
     Args:
         run_folder: folder of the run.
-        snapshot: `"last"`, the iteration of a snapshot, or None for a randomly initialized policy. With None, the
-            weights equal the run's initial weights if the policy was the first object built after the seed was set.
-            Default `"last"`.
+        snapshot: `"last"`, `"best"` (saved by an `EvalCallback`), the iteration of a snapshot, or None for a randomly
+            initialized policy. With None, the weights equal the run's initial weights if the policy was the first
+            object built after the seed was set. Default `"last"`.
         rollouts_per_meta_task: number of paths of each task, before adaptation and again after each adaptation step.
             Default None: the value of the run.
         max_path_length: maximum number of steps of a path. Default None: the value of the run.
@@ -50,7 +50,9 @@ def load_evaluator(
         ValueError: the snapshot lacks the constructor arguments of a part, see `Trainer.from_snapshot`; or the
             environment does not support the render mode.
     """
-    itr = None if snapshot in (LAST, None) else check_int_at_least("snapshot", snapshot, 0)
+    itr = None if snapshot == LAST else snapshot
+    if itr is not None and itr != BEST:
+        check_int_at_least("snapshot", itr, 0)
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # building draws random numbers
         content = load_snapshot(run_folder, itr)
         if max_path_length is not None:
@@ -65,14 +67,18 @@ def load_evaluator(
         trainer.sampler.close()
         given = {"rollouts_per_meta_task": rollouts_per_meta_task, "max_path_length": max_path_length, "env": env,
                  "parallel": parallel}
-        sampling = {name: value for name, value in present_arguments(trainer.sampler).items()
-                    if name in ("envs_per_task", "parallel")}
         evaluator = make_evaluator(trainer, **{
-            **sampling, **{name: value for name, value in given.items() if value is not None},
+            **sampling_arguments(trainer), **{name: value for name, value in given.items() if value is not None},
             "name": "random initialization" if snapshot is None else f"{run_folder}, iteration {content['itr']}"})
         if render_mode is not None:
             set_render_mode(evaluator.env, render_mode)
         return evaluator
+
+
+def sampling_arguments(trainer: Trainer) -> Dict[str, Any]:
+    """Returns the arguments of an evaluator that collects paths in parallel like the sampler of a trainer."""
+    given = present_arguments(trainer.sampler) if isinstance(trainer.sampler, Configurable) else {}
+    return {name: value for name, value in given.items() if name in ("envs_per_task", "parallel")}
 
 
 def _set_path_length(parts: Dict[str, Any], max_path_length: int) -> None:

@@ -2,7 +2,7 @@
 import os
 import pickle
 import zipfile
-from typing import Any, Dict, Mapping, Optional, Type
+from typing import Any, Dict, Mapping, Type, Union
 
 import numpy as np
 
@@ -28,7 +28,7 @@ _BY_POSITION = ("obs_dim", "action_dim", "name", "hidden_sizes", "learn_std", "h
                 "output_nonlinearity")  # argument order of the TensorFlow policies
 
 
-def load_policy(path: PathLike, itr: Optional[int] = None, **arguments: Any) -> Policy:
+def load_policy(path: PathLike, itr: Union[int, str, None] = None, **arguments: Any) -> Policy:
     """Loads a trained policy that acts without TensorFlow, with its parameters before adaptation.
 
     `policy.act(observation)` returns its action. NumPy policies of a custom class are returned unchanged. Loading a run
@@ -36,7 +36,7 @@ def load_policy(path: PathLike, itr: Optional[int] = None, **arguments: Any) -> 
 
     Args:
         path: a run folder, a snapshot, or an `.npz` file written by `policy.save_npz`.
-        itr: iteration of the snapshot in a run folder. Default: None, the last snapshot.
+        itr: iteration of the snapshot in a run folder, or `"best"`. Default: None, the last snapshot.
         **arguments: constructor arguments of the policy that replace the stored ones. An `.npz` file contains only the
             sizes: pass all other arguments that differ from their defaults, such as `hidden_nonlinearity="relu"`.
 

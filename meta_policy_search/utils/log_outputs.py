@@ -198,6 +198,7 @@ class EventFile:
 OutputFile = Union[RowFile, EventFile]
 
 LOG_FILE = "log.txt"
+EVALUATIONS_FILE = "evaluations.csv"  # see `EvalCallback`
 TERMINAL_FORMATS = ("stdout", "line")
 FORMATS = (*TERMINAL_FORMATS, "log", "csv", "json", "tensorboard")
 

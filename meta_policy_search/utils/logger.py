@@ -44,6 +44,7 @@ from typing import Any, Optional
 from meta_policy_search.utils.checks import check_choice
 from meta_policy_search.utils.files import PathLike, lock_folder
 from meta_policy_search.utils.log_outputs import (
+    EVALUATIONS_FILE,
     LOG_FILE,
     TERMINAL_FORMATS,
     OutputFile,
@@ -59,7 +60,7 @@ from meta_policy_search.utils.log_outputs import (
 )
 from meta_policy_search.utils.log_outputs import LogFileError as LogFileError
 from meta_policy_search.utils.progress import print_line, print_row
-from meta_policy_search.utils.snapshotter import Snapshotter, snapshot_paths
+from meta_policy_search.utils.snapshotter import BEST_FILE, Snapshotter, snapshot_paths
 from meta_policy_search.utils.threads import one_thread
 
 DEBUG = 10
@@ -168,7 +169,8 @@ def _make_room(folder: str, positions: Optional[Mapping[str, Position]], overwri
                          "another folder, or in Python resume that run (positions=...) or delete it "
                          "(overwrite=True)")
     if positions is None:
-        earlier += written["log"] + written["tensorboard"]
+        evaluations = (os.path.join(folder, name) for name in (EVALUATIONS_FILE, BEST_FILE))
+        earlier += written["log"] + written["tensorboard"] + list(filter(os.path.exists, evaluations))
     for path in earlier:
         os.remove(path)
 

@@ -13,7 +13,8 @@ import pickle
 import re
 import struct
 import time
-from typing import Any, BinaryIO, NamedTuple, Optional
+from collections.abc import Callable
+from typing import Any, BinaryIO, NamedTuple, Optional, Union
 
 import cloudpickle
 
@@ -25,6 +26,7 @@ MODES = ("all", "last", "gap", "last_gap", "none")
 
 LATEST = "params.pkl"
 PREVIOUS = "params.prev.pkl"
+BEST, BEST_FILE = "best", "best.pkl"  # snapshot of the best policy so far, see `EvalCallback`
 _SNAPSHOT_NAME = re.compile(r"params(\.prev)?\.pkl|itr_\d+\.pkl")
 
 _MAGIC = b"\nMPSNAP1"
@@ -110,18 +112,35 @@ class Snapshotter:
     def _write(self, path: str, itr: int, params: Any) -> None:
         is_latest = os.path.basename(path) == LATEST
         self._written_ns = max(time.time_ns(), self._written_ns + 1)  # keeps the order if the clock is set back
-        try:
-            with atomic_file(path, before_replace=self._keep_predecessor if is_latest else None) as file:
-                _dump(file, itr, self._written_ns, params)
-        except Exception as error:
-            raise SnapshotError(f"could not write the snapshot {path}: {type(error).__name__}: {error}. "
-                                f"{_last_whole(self.dir)}") from error
+        write_snapshot(path, itr, params, self._written_ns, self._keep_predecessor if is_latest else None)
 
     def _keep_predecessor(self) -> None:
         """Renames the last snapshot to `params.prev.pkl` before it is replaced, unless it is damaged."""
         latest = os.path.join(self.dir, LATEST)
-        if _describe(latest) is not None:
+        if describe_snapshot(latest) is not None:
             os.replace(latest, os.path.join(self.dir, PREVIOUS))
+
+
+def write_snapshot(path: str, itr: int, params: Any, written_ns: Optional[int] = None,
+                   before_replace: Optional[Callable[[], None]] = None) -> None:
+    """Writes a snapshot file atomically.
+
+    Args:
+        path: file to write.
+        itr: number of the iteration.
+        params: content of the snapshot.
+        written_ns: recorded time of writing, nanoseconds since 1970. Default None: now.
+        before_replace: called before the new file replaces an old one.
+
+    Raises:
+        SnapshotError: the file cannot be written; an old file does not change.
+    """
+    try:
+        with atomic_file(path, before_replace) as file:
+            _dump(file, itr, time.time_ns() if written_ns is None else written_ns, params)
+    except Exception as error:
+        raise SnapshotError(f"could not write the snapshot {path}: {type(error).__name__}: {error}. "
+                            f"{_last_whole(os.path.dirname(path) or '.')}") from error
 
 
 def list_snapshots(folder: PathLike) -> list[SnapshotFile]:
@@ -129,7 +148,7 @@ def list_snapshots(folder: PathLike) -> list[SnapshotFile]:
 
     Digests are not checked; `load_snapshot` checks them.
     """
-    found = [snapshot for snapshot in map(_describe, snapshot_paths(folder)) if snapshot is not None]
+    found = [snapshot for snapshot in map(describe_snapshot, snapshot_paths(folder)) if snapshot is not None]
     return sorted(found, key=lambda snapshot: snapshot.written_ns)
 
 
@@ -153,12 +172,13 @@ def check_same_version(what: str, version: Optional[str]) -> None:
                          "a new run with the policy's weights (policy.save_npz there, policy.load_npz here)")
 
 
-def load_snapshot(path: PathLike, itr: Optional[int] = None, unpickler: type = pickle.Unpickler) -> Any:
+def load_snapshot(path: PathLike, itr: Union[int, str, None] = None, unpickler: type = pickle.Unpickler) -> Any:
     """Loads a snapshot after checking its digest. Loading executes code from the file.
 
     Args:
         path: a snapshot file or a run folder.
-        itr: iteration of the snapshot, if `path` is a folder. Default None: the last snapshot.
+        itr: iteration of the snapshot, or `"best"` (see `EvalCallback`), if `path` is a folder. Default None: the last
+            snapshot.
         unpickler: class that reads the file; default `pickle.Unpickler`.
 
     Returns:
@@ -171,7 +191,7 @@ def load_snapshot(path: PathLike, itr: Optional[int] = None, unpickler: type = p
     """
     path = os.fspath(path)
     if os.path.isdir(path):
-        path = _find(path, None if itr is None else check_int_at_least("itr", itr, 0))
+        path = _find(path, itr if itr is None or itr == BEST else check_int_at_least("itr", itr, 0))
     elif itr is not None:
         raise ValueError(f"itr: expected None for a snapshot file ({path}), got {itr!r}")
     try:
@@ -205,7 +225,7 @@ def _digest(file: BinaryIO, size: int) -> bytes:
     return sha256.digest()
 
 
-def _describe(path: str) -> Optional[SnapshotFile]:
+def describe_snapshot(path: str) -> Optional[SnapshotFile]:
     """Returns the contents of the trailer; None if the file is missing or has no valid trailer."""
     try:
         with open(path, "rb") as file:
@@ -221,15 +241,20 @@ def _describe(path: str) -> Optional[SnapshotFile]:
 
 def _damage(path: str) -> Optional[str]:
     """Returns a description of the damage of a snapshot file; None if it is intact."""
-    if _describe(path) is None:
+    if describe_snapshot(path) is None:
         return f"it has no valid trailer ({os.path.getsize(path)} bytes; the file is truncated or not a snapshot)"
     with open(path, "rb") as file:
         digest = _digest(file, os.path.getsize(path) - _DIGEST_SIZE)
         return None if digest == file.read() else "its contents do not match its SHA-256 digest"
 
 
-def _find(folder: str, itr: Optional[int]) -> str:
-    """Returns the snapshot file of an iteration, or the last one. Damaged files are ordered by their names."""
+def _find(folder: str, itr: Union[int, str, None]) -> str:
+    """Returns the snapshot file of an iteration, the best or the last one. Damaged files are ordered by their names."""
+    if itr == BEST:
+        if not os.path.exists(os.path.join(folder, BEST_FILE)):
+            raise SnapshotError(f"the folder {folder} contains no {BEST_FILE}: train with an EvalCallback (in scripts "
+                                "--eval_every) until the first evaluation")
+        return os.path.join(folder, BEST_FILE)
     names = {name for name in os.listdir(folder) if _SNAPSHOT_NAME.fullmatch(name)}
     whole = list_snapshots(folder)
     if itr is not None:

@@ -1,0 +1,221 @@
+"""`EvalCallback` evaluates during training, saves the best policy, stops, and resumes, without changing training."""
+import os
+import shutil
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import meta_policy_search as mps
+from experiments import evaluate, pro_mp, rl2
+from meta_policy_search.evaluation import eval_callback
+from meta_policy_search.plotting import read_progress
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import logger, seeding
+from meta_policy_search.utils.snapshotter import SnapshotError, load_snapshot
+from meta_policy_search.utils.statistics import mean_interval
+
+N_ITR = 6
+
+
+def make_trainer(callbacks=()):
+    mps.set_seed(4)  # the second of three evaluations is the best
+    env = mps.normalize(mps.MetaPointEnvCorner(reward_type="dense"))
+    policy = mps.MetaGaussianMLPPolicy.for_env(env, 2, hidden_sizes=(4,))
+    algo = mps.VPGMAML(policy, inner_lr=0.5, meta_batch_size=2, learning_rate=0.1)
+    processor = mps.MetaSampleProcessor(mps.LinearFeatureBaseline())
+    return mps.Trainer(algo, env, mps.MetaSampler(env, policy, 2, 2, 5), processor, policy, N_ITR, callbacks=callbacks)
+
+
+def make_callback(**arguments):
+    return mps.EvalCallback(**{"every": 2, "tasks": 3, **arguments})
+
+
+def rows_of(folder):
+    """Returns `evaluations.csv` as float64 `[rows, columns]`."""
+    return np.loadtxt(os.path.join(folder, "evaluations.csv"), delimiter=",", skiprows=1, ndmin=2)
+
+
+def resume(run, folder, itr, callback=None, num_rows=3, without=(), n_itr=N_ITR):
+    """Resumes a copy of a run from an iteration, with the first `num_rows` evaluations in the file."""
+    shutil.copytree(run.folder, folder)
+    lines = (folder / "evaluations.csv").read_text().splitlines(keepends=True)
+    (folder / "evaluations.csv").write_text("".join(lines[:num_rows + 1]))
+    for name in without:
+        os.remove(folder / name)
+    snapshot = load_snapshot(run.folder, itr)
+    run.trainer.restore(snapshot)
+    run.trainer.callbacks, run.trainer.n_itr = [callback or make_callback()], n_itr
+    np.random.random()  # differs from the state in the snapshot
+    state = repr(seeding.get_process_state())
+    with logger.scoped_configure(folder, ["csv", "log"], "all", positions=snapshot["state"]["outputs"]):
+        run.trainer.train()
+    assert repr(seeding.get_process_state()) == state  # neither training nor evaluation draws from these generators
+
+
+@pytest.fixture(scope="module")
+def states():
+    """The states of all random generators after the iterations of `run`."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, states):
+    """A run with three evaluations, of which the second is the best. Tests may only resume copies of it."""
+    folder = tmp_path_factory.mktemp("run")
+    with tf.Graph().as_default(), logger.scoped_configure(folder, ["csv"], "all"):
+        trainer = make_trainer([make_callback(), recorder(states)])
+        trainer.train()
+        yield mps.Run(trainer, folder)
+
+
+def recorder(states):
+    return lambda trainer, row: states.append(repr(seeding.get_process_state()))
+
+
+def test_training_is_the_same_without_the_callback(run, states, tmp_path):
+    plain_states = []
+    with logger.scoped_configure(tmp_path, ["csv"]):
+        make_trainer([recorder(plain_states)]).train()
+    assert plain_states == states
+    np.testing.assert_equal(load_snapshot(tmp_path)["state"]["policy_params"],
+                            load_snapshot(run.folder)["state"]["policy_params"])
+    before, after = read_progress(tmp_path), read_progress(run.folder)
+    assert list(before) == list(after)
+    for name in before:
+        if "Time" not in name:
+            np.testing.assert_array_equal(before[name], after[name])
+
+
+def test_rows_contain_the_returns_in_the_same_new_tasks(run):
+    rows = rows_of(run.folder)
+    assert rows[:, 0].tolist() == [1, 3, 5]
+    assert rows[:, 1].tolist() == read_progress(run.folder)["n_timesteps"][[1, 3, 5]].tolist() == [80, 160, 240]
+    mean, half_width = run.evaluate(tasks=3, seeds=(0,)).mean_return
+    np.testing.assert_array_equal(rows[-1, 2:], [mean[0], half_width[0], mean[1], half_width[1]])
+
+
+def test_best_policy_is_saved_and_loaded(run, capsys, tmp_path):
+    assert np.argmax(rows_of(run.folder)[:, 4]) == 1 and run.best.trainer.itr == 4
+    assert load_snapshot(run.folder)["itr"] == 5  # `best.pkl` is not the last snapshot
+    actor, policy = mps.load_policy(run.folder, "best"), mps.load_policy(run.folder, 3)
+    np.testing.assert_equal(actor.get_param_values(), policy.get_param_values())
+    evaluate.main([run.folder, "--snapshot", "best", "--num_tasks", "2", "--output", str(tmp_path)])
+    assert f"{run.folder}, iteration 3 " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("itr, num_rows", [
+    pytest.param(2, 3, id="rows and best policy after the snapshot are replaced"),
+    pytest.param(1, 0, id="the first evaluation is repeated"),
+    pytest.param(3, 1, id="the evaluation of the best policy is repeated"),
+    pytest.param(4, 2, id="no evaluation is repeated"),
+])
+def test_resumed_run_equals_an_uninterrupted_run(run, tmp_path, itr, num_rows):
+    resume(run, tmp_path / "again", itr, num_rows=num_rows, without=["best.pkl"] if num_rows < 2 else [])
+    before, after = ((os.path.join(folder, "evaluations.csv")) for folder in (run.folder, tmp_path / "again"))
+    assert open(after).read() == open(before).read()
+    for which in ("best", None):
+        before, after = (load_snapshot(folder, which) for folder in (run.folder, tmp_path / "again"))
+        assert after["itr"] == before["itr"]
+        np.testing.assert_equal(after["state"]["policy_params"], before["state"]["policy_params"])
+
+
+def test_best_policy_after_the_snapshot_is_removed(run, tmp_path):
+    resume(run, tmp_path / "again", itr=2, callback=make_callback(every=99), n_itr=4)
+    assert rows_of(tmp_path / "again")[:, 0].tolist() == [1]
+    with pytest.raises(SnapshotError, match="again contains no best.pkl: train with an EvalCallback"):
+        load_snapshot(tmp_path / "again", "best")
+
+
+def test_interrupted_evaluation_without_snapshot_is_skipped(run, tmp_path):
+    resume(run, tmp_path / "again", itr=1, num_rows=0, without=["itr_1.pkl"])
+    assert rows_of(tmp_path / "again")[:, 0].tolist() == [3, 5]
+    log = (tmp_path / "again" / "log.txt").read_text()
+    assert "warning: no evaluation after iteration 1: the folder" in log
+    assert "iteration 3 in 3 new tasks: return " in log
+
+
+def test_run_resumes_with_callbacks(run, tmp_path):
+    shutil.copytree(run.folder, tmp_path / "again")
+    callback = make_callback(every=7, tasks=[np.array([2.0, 2.0])])
+    mps.Run(run.trainer, tmp_path / "again").resume(N_ITR + 1, ["csv"], [callback])
+    rows = rows_of(tmp_path / "again")
+    assert rows[:, 0].tolist() == [1, 3, 5, 6]
+    assert np.isnan(rows[-1, 3]) and np.isfinite(rows[-1, 2])  # a single task has no interval
+
+
+@pytest.mark.parametrize("values, arguments, stops_after", [
+    ([1, 2, 2, 2, 9], {"patience": 2}, 4),
+    ([1, 2, 2, 3, 3], {"patience": 2}, None),
+    ([1, 2, 3, 4], {"patience": 1, "target": 3.0}, 3),
+    ([3, 2, 1], {}, None),
+])
+def test_training_stops_without_improvement_or_at_the_target(
+        run, tmp_path, monkeypatch, values, arguments, stops_after):
+    evaluation = SimpleNamespace(task_returns=[0] * 3)
+    monkeypatch.setattr(eval_callback, "make_evaluator", lambda *_, **__: SimpleNamespace(
+        evaluate=lambda *_, **__: evaluation))
+    monkeypatch.setattr(run.trainer, "itr", 0)
+    callback, answers = make_callback(every=1, **arguments), []
+    with logger.scoped_configure(tmp_path, ["csv"], "none"):
+        for count, value in enumerate(values, start=1):
+            run.trainer.itr, evaluation.mean_return = count, mean_interval([[0.0, value]] * 3)
+            answers.append(callback(run.trainer, {"n_timesteps": 0}))
+            assert load_snapshot(tmp_path, "best")["itr"] == np.argmax(values[:count])
+    assert answers.index(True) + 1 == stops_after if stops_after else not any(answers)
+
+
+def test_returns_of_rl2_are_those_of_the_first_and_last_episode(tmp_path):
+    sizes = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 1, "episodes_per_trial": 3}
+    run = mps.train(mps.MetaBernoulliBanditEnv(num_arms=3), "rl2", 1, dump_path=tmp_path / "run", log_formats=["csv"],
+                    callbacks=[mps.EvalCallback(every=1, tasks=20, num_steps=4, seed=7)], **sizes)
+    (row,) = rows_of(run.folder)
+    mean, half_width = run.evaluate(20, num_steps=4, seeds=(7,)).mean_return
+    assert row.tolist() == [0, 12, mean[0], half_width[0], mean[4], half_width[4]] and mean[0] != mean[4]
+
+
+def test_scripts_evaluate_and_report_the_best_policy(tmp_path, capsys):
+    arguments = ["--smoke", "--eval_every", "1", "--eval_tasks", "2", "--env", "MetaPointEnvMomentum"]
+    assert pro_mp.main([*arguments, "--dump_path", str(tmp_path / "run")]) == 0
+    assert rows_of(tmp_path / "run")[:, 0].tolist() == [0, 1]
+    best = load_snapshot(tmp_path / "run", "best")["itr"]
+    output = capsys.readouterr().out
+    assert "Adaptation changes the return of the best policy by " in output
+    assert f": iteration {best}, 20 new tasks\n" in output and "in 2 new tasks: return " in output
+    assert "warning" not in output
+    with pytest.raises(ValueError, match="eval_every: expected an integer of at least 0, got -1"):
+        pro_mp.Config(eval_every=-1)
+    with pytest.raises(ValueError, match="eval_tasks: expected an integer of at least 1, got 0"):
+        pro_mp.Config(eval_tasks=0)
+
+
+@pytest.mark.thorough
+def test_script_of_rl2_evaluates(tmp_path):
+    assert rl2.main(["--smoke", "--eval_every", "2", "--dump_path", str(tmp_path)]) == 0
+    assert rows_of(tmp_path)[:, 0].tolist() == [1]
+
+
+def test_overwriting_a_run_deletes_its_evaluations(run, tmp_path):
+    shutil.copytree(run.folder, tmp_path / "run")
+    with logger.scoped_configure(tmp_path / "run", ["csv"], overwrite=True):
+        assert not {"evaluations.csv", "best.pkl"} & set(os.listdir(tmp_path / "run"))
+
+
+def test_edited_file_and_other_loops_are_refused(run, tmp_path):
+    trainer, callback = run.trainer, make_callback()
+    with pytest.raises(TypeError, match="trainer: expected a Trainer, got a LocalRunner"):
+        callback(mps.LocalRunner(), {})
+    with pytest.raises(ValueError, match="folder: expected a run folder, got none"):
+        callback(trainer, {})
+    (tmp_path / "evaluations.csv").write_text("Itr,n_timesteps\n1,2\n")
+    with logger.scoped_configure(tmp_path, ["csv"]), pytest.raises(ValueError, match="expected a table of numbers"):
+        callback(trainer, {})
+
+
+@pytest.mark.parametrize("arguments, error", [
+    ({"every": 0}, ValueError), ({"tasks": 0}, ValueError), ({"tasks": []}, ValueError), ({"num_steps": 0}, ValueError),
+    ({"seed": -1}, ValueError), ({"patience": 0}, ValueError), ({"target": np.nan}, ValueError),
+    ({"target": "5"}, TypeError)])
+def test_arguments_are_checked(arguments, error):
+    with pytest.raises(error, match=f"^{next(iter(arguments))}: expected"):
+        mps.EvalCallback(**arguments)
