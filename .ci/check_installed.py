@@ -1,9 +1,10 @@
-"""Checks an installed wheel: its files, the import of every module, and a short training with worker processes.
+"""Checks an installed wheel: files, the import of every module, training, the command line and the Python interface.
 
 Usage: `python check_installed.py FILE.whl`, with the Python interpreter of the environment with the installed wheel.
 """
 import importlib
 import pkgutil
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import meta_policy_search
+import meta_policy_search as mps
 from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs import make_env, normalize
 from meta_policy_search.meta_algos import ProMP
@@ -70,7 +72,51 @@ def check_training() -> None:
     print("training completed and wrote its run folder")
 
 
+COMMANDS = """
+    --version
+    envs
+    algorithms
+    pretrained
+    train promp --env MetaPointEnvCorner --smoke --dump_path data/shell
+    train pro-mp --env own:OwnEnv --smoke --dump_path data/own
+    resume data/shell --n_itr 3
+    runs
+    evaluate data/shell --num_tasks 2
+    plot data
+"""
+SMALL = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "progress_bar": False}
+
+
+def check_commands() -> None:
+    """Runs the commands, with an environment from a module in the current folder."""
+    Path("own.py").write_text("import meta_policy_search as mps\n\nclass OwnEnv(mps.MetaPointEnvCorner):\n    pass\n")
+    for line in COMMANDS.strip().splitlines():
+        command = [str(Path(sys.executable).parent / "meta-policy-search"), *line.split()]
+        subprocess.run(command, check=True)
+    subprocess.run([sys.executable, "-m", "meta_policy_search", "runs", "data/shell"], check=True)
+    for name in ("shell/params.pkl", "shell/evaluation/returns.csv", "own/params.pkl", "comparison.png"):
+        if not (Path("data") / name).is_file():
+            sys.exit(f"commands: expected the file data/{name}")
+
+
+def check_python() -> None:
+    """Calls the functions of the Python interface."""
+    mps.register_env("CornerEnv-v0", mps.MetaPointEnvCorner)
+    mps.register_algorithm("mine", mps.VPGMAML)
+    run = mps.train("CornerEnv-v0", "mine", n_itr=2, policy=mps.MetaGaussianMLPPolicy,
+                    callbacks=[mps.EvalCallback(every=1, tasks=2)], **SMALL)
+    adapted = run.adapt()
+    if not np.isfinite(adapted.act([0.0, 0.0])).all() or len(run.progress["Itr"]) != 2 or run.best.policy is None:
+        sys.exit("python: expected finite actions, two rows and a best policy")
+    adapted.evaluate(rollouts=2)
+    mps.load_pretrained("half_cheetah_direction/promp").evaluate(tasks=2)
+    print(mps.compare("MetaPointEnvCorner", ["promp", "mine"], seeds=1, n_itr=1, **SMALL))
+    print(f"{len(mps.pretrained())} pretrained policies")
+
+
 if __name__ == "__main__":
     check_files(sys.argv[1])
     check_imports()
     check_training()
+    check_commands()
+    check_python()

@@ -24,8 +24,11 @@ _FLAGS = ("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THR
 
 
 def make_run_folder(experiment: str, env: str, seed: int) -> str:
-    """Creates the folder `data/<experiment>/<env>/<time>_seed<seed>` for a new run; returns its path."""
-    path = first = os.path.join("data", experiment, env, f"{now():%Y-%m-%d_%H-%M-%S}_seed{seed}")
+    """Creates the folder `data/<experiment>/<env>/<time>_seed<seed>` for a new run; returns its path.
+
+    Of names of the form MODULE:NAME, only NAME becomes part of the path.
+    """
+    path = first = os.path.join("data", experiment.rpartition(":")[2], env.rpartition(":")[2], f"{now():%Y-%m-%d_%H-%M-%S}_seed{seed}")
     number = 1
     while os.path.exists(path):
         number += 1

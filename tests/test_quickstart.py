@@ -42,7 +42,7 @@ def test_readme_example_has_at_most_five_lines():
 def test_readme_example_trains_evaluates_adapts_and_acts(tmp_path, monkeypatch, capsys):
     said, folder = run_smaller(the_example(), SMALLER, tmp_path, monkeypatch, capsys)
     assert f"written to {folder.relative_to(tmp_path)}" in said and "gain" in said
-    assert {"params.json", "learning_curve.png", "params.pkl"} <= {path.name for path in folder.iterdir()}
+    assert {"params.json", "params.pkl"} <= {path.name for path in folder.iterdir()}
 
 
 @pytest.mark.thorough
