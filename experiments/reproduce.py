@@ -113,6 +113,8 @@ def _test(name: str, entry: Entry, method: str, seed: int, run: sweep.Run) -> No
                                for steps in range(entry.num_steps + 1)])
     elif entry.score == "return of a trial":
         scores = evaluator.evaluate(num_tasks, seeds=(TEST_SEED,)).task_returns.sum(axis=1, keepdims=True)
+    elif method == "rl2":  # returns of the episodes of a trial
+        scores = evaluator.evaluate(num_tasks, seeds=(TEST_SEED,)).task_returns
     else:
         scores = evaluator.evaluate(num_tasks, entry.num_steps, entry.step_sizes, (TEST_SEED,)).task_returns
     print(f"{run.name}: {', '.join(f'{value:.2f}' for value in scores.mean(axis=0))} after 0, 1, ... steps", flush=True)

@@ -53,7 +53,8 @@ def keep(name: str, method: str, seed: int, scores: np.ndarray, progress: Progre
     """
     tasks = [{"task": str(task), **{f"after_{step}": f"{value:.6g}" for step, value in enumerate(row)}}
              for task, row in enumerate(scores)]
-    columns = ["Itr", "n_timesteps", "Time", *(column for column in progress if column.endswith("-AverageReturn"))]
+    returns = [column for column in progress if column.endswith(("-AverageReturn", "-LastEpisodeReturn"))]
+    columns = ["Itr", "n_timesteps", "Time", *returns]
     training = [{column: f"{progress[column][i]:.6g}" for column in columns} for i in range(len(progress["Itr"]))]
     _add(_path(name, ".csv"), {(method, seed): tasks})
     _add(_path(name, "_training.csv"), {(method, seed): training})
