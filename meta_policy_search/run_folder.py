@@ -28,7 +28,8 @@ def make_run_folder(experiment: str, env: str, seed: int) -> str:
 
     Of names of the form MODULE:NAME, only NAME becomes part of the path.
     """
-    path = first = os.path.join("data", experiment.rpartition(":")[2], env.rpartition(":")[2], f"{now():%Y-%m-%d_%H-%M-%S}_seed{seed}")
+    names = (name.rpartition(":")[2] for name in (experiment, env))
+    path = first = os.path.join("data", *names, f"{now():%Y-%m-%d_%H-%M-%S}_seed{seed}")
     number = 1
     while os.path.exists(path):
         number += 1

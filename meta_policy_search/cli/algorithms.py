@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Mapping, Optional
 
 import meta_policy_search as mps
+from meta_policy_search import baselines
 from meta_policy_search.cli import single_task
 from meta_policy_search.cli.settings import (
     BASELINES,
@@ -282,7 +283,7 @@ def _arguments(config: Any) -> dict[str, Any]:
     given.update(progress_bar=config.progress_bar, parallel=config.parallel_option())
     for name in ("baseline", "return_baseline"):
         if name in given:
-            given[name] = getattr(mps, given[name])()
+            given[name] = vars(baselines)[given[name]]()
     if vars(config).get("outer_type") == "dice":
         given.pop("return_baseline", None)
     if isinstance(config, EMAMLConfig):

@@ -78,7 +78,7 @@ def make_training_parser(prog: str, description: Optional[str], config_class: ty
     for field in dataclasses.fields(config_class):
         group = shared if field.name in common else own
         _add_flag(group, field.name, types[field.name], declared(config_class, field.name)["help"],
-                  _as_text(getattr(defaults, field.name)))
+                  _as_text(vars(defaults)[field.name]))
     return parser
 
 

@@ -169,7 +169,7 @@ def differences(before: RunConfig, now: RunConfig, names: Optional[Container[str
         now: settings of the later run.
         names: names of the settings to compare; default None, all settings.
     """
-    pairs = {field.name: (getattr(before, field.name), getattr(now, field.name)) for field in dataclasses.fields(now)
+    pairs = {field.name: (vars(before)[field.name], vars(now)[field.name]) for field in dataclasses.fields(now)
              if names is None or field.name in names}
     return "; ".join(f"{name} was {old!r}, is {new!r}" for name, (old, new) in pairs.items()
                      if old != new and not (name == "n_itr" and old < new))

@@ -127,7 +127,7 @@ class RunConfig:
         types = typing.get_type_hints(type(self))
         for field in dataclasses.fields(self):
             name, how = field.name, declared(type(self), field.name)
-            value = _as_type(name, getattr(self, name), types[name])
+            value = _as_type(name, vars(self)[name], types[name])
             if how["choices"] is not None and value is not None:
                 check_choice(name, value, how["choices"])
             if how["check"] is not None:
@@ -145,7 +145,7 @@ class RunConfig:
 
     def parallel_option(self) -> Union[bool, RayOptions]:
         """Returns the argument `parallel` of samplers; raises `ValueError` if Ray settings are given without Ray."""
-        given = {name: getattr(self, name) for name in PARALLEL_SETTINGS[1:] if getattr(self, name) is not None}
+        given = {name: vars(self)[name] for name in PARALLEL_SETTINGS[1:] if vars(self)[name] is not None}
         if self.parallel == "ray":
             return RayOptions(self.ray_address, self.ray_workers, self.ray_cpus_per_worker)
         if given:

@@ -3,6 +3,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Mapping, Optional
 
 import meta_policy_search as mps
+from meta_policy_search import baselines
 from meta_policy_search.cli.settings import (
     BASELINES,
     NONLINEARITY_NAMES,
@@ -13,6 +14,7 @@ from meta_policy_search.cli.settings import (
     setting,
 )
 from meta_policy_search.envs.gym_compat import sample_tasks
+from meta_policy_search.np import exploration_policies
 from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_fraction, check_non_negative, check_positive, check_positive_int
@@ -122,7 +124,7 @@ def build_search(config: SearchConfig, algo_class: type[mps.RLAlgorithm]) -> mps
     """Builds a search algorithm from settings with the names of its arguments, and its runner."""
     env, spec, policy = build_parts(config)
     algo = algo_class(**arguments_for(algo_class, config, env_spec=spec, policy=policy,
-                                      baseline=getattr(mps, config.baseline)()))
+                                      baseline=vars(baselines)[config.baseline]()))
     return build_runner(config, env, algo)
 
 
@@ -220,7 +222,7 @@ class DDPGConfig(Config):
             policy=policy,
             qf=MLPQFunction(spec.obs_dim, spec.action_dim, self.hidden_sizes, self.hidden_nonlinearity),
             replay_buffer=mps.ReplayBuffer(spec, self.buffer_size),
-            exploration_policy=getattr(mps, self.noise)(spec, policy, sigma=self.sigma),
+            exploration_policy=vars(exploration_policies)[self.noise](spec, policy, sigma=self.sigma),
             **arguments_for(mps.DDPG, self),
         )
         return build_runner(self, env, algo)

@@ -28,7 +28,7 @@ def load_pretrained(name: str) -> MetaEvaluator:
     """
     record = find_pretrained(name)
     baseline = record.settings["baseline"]
-    given = {} if baseline is None else {"baseline": getattr(baselines, baseline)()}
+    given = {} if baseline is None else {"baseline": vars(baselines)[baseline]()}
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # keeps the caller's random generators unchanged
         trainer = make_trainer(make_env(record.env, **record.env_kwargs), get_algorithm(record.algo), 1, (),
                                {**record.settings, **given})
