@@ -183,7 +183,7 @@ class Trainer(TrainingLoop):
         """
         end = self.n_itr if self.itr < self.n_itr else self.itr + self.n_itr - self.start_itr
         self._write_params()
-        self.stopped = False
+        self.stopped, failure = False, None
         try:
             with self._running(), self._bar(end) as bar:
                 while self.itr < end and not self.stopped:
@@ -192,9 +192,12 @@ class Trainer(TrainingLoop):
                     row = self._commit()
                     bar.update()
                     self._call_callbacks(row)
+        except Exception as error:
+            failure = type(error).__name__
+            raise
         finally:
             if self._written_in is not None and os.path.isdir(self._written_in):
-                run_folder.record_end(self._written_in, self.stopped)
+                run_folder.record_end(self._written_in, self.stopped, failure)
 
     def _write_params(self) -> None:
         """Writes `params.json` into the logger's folder, once per run."""

@@ -41,8 +41,9 @@ from meta_policy_search.utils.snapshotter import BEST, load_snapshot, snapshot_p
 from meta_policy_search.utils.threads import one_thread
 from meta_policy_search.utils.utils import set_seed
 
-_SETTINGS = {"meta_batch_size": 20, "rollouts_per_meta_task": 20, "max_path_length": 100, "hidden_sizes": (64, 64),
-             "normalize_adv": True, "progress_bar": True}
+TRAIN_DEFAULTS = {"meta_batch_size": 20, "rollouts_per_meta_task": 20, "max_path_length": 100,
+                  "hidden_sizes": (64, 64), "normalize_adv": True, "progress_bar": True}
+"""Settings of `train` that differ from the defaults of the classes."""
 _LOG_FORMATS = ("line", "log", "csv")
 _GIVEN = {"env", "policy", "algo", "sampler", "sample_processor", "obs_dim", "action_dim", "name", "n_itr", "start_itr",
           "sess", "callbacks"}  # arguments that `make_trainer` passes to the classes
@@ -182,7 +183,7 @@ def _split_settings(classes: Sequence[Any], algo_class: type, settings: Dict[str
     known = set().union(*taken.values())
     for name in settings.keys() - known:
         raise TypeError(f"train: unknown argument {name!r} for {algo_class.__name__}{did_you_mean(name, known)}")
-    settings = {**_SETTINGS, **defaults, **settings}
+    settings = {**TRAIN_DEFAULTS, **defaults, **settings}
     return {cls: {key: value for key, value in settings.items() if key in names} for cls, names in taken.items()}
 
 
@@ -202,7 +203,7 @@ def load_run(folder: PathLike, itr: Union[int, str, None] = None) -> "Run":
         ValueError: the snapshot lacks the constructor arguments of a part, see `Trainer.from_snapshot`.
     """
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # keeps the caller's random generators unchanged
-        trainer = Trainer.from_snapshot(load_snapshot(folder, itr), progress_bar=_SETTINGS["progress_bar"])
+        trainer = Trainer.from_snapshot(load_snapshot(folder, itr), progress_bar=TRAIN_DEFAULTS["progress_bar"])
         trainer.sampler.close()
         return Run(trainer, folder)
 

@@ -62,17 +62,28 @@ def record_start(folder: str, name: str, settings: Mapping[str, Any], itr: int) 
     if before is not None and itr:
         if before.get("made_by") != MADE_BY_TRAINER:  # keep the settings that the command line recorded
             settings = {**before["settings"], "n_itr": settings["n_itr"]}
-        before.pop("ended", None)
         resumed = [*before["resumed"], {"itr": itr, **process}]
-        params = {**before, "settings": settings, "stopped": False, "resumed": resumed}
+        params = {**without_end(before), "settings": settings, "resumed": resumed}
     write_params(folder, params)
 
 
-def record_end(folder: str, stopped: bool) -> None:
-    """Records in `params.json` the time when training ended, and whether a callback stopped it."""
+def record_end(folder: str, stopped: bool, error: Optional[str] = None) -> None:
+    """Records the end of training in `params.json`.
+
+    Args:
+        folder: run folder.
+        stopped: whether a callback stopped training.
+        error: name of the exception that ended training. Default None: training ended without an error, or by Ctrl-C.
+    """
     params = _read(folder)
     if params is not None and "settings" in params:
-        write_params(folder, {**params, "ended": now().isoformat(timespec="seconds"), "stopped": stopped})
+        ended = now().isoformat(timespec="seconds")
+        write_params(folder, {**params, "ended": ended, "stopped": stopped, "error": error})
+
+
+def without_end(params: Mapping[str, Any]) -> Dict[str, Any]:
+    """Returns the content of `params.json` without the records of `record_end`, for a resumed run."""
+    return {name: value for name, value in params.items() if name not in ("ended", "stopped", "error")}
 
 
 def _read(folder: str) -> Optional[Dict[str, Any]]:

@@ -43,7 +43,7 @@ ELSEWHERE = {  # pattern of a command: where it runs instead, or why no test run
     r"ray (start|job submit).*": "needs a cluster",
     r"python experiments/reproduce\.py .*": "tests/experiments/test_reproduce.py, a small entry",
     r"python experiments/metaworld_evaluation\.py .*": "tests/experiments/test_metaworld_evaluation.py, shorter",
-    r"python experiments/sweep\.py .*": "tests/experiments/test_sweep.py reads its grid and runs smaller grids",
+    r"python experiments/sweep\.py .*": "tests/cli/test_sweep.py reads its grid and runs smaller grids",
     r"pip install .*": "make and .ci/run install the package; other packages are the user's choice",
     r"python -m pip install .*": "as above",
     r"(sudo )?(apt-get|apt) install .*": "needs an administrator",

@@ -60,7 +60,7 @@ def make_expected_rows():
         if defaults and name not in COMMON:
             train = {"baseline": "LinearFeatureBaseline; DiCE: LinearTimeBaseline",
                      "return_baseline": "None; VPG_DICEMAML: LinearFeatureBaseline"}
-            train.update({key: str(value) for key, value in run._SETTINGS.items()})
+            train.update({key: str(value) for key, value in run.TRAIN_DEFAULTS.items()})
             scripts = [(script, config[name]) for script, config in configs.items() if name in config]
             yield [name, joined(defaults), train.get(name, ""), joined(scripts)]
 

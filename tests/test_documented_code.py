@@ -29,12 +29,12 @@ ELSEWHERE = {  # page: the test that runs its code
     "environments/gymnasium.rst": "tests/envs/test_meta_world.py",
     "baselines_without_gradients.rst": "tests/np/test_page_baselines_without_gradients.py",
     "meta_world.rst": "tests/envs/test_meta_world.py",
-    "pictures.rst": "tests/experiments/test_plot.py",
+    "pictures.rst": "tests/cli/test_plot.py",
     "pretrained_policies.rst": "tests/pretrained_policies/test_pretrained_policies.py",
     "quickstart.rst": "tests/test_quickstart.py",
     "resume.rst": "tests/test_documented_code.py",
     "single_task.rst": "tests/np/test_page_single_task.py",
-    "use_policy.rst": "tests/experiments/test_evaluate.py",
+    "use_policy.rst": "tests/cli/test_evaluate.py",
 }
 COMPILED = {  # page: why no test runs its code
     "cluster.rst": "needs Ray; tests/samplers/test_ray_sampler.py makes the same calls",

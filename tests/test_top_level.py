@@ -51,7 +51,7 @@ def test_stub_of_train_lists_the_names_and_defaults_of_all_settings():
                 mps.GaussianGRUPolicy, mps.CategoricalGRUPolicy, mps.MetaSampler, mps.MetaSampleProcessor,
                 mps.DiceMetaSampleProcessor, mps.TrialSampleProcessor, *algorithms, mps.Trainer):
         for parameter in constructor_signature(cls).parameters.values():
-            name, default = parameter.name, run._SETTINGS.get(parameter.name, parameter.default)
+            name, default = parameter.name, run.TRAIN_DEFAULTS.get(parameter.name, parameter.default)
             if name not in run._GIVEN:
                 is_literal = isinstance(default, (bool, int, float, str, tuple, type(None)))
                 expected[name] = default if is_literal and expected.get(name, default) == default else ...

@@ -4,6 +4,7 @@ Training scripts derive their settings from these classes and replace defaults b
 imported on the first access to a class of the package (`mps.NAME`), which keeps `--help` and error messages fast.
 """
 import dataclasses
+import typing
 from dataclasses import dataclass
 from typing import Any, ClassVar, Mapping, Optional
 
@@ -234,7 +235,12 @@ def find_config(name: str) -> type[RunConfig]:
 
 
 def _config_of_class(name: str) -> type[RunConfig]:
-    """Derives the settings class of a user's algorithm; simple constructor arguments become settings."""
+    """Derives the settings class of a user's algorithm.
+
+    Constructor arguments with a bool, number or string as default become settings with this default, except the
+    arguments for which `train` has a default.
+    """
+    from meta_policy_search.run import TRAIN_DEFAULTS
     from meta_policy_search.utils.serializable import constructor_signature
 
     algo_class = get_algorithm(name)
@@ -243,10 +249,13 @@ def _config_of_class(name: str) -> type[RunConfig]:
     base = next((config for parent, config in parents if issubclass(algo_class, parent)), None)
     if base is None:
         base = FirstOrderConfig if "learning_rate" in constructor_signature(algo_class).parameters else MetaConfig
-    known = {field.name for field in dataclasses.fields(base)}
-    added = [(argument.name, type(argument.default), setting(argument.default, f"argument of {algo_class.__name__}"))
-             for argument in constructor_signature(algo_class).parameters.values()
-             if argument.name not in {*known, "name"} and type(argument.default) in (bool, int, float, str)]
+    types, arguments = typing.get_type_hints(base), constructor_signature(algo_class).parameters
+    defaults = {key: argument.default for key, argument in arguments.items()
+                if key not in {*TRAIN_DEFAULTS, "name"} and typing.get_origin(types.get(key)) is not tuple
+                and type(argument.default) in (bool, int, float, str)}
+    added = [(key, types[key], default) if key in types else
+             (key, type(default), setting(default, f"argument of {algo_class.__name__}"))
+             for key, default in defaults.items()]
     return dataclasses.make_dataclass(f"{algo_class.__name__}Config", added, bases=(base,), frozen=True,
                                       namespace={"algorithm": name, "__module__": __name__, "__doc__": base.__doc__})
 

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
 import numpy as np
 
 import meta_policy_search as mps
+from meta_policy_search.cli import record
 from meta_policy_search.cli.flags import Parser, add_output_flags, add_parallel_flags, check_is_new
 from meta_policy_search.cli.settings import PARALLEL_SETTINGS, RunConfig
 from meta_policy_search.cli.training import PROG, run_tool
@@ -78,13 +79,14 @@ def make_search_evaluator(
     from meta_policy_search.policies import TaskPolicy
 
     rollouts = evaluator.rollouts_per_meta_task
-    arguments = {
+    arguments: dict[str, Any] = {
         "env_spec": EnvSpec.of(evaluator.env),
         "policy": TaskPolicy(evaluator.algo.policy),
         "baseline": ZeroBaseline(),
         "n_samples": rollouts,
         "max_path_length": evaluator.max_path_length,
     }
+    algo: Union[CEM, CMAES]
     if check_choice("search", search, SEARCHES) == "cem":
         algo = CEM(**arguments, init_std=std, best_frac=max(BEST_FRAC, 1.0 / rollouts), extra_std=0.0)
     else:
@@ -107,18 +109,20 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 def evaluate(arguments: argparse.Namespace) -> None:
     """Evaluates a run and its references, prints the table and writes the files."""
-    output = arguments.output or os.path.join(arguments.run_folder, "evaluation")
+    folder = record.find_run(arguments.run_folder)
+    output = arguments.output or os.path.join(folder, "evaluation")
     check_is_new(os.path.join(output, "evaluation.json"), arguments.overwrite)
     sizes = (arguments.rollouts, arguments.max_path_length)
     given = {name: value for name, value in vars(arguments).items() if name in PARALLEL_SETTINGS}
-    how = {"parallel": RunConfig(**given).parallel_option()} if given else {}
-    evaluator = mps.load_evaluator(arguments.run_folder, arguments.snapshot, *sizes, **how)
+    parallel = RunConfig(**given).parallel_option() if given else None
+    evaluator = mps.load_evaluator(folder, arguments.snapshot, *sizes, parallel=parallel)
     same = (evaluator.rollouts_per_meta_task, evaluator.max_path_length, evaluator.env)
-    references = [mps.load_evaluator(arguments.run_folder, None, *same, **how) if name == RANDOM
-                  else mps.load_evaluator(name, LAST, *same, **how) for name in arguments.reference]
+    references = [mps.load_evaluator(folder, None, *same, parallel=parallel) if name == RANDOM
+                  else mps.load_evaluator(record.find_run(name), LAST, *same, parallel=parallel)
+                  for name in arguments.reference]
     searches = [make_search_evaluator(evaluator, search, std)
                 for search in arguments.compare for std in arguments.search_std]
-    num_steps = max(NUM_STEPS, evaluator.trained_steps) if arguments.num_steps is None else arguments.num_steps
+    num_steps = max(NUM_STEPS, evaluator.trained_steps or 0) if arguments.num_steps is None else arguments.num_steps
     compare_steps = num_steps if arguments.compare_steps is None else check_int_at_least(
         "compare_steps", arguments.compare_steps, 1)
     os.makedirs(output, exist_ok=True)
@@ -135,7 +139,7 @@ def make_parser() -> Parser:
     """Returns the parser of the flags."""
     parser = Parser(f"{PROG} evaluate", __doc__)
     add = parser.add_argument
-    add("run_folder", metavar="RUN_FOLDER", help="folder of a run")
+    add("run_folder", metavar="RUN_FOLDER", help="folder of a run, or a folder that contains exactly one run")
     _add_task_flags(parser, num_tasks=40, num_steps=f"{NUM_STEPS}, or the number in training if that is larger")
     add("--seeds", type=int, nargs="+", default=[1], metavar="INT",
         help="seeds of all random generators, including sampled tasks (default: 1)")

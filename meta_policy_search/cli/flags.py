@@ -73,12 +73,13 @@ def make_training_parser(prog: str, description: Optional[str], config_class: ty
                         "the environment variable SMOKE=1")
     shared = parser.add_argument_group("settings of all algorithms")
     own = parser.add_argument_group("settings of this algorithm")
-    types, defaults = typing.get_type_hints(config_class), config_class()
+    types = typing.get_type_hints(config_class)
     common = {field.name for field in dataclasses.fields(RunConfig)}
     for field in dataclasses.fields(config_class):
         group = shared if field.name in common else own
+        default = field.default_factory() if callable(field.default_factory) else field.default
         _add_flag(group, field.name, types[field.name], declared(config_class, field.name)["help"],
-                  _as_text(vars(defaults)[field.name]))
+                  _as_text(default))
     return parser
 
 

@@ -5,8 +5,8 @@
     meta-policy-search plot RUN_FOLDER --trajectories --num_steps 2
 
 Folders are searched for runs. Runs that differ only in the seed form one curve: their mean, its 95% interval over seeds
-(Student's t), and a thin line per run. The label of a curve contains the settings that differ between curves. Runs are
-interpolated linearly between their rows. A mean ends where its shortest run ends.
+(Student's t), and a thin line per run. Runs without rows are skipped. The label of a curve contains the settings that
+differ between curves. Runs are interpolated linearly between their rows. A mean ends where its shortest run ends.
 
 With --trajectories, the policy of a snapshot is adapted to some tasks of a planar environment. The figure shows its
 paths before adaptation and after each adaptation step. The default number of steps is the number in training. Loading a
@@ -17,6 +17,7 @@ import dataclasses
 import functools
 import json
 import os
+import sys
 from typing import Any, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
@@ -123,7 +124,10 @@ def _as_text(value: Any) -> str:
 
 def compare(arguments: argparse.Namespace, folders: Sequence[str], output: str) -> None:
     """Plots the learning curves of runs."""
-    groups = group_runs([read_run(folder) for folder in folders])
+    with_rows = [folder for folder in folders if record.count_rows(folder)]
+    for folder in sorted({*folders} - {*with_rows}) if with_rows else ():
+        print(f"Skipping {folder}, which has no rows yet", file=sys.stderr)
+    groups = group_runs([read_run(folder) for folder in with_rows or folders])
     runs = [run for group in groups.values() for run in group]
     quantities = _quantities(runs, arguments.columns)
     x_column, x_label, scale = X_AXES[arguments.x]
@@ -143,10 +147,11 @@ def _title(runs: Sequence[Run]) -> str:
     """Returns a title with the algorithm, environment and inner step size that all runs share, and the seeds."""
     common = {name: next(iter(values)) for name in ("algorithm", "env", "inner_lr")
               if len(values := {run.settings.get(name) for run in runs}) == 1}
-    if common.get("env") is None:
+    env = common.get("env")
+    if env is None:
         return "Comparison of runs"
     seeds = sorted({run.settings["seed"] for run in runs if "seed" in run.settings})
-    return describe_settings(common.get("algorithm"), common["env"], seeds, common.get("inner_lr"))
+    return describe_settings(common.get("algorithm"), env, seeds, common.get("inner_lr"))
 
 
 def _quantities(runs: Sequence[Run], columns: Optional[Sequence[str]]) -> dict[str, dict[str, str]]:

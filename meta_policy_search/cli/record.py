@@ -5,7 +5,6 @@ A run folder contains `params.json`, `progress.csv`, `log.txt`, snapshots, `lear
 """
 import contextlib
 import dataclasses
-import json
 import os
 import shlex
 from typing import Any, Container, Iterator, Mapping, Optional, Sequence
@@ -13,6 +12,7 @@ from typing import Any, Container, Iterator, Mapping, Optional, Sequence
 from meta_policy_search import run_folder
 from meta_policy_search.cli.settings import PARALLEL_SETTINGS, ConfigT, RunConfig, make_config, read_json
 from meta_policy_search.plotting import Progress, read_progress
+from meta_policy_search.utils import logger
 from meta_policy_search.utils.snapshotter import (
     check_same_version,
     list_snapshots,
@@ -37,6 +37,8 @@ def is_run(folder: str) -> bool:
 
 def read_params(folder: str) -> dict[str, Any]:
     """Reads `params.json` in a run folder; raises `ValueError` if it cannot be read."""
+    if not is_run(folder):
+        raise ValueError(f"{folder} contains no {PARAMS_FILE}" if os.path.isdir(folder) else f"{folder} does not exist")
     return read_json(os.path.join(folder, PARAMS_FILE))
 
 
@@ -82,10 +84,24 @@ def find_runs(folders: Sequence[str]) -> list[str]:
     for folder in folders:
         runs = list(_runs_below(folder))
         if not runs:
-            raise ValueError(f"run_folder: expected a run folder or a folder that contains runs, got {folder}, "
-                             f"which contains no {PROGRESS_FILE}")
+            raise ValueError(f"run_folder: expected a run folder or a folder that contains runs, got {folder}, which "
+                             + (f"contains no {PROGRESS_FILE}" if os.path.isdir(folder) else "does not exist"))
         found.update(dict.fromkeys(os.path.normpath(run) for run in runs))
     return list(found)
+
+
+def find_run(folder: str) -> str:
+    """Returns a run folder: the given folder, or the only run folder below it. Snapshot files are returned unchanged.
+
+    Raises:
+        ValueError: the folder is missing or contains no run; or it contains several runs, which the message lists.
+    """
+    if os.path.isfile(folder) or os.path.isdir(folder) and snapshot_paths(folder):
+        return folder
+    runs = find_runs([folder])
+    if len(runs) > 1:
+        raise ValueError(f"run_folder: expected one run, got {len(runs)}: {', '.join(runs)}")
+    return runs[0]
 
 
 def _runs_below(folder: str) -> Iterator[str]:
@@ -97,10 +113,17 @@ def _runs_below(folder: str) -> Iterator[str]:
 
 
 def check_is_unused(folder: str) -> None:
-    """Raises `ValueError` if a folder contains a run."""
+    """Raises `ValueError` if a folder contains files of a run or is not writable. Does not create the folder."""
     if is_run(folder):
         raise ValueError(f"--dump_path: expected a folder without an earlier run, got {folder}. To resume the "
-                         f"earlier run: --resume {folder}")
+                         f"earlier run: {resume_command(folder)}")
+    existing = os.path.abspath(folder)
+    while not os.path.exists(existing):
+        existing = os.path.dirname(existing)
+    if not (os.path.isdir(existing) and os.access(existing, os.W_OK)):
+        raise ValueError(f"--dump_path: expected a writable folder, got {folder}")
+    if os.path.isdir(folder):
+        logger.check_is_unused(folder)
 
 
 def shortest(path: str) -> str:
@@ -130,8 +153,8 @@ def read_resumable_params(folder: str, algorithm: str) -> dict[str, Any]:
         raise ValueError(f"--resume: expected the folder of a run, got {folder}, whose {PARAMS_FILE} lacks "
                          f"{', '.join(wrong)}")
     if params.get("made_by") == run_folder.MADE_BY_TRAINER:
-        raise ValueError(f"--resume: expected a run of {algorithm}, got {folder}, which a Python program created. "
-                         f"Resume it in Python: {in_python(folder, '...')}, with `import meta_policy_search as mps`")
+        raise ValueError(f"--resume: expected a run that the command line started, got {folder}, which a Python "
+                         f"program started. Resume it with: {resume_command(folder)}")
     if params["algorithm"] != algorithm:
         raise ValueError(f"--resume: expected a run of {algorithm}, got {folder}, a run of {params['algorithm']}")
     check_same_version(f"--resume: the run in {folder}", params["versions"].get("meta_policy_search"))
@@ -193,8 +216,7 @@ def load_in_own_graph(folder: str) -> dict[str, Any]:
 
 def resume_hint(folder: Optional[str]) -> str:
     """Returns a sentence with the command that resumes a run. `folder` is None if the run has no folder yet."""
-    snapshots = list_snapshots(folder) if folder is not None and os.path.isdir(folder) else []
-    if not snapshots:
+    if folder is None or not os.path.isdir(folder) or not (snapshots := list_snapshots(folder)):
         return "There is no snapshot to resume from"
     return f"To resume after iteration {snapshots[-1].itr}: {resume_command(folder)}"
 
@@ -202,11 +224,6 @@ def resume_hint(folder: Optional[str]) -> str:
 def resume_command(folder: str) -> str:
     """Returns the command line that resumes a run."""
     return shlex.join(["python", "-m", "meta_policy_search", "resume", shortest(folder)])
-
-
-def in_python(folder: str, n_itr: Any) -> str:
-    """Returns the Python expression that resumes a run that a Python program created."""
-    return f"mps.load_run({json.dumps(shortest(folder))}).resume(n_itr={n_itr})"
 
 
 def describe_process(command: list[str]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import os
 from typing import Any, Optional, Sequence
 
 import meta_policy_search as mps
-from meta_policy_search.cli import evaluate
+from meta_policy_search.cli import evaluate, record
 from meta_policy_search.cli.flags import Parser, add_output_flags, check_is_new
 from meta_policy_search.cli.training import PROG, run_tool
 from meta_policy_search.envs.gym_compat import reset_env
@@ -29,11 +29,12 @@ def render(arguments: argparse.Namespace) -> None:
     """Adapts the policy of a run and writes the video."""
     from meta_policy_search.evaluation.video import write_video  # imports TensorFlow
 
-    output = arguments.output or os.path.join(arguments.run_folder, VIDEO)
+    folder = record.find_run(arguments.run_folder)
+    output = arguments.output or os.path.join(folder, VIDEO)
     check_is_new(output, arguments.overwrite)
     check_encoder()
-    evaluator = mps.load_evaluator(arguments.run_folder, arguments.snapshot, arguments.rollouts,
-                                        arguments.max_path_length, render_mode="rgb_array")
+    evaluator = mps.load_evaluator(folder, arguments.snapshot, arguments.rollouts, arguments.max_path_length,
+                                   render_mode="rgb_array")
     env = copy.deepcopy(evaluator.env)
     _check_pictures(env)
     fps = env.metadata["render_fps"] if arguments.fps is None else arguments.fps
@@ -60,7 +61,7 @@ def make_parser() -> Parser:
     """Returns the parser of the flags."""
     parser = Parser(f"{PROG} render", __doc__)
     parser.add_argument("run_folder", metavar="RUN_FOLDER",
-                        help="folder of a run of a run")
+                        help="folder of a run, or a folder that contains exactly one run")
     evaluate.add_recording_flags(parser, num_tasks=3)
     parser.add_argument("--fps", type=float, metavar="FLOAT",
                         help="frames (environment steps) per second (default: real time)")

@@ -1,4 +1,4 @@
-"""Lists runs, their results, and the command that resumes each interrupted run.
+"""Lists runs, their results, and the command that resumes each interrupted or failed run.
 
     meta-policy-search runs
     meta-policy-search runs data/promp --since 2026-11-20 --env "HalfCheetah*"
@@ -9,8 +9,8 @@ The column `return` is the mean return after adaptation (for a single task, of t
 return after adaptation minus the return before adaptation. Both are means over the last ten iterations.
 
 A run is `running` while a process holds the lock of its folder. It is `finished` if it has completed all iterations or
-was stopped by a callback. Otherwise it is `interrupted`. The commands that resume interrupted runs are printed below
-the table.
+was stopped by a callback, and `failed` if an error ended training. Otherwise it is `interrupted`. The commands that
+resume interrupted and failed runs are printed below the table.
 """
 import argparse
 import contextlib
@@ -31,13 +31,13 @@ from meta_policy_search.utils.files import is_locked
 from meta_policy_search.utils.snapshotter import snapshot_paths
 
 FOLDER = "data"  # default output folder of the scripts
-STATES = ("running", "finished", "interrupted")
+STATES = ("running", "finished", "failed", "interrupted")
 SORTS = ("started", "gain", "return")
 LAST = 10  # rows that gains and returns are averaged over
 HEADER = ["algorithm", "environment", "seed", "started", "iterations", "gain", "return", "state", "folder"]
 RIGHT = [HEADER.index(name) for name in ("seed", "iterations", "gain", "return")]
 Run = dict[str, Any]
-"""Values of the table, the end time and the resume command of a run; None for unknown values."""
+"""Values of the table, end time, error and resume command of a run; None for unknown values."""
 
 
 def _as_time(text: str) -> datetime.datetime:
@@ -58,6 +58,8 @@ def read_run(folder: str) -> Run:
         state = "finished" if record.is_done(folder, settings) else "interrupted"
     except (KeyError, TypeError):  # missing or invalid n_itr
         state = "finished" if "ended" in params else "interrupted"
+    if state == "interrupted" and params.get("error") is not None:
+        state = "failed"
     state = "running" if is_locked(folder) else state
     return {
         "folder": folder,
@@ -66,11 +68,12 @@ def read_run(folder: str) -> Run:
         "seed": settings.get("seed"),
         "started": _as_time(params["started"]) if "started" in params else None,
         "ended": params.get("ended"),
+        "error": params.get("error"),
         "iterations": record.count_rows(folder),
         "n_itr": settings.get("n_itr"),
         **_results(folder),
         "state": state,
-        "resume": _resume_command(folder, params, settings) if state == "interrupted" else None,
+        "resume": _resume_command(folder, params, settings) if state in ("failed", "interrupted") else None,
     }
 
 
@@ -132,7 +135,7 @@ def show(arguments: argparse.Namespace) -> None:
     print(text_table([HEADER, *(as_cells(run) for run in runs)], RIGHT))
     commands = [run["resume"] for run in runs if run["resume"] is not None]
     if commands:
-        print("\nTo resume interrupted runs:\n" + "\n".join(f"    {command}" for command in commands))
+        print("\nTo resume interrupted and failed runs:\n" + "\n".join(f"    {command}" for command in commands))
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:

@@ -2,6 +2,8 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, Mapping, Optional
 
+import numpy as np
+
 import meta_policy_search as mps
 from meta_policy_search import baselines
 from meta_policy_search.cli.settings import (
@@ -47,10 +49,12 @@ class Config(RunConfig):
 
     def find_env(self) -> str:
         """Returns the registered name of the environment, or the name of a Gymnasium environment unchanged."""
-        import gymnasium
-
-        is_of_gymnasium = self.env in gymnasium.registry or "/" in self.env
-        return self.env if is_of_gymnasium else super().find_env()
+        if _is_of_gymnasium(self.env):
+            return self.env
+        try:
+            return super().find_env()
+        except ValueError as error:
+            raise ValueError(f"{error}. Gymnasium has no environment of this name either") from error
 
     def build(self) -> "mps.LocalRunner":
         """Builds the algorithm and its runner."""
@@ -99,8 +103,16 @@ def build_parts(config: Config, scaled: bool = False) -> tuple[mps.MetaEnv, mps.
     return env, spec, policy
 
 
+def _is_of_gymnasium(name: str) -> bool:
+    if name in mps.available_envs():
+        return False
+    import gymnasium  # only if needed
+
+    return name in gymnasium.registry or "/" in name
+
+
 def _make_env(config: Config) -> mps.MetaEnv:
-    if config.env in mps.available_envs():
+    if not _is_of_gymnasium(config.env):
         env = mps.make_env(config.env, **config.env_kwargs)
         env.set_task(sample_tasks(env, 1, seeding.rng_for(seeding.Stream.TASKS, 0))[0])
         return env
@@ -109,8 +121,8 @@ def _make_env(config: Config) -> mps.MetaEnv:
     try:
         return mps.SingleTaskEnv(gymnasium.make(config.env, disable_env_checker=True, **config.env_kwargs))
     except gymnasium.error.Error as error:
-        raise ValueError(f"env: expected one of {', '.join(mps.available_envs())}, or a Gymnasium environment, "
-                         f"got {config.env!r}: {error}") from error
+        raise ValueError(f"env: expected an environment that Gymnasium can create, got {config.env!r}: {error}"
+                         ) from error
 
 
 def build_runner(config: Config, env: mps.MetaEnv, algo: mps.RLAlgorithm) -> mps.LocalRunner:
@@ -135,7 +147,7 @@ def summarize_final_policy(runner: mps.LocalRunner, max_path_length: int) -> str
     else:
         paths = runner.obtain_samples(runner.step_itr, NUM_FINAL_PATHS * max_path_length)
     runner.sampler.close()
-    mean, half_width = mean_interval([float(path["rewards"].sum()) for path in paths])
+    mean, half_width = mean_interval(np.array([path["rewards"].sum() for path in paths]))
     return (f"Mean return of the final policy: {mean:.2f}, 95% interval {mean - half_width:.2f} to "
             f"{mean + half_width:.2f} ({NUM_FINAL_PATHS} new paths)")
 

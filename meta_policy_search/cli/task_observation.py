@@ -43,8 +43,8 @@ class TaskObservingEnv(NormalizedEnv):
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Takes one step; the returned observation includes the task."""
-        observation, *rest = super().step(action)
-        return self._appended(observation), *rest
+        observation, reward, terminated, truncated, info = super().step(action)
+        return self._appended(observation), reward, terminated, truncated, info
 
     def _appended(self, observation: np.ndarray) -> np.ndarray:
         return np.concatenate((observation, as_numbers(self.get_task())))

@@ -142,7 +142,10 @@ def make_main(
         path: path of the script.
         description: first part of the help text.
     """
-    return lambda argv=None: run(config_class, argv, os.path.basename(path), description)
+    def main(argv: Optional[Sequence[str]] = None) -> int:
+        return run(config_class, argv, os.path.basename(path), description)
+
+    return main
 
 
 def run(config_class: type[RunConfig], argv: Optional[Sequence[str]], prog: str, description: Optional[str]) -> int:
@@ -252,9 +255,8 @@ def _resume(experiment: Experiment, arguments: dict[str, Any], command: list[str
         trainer = _restore(experiment, folder, config)
         process = record.describe_process(command)
         run_folder.warn_of_changes(params, process)
-        params.pop("ended", None)
         resumed = [*params["resumed"], {"itr": trainer.itr, **process}]
-        _write_params(folder, config, {**params, "stopped": False, "resumed": resumed})
+        _write_params(folder, config, {**run_folder.without_end(params), "resumed": resumed})
         logger.log(f"Resuming at iteration {trainer.itr} in {logger.get_dir()}")
         return trainer, config
 
@@ -302,12 +304,16 @@ def _train(experiment: Experiment, trainer: Any, config: RunConfig) -> None:
                 experiment.draw(folder, config)
 
     trainer.callbacks.append(draw_sometimes)
+    failure = None
     try:
         experiment.train(trainer, config)
+    except Exception as error:
+        failure = type(error).__name__
+        raise
     finally:
         trainer.sampler.close()
         with _warning("could not record the end of the run"):
-            run_folder.record_end(folder, trainer.stopped)
+            run_folder.record_end(folder, trainer.stopped, failure)
     with _warning("could not draw the learning curve"):
         experiment.draw(folder, config)
     with _warning("could not summarize the run"):

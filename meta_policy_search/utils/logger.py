@@ -154,21 +154,35 @@ def _usable_folder(dir: Optional[PathLike]) -> str:
     return folder
 
 
-def _make_room(folder: str, positions: Optional[Mapping[str, Position]], overwrite: bool) -> None:
-    """Deletes the files of an earlier run, or raises `ValueError` unless `overwrite`; keeps files in `positions`."""
+def _earlier_files(folder: str, positions: Optional[Mapping[str, Position]]) -> list[str]:
+    """Returns the rows and snapshots of an earlier run, except files in `positions`."""
     written = written_files(folder)
     rows = [path for format in ("csv", "json") if format not in (positions or {}) for path in written[format]]
-    earlier = [path for path in rows if os.path.getsize(path) > 0]
-    if positions is None:
-        earlier += snapshot_paths(folder)
-    if not earlier:
-        return
-    if not overwrite:
+    return [path for path in rows if os.path.getsize(path) > 0] + (snapshot_paths(folder) if positions is None else [])
+
+
+def check_is_unused(folder: str, positions: Optional[Mapping[str, Position]] = None) -> None:
+    """Raises `ValueError` if an existing folder contains rows or snapshots of an earlier run.
+
+    Args:
+        folder: the folder.
+        positions: see `configure`; default None.
+    """
+    earlier = _earlier_files(folder, positions)
+    if earlier:
         found = ", ".join(os.path.basename(path) for path in earlier)
         raise ValueError(f"dir: expected a folder without an earlier run, got {folder}, which contains {found}. Choose "
                          "another folder, or in Python resume that run (positions=...) or delete it "
                          "(overwrite=True)")
-    if positions is None:
+
+
+def _make_room(folder: str, positions: Optional[Mapping[str, Position]], overwrite: bool) -> None:
+    """Deletes the files of an earlier run, or raises `ValueError` unless `overwrite`; keeps files in `positions`."""
+    if not overwrite:
+        return check_is_unused(folder, positions)
+    earlier = _earlier_files(folder, positions)
+    if earlier and positions is None:
+        written = written_files(folder)
         evaluations = (os.path.join(folder, name) for name in (EVALUATIONS_FILE, BEST_FILE))
         earlier += written["log"] + written["tensorboard"] + list(filter(os.path.exists, evaluations))
     for path in earlier:

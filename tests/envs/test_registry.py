@@ -47,7 +47,7 @@ def test_arguments_are_passed_to_the_class():
 @pytest.mark.parametrize("name", ["MetaPointEnvCorners", "", None, "MetaEnv"])
 def test_unknown_name_is_refused_with_the_registered_names(name):
     for function in (get_env_class, make_env):
-        with pytest.raises(ValueError, match="name: expected one of 'AntRandDirec2DEnv', .*'Walker2DRandVelEnv', got"):
+        with pytest.raises(ValueError, match="env: expected one of 'AntRandDirec2DEnv', .*'Walker2DRandVelEnv', got"):
             function(name)
 
 

@@ -272,7 +272,7 @@ def test_duplicate_json_keys_in_a_flag_are_refused(capsys):
 @pytest.mark.parametrize("values", [[1, 1.0], [0.5, 5e-1], [1, 2, 1]])
 def test_sweep_refuses_equal_numbers(values, tmp_path):
     path = tmp_path / "grid.json"
-    path.write_text(json.dumps({"script": "pro_mp.py", "settings": {}, "grid": {"inner_lr": values}}))
+    path.write_text(json.dumps({"algorithm": "promp", "settings": {}, "grid": {"inner_lr": values}}))
     with pytest.raises(ValueError, match=f"grid: expected values that differ, got inner_lr={values[0]} and inner_lr="):
         sweep.read_grid(str(path), str(tmp_path))
 

@@ -251,7 +251,8 @@ def test_interruption_before_logger_configuration_names_the_snapshot(tmp_path, m
     monkeypatch.setattr(record, "resumed_config", interrupt)
     capsys.readouterr()
     assert cem.main(["--resume", str(folder), "--n_itr", "3"]) == training.INTERRUPTED
-    assert re.fullmatch(r"To resume after iteration 1: python .*cem\.py --resume .*run\n", capsys.readouterr().out)
+    said = capsys.readouterr().out
+    assert re.fullmatch(r"To resume after iteration 1: python -m meta_policy_search resume .*run\n", said)
 
 
 # Figures and settings files ----------------------------------------------------------------------------------------

@@ -1,13 +1,15 @@
 """Tests the step size of meta-updates: schedules, changes during a run, and optimizers."""
 import numpy as np
 import pytest
-from experiments.parts import first_order_arguments
 
 from experiments.pro_mp import Config
+from meta_policy_search.cli.algorithms import build_trainer
+from meta_policy_search.cli.settings import SMOKE
 from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.schedules import LinearSchedule
+from meta_policy_search.utils.serializable import present_arguments
 from tests.helpers.small_world import M, draw_data, make_policy, relative_error, set_theta
 
 SGD = tf.train.GradientDescentOptimizer
@@ -124,8 +126,8 @@ def test_linear_schedule_is_linear_and_then_constant():
 
 
 def test_scripts_have_learning_rate_settings():
-    arguments = first_order_arguments(
-        Config(learning_rate=0.02, learning_rate_schedule="linear", n_itr=10, meta_optimizer="RMSProp"))
+    settings = {**SMOKE, "env": "MetaPointEnv", "n_itr": 10, "learning_rate": 0.02, "learning_rate_schedule": "linear",
+                "meta_optimizer": "RMSProp"}
+    arguments = present_arguments(build_trainer(Config(**settings)).algo)
     assert arguments["learning_rate"](5) == pytest.approx(0.01)
     assert arguments["tf_optimizer_cls"] is tf.train.RMSPropOptimizer
-    assert first_order_arguments(Config())["learning_rate"] == 1e-3

@@ -133,7 +133,7 @@ def test_runs_that_cannot_be_plotted_are_reported(content, message, tmp_path):
 
 def test_title_names_the_settings_of_the_run(folder):
     settings = {"env": "MetaPointEnvCorner", "seed": 3, "inner_lr": 0.1}
-    (folder / "params.json").write_text(json.dumps({"script": "pro_mp.py", "settings": settings}))
+    (folder / "params.json").write_text(json.dumps({"algorithm": "promp", "settings": settings}))
     assert describe_run(folder) == "ProMP on MetaPointEnvCorner, seed 3, inner step 0.1"
     assert plot_learning_curve(folder).get_suptitle() == describe_run(folder)
     (folder / "params.json").write_text("{")

@@ -18,16 +18,16 @@ META = ("Itr", "n_timesteps", "Time", "Step_0-AverageReturn", "Step_1-AverageRet
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def write_run(folder, rows=3, factor=1.0, columns=META, script="pro_mp", **settings):
+def write_run(folder, rows=3, factor=1.0, columns=META, algorithm="promp", **settings):
     """Writes a run by hand; row `i` has `factor * i + c` in column `c` (from 0), except in the iteration column."""
     folder.mkdir(parents=True)
     lines = [",".join(columns)]
     lines += [",".join(str(i if name == "Itr" else factor * i + c) for c, name in enumerate(columns))
               for i in range(rows)]
     (folder / "progress.csv").write_text("\n".join(lines) + "\n")
-    if script is not None:
+    if algorithm is not None:
         settings = {"env": "MetaPointEnv", "seed": 1, "n_itr": 3, "inner_lr": 0.1, **settings}
-        (folder / "params.json").write_text(json.dumps({"script": script, "settings": settings}))
+        (folder / "params.json").write_text(json.dumps({"algorithm": algorithm, "settings": settings}))
     return folder
 
 
@@ -80,21 +80,21 @@ def groups_of(*settings):
 
 @pytest.mark.parametrize("settings, expected", [
     # differ only in the seed and in settings without effect on the numbers
-    ([{"script": "a", "env": "E", "seed": 1, "n_itr": 5}, {"script": "a", "env": "E", "seed": 2, "n_itr": 9}],
+    ([{"algorithm": "a", "env": "E", "seed": 1, "n_itr": 5}, {"algorithm": "a", "env": "E", "seed": 2, "n_itr": 9}],
      {"a, E": ["0", "1"]}),
-    ([{"script": "a", "env": "E", "seed": 1}], {"a, E": ["0"]}),
+    ([{"algorithm": "a", "env": "E", "seed": 1}], {"a, E": ["0"]}),
     # two algorithms, one with a setting that the other lacks
-    ([{"script": "a", "env": "E", "clip": 0.3}, {"script": "b", "env": "E"}, {"script": "a", "env": "E", "clip": 0.3}],
+    ([{"algorithm": "a", "env": "E", "clip": 0.3}, {"algorithm": "b", "env": "E"}, {"algorithm": "a", "env": "E", "clip": 0.3}],
      {"a": ["0", "2"], "b": ["1"]}),
-    # settings that differ because of the scripts' defaults, and one chosen setting
-    ([{"script": "e_maml", "exploration": True, "inner_lr": 0.1},
-      {"script": "maml_trpo", "exploration": False, "inner_lr": 0.1}], {"e_maml": ["0"], "maml_trpo": ["1"]}),
-    ([{"script": "maml_trpo", "exploration": True}, {"script": "maml_trpo", "exploration": False}],
+    # settings that differ because of the algorithms' defaults, and one chosen setting
+    ([{"algorithm": "e_maml", "exploration": True, "inner_lr": 0.1},
+      {"algorithm": "trpo_maml", "exploration": False, "inner_lr": 0.1}], {"e_maml": ["0"], "trpo_maml": ["1"]}),
+    ([{"algorithm": "trpo_maml", "exploration": True}, {"algorithm": "trpo_maml", "exploration": False}],
      {"exploration true": ["0"], "exploration false": ["1"]}),
-    ([{"script": "e_maml", "inner_lr": 0.1}, {"script": "maml_trpo", "inner_lr": 0.2}],
-     {"e_maml, inner_lr 0.1": ["0"], "maml_trpo, inner_lr 0.2": ["1"]}),
+    ([{"algorithm": "e_maml", "inner_lr": 0.1}, {"algorithm": "trpo_maml", "inner_lr": 0.2}],
+     {"e_maml, inner_lr 0.1": ["0"], "trpo_maml, inner_lr 0.2": ["1"]}),
     # a grid of settings and environments
-    ([{"script": "a", "env": env, "lr": lr, "seed": seed} for env in "EF" for lr in (0.1, None) for seed in (1, 2)],
+    ([{"algorithm": "a", "env": env, "lr": lr, "seed": seed} for env in "EF" for lr in (0.1, None) for seed in (1, 2)],
      {"E, lr 0.1": ["0", "1"], "E, lr null": ["2", "3"], "F, lr 0.1": ["4", "5"], "F, lr null": ["6", "7"]}),
     ([{"env_kwargs": {"a": 1, "b": 2}}, {"env_kwargs": {"b": 2, "a": 1}}, {"env_kwargs": {}}],
      {'env_kwargs {"a": 1, "b": 2}': ["0", "1"], "env_kwargs {}": ["2"]}),
@@ -151,19 +151,19 @@ def test_columns_and_smoothing(tmp_path, comparison):
 
 def test_single_task_runs_and_meta_runs_in_one_figure(tmp_path, comparison):
     """A search run, whose rows have one return, appears next to a meta-run in all panels for which it has numbers."""
-    write_run(tmp_path / "cem", columns=("Epoch", "Itr", "n_timesteps", "AverageReturn"), script="cem")
+    write_run(tmp_path / "cem", columns=("Epoch", "Itr", "n_timesteps", "AverageReturn"), algorithm="cem")
     panels, *_ = comparison(tmp_path / "cem")
     assert list(panels) == ["return"] and labels(panels) == ["cem, MetaPointEnv"]
     write_run(tmp_path / "meta")
     panels, *_ = comparison(tmp_path, "--x", "steps")
     assert {quantity: [curve.label for curve in curves] for quantity, curves in panels.items()} == {
-        "return": ["cem"], "return before adaptation": ["pro_mp"], "return after adaptation": ["pro_mp"]}
+        "return": ["cem"], "return before adaptation": ["promp"], "return after adaptation": ["promp"]}
     panels, *_ = comparison(tmp_path, "--columns", "AverageReturn", "--overwrite")
     assert labels(panels) == ["cem"]
 
 
 def test_runs_of_a_custom_script(tmp_path, comparison):
-    write_run(tmp_path / "mine", script=None)
+    write_run(tmp_path / "mine", algorithm=None)
     panels, _, title, _ = comparison(tmp_path)
     assert labels(panels) == [str(tmp_path / "mine")] and title == "Comparison of runs"
 
@@ -185,7 +185,7 @@ def test_figure_is_overwritten_only_on_request(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["nowhere"], "run_folder: expected a run folder or a folder that contains runs, got nowhere, which contains no"),
+    (["nowhere"], "run_folder: expected a run folder or a folder that contains runs, got nowhere, which does not"),
     (["none"], "got none, which contains no progress.csv"),
     (["empty"], "expected at least one row in empty/progress.csv, got none"),
     (["a", "--columns", "AdaptationGian"], "got 'AdaptationGian'; did you mean 'AdaptationGain'"),
@@ -204,12 +204,12 @@ def test_figure_is_overwritten_only_on_request(tmp_path, capsys):
 def test_invalid_arguments_are_reported(arguments, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write_run(tmp_path / "a")
-    write_run(tmp_path / "cem", script="cem")
+    write_run(tmp_path / "cem", algorithm="cem")
     write_run(tmp_path / "empty", rows=0)
     write_run(tmp_path / "bare", columns=("Step",))
     (write_run(tmp_path / "broken") / "params.json").write_text("{")
     (tmp_path / "none").mkdir()
-    assert re.search(f"^plot.py: error: .*({message})", mistake(capsys, *arguments), flags=re.MULTILINE)
+    assert re.search(f"^meta-policy-search plot: error: .*({message})", mistake(capsys, *arguments), flags=re.MULTILINE)
     assert not list(tmp_path.rglob("*.png"))
 
 

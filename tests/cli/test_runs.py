@@ -13,16 +13,16 @@ import pytest
 import meta_policy_search as mps
 from experiments import cem
 from meta_policy_search import run_folder
-from meta_policy_search.cli import record, runs
+from meta_policy_search.cli import record, runs, training
+from meta_policy_search.cli.main import main
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import is_locked, lock_folder
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 YESTERDAY = run_folder.now() - datetime.timedelta(days=1)
 META = ("Itr", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain", "AdaptationGainCI95")
 
 
-def write_run(folder, rows=3, gain=1.0, script="pro_mp", columns=META, days=0, **settings):
+def write_run(folder, rows=3, gain=1.0, algorithm="promp", columns=META, days=0, **settings):
     """Writes a run by hand with an age in days; its post-update return is `gain`."""
     folder.mkdir(parents=True)
     values = {name: 0 for name in columns} | {"AdaptationGain": gain, "Step_1-AverageReturn": gain}
@@ -30,7 +30,7 @@ def write_run(folder, rows=3, gain=1.0, script="pro_mp", columns=META, days=0, *
     (folder / "progress.csv").write_text("\n".join(lines) + "\n" if rows else "")
     settings = {"env": "MetaPointEnv", "seed": 1, "n_itr": 3, "snapshot_mode": "none", **settings}
     started = (run_folder.now() - datetime.timedelta(days=days)).isoformat(timespec="seconds")
-    (folder / "params.json").write_text(json.dumps({"script": script, "settings": settings, "started": started}))
+    (folder / "params.json").write_text(json.dumps({"algorithm": algorithm, "settings": settings, "started": started}))
     return folder
 
 
@@ -66,11 +66,10 @@ def test_the_table(three, capsys):
     today = f"{run_folder.now():%Y-%m-%d}"
     header, a, c, b, *rest = shown(capsys).splitlines()
     assert header.split() == runs.HEADER
-    assert re.fullmatch(r"pro_mp +MetaPointEnv +1  \S+ \S+ +3/3 +\+2.00 +2.00  finished +data/a", a)
-    assert re.fullmatch(r"pro_mp +MetaPointEnv +1  \S+ \S+ +1/3 +-1.00 +-1.00  interrupted +data/c", c)
-    assert re.fullmatch(rf"pro_mp +HalfCheetahRandDirecEnv +7  {today} \S+ +3/3 +\+3.50 +3.50  finished +data/b", b)
-    command = f"python {record.shortest(ROOT / 'experiments' / 'pro_mp.py')} --resume data/c"
-    assert rest == ["", "To resume interrupted runs:", f"    {command}"]
+    assert re.fullmatch(r"promp +MetaPointEnv +1  \S+ \S+ +3/3 +\+2.00 +2.00  finished +data/a", a)
+    assert re.fullmatch(r"promp +MetaPointEnv +1  \S+ \S+ +1/3 +-1.00 +-1.00  interrupted +data/c", c)
+    assert re.fullmatch(rf"promp +HalfCheetahRandDirecEnv +7  {today} \S+ +3/3 +\+3.50 +3.50  finished +data/b", b)
+    assert rest == ["", "To resume interrupted and failed runs:", "    python -m meta_policy_search resume data/c"]
 
 
 @pytest.mark.parametrize("arguments, expected", [
@@ -78,7 +77,7 @@ def test_the_table(three, capsys):
     (["--since", f"{YESTERDAY:%Y-%m-%d}"], ["c", "b"]),
     (["--since", f"{YESTERDAY + datetime.timedelta(hours=1):%Y-%m-%d %H:%M}"], ["b"]),
     (["--env", "MetaPoint*"], ["a", "c"]),
-    (["--experiment", "pro_mp", "--state", "finished"], ["a", "b"]),
+    (["--algorithm", "promp", "--state", "finished"], ["a", "b"]),
     (["--state", "running"], []),
     (["--sort", "return", "--state", "finished"], ["a", "b"]),
     (["--sort", "gain"], ["c", "a", "b"]),
@@ -92,13 +91,13 @@ def test_json_has_all_fields(three, capsys):
     (run,) = json.loads(shown(capsys, "--json", "data/b"))
     params = record.read_params("data/b")
     assert run == {
-        "folder": "data/b", "experiment": "pro_mp", "environment": "HalfCheetahRandDirecEnv", "seed": 7,
-        "started": params["started"], "ended": None, "iterations": 3, "n_itr": 3, "gain": 3.5,
+        "folder": "data/b", "algorithm": "promp", "environment": "HalfCheetahRandDirecEnv", "seed": 7,
+        "started": params["started"], "ended": None, "error": None, "iterations": 3, "n_itr": 3, "gain": 3.5,
         "return": 3.5, "state": "finished", "resume": None}
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["nowhere"], "got nowhere, which contains no progress.csv"),
+    (["nowhere"], "got nowhere, which does not exist"),
     (["--since", "yesterday"], "argument --since: invalid"),
     (["--sort", "seed"], "invalid choice: 'seed'"),
 ])
@@ -117,23 +116,23 @@ def test_no_matching_run(three, capsys):
 
 def test_other_columns_and_damaged_files(tmp_path, capsys):
     """A search run, rows of a custom script and runs with damaged files are listed with the available information."""
-    write_run(tmp_path / "search", script="cem", columns=("Epoch", "AverageReturn"))
+    write_run(tmp_path / "search", algorithm="cem", columns=("Epoch", "AverageReturn"))
     write_run(tmp_path / "own", columns=("Loss",))
     (tmp_path / "own" / "params.json").unlink()
     (write_run(tmp_path / "damaged") / "params.json").write_text("{")
     write_run(tmp_path / "begun", rows=0)
-    write_run(tmp_path / "python", script="ProMP")
+    write_run(tmp_path / "python", algorithm="ProMP")
     params = record.read_params(tmp_path / "python")
     del params["settings"]["snapshot_mode"]  # a column that `Trainer` does not log
     (tmp_path / "python" / "params.json").write_text(json.dumps(params))
-    write_run(tmp_path / "foreign", rows=1, script="../setup", n_itr=None)
+    write_run(tmp_path / "foreign", rows=1, algorithm="../setup", n_itr=None)
     assert runs.main([str(tmp_path), "--json"]) == 0
     output = capsys.readouterr()
     found = {Path(run["folder"]).name: run for run in json.loads(output.out)}
     assert (found["search"]["gain"], found["search"]["return"], found["search"]["state"]) == (None, 0.0, "finished")
-    assert (found["own"]["iterations"], found["own"]["experiment"], found["own"]["return"]) == (3, None, None)
+    assert (found["own"]["iterations"], found["own"]["algorithm"], found["own"]["return"]) == (3, None, None)
     assert (found["begun"]["iterations"], found["begun"]["state"], found["begun"]["gain"]) == (0, "interrupted", None)
-    assert (found["python"]["experiment"], found["python"]["state"]) == ("ProMP", "finished")
+    assert (found["python"]["algorithm"], found["python"]["state"]) == ("ProMP", "finished")
     assert found["damaged"]["gain"] == 1.0 and found["damaged"]["started"] is None
     assert (found["foreign"]["state"], found["foreign"]["resume"]) == ("interrupted", None)
     assert output.err.count("\n") == 1 and output.err.startswith("warning: could not read ")
@@ -155,11 +154,11 @@ def test_printed_command_resumes_the_run(tmp_path, monkeypatch, capsys):
         (run,) = json.loads(shown(capsys, "--json"))
         assert (run["state"], run["resume"]) == ("running", None)
     (run,) = json.loads(shown(capsys, "--json"))
-    program, script, *flags = shlex.split(run["resume"])
-    assert program == "python" and Path(script).samefile(ROOT / "experiments" / "cem.py")
+    python, m, package, *command = shlex.split(run["resume"])
+    assert (python, m, package) == ("python", "-m", "meta_policy_search")
     during = []
-    monkeypatch.setattr(cem.single_task, "plot_returns", lambda folder: during.append(record.read_params(folder)))
-    assert cem.main([*flags, "--plot_gap", "3"]) == 0
+    monkeypatch.setattr(training, "plot_returns", lambda folder: during.append(record.read_params(folder)))
+    assert main([*command, "--plot_gap", "3"]) == 0
     assert "ended" not in during[0] and "ended" in during[-1]
     capsys.readouterr()
     (run,) = json.loads(shown(capsys, "--json"))
@@ -167,7 +166,7 @@ def test_printed_command_resumes_the_run(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.thorough
-def test_run_made_in_python_resumes_there_and_is_finished_after_a_callback_stop(tmp_path, monkeypatch, capsys):
+def test_run_made_in_python_is_resumed_and_is_finished_after_a_callback_stop(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     tiny = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": ()}
     mps.train("MetaPointEnvCorner", "vpg_maml", n_itr=9, dump_path="data/run", callbacks=[lambda *_: True], **tiny)
@@ -176,16 +175,14 @@ def test_run_made_in_python_resumes_there_and_is_finished_after_a_callback_stop(
     assert (run["state"], run["iterations"], run["n_itr"], run["resume"]) == ("finished", 1, 9, None)
     with pytest.raises(SystemExit):
         cem.main(["--resume", "data/run"])
-    assert 'Resume it in Python: mps.load_run("data/run").resume(n_itr=...)' in capsys.readouterr().err
+    assert "Resume it with: python -m meta_policy_search resume data/run" in capsys.readouterr().err
     mps.load_run("data/run").resume(n_itr=2)
     params = record.read_params("data/run")
     run_folder.write_params("data/run", {**params, "settings": {**params["settings"], "n_itr": 3}})
     capsys.readouterr()
     (run,) = json.loads(shown(capsys, "--json"))
     assert (run["state"], run["iterations"]) == ("interrupted", 2)
-    program, flag, code = shlex.split(run["resume"])
-    assert (program, flag) == ("python", "-c")
-    exec(code, {})
+    assert main(shlex.split(run["resume"])[3:]) == 0
     capsys.readouterr()
     (run,) = json.loads(shown(capsys, "--json", "--state", "finished"))
     assert run["iterations"] == 3

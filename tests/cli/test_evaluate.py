@@ -121,7 +121,8 @@ def test_adaptation_steps_are_at_least_those_of_training(trained_steps, expected
 
     evaluator = SimpleNamespace(rollouts_per_meta_task=2, max_path_length=5, env=None, parallel=False,
                                 trained_steps=trained_steps, evaluate=enough)
-    monkeypatch.setattr(mps, "load_evaluator", lambda *arguments: evaluator)
+    monkeypatch.setattr(mps, "load_evaluator", lambda *arguments, **others: evaluator)
+    (tmp_path / "progress.csv").touch()
     assert f"there were to be {expected} steps" in mistake(capsys, tmp_path)
 
 
@@ -256,11 +257,11 @@ def test_search_runs_are_compared_at_equal_environment_steps(runs, tmp_path, cap
     (["--compare", "cem", "--search_std", "0"], "init_std: expected a finite number above 0, got 0.0"),
     (["--compare", "cma_es", "--search_std", "-1"], "sigma0: expected a finite number above 0, got -1.0"),
     (["--compare", "cem", "--compare_steps", "0"], "compare_steps: expected an integer of at least 1, got 0"),
-    (["--reference", "nowhere"], "could not read the snapshot nowhere: .*No such file"),
+    (["--reference", "nowhere"], "expected a run folder or a folder that contains runs, got nowhere, which does not exist"),
 ])
 def test_invalid_flags_are_reported(arguments, message, runs, tmp_path, capsys):
     said = mistake(capsys, runs / "vpg_maml", "--output", tmp_path / "out", *arguments)
-    assert re.search(f"^evaluate.py: error: .*{message}", said)
+    assert re.search(f"^meta-policy-search evaluate: error: .*{message}", said)
     assert not (runs / "vpg_maml" / "evaluation").exists()
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
 
@@ -299,7 +300,7 @@ def test_policy_that_does_not_match_the_environment_is_reported(runs):
 
 
 def test_ctrl_c_ends_the_evaluation_cleanly(runs, tmp_path, monkeypatch):
-    def interrupt(*arguments):
+    def interrupt(*arguments, **others):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(mps, "load_evaluator", interrupt)

@@ -30,9 +30,9 @@ def package_on_the_path(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
 
-def write_grid(folder, grid, script="cem.py", name="grid.json", **settings):
+def write_grid(folder, grid, algorithm="cem", name="grid.json", **settings):
     path = folder / name
-    path.write_text(json.dumps({"script": script, "settings": {**SMALL, **settings}, "grid": grid}))
+    path.write_text(json.dumps({"algorithm": algorithm, "settings": {**SMALL, **settings}, "grid": grid}))
     return path
 
 
@@ -55,24 +55,24 @@ def mistake(capsys, *arguments):
 
 def test_every_combination_is_run_and_failures_are_reported(tmp_path, capsys):
     """If two of four runs fail, the other two finish, and the next call retries the failed ones."""
-    grid = write_grid(tmp_path, {"init_std": [0.5, -1.0], "seed": [1, 2]})
+    grid = write_grid(tmp_path, {"best_frac": [0.5, 0.01], "seed": [1, 2]})
     output = tmp_path / "runs"
     arguments = [str(grid), "--output", str(output), "--processes", "2"]
     assert sweep.main(arguments) == 1
     said = capsys.readouterr().out
-    names = [f"init_std={std},seed={seed}" for std in (0.5, -1.0) for seed in (1, 2)]
+    names = [f"best_frac={fraction},seed={seed}" for fraction in (0.5, 0.01) for seed in (1, 2)]
     assert f"4 runs, 0 of them complete; 2 at a time, in {output}" in said
     for name in names[:2]:
         assert len(rows(output / name / "progress.csv")) == 2
         settings = json.loads((output / name / "params.json").read_text())["settings"]
-        assert settings["n_samples"] == 20 and name == f"init_std={settings['init_std']},seed={settings['seed']}"
+        assert settings["n_samples"] == 20 and name == f"best_frac={settings['best_frac']},seed={settings['seed']}"
     for name in names[2:]:
         assert re.search(rf"{name}: failed with status 2 \(. of 4\); last lines of {output / name}.log:\n", said)
-    assert "    cem.py: error: init_std: expected a finite number above 0, got -1.0" in said
+    assert "    meta-policy-search train cem: error: best_frac: expected at least 1 / n_samples = 0.05" in said
     table = rows(output / "summary.csv")
     assert [row["run"] for row in table] == names and [row["status"] for row in table] == ["done"] * 2 + ["failed"] * 2
     assert [row["seed"] for row in table] == ["1", "2", "1", "2"]
-    assert [row["init_std"] for row in table] == ["0.5", "0.5", "-1.0", "-1.0"]
+    assert [row["best_frac"] for row in table] == ["0.5", "0.5", "0.01", "0.01"]
     for row in table[:2]:
         returns = [float(line["AverageReturn"]) for line in rows(output / row["run"] / "progress.csv")]
         assert float(row["return"]) == pytest.approx(sum(returns) / 2) and row["iterations"] == "2"
@@ -106,11 +106,11 @@ def test_grid_with_more_iterations_extends_finished_runs(tmp_path, capsys):
 
 
 @pytest.mark.thorough
-def test_meta_learning_scripts(tmp_path, capsys):
+def test_meta_learning_algorithms(tmp_path, capsys):
     """A grid without varied settings has one run, and the table lists pre-update and post-update returns."""
     grid = tmp_path / "one.json"
     settings = {**SMOKE, "env": "MetaPointEnv", "n_itr": 1}
-    grid.write_text(json.dumps({"script": "vpg_maml", "settings": settings, "grid": {}}))
+    grid.write_text(json.dumps({"algorithm": "vpg_maml", "settings": settings, "grid": {}}))
     assert sweep.main([str(grid), "--output", str(tmp_path / "runs")]) == 0
     (row,) = rows(tmp_path / "runs" / "summary.csv")
     (iteration,) = rows(tmp_path / "runs" / "run" / "progress.csv")
@@ -166,7 +166,7 @@ def test_sweeps_page_is_correct(monkeypatch):
 
 def test_example_is_a_valid_grid(tmp_path):
     example = sweep.read_grid(str(ROOT / "experiments" / "configs" / "sweep_point.json"), str(tmp_path))
-    assert len(example) == 9 and Path(example[0].script) == ROOT / "experiments" / "maml_trpo.py"
+    assert len(example) == 9 and example[0].config.algorithm == "trpo_maml"
     assert example[0].config.env == "MetaPointEnvCorner" and example[0].name == "inner_lr=0.05,seed=1"
 
 
@@ -264,24 +264,24 @@ def test_error_in_the_sweep_ends_the_runs(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("content, message", [
     ([], "expected a JSON object, got list"),
-    ({"script": "cem.py"}, r"expected an object with the keys script (a file name), settings and grid"),
-    ({"script": 1, "settings": {}, "grid": {}}, "expected an object with the keys script"),
-    ({"script": "gone.py", "settings": {}, "grid": {}}, "got 'gone'"),
-    ({"script": "parts.py", "settings": {}, "grid": {}}, "got 'parts'"),
-    ({"script": "cem.py", "settings": {"inner_lr": 1}, "grid": {}}, ", got 'inner_lr'"),
-    ({"script": "cem.py", "settings": {}, "grid": {"sead": [1]}}, ", got 'sead'; did you mean 'seed'?"),
-    ({"script": "cem.py", "settings": {}, "grid": {"seed": [1, "2"]}}, "seed: expected an integer, got '2'"),
-    ({"script": "cem.py", "settings": {"env_kwargs": 3}, "grid": {}}, "env_kwargs: expected an object"),
-    ({"script": "cem.py", "settings": {}, "grid": {"seed": 1}}, "grid, seed: expected a list of at least one value"),
-    ({"script": "cem.py", "settings": {}, "grid": {"seed": []}}, "grid, seed: expected a list of at least one value"),
-    ({"script": "cem.py", "settings": {"seed": 1}, "grid": {"seed": [1]}}, "grid, seed: expected a setting that"),
-    ({"script": "cem.py", "settings": {}, "grid": {"seed": [1, 1]}}, "grid: expected values that differ, got seed=1"),
+    ({"algorithm": "cem"}, "expected an object with the keys algorithm (a name), settings and grid"),
+    ({"algorithm": 1, "settings": {}, "grid": {}}, "expected an object with the keys algorithm"),
+    ({"algorithm": "gone", "settings": {}, "grid": {}}, "got 'gone'"),
+    ({"algorithm": "gone:CEM", "settings": {}, "grid": {}}, "got 'gone:CEM': No module named 'gone'"),
+    ({"algorithm": "cem", "settings": {"inner_lr": 1}, "grid": {}}, ", got 'inner_lr'"),
+    ({"algorithm": "cem", "settings": {}, "grid": {"sead": [1]}}, ", got 'sead'; did you mean 'seed'?"),
+    ({"algorithm": "cem", "settings": {}, "grid": {"seed": [1, "2"]}}, "seed: expected an integer, got '2'"),
+    ({"algorithm": "cem", "settings": {"env_kwargs": 3}, "grid": {}}, "env_kwargs: expected an object"),
+    ({"algorithm": "cem", "settings": {}, "grid": {"seed": 1}}, "grid, seed: expected a list of at least one value"),
+    ({"algorithm": "cem", "settings": {}, "grid": {"seed": []}}, "grid, seed: expected a list of at least one value"),
+    ({"algorithm": "cem", "settings": {"seed": 1}, "grid": {"seed": [1]}}, "grid, seed: expected a setting that"),
+    ({"algorithm": "cem", "settings": {}, "grid": {"seed": [1, 1]}}, "grid: expected values that differ, got seed=1"),
 ])
 def test_invalid_grids_are_reported_before_anything_starts(content, message, tmp_path, capsys):
     path = tmp_path / "grid.json"
     path.write_text(json.dumps(content))
     said = mistake(capsys, path, "--output", tmp_path / "runs")
-    assert said.startswith("sweep.py: error: ") and str(path) in said and message in said
+    assert said.startswith("meta-policy-search sweep: error: ") and str(path) in said and message in said
     assert not (tmp_path / "runs").exists()
 
 

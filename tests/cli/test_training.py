@@ -1,6 +1,7 @@
-"""Tests the experiments as a user runs them: settings, run folders, resuming, invalid arguments and Ctrl-C."""
+"""Tests training scripts as a user runs them: settings, run folders, resuming, invalid arguments and Ctrl-C."""
 import contextlib
 import csv
+import dataclasses
 import io
 import json
 import os
@@ -17,6 +18,7 @@ import pytest
 from experiments import dice_maml, e_maml, maml_trpo, pro_mp, vpg_maml
 from meta_policy_search import __version__
 from meta_policy_search.cli import record, training
+from meta_policy_search.cli.algorithms import build_trainer
 from meta_policy_search.cli.settings import SMOKE, arguments_for, make_config
 from meta_policy_search.plotting import plot_learning_curve
 from meta_policy_search.utils import logger
@@ -36,7 +38,7 @@ def start(*command, cwd, **variables):
 
 
 def run(script, *arguments):
-    """Runs an experiment in this process in a separate graph; returns the exit status."""
+    """Runs a script in this process in a separate graph; returns the exit status."""
     from meta_policy_search.tf_compat import tf
 
     logger.reset()
@@ -48,7 +50,7 @@ def run(script, *arguments):
 
 
 def mistake(capsys, script, *arguments):
-    """Returns the error message of an experiment: one line, with exit status 2."""
+    """Returns the error message of a script: one line, with exit status 2."""
     with pytest.raises(SystemExit) as stop:
         run(script, *arguments)
     output = capsys.readouterr()
@@ -65,7 +67,7 @@ def config_of(script, *arguments, monkeypatch, capsys):
         configs.append(config)
         raise ValueError("this is all that was asked for")
 
-    monkeypatch.setattr(script, "build", build)
+    monkeypatch.setattr(training, "build_trainer", build)
     assert "this is all" in mistake(capsys, script, *arguments)
     return configs[0]
 
@@ -147,7 +149,8 @@ def test_each_script_runs_to_its_end(scripts_at_work, name):
     out, err = processes[name].communicate(timeout=120)
     assert (processes[name].returncode, err) == (0, "")
     env = "HalfCheetahRandDirecEnv" if name == "pro_mp" else "MetaPointEnv"
-    (folder,) = (parent / "data" / name / env).iterdir()
+    algorithm = SCRIPTS[name].Config.algorithm
+    (folder,) = (parent / "data" / algorithm / env).iterdir()
     assert re.fullmatch(r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_seed1", folder.name)
     *lines, gain, last = out.splitlines()
     assert sum(line.startswith("itr ") for line in lines) == 2
@@ -160,7 +163,7 @@ def test_each_script_runs_to_its_end(scripts_at_work, name):
     assert [row["Itr"] for row in rows(folder)] == ["0", "1"]
     assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
     assert gain in (folder / "log.txt").read_text()
-    assert params(folder)["script"] == name and params(folder)["settings"]["env"] == env
+    assert params(folder)["algorithm"] == algorithm and params(folder)["settings"]["env"] == env
 
 
 @pytest.mark.thorough
@@ -185,10 +188,8 @@ def test_params_json_records_the_run(finished):
         env="MetaPointEnvCorner", env_kwargs={"reward_type": "dense"}, inner_lr=1.0, plot_gap=5,
         **{**SMOKE, "n_itr": 12, "meta_batch_size": 3},
     )
-    assert content["command"] == [
-        sys.executable, str(ROOT / "experiments" / "pro_mp.py"), *finished.flags, "--n_itr", "12", "--dump_path",
-        str(finished.folder)
-    ]
+    assert content["algorithm"] == "promp"
+    assert content["command"] == ["pro_mp.py", *finished.flags, "--n_itr", "12", "--dump_path", str(finished.folder)]
     assert content["versions"]["numpy"] == np.__version__
     assert set(content["versions"].values()).isdisjoint({None, ""})
     assert content["tensorflow_flags"].keys() >= {"TF_NUM_INTRAOP_THREADS", "TF_ENABLE_ONEDNN_OPTS"}
@@ -259,7 +260,7 @@ def test_pro_mp_defaults_equal_the_published_ones():
                                                         (vpg_maml, False, None)])
 def test_inner_objective_and_exploration_are_passed_to_the_algorithm(script, exploration, coeff):
     settings = {**SMOKE, "env": "MetaPointEnv", "inner_type": "likelihood_ratio", "exploration_coeff": coeff}
-    algo = script.build(make_config(script.Config, settings)).algo
+    algo = build_trainer(make_config(script.Config, settings)).algo
     assert (algo.inner_type, algo.exploration, algo.exploration_coeff) == ("likelihood_ratio", exploration, coeff)
 
 
@@ -326,8 +327,8 @@ def test_help_explains_every_setting(capsys):
             script.main(["--help"])
         text = capsys.readouterr().out
         assert stop.value.code == 0 and script.__doc__ in text
-        for field in script.Config.__dataclass_fields__:
-            assert re.search(rf"^  --{field}[ ,\n]", text, flags=re.MULTILINE), field
+        for field in dataclasses.fields(script.Config):
+            assert re.search(rf"^  --{field.name}[ ,\n]", text, flags=re.MULTILINE), field.name
 
 
 def test_help_and_early_errors_do_not_load_tensorflow(tmp_path):
@@ -370,11 +371,11 @@ def test_help_and_early_errors_do_not_load_tensorflow(tmp_path):
     (["--dump_path", "run", "--resume", "run"], r"argument --resume: not allowed with argument --dump_path"),
     (["--config_file", "missing.json"], r"could not read missing.json: .*No such file"),
     (["--resume", "missing"],
-     r"--resume: expected the folder of a run, got missing: could not read missing/params.json: .*No such file"),
+     r"--resume: expected the folder of a run, got missing: missing does not exist"),
 ])
 def test_invalid_settings_are_reported_before_anything_is_built(arguments, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(pro_mp, "build", lambda config: pytest.fail("it was built"))
+    monkeypatch.setattr(training, "build_trainer", lambda config: pytest.fail("it was built"))
     assert re.fullmatch(f"pro_mp.py: error: {message}.*\n", mistake(capsys, pro_mp, *arguments))
     assert not list(tmp_path.iterdir())
 
@@ -431,9 +432,9 @@ def test_config_file_that_is_not_json_is_reported(tmp_path, capsys):
 
 def test_folder_of_another_run_is_refused_before_training(finished_copy, monkeypatch, capsys):
     before = contents(finished_copy)
-    monkeypatch.setattr(pro_mp, "build", lambda config: pytest.fail("it was built"))
+    monkeypatch.setattr(training, "build_trainer", lambda config: pytest.fail("it was built"))
     message = mistake(capsys, pro_mp, "--smoke", *POINT, "--dump_path", finished_copy)
-    assert "expected a folder without an earlier run" in message and f"--resume {finished_copy}" in message
+    assert "expected a folder without an earlier run" in message and f"resume {finished_copy}" in message
     assert contents(finished_copy) == before
 
 
@@ -443,9 +444,9 @@ def test_no_file_of_an_earlier_run_is_overwritten(name, finished, tmp_path, monk
     source = {"itr_100.pkl": "params.pkl", "progress.json": "progress.csv"}
     shutil.copy(finished.folder / source.get(name, name), tmp_path / name)
     before = contents(tmp_path)
-    monkeypatch.setattr(pro_mp, "build", lambda config: pytest.fail("it was built"))
+    monkeypatch.setattr(training, "build_trainer", lambda config: pytest.fail("it was built"))
     message = mistake(capsys, pro_mp, "--smoke", *POINT, "--dump_path", tmp_path)
-    assert f"got {tmp_path}" in message and (name in message or "--resume" in message)
+    assert f"got {tmp_path}" in message and (name in message or " resume " in message)
     assert contents(tmp_path) == before
 
 
@@ -489,7 +490,7 @@ def test_resuming_from_a_snapshot_before_the_last_row(finished, tmp_path):
 
 
 def test_resuming_with_changed_settings_is_refused(finished_copy, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(pro_mp, "build", lambda config: pytest.fail("it was built"))
+    monkeypatch.setattr(training, "build_trainer", lambda config: pytest.fail("it was built"))
 
     def refusal(*arguments, script=pro_mp):
         return mistake(capsys, script, "--resume", finished_copy, *arguments)
@@ -500,7 +501,7 @@ def test_resuming_with_changed_settings_is_refused(finished_copy, tmp_path, monk
     assert refusal("--config_file", config_file).endswith("but discount was 0.99, is 0.5\n")
     assert "n_itr was 12, is 11" in refusal("--n_itr", 11)
     assert "has completed all 12 iterations" in refusal()
-    assert "a run of pro_mp" in refusal("--n_itr", 13, script=vpg_maml)
+    assert "a run of promp" in refusal("--n_itr", 13, script=vpg_maml)
     assert refusal("--n_itr", 13, "--smoke").endswith("but meta_batch_size was 3, is 2\n")
     for snapshot in finished_copy.glob("*.pkl"):
         snapshot.unlink()
@@ -537,10 +538,10 @@ def change_params(folder, **changes):
     ({"settings__env": "MetaGoneEnv"}, r"env: expected one of .*'MetaPointEnvCorner'.*, got 'MetaGoneEnv'"),
     ({"settings__env": "HalfCheetahRandDirecEnv", "settings__env_kwargs": {}},
      "env was 'MetaPointEnvCorner', is 'HalfCheetahRandDirecEnv'"),
-    ({"settings__meta_batch_size": 0}, "meta_batch_size was 3, is 0"),
+    ({"settings__meta_batch_size": 2}, "meta_batch_size was 3, is 2"),
     ({"settings__new": 1}, r"settings: expected names among env, .*, got 'new'"),
     ({"settings": None}, r"got .*, whose params.json lacks settings"),
-    ({"script": None, "resumed": None}, r"got .*, whose params.json lacks script, resumed"),
+    ({"algorithm": None, "resumed": None}, r"got .*, whose params.json lacks algorithm, resumed"),
     ({"versions__meta_policy_search": "0.0.1"},
      rf"the run in .* is from meta_policy_search 0\.0\.1, and this is version {re.escape(__version__)}. .*load_npz"),
 ])
@@ -610,14 +611,13 @@ def test_ctrl_c_ends_a_run_cleanly(tmp_path):
         process.kill()
     snapshot = load_snapshot(tmp_path / "run")
     assert len(rows(tmp_path / "run")) >= snapshot["itr"] + 1 >= 2  # row 2 is printed before its snapshot is saved
-    script = min(os.path.relpath(pro_mp.__file__, tmp_path), pro_mp.__file__, key=len)
-    assert out.endswith(f"To resume after iteration {snapshot['itr']}: python {script} --resume run\n")
+    assert out.endswith(f"To resume after iteration {snapshot['itr']}: python -m meta_policy_search resume run\n")
 
 
 def test_ctrl_c_before_the_first_snapshot(tmp_path, monkeypatch, capsys):
     def interrupt(config):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pro_mp, "build", interrupt)
+    monkeypatch.setattr(training, "build_trainer", interrupt)
     assert run(pro_mp, "--dump_path", tmp_path / "run") == 130
     assert capsys.readouterr().out == "There is no snapshot to resume from\n"
