@@ -223,7 +223,7 @@ def resume_hint(folder: Optional[str]) -> str:
 
 def resume_command(folder: str) -> str:
     """Returns the command line that resumes a run."""
-    return shlex.join(["python", "-m", "meta_policy_search", "resume", shortest(folder)])
+    return shlex.join(["meta-policy-search", "resume", shortest(folder)])
 
 
 def describe_process(command: list[str]) -> dict[str, Any]:

@@ -84,7 +84,8 @@ def groups_of(*settings):
      {"a, E": ["0", "1"]}),
     ([{"algorithm": "a", "env": "E", "seed": 1}], {"a, E": ["0"]}),
     # two algorithms, one with a setting that the other lacks
-    ([{"algorithm": "a", "env": "E", "clip": 0.3}, {"algorithm": "b", "env": "E"}, {"algorithm": "a", "env": "E", "clip": 0.3}],
+    ([{"algorithm": "a", "env": "E", "clip": 0.3}, {"algorithm": "b", "env": "E"},
+      {"algorithm": "a", "env": "E", "clip": 0.3}],
      {"a": ["0", "2"], "b": ["1"]}),
     # settings that differ because of the algorithms' defaults, and one chosen setting
     ([{"algorithm": "e_maml", "exploration": True, "inner_lr": 0.1},

@@ -69,7 +69,7 @@ def test_the_table(three, capsys):
     assert re.fullmatch(r"promp +MetaPointEnv +1  \S+ \S+ +3/3 +\+2.00 +2.00  finished +data/a", a)
     assert re.fullmatch(r"promp +MetaPointEnv +1  \S+ \S+ +1/3 +-1.00 +-1.00  interrupted +data/c", c)
     assert re.fullmatch(rf"promp +HalfCheetahRandDirecEnv +7  {today} \S+ +3/3 +\+3.50 +3.50  finished +data/b", b)
-    assert rest == ["", "To resume interrupted and failed runs:", "    python -m meta_policy_search resume data/c"]
+    assert rest == ["", "To resume interrupted and failed runs:", "    meta-policy-search resume data/c"]
 
 
 @pytest.mark.parametrize("arguments, expected", [
@@ -154,8 +154,8 @@ def test_printed_command_resumes_the_run(tmp_path, monkeypatch, capsys):
         (run,) = json.loads(shown(capsys, "--json"))
         assert (run["state"], run["resume"]) == ("running", None)
     (run,) = json.loads(shown(capsys, "--json"))
-    python, m, package, *command = shlex.split(run["resume"])
-    assert (python, m, package) == ("python", "-m", "meta_policy_search")
+    program, *command = shlex.split(run["resume"])
+    assert program == "meta-policy-search"
     during = []
     monkeypatch.setattr(training, "plot_returns", lambda folder: during.append(record.read_params(folder)))
     assert main([*command, "--plot_gap", "3"]) == 0
@@ -175,14 +175,14 @@ def test_run_made_in_python_is_resumed_and_is_finished_after_a_callback_stop(tmp
     assert (run["state"], run["iterations"], run["n_itr"], run["resume"]) == ("finished", 1, 9, None)
     with pytest.raises(SystemExit):
         cem.main(["--resume", "data/run"])
-    assert "Resume it with: python -m meta_policy_search resume data/run" in capsys.readouterr().err
+    assert "Resume it with: meta-policy-search resume data/run" in capsys.readouterr().err
     mps.load_run("data/run").resume(n_itr=2)
     params = record.read_params("data/run")
     run_folder.write_params("data/run", {**params, "settings": {**params["settings"], "n_itr": 3}})
     capsys.readouterr()
     (run,) = json.loads(shown(capsys, "--json"))
     assert (run["state"], run["iterations"]) == ("interrupted", 2)
-    assert main(shlex.split(run["resume"])[3:]) == 0
+    assert main(shlex.split(run["resume"])[1:]) == 0
     capsys.readouterr()
     (run,) = json.loads(shown(capsys, "--json", "--state", "finished"))
     assert run["iterations"] == 3

@@ -611,7 +611,7 @@ def test_ctrl_c_ends_a_run_cleanly(tmp_path):
         process.kill()
     snapshot = load_snapshot(tmp_path / "run")
     assert len(rows(tmp_path / "run")) >= snapshot["itr"] + 1 >= 2  # row 2 is printed before its snapshot is saved
-    assert out.endswith(f"To resume after iteration {snapshot['itr']}: python -m meta_policy_search resume run\n")
+    assert out.endswith(f"To resume after iteration {snapshot['itr']}: meta-policy-search resume run\n")
 
 
 def test_ctrl_c_before_the_first_snapshot(tmp_path, monkeypatch, capsys):

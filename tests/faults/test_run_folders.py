@@ -252,7 +252,7 @@ def test_interruption_before_logger_configuration_names_the_snapshot(tmp_path, m
     capsys.readouterr()
     assert cem.main(["--resume", str(folder), "--n_itr", "3"]) == training.INTERRUPTED
     said = capsys.readouterr().out
-    assert re.fullmatch(r"To resume after iteration 1: python -m meta_policy_search resume .*run\n", said)
+    assert re.fullmatch(r"To resume after iteration 1: meta-policy-search resume .*run\n", said)
 
 
 # Figures and settings files ----------------------------------------------------------------------------------------
