@@ -129,7 +129,7 @@ def test_fit_changes_the_output_layer_to_that_of_the_task():
     x = np.concatenate([baseline._features(path["observations"], np.arange(50)) for path in of_task])
     residuals = np.concatenate([path["returns"] - shared.predict(path) for path in of_task])
     change = np.linalg.inv(x.T @ x + 3.0 * np.eye(x.shape[1])) @ x.T @ residuals
-    np.testing.assert_allclose(baseline.get_param_values()["coeffs"], before["coeffs"] + change, rtol=1e-6)
+    np.testing.assert_allclose(baseline.get_param_values()["coeffs"], before["coeffs"] + change, rtol=1e-4)
     for name, values in before["params"].items():  # the shared network does not change
         np.testing.assert_array_equal(baseline.get_param_values()["params"][name], values)
 

@@ -50,7 +50,7 @@ def test_given_optimizer_is_rebuilt(tmp_path):
 def test_params_json_records_the_training(run):
     params = json.loads((run[0] / "params.json").read_text())
     settings = params["settings"]
-    assert (params["script"], params["resumed"]) == ("VPGMAML", [])
+    assert (params["algorithm"], params["resumed"]) == ("vpg_maml", [])
     assert params["started"] <= params["ended"] and params["versions"]["meta_policy_search"] == mps.__version__
     expected = {"env": "MetaPointEnvCorner", "env_kwargs": {"reward_type": "dense"}, "normalization_scale": 2.0,
                 "seed": 3, "n_itr": 2, "meta_batch_size": 3, "rollouts_per_meta_task": 2, "max_path_length": 5,
