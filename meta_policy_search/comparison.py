@@ -57,6 +57,8 @@ class Comparison:
     def plot(self, path: Optional[PathLike] = None, ax: Any = None) -> Figure:
         """Plots the mean returns of each algorithm over environment steps, with 95% intervals over seeds.
 
+        For runs with many iterations, lines are running means over about 2% of the iterations.
+
         Args:
             path: file to write: SVG if the name ends with `.svg`, otherwise PNG. Default None: no file.
             ax: Matplotlib axes to draw into, see `plotting.plot_comparison`. Default None: a new figure.
@@ -71,7 +73,10 @@ class Comparison:
                 panels.setdefault(quantity, []).append(curve)
         if not panels:
             raise ValueError("plot: expected at least one complete run, got none")
-        return plot_comparison(panels, path, self.title, "environment steps, all tasks", ax=ax)
+        names = [name for name, group in self._progress.items() if group]
+        title = self.title if len(names) > 1 else f"{names[0]} on {self.title}"
+        smooth = max(len(x) for curves in panels.values() for curve in curves for x, _ in curve.runs) // 50
+        return plot_comparison(panels, path, title, "environment steps, all tasks", smooth=max(1, smooth), ax=ax)
 
     def __repr__(self) -> str:
         table = [["algorithm", "return", "95% interval", "gain", "steps", "runs"]]

@@ -53,4 +53,7 @@ def write_objects(path: str, objects: Mapping[str, Any]) -> None:
 
 def _read_objects(path: str) -> Mapping[str, Any]:
     with open(path, "rb") as file:
-        return pickle.load(file)
+        try:
+            return pickle.load(file)
+        except (AttributeError, EOFError, pickle.UnpicklingError) as error:  # changed modules, or a damaged file
+            raise ValueError(f"{path} cannot be read: {error!r}") from error
