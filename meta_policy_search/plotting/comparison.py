@@ -48,8 +48,8 @@ def plot_comparison(panels: Mapping[str, Sequence[Curve]], path: Optional[PathLi
         panels: one panel per entry: label of the vertical axis to curves. Curves with the same label have the same
             color and line style in all panels.
         path: file to write: SVG if the name ends with `.svg`, otherwise PNG. Default None: no file.
-        title: title of the figure; ignored if `ax` is given. The label of a single curve is the default title, and a new
-            figure then has no legend.
+        title: title of the figure; ignored if `ax` is given. The label of a single curve is the default title, and
+            a new figure then has no legend.
         x_label: label of the horizontal axis; default `"iteration"`.
         is_count: whether the horizontal axis shows integers, such as a number of steps; default True.
         smooth: width of the running mean in rows, centered at each row; even numbers are rounded down to odd numbers.
