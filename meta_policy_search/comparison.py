@@ -127,10 +127,6 @@ def compare(env: Union[str, MetaEnv], algorithms: Sequence[Union[str, Type[MetaA
     Raises:
         TypeError, ValueError: an argument is invalid, no algorithm has a setting, or the folder contains a run with
             different settings.
-
-    Example:
-        >>> comparison = compare("MetaPointEnvCorner", ["promp", "trpo_maml"], n_itr=50)  # doctest: +SKIP
-        >>> comparison.plot("comparison.png")  # doctest: +SKIP
     """
     numbers = range(1, check_positive_int("seeds", seeds) + 1) if isinstance(seeds, int) else list(seeds)
     given = {_name_of(algorithm): algorithm for algorithm in algorithms}
