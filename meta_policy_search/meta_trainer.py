@@ -206,8 +206,9 @@ class Trainer(TrainingLoop):
             return
         env = innermost(self.env)
         changed = present_arguments(env, only_changed=True) if isinstance(env, Configurable) else {}
-        settings = run_folder.settings_of(self.env, self.sample_processor, self.policy, self.algo, self.sampler, self)
-        for part in ("policy", "sampler", "sample_processor", "callbacks", "sess"):
+        settings = run_folder.settings_of(self.sample_processor, self.policy, self.algo, self.sampler, self, self.env)
+        for part in ("policy", "sampler", "sample_processor", "algo", "callbacks", "sess", "executor", "obs_dim",
+                     "action_dim"):
             settings.pop(part, None)
         settings.update(env=name_of_env(self.env), env_kwargs=run_folder.as_json(changed), seed=self._root,
                         snapshot_mode=logger.get_snapshot_mode())

@@ -84,7 +84,7 @@ def name_of(algo: Any) -> str:
 def title_of(name: str) -> str:
     """Returns the plot title of an algorithm; returns unknown names unchanged."""
     if ":" in name:
-        return name.partition(":")[2]
+        return name.rpartition(":")[2]
     try:
         return _TITLES[find_algorithm(name, _TITLES)]
     except ValueError:

@@ -116,7 +116,9 @@ def as_json(value: Any) -> Any:
         return {str(key): as_json(item) for key, item in value.items()}
     if callable(value) and hasattr(value, "__name__"):
         return value.__name__
-    return repr(value) if isinstance(value, Configurable) or callable(value) else reprlib.repr(value)
+    if isinstance(value, Configurable):
+        return repr(value).removesuffix("()")
+    return repr(value) if callable(value) else reprlib.repr(value)
 
 
 def now() -> datetime.datetime:

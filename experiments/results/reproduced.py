@@ -1,16 +1,15 @@
 """Files of `experiments/reproduce.py`: data by method and seed, tables and figures."""
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, Optional, Union
 
 import numpy as np
-from scipy.stats import trim_mean
 
 from experiments.results.draw import Rows, columns_of, curve, read_groups
 from experiments.results.entries import ENTRIES, MEASUREMENTS, Entry, Measurement, Method
 from meta_policy_search.plotting import Progress, plot_comparison
 from meta_policy_search.utils.files import write_csv, write_text
-from meta_policy_search.utils.statistics import mean_interval
+from meta_policy_search.utils.statistics import interquartile_mean, mean_interval
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.join(HERE, "papers")
@@ -19,16 +18,7 @@ PAGE = os.path.join(ROOT, "docs", "papers.md")
 README = os.path.join(ROOT, "README.md")
 IN_README = {"navigation": "2D navigation", "half_cheetah_direction": "half cheetah, forward or backward",
              "half_cheetah_velocity": "half cheetah, goal velocity"}
-RESAMPLINGS = 10_000
 Runs = dict[tuple[str, int], Rows]  # (method, seed) to rows
-
-
-class Score(NamedTuple):
-    """An interquartile mean and the bounds of its 95% interval."""
-
-    mean: float
-    low: float
-    high: float
 
 
 # Data ------------------------------------------------------------------------------------------------------------
@@ -107,27 +97,6 @@ def _read(path: str) -> Runs:
 
 def _path(name: str, ending: str) -> str:
     return os.path.join(FOLDER, name + ending)
-
-
-# Statistics ------------------------------------------------------------------------------------------------------
-
-
-def interquartile_mean(scores: np.ndarray) -> Score:
-    """Returns the mean of the middle half of all scores, with its 95% interval (percentile bootstrap).
-
-    Policies and tasks are resampled with replacement. Agarwal et al. 2021 (arXiv:2108.13264) resample the runs of each
-    task separately. Here, a run is one policy that is tested in all tasks, so it is resampled as a whole. With one
-    seed, the interval is over tasks only.
-
-    Args:
-        scores: `[seeds, tasks]`.
-    """
-    seeds, tasks = scores.shape
-    rng = np.random.default_rng(1)
-    rows = rng.integers(seeds, size=(RESAMPLINGS, seeds, 1))
-    columns = rng.integers(tasks, size=(RESAMPLINGS, 1, tasks))
-    means = trim_mean(scores[rows, columns].reshape(RESAMPLINGS, -1), 0.25, axis=1)
-    return Score(trim_mean(scores, 0.25, axis=None), *np.quantile(means, (0.025, 0.975)))
 
 
 # Tables and figures ----------------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@
     meta-policy-search plot RUN_FOLDER --trajectories --num_steps 2
 
 Folders are searched for runs. Runs that differ only in the seed form one curve: their mean, its 95% interval over seeds
-(Student's t), and a thin line per run. Runs without rows are skipped. The label of a curve contains the settings that
-differ between curves. Runs are interpolated linearly between their rows. A mean ends where its shortest run ends.
+(Student's t), and a thin line per run. Runs without rows are skipped. Of runs with the same seed, only the longest is
+plotted. Runs with less than half of the rows of the longest run are omitted. The label of a curve contains the settings
+that differ between curves. Runs are interpolated linearly between their rows. A mean ends where its shortest run ends.
 
 With --trajectories, the policy of a snapshot is adapted to some tasks of a planar environment. The figure shows its
 paths before adaptation and after each adaptation step. The default number of steps is the number in training. Loading a
@@ -17,14 +18,15 @@ import dataclasses
 import functools
 import json
 import os
+import re
 import sys
-from typing import Any, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Iterable, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 
 import meta_policy_search as mps
 from meta_policy_search.cli import evaluate, record
-from meta_policy_search.cli.algorithms import find_config
+from meta_policy_search.cli.algorithms import CONFIGS
 from meta_policy_search.cli.flags import Parser, add_output_flags, check_is_new
 from meta_policy_search.cli.record import PROGRESS_FILE
 from meta_policy_search.cli.settings import PARALLEL_SETTINGS
@@ -41,7 +43,7 @@ from meta_policy_search.plotting import (
 from meta_policy_search.utils.checks import check_positive_int, did_you_mean
 
 WITHOUT_EFFECT = ("seed", "n_itr", "log_formats", "snapshot_mode", "snapshot_gap", "plot_gap", "diagnostics",
-                  *PARALLEL_SETTINGS, "envs_per_task")
+                  "progress_bar", "eval_every", "eval_tasks", *PARALLEL_SETTINGS, "envs_per_task")
 """Settings in which the runs of one curve may differ. They affect only the length, speed and files of a run."""
 
 X_AXES = {  # column, label, and unit of the label in units of the column
@@ -82,15 +84,18 @@ def group_runs(runs: Sequence[Run]) -> dict[str, list[Run]]:
 
     Returns:
         Dict from a label to the runs of a group. The label contains the settings that differ between groups, without
-        settings that differ only because the defaults of two algorithms differ.
+        settings that differ only because the defaults of two algorithms differ. An object is shown as its class, and
+        MODULE:NAME as NAME, if this distinguishes the groups.
     """
     names = [name for name in dict.fromkeys(name for run in runs for name in run.settings)
              if name not in WITHOUT_EFFECT]
     values = {name: {_as_text(run.settings[name]) for run in runs if name in run.settings} for name in names}
     differing = [name for name in names if len(values[name]) > 1 and not _is_default(name, runs)]
+    shorter = {name: _shorten(values[name]) for name in differing}
     groups: dict[str, list[Run]] = {}
     for run in runs:
-        parts = [("" if name in ("algorithm", "env", "folder") else f"{name} ") + _as_text(run.settings[name])
+        parts = [("" if name in ("algorithm", "env", "folder") else f"{name} ")
+                 + shorter[name][_as_text(run.settings[name])]
                  for name in differing if name in run.settings]
         groups.setdefault(", ".join(parts), []).append(run)
     if list(groups) == [""]:  # nothing differs
@@ -100,23 +105,59 @@ def group_runs(runs: Sequence[Run]) -> dict[str, list[Run]]:
 
 
 def _is_default(name: str, runs: Sequence[Run]) -> bool:
-    """Returns whether all runs that have a setting use the default of their algorithm."""
-    if name in ("algorithm", "env"):
-        return False
-    return all(_as_text(run.settings[name]) == _as_text(_defaults(run.settings.get("algorithm")).get(name))
-               for run in runs if name in run.settings)
+    """Returns whether a setting has no chosen values: all runs that have it use the default of their algorithm.
+
+    If an algorithm has no default, a value that all its runs share counts as its default.
+    """
+    used: dict[Any, set[str]] = {}
+    for run in runs:
+        if name in run.settings:
+            used.setdefault(run.settings.get("algorithm"), set()).add(_as_text(run.settings[name]))
+    return name not in ("algorithm", "env", "folder") and len(used) > 1 and all(
+        len(texts) == 1 and (name not in _defaults(algorithm) or texts == {_as_text(_defaults(algorithm)[name])})
+        for algorithm, texts in used.items())
 
 
 @functools.lru_cache(maxsize=None)
 def _defaults(algorithm: Any) -> Mapping[str, Any]:
-    try:
-        return dataclasses.asdict(find_config(algorithm)())
-    except ValueError:  # unknown here
+    if algorithm not in CONFIGS:  # the user's class
         return {}
+    defaults = dataclasses.asdict(CONFIGS[algorithm]())
+    return {name: value for name, value in defaults.items() if (name, value) != ("baseline", None)}  # RL2: value head
+
+
+def _shorten(texts: Iterable[str]) -> dict[str, str]:
+    """Returns a shorter text for each text, or the same texts if the shorter ones would be equal."""
+    shorter = {text: re.sub(r"^.*:(?=\w+$)|(?<=\w)\(.*\)$", "", text, flags=re.DOTALL) for text in texts}
+    return shorter if len(set(shorter.values())) == len(shorter) else {text: text for text in shorter}
 
 
 def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+def drop_runs(group: Sequence[Run]) -> list[Run]:
+    """Returns the runs of a group without repeated seeds and short runs; prints each omitted run to standard error.
+
+    Of several runs with the same seed, the longest remains. A short run has less than half of the rows of the longest
+    run, and would shorten the mean.
+    """
+    kept: dict[Any, Run] = {}
+    for run in sorted(group, key=_num_rows, reverse=True):
+        longest = next(iter(kept.values()), run)
+        other = kept.get(run.settings.get("seed", run.folder))
+        if other is not None:
+            print(f"Skipping {run.folder}, which repeats the settings and the seed of {other.folder}", file=sys.stderr)
+        elif 2 * _num_rows(run) < _num_rows(longest):
+            print(f"Skipping {run.folder}, which has {_num_rows(run)} rows, less than half of the {_num_rows(longest)} "
+                  f"rows of {longest.folder}", file=sys.stderr)
+        else:
+            kept[run.settings.get("seed", run.folder)] = run
+    return [run for run in group if run in kept.values()]
+
+
+def _num_rows(run: Run) -> int:
+    return len(next(iter(run.progress.values())))
 
 
 # Curves ----------------------------------------------------------------------------------------------------------
@@ -128,6 +169,7 @@ def compare(arguments: argparse.Namespace, folders: Sequence[str], output: str) 
     for folder in sorted({*folders} - {*with_rows}) if with_rows else ():
         print(f"Skipping {folder}, which has no rows yet", file=sys.stderr)
     groups = group_runs([read_run(folder) for folder in with_rows or folders])
+    groups = {label: drop_runs(group) for label, group in groups.items()}
     runs = [run for group in groups.values() for run in group]
     quantities = _quantities(runs, arguments.columns)
     x_column, x_label, scale = X_AXES[arguments.x]
@@ -139,17 +181,21 @@ def compare(arguments: argparse.Namespace, folders: Sequence[str], output: str) 
             if (members := [(_x_values(run, x_column) / scale, run.progress[columns[run.folder]])
                             for run in group if run.folder in columns])
         ]
-    plot_comparison(panels, output, _title(runs), x_label=x_label,
+    title = _title(runs) or (os.path.basename(runs[0].folder) if len(runs) == 1 else "Comparison of runs")
+    plot_comparison(panels, output, title, x_label=x_label,
                     is_count=arguments.x != "time", smooth=arguments.smooth)
 
 
 def _title(runs: Sequence[Run]) -> str:
-    """Returns a title with the algorithm, environment and inner step size that all runs share, and the seeds."""
+    """Returns a title with the algorithm, environment and inner step size that all runs share, and the seeds.
+
+    If the runs have no common environment, the title is empty.
+    """
     common = {name: next(iter(values)) for name in ("algorithm", "env", "inner_lr")
               if len(values := {run.settings.get(name) for run in runs}) == 1}
     env = common.get("env")
     if env is None:
-        return "Comparison of runs"
+        return ""
     seeds = sorted({run.settings["seed"] for run in runs if "seed" in run.settings})
     return describe_settings(common.get("algorithm"), env, seeds, common.get("inner_lr"))
 

@@ -159,7 +159,7 @@ def _check_earlier(run: Run) -> None:
     before = make_config(type(run.config), recorded if isinstance(recorded, dict) else {})
     differing = record.differences(before, run.config)
     if differing:
-        raise ValueError(f"--output: expected a folder without other runs, got {run.folder}, which contains a run with "
+        raise ValueError(f"output: expected a folder without other runs, got {run.folder}, which contains a run with "
                          f"different settings: {differing}. Choose another folder")
 
 
@@ -261,6 +261,7 @@ def child_environment(processes: int) -> dict[str, str]:
     shares = {name: threads for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")}
     environ = {**shares, **os.environ, THREADS: threads}
     environ.pop("SMOKE", None)  # only the grid determines the settings
+    environ["PYTHONPATH"] = os.pathsep.join(sys.path)  # the runs find the modules that this process finds
     return environ
 
 

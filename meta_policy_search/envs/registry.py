@@ -6,12 +6,12 @@ from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.utils.checks import find_name
 from meta_policy_search.utils.user_modules import import_name
 
-_BUILT_IN: Dict[str, Callable[..., MetaEnv]] = {
+BUILT_IN: Dict[str, Callable[..., MetaEnv]] = {
     name: vars(package)[name]
     for package in (control_envs, discrete_envs, meta_world, mujoco_envs, point_envs) for name in package.__all__
     if name != "MetaWorldTask"
 }  # `MetaPointEnv` is the former name of `MetaPointEnvNavigation`
-_FACTORIES = dict(_BUILT_IN)
+_FACTORIES = dict(BUILT_IN)
 
 
 def register_env(name: str, factory: Callable[..., MetaEnv]) -> None:
@@ -29,7 +29,7 @@ def register_env(name: str, factory: Callable[..., MetaEnv]) -> None:
         raise TypeError(f"name: expected a non-empty string, got {name!r}")
     if not callable(factory):
         raise TypeError(f"factory: expected a class or function that returns an environment, got {factory!r}")
-    if name in _BUILT_IN:
+    if name in BUILT_IN:
         raise ValueError(f"name: expected a name that no built-in environment has, got {name!r}")
     _FACTORIES[name] = factory
 

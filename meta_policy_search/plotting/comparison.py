@@ -48,7 +48,8 @@ def plot_comparison(panels: Mapping[str, Sequence[Curve]], path: Optional[PathLi
         panels: one panel per entry: label of the vertical axis to curves. Curves with the same label have the same
             color and line style in all panels.
         path: file to write: SVG if the name ends with `.svg`, otherwise PNG. Default None: no file.
-        title: title of the figure; ignored if `ax` is given.
+        title: title of the figure; ignored if `ax` is given. The label of a single curve is the default title, and
+            a new figure then has no legend.
         x_label: label of the horizontal axis; default `"iteration"`.
         is_count: whether the horizontal axis shows integers, such as a number of steps; default True.
         smooth: width of the running mean in rows, centered at each row; even numbers are rounded down to odd numbers.
@@ -64,6 +65,7 @@ def plot_comparison(panels: Mapping[str, Sequence[Curve]], path: Optional[PathLi
     reach = (check_positive_int("smooth", smooth) - 1) // 2
     labels = list(dict.fromkeys(curve.label for curves in panels.values() for curve in curves))
     legend = [textwrap.fill(label, _LEGEND_WIDTH) for label in labels]
+    title = title or (labels[0] if len(labels) == 1 else "")
     height = 1.2 + 2.6 * len(panels) + 0.25 * "\n".join(legend).count("\n")
     with style.picture(path, title, height, rows=len(panels), ax=ax, sharex=True) as all_axes:
         handles = {}
@@ -76,7 +78,8 @@ def plot_comparison(panels: Mapping[str, Sequence[Curve]], path: Optional[PathLi
         if any(len(curve.runs) > 1 for curves in panels.values() for curve in curves):
             all_axes[0, 0].set_title("Bands: 95% interval over runs. Thin lines: single runs.", **style.NOTE_STYLE)
         style.label_x(all_axes[-1, 0], x_label, is_count)
-        style.label_curves(all_axes, ax, [handles[i] for i in range(len(labels))], legend)
+        if len(labels) > 1 or ax is not None:
+            style.label_curves(all_axes, ax, [handles[i] for i in range(len(labels))], legend)
     return style.figure_of(all_axes)
 
 

@@ -122,8 +122,11 @@ def _draw_gain(axes: Any, progress: Progress, timesteps: np.ndarray) -> None:
 
 def _draw_noise(axes: Any, progress: Progress, timesteps: np.ndarray) -> None:
     norms, variances = columns(progress, "MetaGradNorm", "MetaGradVariance")
-    _draw_line(axes, timesteps, norms, style.GAIN_COLOR, "length")
+    _draw_line(axes, timesteps, norms, style.GAIN_COLOR, "norm")
     _draw_line(axes, timesteps, np.sqrt(variances), style.NOISE_COLOR, "standard deviation")
+    width = running_mean(norms)[1].max()
+    note = "Single iterations" if width == 1 else f"Means of {width} iterations, faint lines: single iterations"
+    axes.set_title(f"{note}, without intervals", **style.NOTE_STYLE)
     style.label_y(axes, "meta-gradient", scale="log")
 
 

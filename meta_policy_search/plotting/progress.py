@@ -76,17 +76,20 @@ def describe_settings(
     """Returns a short description of runs from their common settings; None and empty seeds are omitted."""
     title = "" if algorithm is None else f"{title_of(algorithm)} on "
     seed = f", seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}" if len(seeds) else ""
-    return f"{title}{env}{seed}" + ("" if inner_lr is None else f", inner step {inner_lr:g}")
+    return f"{title}{env.rpartition(':')[2]}{seed}" + ("" if inner_lr is None else f", inner step {inner_lr:g}")
 
 
 def return_columns(progress: Progress) -> dict[str, str]:
     """Returns the columns with mean returns, as a dict from a label to the column name.
 
-    The labels are `return before adaptation` and `return after adaptation` (after the last adaptation step). For a run
-    without adaptation, the only label is `return`.
+    The labels are `return before adaptation` and `return after adaptation`: after the last adaptation step, or for RL2
+    the first and the last episode of a trial. For a run without adaptation, the only label is `return`.
     """
     if "AverageReturn" in progress:
         return {"return": "AverageReturn"}
+    if "Step_0-LastEpisodeReturn" in progress:
+        return {"return before adaptation": "Step_0-FirstEpisodeReturn",
+                "return after adaptation": "Step_0-LastEpisodeReturn"}
     steps, _ = step_columns(progress, "AverageReturn")
     if len(steps) == 1:
         return {"return": f"Step_{steps[0]}-AverageReturn"}

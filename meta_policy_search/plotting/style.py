@@ -92,9 +92,19 @@ def label_curves(all_axes: np.ndarray, ax: Any, *handles_and_labels: Any) -> Non
 
 
 def label_y(axes: Any, label: str, scale: str = "linear") -> None:
-    """Labels the vertical axis and draws the grid."""
+    """Labels the vertical axis after its curves were drawn, and draws the grid.
+
+    A logarithmic axis without positive values becomes linear. A linear axis spans at least 5% of its largest absolute
+    value, so that it does not magnify the noise of constant curves.
+    """
     axes.set_ylabel(label)
-    axes.set_yscale(scale)
+    if scale == "log" and any(np.any(np.asarray(line.get_ydata()) > 0.0) for line in axes.lines):
+        axes.set_yscale("log", nonpositive="mask")
+    else:
+        low, high = axes.get_ylim()
+        missing = 0.05 * max(abs(low), abs(high)) - (high - low)
+        if missing > 0.0:
+            axes.set_ylim(low - missing / 2, high + missing / 2)
     axes.grid(color=GRID_COLOR, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

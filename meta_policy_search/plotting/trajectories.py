@@ -84,4 +84,4 @@ def _as_text(task: Task) -> str:
         return ", ".join(f"{key} {_as_text(value)}" for key, value in task.items())
     if isinstance(task, (list, tuple)) or np.ndim(task) > 0:
         return f"({', '.join(map(_as_text, task))})"
-    return f"{task:.2f}" if isinstance(task, (float, np.floating)) else str(task)
+    return f"{round(float(task), 2) + 0.0:.2f}" if isinstance(task, (float, np.floating)) else str(task)  # no -0.00

@@ -6,6 +6,8 @@ from scipy.special import stdtrit
 
 from meta_policy_search.types import PathsMetaBatch
 
+RESAMPLINGS = 10_000
+
 
 class Interval(NamedTuple):
     """Means of independent values and their 95% intervals."""
@@ -17,6 +19,14 @@ class Interval(NamedTuple):
         if np.ndim(self.mean) == 0:
             return f"{self.mean:.2f} +- {self.half_width:.2f}"
         return f"Interval(mean={self.mean!r}, half_width={self.half_width!r})"
+
+
+class Score(NamedTuple):
+    """An interquartile mean and the bounds of its 95% interval."""
+
+    mean: float
+    low: float
+    high: float
 
 
 def task_returns(paths: PathsMetaBatch) -> np.ndarray:
@@ -50,6 +60,26 @@ def mean_interval(values: np.ndarray) -> Interval:
 def half_width_of_mean(half_widths: np.ndarray) -> float:
     """Returns the half width of the mean of `n` independent means with half widths `h_i`: `sqrt(sum_i h_i^2) / n`."""
     return float(np.sqrt(np.sum(np.square(half_widths))) / len(half_widths))
+
+
+def interquartile_mean(scores: np.ndarray) -> Score:
+    """Returns the mean of the middle half of all scores, with its 95% interval (percentile bootstrap).
+
+    Policies and tasks are resampled with replacement, with a fixed seed. Agarwal et al. 2021 (arXiv:2108.13264)
+    resample the runs of each task separately. Here, a run is one policy that is tested in all tasks, so it is resampled
+    as a whole. With one seed, the interval is over tasks only.
+
+    Args:
+        scores: `[seeds, tasks]`.
+    """
+    from scipy.stats import trim_mean  # imported here because it takes longer than the rest of this module
+
+    seeds, tasks = scores.shape
+    rng = np.random.default_rng(1)
+    rows = rng.integers(seeds, size=(RESAMPLINGS, seeds, 1))
+    columns = rng.integers(tasks, size=(RESAMPLINGS, 1, tasks))
+    means = trim_mean(scores[rows, columns].reshape(RESAMPLINGS, -1), 0.25, axis=1)
+    return Score(trim_mean(scores, 0.25, axis=None), *np.quantile(means, (0.025, 0.975)))
 
 
 def running_mean(values: np.ndarray, reach: Optional[int] = None) -> tuple[np.ndarray, np.ndarray]:

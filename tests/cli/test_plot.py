@@ -166,7 +166,7 @@ def test_single_task_runs_and_meta_runs_in_one_figure(tmp_path, comparison):
 def test_runs_of_a_custom_script(tmp_path, comparison):
     write_run(tmp_path / "mine", algorithm=None)
     panels, _, title, _ = comparison(tmp_path)
-    assert labels(panels) == [str(tmp_path / "mine")] and title == "Comparison of runs"
+    assert labels(panels) == [str(tmp_path / "mine")] and title == "mine"
 
 
 # Invalid arguments -------------------------------------------------------------------------------------------------

@@ -42,30 +42,6 @@ def progress(rows, offset=0.0):
     return {column: offset + np.arange(rows) * (i + 1.0) for i, column in enumerate(columns)}
 
 
-# Statistics --------------------------------------------------------------------------------------------------------
-
-
-def test_interquartile_mean_is_the_mean_of_the_middle_half():
-    assert reproduced.interquartile_mean(np.array([[0.0, 1.0, 2.0, 300.0]])).mean == pytest.approx(1.5)
-
-
-def test_policies_are_resampled_as_a_whole():
-    """For two policies with constant returns in all tasks, the interval spans both returns.
-
-    Resampling each task separately would mix the policies in every resample.
-    """
-    low_and_high = reproduced.interquartile_mean(np.repeat([[0.0], [1.0]], 40, axis=1))
-    assert low_and_high == pytest.approx((0.5, 0.0, 1.0))
-
-
-def test_one_policy_has_an_interval_over_tasks():
-    rng = np.random.default_rng(3)
-    scores = rng.normal(size=(1, 400))
-    middle = reproduced.interquartile_mean(scores)
-    assert middle.low < middle.mean < middle.high
-    assert middle.high - middle.low == pytest.approx(2 * 1.96 * 1.1 / 20.0, rel=0.15)  # its variance is 1.2 / n
-
-
 # Data --------------------------------------------------------------------------------------------------------------
 
 

@@ -62,6 +62,21 @@ def test_comparison_shows_means_intervals_and_runs(tmp_path):
     assert "95% interval over runs" in top.get_title()
 
 
+def test_single_curve_has_no_legend_and_may_name_the_figure():
+    curve = Curve("ours", [arrays([0, 1], [1, 2])])
+    for given, title in (("A title", "A title"), ("", "ours")):
+        figure = plot_comparison({"y": [curve]}, title=given)
+        assert figure.get_suptitle() == title and not figure.legends
+
+
+@pytest.mark.parametrize("values, span", [([100.0, 100.001], 5.0), ([0.0, 8.0], 8.8)])
+def test_axis_of_a_constant_curve_does_not_magnify_noise(values, span):
+    """The axis spans at least 5% of its largest value; the curve stays in the middle."""
+    (axes,) = plot_comparison({"y": [Curve("ours", [arrays([0, 1], values)])]}).axes
+    low, high = axes.get_ylim()
+    assert high - low == pytest.approx(span, rel=0.06) and (low + high) / 2 == pytest.approx(np.mean(values))
+
+
 def test_many_curves_have_different_styles(tmp_path):
     curves = [Curve(str(i), [arrays([0, 1], [i, i])]) for i in range(20)]
     (axes,) = plot_comparison({"y": curves}, tmp_path / "a.png", "A title").axes

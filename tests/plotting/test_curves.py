@@ -71,14 +71,23 @@ def test_figure_of_the_diagnostics(tmp_path):
     lines = {line.get_label(): line.get_xydata() for axes in panels for line in axes.lines if len(line.get_xdata()) == 2
              and line.get_label()[0] != "_"}
     np.testing.assert_equal(lines, {
-        "length": [[100, 0.5], [200, 2]], "standard deviation": [[100, 2], [200, 3]],
+        "norm": [[100, 0.5], [200, 2]], "standard deviation": [[100, 2], [200, 3]],
         "meta-gradients of two halves of the tasks": [[100, -0.5], [200, 0.25]],
         "gradients before and after adaptation": [[100, 0.75], [200, np.nan]],
         "adaptation step 1": [[100, 0.01], [200, 0.02]], "adaptation step 2": [[100, 0.03], [200, 0.0]],
     })
     assert [len(axes.get_legend().get_texts()) for axes in panels] == [2, 2, 2]
     assert [axes.get_yscale() for axes in panels] == ["log", "linear", "log"]
+    assert panels[0].get_title() == "Single iterations, without intervals"
     assert (tmp_path / "diagnostics.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_diagnostics_without_gradient_give_no_warning(tmp_path, recwarn):
+    """Gradients and divergences of zero, as in a very short run, have linear axes."""
+    names = ("MetaGradNorm", "MetaGradVariance", "MetaGradHalvesCosine", "PrePostGradCosine", "Step_0-AdaptationKL")
+    write(tmp_path, {"n_timesteps": [100, 200], **dict.fromkeys(names, [0.0, 0.0])})
+    panels = plot_diagnostics(tmp_path).axes
+    assert [axes.get_yscale() for axes in panels] == ["linear"] * 3 and not recwarn.list
 
 
 def test_figure_of_a_search_run(tmp_path):

@@ -51,6 +51,8 @@ def test_return_columns():
     assert return_columns(steps) == {"return before adaptation": "Step_0-AverageReturn",
                                      "return after adaptation": "Step_10-AverageReturn"}
     assert return_columns({"AverageReturn": np.zeros(1)}) == {"return": "AverageReturn"}
+    trials = [f"Step_0-{name}Return" for name in ("Average", "FirstEpisode", "LastEpisode")]
+    assert list(return_columns(dict.fromkeys(trials, np.zeros(1))).values()) == trials[1:]
     with pytest.raises(ValueError, match="expected a column 'Step_0-AverageReturn', got only Itr"):
         return_columns({"Itr": np.zeros(1)})
 

@@ -31,7 +31,7 @@ def test_trajectories_show_paths_goal_and_walls(tmp_path):
 
 
 @pytest.mark.parametrize("task, text", [
-    (1.0, "1.00"), (np.array([0.123, -2.0]), "(0.12, -2.00)"), (3, "3"), (np.float32(0.5), "0.50"),
+    (1.0, "1.00"), (-0.001, "0.00"), (np.array([0.123, -2.0]), "(0.12, -2.00)"), (3, "3"), (np.float32(0.5), "0.50"),
     ({"goal": np.array([1.0, 2.0]), "n": [1, 2]}, "goal (1.00, 2.00), n (1, 2)"), ("reach", "reach"),
     (("reach", (0.25, 1.0)), "(reach, (0.25, 1.00))"),
     (np.zeros(20), "(0.00, 0.00, 0.00, 0.00, 0.00, 0.00, ..."),

@@ -3,7 +3,13 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from meta_policy_search.utils.statistics import Interval, half_width_of_mean, mean_interval, task_returns
+from meta_policy_search.utils.statistics import (
+    Interval,
+    half_width_of_mean,
+    interquartile_mean,
+    mean_interval,
+    task_returns,
+)
 
 
 def test_interval_of_a_mean_by_hand():
@@ -37,3 +43,24 @@ def test_return_of_a_task_is_the_mean_over_its_paths():
 
 def test_interval_of_one_mean_is_readable():
     assert repr({"gain": Interval(np.float64(58.819), np.float64(0.115))}) == "{'gain': 58.82 +- 0.12}"
+
+
+def test_interquartile_mean_is_the_mean_of_the_middle_half():
+    assert interquartile_mean(np.array([[0.0, 1.0, 2.0, 300.0]])).mean == pytest.approx(1.5)
+
+
+def test_policies_are_resampled_as_a_whole():
+    """For two policies with constant returns in all tasks, the interval spans both returns.
+
+    Resampling each task separately would mix the policies in every resample.
+    """
+    low_and_high = interquartile_mean(np.repeat([[0.0], [1.0]], 40, axis=1))
+    assert low_and_high == pytest.approx((0.5, 0.0, 1.0))
+
+
+def test_one_policy_has_an_interval_over_tasks():
+    rng = np.random.default_rng(3)
+    scores = rng.normal(size=(1, 400))
+    middle = interquartile_mean(scores)
+    assert middle.low < middle.mean < middle.high
+    assert middle.high - middle.low == pytest.approx(2 * 1.96 * 1.1 / 20.0, rel=0.15)  # its variance is 1.2 / n

@@ -1,0 +1,148 @@
+"""Tests `compare`: runs of several algorithms and seeds in processes, their table and their plot."""
+import os
+
+import numpy as np
+import pytest
+
+import meta_policy_search as mps
+from meta_policy_search.cli import sweep
+from meta_policy_search.cli.algorithms import ProMPConfig
+
+TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}
+
+
+@pytest.fixture(scope="module")
+def local_classes():
+    """An environment and an algorithm that no module contains, as in a notebook."""
+    class Corner(mps.MetaPointEnvCorner):
+        pass
+
+    class Slow(mps.VPGMAML):
+        pass
+
+    return Corner, Slow
+
+
+@pytest.fixture(scope="module")
+def arguments(tmp_path_factory, local_classes):
+    env_class, algo_class = local_classes
+    return {"env": env_class(reward_type="dense"), "algorithms": [algo_class], "seeds": [7], "n_itr": 1,
+            "folder": tmp_path_factory.mktemp("comparison") / "a", "settings_of": {"Slow": {"learning_rate": 1e-5}},
+            "inner_lr": 0.2, **TINY}
+
+
+@pytest.fixture(scope="module")
+def comparison(arguments):
+    return mps.compare(**arguments)
+
+
+def test_classes_and_settings_reach_the_processes(comparison, local_classes):
+    (folder,) = comparison.runs["Slow"]
+    trainer = mps.load_run(folder).trainer
+    assert (type(trainer.env.unwrapped), type(trainer.algo)) == local_classes
+    assert trainer.env.unwrapped.reward_type == "dense"
+    assert (trainer.algo.inner_lr, trainer.algo.learning_rate) == (0.2, 1e-5)
+
+
+def test_second_call_skips_complete_runs(comparison, arguments, capsys, monkeypatch):
+    monkeypatch.setattr(sweep, "_start", None)
+    assert mps.compare(**arguments).runs == comparison.runs
+    assert capsys.readouterr().out.startswith("1 runs, 1 of them complete; 0 at a time")
+
+
+@pytest.mark.thorough
+def test_run_equals_that_of_train(comparison, arguments, tmp_path):
+    settings = {key: arguments[key] for key in ("env", "n_itr", "inner_lr", *TINY)}
+    alone = mps.train(algo="vpg_maml", seed=7, learning_rate=1e-5, dump_path=tmp_path / "run", **settings).folder
+    alone, compared = (mps.plotting.read_progress(folder) for folder in (alone, *comparison.runs["Slow"]))
+    for name in ("AdaptationGain", "Step_1-AverageReturn"):
+        np.testing.assert_array_equal(compared[name], alone[name])
+
+
+def test_processes_find_the_modules_of_this_process(monkeypatch):
+    monkeypatch.syspath_prepend("/modules of the caller")
+    assert sweep.child_environment(1)["PYTHONPATH"].split(os.pathsep)[0] == "/modules of the caller"
+
+
+# Table and plot of runs written by hand ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Three complete runs of ProMP; one complete and one incomplete run of RL2; no complete run of TRPO-MAML.
+
+    In row `i` of the ProMP run with seed `s`, the return is `s` before and `10 s` after adaptation.
+    """
+    def write(name, rows, columns):
+        run = sweep.make_run(name, ProMPConfig, {"n_itr": 12, "snapshot_mode": "none"}, {}, str(tmp_path))
+        (tmp_path / name).mkdir()
+        lines = [",".join(["n_timesteps", *columns])]
+        lines += [",".join(map(str, [100 * (i + 1), *columns.values()])) for i in range(rows)]
+        (tmp_path / name / "progress.csv").write_text("\n".join(lines) + "\n")
+        return run
+
+    meta = [write(f"promp{seed}", 12, {"Step_0-AverageReturn": seed, "Step_1-AverageReturn": 10 * seed})
+            for seed in (1, 2, 3)]
+    trials = {"Step_0-AverageReturn": 7, "Step_0-FirstEpisodeReturn": 5, "Step_0-LastEpisodeReturn": 2}
+    return {"promp": meta, "rl2": [write("rl2_1", 12, trials), write("rl2_2", 3, trials)],
+            "trpo_maml": [write("trpo", 1, {"Step_0-AverageReturn": 0, "Step_1-AverageReturn": 0})]}
+
+
+def test_table_has_interquartile_means_of_complete_runs(runs):
+    """The middle half of ten times 10, 20 and 30 has the mean 20, and the bootstrap interval spans all three."""
+    comparison = mps.Comparison("Corner, seeds 1, 2, 3", runs)
+    assert comparison.runs == {"promp": [run.folder for run in runs["promp"]], "rl2": [runs["rl2"][0].folder],
+                               "trpo_maml": []}
+    title, _, *rows = (line.split() for line in str(comparison).splitlines() if "---" not in line)
+    assert title[0] == "Corner,"
+    assert rows == [["promp", "20.00", "[10.00,", "30.00]", "+18.00", "1,200", "3", "of", "3"],
+                    ["rl2", "2.00", "[2.00,", "2.00]", "-3.00", "1,200", "1", "of", "2"],
+                    ["trpo_maml", "0", "of", "1"]]
+
+
+def test_plot_shows_complete_runs_over_environment_steps(runs, tmp_path):
+    figure = mps.Comparison("Corner", runs).plot(tmp_path / "a.png")
+    before, after = figure.axes
+    assert (before.get_ylabel(), after.get_ylabel()) == ("return before adaptation", "return after adaptation")
+    promp, rl2 = [line for line in after.lines if line.get_alpha() is None]
+    np.testing.assert_array_equal(promp.get_xydata(), [[100 * i, 20] for i in range(1, 13)])
+    np.testing.assert_array_equal(rl2.get_ydata(), [2] * 12)
+    assert after.get_xlabel() == "environment steps, all tasks" and (tmp_path / "a.png").exists()
+    with pytest.raises(ValueError, match="plot: expected at least one complete run, got none"):
+        mps.Comparison("Corner", {"trpo_maml": runs["trpo_maml"]}).plot()
+
+
+# Arguments ---------------------------------------------------------------------------------------------------------
+
+
+def test_interrupted_comparison_says_how_to_continue(tmp_path, monkeypatch, capsys):
+    started = []
+    monkeypatch.setattr(sweep, "run_all", lambda output, runs, processes: (started.extend(runs), True))
+    comparison = mps.compare("MetaPointEnvCorner", ["promp", "rl2"], 2, folder=tmp_path / "a", hidden_size=8,
+                             settings_of={"promp": {"inner_lr": 0.3}})
+    assert comparison.runs == {"promp": [], "rl2": []}
+    assert [run.name for run in started] == ["promp,seed=1", "rl2,seed=1", "promp,seed=2", "rl2,seed=2"]
+    assert [run.config.hidden_size for run in started[1::2]] == [8, 8]  # ProMP does not have it
+    assert [run.config.inner_lr for run in started[::2]] == [0.3, 0.3]
+    assert capsys.readouterr().out.endswith(f"the same arguments and folder='{tmp_path / 'a'}'\n")
+    assert not (tmp_path / "a").exists()  # registered names need no file
+
+
+@pytest.mark.parametrize("arguments, error, message", [
+    ({"algorithms": ["promq"]}, ValueError, "algo: expected one of"),
+    ({"algorithms": [mps.MetaEnv]}, TypeError, "algorithms: expected names or subclasses of MAMLAlgo or RL2, got"),
+    ({"algorithms": ["promp", "ProMP"]}, ValueError, "compare: expected different algorithms and different seeds"),
+    ({"seeds": 0}, ValueError, "seeds: expected an integer of at least 1, got 0"),
+    ({"seeds": [1, 1]}, ValueError, "compare: expected different algorithms and different seeds"),
+    ({"processes": 0}, ValueError, "processes: expected an integer of at least 1, got 0"),
+    ({"inner_lrr": 1.0}, TypeError, "compare: unknown argument 'inner_lrr'; did you mean 'inner_lr'?"),
+    ({"settings_of": {"rl2": {}}}, ValueError, "settings_of: expected names among promp, got 'rl2'"),
+    ({"settings_of": {"promp": {"step_size": 1.0}}}, ValueError, "got 'step_size'"),
+    ({"env": "Corner"}, ValueError, "env: expected one of"),
+])
+def test_invalid_arguments_create_no_folder(arguments, error, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error) as raised:
+        mps.compare(**{"env": "MetaPointEnvCorner", "algorithms": ["promp"], **arguments})
+    assert message in str(raised.value)
+    assert not list(tmp_path.iterdir())
