@@ -21,7 +21,8 @@ pytestmark = pytest.mark.documentation
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "docs" / "notebooks" / "README.md", *sorted((ROOT / "docs").rglob("*.rst"))]
-PROGRAMS = r"(?:[A-Z_]+=\S* )*(?:apt-get|bash|cd|git|make|pip|python|ray|sudo|taskset|tensorboard|jupyter)"
+PROGRAMS = (r"(?:[A-Z_]+=\S* )*(?:apt-get|bash|cd|git|jupyter|make|meta-policy-search|pip|python|ray|sudo|taskset|"
+            r"tensorboard)")
 LINE = re.compile(rf"^ *(?:\w*\$ +)?({PROGRAMS} .*?)(?:  +#.*)?$")
 INLINE = re.compile(rf"(`{{1,2}})({PROGRAMS} [^`]+)\1")
 NO_COMMAND = re.compile(r"(make: |pip could not ).*")  # output of programs
@@ -43,7 +44,9 @@ ELSEWHERE = {  # pattern of a command: where it runs instead, or why no test run
     r"ray (start|job submit).*": "needs a cluster",
     r"python experiments/reproduce\.py .*": "tests/experiments/test_reproduce.py, a small entry",
     r"python experiments/metaworld_evaluation\.py .*": "tests/experiments/test_metaworld_evaluation.py, shorter",
-    r"python experiments/sweep\.py .*": "tests/cli/test_sweep.py reads its grid and runs smaller grids",
+    r"python -m meta_policy_search( COMMAND)?": "tests/cli/test_main.py",
+    r"meta-policy-search( COMMAND| --help| evaluate| sweep)?": "tests/cli/test_main.py",
+    r"meta-policy-search sweep .*": "tests/cli/test_sweep.py reads its grid and runs smaller grids",
     r"pip install .*": "make and .ci/run install the package; other packages are the user's choice",
     r"python -m pip install .*": "as above",
     r"(sudo )?(apt-get|apt) install .*": "needs an administrator",
@@ -53,9 +56,9 @@ ELSEWHERE = {  # pattern of a command: where it runs instead, or why no test run
 SMALLER = {"--meta_batch_size": "2", "--max_path_length": "10", "--num_tasks": "2", "--rollouts": "2",
            "--snapshot": "0", "--compare_steps": "1", "--n_itr": "4", "--rollouts_per_meta_task": "2"}
 PLACEHOLDERS = {"RUN_FOLDER": "data/my_run", "<folder>": "data/my_run", "OTHER_RUN_FOLDER": "data/other_run"}
-NEEDS = {"MetaWorld": "metaworld", "meta_world": "metaworld", "render.py": "imageio_ffmpeg",
+NEEDS = {"MetaWorld": "metaworld", "meta_world": "metaworld", "search render": "imageio_ffmpeg",
          "csv tensorboard": "tensorboard", "wandb sync": "wandb"}  # part of a command: module of an extra
-REFUSED = {"python experiments/pro_mp.py --resume data/my_run --inner_lr 0.2 --gae_lambda 0.9"}  # documented error
+REFUSED = {"meta-policy-search resume data/my_run --inner_lr 0.2 --gae_lambda 0.9"}  # documented error
 OTHER_TASKS = {"[-1.0, 1.0]": "[[2.0, 2.0]]", "HalfCheetah*": "MetaPoint*"}  # for small runs
 TINY = ("--env", "MetaPointEnvCorner", "--smoke", "--n_itr", "3")
 
@@ -140,10 +143,28 @@ def run_script(script, *arguments):
     return status
 
 
-def make_run(folder, script="experiments/maml_trpo.py"):
+def run_command(*arguments):
+    """Runs `meta-policy-search` in this process; returns its exit status."""
+    from meta_policy_search.cli.main import main
+    from meta_policy_search.tf_compat import tf
+
+    logger.reset()
+    try:
+        with tf.Graph().as_default() as graph:
+            status = main(arguments)
+    except SystemExit as stop:
+        status = stop.code or 0
+    finally:
+        logger.reset()
+    for session in graph.get_collection("meta_policy_search/session"):
+        session.close()
+    return status
+
+
+def make_run(folder):
     """Creates a small run that was stopped before its end."""
     shutil.rmtree(folder, ignore_errors=True)
-    assert run_script(script, *TINY, "--dump_path", folder) == 0
+    assert run_command("train", "trpo_maml", *TINY, "--dump_path", folder) == 0
     path = Path(folder, "params.json")
     params = json.loads(path.read_text())
     params["settings"]["n_itr"] += 1
@@ -155,14 +176,14 @@ def is_run_of_a_point(folder):
     return path.exists() and json.loads(path.read_text())["settings"]["env"].startswith("MetaPoint")
 
 
-def prepare(script, arguments):
+def prepare(arguments):
     """Creates what a command requires: settings, and runs to resume or to evaluate."""
     Path("settings.json").write_text('{"env": "MetaPointEnv"}')
-    for before, argument in zip([script, *arguments], arguments):
+    for before, argument in zip(["", *arguments], arguments):
         if before == "--dump_path":
             shutil.rmtree(argument, ignore_errors=True)
-        elif before == "--resume":
-            make_run(argument, script)
+        elif before in ("resume", "--resume"):
+            make_run(argument)
         elif argument.startswith("data/") and before != "--output" and "." not in argument:
             argument = argument.replace("*", "a_run")
             if not is_run_of_a_point(argument):
@@ -201,24 +222,23 @@ def test_command_runs(command, here, capfd):
         env = {name: value for name, value in os.environ.items() if name not in of_outer_make}
         subprocess.run([*words, "SMOKE=1"], env=env, check=True, timeout=120, stdout=subprocess.DEVNULL)
         return
-    assert words[0] == "python" and words[1].endswith(".py"), (
+    assert words[0] == "meta-policy-search" or words[0] == "python" and words[1].endswith(".py"), (
         f"{COMMANDS[command]} has a command that no test runs: {command}. See {Path(__file__).name}")
-    script, *arguments = smaller(words[1:])
-    if not Path(script).exists() and script == "experiments/entropy_maml.py":
-        write_script_of_the_page()
-    prepare(script, arguments)
-    status = run_script(script, *arguments)
+    write_modules_of_pages()
+    arguments = smaller(words[1:])
+    prepare(arguments)
+    status = run_command(*arguments) if words[0] == "meta-policy-search" else run_script(*arguments)
     assert status == (2 if command in REFUSED else 0), capfd.readouterr().err
 
 
-def write_script_of_the_page():
-    """Writes the script and the module of the page on custom algorithms."""
+def write_modules_of_pages():
+    """Writes the modules of the pages on custom algorithms and environments."""
     from tests.test_documented_code import blocks_of
 
-    blocks = blocks_of("howto/own_algorithm.rst")
-    (script,) = [block for block in blocks if "from meta_policy_search.cli.training import" in block]
-    Path("experiments/entropy_maml.py").write_text(script)
-    Path("experiments/my_algorithms.py").write_text(next(block for block in blocks if "class EntropyMAML" in block))
+    for page, module, name in (("own_algorithm", "entropy_maml", "class EntropyMAML"),
+                               ("own_environment", "my_envs", "class HeaterEnv")):
+        block = next(block for block in blocks_of(f"howto/{page}.rst") if name in block)
+        Path(f"{module}.py").write_text(block)
 
 
 def test_commands_are_found():
