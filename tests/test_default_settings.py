@@ -1,4 +1,7 @@
-"""The page "Default settings" lists the defaults of the classes, of `mps.train` and of the scripts."""
+"""The page "Default settings" lists the defaults of the classes, of `mps.train` and the command line, and of scripts.
+
+`tests/cli/test_main.py` checks that the command line has the defaults of `mps.train`.
+"""
 import dataclasses
 import inspect
 import json

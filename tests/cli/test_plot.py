@@ -73,6 +73,18 @@ def test_folders_are_searched_for_runs_without_duplicates_and_in_order(tmp_path,
     assert record.find_runs([str(tmp_path)]) == [str(tmp_path / name) for name in ("a", "b/seed1", "b/seed2", "c")]
 
 
+def test_only_run_of_a_folder_is_found(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a/b/run", "c/run1", "c/run2"):
+        write_run(tmp_path / name)
+    (tmp_path / "empty").mkdir()
+    assert record.find_run("a") == record.find_run("a/b/run") == "a/b/run"
+    for folder, message in (("c", "expected one run, got 2: c/run1, c/run2"), ("gone", "gone, which does not exist"),
+                            ("empty", "empty, which contains no progress.csv")):
+        with pytest.raises(ValueError, match=message):
+            record.find_run(folder)
+
+
 def groups_of(*settings):
     runs = [plot.Run(str(i), one, {}) for i, one in enumerate(settings)]
     return {label: [run.folder for run in group] for label, group in plot.group_runs(runs).items()}
@@ -161,6 +173,14 @@ def test_single_task_runs_and_meta_runs_in_one_figure(tmp_path, comparison):
         "return": ["cem"], "return before adaptation": ["promp"], "return after adaptation": ["promp"]}
     panels, *_ = comparison(tmp_path, "--columns", "AverageReturn", "--overwrite")
     assert labels(panels) == ["cem"]
+
+
+def test_runs_without_rows_are_skipped(tmp_path, comparison, capsys):
+    write_run(tmp_path / "a")
+    write_run(tmp_path / "failed", rows=0)
+    panels, *_ = comparison(tmp_path)
+    assert labels(panels) == ["promp, MetaPointEnv"]
+    assert capsys.readouterr().err == f"Skipping {tmp_path / 'failed'}, which has no rows yet\n"
 
 
 def test_runs_of_a_custom_script(tmp_path, comparison):

@@ -1,4 +1,5 @@
 """Tests the table of runs: filters, sorting, states, and the commands that resume runs."""
+import contextlib
 import datetime
 import json
 import os
@@ -163,6 +164,42 @@ def test_printed_command_resumes_the_run(tmp_path, monkeypatch, capsys):
     capsys.readouterr()
     (run,) = json.loads(shown(capsys, "--json"))
     assert (run["state"], run["iterations"], run["resume"]) == ("finished", 4, None)
+
+
+@pytest.mark.parametrize("error, state", [(ZeroDivisionError, "failed"), (KeyboardInterrupt, "interrupted")])
+def test_run_that_ends_with_an_error_has_failed_until_it_is_resumed(error, state, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    def fail(trainer, row):
+        raise error
+
+    def train(self, trainer, config, train=training.SingleTask.train):
+        trainer.callbacks.append(fail)
+        train(self, trainer, config)
+
+    with monkeypatch.context() as patch, contextlib.suppress(ZeroDivisionError):
+        patch.setattr(training.SingleTask, "train", train)
+        assert cem.main(["--smoke", "--env", "MetaPointEnv", "--dump_path", "data/run"]) == training.INTERRUPTED
+    capsys.readouterr()
+    assert listed(capsys, "--state", state) == ["run"]
+    (run,) = json.loads(shown(capsys, "--json"))
+    assert run["error"] == {"failed": "ZeroDivisionError"}.get(state) and run["iterations"] == 1
+    assert main(shlex.split(run["resume"])[3:]) == 0
+    capsys.readouterr()
+    (run,) = json.loads(shown(capsys, "--json"))
+    assert (run["state"], run["error"]) == ("finished", None)
+
+
+def test_error_in_python_is_recorded(tmp_path):
+    def fail(trainer, row):
+        raise ZeroDivisionError
+
+    tiny = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": ()}
+    with pytest.raises(ZeroDivisionError):
+        mps.train("MetaPointEnvCorner", "vpg_maml", 2, dump_path=tmp_path / "run", callbacks=[fail], **tiny)
+    assert runs.read_run(str(tmp_path / "run"))["state"] == "failed"
+    mps.load_run(tmp_path / "run").resume(2)
+    assert runs.read_run(str(tmp_path / "run"))["state"] == "finished"
 
 
 @pytest.mark.thorough
