@@ -184,7 +184,7 @@ def test_run_that_ends_with_an_error_has_failed_until_it_is_resumed(error, state
     assert listed(capsys, "--state", state) == ["run"]
     (run,) = json.loads(shown(capsys, "--json"))
     assert run["error"] == {"failed": "ZeroDivisionError"}.get(state) and run["iterations"] == 1
-    assert main(shlex.split(run["resume"])[3:]) == 0
+    assert main(shlex.split(run["resume"])[1:]) == 0
     capsys.readouterr()
     (run,) = json.loads(shown(capsys, "--json"))
     assert (run["state"], run["error"]) == ("finished", None)
