@@ -45,7 +45,7 @@ def get_session(graph: Optional[tf.Graph] = None) -> tf.Session:
 
 
 def adopt_session(session: tf.Session) -> None:
-    """Stores `session` as the session that `get_session` returns for its graph."""
+    """Makes `get_session(session.graph)` return `session`."""
     session.graph.get_collection_ref(_COLLECTION)[:] = [session]
 
 

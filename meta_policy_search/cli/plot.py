@@ -84,8 +84,8 @@ def group_runs(runs: Sequence[Run]) -> dict[str, list[Run]]:
 
     Returns:
         Dict from a label to the runs of a group. The label contains the settings that differ between groups, without
-        settings that differ only because the defaults of two algorithms differ. An object is shown as its class, and
-        MODULE:NAME as NAME, if this distinguishes the groups.
+        settings that differ only because the defaults of two algorithms differ. Values of the form
+        `Class(arguments)` are shortened to `Class`, and MODULE:NAME to NAME, unless two of them would become equal.
     """
     names = [name for name in dict.fromkeys(name for run in runs for name in run.settings)
              if name not in WITHOUT_EFFECT]

@@ -170,7 +170,7 @@ class Evaluation:
 
     def _describe(self) -> str:
         paths = self.rollouts_per_meta_task * (len(self.seeds) if self.are_given else 1)
-        return f"{_count(len(self.task_returns), 'task')}, {_count(paths, 'path')} in each after each step"
+        return f"{_count(len(self.task_returns), 'task')}, {_count(paths, 'path')} per task and step"
 
 
 def _as_json(task: Task) -> Any:

@@ -22,8 +22,9 @@ class DICEMAML(MAMLAlgo):
         L = -1/(P T) sum_p (sum_t box_pt r'_pt + box_p r''_p),   box_pt = exp(tau_pt - stop_gradient(tau_pt)).
 
     `tau_pt` is the sum of the log-densities of the actions of path p up to step t, and `box_p` is the box of the whole
-    path. `r'_pt` is the adjusted reward of step t. `r''_p` is the part of the baseline that is subtracted after the end
-    of the path (`adjusted_rewards_after_end`). Each meta-update is one step of Adam on the mean over tasks.
+    path. `r'_pt` is the adjusted reward of step t. `r''_p` is the sum of the adjusted rewards after the end of the
+    path, where the rewards are zero and the baseline is subtracted (`adjusted_rewards_after_end`). Each meta-update is
+    one step of Adam on the mean over tasks.
 
     The samples must come from a `DiceMetaSampleProcessor` with a baseline that depends on time only
     (`LinearTimeBaseline`). The documentation of the processor explains which baselines bias the gradient.

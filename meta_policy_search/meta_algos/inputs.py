@@ -89,7 +89,7 @@ class StepInputs:
 
 
 class AdaptationStep(NamedTuple):
-    """The policies of all tasks after a number of adaptation steps, at the samples drawn from them."""
+    """The policies of all tasks after a number of adaptation steps, and the samples that they collected."""
 
     inputs: StepInputs
     params: Mapping[str, tf.Tensor]  # each [M, ...], policy parameters

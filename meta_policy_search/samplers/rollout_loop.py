@@ -161,7 +161,8 @@ class RolloutLoop:
     environment ends, the environment starts the next waiting path of its task. Each step of the loop
 
     1. computes the policy's actions for the current observations of all paths, including paths that are not active. The
-       number of rows is constant because the rounding of a matrix product may depend on it.
+       policy always gets observations of the same number of paths, on which the rounding of its matrix products may
+       depend.
     2. steps the active environments with the actions of their paths.
     3. stores observations, actions, rewards and infos at `[path, step]` of the buffers.
 

@@ -163,7 +163,7 @@ def check_same_version(what: str, version: Optional[str]) -> None:
     Other versions may store different contents in a snapshot and compute different numbers.
 
     Args:
-        what: subject of the error message, such as "snapshot: the run".
+        what: beginning of the error message, such as "snapshot: the run"; "is from meta_policy_search ..." follows.
         version: version that wrote the snapshot or run.
     """
     if version != __version__:

@@ -80,7 +80,7 @@ def test_run_is_compared_with_references(runs, tmp_path, capsys):
         "--output", tmp_path / "out")
     title, header, first, gains, *others, gain, files = capsys.readouterr().out.splitlines()
     table = [first, *others]
-    assert "6 tasks, 2 paths in each after each step" in title and header.split()[-3:] == ["0", "1", "2"]
+    assert "6 tasks, 2 paths per task and step" in title and header.split()[-3:] == ["0", "1", "2"]
     names = [f"{runs / 'vpg_maml'}, iteration 2", "random initialization", f"{runs / 'dice_maml'}, iteration 1"]
     assert all(row.startswith(name) for row, name in zip(table, names, strict=True))
     (in_one_step,) = re.findall(r"[+-]\S+ \+- \S+", gains)[:1]

@@ -347,7 +347,7 @@ def test_printed_table(evaluation):
     other = Evaluation("a much longer name", np.array([[[1.0, 2.0, 3.0]]]), ([object],), True, (1, 2), None, 20, 9, 1,
                        np.zeros((1, 1, 3), int))
     assert evaluation.table(other).splitlines() == [
-        "Mean return, +- half of its 95% interval over 2 tasks, 20 paths in each after each step",
+        "Mean return, +- half of its 95% interval over 2 tasks, 20 paths per task and step",
         "adaptation steps                  0                1                2",
         "data/run              1.00 +- 12.71   12.00 +- 25.41",
         "    gained                           +11.00 +- 12.71",
@@ -405,7 +405,7 @@ def test_figure(evaluation, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
     assert [figure.get_suptitle() for figure in figures] == ["Adaptation of data/run", "A title"]
     notes = [figure.axes[0].get_title() for figure in figures]
-    assert notes[0].startswith("Bars: 95% interval over 2 tasks, 20 paths in each after each step")
+    assert notes[0].startswith("Bars: 95% interval over 2 tasks, 20 paths per task and step")
     assert "2 tasks, 40 paths in each" in notes[1]
     assert [text.get_text() for text in figures[0].legends[0].get_texts()] == ["data/run", "random"]
 

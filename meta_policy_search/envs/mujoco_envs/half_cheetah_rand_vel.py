@@ -18,7 +18,7 @@ class HalfCheetahRandVelEnv(MujocoMetaEnv):
         =====  ==================================================  =====
         index  observation                                         unit
         =====  ==================================================  =====
-        0      height of the torso relative to the model file      m
+        0      height of the torso minus that in the model file    m
         1      pitch of the torso                                  rad
         2-4    angle of the back thigh, shin and foot              rad
         5-7    angle of the front thigh, shin and foot             rad

@@ -16,7 +16,7 @@ class MetaPointEnvV2(PointMetaEnv):
     ===============  ============================================================================
 
     The sides of the square are four times as long as in `MetaPointEnvNavigation`. The corners of the square are the
-    goals of the corner environments. Exploration around the start seldom reaches the goal, so a policy has to infer the
+    goals of `MetaPointEnvCorner`. Exploration around the start seldom reaches the goal, so a policy has to infer the
     direction from changes of the reward.
 
     The public code of ProMP (arXiv:1810.06784) terminates a path within 0.01 of the origin, the goal of an earlier
