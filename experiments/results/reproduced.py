@@ -164,9 +164,9 @@ def _section(name: str, entry: Entry) -> Iterator[str]:
     yield f"| {entry.score} | seeds | million steps | minutes | {' | '.join(map(str, steps))} | interquartile mean |"
     yield "|---" * (entry.num_steps + 6) + "|"
     for method in entry.methods:
-        if method.published:
-            yield f"| {method.label}, published | | | | {_cells(method.published, len(steps))} | |"
         if method.name in returns:
+            if method.published:
+                yield f"| {method.label}, published | | | | {_cells(method.published, len(steps))} | |"
             yield _row(entry, method, returns[method.name], training[method.name])
     yield f"\n![Learning curves](../experiments/results/papers/{name}.svg)"
 
