@@ -355,7 +355,7 @@ def test_full_disk_raises_a_clear_error_and_keeps_saved_files(run, three_epochs,
     error, how_to_go_on = text.splitlines()[-2:]
     assert error.startswith(f"cem.py: error: could not write the snapshot {three_epochs}/itr_3.pkl: ")
     assert "File too large" in error and error.endswith(f"{three_epochs}/params.pkl (iteration 2)")
-    assert re.fullmatch(r"To resume after iteration 2: python .*cem.py --resume .*run", how_to_go_on)
+    assert re.fullmatch(r"To resume after iteration 2: meta-policy-search resume .*run", how_to_go_on)
     assert load_snapshot(three_epochs)["itr"] == 2
     run("cem", "--resume", three_epochs)
     assert_same_run(three_epochs, six_epochs)

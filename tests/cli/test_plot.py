@@ -285,7 +285,7 @@ def test_trajectories_of_a_run(run_folder, tmp_path, monkeypatch):
 def test_figures_page_runs(run_folder, tmp_path, monkeypatch, capsys):
     """The commands of the page use existing flags, and its code runs."""
     page = (ROOT / "docs" / "pictures.rst").read_text()
-    commands = re.findall(r"^    python experiments/(plot|render)\.py (.+)$", page, flags=re.MULTILINE)
+    commands = re.findall(r"^    meta-policy-search (plot|render) (.+)$", page, flags=re.MULTILINE)
     assert len(commands) == 5
     for script, arguments in commands:
         {"plot": plot, "render": render}[script].make_parser().parse_args(shlex.split(arguments))

@@ -224,7 +224,7 @@ def test_environments_without_rendering_and_folders_without_runs_are_refused(tmp
     folder = train(tmp_path / "bandit", "--env", "MetaBernoulliBanditEnv")
     capsys.readouterr()
     assert "MetaBernoulliBanditEnv does not support render_mode='rgb_array'" in mistake(capsys, folder)
-    assert "could not read the snapshot nowhere" in mistake(capsys, "nowhere")
+    assert "got nowhere, which does not exist" in mistake(capsys, "nowhere")
 
 
 @pytest.mark.thorough

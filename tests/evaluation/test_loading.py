@@ -55,7 +55,7 @@ def test_params_json_records_the_training(run):
     expected = {"env": "MetaPointEnvCorner", "env_kwargs": {"reward_type": "dense"}, "normalization_scale": 2.0,
                 "seed": 3, "n_itr": 2, "meta_batch_size": 3, "rollouts_per_meta_task": 2, "max_path_length": 5,
                 "discount": 0.9,
-                "baseline": "LinearFeatureBaseline()", "hidden_sizes": [4], "hidden_nonlinearity": "tanh",
+                "baseline": "LinearFeatureBaseline", "hidden_sizes": [4], "hidden_nonlinearity": "tanh",
                 "inner_lr": 0.3, "num_inner_grad_steps": 1, "learning_rate": 0.01, "snapshot_mode": "all"}
     assert {name: settings.get(name) for name in expected} == expected
 
@@ -109,7 +109,7 @@ def test_scripts_accept_the_folder(run, tmp_path, capsys):
     assert plot.main([folder, "--output", str(tmp_path / "curve.png")]) == 0
     assert plot.main([folder, "--trajectories", "--output", str(tmp_path / "way.png")]) == 0
     assert runs.main([folder]) == 0
-    assert "VPGMAML" in capsys.readouterr().out
+    assert "vpg_maml" in capsys.readouterr().out
     drawn = mps.load_evaluator(folder, render_mode="rgb_array").env
     drawn.reset()
     assert drawn.render().ndim == 3

@@ -202,9 +202,9 @@ def test_meta_world_score_is_the_success_rate(folder, monkeypatch, tmp_path):
 
 @pytest.mark.thorough
 def test_failed_run_is_reported(folder, small_entry, monkeypatch, tmp_path, capsys):
-    monkeypatch.setitem(small_entry.settings, "inner_lr", -1.0)
+    monkeypatch.setitem(small_entry.settings, "adapt_params", ["nothing"])
     assert reproduce.main([NAME, "--output", str(tmp_path / "runs")]) == 1
-    assert "inner_lr" in capsys.readouterr().out and not folder.joinpath(f"{NAME}.csv").exists()
+    assert "adapt_params" in capsys.readouterr().out and not folder.joinpath(f"{NAME}.csv").exists()
 
 
 @pytest.mark.parametrize("flags, said", [
