@@ -80,7 +80,8 @@ def pictures_of_robot(recording: Recording, step: int, task: int, env: Any) -> I
     ahead = recording.rounds[step][task][0]["env_infos"]["reward_run"] * recording.tasks[task] * 0.05  # m in each step
     for place, moved in zip(np.cumsum(ahead), itertools.islice(recording.replay(step, task, env=env), LENGTH)):
         image = Image.fromarray(moved.render()).resize((PANEL, PANEL), Image.LANCZOS)
-        ImageDraw.Draw(image).text((PANEL // 2, PANEL - 16), f"{place + 0.0:+.1f} m", "black", _font(14), anchor="mm")
+        label = f"{round(place, 1) + 0.0:+.1f} m"
+        ImageDraw.Draw(image).text((PANEL // 2, PANEL - 16), label, "black", _font(14), anchor="mm")
         yield np.asarray(image)
 
 
