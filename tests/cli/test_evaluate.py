@@ -162,7 +162,7 @@ def test_all_options(runs, tmp_path, capsys):
     assert (evaluation["seeds"], evaluation["step_sizes"]) == ([7, 8], [0.1, 0.05, 0.05, 0.05])
     assert (evaluation["rollouts_per_meta_task"], evaluation["max_path_length"]) == (3, 5)
     assert evaluation["name"].endswith("iteration 0")
-    assert "2 tasks, 6 paths in each" in capsys.readouterr().out
+    assert "2 tasks, 6 paths per task" in capsys.readouterr().out
 
 
 def test_reloaded_run_gives_equal_results_and_keeps_global_random_state(runs):

@@ -406,7 +406,7 @@ def test_figure(evaluation, tmp_path):
     assert [figure.get_suptitle() for figure in figures] == ["Adaptation of data/run", "A title"]
     notes = [figure.axes[0].get_title() for figure in figures]
     assert notes[0].startswith("Bars: 95% interval over 2 tasks, 20 paths per task and step")
-    assert "2 tasks, 40 paths in each" in notes[1]
+    assert "2 tasks, 40 paths per task" in notes[1]
     assert [text.get_text() for text in figures[0].legends[0].get_texts()] == ["data/run", "random"]
 
 
