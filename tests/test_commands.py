@@ -25,7 +25,7 @@ PROGRAMS = (r"(?:[A-Z_]+=\S* )*(?:apt-get|bash|cd|git|jupyter|make|meta-policy-s
             r"tensorboard)")
 LINE = re.compile(rf"^ *(?:\w*\$ +)?({PROGRAMS} .*?)(?:  +#.*)?$")
 INLINE = re.compile(rf"(`{{1,2}})({PROGRAMS} [^`]+)\1")
-NO_COMMAND = re.compile(r"(make: |pip could not ).*")  # output of programs
+NO_COMMAND = re.compile(r"(make: |meta-policy-search \w+: |pip could not ).*")  # output of programs
 
 ELSEWHERE = {  # pattern of a command: where it runs instead, or why no test runs it
     r"make (test|docs|lint)( .*)?": ".ci/run",
@@ -45,7 +45,7 @@ ELSEWHERE = {  # pattern of a command: where it runs instead, or why no test run
     r"python experiments/reproduce\.py .*": "tests/experiments/test_reproduce.py, a small entry",
     r"python experiments/metaworld_evaluation\.py .*": "tests/experiments/test_metaworld_evaluation.py, shorter",
     r"python -m meta_policy_search( COMMAND)?": "tests/cli/test_main.py",
-    r"meta-policy-search( COMMAND| --help| evaluate| sweep)?": "tests/cli/test_main.py",
+    r"meta-policy-search( COMMAND| --help| evaluate| sweep| train)?": "tests/cli/test_main.py",
     r"meta-policy-search sweep .*": "tests/cli/test_sweep.py reads its grid and runs smaller grids",
     r"pip install .*": "make and .ci/run install the package; other packages are the user's choice",
     r"python -m pip install .*": "as above",
