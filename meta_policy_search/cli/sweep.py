@@ -43,6 +43,7 @@ from meta_policy_search.cli.training import INTERRUPTED, PROG, SWEEP, run_tool
 from meta_policy_search.plotting import return_columns
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.files import lock_folder, write_csv
+from meta_policy_search.utils.processes import has_ended, wait_for_end
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.threads import VARIABLE as THREADS
 from meta_policy_search.utils.threads import available_cores
@@ -208,7 +209,7 @@ def run_all(output: str, runs: Sequence[Run], processes: int) -> tuple[list[str]
                     run = waiting.pop(0)
                     running[_start(run, environ)] = run
                 time.sleep(POLL)
-                for process in [process for process in running if process.poll() is not None]:
+                for process in [process for process in running if has_ended(process)]:
                     run = running.pop(process)
                     number = f"({count - len(waiting) - len(running)} of {count})"
                     if process.returncode == 0 and run.is_done:
@@ -248,11 +249,10 @@ def _stop(processes: Iterable[subprocess.Popen]) -> None:
         process.send_signal(signal.SIGINT)
     deadline = time.monotonic() + GRACE
     for process in processes:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(max(0.0, deadline - time.monotonic()))
+        wait_for_end(process, deadline - time.monotonic())
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        wait_for_end(process)
 
 
 def child_environment(processes: int) -> dict[str, str]:

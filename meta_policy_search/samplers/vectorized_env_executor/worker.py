@@ -26,6 +26,7 @@ import cloudpickle
 from meta_policy_search.samplers.errors import worker_error
 from meta_policy_search.samplers.vectorized_env_executor.base import load_env
 from meta_policy_search.samplers.vectorized_env_executor.local import make_local_executor
+from meta_policy_search.utils.processes import has_ended, wait_for_end
 from meta_policy_search.utils.threads import THREAD_VARIABLES
 
 _START = ("import sys; fd = int(sys.argv[1]); sys.path[:] = sys.argv[2:]; del sys.argv[1:]; "
@@ -59,12 +60,11 @@ class WorkerProcess:
 
     def has_died(self) -> bool:
         """Returns whether the process has ended without leaving an answer."""
-        return self.process.poll() is not None and not self.connection.poll()
+        return has_ended(self.process) and not self.connection.poll()
 
     def exit_code(self) -> Optional[int]:
         """Returns the exit code of an ending process: negative for a signal, None if it is still running after 2 s."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(timeout=_GRACE)
+        wait_for_end(self.process, _GRACE)
         return self.process.returncode
 
 
@@ -82,12 +82,10 @@ def stop_workers(workers: List[WorkerProcess], owner: int) -> None:
     while workers:
         worker = workers.pop()
         try:
-            worker.process.wait(timeout=max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            pass
+            wait_for_end(worker.process, deadline - time.monotonic())
         finally:
             worker.process.kill()  # no effect on an ended process
-            worker.process.wait()
+            wait_for_end(worker.process)
             worker.connection.close()
 
 
