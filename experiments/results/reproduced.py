@@ -5,6 +5,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
+from experiments.results import leaderboard
 from experiments.results.draw import Rows, columns_of, curve, read_groups
 from experiments.results.entries import ENTRIES, MEASUREMENTS, Entry, Measurement, Method
 from meta_policy_search.plotting import Progress, plot_comparison
@@ -105,6 +106,10 @@ def _path(name: str, ending: str) -> str:
 def write(*names: str) -> list[str]:
     """Plots some entries and writes the tables of all entries that have data; returns the paths of the files."""
     paths = [draw(name) for name in names if os.path.exists(_path(name, "_training.csv"))]
+    boards = read_boards()
+    if boards:
+        leaderboard.draw(boards, _path("leaderboard", ".svg"))
+        paths.append(_path("leaderboard", ".svg"))
     write_text(PAGE, page())
     with open(README, encoding="utf-8") as file:
         write_text(README, readme(file.read()))
@@ -129,11 +134,46 @@ def draw(name: str) -> str:
 
 def page() -> str:
     """Returns the text of `docs/papers.md`, with all entries that have data."""
+    boards = read_boards()
     sections = [*((name, _section(name, entry)) for name, entry in ENTRIES.items()),
                 *((name, _section_of_measurement(name, entry)) for name, entry in MEASUREMENTS.items())]
     parts = ["# Reproducing published results", _read_text("README").rstrip("\n"),
+             *(["\n".join(_leaderboards(boards))] if boards else []),
              *("\n".join(section) for name, section in sections if os.path.exists(_path(name, ".csv")))]
     return "\n\n".join(parts) + "\n"
+
+
+def read_boards() -> dict[str, list[leaderboard.Line]]:
+    """Returns the leaderboards: heading to lines, without methods that have no data."""
+    boards: dict[str, list[leaderboard.Line]] = {}
+    for heading, sources in leaderboard.BOARDS.items():
+        for name, methods in sources.items():
+            entry, returns, training = ENTRIES[name], read_scores(name), read_training(name)
+            boards.setdefault(heading, []).extend(
+                leaderboard.Line(method.name, method.label, name, _trained_scores(entry, method, returns[method.name]),
+                                 _mean_of_last(training[method.name], "n_timesteps"))
+                for method in entry.methods if method.name in methods and method.name in returns)
+    return {heading: lines for heading, lines in boards.items() if lines}
+
+
+def _leaderboards(boards: dict[str, list[leaderboard.Line]]) -> Iterator[str]:
+    yield "## Leaderboards\n"
+    yield _read_text("leaderboard")
+    for heading, lines in boards.items():
+        yield f"### {heading}\n"
+        yield from leaderboard.table(lines)
+        yield ""
+    yield "![Performance profiles](../experiments/results/papers/leaderboard.svg)"
+
+
+def _trained_scores(entry: Entry, method: Method, returns: dict[int, np.ndarray]) -> np.ndarray:
+    """Returns the scores after as many steps as in training, `[seeds, tasks]`."""
+    trained = min(entry.num_steps, {**entry.settings, **method.settings}.get("num_inner_grad_steps", 1))
+    return np.array(list(returns.values()))[:, :, trained]
+
+
+def _mean_of_last(training: dict[int, Progress], column: str) -> float:
+    return float(np.mean([run[column][-1] for run in training.values()]))
 
 
 def _read_text(name: str) -> str:
@@ -198,11 +238,8 @@ def _begin(name: str, entry: Union[Entry, Measurement], source: str) -> Iterator
 
 
 def _row(entry: Entry, method: Method, returns: dict[int, np.ndarray], training: dict[int, Progress]) -> str:
-    scores = np.array(list(returns.values()))
-    trained = min(entry.num_steps, {**entry.settings, **method.settings}.get("num_inner_grad_steps", 1))
-    middle = interquartile_mean(scores[:, :, trained])
-    runs = list(training.values())
-    timesteps, minutes = (np.mean([run[column][-1] for run in runs]) for column in ("n_timesteps", "Time"))
+    middle = interquartile_mean(_trained_scores(entry, method, returns))
+    timesteps, minutes = (_mean_of_last(training, column) for column in ("n_timesteps", "Time"))
     return (f"| {method.label} | {', '.join(map(str, returns))} | {timesteps / 1e6:.1f} | {minutes / 60:.0f} | "
             f"{_means(returns, entry.num_steps + 1)} | {middle.mean:.2f} [{middle.low:.2f}, {middle.high:.2f}] |")
 
