@@ -53,6 +53,7 @@ class Measurement:
     value: str  # meaning of the numbers
     methods: Mapping[str, str]  # name to label
     seeds: Sequence[int]
+    columns: Optional[Sequence[int]] = None  # keys in the table; None: all
     published: Mapping[str, Sequence[Optional[float]]] = dataclasses.field(default_factory=dict)
     differs: str = ""
 

@@ -74,9 +74,10 @@ def _build(script: Any, settings: dict[str, Any]) -> "Trainer":
         return build_trainer(make_config(script.Config, {**SETTINGS, **settings}))
 
 
-def sample_and_adapt(trainer: "Trainer") -> list[Any]:
-    """Samples new tasks, and paths before and after adaptation; returns both lists of samples."""
-    trainer.sampler.update_tasks()
+def sample_and_adapt(trainer: "Trainer", new_tasks: bool = True) -> list[Any]:
+    """Samples new tasks (by default), and paths before and after adaptation; returns both lists of samples."""
+    if new_tasks:
+        trainer.sampler.update_tasks()
     trainer.policy.switch_to_pre_update()
     before = trainer.sample_processor.process_samples(trainer.sampler.obtain_samples())
     trainer.algo.adapt(before)

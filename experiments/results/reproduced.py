@@ -214,7 +214,7 @@ def _section(name: str, entry: Entry) -> Iterator[str]:
 def _section_of_measurement(name: str, measurement: Measurement) -> Iterator[str]:
     yield from _begin(name, measurement, measurement.source)
     measured = read_measured(name)
-    keys = list(next(iter(next(iter(measured.values())).values())))
+    keys = measurement.columns or list(next(iter(next(iter(measured.values())).values())))
     yield f"Columns: {measurement.key}. Values: {measurement.value}, mean over seeds ± half of its 95% interval.\n"
     yield f"| | seeds | {' | '.join(map(str, keys))} |"
     yield "|---" * (len(keys) + 2) + "|"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from experiments import metaworld_evaluation, reproduce
-from experiments.results import derivatives, gradient_variance, reproduced
+from experiments.results import derivatives, gradient_variance, gradient_variance_published, reproduced
 from experiments.results.entries import ENTRIES, MEASUREMENTS, config_class
 from meta_policy_search.cli.settings import SMOKE, make_config
 from meta_policy_search.tf_compat import tf
@@ -147,6 +147,34 @@ def test_all_estimators_are_measured_at_all_snapshots(monkeypatch):
     assert list(measured) == list(MEASUREMENTS["gradient_variance"].methods)
     assert all(list(by_itr) == [0, 1] for by_itr in measured.values())
     assert all(value > 0.0 for by_itr in measured.values() for value in by_itr.values())
+
+
+def test_mean_relative_standard_deviation_is_over_parameters():
+    gradients = np.array([[3.0, 4.0], [3.0, 6.0], [3.0, 2.0]])
+    assert gradient_variance_published.mean_relative_std(gradients) == pytest.approx(np.sqrt(8.0 / 3.0) / 4.0 / 2.0)
+
+
+@pytest.mark.thorough
+def test_policies_of_each_estimator_are_measured_in_equal_tasks(folder, monkeypatch, tmp_path):
+    name, seen = gradient_variance_published.TRAINING, []
+    small = {"env": "MetaPointEnvNavigation", "n_itr": 3, "meta_batch_size": 2, "rollouts_per_meta_task": 2,
+             "max_path_length": 5, "snapshot_gap": 2}
+    entry = ENTRIES[name]
+    monkeypatch.setitem(ENTRIES, name, dataclasses.replace(entry, settings={**entry.settings, **small}))
+    monkeypatch.setattr(gradient_variance_published, "DRAWINGS", 3)
+    sample = gradient_variance_published.sample_and_adapt
+
+    def recorded(trainer, new_tasks):
+        samples = sample(trainer, new_tasks)
+        seen.append((list(map(tuple, trainer.sampler.tasks)), samples[0][0]["rewards"].sum()))
+        return samples
+
+    monkeypatch.setattr(gradient_variance_published, "sample_and_adapt", recorded)
+    assert reproduce.main([name, "--seeds", "1", "--output", str(tmp_path)]) == 0
+    measured = gradient_variance_published.measure(1, str(tmp_path / name))
+    assert list(measured) == list(MEASUREMENTS["gradient_variance_published"].methods)
+    assert all(list(by_itr) == [0, 2] and by_itr[0] == by_itr[2] > 0.0 for by_itr in measured.values())
+    assert all(seen[i][0] == seen[i - 1][0] and seen[i][1] != seen[i - 1][1] for i in range(len(seen)) if i % 3)
 
 
 # Entries -----------------------------------------------------------------------------------------------------------
