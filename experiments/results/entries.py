@@ -35,7 +35,7 @@ class Entry:
     methods: Sequence[Method]
     num_steps: int  # gradient steps in new tasks
     step_sizes: Optional[Sequence[float]] = None  # sizes of these steps; None: as in training
-    rollouts: int = 20  # paths per new task and number of steps
+    rollouts: Optional[int] = 20  # paths per new task and number of steps; None: as in training
     test_tasks: Optional[int] = None  # new tasks; None: the default of `experiments/reproduce.py`
     # success rate: by the metaworld package; return of a trial: by `TrialEvaluation`
     score: Literal["mean return", "success rate", "return of a trial"] = "mean return"
