@@ -106,6 +106,7 @@ def _test(name: str, entry: Entry, method: str, seed: int, run: sweep.Run) -> No
     snapshot = next(each.snapshot for each in entry.methods if each.name == method)
     num_tasks = TEST_TASKS if entry.test_tasks is None else entry.test_tasks
     evaluator = mps.load_evaluator(run.folder, snapshot, rollouts_per_meta_task=entry.rollouts)
+    tasks = None
     if entry.score == "success rate":
         from experiments.metaworld_evaluation import evaluate_on_metaworld
 
@@ -113,12 +114,12 @@ def _test(name: str, entry: Entry, method: str, seed: int, run: sweep.Run) -> No
                                for steps in range(entry.num_steps + 1)])
     elif entry.score == "return of a trial":
         scores = evaluator.evaluate(num_tasks, seeds=(TEST_SEED,)).task_returns.sum(axis=1, keepdims=True)
-    elif method == "rl2":  # returns of the episodes of a trial
-        scores = evaluator.evaluate(num_tasks, seeds=(TEST_SEED,)).task_returns
     else:
-        scores = evaluator.evaluate(num_tasks, entry.num_steps, entry.step_sizes, (TEST_SEED,)).task_returns
+        steps = () if method == "rl2" else (entry.num_steps, entry.step_sizes)  # RL2: returns by episode of a trial
+        evaluation = evaluator.evaluate(num_tasks, *steps, seeds=(TEST_SEED,))
+        scores, tasks = evaluation.task_returns, evaluation.tasks[0]
     print(f"{run.name}: {', '.join(f'{value:.2f}' for value in scores.mean(axis=0))} after 0, 1, ... steps", flush=True)
-    reproduced.keep(name, method, seed, scores, read_progress(run.folder))
+    reproduced.keep(name, method, seed, scores, read_progress(run.folder), tasks)
     evaluator.algo.policy.save_npz(reproduced.weights_path(name, method, seed))
 
 

@@ -40,6 +40,7 @@ class Entry:
     # success rate: by the metaworld package; return of a trial: by `TrialEvaluation`
     score: Literal["mean return", "success rate", "return of a trial"] = "mean return"
     differs: str = ""  # differences from the published settings
+    groups: Mapping[str, float] = dataclasses.field(default_factory=dict)  # tasks whose returns are listed separately
 
 
 @dataclasses.dataclass(frozen=True)

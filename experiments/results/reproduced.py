@@ -32,7 +32,8 @@ def weights_path(name: str, method: str, seed: int) -> str:
     return os.path.join(folder, f"{name},{method},seed={seed}.npz")
 
 
-def keep(name: str, method: str, seed: int, scores: np.ndarray, progress: Progress) -> None:
+def keep(name: str, method: str, seed: int, scores: np.ndarray, progress: Progress,
+         tasks: Optional[Sequence[Any]] = None) -> None:
     """Adds a run to the data of an entry; replaces an earlier run of the same method and seed.
 
     Args:
@@ -41,13 +42,15 @@ def keep(name: str, method: str, seed: int, scores: np.ndarray, progress: Progre
         seed: training seed.
         scores: mean return or success rate in each test task after 0, 1, ... steps, `[tasks, K + 1]`.
         progress: logged columns of the training.
+        tasks: the test tasks; numbers are stored in the column `goal`. Default None: no such column.
     """
-    tasks = [{"task": str(task), **{f"after_{step}": f"{value:.6g}" for step, value in enumerate(row)}}
-             for task, row in enumerate(scores)]
+    goals = [{"goal": f"{task:g}"} if isinstance(task, float) else {} for task in tasks or [None] * len(scores)]
+    rows = [{"task": str(task), **goals[task], **{f"after_{step}": f"{value:.6g}" for step, value in enumerate(row)}}
+            for task, row in enumerate(scores)]
     returns = [column for column in progress if column.endswith(("-AverageReturn", "-LastEpisodeReturn"))]
     columns = ["Itr", "n_timesteps", "Time", *returns]
     training = [{column: f"{progress[column][i]:.6g}" for column in columns} for i in range(len(progress["Itr"]))]
-    _add(_path(name, ".csv"), {(method, seed): tasks})
+    _add(_path(name, ".csv"), {(method, seed): rows})
     _add(_path(name, "_training.csv"), {(method, seed): training})
 
 
@@ -62,6 +65,13 @@ def read_scores(name: str) -> dict[str, dict[int, np.ndarray]]:
     """Reads the scores of an entry: method to seed to array `[tasks, K + 1]`; see `keep`."""
     return _by_method(name, ".csv", lambda rows: np.stack(
         [scores for column, scores in columns_of(rows).items() if column.startswith("after_")], axis=1))
+
+
+def read_goals(name: str) -> dict[str, dict[int, np.ndarray]]:
+    """Reads the goals of the test tasks, for runs that have them: method to seed to array `[tasks]`."""
+    goals = _by_method(name, ".csv", lambda rows: columns_of(rows).get("goal"))
+    return {method: {seed: values for seed, values in runs.items() if values is not None}
+            for method, runs in goals.items()}
 
 
 def read_training(name: str) -> dict[str, dict[int, Progress]]:
@@ -208,7 +218,23 @@ def _section(name: str, entry: Entry) -> Iterator[str]:
             if method.published:
                 yield f"| {method.label}, published | | | | {_cells(method.published, len(steps))} | |"
             yield _row(entry, method, returns[method.name], training[method.name])
+    if entry.groups:
+        yield from _groups(name, entry, returns)
     yield f"\n![Learning curves](../experiments/results/papers/{name}.svg)"
+
+
+def _groups(name: str, entry: Entry, returns: dict[str, dict[int, np.ndarray]]) -> Iterator[str]:
+    """Yields a table of the returns in groups of tasks, after as many gradient steps as in training."""
+    goals = read_goals(name)
+    yield f"\n| return of each seed | {' | '.join(entry.groups)} |"
+    yield "|---" * (len(entry.groups) + 1) + "|"
+    for method in entry.methods:
+        runs = {seed: values for seed, values in returns.get(method.name, {}).items() if seed in goals[method.name]}
+        if runs:
+            scores = dict(zip(runs, _trained_scores(entry, method, runs), strict=True))
+            cells = [", ".join(f"{scores[seed][goals[method.name][seed] == goal].mean():.0f}" for seed in runs)
+                     for goal in entry.groups.values()]
+            yield f"| {method.label} | {' | '.join(cells)} |"
 
 
 def _section_of_measurement(name: str, measurement: Measurement) -> Iterator[str]:

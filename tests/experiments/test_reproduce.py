@@ -57,6 +57,20 @@ def test_run_replaces_an_earlier_run_and_keeps_others(folder):
     assert "Loss" not in training["b"][1] and len(training["b"][1]["Itr"]) == 2
 
 
+def test_returns_of_groups_of_tasks_are_listed_by_seed(folder, monkeypatch):
+    entry = dataclasses.replace(ENTRIES[NAME], groups={"left": -1.0, "right": 1.0})
+    monkeypatch.setitem(ENTRIES, NAME, entry)
+    method, scores = entry.methods[0], np.zeros((3, 4))
+    scores[:, 3] = [10.0, 20.0, 40.0]
+    reproduced.keep(NAME, method.name, 1, scores, progress(2), [-1.0, -1.0, 1.0])
+    reproduced.keep(NAME, method.name, 2, scores, progress(2), [1.0, -1.0, 1.0])
+    reproduced.keep(NAME, method.name, 3, scores, progress(2))  # an older run, without goals
+    np.testing.assert_array_equal(reproduced.read_scores(NAME)[method.name][2], scores)
+    assert reproduced.read_goals(NAME)[method.name][2].tolist() == [1.0, -1.0, 1.0]
+    table = f"| return of each seed | left | right |\n|---|---|---|\n| {method.label} | 15, 20 | 40, 25 |"
+    assert table in reproduced.page()
+
+
 def test_results_are_stored_by_seed(folder):
     reproduced.keep_measured("derivatives", 2, {"dice": {1: 0.5, 2: 0.25}})
     reproduced.keep_measured("derivatives", 3, {"dice": {1: 1.5, 2: 1.25}})
