@@ -221,6 +221,8 @@ def _section(name: str, entry: Entry) -> Iterator[str]:
     if entry.groups:
         yield from _groups(name, entry, returns)
     yield f"\n![Learning curves](../experiments/results/papers/{name}.svg)"
+    if os.path.exists(_path(name, "_paths.svg")):
+        yield f"\n![Paths of the trained policies](../experiments/results/papers/{name}_paths.svg)"
 
 
 def _groups(name: str, entry: Entry, returns: dict[str, dict[int, np.ndarray]]) -> Iterator[str]:
