@@ -16,6 +16,7 @@ from meta_policy_search.tf_compat import tf
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 NAME = "exploration_corner"
+TINY = {"max_path_length": 5}
 
 
 @pytest.fixture
@@ -218,6 +219,20 @@ def test_entry_is_trained_evaluated_and_plotted_once(folder, small_entry, tmp_pa
     assert "1 runs, 1 of them complete" in capsys.readouterr().out
     np.testing.assert_allclose(reproduced.read_scores(NAME)[small_entry.methods[0].name][1],
                                returns[small_entry.methods[0].name][1], atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ENTRIES)
+def test_each_entry_completes_at_tiny_size(name, folder, monkeypatch, tmp_path):
+    entry = ENTRIES[name]
+    methods = [dataclasses.replace(method, seeds=(1,), settings={
+        **method.settings, **config_class(method.script).smoke, **TINY}) for method in entry.methods]
+    monkeypatch.setitem(ENTRIES, name, dataclasses.replace(entry, methods=methods, rollouts=2, test_tasks=6))
+    assert reproduce.main([name, "--output", str(tmp_path / "runs")]) == 0
+    scores = reproduced.read_scores(name)
+    assert sorted(scores) == sorted(method.name for method in methods)
+    assert all(np.isfinite(scores[method.name][1]).all() for method in methods)
+    assert f"`{name}`" in (tmp_path / "papers.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.thorough
