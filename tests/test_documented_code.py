@@ -20,6 +20,7 @@ IN_ONE_GO = {  # page: code changes that shorten its run time
     "algorithms/rl2.rst": {'"rl2", ': '"rl2", n_itr=1, meta_batch_size=2, rollouts_per_meta_task=2, hidden_size=4, ',
                            "tasks=100": "tasks=2"},
     "algorithms/partial_adaptation.rst": {f"n_itr={n}, ": f"n_itr=1, {SMALL}, " for n in (2, 3)},
+    "algorithms/value_network.rst": {"n_itr=3, ": f"n_itr=1, {SMALL}, "},
     "migration.rst": {},
     "rllib.rst": {},
     **{f"environments/{page}.rst": {}
