@@ -15,7 +15,8 @@ import pytest
 import meta_policy_search
 from meta_policy_search import meta_algos
 from meta_policy_search.baselines import LinearFeatureBaseline
-from meta_policy_search.envs import MetaPointEnvCorner, TrialEnv, available_envs, get_env_class, make_env
+from meta_policy_search.envs import MetaPointEnvCorner, TrialEnv, get_env_class, make_env
+from meta_policy_search.envs.registry import BUILT_IN
 from meta_policy_search.meta_algos import RL2, TRPOMAML, VPGMAML, ProMP
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.policies import GaussianGRUPolicy, MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
