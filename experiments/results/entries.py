@@ -22,6 +22,7 @@ class Method:
     settings: Mapping[str, Any]
     seeds: Sequence[int] = (1, 2, 3)
     published: Optional[Sequence[Optional[float]]] = None  # mean return in new tasks after 0, 1, ... steps, if reported
+    published_curve: Sequence[tuple[float, float]] = ()  # (million steps, return after adaptation) of a figure
     snapshot: Optional[str] = "last"  # the one that is tested; None for the random initialization
 
 

@@ -5,7 +5,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from experiments.results import leaderboard
+from experiments.results import figure_2, leaderboard
 from experiments.results.draw import Rows, columns_of, curve, read_groups
 from experiments.results.entries import ENTRIES, MEASUREMENTS, Entry, Measurement, Method
 from meta_policy_search.plotting import Progress, plot_comparison
@@ -19,6 +19,12 @@ PAGE = os.path.join(ROOT, "docs", "papers.md")
 README = os.path.join(ROOT, "README.md")
 IN_README = {"navigation": "2D navigation", "half_cheetah_direction": "half cheetah, forward or backward",
              "half_cheetah_velocity": "half cheetah, goal velocity"}
+_FIGURE_2 = """## Figure 2 of the ProMP paper
+
+The settings are those of the paper (arXiv:1810.06784, appendix). The squares are read from its figure. The sections
+`figure_2_*` contain the numbers.
+
+![Return after adaptation, and published returns](../experiments/results/papers/figure_2.svg)"""
 Runs = dict[tuple[str, int], Rows]  # (method, seed) to rows
 
 
@@ -120,6 +126,11 @@ def write(*names: str) -> list[str]:
     if boards:
         leaderboard.draw(boards, _path("leaderboard", ".svg"))
         paths.append(_path("leaderboard", ".svg"))
+    compared = {name: read_training(name) for name, entry in ENTRIES.items() if entry.methods[0].published_curve}
+    compared = {name: training for name, training in compared.items() if training}
+    if compared:
+        figure_2.draw({name: ENTRIES[name] for name in compared}, compared, _path("figure_2", ".svg"))
+        paths.append(_path("figure_2", ".svg"))
     write_text(PAGE, page())
     with open(README, encoding="utf-8") as file:
         write_text(README, readme(file.read()))
@@ -149,6 +160,7 @@ def page() -> str:
                 *((name, _section_of_measurement(name, entry)) for name, entry in MEASUREMENTS.items())]
     parts = ["# Reproducing published results", _read_text("README").rstrip("\n"),
              *(["\n".join(_leaderboards(boards))] if boards else []),
+             *([_FIGURE_2] if os.path.exists(_path("figure_2", ".svg")) else []),
              *("\n".join(section) for name, section in sections if os.path.exists(_path(name, ".csv")))]
     return "\n\n".join(parts) + "\n"
 
@@ -220,6 +232,9 @@ def _section(name: str, entry: Entry) -> Iterator[str]:
             yield _row(entry, method, returns[method.name], training[method.name])
     if entry.groups:
         yield from _groups(name, entry, returns)
+    if entry.methods[0].published_curve:
+        yield ""
+        yield from figure_2.table(entry, training)
     yield f"\n![Learning curves](../experiments/results/papers/{name}.svg)"
     if os.path.exists(_path(name, "_paths.svg")):
         yield f"\n![Paths of the trained policies](../experiments/results/papers/{name}_paths.svg)"

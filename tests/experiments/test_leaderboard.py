@@ -51,8 +51,10 @@ def test_methods_of_a_leaderboard_exist_and_have_equal_environment_steps():
         for name, methods in sources.items():
             assert set(methods) <= {method.name for method in ENTRIES[name].methods}
     for lines in reproduced.read_boards().values():
-        trained = [line.timesteps for line in lines if line.method != "random"]
-        assert max(trained) == pytest.approx(min(trained), rel=0.05)
+        trained = {line.method: line.timesteps for line in lines if line.method != "random"}
+        others = [steps for method, steps in trained.items() if method != "rl2"]
+        assert max(others) == pytest.approx(min(others), rel=0.05)
+        assert trained.get("rl2", 0.0) <= max(others)  # its episodes end earlier, at the goal
         assert len({line.scores.shape[1] for line in lines}) == 1
 
 

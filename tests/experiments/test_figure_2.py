@@ -1,0 +1,64 @@
+"""Tests the comparison of training returns with the published figure: interpolation, table, and figure."""
+import numpy as np
+import pytest
+
+from experiments.results import figure_2, reproduced
+from experiments.results.entries import ENTRIES
+
+NAME = "figure_2_ant_direction"
+
+
+def run_of(iterations, slope=1.0):
+    steps = 160_000.0 * np.arange(1, iterations + 1)
+    return {"Itr": np.arange(iterations), "n_timesteps": steps, "Time": steps,
+            "Step_0-AverageReturn": np.zeros(iterations), "Step_1-AverageReturn": slope * np.arange(iterations)}
+
+
+def test_returns_are_means_of_the_last_iterations_before_a_number_of_steps():
+    run = run_of(82)  # 13.12 million steps
+    assert figure_2.return_at(run, 0.16) == 0.0
+    assert figure_2.return_at(run, 1.6) == np.mean([5.0, 6.0, 7.0, 8.0, 9.0])
+    assert figure_2.return_at(run, 13.0) == np.mean([75.0, 76.0, 77.0, 78.0, 79.0])
+    assert figure_2.return_at(run, 13.3) == np.mean([77.0, 78.0, 79.0, 80.0, 81.0])
+    assert figure_2.return_at(run, 14.0) is None
+
+
+def test_table_lists_published_returns_and_intervals_over_seeds():
+    entry = ENTRIES[NAME]
+    training = {"pro_mp": {1: run_of(82), 2: run_of(82, 3.0)}, "trpo_maml": {1: run_of(82, 2.0)}}
+    assert list(figure_2.table(entry, training)) == [
+        "| return in training after million steps | seeds | 13 | 25 | 38 | 51 |", "|---|---|---|---|---|---|",
+        "| ProMP, published | | 134 | 158 | 173 | 178 |", "| ProMP | 2 | 154 ± 978 |  |  |  |",
+        "| TRPO-MAML, published | | 122 | 146 | 156 | 162 |", "| TRPO-MAML | 1 | 154 |  |  |  |"]
+
+
+def test_figure_shows_the_published_points_that_training_reached(tmp_path, monkeypatch):
+    panels = []
+    monkeypatch.setattr(figure_2, "plot_comparison", lambda curves, x_label, ax: panels.append((curves, ax)))
+    figure_2.draw({NAME: ENTRIES[NAME]}, {NAME: {"pro_mp": {1: run_of(160)}}}, str(tmp_path / "a.svg"))
+    [(curves, axes)] = panels
+    assert [curve.label for curve in curves["return"]] == ["ProMP"]
+    [points] = axes.lines
+    np.testing.assert_allclose(points.get_xydata(), [[13e6, 134.0], [25e6, 158.0]])
+    assert (tmp_path / "a.svg").stat().st_size > 0
+
+
+def test_page_contains_table_and_figure(tmp_path, monkeypatch):
+    for constant, name in (("FOLDER", "reproduced"), ("PAGE", "papers.md"), ("README", "README.md")):
+        monkeypatch.setattr(reproduced, constant, str(tmp_path / name))
+    (tmp_path / "README.md").write_text("<!-- returns in new tasks -->\n\n<!-- end -->", encoding="utf-8")
+    reproduced.keep(NAME, "pro_mp", 1, np.zeros((3, 2)), run_of(82))
+    assert str(tmp_path / "reproduced" / "figure_2.svg") in reproduced.write(NAME)
+    page = (tmp_path / "papers.md").read_text(encoding="utf-8")
+    assert "papers/figure_2.svg" in page
+    assert "| ProMP | 1 | 77 |  |  |  |" in page
+
+
+@pytest.mark.parametrize("name", [name for name in ENTRIES if name.startswith("figure_2")])
+def test_training_reaches_the_first_published_point(name):
+    entry = ENTRIES[name]
+    for method in entry.methods:
+        settings = {**entry.settings, **method.settings}
+        steps = 2 * settings["n_itr"] * np.prod([settings[key] for key in (
+            "meta_batch_size", "rollouts_per_meta_task", "max_path_length")])
+        assert steps >= 0.98e6 * method.published_curve[0][0]
