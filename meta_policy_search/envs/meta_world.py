@@ -8,21 +8,23 @@ References:
     Yu et al. 2019, "Meta-World: A Benchmark and Evaluation for Multi-Task and Meta Reinforcement Learning",
     arXiv:1910.10897. McLean et al. 2025, "Meta-World+: An Improved, Standardized, RL Benchmark", arXiv:2505.11289.
 """
+import copy
 import ctypes
 import functools
 import pickle
 import weakref
 from types import ModuleType
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.interface import MetaEnv, PhysicsError
+from meta_policy_search.envs.interface import BatchedEnv, MetaEnv, PhysicsError
 from meta_policy_search.envs.mujoco_envs.engines.camera import Camera
 from meta_policy_search.envs.mujoco_envs.engines.mujoco import write_no_warnings
 from meta_policy_search.envs.spaces import as_array
-from meta_policy_search.types import Task
+from meta_policy_search.types import BatchedStep, Task
 from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int, did_you_mean
+from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym
 
 __all__ = ["MetaWorldML1", "MetaWorldML10", "MetaWorldML25", "MetaWorldML45", "MetaWorldTask"]
@@ -92,7 +94,7 @@ class _MetaWorldEnv(MetaEnv):
         Raises:
             ValueError: the kind is unknown, or `rand_vec` has the wrong length.
         """
-        self._task = _checked_task(task)
+        self._task = _checked_task("task", task)
 
     def get_task(self) -> MetaWorldTask:
         """Returns the current task; by default the first task of the split."""
@@ -115,13 +117,21 @@ class _MetaWorldEnv(MetaEnv):
             RuntimeError: `reset` was not called.
             PhysicsError: the simulation diverged.
         """
-        action = np.clip(as_array("action", action, self.action_space.shape), -1.0, 1.0)
+        return self.simulate(np.clip(as_array("action", action, self.action_space.shape), -1.0, 1.0), 0)
+
+    def simulate(self, action: np.ndarray, env_id: int) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
+        """Takes one step with a valid action; `env_id` is the index of this copy in errors."""
         simulator = self._started_simulator("step")
         observation, reward, terminated, truncated, info = simulator.step(action)
         if warned := simulator.warned():
-            raise PhysicsError(f"the simulation of {simulator.shared_as} diverged ({', '.join(warned)})", [0])
+            raise PhysicsError(f"the simulation of {simulator.shared_as} diverged ({', '.join(warned)})", [env_id])
         info = {name: bool(value) if name == "success" else float(value) for name, value in info.items()}
         return np.array(observation, dtype=np.float64), float(reward), bool(terminated), bool(truncated), info
+
+    @replaces("reset", "step", "set_task")
+    def make_batched(self, num_envs: int) -> BatchedEnv:
+        """Returns a vectorized environment of `num_envs` copies."""
+        return _BatchedMetaWorld(self, num_envs)
 
     def close(self) -> None:
         """Ends the rendering process. The environment, including `render`, can still be used."""
@@ -138,6 +148,45 @@ class _MetaWorldEnv(MetaEnv):
         if self._simulator is None:
             raise RuntimeError(f"{method}: call reset() first")
         return self._simulator
+
+
+class _BatchedMetaWorld(BatchedEnv):
+    """Vectorized environment of copies with separate simulators, which take their steps one after the other."""
+
+    def __init__(self, env: _MetaWorldEnv, num_envs: int) -> None:
+        super().__init__(num_envs)
+        self._envs = [copy.deepcopy(env) for _ in range(num_envs)]
+        self.observation_space, self.action_space = env.observation_space, env.action_space
+
+    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
+        return list(self._envs[0].sample_tasks(n_tasks, rng))
+
+    def set_tasks(self, tasks: Sequence[Task]) -> None:
+        self._check_count(tasks)
+        for env, task in zip(self._envs, [_checked_task(f"task {i}", task) for i, task in enumerate(tasks)]):
+            env.set_task(task)
+
+    def get_tasks(self) -> List[Task]:
+        return [env.get_task() for env in self._envs]
+
+    def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+        """Starts new paths in the selected copies; the tasks determine the starts, so `rngs` are not used."""
+        return np.array([self._envs[e].reset()[0] for e in env_ids]).reshape(-1, *self.observation_space.shape)
+
+    def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
+        """Takes one step in the selected copies, which must have been reset; see `BatchedEnv.step`.
+
+        Raises:
+            RuntimeError: `reset` was not called.
+            PhysicsError: a simulation diverged.
+        """
+        actions, ids = self._rows(actions, env_ids)
+        steps = [self._envs[e].simulate(action, e) for e, action in zip(ids.tolist(), np.clip(actions, -1.0, 1.0))]
+        infos = {name: np.array([step[4][name] for step in steps]) for name in (steps[0][4] if steps else ())}
+        return BatchedStep(np.array([step[0] for step in steps]).reshape(-1, *self.observation_space.shape),
+                           np.array([step[1] for step in steps], np.float64),
+                           np.array([step[2] for step in steps], bool),
+                           np.array([step[3] for step in steps], bool), infos)
 
 
 class MetaWorldML1(_MetaWorldEnv):
@@ -321,14 +370,14 @@ def _draw_tasks_of(kind: str) -> List[MetaWorldTask]:
     return tasks
 
 
-def _checked_task(task: Any) -> MetaWorldTask:
+def _checked_task(name: str, task: Any) -> MetaWorldTask:
     """Converts a pair of a kind and numbers to a `MetaWorldTask`; raises `ValueError` if it is invalid."""
     try:
         env_name, rand_vec = task
     except (TypeError, ValueError):
-        raise ValueError(f"task: expected a MetaWorldTask (env_name, rand_vec), got {task!r}") from None
-    find_kind("task", env_name)
-    return MetaWorldTask(env_name, tuple(as_array("task: rand_vec", rand_vec, (_num_places(env_name),)).tolist()))
+        raise ValueError(f"{name}: expected a MetaWorldTask (env_name, rand_vec), got {task!r}") from None
+    find_kind(name, env_name)
+    return MetaWorldTask(env_name, tuple(as_array(f"{name}: rand_vec", rand_vec, (_num_places(env_name),)).tolist()))
 
 
 @functools.lru_cache(maxsize=None)
@@ -377,6 +426,8 @@ def scene_class(kind: str) -> type:
 
         def warned(self) -> List[str]:
             """Returns the names of MuJoCo's warnings about non-finite or huge states; empty without a warning."""
+            if not self.data.warning.number.any():
+                return []
             kind = mujoco.mjtWarning
             kinds = (kind.mjWARN_BADQPOS, kind.mjWARN_BADQVEL, kind.mjWARN_BADQACC)
             return [kind.name for kind in kinds if self.data.warning[kind].number > 0]
