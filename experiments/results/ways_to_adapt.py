@@ -16,8 +16,8 @@ PATH = os.path.join(reproduced.HERE, "ways_to_adapt.svg")
 SOURCES = {  # panel: entry and methods
     "2D navigation": {"partial_adaptation_navigation": ("maml", "anil", "boil", "cavia"),
                       "rl2_navigation": ("pro_mp", "rl2")},
-    "half cheetah, forward or backward": {"partial_adaptation_direction": ("maml", "anil", "boil", "cavia"),
-                                          "half_cheetah_direction": ("pro_mp",), "rl2_half_cheetah": ("rl2",)},
+    "half cheetah direction": {"partial_adaptation_direction": ("maml", "anil", "boil", "cavia"),
+                               "half_cheetah_direction": ("pro_mp",), "rl2_half_cheetah": ("rl2",)},
 }
 LABELS = {"maml": "MAML (TRPO)", "anil": "ANIL", "boil": "BOIL", "cavia": "CAVIA", "pro_mp": "ProMP", "rl2": "RL2"}
 
