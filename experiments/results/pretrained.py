@@ -27,9 +27,10 @@ NAMES = {"exploration_corner": "point_corner", "exploration_momentum": "point_mo
          "partial_adaptation_direction": "half_cheetah_direction", "half_cheetah_velocity": "half_cheetah_velocity",
          "partial_adaptation_velocity": "half_cheetah_velocity", "rllib_cart_pole_mass": "cart_pole_mass",
          "rllib_pendulum_mass": "pendulum_mass", "meta_world_reach": "meta_world_reach",
-         "rl2_bandits": "rl2_bandits", "rl2_mdp": "rl2_mdp"}
+         "rl2_navigation": "navigation", "rl2_half_cheetah": "half_cheetah_direction", "rl2_bandits": "rl2_bandits"}
 """First part of the names of policies, by entry."""
-SKIPPED = ("random", "all_tasks", "oracle", "maml")  # do not learn to adapt; `maml` repeats `trpo_maml`
+SKIPPED = ("random", "all_tasks", "oracle",  # do not learn to adapt
+           "maml", "pro_mp_value_network", "n10_k10", "n10_k50", "n100_k10")  # similar to others; limits the size
 TABLE = Path(reproduced.ROOT) / "docs" / "pretrained_policies.inc"
 
 
@@ -71,7 +72,7 @@ def describe(name: str, method: Method, seed: int) -> Pretrained:
     taken = set().union(*(argument_names(type(part)) for part in parts))
     taken -= {field.name for field in dataclasses.fields(RunConfig)}
     scores = reproduced.read_scores(name)[method.name][seed]
-    steps = min(entry.num_steps, getattr(config, "num_inner_grad_steps", 0))
+    steps = min(entry.num_steps, getattr(config, "num_inner_grad_steps", entry.num_steps))
     mean, half_width = mean_interval(scores[:, :steps + 1])
     return Pretrained(
         name=policy_name(name, method), algo=config.algorithm, env=config.env, env_kwargs=config.env_kwargs,

@@ -22,14 +22,15 @@ class Pretrained(NamedTuple):
     settings: Dict[str, Any]  # settings of the training by name; `baseline` is the name of a class
     rollouts_per_meta_task: int  # number of paths per test task and number of adaptation steps
     num_tasks: int  # number of test tasks, sampled with seed 1
-    score: str  # "mean return"; for Meta-World "success rate", for RL2 "return of a trial"
-    means: List[float]  # mean score over test tasks after 0, 1, ... adaptation steps, up to the number in training
+    score: str  # "mean return"; for Meta-World "success rate", for bandits "return of a trial"
+    means: List[float]  # mean over test tasks after 0, 1, ... adaptation steps as in training; RL2: by episode
     half_widths: List[float]  # half widths of the 95% intervals over test tasks (Student's t)
     command: str  # repeats training and test, in a checkout
 
     def __str__(self) -> str:
         cells = [f"{mean:.2f} +- {width:.2f}" for mean, width in zip(self.means, self.half_widths, strict=True)]
-        steps = f" -> {cells[-1]} (adaptation steps: {len(cells) - 1})" if len(cells) > 1 else ""
+        last = f"episodes: {len(cells)}" if self.algo == "rl2" else f"adaptation steps: {len(cells) - 1}"
+        steps = f" -> {cells[-1]} ({last})" if len(cells) > 1 else ""
         return f"{self.name:<44}{self.score:<18}{cells[0]:>17}{steps}"
 
 

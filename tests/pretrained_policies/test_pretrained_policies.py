@@ -34,7 +34,7 @@ def test_scores_and_weights_equal_the_data_of_the_experiment(name):
     record, scores = RECORDS[name], reproduced.read_scores(entry_name)[method.name][seed]
     mean, half_width = mean_interval(scores[:, :len(record.means)])
     np.testing.assert_allclose((record.means, record.half_widths), (mean, half_width), atol=5.1e-5)
-    assert len(record.means) == 1 + min(scores.shape[1] - 1, record.settings.get("num_inner_grad_steps", 0))
+    assert len(record.means) == 1 + min(scores.shape[1] - 1, record.settings.get("num_inner_grad_steps", scores.shape[1]))
     with open(reproduced.weights_path(entry_name, method.name, seed), "rb") as file:
         assert (DATA / f"{name}.npz").read_bytes() == file.read()
 
@@ -115,6 +115,7 @@ assert "tensorflow" not in sys.modules
     assert line.split(maxsplit=1)[1].strip() == (
         "mean return          -40.14 +- 3.91 -> -10.38 +- 2.28 (adaptation steps: 1)")
     assert len(lines) == len(RECORDS)
+    assert next(line for line in lines if line.startswith("navigation/rl2 ")).endswith("-0.72 +- 0.11 (episodes: 2)")
 
 
 # Evaluation ------------------------------------------------------------------------------------------------------
