@@ -34,7 +34,8 @@ def test_scores_and_weights_equal_the_data_of_the_experiment(name):
     record, scores = RECORDS[name], reproduced.read_scores(entry_name)[method.name][seed]
     mean, half_width = mean_interval(scores[:, :len(record.means)])
     np.testing.assert_allclose((record.means, record.half_widths), (mean, half_width), atol=5.1e-5)
-    assert len(record.means) == 1 + min(scores.shape[1] - 1, record.settings.get("num_inner_grad_steps", scores.shape[1]))
+    last = scores.shape[1] - 1
+    assert len(record.means) == 1 + min(last, record.settings.get("num_inner_grad_steps", last))
     with open(reproduced.weights_path(entry_name, method.name, seed), "rb") as file:
         assert (DATA / f"{name}.npz").read_bytes() == file.read()
 
