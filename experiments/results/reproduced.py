@@ -189,9 +189,13 @@ def _leaderboards(boards: dict[str, list[leaderboard.Line]]) -> Iterator[str]:
 
 
 def _trained_scores(entry: Entry, method: Method, returns: dict[int, np.ndarray]) -> np.ndarray:
-    """Returns the scores after as many steps as in training, `[seeds, tasks]`."""
-    trained = min(entry.num_steps, {**entry.settings, **method.settings}.get("num_inner_grad_steps", 1))
-    return np.array(list(returns.values()))[:, :, trained]
+    """Returns the scores after as many steps as in training, but at least one; `[seeds, tasks]`.
+
+    Policies that observe the task are scored without steps.
+    """
+    settings = {**entry.settings, **method.settings}
+    steps = 0 if settings.get("observe_task") else max(1, settings.get("num_inner_grad_steps", 1))
+    return np.array(list(returns.values()))[:, :, min(entry.num_steps, steps)]
 
 
 def _mean_of_last(training: dict[int, Progress], column: str) -> float:
