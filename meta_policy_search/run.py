@@ -2,7 +2,7 @@
 import contextlib
 import copy
 import os
-from typing import Any, Dict, Optional, Sequence, Type, Union
+from typing import Any, Dict, Optional, Sequence, Tuple, Type, Union
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from meta_policy_search.evaluation import Evaluation
 from meta_policy_search.evaluation.adapted_policy import AdaptedPolicy, adapt_with
 from meta_policy_search.evaluation.trial_evaluator import make_evaluator
 from meta_policy_search.meta_algos import DICEMAML, RL2, VPG_DICEMAML, MAMLAlgo, MetaAlgo
+from meta_policy_search.meta_algos.exploring import UNBIASED
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.plotting import plot_learning_curve, read_progress
 from meta_policy_search.plotting.style import Figure
@@ -80,7 +81,8 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MetaAlgo]] = "promp", 
             exceptions: 20 tasks (`meta_batch_size`), 20 paths per task (`rollouts_per_meta_task`), at most 100 steps
             per path (`max_path_length`), two hidden layers with 64 units (`hidden_sizes`), normalized advantages
             (`normalize_adv`), a progress bar, and as `baseline` a `LinearFeatureBaseline` (for DiCE a
-            `LinearTimeBaseline`). The documentation page "Default settings" compares them with the published settings.
+            `LinearTimeBaseline`, for RL2 the policy's value head). The documentation page "Default settings" compares
+            them with the published settings.
 
     Returns:
         The run. After Ctrl-C (in a notebook: the stop button), it has the completed iterations, and a message says how
@@ -127,10 +129,11 @@ def make_trainer(env: MetaEnv, algo_class: Type[Any], n_itr: int, callbacks: Seq
     default = MetaCategoricalMLPPolicy if is_discrete(env.action_space) else MetaGaussianMLPPolicy
     policy = _check_policy(policy or default, MetaPolicy)
     processor_class = DiceMetaSampleProcessor if is_dice else MetaSampleProcessor
-    classes = (NormalizedEnv, policy, MetaSampler, processor_class, algo_class, Trainer)
+    classes = (env if isinstance(env, NormalizedEnv) else NormalizedEnv, policy, MetaSampler, processor_class,
+               algo_class, Trainer)
     baseline = baselines.LinearTimeBaseline() if is_dice else baselines.LinearFeatureBaseline()
     given = _split_settings(classes, algo_class, settings, baseline=baseline)
-    if not is_dice and settings.get("inner_type") not in ("dice", "taypo"):  # the others do not depend on it
+    if not is_dice and settings.get("inner_type") not in UNBIASED:  # the others do not depend on it
         given[algo_class].pop("max_path_length", None)
     env = env if isinstance(env, NormalizedEnv) else normalize(env, **given[NormalizedEnv])
     if algo_class is VPG_DICEMAML:
@@ -142,15 +145,22 @@ def make_trainer(env: MetaEnv, algo_class: Type[Any], n_itr: int, callbacks: Seq
                    policy, n_itr, callbacks=callbacks, **given[Trainer])
 
 
-def _make_rl2_trainer(env: MetaEnv, algo_class: Type[RL2], n_itr: int, callbacks: Sequence[Callback],
+def _make_rl2_trainer(env: Any, algo_class: Type[RL2], n_itr: int, callbacks: Sequence[Callback],
                       settings: Dict[str, Any], policy: Any) -> Trainer:
     default = CategoricalGRUPolicy if is_discrete(env.action_space) else GaussianGRUPolicy
     policy = _check_policy(policy or default, GRUPolicy)
-    classes = (NormalizedEnv, TrialEnv, policy, MetaSampler, TrialSampleProcessor, algo_class, Trainer)
-    given = _split_settings(classes, algo_class, settings)
-    if not isinstance(env, TrialEnv):
-        env = env if isinstance(env, NormalizedEnv) else normalize(env, **given[NormalizedEnv])
-        env = TrialEnv(env, **given[TrialEnv])
+    wrappers: Tuple[type, ...] = (NormalizedEnv, TrialEnv)
+    if isinstance(env, TrialEnv):
+        wrappers = ()
+        if "max_path_length" in settings:
+            raise TypeError("max_path_length: expected no value for a TrialEnv, which has its own, got "
+                            f"{settings['max_path_length']!r}")
+    elif isinstance(env, NormalizedEnv):
+        wrappers = (TrialEnv,)
+    given = _split_settings((*wrappers, policy, MetaSampler, TrialSampleProcessor, algo_class, Trainer), algo_class,
+                            settings)
+    for wrapper in wrappers:
+        env = wrapper(env, **given[wrapper])
     given[MetaSampler]["max_path_length"] = env.trial_length
     policy = _build_policy(policy, env, given)
     algo = algo_class(policy=policy, **given[algo_class])
@@ -177,7 +187,7 @@ def _split_settings(classes: Sequence[Any], algo_class: type, settings: Dict[str
                     **defaults: Any) -> Dict[type, Dict[str, Any]]:
     """Returns the settings, defaults included, that each class takes; raises `TypeError` if none takes one.
 
-    Objects among the classes take no settings.
+    Objects among the classes, which the caller has built, take no settings.
     """
     taken = {cls: argument_names(cls) - _GIVEN for cls in classes if isinstance(cls, type)}
     known = set().union(*taken.values())

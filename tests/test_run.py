@@ -13,6 +13,7 @@ from meta_policy_search.cli.main import main
 from meta_policy_search.utils.schedules import LinearSchedule
 
 TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}
+TRIALS = mps.TrialEnv(mps.MetaBernoulliBanditEnv(2), episodes_per_trial=2, max_path_length=1)
 
 
 class Cautious(mps.MetaGaussianMLPPolicy):
@@ -144,6 +145,9 @@ def test_given_policy_is_copied_with_its_weights(run, tmp_path):
     ({"policy": mps.GaussianGRUPolicy}, TypeError, "policy: expected a MetaPolicy or a subclass of it, got GaussianGR"),
     ({"policy": mps.MetaGaussianMLPPolicy, "algo": "rl2"}, TypeError, "policy: expected a GRUPolicy or a subclass of"),
     ({"policy": mps.MetaCategoricalMLPPolicy, **TINY}, ValueError, "policy: expected a policy for the action space"),
+    ({"env": mps.normalize(mps.MetaPointEnvCorner()), "normalization_scale": 3.0}, TypeError, "'normalization_scale'"),
+    ({"env": TRIALS, "algo": "rl2", "episodes_per_trial": 9}, TypeError, "unknown argument 'episodes_per_trial'"),
+    ({"env": TRIALS, "algo": "rl2", "max_path_length": 9}, TypeError, "max_path_length: expected no value for a Tr"),
     ({"log_formats": ["csv", "xml"], **TINY}, ValueError, "log_formats: expected one of 'stdout', 'line', 'log', "),
     ({"log_formats": "csv", **TINY}, TypeError, "log_formats: expected a list of formats, got the string 'csv'"),
 ])

@@ -8,7 +8,7 @@ import numpy as np
 from experiments.results import figure_2, leaderboard
 from experiments.results.draw import Rows, columns_of, curve, read_groups
 from experiments.results.entries import ENTRIES, MEASUREMENTS, Entry, Measurement, Method
-from meta_policy_search.plotting import Progress, plot_comparison
+from meta_policy_search.plotting import Curve, Progress, plot_comparison, return_columns
 from meta_policy_search.utils.files import write_csv, write_text
 from meta_policy_search.utils.statistics import interquartile_mean, mean_interval
 
@@ -53,7 +53,7 @@ def keep(name: str, method: str, seed: int, scores: np.ndarray, progress: Progre
     goals = [{"goal": f"{task:g}"} if isinstance(task, float) else {} for task in tasks or [None] * len(scores)]
     rows = [{"task": str(task), **goals[task], **{f"after_{step}": f"{value:.6g}" for step, value in enumerate(row)}}
             for task, row in enumerate(scores)]
-    returns = [column for column in progress if column.endswith(("-AverageReturn", "-LastEpisodeReturn"))]
+    returns = [column for column in progress if column.endswith(("-AverageReturn", "EpisodeReturn"))]
     columns = ["Itr", "n_timesteps", "Time", *returns]
     training = [{column: f"{progress[column][i]:.6g}" for column in columns} for i in range(len(progress["Itr"]))]
     _add(_path(name, ".csv"), {(method, seed): rows})
@@ -140,14 +140,13 @@ def write(*names: str) -> list[str]:
 def draw(name: str) -> str:
     """Plots the returns of an entry before and after adaptation, over environment steps; returns the path."""
     entry, training = ENTRIES[name], read_training(name)
-    steps = min(entry.num_steps, entry.settings.get("num_inner_grad_steps", 1))
-    after = "return after 1 step" if steps == 1 else f"return after {steps} steps"
-    panels = {}
-    for step, label in ((0, "return before adaptation"), (steps, after)) if steps else ((0, entry.score),):
-        column = f"Step_{step}-AverageReturn"
-        panels[label] = [curve(method.label, list(training[method.name].values()), column, "n_timesteps")
-                         for method in entry.methods
-                         if column in next(iter(training.get(method.name, {}).values()), ())]
+    panels: dict[str, list[Curve]] = {}
+    for method in entry.methods:
+        runs = list(training.get(method.name, {}).values())
+        columns = return_columns(runs[0]) if runs and entry.num_steps else {entry.score: "Step_0-AverageReturn"}
+        for label, column in columns.items() if runs else ():
+            panel = "return before adaptation" if label == "return" else label
+            panels.setdefault(panel, []).append(curve(method.label, runs, column, "n_timesteps"))
     path, title = _path(name, ".svg"), f"{entry.settings['env']}, {entry.source}"
     plot_comparison(panels, path, title, "environment steps")
     return path

@@ -10,7 +10,7 @@ import os
 
 from experiments.results import reproduced
 from experiments.results.draw import curve
-from meta_policy_search.plotting import plot_comparison
+from meta_policy_search.plotting import plot_comparison, return_columns
 
 PATH = os.path.join(reproduced.HERE, "ways_to_adapt.svg")
 SOURCES = {  # panel: entry and methods
@@ -28,10 +28,10 @@ def draw(path: str = PATH) -> None:
     for panel, entries in SOURCES.items():
         trainings = {method: reproduced.read_training(name).get(method, {})
                      for name, methods in entries.items() for method in methods}
-        panels[f"{panel}: return"] = [
-            curve(LABELS[method], list(runs.values()),
-                  "Step_0-LastEpisodeReturn" if method == "rl2" else "Step_1-AverageReturn", "n_timesteps")
-            for method, runs in trainings.items() if runs]
+        columns = {method: return_columns(next(iter(runs.values())))["return after adaptation"]
+                   for method, runs in trainings.items() if runs}
+        panels[f"{panel}: return"] = [curve(LABELS[method], list(trainings[method].values()), column, "n_timesteps")
+                                      for method, column in columns.items()]
     plot_comparison(panels, path, "Return after adaptation", "environment steps", smooth=5)
 
 

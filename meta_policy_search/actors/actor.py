@@ -16,18 +16,20 @@ class Actor(abc.ABC):
     begun, are passed as well, and their actions are ignored. If actions depend only on observation and noise, they do
     not depend on which paths are sampled together.
 
-    A subclass implements `act`. It sets `noise_dim` if actions are random, and overrides `draw_noise` if the noise is
-    not standard normal. It sets `can_divide` and overrides `for_tasks` if the tasks can be divided among several
-    actors.
+    A subclass implements `act`. It sets `noise_dim` if actions are random. It sets `uniform_noise`, or overrides
+    `draw_noise`, if the noise is not standard normal. It sets `can_divide` and overrides `for_tasks` if the tasks can
+    be divided among several actors.
 
     Attributes:
         noise_dim (int): number of random numbers per action. Default: 0.
+        uniform_noise (bool): whether the noise is uniform in `[0, 1)` instead of standard normal. Default: False.
         can_divide (bool): whether `for_tasks` may be called. The resulting actors run in parallel: in threads of this
             process or, after pickling, in processes without TensorFlow. Sampling on Ray requires True. Default: False,
             so that one thread of this process acts for all tasks.
     """
 
     noise_dim: int = 0
+    uniform_noise: bool = False
     can_divide: bool = False
 
     @abc.abstractmethod
@@ -44,14 +46,15 @@ class Actor(abc.ABC):
         """
 
     def draw_noise(self, rng: np.random.Generator, out: np.ndarray) -> None:
-        """Draws the noise of the steps of a path. Default: standard normal.
+        """Draws the noise of the steps of a path.
 
         Args:
             rng: random generator of the path.
             out: float32 `[T, noise_dim]`, output array. For very long paths, the method is called again with more rows;
                 the first rows must be the same.
         """
-        rng.standard_normal(dtype=np.float32, out=out)
+        draw = rng.random if self.uniform_noise else rng.standard_normal
+        draw(dtype=np.float32, out=out)
 
     def start_paths(self, is_starting: np.ndarray) -> None:
         """Called before `act` when paths begin, bool `[M, R]`; resets the states of an actor that has any."""

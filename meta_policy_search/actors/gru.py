@@ -30,8 +30,7 @@ class GRUActor(Actor):
     def __init__(self, params: Params, sample: Callable[..., Tuple[np.ndarray, Infos]], noise_dim: int,
                  uniform_noise: bool = False) -> None:
         self._params, self._sample = params, sample
-        self.noise_dim = noise_dim
-        self._uniform_noise = uniform_noise
+        self.noise_dim, self.uniform_noise = noise_dim, uniform_noise
         self.states: Optional[np.ndarray] = None
 
     def start_paths(self, is_starting: np.ndarray) -> None:
@@ -61,11 +60,6 @@ class GRUActor(Actor):
         values = np.matmul(states, params["value/kernel"]) + params["value/bias"]
         actions, infos = self._sample(outputs, noise, params)
         return actions, OrderedDict(infos, value=values[..., 0])
-
-    def draw_noise(self, rng: np.random.Generator, out: np.ndarray) -> None:
-        """Fills `out`, float32 `[T, noise_dim]`, with random numbers."""
-        draw = rng.random if self._uniform_noise else rng.standard_normal
-        draw(dtype=np.float32, out=out)
 
     def for_tasks(self, start: int, stop: int) -> "GRUActor":
         """Returns an actor for the tasks from `start` (inclusive) to `stop` (exclusive), without hidden states."""

@@ -75,17 +75,11 @@ class StackedMLP(Actor):
                  uniform_noise: bool = False) -> None:
         self._params, self._scope, self._network = params, scope, network
         self._sample = sample
-        self.noise_dim = noise_dim
-        self._uniform_noise = uniform_noise
+        self.noise_dim, self.uniform_noise = noise_dim, uniform_noise
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
         """Computes the network outputs at `observations` and samples actions from them; see `Actor.act`."""
         return self._sample(compute_mlp(self._params, observations, self._scope, self._network), noise, self._params)
-
-    def draw_noise(self, rng: np.random.Generator, out: np.ndarray) -> None:
-        """Fills `out`, float32 `[T, noise_dim]`, with noise."""
-        draw = rng.random if self._uniform_noise else rng.standard_normal
-        draw(dtype=np.float32, out=out)
 
     def for_tasks(self, start: int, stop: int) -> "StackedMLP":
         """Returns an actor for the tasks from `start` (inclusive) to `stop` (exclusive), sharing parameter memory."""

@@ -37,7 +37,7 @@ class Baseline(Configurable):
         raise NotImplementedError
 
     def train(self, paths: Sequence[Path], target_key: str = "returns") -> None:
-        """Trains what the baseline learns over iterations; by default nothing.
+        """Updates the parameters that persist over iterations. Default: does nothing.
 
         The trainer calls it once per iteration with the paths of all tasks from before adaptation, after the last
         `fit` of the iteration.

@@ -109,7 +109,8 @@ class GaussianMLPBaseline(LinearBaseline):
         return np.hstack([hidden, np.ones((len(hidden), 1))])
 
     def _solve(self, features: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        shared = _output_layer(self._state or {})  # `_features` has initialized the state
+        assert self._state is not None, "_features has initialized the state"
+        shared = _output_layer(self._state)
         return shared + super()._solve(features, targets - features @ shared) if self.fit_tasks else shared
 
     def _state_for(self, observations: np.ndarray) -> Dict[str, Any]:
@@ -141,22 +142,18 @@ def value_loss(params: Params, inputs: np.ndarray, targets: np.ndarray) -> Tuple
     errors = (layers[-1] @ params[f"{_SCOPE}/output/kernel"])[:, 0] + params[f"{_SCOPE}/output/bias"] - targets
     gradients, by_sums = {}, errors[:, None] / len(errors)
     for i in reversed(range(len(layers))):
-        layer = _layer_name(params, i)
+        layer = f"{_SCOPE}/hidden_{i}" if i < len(layers) - 1 else f"{_SCOPE}/output"
         gradients[f"{layer}/kernel"], gradients[f"{layer}/bias"] = layers[i].T @ by_sums, by_sums.sum(axis=0)
         if i > 0:
             by_sums = by_sums @ params[f"{layer}/kernel"].T * (1.0 - layers[i] ** 2)
     return float(0.5 * np.mean(errors ** 2)), gradients
 
 
-def _layer_name(params: Params, i: int) -> str:
-    return f"{_SCOPE}/hidden_{i}" if f"{_SCOPE}/hidden_{i}/kernel" in params else f"{_SCOPE}/output"
-
-
 def _layers(params: Params, inputs: np.ndarray) -> List[np.ndarray]:
     """Returns a list of the inputs `[N, I]` and the activations of each hidden layer, `[N, units]`."""
     layers = [inputs]
     for i in range(len(params) // 2 - 1):
-        layer = _layer_name(params, i)
+        layer = f"{_SCOPE}/hidden_{i}"
         layers.append(np.tanh(layers[-1] @ params[f"{layer}/kernel"] + params[f"{layer}/bias"]))
     return layers
 
@@ -175,9 +172,8 @@ def _step_adam(state: Dict[str, Any], gradients: Mapping[str, np.ndarray], learn
 def _output_layer(state: Mapping[str, Any]) -> np.ndarray:
     """Returns the output layer as coefficients of the features `[F]`, for targets that are not normalized."""
     kernel, bias = (state["params"][f"{_SCOPE}/output/{part}"].astype(np.float64) for part in ("kernel", "bias"))
-    means, _ = state["targets"]
     std = _std(state["targets"])
-    return np.append(std * kernel[:, 0], std * bias + means)
+    return np.append(std * kernel[:, 0], std * bias + state["targets"][0])
 
 
 def _join_time(observations: np.ndarray, steps: np.ndarray) -> np.ndarray:
@@ -185,7 +181,7 @@ def _join_time(observations: np.ndarray, steps: np.ndarray) -> np.ndarray:
 
 
 def _move(moments: _Moments, values: np.ndarray, rate: float) -> _Moments:
-    """Updates moving averages of means and variances with those of `values` `[N, K]`; `rate` is the new weight."""
+    """Updates moving averages of means and variances with those of `values` `[N, K]`, whose weight is `rate`."""
     with np.errstate(over="ignore", invalid="ignore"):
         new = values.mean(axis=0), values.var(axis=0)
     if not np.isfinite(new).all():

@@ -124,8 +124,22 @@ class LinearBaseline(Baseline):
         return np.concatenate(observations), np.concatenate(targets), steps
 
     def _solve(self, features: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Returns the coefficients `[F]` fitted to targets `[N]` at features `[N, F]`."""
-        return _solve_damped(features, targets, self._reg_coeff)
+        """Returns the coefficients `[F]` fitted to targets `[N]` at features `[N, F]`; see the class docstring."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            moments = features.T @ targets
+        if not np.isfinite(moments).all():
+            raise ValueError(f"paths: targets as large as {np.abs(targets).max()} overflow the fit")
+        gram = features.T @ features
+        for damping in self._reg_coeff * _DAMPINGS:
+            damped = gram + damping * np.identity(len(gram))
+            try:
+                factor = cho_factor(damped, overwrite_a=True, check_finite=False)
+            except LinAlgError:
+                continue
+            pivots = np.diagonal(factor[0]) ** 2
+            if pivots.min() > np.finfo(np.float64).eps * len(gram) * pivots.max():
+                return cho_solve(factor, moments, check_finite=False)
+        return np.linalg.lstsq(features, targets, rcond=None)[0]
 
     def _observations(self, path: Path, name: str) -> np.ndarray:
         """Checks and returns the observations of a path, float64 `[T, O]`; error messages begin with `name`."""
@@ -205,25 +219,3 @@ def _read(path: Mapping[str, object], key: str, ndim: int, name: str) -> np.ndar
         step = int(np.argwhere(~np.isfinite(values))[0, 0])
         raise ValueError(f"{name}: {key}: expected finite numbers, got {values[step]} at step {step}")
     return values
-
-
-def _solve_damped(features: np.ndarray, targets: np.ndarray, reg_coeff: float) -> np.ndarray:
-    """Solves `(X^T X + reg_coeff I) w = X^T y` for `w` `[F]`, with finite features X `[N, F]` and targets y `[N]`.
-
-    `LinearBaseline` documents the treatment of singular matrices. Raises `ValueError` if `X^T y` overflows.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        moments = features.T @ targets
-    if not np.isfinite(moments).all():
-        raise ValueError(f"paths: targets as large as {np.abs(targets).max()} overflow the fit")
-    gram = features.T @ features
-    for damping in reg_coeff * _DAMPINGS:
-        damped = gram + damping * np.identity(len(gram))
-        try:
-            factor = cho_factor(damped, overwrite_a=True, check_finite=False)
-        except LinAlgError:
-            continue
-        pivots = np.diagonal(factor[0]) ** 2
-        if pivots.min() > np.finfo(np.float64).eps * len(gram) * pivots.max():
-            return cho_solve(factor, moments, check_finite=False)
-    return np.linalg.lstsq(features, targets, rcond=None)[0]

@@ -27,11 +27,11 @@ class ValueHeadBaseline(Baseline):
         self._mean, self._scale = return_statistics(padded, mask)
 
     def predict(self, path: Path) -> np.ndarray:
-        values = path["agent_infos"].get("value")
-        if values is None:
-            raise ValueError("agent_infos: expected an entry 'value', as a CategoricalGRUPolicy gives it, got "
-                             f"{sorted(path['agent_infos'])}")
-        return self._mean[:len(values)] + self._scale * np.asarray(values, np.float64)
+        infos = path.get("agent_infos", {})
+        if "value" not in infos:
+            raise ValueError(f"agent_infos: expected an entry 'value', as a GRUPolicy returns it, got {sorted(infos)}")
+        values = np.asarray(infos["value"], np.float64)
+        return self._mean[:len(values)] + self._scale * values
 
     def get_param_values(self, **tags: Any) -> Any:
         """Returns a dict of `mean` and `scale`."""

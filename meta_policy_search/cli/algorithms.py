@@ -64,7 +64,8 @@ class MetaConfig(EvaluationSettings, RunConfig):
     inner_lr: float = setting(0.1, "step size of adaptation", check=check_non_negative)
     num_inner_grad_steps: int = setting(1, "adaptation steps per iteration; 0 trains one policy for all tasks",
                                         check=check_count)
-    trainable_inner_step_size: bool = setting(False, "learn one adaptation step size per policy parameter")
+    trainable_inner_step_size: bool = setting(False, "learn an adaptation step size for each adapted entry of the "
+                                              "parameters")
     first_order: bool = setting(False, "ignore second derivatives")
     adapt_params: tuple[str, ...] = setting(("all",), "parameters that adaptation changes: all, head, body, context "
                                             "or patterns of their names")
@@ -79,7 +80,7 @@ class FirstOrderSettings:
     learning_rate: float = setting(1e-3, "learning rate of the meta-optimizer", check=check_positive)
     learning_rate_schedule: str = setting("constant", "schedule: constant, or linear decay to 0 over n_itr iterations",
                                           ("constant", "linear"))
-    entropy_coef: float = setting(0.0, "coefficient of the mean entropy of the adapted policies, nats",
+    entropy_coef: float = setting(0.0, "coefficient of the policy's mean entropy in the meta-objective",
                                   check=check_non_negative)
     meta_optimizer: str = setting("Adam", "optimizer of the meta-objective, from tf.train",
                                   ("Adam", "GradientDescent", "RMSProp", "Adagrad"))
@@ -277,6 +278,7 @@ def build_trainer(config: Any) -> "mps.Trainer":
     env = mps.make_env(config.env, **config.env_kwargs)
     settings = _arguments(config)
     if vars(config).get("observe_task"):
+        settings.pop("normalization_scale", None)
         env = TaskObservingEnv(env, normalization_scale=config.normalization_scale)
     has_advantages = vars(config).get("outer_type") == "log_likelihood"
     algo_class = mps.VPG_DICEMAML if has_advantages else get_algorithm(config.algorithm)

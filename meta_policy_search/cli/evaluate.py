@@ -203,7 +203,8 @@ def _add_task_flags(parser: Any, num_tasks: int, num_steps: str) -> None:
         help="step sizes of the first steps; the last one applies to all later steps (default: as in the run)")
     add("--rollouts", type=int, metavar="INT",
         help="paths per task and number of gradient steps (default: as in the run)")
-    add("--max_path_length", type=int, metavar="INT", help="maximum number of steps of a path (default: as in the run)")
+    add("--max_path_length", type=int, metavar="INT",
+        help="maximum number of steps of a path, for RL2 of an episode (default: as in the run)")
 
 
 def _iteration(text: str) -> Union[int, str]:

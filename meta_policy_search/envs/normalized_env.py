@@ -6,7 +6,7 @@ import numpy as np
 from meta_policy_search.envs import gym_compat
 from meta_policy_search.envs.interface import BatchedEnv
 from meta_policy_search.envs.spaces import as_array, check_has_spaces, is_box
-from meta_policy_search.types import BatchedStep, Path, Rows, Task
+from meta_policy_search.types import BatchedStep, Rows, Task
 from meta_policy_search.utils.checks import check_bool, check_fraction, check_positive
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym
@@ -161,10 +161,6 @@ class BatchedNormalizedEnv(BatchedEnv):
         rows = slice(None) if env_ids is None else env_ids
         return answer._replace(observations=self._normalizer.observations(answer.observations, rows),
                                rewards=self._normalizer.rewards(answer.rewards, rows))
-
-    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
-        """Logs the statistics that the wrapped environment logs; see `MetaEnv.log_diagnostics`."""
-        self._batched_env.log_diagnostics(paths, prefix)
 
 
 class _Normalizer:

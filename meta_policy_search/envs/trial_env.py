@@ -10,7 +10,6 @@ from meta_policy_search.types import BatchedStep, Path, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym
-from meta_policy_search.utils.serializable import check_own_pickle
 
 EPISODE = "episode"
 """Key of the env info that holds the index of the current episode in the trial, starting at 0."""
@@ -41,6 +40,7 @@ class TrialEnv(gym_compat.WrappingEnv):
         max_path_length: maximum number of steps per episode; default 100.
 
     Raises:
+        TypeError: `env` is not a meta-environment, or has no spaces.
         ValueError: a number is out of range, or observations are not vectors.
     """
 
@@ -57,10 +57,6 @@ class TrialEnv(gym_compat.WrappingEnv):
         added = np.full(self._trials.num_added, np.inf)
         low, high = np.append(env.observation_space.low, -added), np.append(env.observation_space.high, added)
         self.observation_space = gym.spaces.Box(low, high, dtype=np.float64)
-
-    def __setstate__(self, state: Dict[str, Any]) -> None:
-        check_own_pickle(self, state, "_trials")
-        self.__dict__.update(state)
 
     @property
     def trial_length(self) -> int:
@@ -154,10 +150,6 @@ class BatchedTrialEnv(BatchedEnv):
             observations[restarted] = self._batched_env.reset(ids[restarted], [self._rngs[i] for i in ids[restarted]])
         return BatchedStep(self._trials.join(observations, np.asarray(actions), answer.rewards, ended), answer.rewards,
                            is_last, np.zeros(len(ids), bool), {**answer.env_infos, EPISODE: episodes})
-
-    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
-        """See `MetaEnv.log_diagnostics`."""
-        self._batched_env.log_diagnostics(paths, prefix)
 
 
 class _Trials:

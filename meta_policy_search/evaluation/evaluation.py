@@ -80,7 +80,7 @@ class Evaluation:
         return self.table()
 
     def __repr__(self) -> str:
-        return f"<Evaluation of {self.name}, {self._describe()}>"
+        return f"<{type(self).__name__} of {self.name}, {self._describe()}>"
 
     def table(self, *references: "Evaluation") -> str:
         """Formats the mean returns as a text table, with one row per policy and one row for the adaptation gain.

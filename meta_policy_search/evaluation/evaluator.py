@@ -34,7 +34,7 @@ from meta_policy_search.utils.statistics import task_returns, task_timesteps
 
 T = TypeVar("T")
 
-AdaptationStep = Callable[[MetaSampler, PathsMetaBatch, Optional[float]], PathsMetaBatch]
+StepFunction = Callable[[MetaSampler, PathsMetaBatch, Optional[float]], PathsMetaBatch]
 """Function `step(sampler, paths, step_size)` that performs one adaptation step in all tasks.
 
 `paths` are the latest paths of the policy; the function may collect further paths with `sampler`. `step_size=None`
@@ -214,7 +214,9 @@ class MetaEvaluator(Configurable):
             task, the tasks, and the total number of environment steps.
         """
         with seeding.evaluation_seed(seed):
-            policy, step = self._begin(num_tasks)
+            policy, step = (_adapt_jointly(self.algo, self.sample_processor, num_tasks)
+                            if isinstance(self.algo, MetaAlgo) else
+                            _adapt_task_by_task(self.algo, EnvSpec.of(self.env), num_tasks))
             with MetaSampler(copy.deepcopy(self.env), policy, self.rollouts_per_meta_task, num_tasks,
                              self.max_path_length, self.envs_per_task, self.parallel) as sampler:
                 sampler.update_tasks(given)
@@ -228,14 +230,8 @@ class MetaEvaluator(Configurable):
                     records.append(record)
                 return records, timesteps, sampler.tasks or [], sampler.total_timesteps_sampled
 
-    def _begin(self, num_tasks: int) -> Tuple[Any, AdaptationStep]:
-        """Returns the policy for the `MetaSampler` and the function that adapts it."""
-        if isinstance(self.algo, MetaAlgo):
-            return _adapt_jointly(self.algo, self.sample_processor, num_tasks)
-        return _adapt_task_by_task(self.algo, EnvSpec.of(self.env), num_tasks)
 
-
-def _adapt_jointly(algo: MetaAlgo, sample_processor: Any, num_tasks: int) -> Tuple[Any, AdaptationStep]:
+def _adapt_jointly(algo: MetaAlgo, sample_processor: Any, num_tasks: int) -> Tuple[Any, StepFunction]:
     """Prepares the adaptation steps of a `MetaAlgo`, which adapts to all tasks together.
 
     Uses a copy of the sample processor, because processing fits its baseline.
@@ -250,7 +246,7 @@ def _adapt_jointly(algo: MetaAlgo, sample_processor: Any, num_tasks: int) -> Tup
     return algo.policy, step
 
 
-def _adapt_task_by_task(algo: MetaRLAlgorithm, env_spec: EnvSpec, num_tasks: int) -> Tuple[Any, AdaptationStep]:
+def _adapt_task_by_task(algo: MetaRLAlgorithm, env_spec: EnvSpec, num_tasks: int) -> Tuple[Any, StepFunction]:
     """Prepares the adaptation steps of a `MetaRLAlgorithm`, such as a search, which adapts to each task separately."""
     acting = TaskPolicies([algo.get_initial_policy() for _ in range(num_tasks)])
 

@@ -3,6 +3,7 @@ from typing import Any, Dict, Optional, Union
 
 from meta_policy_search.envs.gym_compat import innermost
 from meta_policy_search.envs.interface import MetaEnv
+from meta_policy_search.envs.trial_env import TrialEnv
 from meta_policy_search.evaluation.evaluator import MetaEvaluator
 from meta_policy_search.evaluation.trial_evaluator import make_evaluator
 from meta_policy_search.meta_trainer import Trainer
@@ -37,7 +38,7 @@ def load_evaluator(
             object built after the seed was set. Default `"last"`.
         rollouts_per_meta_task: number of paths of each task, before adaptation and again after each adaptation step.
             Default None: the value of the run.
-        max_path_length: maximum number of steps of a path. Default None: the value of the run.
+        max_path_length: maximum number of steps of a path, for RL2 of an episode. Default None: the value of the run.
         env: environment of the tasks. Default None: the environment of the run.
         render_mode: render mode of the environment, such as `"rgb_array"`. Default None: the mode of the run.
         parallel: how to sample in parallel, see `MetaSampler`. Default None: the value of the run.
@@ -65,6 +66,8 @@ def load_evaluator(
         else:
             trainer.restore(content)
         trainer.sampler.close()
+        if isinstance(trainer.env, TrialEnv) and env is None and max_path_length is not None:
+            env = TrialEnv(trainer.env.wrapped_env, trainer.env.episodes_per_trial, max_path_length)
         given = {"rollouts_per_meta_task": rollouts_per_meta_task, "max_path_length": max_path_length, "env": env,
                  "parallel": parallel}
         evaluator = make_evaluator(trainer, **{

@@ -16,7 +16,7 @@ from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.ray.pool import keep_workers
 from meta_policy_search.types import Path, PathsMetaBatch, Task
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.checks import check_int_at_least
+from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
 from meta_policy_search.utils.statistics import Interval, mean_interval
 
 MOST_COLUMNS = 8
@@ -73,7 +73,7 @@ class TrialEvaluator(MetaEvaluator):
     Args:
         algo (RL2): algorithm with the policy to evaluate.
         env (TrialEnv): environment of the tasks.
-        sample_processor (SampleProcessor or None): has no effect; accepted for compatibility with `MetaEvaluator`.
+        sample_processor (SampleProcessor): required by `MetaEvaluator`; has no effect here.
         rollouts_per_meta_task (int): number of trials per task; default 20.
         max_path_length (int): has no effect; `env.max_path_length` limits the steps of an episode. Default 100.
         envs_per_task (int or None): number of environments per task that step at the same time. Default None: one
@@ -128,15 +128,17 @@ class TrialEvaluator(MetaEvaluator):
         """Returns the recording of `record`, and the policy. Episode `k` of the trials corresponds to `k` steps."""
         num_tasks, given = _check_tasks(tasks)
         _check_step_sizes(step_sizes)
-        (seed,), num_episodes = _check_seeds([seed]), len(self._check_steps(num_steps, None)) + 1
-        paths, rngs, tasks, policy = self.sample_trials(seed, num_tasks, given, num_episodes)
+        (seed,) = _check_seeds([seed])
+        num_steps = check_positive_int("num_steps", (self.trained_steps or 1) if num_steps is None else num_steps)
+        paths, rngs, tasks, policy = self.sample_trials(seed, num_tasks, given, num_steps + 1)
         trials = {m: [split_episodes(path) for path in of_task] for m, of_task in paths.items()}
         env = copy.deepcopy(self._trial_env.wrapped_env)
         with seeding.evaluation_seed(seed):  # for environments that draw from the global generators
             starts = [[_start_rngs(env, task, trial, rng) for trial, rng in zip(trials[m], rngs[m], strict=True)]
                       for m, task in enumerate(tasks)]
-        rounds = [{m: [trial[k] for trial in of_task] for m, of_task in trials.items()} for k in range(num_episodes)]
-        start_rngs = [[[trial[k] for trial in of_task] for of_task in starts] for k in range(num_episodes)]
+        episodes = range(num_steps + 1)
+        rounds = [{m: [trial[k] for trial in of_task] for m, of_task in trials.items()} for k in episodes]
+        start_rngs = [[[trial[k] for trial in of_task] for of_task in starts] for k in episodes]
         return Recording(self.name, env, tasks, rounds, start_rngs), policy
 
     def sample_trials(self, seed: int, num_tasks: int, given: Optional[List[Task]], num_episodes: int

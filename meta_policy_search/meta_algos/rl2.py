@@ -53,6 +53,7 @@ class RL2(MetaAlgo):
 
     Raises:
         TypeError: the policy is not a `GRUPolicy`.
+        ValueError: a number is out of range, or `meta_batch_size` is not the policy's.
     """
 
     num_inner_grad_steps = 0
@@ -127,7 +128,6 @@ class RL2(MetaAlgo):
             ValueError: the number of tasks is wrong, or an entry is missing in the samples of a task.
         """
         check_agrees("number of tasks in the samples", len(samples), "meta_batch_size", self.meta_batch_size)
-        keys = [key for key, _ in self.policy.distribution.dist_info_specs]
         mask = path_mask(np.concatenate([task["path_lengths"] for task in samples]))
 
         def padded(entries: Sequence[np.ndarray], dtype: type = np.float32) -> np.ndarray:
@@ -138,7 +138,7 @@ class RL2(MetaAlgo):
             values = {name: padded([task[name] for task in samples])
                       for name in ("observations", "actions", "advantages")}
             values.update({f"agent_infos/{key}": padded([task["agent_infos"][key] for task in samples])
-                           for key in keys})
+                           for key, _ in self.policy.distribution.dist_info_specs})
         except KeyError as error:
             raise ValueError(f"samples: expected an entry {error} of each task") from None
         mean, scale = return_statistics(returns, mask)
@@ -165,9 +165,9 @@ class RL2(MetaAlgo):
                              f"{len(all_samples_data)}")
         values = self.input_values(all_samples_data[0])
         self.optimizer.optimize(values)
-        stats = dict(zip(self._stats, self.optimizer.compute_means(list(self._stats.values()), values)))
         if log:
-            logger.logkvs({**self.optimizer.step_stats, **{name: float(value) for name, value in stats.items()}})
+            stats = self.optimizer.compute_means(list(self._stats.values()), values)
+            logger.logkvs({**self.optimizer.step_stats, **dict(zip(self._stats, map(float, stats)))})
 
     def get_state(self) -> Dict[str, Any]:
         """Returns the state of the optimizer."""

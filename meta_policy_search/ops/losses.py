@@ -19,12 +19,12 @@ from typing import Any, Mapping, Tuple
 from meta_policy_search.tf_compat import tf
 
 
-def _check_shapes(reference: str, **tensors: tf.Tensor) -> None:
-    """Raises a `ValueError` that names the first tensor whose static shape does not match the shape of `reference`."""
-    expected = tensors[reference].shape
+def _check_shapes(log_prob: tf.Tensor, **tensors: tf.Tensor) -> None:
+    """Raises a `ValueError` that names the first tensor whose static shape does not match the shape of `log_prob`."""
+    expected = log_prob.shape
     for name, tensor in tensors.items():
         if tensor.shape.rank is not None and not tensor.shape.is_compatible_with(expected):
-            raise ValueError(f"{name}: expected the shape {expected} of {reference}, got {tensor.shape}")
+            raise ValueError(f"{name}: expected the shape {expected} of log_prob, got {tensor.shape}")
 
 
 def weighted_mean(values: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
@@ -52,7 +52,7 @@ def likelihood_ratio_loss(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantag
 
     `L_m = -sum_n w_mn r_mn A_mn` with `r = pi_new / pi_old`. See the module docstring for the arguments.
     """
-    _check_shapes("log_prob", log_prob=log_prob, old_log_prob=old_log_prob, advantages=advantages, weights=weights)
+    _check_shapes(log_prob, old_log_prob=old_log_prob, advantages=advantages, weights=weights)
     with tf.name_scope(name):
         ratio = tf.exp(log_prob - tf.stop_gradient(old_log_prob))
         return -weighted_mean(ratio * tf.stop_gradient(advantages), weights)
@@ -66,7 +66,7 @@ def log_likelihood_loss(log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.
     `likelihood_ratio_loss`. At other policies, and in second derivatives, the two losses differ. See the module
     docstring for the arguments.
     """
-    _check_shapes("log_prob", log_prob=log_prob, advantages=advantages, weights=weights)
+    _check_shapes(log_prob, advantages=advantages, weights=weights)
     with tf.name_scope(name):
         return -weighted_mean(log_prob * tf.stop_gradient(advantages), weights)
 
@@ -77,10 +77,10 @@ def taypo_loss(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantages: tf.Tens
 
     `L_m = -sum_n w_mn (r_mn + (r_mn - 1) sum_{s < n} (r_ms - 1)) A_mn`, `r = pi_new / pi_old`, where s runs over the
     earlier samples of the path of sample n. Without the second term it is `likelihood_ratio_loss`. At the sampling
-    policy the second term has no gradient. The second derivatives of this term are missing in the likelihood ratio
-    loss: the effect of earlier actions on which states are visited.
+    policy the second term has no gradient. The likelihood-ratio loss lacks the second derivatives of this term, which
+    describe how earlier actions affect the visited states.
     """
-    _check_shapes("log_prob", log_prob=log_prob, old_log_prob=old_log_prob, advantages=advantages, weights=weights,
+    _check_shapes(log_prob, old_log_prob=old_log_prob, advantages=advantages, weights=weights,
                   path_starts=path_starts)
     with tf.name_scope(name):
         change = tf.expm1(log_prob - tf.stop_gradient(old_log_prob))
@@ -95,7 +95,7 @@ def clipped_surrogate(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantages: 
     `L_m = -sum_n w_mn min(r_mn A_mn, clip(r_mn, 1 - eps, 1 + eps) A_mn)` with `r = pi_new / pi_old`. `clip_eps` is the
     half-width of the ratio interval, dimensionless. See the module docstring for the other arguments.
     """
-    _check_shapes("log_prob", log_prob=log_prob, old_log_prob=old_log_prob, advantages=advantages, weights=weights)
+    _check_shapes(log_prob, old_log_prob=old_log_prob, advantages=advantages, weights=weights)
     with tf.name_scope(name):
         advantages = tf.stop_gradient(advantages)
         ratio = tf.exp(log_prob - tf.stop_gradient(old_log_prob))
@@ -112,7 +112,7 @@ def exploration_score(log_prob: tf.Tensor, old_log_prob: tf.Tensor, weights: tf.
     task (arXiv:1803.01118, Eq. 9). `weights` therefore need not sum to one here. See the module docstring for the
     arguments.
     """
-    _check_shapes("log_prob", log_prob=log_prob, old_log_prob=old_log_prob, weights=weights)
+    _check_shapes(log_prob, old_log_prob=old_log_prob, weights=weights)
     with tf.name_scope(name):
         return tf.reduce_sum(weights * tf.expm1(log_prob - tf.stop_gradient(old_log_prob)), axis=-1)
 
@@ -150,7 +150,7 @@ def dice_loss(log_prob: tf.Tensor, rewards: tf.Tensor, weights: tf.Tensor, path_
     `rewards` are float32 `[M, N]`, discounted from the start of the path, minus a baseline that depends on time only;
     the gradient is stopped. See the module docstring for the other arguments.
     """
-    _check_shapes("log_prob", log_prob=log_prob, rewards=rewards, weights=weights, path_starts=path_starts)
+    _check_shapes(log_prob, rewards=rewards, weights=weights, path_starts=path_starts)
     with tf.name_scope(name):
         up_to, _ = _log_boxes(log_prob, path_starts)
         return -weighted_mean(tf.exp(up_to) * tf.stop_gradient(rewards), weights)
@@ -166,7 +166,7 @@ def loaded_dice_loss(log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Ten
     already includes all later rewards, so `dice_loss` applied to advantages would count these rewards twice. See the
     module docstring for the arguments.
     """
-    _check_shapes("log_prob", log_prob=log_prob, advantages=advantages, weights=weights, path_starts=path_starts)
+    _check_shapes(log_prob, advantages=advantages, weights=weights, path_starts=path_starts)
     with tf.name_scope(name):
         up_to, before = _log_boxes(log_prob, path_starts)
         return -weighted_mean((tf.exp(up_to) - tf.exp(before)) * tf.stop_gradient(advantages), weights)

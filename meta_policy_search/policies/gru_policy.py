@@ -6,7 +6,6 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.gru import GRUActor, initial_gru_values
 from meta_policy_search.actors.parameters import LOG_STD, check_std, initial_log_std
 from meta_policy_search.actors.stacked_mlp import sample_categorical, sample_gaussian
@@ -33,8 +32,7 @@ class GRUPolicy(Policy):
     The parameters are `gru/input_kernel`, `gru/recurrent_kernel`, `gru/bias`, `action/kernel`, `action/bias`,
     `value/kernel` and `value/bias`.
 
-    A subclass implements `distribution`, `_dist_info` and `_make_actor`. For vectorized sampling, it also defines
-    `make_actor`.
+    A subclass implements `distribution`, `_dist_info` and `make_actor`.
 
     Args:
         meta_batch_size (int): number `M` of tasks.
@@ -146,7 +144,7 @@ class GRUPolicy(Policy):
         if self._states is not None and self._states.shape[:2] != observations.shape[:2]:
             raise ValueError(f"observations: expected {self._states.shape[:2]} tasks and paths as in the step before, "
                              f"got {observations.shape[:2]}; call reset() at the start of paths")
-        actor = self._make_actor()
+        actor = self.make_actor()
         actor.states = self._states
         noise = np.empty((*observations.shape[:2], actor.noise_dim), np.float32)
         actor.draw_noise(self._rng, noise)
@@ -155,8 +153,8 @@ class GRUPolicy(Policy):
         return answer
 
     @abc.abstractmethod
-    def _make_actor(self) -> GRUActor:
-        """Returns an actor with the current parameters and without hidden states."""
+    def make_actor(self) -> GRUActor:
+        """Returns an actor for the `M` tasks that does not need TensorFlow."""
 
 
 class CategoricalGRUPolicy(GRUPolicy):
@@ -184,13 +182,9 @@ class CategoricalGRUPolicy(GRUPolicy):
     def _dist_info(self, outputs: tf.Tensor, params: Mapping[str, tf.Tensor]) -> Dict[str, tf.Tensor]:
         return OrderedDict(log_prob=tf.nn.log_softmax(outputs))
 
-    def _make_actor(self) -> GRUActor:
-        return GRUActor(self.get_param_values(), sample_categorical, noise_dim=1, uniform_noise=True)
-
     @replaces(*ACTING)
-    def make_actor(self) -> Optional[Actor]:
-        """Returns an actor for the `M` tasks that does not need TensorFlow."""
-        return self._make_actor()
+    def make_actor(self) -> GRUActor:
+        return GRUActor(self.get_param_values(), sample_categorical, noise_dim=1, uniform_noise=True)
 
 
 class GaussianGRUPolicy(GRUPolicy):
@@ -229,12 +223,8 @@ class GaussianGRUPolicy(GRUPolicy):
         log_std = tf.maximum(params[LOG_STD], np.float32(math.log(self.min_std)))
         return OrderedDict(mean=outputs, log_std=log_std[None, None])
 
-    def _make_actor(self) -> GRUActor:
+    @replaces(*ACTING)
+    def make_actor(self) -> GRUActor:
         params = self.get_param_values()
         params[LOG_STD] = np.maximum(params[LOG_STD], np.float32(math.log(self.min_std)))[None]
         return GRUActor(params, sample_gaussian, noise_dim=self.action_dim)
-
-    @replaces(*ACTING)
-    def make_actor(self) -> Optional[Actor]:
-        """Returns an actor for the `M` tasks that does not need TensorFlow."""
-        return self._make_actor()

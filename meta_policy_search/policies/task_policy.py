@@ -28,8 +28,7 @@ class TaskPolicy(FlatPolicy):
             raise TypeError(f"meta_policy: expected a MetaPolicy (such as MetaGaussianMLPPolicy), got {meta_policy!r}")
         super().__init__(meta_policy.obs_dim, meta_policy.action_dim)
         self._policy = meta_policy.with_meta_batch_size(1)
-        params = meta_policy.get_param_values()
-        self._flat_params = flatten_params(params)
+        self._flat_params = meta_policy.get_flat_params()
 
     @property
     def action_shape(self) -> Tuple[int, ...]:

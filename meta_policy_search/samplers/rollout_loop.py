@@ -8,7 +8,7 @@ import numpy as np
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.samplers.errors import EnvWorkerError, NotFiniteError
-from meta_policy_search.samplers.paths import split_paths
+from meta_policy_search.samplers.paths import path_mask, split_paths
 from meta_policy_search.types import BatchedStep, Infos, Path, Rows
 from meta_policy_search.utils.threads import divide, run_in_threads
 
@@ -347,7 +347,7 @@ class RolloutLoop:
     def _share(self) -> Share:
         """Returns the collected paths. Each buffer is freed after its steps are copied."""
         longest = int(self._lengths.max(initial=0))
-        mask = np.arange(longest) < self._lengths[:, None]
+        mask = path_mask(self._lengths, longest)
         is_full = bool(mask.all())
         for buffers in self._buffers.values():
             for key, buffer in buffers.items():

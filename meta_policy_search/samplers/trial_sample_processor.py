@@ -1,5 +1,5 @@
 """Sample processor for trials, the paths of RL^2 (arXiv:1611.02779)."""
-from typing import Any, List, Optional, Sequence
+from typing import Any, List, Sequence
 
 import numpy as np
 
@@ -49,9 +49,9 @@ class TrialSampleProcessor(MetaSampleProcessor):
 
     def _process(self, tasks: Sequence[TaskPaths], log: Any, log_prefix: str) -> List[TaskSamples]:
         samples = super()._process(tasks, log, log_prefix)
-        ends = _end_returns(tasks) if log not in (False, "reward") else None
-        if ends is not None:
-            logger.logkvs({log_prefix + "FirstEpisodeReturn": ends[0], log_prefix + "LastEpisodeReturn": ends[1]})
+        if log not in (False, "reward") and all(EPISODE in task.env_infos for task in tasks):
+            first, last = _end_returns(tasks)
+            logger.logkvs({log_prefix + "FirstEpisodeReturn": first, log_prefix + "LastEpisodeReturn": last})
         return samples
 
 
@@ -64,10 +64,8 @@ def _task_samples(samples: Any, steps: slice, lengths: np.ndarray) -> TaskSample
     return of_task
 
 
-def _end_returns(tasks: Sequence[TaskPaths]) -> Optional[List[float]]:
-    """Returns the mean returns of the first and the last episode of a trial; None if the paths are not trials."""
-    if not all(EPISODE in task.env_infos for task in tasks):
-        return None
+def _end_returns(tasks: Sequence[TaskPaths]) -> List[float]:
+    """Returns the mean returns of the first and the last episode of a trial."""
     episodes, rewards = (np.concatenate(arrays) for arrays in zip(*(
         (task.env_infos[EPISODE], task.arrays["rewards"]) for task in tasks)))
     num_trials = sum(len(task.lengths) for task in tasks)

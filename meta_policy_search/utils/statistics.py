@@ -22,7 +22,7 @@ class Interval(NamedTuple):
 
 
 class Score(NamedTuple):
-    """An interquartile mean and the bounds of its 95% interval."""
+    """A score and the bounds of its 95% interval."""
 
     mean: float
     low: float

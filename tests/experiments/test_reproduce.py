@@ -72,6 +72,18 @@ def test_returns_of_groups_of_tasks_are_listed_by_seed(folder, monkeypatch):
     assert table in reproduced.page()
 
 
+def test_figure_compares_episodes_of_rl2_with_adaptation_steps(folder, monkeypatch):
+    panels = {}
+    monkeypatch.setattr(reproduced, "plot_comparison", lambda given, *args: panels.update(given))
+    columns = {"Step_0-FirstEpisodeReturn": np.full(3, -1.0), "Step_0-LastEpisodeReturn": np.full(3, 6.0)}
+    trial = {**{name: values for name, values in progress(3).items() if not name.startswith("Step_3")}, **columns}
+    reproduced.keep("rl2_navigation", "pro_mp", 1, np.ones((2, 2)), progress(3))
+    reproduced.keep("rl2_navigation", "rl2", 1, np.ones((2, 2)), trial)
+    reproduced.draw("rl2_navigation")
+    assert {panel: [curve.runs[0][1][-1] for curve in curves] for panel, curves in panels.items()} == {
+        "return before adaptation": [-1.0, 8.0], "return after adaptation": [6.0, 10.0]}
+
+
 def test_results_are_stored_by_seed(folder):
     reproduced.keep_measured("derivatives", 2, {"dice": {1: 0.5, 2: 0.25}})
     reproduced.keep_measured("derivatives", 3, {"dice": {1: 1.5, 2: 1.25}})

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
+from meta_policy_search.baselines.value_head_baseline import ValueHeadBaseline
 from meta_policy_search.envs.trial_env import split_episodes
 from meta_policy_search.policies import CategoricalGRUPolicy, GaussianGRUPolicy
 from tests.helpers.numpy_reference import central_differences, split
@@ -215,6 +216,8 @@ def test_a_run_is_evaluated_by_episode_and_plotted(tmp_path):
     assert evaluation.timesteps[0, 0].tolist() == [0, 4, 8] and evaluation.num_timesteps == 2 * 4 * 2 * 12
     assert evaluation.trial_return.mean == pytest.approx(evaluation.returns.sum(axis=2).mean())
     assert f"Return of a trial of 3 episodes: {evaluation.trial_return.mean:.2f}" in str(evaluation)
+    short = mps.load_evaluator(tmp_path / "run", max_path_length=2).evaluate(tasks=4)
+    assert short.max_path_length == 2 and short.num_timesteps <= evaluation.num_timesteps // 4
     again = mps.load_evaluator(tmp_path / "run").evaluate(tasks=4, seeds=(1, 2))
     np.testing.assert_array_equal(again.returns, evaluation.returns)
     assert run.evaluate(tasks=4, num_steps=11).returns.shape == (1, 4, 12)  # longer trials than in training
@@ -257,6 +260,8 @@ def test_mistakes_are_explained_in_one_line(tmp_path):
             (ValueError, "number of tasks in the samples", lambda: algo.optimize_policy([[sample]])),
             (ValueError, "expected an entry 'returns'",
              lambda: algo.optimize_policy([[{k: v for k, v in sample.items() if k != "returns"}] * M])),
+            (ValueError, r"expected an entry 'value', as a GRUPolicy returns it, got \[\]",
+             lambda: ValueHeadBaseline().predict({"observations": np.zeros((2, 1))})),
             (ValueError, "expected an entry 'value'",
              lambda: mps.TrialSampleProcessor().process_samples({0: [{**sample, "rewards": sample["returns"]}]})),
             (TypeError, "unknown argument 'inner_lr' for RL2",
