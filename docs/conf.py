@@ -58,7 +58,6 @@ public_names_internal = [  # names that only modules of the package use
     "*.envs.point_envs.base.*",
     "*.envs.scenery.*",
     "*.envs.worlds.*",
-    "*.evaluation.adapted_policy.adapt_with",
     "*.evaluation.loading.s*",
     "*.evaluation.recording.next_start_rngs",
     "*.utils.user_modules.*",

@@ -34,7 +34,7 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Task
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback
-from meta_policy_search.utils.checks import check_positive_int, did_you_mean
+from meta_policy_search.utils.checks import check_choice, check_positive_int, did_you_mean
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.log_outputs import check_formats
 from meta_policy_search.utils.serializable import argument_names
@@ -81,8 +81,9 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MetaAlgo]] = "promp", 
             exceptions: 20 tasks (`meta_batch_size`), 20 paths per task (`rollouts_per_meta_task`), at most 100 steps
             per path (`max_path_length`), two hidden layers with 64 units (`hidden_sizes`), normalized advantages
             (`normalize_adv`), a progress bar, and as `baseline` a `LinearFeatureBaseline` (for DiCE a
-            `LinearTimeBaseline`, for RL2 the policy's value head). The documentation page "Default settings" compares
-            them with the published settings.
+            `LinearTimeBaseline`, for RL2 the policy's value head). A baseline is an object, which is copied, or the
+            name of a class. The documentation page "Default settings" compares the defaults with the published
+            settings.
 
     Returns:
         The run. After Ctrl-C (in a notebook: the stop button), it has the completed iterations, and a message says how
@@ -165,9 +166,13 @@ def _make_rl2_trainer(env: Any, algo_class: Type[RL2], n_itr: int, callbacks: Se
     policy = _build_policy(policy, env, given)
     algo = algo_class(policy=policy, **given[algo_class])
     given[Trainer].setdefault("num_inner_grad_steps", 0)
-    return Trainer(algo, env, MetaSampler(env, policy, **given[MetaSampler]),
-                   TrialSampleProcessor(**given[TrialSampleProcessor]), policy,
-                   n_itr, callbacks=callbacks, **given[Trainer])
+    sampler = MetaSampler(env, policy, **given[MetaSampler])
+    num_trials = sampler.meta_batch_size * sampler.rollouts_per_meta_task
+    if algo.optimizer.num_minibatches > num_trials:
+        raise ValueError(f"num_minibatches: expected at most the number of trials in an iteration, {num_trials}, got "
+                         f"{algo.optimizer.num_minibatches}")
+    return Trainer(algo, env, sampler, TrialSampleProcessor(**given[TrialSampleProcessor]), policy, n_itr,
+                   callbacks=callbacks, **given[Trainer])
 
 
 def _check_policy(policy: Any, kind: type) -> Any:
@@ -187,13 +192,18 @@ def _split_settings(classes: Sequence[Any], algo_class: type, settings: Dict[str
                     **defaults: Any) -> Dict[type, Dict[str, Any]]:
     """Returns the settings, defaults included, that each class takes; raises `TypeError` if none takes one.
 
-    Objects among the classes, which the caller has built, take no settings.
+    Objects among the classes, which the caller has built, take no settings. Baselines are copied, because training
+    changes them; names of baselines are replaced by objects.
     """
     taken = {cls: argument_names(cls) - _GIVEN for cls in classes if isinstance(cls, type)}
     known = set().union(*taken.values())
     for name in settings.keys() - known:
         raise TypeError(f"train: unknown argument {name!r} for {algo_class.__name__}{did_you_mean(name, known)}")
     settings = {**TRAIN_DEFAULTS, **defaults, **settings}
+    for name in settings.keys() & {"baseline", "return_baseline"}:
+        given = settings[name]
+        settings[name] = (vars(baselines)[check_choice(name, given, baselines.BASELINES)]() if isinstance(given, str)
+                          else copy.deepcopy(given))
     return {cls: {key: value for key, value in settings.items() if key in names} for cls, names in taken.items()}
 
 

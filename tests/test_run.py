@@ -135,6 +135,16 @@ def test_given_policy_is_copied_with_its_weights(run, tmp_path):
         mps.train("PendulumMassEnv", policy=run.policy, **settings)
 
 
+def test_given_baseline_is_copied(tmp_path):
+    baseline = mps.GaussianMLPBaseline(hidden_sizes=(4,))
+    runs = [mps.train("MetaPointEnvCorner", n_itr=2, dump_path=tmp_path / str(i), baseline=baseline, **TINY)
+            for i in range(2)]
+    np.testing.assert_array_equal(runs[0].policy.get_flat_params(), runs[1].policy.get_flat_params())
+    assert baseline.get_param_values() is None
+    named = mps.train("MetaPointEnvCorner", n_itr=1, dump_path=tmp_path / "c", baseline="ZeroBaseline", **TINY)
+    assert isinstance(named.trainer.sample_processor.baseline, mps.ZeroBaseline)
+
+
 @pytest.mark.parametrize("arguments, error, message", [
     ({"inner_lrr": 1.0}, TypeError, "train: unknown argument 'inner_lrr' for ProMP; did you mean 'inner_lr'?"),
     ({"learning_rate": 1.0, "algo": "trpo_maml"}, TypeError, "unknown argument 'learning_rate' for TRPOMAML"),
@@ -148,6 +158,11 @@ def test_given_policy_is_copied_with_its_weights(run, tmp_path):
     ({"env": mps.normalize(mps.MetaPointEnvCorner()), "normalization_scale": 3.0}, TypeError, "'normalization_scale'"),
     ({"env": TRIALS, "algo": "rl2", "episodes_per_trial": 9}, TypeError, "unknown argument 'episodes_per_trial'"),
     ({"env": TRIALS, "algo": "rl2", "max_path_length": 9}, TypeError, "max_path_length: expected no value for a Tr"),
+    ({"algo": "rl2", "meta_batch_size": 1, "rollouts_per_meta_task": 3}, ValueError, "number of trials in an iterat"),
+    ({"baseline": "GausianMLPBaseline", **TINY}, ValueError, "baseline: expected one of 'GaussianMLPBaseline', 'Lin"),
+    ({"hidden_sizes": 8}, TypeError, "hidden_sizes: expected a list of integers, got 8"),
+    ({"adapt_params": "context", **TINY}, ValueError, "'context' requires a policy with a context, such as context_d"),
+    ({"adapt_params": "Head", **TINY}, ValueError, "; did you mean 'head'?"),
     ({"log_formats": ["csv", "xml"], **TINY}, ValueError, "log_formats: expected one of 'stdout', 'line', 'log', "),
     ({"log_formats": "csv", **TINY}, TypeError, "log_formats: expected a list of formats, got the string 'csv'"),
 ])

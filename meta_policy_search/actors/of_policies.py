@@ -42,11 +42,9 @@ def check_spaces(policy: Any, env: Any) -> None:
     """
     space, is_index, sizes = env.action_space, is_discrete(env.action_space), sizes_of(policy)
     if sizes.action_shape is not None and is_index != (sizes.action_shape == ()):
-        fitting = "CategoricalMLPPolicy" if is_index else "GaussianMLPPolicy"
-        fitting = fitting if sizes.meta_batch_size is None else f"Meta{fitting}"
         given = "integers" if sizes.action_shape == () else f"arrays of shape {sizes.action_shape}"
-        raise ValueError(f"policy: expected a policy for the action space {space}, such as a {fitting}, "
-                         f"got a {type(policy).__name__}, whose actions are {given}")
+        raise ValueError(f"policy: expected a policy for the action space {space}, got a {type(policy).__name__}, "
+                         f"whose actions are {given}")
     if is_index and getattr(space, "start", 0) != 0:
         raise ValueError(f"env: expected discrete actions numbered from 0, got {space}")
     for kind, name, shape, size in (

@@ -5,3 +5,6 @@ from meta_policy_search.baselines.linear_baseline import LinearFeatureBaseline, 
 from meta_policy_search.baselines.zero_baseline import ZeroBaseline
 
 __all__ = ["Baseline", "GaussianMLPBaseline", "LinearFeatureBaseline", "LinearTimeBaseline", "ZeroBaseline"]
+
+BASELINES = __all__[1:]
+"""Names of the classes that `train` and the command line accept."""

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Mapping, Optional
 
 import meta_policy_search as mps
-from meta_policy_search import baselines
+from meta_policy_search.baselines import BASELINES
 from meta_policy_search.cli import single_task
 from meta_policy_search.cli.settings import (
-    BASELINES,
     NONLINEARITY_NAMES,
     PARALLEL_SETTINGS,
     SMOKE,
@@ -292,9 +291,6 @@ def _arguments(config: Any) -> dict[str, Any]:
     given = {name: value for name, value in vars(config).items()
              if value != usual[name] and name not in (*_NOT_PASSED, *_OPTIMIZER, "outer_type")}
     given.update(progress_bar=config.progress_bar, parallel=config.parallel_option())
-    for name in ("baseline", "return_baseline"):
-        if name in given:
-            given[name] = vars(baselines)[given[name]]()
     if vars(config).get("outer_type") == "dice":
         given.pop("return_baseline", None)
     if isinstance(config, EMAMLConfig):

@@ -122,7 +122,9 @@ def evaluate(arguments: argparse.Namespace) -> None:
                   for name in arguments.reference]
     searches = [make_search_evaluator(evaluator, search, std)
                 for search in arguments.compare for std in arguments.search_std]
-    num_steps = max(NUM_STEPS, evaluator.trained_steps or 0) if arguments.num_steps is None else arguments.num_steps
+    num_steps = arguments.num_steps
+    if num_steps is None and not isinstance(evaluator, mps.TrialEvaluator):
+        num_steps = max(NUM_STEPS, evaluator.trained_steps or 0)
     compare_steps = num_steps if arguments.compare_steps is None else check_int_at_least(
         "compare_steps", arguments.compare_steps, 1)
     os.makedirs(output, exist_ok=True)

@@ -79,12 +79,11 @@ def read_run(folder: str) -> Run:
 
 def _results(folder: str) -> dict[str, Optional[float]]:
     """Returns the gain and the return, averaged over the last rows; None if unknown."""
-    progress = record.read_rows(folder)
-    columns = {"gain": "AdaptationGain"}
+    progress, means = record.read_rows(folder), [np.nan]
     with contextlib.suppress(ValueError):  # no rows, or no columns of returns
-        columns["return"] = list(return_columns(progress).values())[-1]
-    means = {name: float(np.mean(progress[column][-LAST:])) for name, column in columns.items() if column in progress}
-    return {name: means[name] if np.isfinite(means.get(name, np.nan)) else None for name in ("gain", "return")}
+        means = [float(np.mean(progress[column][-LAST:])) for column in return_columns(progress).values()]
+    results = {"gain": means[-1] - means[0] if len(means) > 1 else np.nan, "return": means[-1]}
+    return {name: value if np.isfinite(value) else None for name, value in results.items()}
 
 
 def _resume_command(folder: str, params: dict[str, Any], settings: dict[str, Any]) -> Optional[str]:

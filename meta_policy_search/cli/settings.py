@@ -5,9 +5,7 @@ import reprlib
 import typing
 from typing import Any, Callable, ClassVar, Mapping, Optional, Sequence, TypeVar, Union
 
-from meta_policy_search import baselines
 from meta_policy_search.actors.stacked_mlp import NONLINEARITIES
-from meta_policy_search.baselines import Baseline
 from meta_policy_search.envs import find_env
 from meta_policy_search.samplers import RayOptions
 from meta_policy_search.samplers.ray.connection import check_parallel
@@ -29,7 +27,6 @@ SMOKE = {"n_itr": 2, "meta_batch_size": 2, "rollouts_per_meta_task": 2, "envs_pe
 """Settings of a smoke test, which takes seconds and only checks that everything works."""
 
 NONLINEARITY_NAMES = sorted(NONLINEARITIES)
-BASELINES = sorted(set(baselines.__all__) - {Baseline.__name__})
 PARALLEL_SETTINGS = ("parallel", "ray_address", "ray_workers", "ray_cpus_per_worker")  # no effect on data
 
 ConfigT = TypeVar("ConfigT", bound="RunConfig")
@@ -78,6 +75,8 @@ _TYPE_NAMES = {bool: "a bool", str: "a string", int: "an integer", float: "a num
 def _as_type(name: str, value: Any, kind: Any) -> Any:
     """Converts a value from JSON or from a flag to the type of its setting; raises `TypeError` for other types."""
     container, inner = typing.get_origin(kind), typing.get_args(kind)
+    if kind == tuple[str, ...] and isinstance(value, str):
+        return (value,)
     if container is tuple and isinstance(value, (list, tuple)):
         return tuple(_as_type(f"{name}[{i}]", item, inner[0]) for i, item in enumerate(value))
     accepted = inner if container is Union else (container or kind,)

@@ -7,7 +7,6 @@ import numpy as np
 import meta_policy_search as mps
 from meta_policy_search import baselines
 from meta_policy_search.cli.settings import (
-    BASELINES,
     NONLINEARITY_NAMES,
     RunConfig,
     arguments_for,
@@ -71,7 +70,7 @@ class SearchConfig(Config):
     n_samples: int = setting(40, "candidates per epoch", check=check_positive_int)
     rollouts_per_candidate: int = setting(4, "paths per candidate", check=check_positive_int)
     baseline: str = setting("LinearFeatureBaseline", "class of the baseline; only its explained variance of the "
-                            "discounted returns is logged", BASELINES)
+                            "discounted returns is logged", baselines.BASELINES)
 
     @property
     def batch_size(self) -> int:

@@ -1,5 +1,5 @@
 """Returns of a policy in held-out tasks after each adaptation step, and recordings of its paths."""
-from meta_policy_search.evaluation.adapted_policy import AdaptedPolicy, AdaptedRecurrentPolicy, adapt
+from meta_policy_search.evaluation.adapted_policy import AdaptedPolicy, AdaptedRecurrentPolicy, adapt, adapt_with
 from meta_policy_search.evaluation.eval_callback import EvalCallback
 from meta_policy_search.evaluation.evaluation import Evaluation
 from meta_policy_search.evaluation.evaluator import MetaEvaluator
@@ -8,4 +8,4 @@ from meta_policy_search.evaluation.recording import Recording
 from meta_policy_search.evaluation.trial_evaluator import TrialEvaluation, TrialEvaluator
 
 __all__ = ["AdaptedPolicy", "AdaptedRecurrentPolicy", "EvalCallback", "Evaluation", "MetaEvaluator", "Recording",
-           "TrialEvaluation", "TrialEvaluator", "adapt", "load_evaluator"]
+           "TrialEvaluation", "TrialEvaluator", "adapt", "adapt_with", "load_evaluator"]

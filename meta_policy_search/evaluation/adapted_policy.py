@@ -76,7 +76,21 @@ def adapt(policy: Union[MetaPolicy, GRUPolicy], env: MetaEnv, task: Task = None,
 
 def adapt_with(evaluator: MetaEvaluator, task: Task = None, num_steps: Optional[int] = None,
                seed: int = 1) -> "AdaptedPolicy":
-    """Adapts the policy of an evaluator to one task; for the arguments, see `adapt`."""
+    """Adapts the policy of an evaluator to one task, with the settings of the evaluator.
+
+    Args:
+        evaluator: the evaluator, such as a return value of `load_evaluator` or `load_pretrained`.
+        task: the task. Default None: a task sampled with the seed.
+        num_steps: number of adaptation steps, at least 1; see `adapt`. Default None: as in training.
+        seed: seed of all random generators; default 1.
+
+    Returns:
+        The adapted policy.
+
+    Raises:
+        ValueError: a number is out of range, or the environment rejects the task.
+        FloatingPointError: a gradient step would produce parameters that are not finite.
+    """
     if isinstance(evaluator, TrialEvaluator):
         return AdaptedRecurrentPolicy(evaluator, task, num_steps, seed)
     return AdaptedPolicy(evaluator, task, num_steps, seed)
@@ -183,11 +197,12 @@ class AdaptedRecurrentPolicy(AdaptedPolicy):
     because the policy observes rewards and the ends of episodes::
 
         observation, _ = adapted.env.reset()
-        done = False
-        while not done:
+        for step in range(max_path_length):  # as in training
             observation, reward, terminated, truncated, _ = adapted.env.step(adapted.act(observation))
-            done = terminated or truncated
+            done = terminated or truncated or step == max_path_length - 1
             adapted.observe(reward, done)
+            if done:
+                break
 
     Args:
         evaluator (TrialEvaluator): samples the trials.

@@ -66,7 +66,11 @@ def load_evaluator(
         else:
             trainer.restore(content)
         trainer.sampler.close()
-        if isinstance(trainer.env, TrialEnv) and env is None and max_path_length is not None:
+        is_trial = isinstance(trainer.env, TrialEnv)
+        if env is not None and isinstance(env, TrialEnv) != is_trial:
+            raise ValueError(f"env: expected {'a' if is_trial else 'no'} TrialEnv for the policy in {run_folder}, got "
+                             f"{type(env).__name__}; RL2 cannot be compared with other algorithms here")
+        if is_trial and env is None and max_path_length is not None:
             env = TrialEnv(trainer.env.wrapped_env, trainer.env.episodes_per_trial, max_path_length)
         given = {"rollouts_per_meta_task": rollouts_per_meta_task, "max_path_length": max_path_length, "env": env,
                  "parallel": parallel}

@@ -19,8 +19,6 @@ from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
 from meta_policy_search.utils.statistics import Interval, mean_interval
 
-MOST_COLUMNS = 8
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class TrialEvaluation(Evaluation):
@@ -50,14 +48,14 @@ class TrialEvaluation(Evaluation):
     def table(self, *references: Evaluation) -> str:
         """Formats the mean return by episode and of a whole trial as a text table.
 
-        Without references, the table shows up to 8 evenly spaced episodes. With references, it has the format of
-        `Evaluation.table`.
+        Without references, the table shows about 10 evenly spaced episodes and the last one. With references, it has
+        the format of `Evaluation.table`.
         """
         num_episodes, (mean, half_width) = self.returns.shape[-1], self.trial_return
         if references:
             text = super().table(*references)
         else:
-            shown = np.linspace(0, num_episodes - 1, min(num_episodes, MOST_COLUMNS)).round().astype(int)
+            shown = sorted({*range(0, num_episodes, -(-num_episodes // 10)), num_episodes - 1})
             cells = [["episode", "return"], *([str(k), f"{self.mean_return.mean[k]:.2f}"] for k in shown)]
             lines = ("  ".join(cell.rjust(8) for cell in row) for row in zip(*cells))
             text = "\n".join([f"Mean return in {len(self.task_returns)} tasks, {self.rollouts_per_meta_task} trials in "

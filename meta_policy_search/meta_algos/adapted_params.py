@@ -17,6 +17,7 @@ import fnmatch
 from typing import Iterable, Sequence, Tuple, Union
 
 from meta_policy_search.actors.parameters import CONTEXT, LOG_STD
+from meta_policy_search.utils.checks import did_you_mean
 
 HEAD = ("*/output/*", LOG_STD)
 
@@ -44,8 +45,11 @@ def select_params(adapt_params: Union[str, Sequence[str]], names: Iterable[str],
     for pattern in patterns:
         matching = groups.get(pattern, set(fnmatch.filter(names, pattern)))
         if not matching:
+            if pattern == "context":
+                raise ValueError("adapt_params: 'context' requires a policy with a context, such as context_dim=2")
             raise ValueError(f"adapt_params: expected {', '.join(map(repr, groups))}, or patterns of parameter names, "
-                             f"got {pattern!r}, which matches none of the parameters {', '.join(names)}")
+                             f"got {pattern!r}, which matches none of the parameters {', '.join(names)}"
+                             + did_you_mean(pattern, groups))
         selected |= matching
     if CONTEXT in names and CONTEXT not in selected:
         raise ValueError(f"adapt_params: expected 'context' or another choice that includes the policy's context, got "

@@ -6,7 +6,7 @@ from typing import Any, Dict, Mapping, Type, Union
 
 import numpy as np
 
-from meta_policy_search.actors.parameters import flatten_params
+from meta_policy_search.actors.parameters import CONTEXT, flatten_params, fold_context
 from meta_policy_search.np.policies import (
     CategoricalMLPPolicy,
     DeterministicMLPPolicy,
@@ -31,8 +31,9 @@ _BY_POSITION = ("obs_dim", "action_dim", "name", "hidden_sizes", "learn_std", "h
 def load_policy(path: PathLike, itr: Union[int, str, None] = None, **arguments: Any) -> Policy:
     """Loads a trained policy that acts without TensorFlow, with its parameters before adaptation.
 
-    `policy.act(observation)` returns its action. NumPy policies of a custom class are returned unchanged. Loading a run
-    folder or a snapshot can run code from the file; loading an `.npz` file cannot.
+    `policy.act(observation)` returns its action. A context becomes part of the bias of the first layer. NumPy policies
+    of a custom class are returned unchanged. Loading a run folder or a snapshot can run code from the file; loading an
+    `.npz` file cannot.
 
     Args:
         path: a run folder, a snapshot, or an `.npz` file written by `policy.save_npz`.
@@ -61,7 +62,7 @@ def load_policy(path: PathLike, itr: Union[int, str, None] = None, **arguments: 
     name = type(policy).__name__.removeprefix("Meta")
     if not isinstance(policy, _Kept) or name not in _FAMILIES:
         raise ValueError(f"path: expected a run with a {' or '.join(_FAMILIES)} (or Meta...) of this package, got a "
-                         f"{type(policy).__name__} in {path}")
+                         f"{type(policy).__name__} in {path}; `load_run(folder).adapt()` supports recurrent policies")
     cls, state = _FAMILIES[name], policy.state
     positional = _BY_POSITION if type(policy).__name__ == name else ("meta_batch_size", *_BY_POSITION)
     built_with = {**dict(zip(positional, state["arguments"]["args"])), **state["arguments"]["kwargs"], **arguments}
@@ -94,12 +95,13 @@ class _Unpickler(pickle.Unpickler):
 
 def _of_params(path: str, params: Mapping[str, np.ndarray], arguments: Mapping[str, Any]) -> Policy:
     """Builds the policy that has parameters with these names and shapes."""
+    num_context = len(params.get(CONTEXT, ()))
     kernels = [value for name, value in params.items() if name.endswith("/kernel")]
     scope = next(iter(params), "").partition("/")[0]
     if scope not in _SCOPES or any(kernel.ndim != 2 for kernel in kernels):
         raise ValueError(f"path: expected the parameters of a policy in {path}, got {', '.join(params) or 'none'}")
     cls = _SCOPES[scope]
-    sizes = {"obs_dim": kernels[0].shape[0], "action_dim": kernels[-1].shape[1],
+    sizes = {"obs_dim": kernels[0].shape[0] - num_context, "action_dim": kernels[-1].shape[1],
              "hidden_sizes": tuple(kernel.shape[1] for kernel in kernels[:-1])}
     learns = {"learn_std": "log_std_network/log_std_var" in params} if cls is GaussianMLPPolicy else {}
     return _build(path, cls, {**sizes, **learns, **arguments}, params)
@@ -107,6 +109,7 @@ def _of_params(path: str, params: Mapping[str, np.ndarray], arguments: Mapping[s
 
 def _build(path: str, cls: Type[MLPPolicy], arguments: Mapping[str, Any], params: Mapping[str, np.ndarray]) -> Policy:
     policy = cls(**arguments)
+    params = {name: value for name, value in fold_context(params, cls.scope, policy.obs_dim).items() if name != CONTEXT}
     own = policy.get_param_values()
     if {name: value.shape for name, value in own.items()} != {name: value.shape for name, value in params.items()}:
         raise ValueError(f"path: expected the parameters {', '.join(own)} of {policy} in {path}, got "

@@ -48,7 +48,7 @@ class MAMLFirstOrderOptimizer(Optimizer):
         self._is_assigned, self._num_updates = False, 0
         self._max_epochs = check_positive_int("max_epochs", max_epochs)
         self._tolerance = None if tolerance is None else check_non_negative("tolerance", tolerance)
-        self._num_minibatches = check_positive_int("num_minibatches", num_minibatches)
+        self.num_minibatches = check_positive_int("num_minibatches", num_minibatches)
         self._verbose = check_bool("verbose", verbose)
         self._max_grad_norm = None if max_grad_norm is None else check_positive("max_grad_norm", max_grad_norm)
         tf_optimizer_cls(learning_rate=1.0, **self._tf_optimizer_args)  # raises an error for invalid arguments
@@ -106,10 +106,10 @@ class MAMLFirstOrderOptimizer(Optimizer):
         return loss_before
 
     def _take_steps(self, input_val_dict: InputValues) -> float:
-        loss_before = self.loss(input_val_dict) if self._num_minibatches > 1 else None
+        loss_before = self.loss(input_val_dict) if self.num_minibatches > 1 else None
         last_loss = None
         for epoch in range(self._max_epochs):
-            losses = [self._take_step(batch) for batch in self._minibatches(input_val_dict, self._num_minibatches)]
+            losses = [self._take_step(batch) for batch in self._minibatches(input_val_dict, self.num_minibatches)]
             loss = float(np.mean(losses))
             if self._verbose:
                 logger.log(f"Epoch {epoch}: loss {loss:.6g}")

@@ -1,5 +1,4 @@
 """Builds the evaluator of a pretrained policy."""
-from meta_policy_search import baselines
 from meta_policy_search.envs import make_env
 from meta_policy_search.evaluation import MetaEvaluator
 from meta_policy_search.evaluation.trial_evaluator import make_evaluator
@@ -27,11 +26,9 @@ def load_pretrained(name: str) -> MetaEvaluator:
         ImportError: the environment needs a package that is not installed, such as metaworld.
     """
     record = find_pretrained(name)
-    baseline = record.settings["baseline"]
-    given = {} if baseline is None else {"baseline": vars(baselines)[baseline]()}
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # keeps the caller's random generators unchanged
         trainer = make_trainer(make_env(record.env, **record.env_kwargs), get_algorithm(record.algo), 1, (),
-                               {**record.settings, **given})
+                               {name: value for name, value in record.settings.items() if value is not None})
         trainer.policy.load_npz(DATA / f"{record.name}.npz")
         trainer.sampler.close()
         return make_evaluator(trainer, rollouts_per_meta_task=record.rollouts_per_meta_task, name=record.name)

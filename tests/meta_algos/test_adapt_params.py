@@ -111,7 +111,7 @@ def test_context_acts_like_additional_observations(policy_class, hidden_sizes):
     (lambda: select_params(3, HEAD), TypeError, ["adapt_params", "3"]),
     (lambda: select_params(["head", 3], HEAD), TypeError, ["adapt_params", "3"]),
     (lambda: ProMP(make_policy(), meta_batch_size=M, adapt_params="context"), ValueError,
-     ["adapt_params", "'context'", "matches none"]),
+     ["adapt_params", "'context'", "context_dim"]),
     (lambda: ProMP(make_policy(context_dim=1), meta_batch_size=M, adapt_params="head"), ValueError,
      ["adapt_params", "'context'", "'head'"]),
     (lambda: ProMP(make_policy(), meta_batch_size=M, num_inner_grad_steps=0, adapt_params="head"), ValueError,

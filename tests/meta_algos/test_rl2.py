@@ -6,6 +6,8 @@ import pytest
 
 import meta_policy_search as mps
 from meta_policy_search.baselines.value_head_baseline import ValueHeadBaseline
+from meta_policy_search.cli import runs
+from meta_policy_search.cli.main import main
 from meta_policy_search.envs.trial_env import split_episodes
 from meta_policy_search.policies import CategoricalGRUPolicy, GaussianGRUPolicy
 from tests.helpers.numpy_reference import central_differences, split
@@ -209,7 +211,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(env, tmp_path):
     assert rows_of(tmp_path / "parts") == rows_of(tmp_path / "whole")
 
 
-def test_a_run_is_evaluated_by_episode_and_plotted(tmp_path):
+def test_a_run_is_evaluated_by_episode_and_plotted(tmp_path, capsys):
     run = mps.train(DISCRETE, "rl2", n_itr=1, dump_path=tmp_path / "run", **TINY)
     evaluation = run.evaluate(tasks=4, seeds=(1, 2))
     assert evaluation.returns.shape == (2, 4, 3)
@@ -218,6 +220,13 @@ def test_a_run_is_evaluated_by_episode_and_plotted(tmp_path):
     assert f"Return of a trial of 3 episodes: {evaluation.trial_return.mean:.2f}" in str(evaluation)
     short = mps.load_evaluator(tmp_path / "run", max_path_length=2).evaluate(tasks=4)
     assert short.max_path_length == 2 and short.num_timesteps <= evaluation.num_timesteps // 4
+    with pytest.raises(ValueError, match="env: expected a TrialEnv for the policy in .*, got MetaTabularMDPEnv; RL2"):
+        mps.load_evaluator(tmp_path / "run", env=mps.MetaTabularMDPEnv())
+    assert main(["evaluate", str(tmp_path / "run"), "--num_tasks", "2"]) == 0
+    assert "of a trial of 3 episodes" in capsys.readouterr().out
+    listed = runs.read_run(str(tmp_path / "run"))
+    assert listed["gain"] == pytest.approx(float(run.progress["Step_0-LastEpisodeReturn"][0]
+                                                 - run.progress["Step_0-FirstEpisodeReturn"][0]))
     again = mps.load_evaluator(tmp_path / "run").evaluate(tasks=4, seeds=(1, 2))
     np.testing.assert_array_equal(again.returns, evaluation.returns)
     assert run.evaluate(tasks=4, num_steps=11).returns.shape == (1, 4, 12)  # longer trials than in training

@@ -20,6 +20,12 @@ def write(folder, policy, **more):
     return folder
 
 
+def with_context(policy):
+    """Returns a policy whose context is not zero, as after adaptation."""
+    policy.set_params({**policy.get_param_values(), "context": np.full(policy.context_dim, 0.7, np.float32)})
+    return policy
+
+
 def distribution(policy, observation=OBSERVATION):
     """Returns the parameters of the action distribution."""
     return policy.get_action(observation)[1]
@@ -39,6 +45,8 @@ def assert_same(loaded, policy, observation=OBSERVATION):
     lambda: mps.GaussianMLPPolicy(2, 1, hidden_sizes=(), output_nonlinearity="tanh"),
     lambda: mps.MetaCategoricalMLPPolicy(3, 2, 4, hidden_sizes=(5,)),
     lambda: mps.CategoricalMLPPolicy(obs_dim=2, action_dim=4),
+    lambda: with_context(mps.MetaGaussianMLPPolicy(3, 2, 2, context_dim=2, hidden_sizes=(5,))),
+    lambda: with_context(mps.MetaCategoricalMLPPolicy(3, 2, 4, context_dim=1, hidden_sizes=())),
 ])
 def test_policy_of_a_run(make, tmp_path):
     policy = make()
@@ -52,6 +60,7 @@ def test_policy_of_a_run(make, tmp_path):
     (lambda: mps.MetaGaussianMLPPolicy(3, 2, 2, **GAUSSIAN), {"hidden_nonlinearity": "relu"}),
     (lambda: mps.GaussianMLPPolicy(2, 2, learn_std=False, init_std=0.5), {"init_std": 0.5}),
     (lambda: mps.CategoricalMLPPolicy(2, 4), {}),
+    (lambda: with_context(mps.MetaGaussianMLPPolicy(3, 2, 2, context_dim=2)), {}),
 ])
 def test_weights_of_a_policy(make, arguments, tmp_path):
     policy = make()

@@ -25,8 +25,8 @@ def test_policy_for_env_has_the_sizes_of_the_environment(cls, env, arguments):
 
 
 @pytest.mark.parametrize("make, error, message", [
-    (lambda: mps.MetaGaussianMLPPolicy.for_env(DISCRETE, 2), ValueError, "such as a MetaCategoricalMLPPolicy"),
-    (lambda: np_policies.CategoricalMLPPolicy.for_env(BOX), ValueError, "such as a GaussianMLPPolicy"),
+    (lambda: mps.MetaGaussianMLPPolicy.for_env(DISCRETE, 2), ValueError, "got a MetaGaussianMLPPolicy, whose"),
+    (lambda: np_policies.CategoricalMLPPolicy.for_env(BOX), ValueError, "whose actions are integers"),
     (lambda: mps.MetaGaussianMLPPolicy.for_env(BOX, 2, hidden_size=4), TypeError, "unexpected keyword argument "),
     (lambda: mps.GaussianMLPPolicy.for_env("MetaPointEnvCorner"), TypeError, "expected a space with a shape"),
 ])

@@ -162,11 +162,11 @@ class Shifted(MetaTabularMDPEnv):
 
 @pytest.mark.parametrize("make_env, policy_cls, sizes, message", [
     (MetaTabularMDPEnv, MetaGaussianMLPPolicy, (10, 5),
-     r"policy: expected a policy for the action space Discrete\(5\), such as a MetaCategoricalMLPPolicy, got "
-     r"a MetaGaussianMLPPolicy, whose actions are arrays of shape \(5,\)"),
+     r"policy: expected a policy for the action space Discrete\(5\), got a MetaGaussianMLPPolicy, "
+     r"whose actions are arrays of shape \(5,\)"),
     (MetaPointEnvCorner, MetaCategoricalMLPPolicy, (2, 2),
-     r"policy: expected a policy for the action space Box\(.*, such as a MetaGaussianMLPPolicy, got a "
-     "MetaCategoricalMLPPolicy, whose actions are integers"),
+     r"policy: expected a policy for the action space Box\(.*, got a MetaCategoricalMLPPolicy, "
+     "whose actions are integers"),
     (MetaTabularMDPEnv, MetaCategoricalMLPPolicy, (10, 4), r"policy.action_dim: expected \(5,\), .* got 4"),
     (MetaTabularMDPEnv, MetaCategoricalMLPPolicy, (9, 5), r"policy.obs_dim: expected \(10,\), .* got 9"),
     (Shifted, MetaCategoricalMLPPolicy, (S, A), r"env: expected discrete actions numbered from 0, got Discrete\(3, "),

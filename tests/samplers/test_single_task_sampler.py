@@ -160,7 +160,7 @@ class Nameless(MetaPointEnv):
 @pytest.mark.parametrize("build, error, message", [
     (lambda policy: SingleTaskSampler(make_algo(policy), pendulum()), ValueError, r"policy.obs_dim: expected \(3,\)"),
     (lambda policy: SingleTaskSampler(make_algo(policy), cart_pole()), ValueError,
-     "action space .*, such as a CategoricalMLPPolicy"),
+     "action space .*, got a GaussianMLPPolicy, whose actions are arrays"),
     (lambda policy: SingleTaskSampler(make_algo(policy), object()), TypeError, "env: expected an environment"),
     (lambda policy: SingleTaskSampler(make_algo(policy), MetaPointEnv).obtain_samples(0, 1), TypeError,
      "env: expected an environment"),
