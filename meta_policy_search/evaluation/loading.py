@@ -69,7 +69,7 @@ def load_evaluator(
         own = trainer.env
         if env is not None and isinstance(env, TrialEnv) != isinstance(own, TrialEnv):
             raise ValueError(f"env: expected {'a' if isinstance(own, TrialEnv) else 'no'} TrialEnv for the policy in "
-                             f"{run_folder}, got {type(env).__name__}; RL2 cannot be compared with other algorithms here")
+                             f"{run_folder}, got {type(env).__name__}; RL2 cannot be compared with other methods here")
         if isinstance(own, TrialEnv) and env is None and max_path_length is not None:
             env = TrialEnv(own.wrapped_env, own.episodes_per_trial, max_path_length)
         given = {"rollouts_per_meta_task": rollouts_per_meta_task, "max_path_length": max_path_length, "env": env,
