@@ -26,11 +26,12 @@ if not __package__:  # python benchmarks/ray_cost_model.py
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from benchmarks import machine
-from benchmarks.parts import Parts, build_parts
+from benchmarks.parts import build_parts
 from benchmarks.processes import ROOT, Figures
 from benchmarks.ray_sampling import arrays_size
+from benchmarks.sampling import collect
 from experiments import pro_mp
-from meta_policy_search.samplers import MetaSampler, RayOptions
+from meta_policy_search.samplers import RayOptions
 from meta_policy_search.samplers.ray.pool import keep_workers
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.threads import available_cores
@@ -132,9 +133,8 @@ def measure_constants(sizes: Sizes) -> Constants:
     loop, step, path = _measure_worker(sizes)
     update, update_step = _measure_update(sizes)
     transport = _measure_transport(sizes)
-    config = _config(sizes, sizes.tasks[-1], sizes.length)
-    parts = build_parts(config)
-    with _sampler(parts, config, RayOptions(num_workers=1)) as sampler:
+    config = _config(sizes, sizes.tasks[-1], sizes.length, parallel="ray", ray_workers=1)
+    with build_parts(config).sampler as sampler:
         sampler.update_tasks()
         paths = sampler.obtain_samples()
         sent, received = len(cloudpickle.dumps(sampler.make_actor())), arrays_size(paths)
@@ -156,10 +156,8 @@ def _measure_worker(sizes: Sizes) -> tuple[float, float, float]:
     rows, times = [], []
     for tasks in sizes.tasks:
         for length in (sizes.length, sizes.length // 5):
-            config = _config(sizes, tasks, length, num_threads=1)
-            parts = build_parts(config)
-            with _sampler(parts, config, False) as sampler:
-                times.append(_median(lambda: _collect(sampler), sizes.repeats))
+            with build_parts(_config(sizes, tasks, length, num_threads=1)).sampler as sampler:
+                times.append(_median(lambda: collect(sampler), sizes.repeats))
             rows.append((length, tasks * sizes.rollouts * length, tasks * sizes.rollouts))
     return tuple(fit(rows, times))
 
@@ -247,22 +245,13 @@ def _config(sizes: Sizes, tasks: int, length: int, num_threads: Optional[int] = 
                          rollouts_per_meta_task=sizes.rollouts, num_inner_grad_steps=STEPS, **settings)
 
 
-def _sampler(parts: Parts, config: Any, parallel: Any) -> MetaSampler:
-    return MetaSampler(parts.env, parts.policy, config.rollouts_per_meta_task, config.meta_batch_size,
-                       config.max_path_length, parallel=parallel)
-
-
-def _collect(sampler: MetaSampler) -> None:
-    sampler.update_tasks()
-    sampler.obtain_samples()
-
-
 def _train(config: Any, iterations: int) -> list[Mapping[str, Any]]:
     """Trains for some iterations; returns their rows."""
+    from meta_policy_search.cli.algorithms import build_trainer
     from meta_policy_search.tf_compat import tf
 
     with tf.Graph().as_default(), tempfile.TemporaryDirectory() as folder, logger.scoped_configure(folder, ("csv",)):
-        trainer = pro_mp.build(config)
+        trainer = build_trainer(config)
         try:
             return [trainer.train_itr() for _ in range(iterations)]
         finally:

@@ -109,23 +109,15 @@ def count_operations(settings: Mapping[str, Any]) -> Figures:
 @contextlib.contextmanager
 def make_trainer(algorithm: str, env: str, settings: Mapping[str, Any]) -> "Iterator[Trainer]":
     """Builds the trainer of an experiment; rows and snapshots are written to a temporary folder."""
+    from meta_policy_search.cli.algorithms import build_trainer
     from meta_policy_search.utils import logger
 
     script = importlib.import_module(f"experiments.{SCRIPTS[algorithm]}")
     with tempfile.TemporaryDirectory() as folder, logger.scoped_configure(folder, ("csv",)):
-        yield _builder(script)(script.Config(**{**settings, "env": ENVS[env]}))
+        yield build_trainer(script.Config(**{**settings, "env": ENVS[env]}))
 
 
 def peak_memory() -> float:
     """Returns the peak resident memory of this process in MiB."""
     fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return int(fields["VmHWM"].split()[0]) / 1024
-
-
-def _builder(script: Any) -> Any:
-    """Returns the function that builds a trainer from settings; in checkouts without `cli`, the script has it."""
-    try:
-        from meta_policy_search.cli.algorithms import build_trainer
-    except ImportError:
-        return script.build
-    return build_trainer

@@ -33,6 +33,7 @@ from meta_policy_search.cli.flags import Parser, add_output_flags, check_is_new,
 from meta_policy_search.cli.training import run_tool
 from meta_policy_search.envs import EnvSpec, NormalizedEnv, meta_world, normalize
 from meta_policy_search.np.algos import MetaRLAlgorithm
+from meta_policy_search.samplers.paths import split_paths
 from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
@@ -160,15 +161,11 @@ def _normalized(env: Any) -> NormalizedEnv:
 def _paths(columns: dict[str, np.ndarray]) -> list[Any]:
     """Splits the steps of a task into paths, `[T, ...]`; drops an incomplete path."""
     ends = np.flatnonzero(columns["ended"]) + 1
-    of_path = ("observations", "actions", "rewards")
-    infos = [key for key in columns if key not in (*of_path, "terminated", "ended")]
-    return [{
-        **{key: columns[key][start:end] for key in of_path},
-        "agent_infos": {key: columns[key][start:end] for key in infos},
-        # The metaworld package does not return the last observation; no algorithm uses it.
-        "last_observation": columns["observations"][end - 1],
-        "terminated": bool(columns["terminated"][end - 1]),
-    } for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+    arrays = {key: columns[key] for key in ("observations", "actions", "rewards")}
+    infos = {key: values for key, values in columns.items() if key not in (*arrays, "terminated", "ended")}
+    # The metaworld package does not return the last observation; no algorithm uses it.
+    return split_paths(np.diff(ends, prepend=0), arrays, {}, infos, arrays["observations"][ends - 1],
+                       columns["terminated"][ends - 1])
 
 
 def make_test_envs(

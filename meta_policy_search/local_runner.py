@@ -266,7 +266,9 @@ class LocalRunner(TrainingLoop):
         Raises:
             RuntimeError: there is no sampler.
         """
-        return self._check_sampler("obtain_evaluation_samples").obtain_evaluation_samples(itr, num_paths)
+        sampler = self._check_sampler("obtain_evaluation_samples")
+        with seeding.rooted(self._root):
+            return sampler.obtain_evaluation_samples(itr, num_paths)
 
     def _check_sampler(self, method: str) -> Any:
         algo = self._algo(method)

@@ -365,8 +365,7 @@ class Trainer(TrainingLoop):
             self._algo.set_state(state["algo"])
         if state["sampler"] is not None:
             self._sampler.set_state(state["sampler"])
-        if state.get("sample_processor") is not None:
-            self._processor.set_state(state["sample_processor"])
+        self._processor.set_state(state["sample_processor"])
         self._restore_loop(snapshot)
 
 

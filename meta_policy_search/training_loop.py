@@ -184,7 +184,10 @@ class _WithDefaults:
     """Adapts a user's object to an interface: missing attributes come from the interface class."""
 
     def __init__(self, wrapped: Any, interface: type) -> None:
-        self.wrapped, self._interface = wrapped, interface
+        vars(self).update(wrapped=wrapped, _interface=interface)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.wrapped, name, value)
 
     def __getattr__(self, name: str) -> Any:
         if hasattr(self.wrapped, name):

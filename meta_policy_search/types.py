@@ -45,6 +45,7 @@ class Path(TypedDict, total=False):
     terminated: bool  # True if the task ended the path, False if a time limit did
     returns: np.ndarray  # [T], discounted sums of future rewards; added by a sample processor
     advantages: np.ndarray  # [T]; added by a sample processor
+    discounted_rewards: np.ndarray  # [T]; added by a DiCE sample processor
 
 
 PathsMetaBatch = Dict[int, List[Path]]
@@ -64,7 +65,6 @@ class TaskSamples(TypedDict, total=False):
     path_lengths: np.ndarray  # int [P], sums to N
     adj_avg_rewards: np.ndarray  # [N], rewards standardized over all tasks; used by E-MAML
     mask: np.ndarray  # [P, T], 1 for steps, 0 for padding; DiCE only (DiCE processors pad all entries)
-    discounted_rewards: np.ndarray  # [P, T]; DiCE only
     adjusted_rewards: np.ndarray  # [P, T]; DiCE only
     adjusted_rewards_after_end: np.ndarray  # [P]; DiCE only
 

@@ -41,7 +41,7 @@ class Parser(argparse.ArgumentParser):
         """Returns `; did you mean ...?` with the flags that `text` abbreviates, or with the most similar flag."""
         name = text.lstrip("-").partition("=")[0]
         flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
-        similar = [flag for flag in flags if name in ("".join(part[0] for part in flag.strip("-").split("_")),
+        similar = [flag for flag in flags if name in ("".join(part[:1] for part in flag.strip("-").split("_")),
                                                       *flag.strip("-").split("_"))]
         return f"; did you mean {' or '.join(similar)}?" if similar else did_you_mean(text, flags) or "; see --help"
 

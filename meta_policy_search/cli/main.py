@@ -46,7 +46,10 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     name, *flags = argv
     if name not in COMMANDS:
         parser.error(f"expected one of the commands {', '.join(COMMANDS)}, got {name!r}{did_you_mean(name, COMMANDS)}")
-    command = globals().get(f"_{name}")
+    lists = {"envs": _list_envs, "algorithms": _list_algorithms, "pretrained": _list_pretrained}
+    if name in lists:
+        return run_tool(_list_parser(name), lists[name], flags)
+    command = {"train": _train, "resume": _resume}.get(name)
     return (importlib.import_module(f"meta_policy_search.cli.{name}").main if command is None else command)(flags)
 
 
@@ -77,11 +80,12 @@ def _resume(argv: Sequence[str]) -> int:
     folder = parser.parse_args(argv[:1]).run_folder
     try:
         params = record.read_params(folder)
-        if params.get("made_by") != run_folder.MADE_BY_TRAINER:
-            config_class = algorithms.find_config(params.get("algorithm", ""))
-            return training.run(config_class, ["--resume", folder, *argv[1:]], parser.prog, None)
+        is_of_trainer = params.get("made_by") == run_folder.MADE_BY_TRAINER
+        config_class = None if is_of_trainer else algorithms.find_config(params.get("algorithm", ""))
     except ValueError as error:
         parser.error(f"expected the folder of a run, got {folder}: {error}")
+    if config_class is not None:
+        return training.run(config_class, ["--resume", folder, *argv[1:]], parser.prog, None)
     parser.add_argument("--n_itr", type=int, default=params["settings"].get("n_itr"), metavar="N")
     return run_tool(parser, _resume_in_python, argv)
 
@@ -93,28 +97,16 @@ def _resume_in_python(arguments: argparse.Namespace) -> int:
     return INTERRUPTED if run.trainer.itr < arguments.n_itr else 0
 
 
-def _envs(argv: Sequence[str]) -> int:
-    return run_tool(_list_parser("envs"), _list_envs, argv)
-
-
 def _list_envs(arguments: argparse.Namespace) -> None:
     from meta_policy_search.envs import available_envs, get_env_class
 
     _print_list("environment", {name: get_env_class(name).__doc__ for name in available_envs()}, arguments)
 
 
-def _algorithms(argv: Sequence[str]) -> int:
-    return run_tool(_list_parser("algorithms"), _list_algorithms, argv)
-
-
 def _list_algorithms(arguments: argparse.Namespace) -> None:
     from meta_policy_search.cli.algorithms import CONFIGS
 
     _print_list("algorithm", {name: config.__doc__ for name, config in CONFIGS.items()}, arguments)
-
-
-def _pretrained(argv: Sequence[str]) -> int:
-    return run_tool(_list_parser("pretrained"), _list_pretrained, argv)
 
 
 def _list_pretrained(arguments: argparse.Namespace) -> None:
@@ -127,7 +119,7 @@ def _list_pretrained(arguments: argparse.Namespace) -> None:
 
 def _list_parser(name: str) -> Parser:
     parser = Parser(f"{PROG} {name}", COMMANDS[name])
-    parser.add_argument("--json", action="store_true", help="print names and descriptions as a JSON object")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
     return parser
 
 

@@ -158,7 +158,7 @@ class CEMConfig(SearchConfig):
     algorithm: ClassVar[str] = "cem"
 
     init_std: float = setting(1.0, "initial standard deviation of each parameter, around the policy's weights",
-                              check=check_non_negative)
+                              check=check_positive)
     best_frac: float = setting(0.2, "fraction of the candidates (the best) that the distribution is fitted to",
                                check=check_fraction)
     extra_std: float = setting(0.5, "initial additional standard deviation (added as variance), decays to 0",
@@ -200,7 +200,8 @@ class DDPGConfig(Config):
     n_itr: int = setting(15, "number of epochs, with one logged row each", check=check_positive_int)
     max_path_length: int = setting(200, "maximum number of steps of a path", check=check_positive_int)
     discount: float = setting(0.98, "discount factor per step, in [0, 1]", check=check_from_0_to_1)
-    hidden_sizes: tuple[int, ...] = setting((64, 64), "units of each hidden layer of policy and Q-function")
+    hidden_sizes: tuple[int, ...] = setting((64, 64), "units of each hidden layer of policy and Q-function",
+                                            check=check_positive_int)
     hidden_nonlinearity: Optional[str] = setting("relu", "activation of the hidden layers, or none", NONLINEARITY_NAMES)
     output_nonlinearity: Optional[str] = setting("tanh", "activation of the policy's output; actions are in [-1, 1]",
                                                NONLINEARITY_NAMES)
@@ -212,16 +213,18 @@ class DDPGConfig(Config):
     n_train_steps: int = setting(200, "updates per cycle", check=check_positive_int)
     buffer_batch_size: int = setting(64, "transitions per update", check=check_positive_int)
     buffer_size: int = setting(100_000, "capacity of the replay buffer in transitions", check=check_positive_int)
-    min_buffer_size: int = setting(1000, "transitions in the replay buffer before the first update")
+    min_buffer_size: int = setting(1000, "transitions in the replay buffer before the first update",
+                                   check=check_positive_int)
     use_target: bool = setting(True, "use target networks")
-    target_update_tau: float = setting(0.01, "interpolation factor of the target networks per update")
+    target_update_tau: float = setting(0.01, "interpolation factor of the target networks per update",
+                                       check=check_fraction)
     policy_lr: float = setting(1e-3, "Adam learning rate of the policy", check=check_positive)
     qf_lr: float = setting(1e-3, "Adam learning rate of the Q-function", check=check_positive)
     reward_scale: float = setting(1.0, "factor of the rewards in updates")
     smooth_return: bool = setting(True, "average the logged exploration return over 100 paths, not over the epoch")
     noise: str = setting("OrnsteinUhlenbeckPolicy", "class of the exploration policy",
                          ["GaussianNoisePolicy", "OrnsteinUhlenbeckPolicy"])
-    sigma: float = setting(0.2, "scale of the exploration noise; actions are in [-1, 1]")
+    sigma: float = setting(0.2, "scale of the exploration noise; actions are in [-1, 1]", check=check_non_negative)
 
     def build(self) -> "mps.LocalRunner":
         """Builds DDPG and its runner."""

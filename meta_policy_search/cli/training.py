@@ -69,7 +69,7 @@ class Experiment:
     def draw(self, folder: str, config: Any) -> None:
         """Plots the learning curve and, with the setting `diagnostics`, the gradient diagnostics."""
         plot_learning_curve(folder)
-        if config.diagnostics:
+        if vars(config).get("diagnostics"):
             plot_diagnostics(folder)
 
     def summarize(self, trainer: Any, config: Any) -> str:
@@ -84,10 +84,6 @@ class Experiment:
 
 class TrialExperiment(Experiment):
     """Experiment without inner gradient steps: summarizes returns instead of adaptation gains."""
-
-    def draw(self, folder: str, config: Any) -> None:
-        """Plots the learning curve."""
-        plot_learning_curve(folder)
 
     def summarize(self, trainer: Any, config: Any) -> str:
         """Returns a sentence with the mean return of trials, first and last episodes over the last iterations."""

@@ -112,9 +112,8 @@ class GymnasiumMetaEnv(gym_compat.WrappingEnv):
 
     def set_task(self, task: Task) -> None:
         """Sets a copy of the task. Errors of the wrapped environment are not caught."""
-        task = copy.deepcopy(task)
         self._apply_task(task)
-        self._task = task
+        self._task = copy.deepcopy(task)
 
     def get_task(self) -> Task:
         """Returns the current task, or None before the first call of `set_task`."""

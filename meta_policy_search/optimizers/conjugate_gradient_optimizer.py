@@ -10,7 +10,6 @@ import abc
 import functools
 import pdb
 import sys
-from collections import OrderedDict
 from typing import Any, Callable, Collection, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -256,7 +255,7 @@ class ConjugateGradientOptimizer(Optimizer):
         """Sets the variables from one vector `[D]`."""
         parts = np.split(flat, self._splits)
         values = (part.reshape(shape) for part, shape in zip(parts, self._shapes))
-        self._variables.write(OrderedDict(zip(self._variables.variables, values)))
+        self._variables.write(dict(zip(self._variables.variables, values)))
 
     def gradient(self, input_val_dict: InputValues) -> np.ndarray:
         """Computes the gradient of the loss as one vector, float64 `[D]`."""

@@ -1,5 +1,4 @@
 """First-order optimization of meta-objectives (SGD, Adam and others), over several epochs of minibatches."""
-from collections import OrderedDict
 from typing import Any, Collection, Dict, Mapping, Optional, Type
 
 import numpy as np
@@ -87,8 +86,7 @@ class MAMLFirstOrderOptimizer(Optimizer):
             self._rate_ph = tf.placeholder(tf.float32, [], name="learning_rate")
             optimizer = self._tf_optimizer_cls(learning_rate=self._rate_ph, **self._tf_optimizer_args)
             self._train_op = optimizer.apply_gradients(steps)
-            own = OrderedDict((variable.name, variable) for variable in optimizer.variables())
-            self._own_variables = VariableSet(own)
+            self._own_variables = VariableSet({variable.name: variable for variable in optimizer.variables()})
 
     def optimize(self, input_val_dict: InputValues) -> float:
         """Takes up to `max_epochs * num_minibatches` gradient steps; see `Optimizer.optimize`.

@@ -80,7 +80,7 @@ class Sampler(Configurable):
         return {"num_steps": self.total_timesteps_sampled}
 
     def set_state(self, state: Any) -> None:
-        """Restores a state returned by `get_state`, unless `get_state` returned None."""
+        """Restores a state returned by `get_state`. Not called for None."""
         self.total_timesteps_sampled = state["num_steps"]
 
     def close(self) -> None:
@@ -174,7 +174,7 @@ class SampleProcessor(Configurable):
         return _baseline_of(self).get_param_values()
 
     def set_state(self, state: Any) -> None:
-        """Restores the parameters that `get_state` returned; ignores None."""
+        """Restores the parameters that `get_state` returned."""
         _baseline_of(self).set_params(state)
 
     def _process(self, tasks: Sequence[TaskPaths], log: Any, log_prefix: str) -> List[TaskSamples]:

@@ -117,8 +117,7 @@ class DiceSampleProcessor(SampleProcessor):
     def set_state(self, state: Any) -> None:
         """Restores what `get_state` returned."""
         for baseline, params in zip(self._baselines(), state, strict=True):
-            if params is not None:
-                baseline.set_params(params)
+            baseline.set_params(params)
 
     def _baselines(self) -> List[Baseline]:
         return [self._baseline] if self._return_baseline is None else [self._baseline, self._return_baseline]
@@ -166,10 +165,7 @@ class DiceSampleProcessor(SampleProcessor):
         adjusted = discounted - self._predict(task, mask)
         if self.normalize_adv:
             taken = adjusted[mask]
-            try:
-                adjusted = (adjusted - taken.mean()) / (finite_std(taken) + _EPSILON)
-            except ValueError as error:
-                raise ValueError(f"{task.name}{error}") from error
+            adjusted = (adjusted - taken.mean()) / (finite_std(taken, f"{task.name}advantages") + _EPSILON)
         if self.positive_adv:
             adjusted = adjusted - adjusted[mask].min() + _EPSILON
         check_finite_steps(task.name, "adjusted_rewards", adjusted[mask], task.lengths)

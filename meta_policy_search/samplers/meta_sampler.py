@@ -100,7 +100,6 @@ class MetaSampler(Sampler):
         self.total_timesteps_sampled = 0
         self._itr, self._step = -1, 0
         self._is_begun = False  # whether an iteration has started
-        self._logs_as_rllib = executor is None and isinstance(check_parallel(parallel), RayOptions)
         self._mean_before = np.nan  # mean return before adaptation
         self._check_memory()
         self._kind_of_executor = parallel, executor
@@ -184,7 +183,7 @@ class MetaSampler(Sampler):
         if log:
             logger.logkv(log_prefix + "PolicyExecTime", collection.policy_time)
             logger.logkv(log_prefix + "EnvExecTime", collection.env_time)
-            if self._logs_as_rllib:
+            if isinstance(self.vec_env, RayExecutor):
                 self._log_as_rllib(collection.paths)
         self._step += 1
         self.total_timesteps_sampled += collection.num_steps

@@ -3,6 +3,7 @@ from typing import Any, Dict, Iterable, Mapping, Optional, Sequence, Tuple, Unio
 
 import numpy as np
 
+from meta_policy_search.samplers.paths import path_mask
 from meta_policy_search.types import TaskSamples
 
 
@@ -70,7 +71,7 @@ def task_mask(lengths: Sequence[int]) -> np.ndarray:
         array([[1., 1., 1.],
                [1., 0., 0.]], dtype=float32)
     """
-    return (np.arange(max(lengths)) < np.asarray(lengths)[:, None]).astype(np.float32)
+    return path_mask(np.asarray(lengths)).astype(np.float32)
 
 
 def path_starts(path_lengths: Union[np.ndarray, Sequence[int]]) -> np.ndarray:
@@ -152,7 +153,7 @@ def _mask_of(task: Mapping[str, Any], m: int) -> Optional[np.ndarray]:
         return None
     mask, lengths = _array(task, m, "mask"), _array(task, m, "path_lengths")
     agree = mask.ndim == 2 and lengths.shape == mask.shape[:1] and np.array_equal(
-        mask, np.arange(mask.shape[1]) < lengths[:, None])
+        mask, path_mask(lengths, mask.shape[1]))
     if not agree or lengths.min() < 1 or lengths.max() > mask.shape[1]:
         raise ValueError(f"task {m}, mask and path_lengths: expected a mask [P, T] with ones on the first path_lengths "
                          f"steps of each path and zeros after them, got path_lengths {lengths} and a mask of shape "

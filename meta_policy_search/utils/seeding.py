@@ -22,7 +22,7 @@ class Stream(IntEnum):
     TASKS = 1  # (itr,)
     WEIGHTS = 2  # (count of policies and networks built,)
     OPTIMIZER = 3  # (count of optimizers built,)
-    EXECUTOR = 4  # (count of resets, environment): executors that the user steps directly
+    EXECUTOR = 4  # (count of resets and of sampled task lists, environment): executors that the user steps directly
     POLICY = 5  # (count of policies built,): `get_action(s)` called by the user
     EVALUATION = 6  # (): the root seed within `evaluation_seed`
     SEARCH = 7  # (count of algorithms built,): candidates of CEM and CMA-ES

@@ -170,6 +170,11 @@ def test_constants_are_recovered_from_times_of_the_model():
     assert ray_cost_model.fit(rows, times) == pytest.approx([0.5, 0.01, 0.2])
 
 
+def test_cost_model_samples_and_trains():
+    assert len(ray_cost_model._measure_update(ray_cost_model.SMOKE)) == 2
+    assert len(ray_cost_model._measure_worker(ray_cost_model.SMOKE)) == 3
+
+
 def test_failed_measurement_is_named():
     with pytest.raises(RuntimeError, match="training measure_nothing"):
         measure_apart(Measurement("training", "measure_nothing", {}))

@@ -15,6 +15,7 @@ from experiments import vpg_maml
 from meta_policy_search import registry
 from meta_policy_search.cli import record
 from meta_policy_search.cli.algorithms import CONFIGS, find_config
+from meta_policy_search.cli.flags import Parser
 from meta_policy_search.cli.main import COMMANDS, main
 from meta_policy_search.envs import registry as env_registry
 from meta_policy_search.plotting import read_progress
@@ -101,6 +102,22 @@ def test_runs_are_resumed(train):
     assert list(read_progress("run")["Itr"]) == [0, 1]
     params = record.read_params("run")
     assert params["settings"]["n_itr"] == 2 and [process["itr"] for process in params["resumed"]] == [1]
+
+
+def test_error_during_resumed_training_is_not_reported_as_a_wrong_folder(monkeypatch):
+    main(["train", "vpg_maml", *ONE, "--dump_path", "run"])
+    logger.reset()
+    monkeypatch.setattr(mps.Trainer, "train", lambda trainer: float("the environment failed"))
+    with pytest.raises(ValueError, match="the environment failed"):
+        main(["resume", "run", "--n_itr", "2"])
+
+
+def test_unknown_flag_next_to_a_flag_that_ends_in_an_underscore(capsys):
+    parser = Parser("program", "")
+    parser.add_argument("--lambda_")
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--lamda_", "1"])
+    assert "did you mean '--lambda_'?" in capsys.readouterr().err
 
 
 def test_lists_of_environments_and_algorithms(capsys):

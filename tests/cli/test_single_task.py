@@ -106,6 +106,15 @@ def test_invalid_arguments_are_reported(arguments, message, tmp_path, capsys):
     assert re.search(message, mistake(capsys, cem, *arguments, "--dump_path", tmp_path))
 
 
+@pytest.mark.parametrize("config_class, settings", [
+    (cem.Config, {"init_std": 0.0}), (ddpg.Config, {"hidden_sizes": [0]}), (ddpg.Config, {"sigma": -1.0}),
+    (ddpg.Config, {"target_update_tau": 7.0}), (ddpg.Config, {"min_buffer_size": 0}),
+])
+def test_settings_are_checked_before_training(config_class, settings):
+    with pytest.raises(ValueError, match=next(iter(settings))):
+        config_class(**settings)
+
+
 def test_meta_learning_evaluation_refuses_search_runs(tmp_path, capsys):
     run(cem, "--smoke", *POINT, "--dump_path", tmp_path / "run")
     capsys.readouterr()

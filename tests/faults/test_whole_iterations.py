@@ -1,4 +1,5 @@
 """Iterations are atomic: parameters, optimizer, counters, row and snapshot."""
+import contextlib
 import csv
 import pickle
 from signal import SIGINT, raise_signal
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from meta_policy_search.algos import DDPG
-from meta_policy_search.baselines import LinearFeatureBaseline
+from meta_policy_search.baselines import GaussianMLPBaseline, LinearFeatureBaseline
 from meta_policy_search.envs import MetaPointEnvCorner
 from meta_policy_search.envs.env_spec import EnvSpec
 from meta_policy_search.local_runner import LocalRunner
@@ -37,12 +38,12 @@ def built():
         return trainer, trainer.get_itr_snapshot(-1)
 
 
-def build_trainer(seed):
+def build_trainer(seed, baseline=None):
     set_seed(seed)
     env = MetaPointEnvCorner(reward_type="dense")
     policy = MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=())
     return Trainer(VPGMAML(policy, meta_batch_size=2), env, MetaSampler(env, policy, 2, 2, 4),
-                   MetaSampleProcessor(LinearFeatureBaseline()), policy, 3)
+                   MetaSampleProcessor(baseline or LinearFeatureBaseline()), policy, 3)
 
 
 @pytest.fixture
@@ -107,6 +108,21 @@ def test_interrupted_iteration_is_performed_once(owner, method, at, trainer, tmp
     assert len(read_rows(tmp_path)) == trainer.itr
     trainer.train()
     assert trainer.itr == 3 and everything(trainer, tmp_path) == whole
+
+
+def test_learned_baseline_is_rolled_back_to_the_untrained_one(tmp_path, monkeypatch):
+    params = []
+    for at in (100, 1):  # never, and in iteration 0
+        with tf.Graph().as_default(), logger.scoped_configure(tmp_path / str(at), ["csv"]):
+            trainer = build_trainer(1, GaussianMLPBaseline((4,)))
+            with monkeypatch.context() as patch:
+                patch.setattr(trainer.algo, "optimize_policy", pressing(trainer.algo.optimize_policy, at))
+                with contextlib.suppress(KeyboardInterrupt):
+                    trainer.train()
+            if trainer.itr < 3:
+                trainer.train()
+            params.append(trainer.policy.get_flat_params())
+    np.testing.assert_array_equal(*params)
 
 
 def load_start(trainer, folder):
@@ -203,8 +219,18 @@ class OwnSampler(Sampler):
         return paths
 
 
-def test_interrupted_calls_of_a_custom_sampler_are_not_counted(trainer, monkeypatch, tmp_path):
-    trainer = Trainer(trainer.algo, trainer.env, OwnSampler(trainer.sampler), trainer.sample_processor,
+class SamplerWithoutBase:
+    """Has only the methods and attributes that a trainer needs."""
+
+    def __init__(self, inner):
+        self._inner, self.total_timesteps_sampled = inner, 0
+
+    update_tasks, obtain_samples = OwnSampler.update_tasks, OwnSampler.obtain_samples
+
+
+@pytest.mark.parametrize("sampler_class", [OwnSampler, SamplerWithoutBase])
+def test_interrupted_calls_of_a_custom_sampler_are_not_counted(sampler_class, trainer, monkeypatch, tmp_path):
+    trainer = Trainer(trainer.algo, trainer.env, sampler_class(trainer.sampler), trainer.sample_processor,
                       trainer.policy, 3)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(trainer.algo, "optimize_policy", pressing(trainer.algo.optimize_policy, 2))

@@ -1,5 +1,4 @@
 """Code that runs in Ray workers."""
-import operator
 import os
 import pickle
 import socket
@@ -86,6 +85,6 @@ def make_worker_class() -> type:
             self._worker = importlib.import_module(module).Worker()
 
         def call(self, method: str, *arguments: Any) -> Any:
-            return operator.methodcaller(method, *arguments)(self._worker)
+            return getattr(self._worker, method)(*arguments)
 
     return MetaPolicySearchWorker

@@ -178,8 +178,8 @@ class MetaEnvExecutor(abc.ABC):
     def reset(self) -> List[np.ndarray]:
         """Resets all environments.
 
-        The generator of each path depends on the seed (`set_seed`), the number of calls of `reset` since it was set,
-        the environment, and the index of the path.
+        The generator of each path depends on the seed (`set_seed`), the number of calls of `reset` (and of `set_tasks`
+        without tasks) since it was set, the environment, and the index of the path.
 
         Returns:
             List of `num_envs` start observations, each float64 `[O]`.

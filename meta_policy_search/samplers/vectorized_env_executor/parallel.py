@@ -13,7 +13,7 @@ from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExec
 from meta_policy_search.samplers.vectorized_env_executor.worker import WorkerProcess, stop_workers
 from meta_policy_search.types import BatchedStep, Task
 from meta_policy_search.utils.checks import check_positive_int
-from meta_policy_search.utils.threads import available_cores
+from meta_policy_search.utils.threads import available_cores, divide
 
 
 class MetaParallelEnvExecutor(MetaEnvExecutor):
@@ -44,8 +44,7 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
         super().__init__(env, meta_batch_size, envs_per_task, max_path_length)
         wanted = available_cores() if num_processes is None else check_positive_int("num_processes", num_processes)
         self.num_processes = min(wanted, self.meta_batch_size)
-        bounds = np.arange(self.num_processes + 1) * self.meta_batch_size // self.num_processes
-        self._shares = [slice(int(start), int(stop)) for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
+        self._shares = divide(range(self.meta_batch_size), self.num_processes)
         self._pickled = pickle_env(env, for_workers=True)
         self._workers: List[WorkerProcess] = []
         self._are_usable = False
@@ -73,7 +72,7 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
     def _assign(self, tasks: List[Task]) -> None:
         if not self._are_usable:
             self._start_workers()
-        self._exchange({w: ("set_tasks", tasks[share]) for w, share in enumerate(self._shares)})
+        self._exchange({w: ("set_tasks", tasks[share.start:share.stop]) for w, share in enumerate(self._shares)})
 
     def reset_envs(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
         if not self._are_usable:

@@ -7,7 +7,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from meta_policy_search.envs import MetaPointEnv
+from meta_policy_search.envs import MetaPointEnv, MetaPointEnvCorner
 from meta_policy_search.envs.env_spec import EnvSpec
 from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.np.algos import OffPolicyRLAlgorithm
@@ -16,6 +16,7 @@ from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.np.replay_buffer import ReplayBuffer
 from meta_policy_search.samplers.single_task_sampler import OffPolicySampler
 from meta_policy_search.utils import logger
+from meta_policy_search.utils.utils import set_seed
 
 T = 5  # path length; paths never end early
 SPEC = EnvSpec.of(MetaPointEnv())
@@ -61,6 +62,14 @@ def test_steps_per_epoch_is_the_number_of_train_once_calls():
     runner, _, _ = train(algo, n_epochs=2, batch_size=2 * T)
     assert calls == [(itr, 2) for itr in range(6)] and runner.step_itr == 6
     assert runner.total_timesteps_sampled == algo.replay_buffer.n_transitions_stored == 6 * 2 * T
+
+
+def test_evaluation_paths_depend_only_on_the_seed_of_the_runner():
+    runner, _, _ = train(make(), env=MetaPointEnvCorner())
+    (first,) = runner.obtain_evaluation_samples(0, 1)
+    set_seed(99)
+    (second,) = runner.obtain_evaluation_samples(0, 1)
+    np.testing.assert_array_equal(first["observations"], second["observations"])
 
 
 def test_max_path_length_limits_paths():
