@@ -1,11 +1,12 @@
 """Describes the machine, its current speed and the load of other processes. Linux only: reads /proc."""
+import contextlib
 import os
 import resource
 import statistics
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Iterator
 
 from benchmarks.processes import Figures
 from benchmarks.workload import machine_time
@@ -34,39 +35,27 @@ def _cpu_model() -> str:
     return models[0] if models else "unknown"
 
 
-class LoadMeter:
+@contextlib.contextmanager
+def measure_load(group: str) -> Iterator[Figures]:
     """Measures the load of other processes during a `with` block, and times the reference workload.
 
     CPU time of this process and its descendants is not counted. The caller must wait for descendants that end during
-    the block. On a virtual machine, CPU time that the hypervisor gave to other machines is counted.
+    the block. On a virtual machine, CPU time that the hypervisor gave to other machines is counted. The figures, which
+    README.md documents, are complete after the block has ended.
 
     Args:
         group: name of the group of figures.
-
-    Attributes:
-        figures: the figures documented in README.md; complete after the block has ended.
     """
-
-    def __init__(self, group: str) -> None:
-        self._prefix = f"load.{group}"
-        self.figures: Figures = {}
-
-    def __enter__(self) -> "LoadMeter":
-        """Starts the measurement."""
-        self.figures[f"{self._prefix}.work_before_s"] = _time_of_work()
-        self.figures[f"{self._prefix}.average_before"] = os.getloadavg()[0]
-        self._began = (time.monotonic(), _busy_time(), own_time())
-        return self
-
-    def __exit__(self, *exc_info: Any) -> None:
-        """Ends the measurement."""
-        elapsed, busy, own = (now - then for now, then in zip(
-            (time.monotonic(), _busy_time(), own_time()), self._began, strict=True))
-        others = max(busy - own, 0.0) / elapsed
-        self.figures[f"{self._prefix}.average_after"] = os.getloadavg()[0]
-        self.figures[f"{self._prefix}.others_cores"] = others
-        self.figures[f"{self._prefix}.is_busy"] = others > BUSY * available_cores()
-        self.figures[f"{self._prefix}.work_after_s"] = _time_of_work()
+    figures: Figures = {f"load.{group}.work_before_s": _time_of_work(),
+                        f"load.{group}.average_before": os.getloadavg()[0]}
+    began = time.monotonic(), _busy_time(), own_time()
+    yield figures
+    elapsed, busy, own = (now - then for now, then in zip(
+        (time.monotonic(), _busy_time(), own_time()), began, strict=True))
+    others = max(busy - own, 0.0) / elapsed
+    figures.update({f"load.{group}.average_after": os.getloadavg()[0], f"load.{group}.others_cores": others,
+                    f"load.{group}.is_busy": others > BUSY * available_cores(),
+                    f"load.{group}.work_after_s": _time_of_work()})
 
 
 def _time_of_work() -> float:

@@ -348,10 +348,10 @@ def _bytes(value: float) -> str:
 
 def measure(sizes: Sizes) -> Figures:
     """Measures constants and checks, and extrapolates; returns all figures."""
-    with keep_workers(RayOptions(cpus_per_worker=0.5)), machine.LoadMeter("cost_model") as load:
+    with keep_workers(RayOptions(cpus_per_worker=0.5)), machine.measure_load("cost_model") as load:
         constants = measure_constants(sizes)
         checks = measure_checks(sizes, constants)
-    return {**machine.describe(), **load.figures, "constants": asdict(constants), "checks": checks,
+    return {**machine.describe(), **load, "constants": asdict(constants), "checks": checks,
             "network_bytes_per_s": NETWORK, "extrapolated": extrapolate(constants)}
 
 

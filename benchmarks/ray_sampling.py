@@ -25,7 +25,8 @@ def measure_ray(env: str, settings: Mapping[str, Any], rounds: int) -> Figures:
     config = MetaConfig(**{**settings, "env": ENVS[env]})
     parts = build_parts(config)
     sizes = (parts.env, parts.policy, config.rollouts_per_meta_task, config.meta_batch_size, config.max_path_length)
-    with MetaSampler(*sizes, parallel="ray") as on_ray, MetaSampler(*sizes) as here, machine.LoadMeter("ray") as load:
+    with (MetaSampler(*sizes, parallel="ray") as on_ray, MetaSampler(*sizes) as here,
+          machine.measure_load("ray") as load):
         turns = [(collect(here), collect(on_ray)) for _ in range(1 + rounds)]
         num_workers = on_ray.vec_env.num_workers
     here_rate, ray_rate = map(statistics.median, zip(*turns[1:], strict=True))
@@ -35,7 +36,7 @@ def measure_ray(env: str, settings: Mapping[str, Any], rounds: int) -> Figures:
         f"{prefix}.batched_steps_per_s": here_rate,
         f"{prefix}.ray_steps_per_s": ray_rate,
         f"{prefix}.ray_share": statistics.median(on_ray / here for here, on_ray in turns[1:]),
-        **load.figures,  # measured while Ray runs: its processes are then descendants
+        **load,  # measured while Ray runs: its processes are then descendants
     }
 
 

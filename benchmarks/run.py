@@ -126,12 +126,12 @@ def measure_group(name: str, sizes: Sizes, measure: Callable[[Measurement], Figu
         measure: function that runs a measurement; by default in a separate process.
     """
     answers: dict[str, list[Any]] = {}
-    with machine.LoadMeter(name) as load:
+    with machine.measure_load(name) as load:
         for measurement in GROUPS[name](sizes):
             print(f"measuring: {measurement}", file=sys.stderr)
             for key, value in measure(measurement).items():
                 answers.setdefault(key, []).append(value)
-    return {**load.figures, **{key: statistics.median(values) for key, values in answers.items()}}
+    return {**load, **{key: statistics.median(values) for key, values in answers.items()}}
 
 
 def format_table(figures: Figures) -> str:

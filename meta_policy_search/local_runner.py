@@ -173,7 +173,7 @@ class LocalRunner(TrainingLoop):
         self._algo("resume")
         if self._plan is None:
             raise RuntimeError("resume: expected a run to resume; call restore() or train() first")
-        n_epochs = self._plan["n_epochs"] if n_epochs is None else check_int_at_least("n_epochs", n_epochs, 1)
+        n_epochs = self._plan["n_epochs"] if n_epochs is None else check_positive_int("n_epochs", n_epochs)
         if n_epochs < self.epoch:
             raise ValueError(f"n_epochs: expected at least {self.epoch} (completed epochs), got {n_epochs}")
         self._plan = _check_plan(n_epochs, self._plan["batch_size"] if batch_size is None else batch_size,

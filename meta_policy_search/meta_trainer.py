@@ -365,7 +365,8 @@ class Trainer(TrainingLoop):
             self._algo.set_state(state["algo"])
         if state["sampler"] is not None:
             self._sampler.set_state(state["sampler"])
-        self._processor.set_state(state["sample_processor"])
+        if state.get("sample_processor") is not None:
+            self._processor.set_state(state["sample_processor"])
         self._restore_loop(snapshot)
 
 

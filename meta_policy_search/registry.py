@@ -59,8 +59,7 @@ def find_algorithm(name: str, others: Iterable[str] = ()) -> str:
     if isinstance(name, str) and ":" in name:
         import_name("algo", name, _ALGORITHMS)
         return name
-    known = {**dict.fromkeys([*_ALGORITHMS, *others]), **_ALIASES}
-    found = find_name("algo", name, known)
+    found = find_name("algo", name, [*_ALGORITHMS, *others, *_ALIASES])
     return _ALIASES.get(found, found)
 
 

@@ -140,7 +140,7 @@ def test_given_baseline_is_copied(tmp_path):
     runs = [mps.train("MetaPointEnvCorner", n_itr=2, dump_path=tmp_path / str(i), baseline=baseline, **TINY)
             for i in range(2)]
     np.testing.assert_array_equal(runs[0].policy.get_flat_params(), runs[1].policy.get_flat_params())
-    assert baseline.get_param_values() is None
+    assert baseline.get_param_values() == {}
     named = mps.train("MetaPointEnvCorner", n_itr=1, dump_path=tmp_path / "c", baseline="ZeroBaseline", **TINY)
     assert isinstance(named.trainer.sample_processor.baseline, mps.ZeroBaseline)
 

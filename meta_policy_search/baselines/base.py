@@ -53,8 +53,7 @@ class Baseline(Configurable):
 
     def set_params(self, value: Any, **tags: Any) -> None:
         """Restores the parameters `value` that `get_param_values` returned."""
-        if value is not None:
-            raise NotImplementedError
+        raise NotImplementedError
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
         """Logs statistics of the baseline. Default: logs nothing.
@@ -110,5 +109,4 @@ class _AdaptedBaseline(Baseline):
         return self.wrapped.get_param_values(**tags) if has_params else None
 
     def set_params(self, value: Any, **tags: Any) -> None:
-        if value is not None or hasattr(self.wrapped, "get_param_values"):
-            self.wrapped.set_params(value, **tags)
+        self.wrapped.set_params(value, **tags)

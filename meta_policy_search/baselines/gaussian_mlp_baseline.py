@@ -86,21 +86,22 @@ class GaussianMLPBaseline(LinearBaseline):
         self._coeffs, self._target_key = _output_layer(state), target_key
 
     def get_param_values(self, **tags: Any) -> Any:
-        """Returns a copy of the network, Adam moments, moving averages and last fit; None before the first paths."""
-        return None if self._state is None else copy.deepcopy({**self._state, "coeffs": self._coeffs})
+        """Returns a copy of the network, Adam moments, moving averages and last fit; {} before the first paths."""
+        return {} if self._state is None else copy.deepcopy({**self._state, "coeffs": self._coeffs})
 
     def set_params(self, value: Any, **tags: Any) -> None:
-        """Restores a result of `get_param_values`; None resets the baseline to untrained.
+        """Restores a result of `get_param_values`; None or {} resets the baseline to untrained.
 
         Raises:
             ValueError: `value` comes from another class of baseline, or from a network with other `hidden_sizes`.
         """
         params = value.get("params", {}) if isinstance(value, Mapping) else {}
         sizes = tuple(len(bias) for name, bias in params.items() if "/hidden_" in name and name.endswith("/bias"))
-        if value is not None and sizes != self.hidden_sizes:
+        is_empty = value is None or isinstance(value, Mapping) and not value
+        if not is_empty and sizes != self.hidden_sizes:
             raise ValueError(f"value: expected None or the parameters of a GaussianMLPBaseline with hidden_sizes="
                              f"{self.hidden_sizes}, got {f'hidden_sizes={sizes}' if sizes else type(value).__name__}")
-        self._state = None if value is None else copy.deepcopy(dict(value))
+        self._state = None if is_empty else copy.deepcopy(dict(value))
         self._coeffs = None if self._state is None else self._state.pop("coeffs")
 
     def _features(self, observations: np.ndarray, steps: np.ndarray) -> np.ndarray:

@@ -25,9 +25,16 @@ from meta_policy_search.utils.checks import check_fraction, check_non_negative, 
 
 
 @dataclass(frozen=True)
-class EvaluationSettings:
-    """The settings of evaluations during training, see `EvalCallback`."""
+class SharedSettings:
+    """The settings that RL2 shares with the algorithms that adapt by gradient steps."""
 
+    normalization_scale: float = setting(10.0, "bound of the policy's actions, which are scaled to the environment's",
+                                         check=check_positive)
+    meta_batch_size: int = setting(20, "tasks per iteration", check=check_positive_int)
+    discount: float = setting(0.99, "discount factor per step, in [0, 1]", check=check_from_0_to_1)
+    init_std: float = setting(1.0, "initial standard deviation; actions span +- normalization_scale",
+                              check=check_positive)
+    min_std: float = setting(1e-6, "minimum standard deviation, in the same unit", check=check_positive)
     eval_every: int = setting(0, "iterations between evaluations in new tasks, which select best.pkl; 0: none",
                               check=check_count)
     eval_tasks: int = setting(20, "tasks per evaluation, with as many paths per task as in training",
@@ -35,20 +42,16 @@ class EvaluationSettings:
 
 
 @dataclass(frozen=True)
-class MetaConfig(EvaluationSettings, RunConfig):
+class MetaConfig(SharedSettings, RunConfig):
     """The settings of all algorithms that adapt by gradient steps; raises the same errors as `RunConfig`."""
 
     observe_task: bool = setting(False, "append the task to the policy's observations (oracle, an upper bound)")
-    normalization_scale: float = setting(10.0, "bound of the policy's actions, which are scaled to the environment's",
-                                         check=check_positive)
-    meta_batch_size: int = setting(20, "tasks per iteration", check=check_positive_int)
     rollouts_per_meta_task: int = setting(20, "paths per task, before adaptation and after each adaptation step",
                                           check=check_positive_int)
     max_path_length: int = setting(100, "maximum number of steps of a path", check=check_positive_int)
     envs_per_task: Optional[int] = setting(None, "environments per task that step at the same time; none: one per path",
                                            check=check_positive_int)
     baseline: str = setting("LinearFeatureBaseline", "class of the reward baseline", BASELINES)
-    discount: float = setting(0.99, "discount factor per step, in [0, 1]", check=check_from_0_to_1)
     gae_lambda: float = setting(1.0, "lambda of generalized advantage estimation, in [0, 1]", check=check_from_0_to_1)
     normalize_adv: bool = setting(True, "normalize advantages per task to mean 0 and standard deviation 1")
     positive_adv: bool = setting(False, "shift advantages per task to positive values")
@@ -57,9 +60,6 @@ class MetaConfig(EvaluationSettings, RunConfig):
     hidden_nonlinearity: Optional[str] = setting("tanh", "activation of the hidden layers, or none", NONLINEARITY_NAMES)
     output_nonlinearity: Optional[str] = setting(None, "activation of the policy's output, or none", NONLINEARITY_NAMES)
     learn_std: bool = setting(True, "learn the standard deviation of the policy (continuous actions)")
-    init_std: float = setting(1.0, "initial standard deviation; actions span +- normalization_scale",
-                              check=check_positive)
-    min_std: float = setting(1e-6, "minimum standard deviation, in the same unit", check=check_positive)
     inner_lr: float = setting(0.1, "step size of adaptation", check=check_non_negative)
     num_inner_grad_steps: int = setting(1, "adaptation steps per iteration; 0 trains one policy for all tasks",
                                         check=check_count)
@@ -175,7 +175,7 @@ class VPGDICEMAMLConfig(DICEMAMLConfig):
 
 
 @dataclass(frozen=True)
-class RL2Config(FirstOrderSettings, EvaluationSettings, RunConfig):
+class RL2Config(FirstOrderSettings, SharedSettings, RunConfig):
     """RL2 (arXiv:1611.02779): a recurrent policy that adapts within a trial of several episodes."""
 
     algorithm: ClassVar[str] = "rl2"
@@ -183,21 +183,14 @@ class RL2Config(FirstOrderSettings, EvaluationSettings, RunConfig):
         **{name: value for name, value in SMOKE.items() if name != "hidden_sizes"}, "max_path_length": 2,
         "hidden_size": 8, "num_minibatches": 2, "episodes_per_trial": 3}
 
-    normalization_scale: float = setting(10.0, "bound of the policy's actions, which are scaled to the environment's",
-                                         check=check_positive)
     episodes_per_trial: int = setting(2, "episodes of a trial", check=check_positive_int)
     max_path_length: int = setting(100, "maximum number of steps of an episode", check=check_positive_int)
-    meta_batch_size: int = setting(20, "tasks per iteration", check=check_positive_int)
     rollouts_per_meta_task: int = setting(20, "trials per task", check=check_positive_int)
     envs_per_task: Optional[int] = setting(None, "trials of a task that are sampled at the same time; none for all",
                                            check=check_positive_int)
     hidden_size: int = setting(64, "gated recurrent units of the policy", check=check_positive_int)
-    init_std: float = setting(1.0, "initial standard deviation; actions span +- normalization_scale",
-                              check=check_positive)
-    min_std: float = setting(1e-6, "smallest standard deviation, in the same unit", check=check_positive)
     baseline: Optional[str] = setting(None, "class of the baseline of the rewards; none for the policy's value head",
                                       BASELINES)
-    discount: float = setting(0.99, "discount factor per step, in [0, 1]", check=check_from_0_to_1)
     gae_lambda: float = setting(0.3, "lambda of the advantage estimation, in [0, 1]", check=check_from_0_to_1)
     normalize_adv: bool = setting(True, "give advantages mean zero and standard deviation one")
     positive_adv: bool = setting(False, "shift advantages to positive values")

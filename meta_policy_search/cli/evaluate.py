@@ -40,7 +40,7 @@ from meta_policy_search.cli.training import PROG, run_tool
 from meta_policy_search.envs.gym_compat import sample_tasks
 from meta_policy_search.plotting import describe_task
 from meta_policy_search.samplers.ray.pool import keep_workers
-from meta_policy_search.utils.checks import check_choice, check_int_at_least
+from meta_policy_search.utils.checks import check_choice, check_positive_int
 from meta_policy_search.utils.snapshotter import BEST
 
 if TYPE_CHECKING:
@@ -125,8 +125,8 @@ def evaluate(arguments: argparse.Namespace) -> None:
     num_steps = arguments.num_steps
     if num_steps is None and not isinstance(evaluator, mps.TrialEvaluator):
         num_steps = max(NUM_STEPS, evaluator.trained_steps or 0)
-    compare_steps = num_steps if arguments.compare_steps is None else check_int_at_least(
-        "compare_steps", arguments.compare_steps, 1)
+    compare_steps = num_steps if arguments.compare_steps is None else check_positive_int(
+        "compare_steps", arguments.compare_steps)
     os.makedirs(output, exist_ok=True)
     tasks = arguments.num_tasks if arguments.tasks is None else arguments.tasks
     with keep_workers(evaluator.parallel):
@@ -178,7 +178,7 @@ def record_paths(evaluator: "MetaEvaluator", arguments: argparse.Namespace) -> "
     """
     tasks = arguments.tasks
     if tasks is None:
-        num_tasks = check_int_at_least("num_tasks", arguments.num_tasks, 1)
+        num_tasks = check_positive_int("num_tasks", arguments.num_tasks)
         by_name: dict[str, Any] = {}
         for task in sample_tasks(evaluator.env, _DRAWS_PER_TASK * num_tasks, np.random.default_rng(arguments.seed)):
             by_name.setdefault(describe_task(task), task)

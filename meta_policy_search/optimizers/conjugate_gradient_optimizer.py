@@ -20,7 +20,6 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import (
     check_bool,
     check_fraction,
-    check_int_at_least,
     check_non_negative,
     check_positive,
     check_positive_int,
@@ -175,7 +174,7 @@ class ConjugateGradientOptimizer(Optimizer):
         self._reg_coeff = check_non_negative("reg_coeff", reg_coeff)
         self._subsample_factor = check_fraction("subsample_factor", subsample_factor)
         self._backtrack_ratio = check_fraction("backtrack_ratio", backtrack_ratio, high_open=True)
-        self._max_backtracks = check_int_at_least("max_backtracks", max_backtracks, 1)
+        self._max_backtracks = check_positive_int("max_backtracks", max_backtracks)
         self._debug_nan = check_bool("debug_nan", debug_nan)
         self._accept_violation = check_bool("accept_violation", accept_violation)
         if hvp_approach is not None and not isinstance(hvp_approach, HessianVectorProduct):

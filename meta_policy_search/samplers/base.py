@@ -174,7 +174,7 @@ class SampleProcessor(Configurable):
         return _baseline_of(self).get_param_values()
 
     def set_state(self, state: Any) -> None:
-        """Restores the parameters that `get_state` returned."""
+        """Restores the parameters that `get_state` returned. Not called for None."""
         _baseline_of(self).set_params(state)
 
     def _process(self, tasks: Sequence[TaskPaths], log: Any, log_prefix: str) -> List[TaskSamples]:

@@ -117,7 +117,8 @@ class DiceSampleProcessor(SampleProcessor):
     def set_state(self, state: Any) -> None:
         """Restores what `get_state` returned."""
         for baseline, params in zip(self._baselines(), state, strict=True):
-            baseline.set_params(params)
+            if params is not None:
+                baseline.set_params(params)
 
     def _baselines(self) -> List[Baseline]:
         return [self._baseline] if self._return_baseline is None else [self._baseline, self._return_baseline]

@@ -96,7 +96,7 @@ class MetaSampler(Sampler):
         check_spaces(policy, env)
         self.rollouts_per_meta_task = self.batch_size
         self.envs_per_task = self.batch_size if envs_per_task is None else min(
-            self.batch_size, check_int_at_least("envs_per_task", envs_per_task, 1))
+            self.batch_size, check_positive_int("envs_per_task", envs_per_task))
         self.total_timesteps_sampled = 0
         self._itr, self._step = -1, 0
         self._is_begun = False  # whether an iteration has started

@@ -1,10 +1,7 @@
 """Imports gym without the notice that it prints on import."""
 import importlib
 
-try:
-    importlib.import_module("gym_notices.notices").notices.clear()
-except (ImportError, AttributeError):  # a version of gym without notices
-    pass
+importlib.import_module("gym_notices.notices").notices.clear()
 
 import gym  # noqa: E402
 

@@ -106,11 +106,11 @@ def test_load_of_other_processes_is_separated_from_the_benchmark(monkeypatch, ot
     monkeypatch.setattr(machine.time, "monotonic", iter([100.0, 110.0]).__next__)
     monkeypatch.setattr(machine, "_busy_time", iter([500.0, 510.0 + 10.0 * others]).__next__)
     monkeypatch.setattr(machine, "own_time", iter([1.0, 11.0]).__next__)
-    with machine.LoadMeter("graph") as load:
+    with machine.measure_load("graph") as load:
         pass
-    assert load.figures["load.graph.others_cores"] == pytest.approx(others)
-    assert load.figures["load.graph.is_busy"] is is_busy
-    assert ("NOT QUIET" in run.format_table(load.figures)) is is_busy
+    assert load["load.graph.others_cores"] == pytest.approx(others)
+    assert load["load.graph.is_busy"] is is_busy
+    assert ("NOT QUIET" in run.format_table(load)) is is_busy
 
 
 def test_times_and_rates_are_also_given_relative_to_the_reference_work():
