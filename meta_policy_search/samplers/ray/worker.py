@@ -1,4 +1,5 @@
 """Code that runs in Ray workers."""
+import operator
 import os
 import pickle
 import socket
@@ -85,6 +86,6 @@ def make_worker_class() -> type:
             self._worker = importlib.import_module(module).Worker()
 
         def call(self, method: str, *arguments: Any) -> Any:
-            return getattr(self._worker, method)(*arguments)
+            return operator.methodcaller(method, *arguments)(self._worker)
 
     return MetaPolicySearchWorker
