@@ -45,7 +45,7 @@ class SharedSettings:
 class MetaConfig(SharedSettings, RunConfig):
     """The settings of all algorithms that adapt by gradient steps; raises the same errors as `RunConfig`."""
 
-    observe_task: bool = setting(False, "append the task to the policy's observations (oracle, an upper bound)")
+    observe_task: bool = setting(False, "append the task to the policy's observations (oracle)")
     rollouts_per_meta_task: int = setting(20, "paths per task, before adaptation and after each adaptation step",
                                           check=check_positive_int)
     max_path_length: int = setting(100, "maximum number of steps of a path", check=check_positive_int)
