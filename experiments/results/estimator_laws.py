@@ -37,8 +37,8 @@ SEEDS = tuple(range(1, 11))
 REPLICATES, BLOCK = 1000, 250  # number of data sets, and how many are computed at a time
 COLUMNS = ("estimator", "seed", "paths", "variance", "bias", "bias_error")
 ESTIMATORS = {
-    "e_maml": "log-likelihood with score term (unbiased)",
-    "e_maml_mean": "log-likelihood, score term / samples",
+    "e_maml": "log-likelihood with score term, c = 1",
+    "e_maml_mean": "log-likelihood with score term, c = 1 / N",
     "log_likelihood": "log-likelihood",
     "likelihood_ratio": "likelihood ratio",
     "taypo": "TayPO-2",

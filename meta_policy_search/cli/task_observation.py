@@ -1,4 +1,4 @@
-"""Environment wrapper that adds the task to the observations, for oracle policies that give an upper bound."""
+"""Environment wrapper that adds the task to the observations, for oracle policies."""
 from collections.abc import Sequence
 from typing import Any, Optional
 
