@@ -30,7 +30,8 @@ NAMES = {"exploration_corner": "point_corner", "exploration_momentum": "point_mo
          "rl2_navigation": "navigation", "rl2_half_cheetah": "half_cheetah_direction", "rl2_bandits": "rl2_bandits"}
 """First part of the names of policies, by entry."""
 SKIPPED = ("random", "all_tasks", "oracle",  # do not learn to adapt
-           "maml", "pro_mp_value_network", "n10_k10", "n10_k50", "n100_k10")  # similar to others; limits the size
+           # similar to others; limits the size
+           "maml", "anil_far", "anil_farther", "pro_mp_value_network", "n10_k10", "n10_k50", "n100_k10")
 TABLE = Path(reproduced.ROOT) / "docs" / "pretrained_policies.inc"
 
 

@@ -31,4 +31,4 @@ def expected_names(policy, method):
     names = list(policy.get_params())
     head = [name for name in names if "/output/" in name or "log_std" in name]
     return {"maml": names, "anil": head, "boil": [name for name in names if name not in head],
-            "cavia": ["context"]}[method]
+            "cavia": ["context"]}[method.partition("_")[0]]
