@@ -293,6 +293,7 @@ def test_without_a_name_the_tables_are_written(folder, tmp_path, capsys):
 # Stored data -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_tables_equal_the_stored_data():
     number = re.compile(r"-?\d+\.\d+")
     readme = Path(reproduced.README).read_text(encoding="utf-8")
