@@ -54,7 +54,7 @@ def fold_context(params: Mapping[str, Any], scope: str, obs_dim: int) -> Mapping
 
 def check_hidden_sizes(hidden_sizes: Sequence[int]) -> Tuple[int, ...]:
     """Checks and returns the number of units of each hidden layer."""
-    if not isinstance(hidden_sizes, (list, tuple)):
+    if np.ndim(hidden_sizes) == 0:
         raise TypeError(f"hidden_sizes: expected a list of integers, got {hidden_sizes!r}")
     return tuple(check_positive_int(f"hidden_sizes[{i}]", size) for i, size in enumerate(hidden_sizes))
 
