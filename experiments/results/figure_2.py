@@ -46,8 +46,10 @@ def _cell(runs: Sequence[Progress], point: float) -> str:
 
 def draw(entries: Mapping[str, Entry], trainings: Mapping[str, Training], path: str) -> None:
     """Plots one panel per environment: returns after adaptation over environment steps, and the published points."""
-    rows = -(-len(entries) // COLUMNS)
-    with style.picture(path, "Return after adaptation; squares: published", 3.4 * rows, 10.0, rows, COLUMNS) as panels:
+    columns = min(COLUMNS, len(entries))
+    rows = -(-len(entries) // columns)
+    title = "Return after adaptation; squares: published"
+    with style.picture(path, title, 3.4 * rows, 5.0 * columns, rows, columns) as panels:
         for panel in panels.flat[len(entries):]:
             panel.set_axis_off()
         for panel, (name, entry) in zip(panels.flat, entries.items(), strict=False):
