@@ -29,9 +29,9 @@ NAMES = {"exploration_corner": "point_corner", "exploration_momentum": "point_mo
          "rllib_pendulum_mass": "pendulum_mass", "meta_world_reach": "meta_world_reach",
          "rl2_navigation": "navigation", "rl2_half_cheetah": "half_cheetah_direction", "rl2_bandits": "rl2_bandits"}
 """First part of the names of policies, by entry."""
-SKIPPED = ("random", "all_tasks", "oracle",  # do not learn to adapt
-           # similar to others; limits the size
+SKIPPED = ("random", "all_tasks", "oracle",
            "maml", "anil_far", "anil_farther", "pro_mp_value_network", "n10_k10", "n10_k50", "n100_k10")
+"""Methods that do not learn to adapt, and methods that are similar to others (skipped to limit the size)."""
 TABLE = Path(reproduced.ROOT) / "docs" / "pretrained_policies.inc"
 
 

@@ -141,10 +141,10 @@ def draw(name: str) -> str:
     """Plots the returns of an entry before and after adaptation, over environment steps; returns the path."""
     entry, training = ENTRIES[name], read_training(name)
     panels: dict[str, list[Curve]] = {}
-    for method in entry.methods:
-        runs = list(training.get(method.name, {}).values())
-        columns = return_columns(runs[0]) if runs and entry.num_steps else {entry.score: "Step_0-AverageReturn"}
-        for label, column in columns.items() if runs else ():
+    for method in [method for method in entry.methods if method.name in training]:
+        runs = list(training[method.name].values())
+        columns = return_columns(runs[0]) if entry.num_steps else {entry.score: "Step_0-AverageReturn"}
+        for label, column in columns.items():
             panel = "return before adaptation" if label == "return" else label
             panels.setdefault(panel, []).append(curve(method.label, runs, column, "n_timesteps"))
     path, title = _path(name, ".svg"), f"{entry.settings['env']}, {entry.source}"

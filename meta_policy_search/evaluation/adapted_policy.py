@@ -219,11 +219,12 @@ class AdaptedRecurrentPolicy(AdaptedPolicy):
         policy: the policy with the hidden state of the trial.
         recording (Recording): the episodes of the trials; episode `k` corresponds to `k` adaptation steps.
     """
+    _evaluator: TrialEvaluator
 
     def __init__(self, evaluator: TrialEvaluator, task: Task = None, num_steps: Optional[int] = None,
                  seed: int = 1) -> None:
         super().__init__(evaluator, task, num_steps, seed)
-        self._trial_evaluator, self._trials = evaluator, TrialEnv(self.env).make_trials(1)
+        self._trials = TrialEnv(self.env).make_trials(1)
         self.policy.reset()
         for episodes in self.recording.rounds[:-1]:
             last = episodes[0][0]
@@ -261,7 +262,7 @@ class AdaptedRecurrentPolicy(AdaptedPolicy):
 
     def _sample_returns(self, rollouts: int, seed: int) -> Tuple[np.ndarray, np.ndarray]:
         """Returns the returns of the first and last episode of new trials, float64 `[rollouts]` each."""
-        evaluator, num_episodes = copy.copy(self._trial_evaluator), len(self.returns)
+        evaluator, num_episodes = copy.copy(self._evaluator), len(self.returns)
         evaluator.rollouts_per_meta_task = rollouts
         paths, *_ = evaluator.sample_trials(seed, 1, [self.task], num_episodes)
         returns = np.array([episode_returns(path, num_episodes) for path in paths[0]])
