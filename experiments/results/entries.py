@@ -31,6 +31,7 @@ class Entry:
     """A published result, and the runs that reproduce it."""
 
     title: str
+    question: str
     source: str
     settings: Mapping[str, Any]  # settings of all methods
     methods: Sequence[Method]
@@ -49,6 +50,7 @@ class Measurement:
     """A published result about estimates, and the module that measures them."""
 
     title: str
+    question: str
     source: str
     module: str  # in `experiments.results`; its `measure(seed)` returns numbers by method and key
     key: str  # meaning of the keys, the columns of the table

@@ -278,8 +278,11 @@ def _intervals(measured: dict[int, dict[int, float]], keys: Sequence[int]) -> li
 
 
 def _begin(name: str, entry: Union[Entry, Measurement], source: str) -> Iterator[str]:
-    yield f"## {entry.title}\n"
-    yield f"`{name}`: {source}." + (f" Differences: {entry.differs}." if entry.differs else "") + "\n"
+    yield f"## {entry.title}\n\n{entry.question}\n"
+    yield f"- Source: {source}"
+    if entry.differs:
+        yield f"- Differences: {entry.differs}"
+    yield f"- Command: `python experiments/reproduce.py {name}`\n"
     yield from filter(None, [_read_text(name)])
 
 

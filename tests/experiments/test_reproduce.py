@@ -225,7 +225,7 @@ def test_entry_is_trained_evaluated_and_plotted_once(folder, small_entry, tmp_pa
     weights = np.load(folder / "weights" / f"{NAME},{small_entry.methods[0].name},seed=1.npz")
     assert sum(weights[key].size for key in weights) > 0
     page = (tmp_path / "papers.md").read_text(encoding="utf-8")
-    assert "published | | | | 0.25 | 0.50 |  |  | |" in page and f"`{NAME}`" in page
+    assert "published | | | | 0.25 | 0.50 |  |  | |" in page and f"reproduce.py {NAME}`" in page
     capsys.readouterr()
     assert reproduce.main(arguments) == 0
     assert "1 runs, 1 of them complete" in capsys.readouterr().out
@@ -244,7 +244,7 @@ def test_each_entry_completes_at_tiny_size(name, folder, monkeypatch, tmp_path):
     scores = reproduced.read_scores(name)
     assert sorted(scores) == sorted(method.name for method in methods)
     assert all(np.isfinite(scores[method.name][1]).all() for method in methods)
-    assert f"`{name}`" in (tmp_path / "papers.md").read_text(encoding="utf-8")
+    assert f"reproduce.py {name}`" in (tmp_path / "papers.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.thorough
