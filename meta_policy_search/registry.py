@@ -54,7 +54,7 @@ def find_algorithm(name: str, others: Iterable[str] = ()) -> str:
         others: further valid names.
 
     Raises:
-        ValueError: the name is unknown; the message lists the registered names.
+        ValueError: the name is unknown.
     """
     if isinstance(name, str) and ":" in name:
         import_name("algo", name, _ALGORITHMS)

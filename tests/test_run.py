@@ -184,5 +184,5 @@ def test_unsupported_number_of_adaptation_steps_is_refused(tmp_path):
 
 
 def test_class_in_place_of_a_baseline_object_is_refused():
-    with pytest.raises(TypeError, match="baseline: expected an object with the methods fit and predict"):
+    with pytest.raises(TypeError, match=r"expected an object, got the class .*; use LinearFeatureBaseline\(\)"):
         mps.MetaSampleProcessor(mps.LinearFeatureBaseline)

@@ -82,8 +82,9 @@ def as_baseline(baseline: Any, name: str = "baseline") -> Baseline:
     """
     if isinstance(baseline, Baseline):
         return baseline
-    has_methods = callable(getattr(baseline, "fit", None)) and callable(getattr(baseline, "predict", None))
-    if isinstance(baseline, type) or not has_methods:
+    if isinstance(baseline, type):
+        raise TypeError(f"{name}: expected an object, got the class {baseline.__name__}; use {baseline.__name__}()")
+    if not (callable(getattr(baseline, "fit", None)) and callable(getattr(baseline, "predict", None))):
         raise TypeError(f"{name}: expected an object with the methods fit and predict, got {baseline!r}; use "
                         "ZeroBaseline() to train without a baseline")
     return _AdaptedBaseline(baseline)

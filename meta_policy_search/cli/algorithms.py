@@ -221,7 +221,7 @@ def find_config(name: str) -> type[RunConfig]:
             registered name in the user's module.
 
     Raises:
-        ValueError: the algorithm is unknown; the message lists the names.
+        ValueError: the algorithm is unknown.
     """
     name = find_algorithm(name, CONFIGS)
     return CONFIGS[name] if name in CONFIGS else _config_of_class(name)

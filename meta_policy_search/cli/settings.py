@@ -160,7 +160,7 @@ def make_config(config_class: type[ConfigT], settings: Mapping[str, Any]) -> Con
         settings: values that differ from the defaults, by name.
 
     Raises:
-        ValueError: a name is unknown (the message lists the valid names), or a value is not one of its choices.
+        ValueError: a name is unknown, or a value is not one of its choices.
         TypeError: a setting has the wrong type.
     """
     known = [field.name for field in dataclasses.fields(config_class)]

@@ -47,7 +47,7 @@ def find_env(name: str) -> str:
             in the module or a name that the module registers; it is returned unchanged.
 
     Raises:
-        ValueError: `name` is unknown; the message lists the available names.
+        ValueError: `name` is unknown.
     """
     if isinstance(name, str) and ":" in name:
         import_name("env", name, _FACTORIES)
@@ -59,7 +59,7 @@ def get_env_class(name: str) -> Callable[..., MetaEnv]:
     """Returns the environment class `name`, such as `"HalfCheetahRandDirecEnv"`, or the registered function.
 
     Raises:
-        ValueError: `name` is unknown; the message lists the available names.
+        ValueError: `name` is unknown.
     """
     name = find_env(name)
     return import_name("env", name, _FACTORIES) if ":" in name else _FACTORIES[name]
@@ -73,7 +73,7 @@ def make_env(name: str, **kwargs: Any) -> MetaEnv:
         **kwargs: arguments of the environment class or function.
 
     Raises:
-        ValueError: `name` is unknown; the message lists the available names.
+        ValueError: `name` is unknown.
 
     Example:
         >>> env = make_env("MetaPointEnvCorner", reward_type="dense")

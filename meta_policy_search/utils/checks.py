@@ -98,15 +98,18 @@ def check_choice(name: str, value: T, choices: Iterable[T]) -> T:
     for choice in choices:
         if _equal(scalar, choice):
             return choice
-    raise ValueError(f"{name}: expected one of {', '.join(map(repr, choices))}, got {value!r}"
-                     + did_you_mean(scalar, choices))
+    expected = "one of " + ", ".join(map(repr, choices))
+    if len(choices) > 12:
+        similar = difflib.get_close_matches(str(value), map(str, choices), n=5, cutoff=0.0)
+        expected = f"one of {len(choices)} names, such as {', '.join(map(repr, similar))}"
+    raise ValueError(f"{name}: expected {expected}, got {value!r}" + did_you_mean(scalar, choices))
 
 
 def find_name(argument: str, name: Any, known: Iterable[str]) -> str:
     """Returns the known name that equals `name` except for case, hyphens and underscores.
 
     Raises:
-        ValueError: `name` is unknown; the message lists the known names.
+        ValueError: `name` is unknown.
     """
     by_plain = {_plain(each): each for each in known}
     found = by_plain.get(_plain(name)) if isinstance(name, str) else None

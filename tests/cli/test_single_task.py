@@ -98,7 +98,7 @@ def test_task_depends_on_the_seed():
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["--env", "Nowhere-v0"], r"env: expected one of .*'MetaPointEnv'.*, got 'Nowhere-v0'.* Gymnasium has no"),
+    (["--env", "Nowhere-v0"], r"env: expected one of .*, got 'Nowhere-v0'.* Gymnasium has no"),
     (["--n_samples", "4"], "best_frac: expected at least 1 / n_samples = 0.25"),
     (["--baseline", "Best"], "baseline: expected one of 'GaussianMLPBaseline'"),
 ])

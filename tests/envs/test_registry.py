@@ -45,10 +45,11 @@ def test_arguments_are_passed_to_the_class():
 
 
 @pytest.mark.parametrize("name", ["MetaPointEnvCorners", "", None, "MetaEnv"])
-def test_unknown_name_is_refused_with_the_registered_names(name):
+def test_unknown_name_is_refused_with_similar_names(name):
     for function in (get_env_class, make_env):
-        with pytest.raises(ValueError, match="env: expected one of 'AntRandDirec2DEnv', .*'Walker2DRandVelEnv', got"):
+        with pytest.raises(ValueError, match="env: expected one of .* names, such as '.*', got") as error:
             function(name)
+        assert len(str(error.value)) < 240
 
 
 def test_importing_environments_imports_neither_tensorflow_nor_a_physics_engine():
