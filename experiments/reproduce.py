@@ -115,7 +115,9 @@ def _test(name: str, entry: Entry, method: str, seed: int, run: sweep.Run) -> No
     elif entry.score == "return of a trial":
         scores = evaluator.evaluate(num_tasks, seeds=(TEST_SEED,)).task_returns.sum(axis=1, keepdims=True)
     else:
-        evaluation = evaluator.evaluate(num_tasks, entry.num_steps, entry.step_sizes, seeds=(TEST_SEED,))
+        size = evaluator.algo.inner_lr
+        step_sizes = [size, size / 2] if entry.halve_steps else None
+        evaluation = evaluator.evaluate(num_tasks, entry.num_steps, step_sizes, seeds=(TEST_SEED,))
         scores, tasks = evaluation.task_returns, evaluation.tasks[0]
     print(f"{run.name}: {', '.join(f'{value:.2f}' for value in scores.mean(axis=0))} after 0, 1, ... steps", flush=True)
     reproduced.keep(name, method, seed, scores, read_progress(run.folder), tasks)

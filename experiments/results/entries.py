@@ -36,7 +36,7 @@ class Entry:
     settings: Mapping[str, Any]  # settings of all methods
     methods: Sequence[Method]
     num_steps: int  # gradient steps in new tasks
-    step_sizes: Optional[Sequence[float]] = None  # sizes of these steps; None: as in training
+    halve_steps: bool = False  # whether steps after the first have half the size, as in the MAML paper
     rollouts: Optional[int] = 20  # paths per new task and number of steps; None: as in training
     test_tasks: Optional[int] = None  # new tasks; None: the default of `experiments/reproduce.py`
     # success rate: by the metaworld package; return of a trial: by `TrialEvaluation`

@@ -26,7 +26,8 @@ def return_at(run: Progress, million_steps: float) -> Optional[float]:
 def table(entry: Entry, training: Training) -> Iterator[str]:
     """Yields the rows: published returns and means over seeds with 95% intervals, at the published numbers of steps."""
     points = sorted({point for method in entry.methods for point, _ in method.published_curve})
-    yield f"| return in training after million steps | seeds | {' | '.join(f'{point:g}' for point in points)} |"
+    columns = " | ".join(f"{point:g}" for point in points)
+    yield f"| return in training after million steps | number of seeds | {columns} |"
     yield "|---" * (len(points) + 2) + "|"
     for method in entry.methods:
         runs, published = list(training.get(method.name, {}).values()), dict(method.published_curve)

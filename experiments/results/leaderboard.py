@@ -33,7 +33,8 @@ class Line(NamedTuple):
 def table(lines: Sequence[Line]) -> Iterator[str]:
     """Yields the rows of a leaderboard, best method first."""
     reference = next((line.scores for line in lines if line.method == REFERENCE), None)
-    yield "| method | entry | seeds | million steps | interquartile mean | probability of a higher return than ProMP |"
+    yield ("| method | entry | number of seeds | million steps | interquartile mean | "
+           "probability of a higher return than ProMP |")
     yield "|---" * 6 + "|"
     for middle, line in sorted(((interquartile_mean(line.scores), line) for line in lines), reverse=True):
         better = ("" if reference is None or line.scores is reference else

@@ -1,6 +1,6 @@
 """Files of `experiments/reproduce.py`: data by method and seed, tables and figures."""
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Optional, Union
 
 import numpy as np
@@ -22,7 +22,7 @@ IN_README = {"navigation": "2D navigation", "half_cheetah_direction": "half chee
 _FIGURE_2 = """## Figure 2 of the ProMP paper
 
 The settings are those of the paper (arXiv:1810.06784, appendix). The squares are read from its figure. The sections
-`figure_2_*` contain the numbers.
+`figure_2_*` contain the numbers, which are means of the last five iterations before a number of steps.
 
 ![Return after adaptation, and published returns](../experiments/results/papers/figure_2.svg)"""
 Runs = dict[tuple[str, int], Rows]  # (method, seed) to rows
@@ -172,7 +172,7 @@ def read_boards() -> dict[str, list[leaderboard.Line]]:
             entry, returns, training = ENTRIES[name], read_scores(name), read_training(name)
             boards.setdefault(heading, []).extend(
                 leaderboard.Line(method.name, method.label, name, _trained_scores(entry, method, returns[method.name]),
-                                 _mean_of_last(training[method.name], "n_timesteps"))
+                                 _mean_of_last(training[method.name], "n_timesteps") if method.snapshot else 0.0)
                 for method in entry.methods if method.name in methods and method.name in returns)
     return {heading: lines for heading, lines in boards.items() if lines}
 
@@ -193,8 +193,12 @@ def _trained_scores(entry: Entry, method: Method, returns: dict[int, np.ndarray]
     Policies that observe the task are scored without steps.
     """
     settings = {**entry.settings, **method.settings}
-    steps = 0 if settings.get("observe_task") else max(1, settings.get("num_inner_grad_steps", 1))
+    steps = 0 if settings.get("observe_task") else _trained_steps(settings)
     return np.array(list(returns.values()))[:, :, min(entry.num_steps, steps)]
+
+
+def _trained_steps(settings: Mapping[str, Any]) -> int:
+    return max(1, settings.get("num_inner_grad_steps", 1))
 
 
 def _mean_of_last(training: dict[int, Progress], column: str) -> float:
@@ -224,9 +228,10 @@ def readme(text: str) -> str:
 
 def _section(name: str, entry: Entry) -> Iterator[str]:
     returns, training = read_scores(name), read_training(name)
-    yield from _begin(name, entry, f"{entry.source}; `{entry.settings['env']}`")
+    yield from _begin(name, entry, _conditions(entry))
     steps = range(entry.num_steps + 1)
-    yield f"| {entry.score} | seeds | million steps | minutes | {' | '.join(map(str, steps))} | interquartile mean |"
+    middle = f"interquartile mean, column {_trained_steps(entry.settings)}" if entry.num_steps else "interquartile mean"
+    yield f"| {entry.score} | seeds | million steps | minutes | {' | '.join(map(str, steps))} | {middle} |"
     yield "|---" * (entry.num_steps + 6) + "|"
     for method in entry.methods:
         if method.name in returns:
@@ -241,6 +246,15 @@ def _section(name: str, entry: Entry) -> Iterator[str]:
     yield f"\n![Learning curves](../experiments/results/papers/{name}.svg)"
     if os.path.exists(_path(name, "_paths.svg")):
         yield f"\n![Paths of the trained policies](../experiments/results/papers/{name}_paths.svg)"
+
+
+def _conditions(entry: Entry) -> Iterator[str]:
+    """Yields the environment and the conditions of the test."""
+    yield f"- Environment: `{entry.settings['env']}`"
+    if entry.score == "mean return" and any(method.script != "rl2" for method in entry.methods):
+        sizes = ", all but the first of half the size" if entry.halve_steps else ""
+        paths = f"; {entry.rollouts} paths per task and step" if entry.rollouts else ", with as many paths"
+        yield f"- Test: gradient steps as in training{sizes}{paths}"
 
 
 def _groups(name: str, entry: Entry, returns: dict[str, dict[int, np.ndarray]]) -> Iterator[str]:
@@ -258,11 +272,12 @@ def _groups(name: str, entry: Entry, returns: dict[str, dict[int, np.ndarray]]) 
 
 
 def _section_of_measurement(name: str, measurement: Measurement) -> Iterator[str]:
-    yield from _begin(name, measurement, measurement.source)
+    yield from _begin(name, measurement)
     measured = read_measured(name)
     keys = measurement.columns or list(next(iter(next(iter(measured.values())).values())))
-    yield f"Columns: {measurement.key}. Values: {measurement.value}, mean over seeds ± half of its 95% interval.\n"
-    yield f"| | seeds | {' | '.join(map(str, keys))} |"
+    yield (f"Columns: {measurement.key}. Values: {measurement.value}, mean over seeds ± half the width of its 95% "
+           "interval.\n")
+    yield f"| | number of seeds | {' | '.join(map(str, keys))} |"
     yield "|---" * (len(keys) + 2) + "|"
     for method, label in measurement.methods.items():
         if method in measurement.published:
@@ -277,9 +292,10 @@ def _intervals(measured: dict[int, dict[int, float]], keys: Sequence[int]) -> li
             for value, width in zip(mean, half_width, strict=True)]
 
 
-def _begin(name: str, entry: Union[Entry, Measurement], source: str) -> Iterator[str]:
+def _begin(name: str, entry: Union[Entry, Measurement], conditions: Iterable[str] = ()) -> Iterator[str]:
     yield f"## {entry.title}\n\n{entry.question}\n"
-    yield f"- Source: {source}"
+    yield f"- Source: {entry.source}"
+    yield from conditions
     if entry.differs:
         yield f"- Differences: {entry.differs}"
     yield f"- Command: `python experiments/reproduce.py {name}`\n"
@@ -289,7 +305,8 @@ def _begin(name: str, entry: Union[Entry, Measurement], source: str) -> Iterator
 def _row(entry: Entry, method: Method, returns: dict[int, np.ndarray], training: dict[int, Progress]) -> str:
     middle = interquartile_mean(_trained_scores(entry, method, returns))
     timesteps, minutes = (_mean_of_last(training, column) for column in ("n_timesteps", "Time"))
-    return (f"| {method.label} | {', '.join(map(str, returns))} | {timesteps / 1e6:.1f} | {minutes / 60:.0f} | "
+    cost = " | " if method.snapshot is None else f"{timesteps / 1e6:.1f} | {minutes / 60:.0f}"
+    return (f"| {method.label} | {', '.join(map(str, returns))} | {cost} | "
             f"{_means(returns, entry.num_steps + 1)} | {middle.mean:.2f} [{middle.low:.2f}, {middle.high:.2f}] |")
 
 

@@ -22,7 +22,7 @@ def load_pretrained(name: str) -> MetaEvaluator:
         The evaluator.
 
     Raises:
-        ValueError: no policy has this name. The message contains all names.
+        ValueError: no policy has this name.
         ImportError: the environment needs a package that is not installed, such as metaworld.
     """
     record = find_pretrained(name)

@@ -27,7 +27,7 @@ def test_table_lists_published_returns_and_intervals_over_seeds():
     entry = ENTRIES[NAME]
     training = {"pro_mp": {1: run_of(82), 2: run_of(82, 3.0)}, "trpo_maml": {1: run_of(82, 2.0)}}
     assert list(figure_2.table(entry, training)) == [
-        "| return in training after million steps | seeds | 13 | 25 | 38 | 51 |", "|---|---|---|---|---|---|",
+        "| return in training after million steps | number of seeds | 13 | 25 | 38 | 51 |", "|---|---|---|---|---|---|",
         "| ProMP, published | | 134 | 158 | 173 | 178 |", "| ProMP | 2 | 154 ± 978 |  |  |  |",
         "| TRPO-MAML, published | | 122 | 146 | 156 | 162 |", "| TRPO-MAML | 1 | 154 |  |  |  |"]
 

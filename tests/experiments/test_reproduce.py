@@ -156,7 +156,7 @@ def test_estimates_converge_to_the_exact_values():
     assert measured["loaded_lambda_0"][2] > 0.9
 
 
-# Variance of the meta-gradient --------------------------------------------------------------------------------------
+# Noise of the meta-gradient -----------------------------------------------------------------------------------------
 
 
 def test_relative_standard_deviation_covers_all_components():
