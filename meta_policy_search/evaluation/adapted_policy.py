@@ -242,10 +242,14 @@ class AdaptedRecurrentPolicy(AdaptedPolicy):
 
         Raises:
             RuntimeError: `observe` was not called after the last action.
+            ValueError: the observation does not have the shape of the environment's observations.
         """
+        observation, expected = np.asarray(observation), self.env.observation_space.shape
+        if observation.shape != expected:
+            raise ValueError(f"observation: expected shape {expected}, got {observation.shape}")
         if self._reward is None:
             raise RuntimeError("act: expected a call of `observe` after each action, got none")
-        joined = self._trials.join(np.asarray(observation)[None], np.asarray(self._action)[None],
+        joined = self._trials.join(observation[None], np.asarray(self._action)[None],
                                    np.array([self._reward]), np.array([self._done]))
         self._action, self._reward = super().act(joined[0], deterministic), None
         return self._action
