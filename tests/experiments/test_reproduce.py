@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -231,6 +232,18 @@ def test_entry_is_trained_evaluated_and_plotted_once(folder, small_entry, tmp_pa
     assert "1 runs, 1 of them complete" in capsys.readouterr().out
     np.testing.assert_allclose(reproduced.read_scores(NAME)[small_entry.methods[0].name][1],
                                returns[small_entry.methods[0].name][1], atol=1e-5)
+
+
+def test_first_step_of_a_test_has_the_size_of_training(monkeypatch):
+    evaluator, run = mock.MagicMock(), mock.MagicMock()
+    evaluator.algo.inner_lr = 0.2
+    evaluator.evaluate.return_value.task_returns = np.zeros((40, 4))
+    monkeypatch.setattr(reproduce.mps, "load_evaluator", lambda *arguments, **more: evaluator)
+    monkeypatch.setattr(reproduce, "reproduced", mock.MagicMock())
+    monkeypatch.setattr(reproduce, "read_progress", mock.MagicMock())
+    for name in ("half_cheetah_direction_settings", "partial_adaptation_direction"):
+        reproduce._test(name, ENTRIES[name], ENTRIES[name].methods[1].name, 1, run)
+    assert [call.args for call in evaluator.evaluate.call_args_list] == [(40, 3, [0.2, 0.1]), (40, 3, None)]
 
 
 @pytest.mark.slow
