@@ -2,7 +2,6 @@
 
     python experiments/dice_maml.py                                 # half cheetah, forward or backward
     python experiments/dice_maml.py --env MetaPointEnvNavigation    # 2D navigation
-    python experiments/dice_maml.py --outer_type log_likelihood     # policy gradient on advantages after adaptation
 
 Expected result for 2D navigation with --normalization_scale 1 --learning_rate 0.003 --meta_batch_size 20: after 60
 iterations (about half a minute on two cores), the mean return is about -41 before adaptation and -19 after adaptation

@@ -61,8 +61,7 @@ def make_expected_rows():
     for name in dict.fromkeys(name for config in configs.values() for name in config):
         defaults = [(cls, parameters[name].default) for cls, parameters in signatures.items() if name in parameters]
         if defaults and name not in COMMON:
-            train = {"baseline": "LinearFeatureBaseline; DiCE: LinearTimeBaseline",
-                     "return_baseline": "None; VPG_DICEMAML: LinearFeatureBaseline"}
+            train = {"baseline": "LinearFeatureBaseline; DiCE: LinearTimeBaseline"}
             train.update({key: str(value) for key, value in run.TRAIN_DEFAULTS.items()})
             scripts = [(script, config[name]) for script, config in configs.items() if name in config]
             yield [name, joined(defaults), train.get(name, ""), joined(scripts)]

@@ -7,6 +7,7 @@ import importlib
 import os
 from typing import Any, Literal, Mapping, Optional, Sequence
 
+from meta_policy_search.cli.algorithms import find_config
 from meta_policy_search.cli.settings import RunConfig, read_json
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -18,7 +19,7 @@ class Method:
 
     name: str  # name in folders and files
     label: str
-    script: str  # name of a script in `experiments`, without `.py`
+    script: str  # name of a script in `experiments`, without `.py`, or of an algorithm that has no script
     settings: Mapping[str, Any]
     seeds: Sequence[int] = (1, 2, 3)
     published: Optional[Sequence[Optional[float]]] = None  # mean return in new tasks after 0, 1, ... steps, if reported
@@ -52,7 +53,7 @@ class Measurement:
     title: str
     question: str
     source: str
-    module: str  # in `experiments.results`; its `measure(seed)` returns numbers by method and key
+    module: str  # in `experiments.results`; its `measure(seed, methods)` yields (method, {key: value})
     key: str  # meaning of the keys, the columns of the table
     value: str  # meaning of the numbers
     methods: Mapping[str, str]  # name to label
@@ -63,8 +64,9 @@ class Measurement:
 
 
 def config_class(script: str) -> type[RunConfig]:
-    """Returns the settings class of a training script in `experiments`."""
-    return importlib.import_module(f"experiments.{script}").Config
+    """Returns the settings class of a training script in `experiments`, or of an algorithm that has no script."""
+    has_file = os.path.exists(os.path.join(os.path.dirname(HERE), f"{script}.py"))
+    return importlib.import_module(f"experiments.{script}").Config if has_file else find_config(script)
 
 
 def preset(name: str) -> dict[str, Any]:

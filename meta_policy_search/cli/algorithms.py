@@ -160,9 +160,6 @@ class DICEMAMLConfig(FirstOrderConfig):
 
     # A state-dependent baseline would bias DiCE.
     baseline: str = setting("LinearTimeBaseline", "class of the reward baseline", BASELINES)
-    outer_type: str = setting("dice", "objective after adaptation: DiCE, or the policy gradient on advantages",
-                              ("dice", "log_likelihood"))
-    return_baseline: str = setting("LinearFeatureBaseline", "class of the baseline for these advantages", BASELINES)
 
 
 @dataclass(frozen=True)
@@ -171,7 +168,7 @@ class VPGDICEMAMLConfig(DICEMAMLConfig):
 
     algorithm: ClassVar[str] = "vpg_dice_maml"
 
-    outer_type: str = "log_likelihood"
+    return_baseline: str = setting("LinearFeatureBaseline", "class of the baseline of these advantages", BASELINES)
 
 
 @dataclass(frozen=True)
@@ -237,9 +234,9 @@ def _config_of_class(name: str) -> type[RunConfig]:
     from meta_policy_search.utils.serializable import constructor_signature
 
     algo_class = get_algorithm(name)
-    parents = [(get_algorithm(each.algorithm), each) for each in CONFIGS.values()
-               if not issubclass(each, (single_task.Config, EMAMLConfig))]
-    base = next((config for parent, config in parents if issubclass(algo_class, parent)), None)
+    configs = {get_algorithm(each.algorithm): each for each in CONFIGS.values()
+               if not issubclass(each, (single_task.Config, EMAMLConfig))}
+    base = next((configs[parent] for parent in algo_class.__mro__ if parent in configs), None)
     if base is None:
         base = FirstOrderConfig if "learning_rate" in constructor_signature(algo_class).parameters else MetaConfig
     types, arguments = typing.get_type_hints(base), constructor_signature(algo_class).parameters
@@ -272,20 +269,16 @@ def build_trainer(config: Any) -> "mps.Trainer":
     if vars(config).get("observe_task"):
         settings.pop("normalization_scale", None)
         env = TaskObservingEnv(env, normalization_scale=config.normalization_scale)
-    has_advantages = vars(config).get("outer_type") == "log_likelihood"
-    algo_class = mps.VPG_DICEMAML if has_advantages else get_algorithm(config.algorithm)
     callbacks = [mps.EvalCallback(config.eval_every, config.eval_tasks)] if config.eval_every else []
-    return make_trainer(env, algo_class, config.n_itr, callbacks, settings)
+    return make_trainer(env, get_algorithm(config.algorithm), config.n_itr, callbacks, settings)
 
 
 def _arguments(config: Any) -> dict[str, Any]:
     """Returns the settings that differ from the defaults of `meta_policy_search.train`, as arguments of classes."""
     usual = vars(find_config(config.algorithm)())
     given = {name: value for name, value in vars(config).items()
-             if value != usual[name] and name not in (*_NOT_PASSED, *_OPTIMIZER, "outer_type")}
+             if value != usual[name] and name not in (*_NOT_PASSED, *_OPTIMIZER)}
     given.update(progress_bar=config.progress_bar, parallel=config.parallel_option())
-    if vars(config).get("outer_type") == "dice":
-        given.pop("return_baseline", None)
     if isinstance(config, EMAMLConfig):
         given["exploration"] = config.exploration
     if isinstance(config, TRPOMAMLConfig) and any(vars(config)[name] != usual[name] for name in _OPTIMIZER):

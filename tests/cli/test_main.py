@@ -172,6 +172,13 @@ def test_environment_and_algorithm_of_a_user_module(my_module):
     assert main(["resume", str(folder), "--n_itr", "2"]) == 0 and len(read_progress(folder)["Itr"]) == 2
 
 
+@pytest.mark.parametrize("parent, has_return_baseline", [("DICEMAML", False), ("VPG_DICEMAML", True)])
+def test_algorithm_of_a_user_has_the_settings_of_its_nearest_parent(my_module, parent, has_return_baseline):
+    Path(f"{my_module}.py").write_text(MODULE.replace("VPGMAML", parent))
+    names = [field.name for field in dataclasses.fields(find_config(f"{my_module}:MyAlgorithm"))]
+    assert ("return_baseline" in names) == has_return_baseline
+
+
 def test_settings_of_a_user_algorithm_are_checked(my_module, capsys):
     assert find_config(f"{my_module}:MyAlgorithm")(inner_lr=1).inner_lr == 1.0
     message = mistake(capsys, "train", f"{my_module}:MyAlgorithm", *ONE, "--inner_lr", -1)
@@ -201,9 +208,7 @@ def defaults_of_train(algorithm):
     found = {**found, **TRAIN_DEFAULTS, **OTHERS}
     if not is_rl2:
         found["baseline"] = "LinearTimeBaseline" if is_dice else "LinearFeatureBaseline"
-    if is_dice:
-        found["outer_type"] = "log_likelihood" if algorithm == "vpg_dice_maml" else "dice"
-        found["return_baseline"] = "LinearFeatureBaseline"  # used with outer_type log_likelihood
+    found["return_baseline"] = "LinearFeatureBaseline"
     found["exploration"] = algorithm == "e_maml"
     return found
 
