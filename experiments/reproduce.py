@@ -21,7 +21,7 @@ import argparse
 import importlib
 import os
 import sys
-from typing import Optional, Sequence
+from typing import Collection, Optional, Sequence
 
 import numpy as np
 
@@ -61,10 +61,10 @@ def reproduce(arguments: argparse.Namespace) -> int:
     """Trains the incomplete runs of an entry, tests its policies and writes the files; returns the exit status."""
     status = 0
     if arguments.name in MEASUREMENTS:
-        _measure(arguments.name, MEASUREMENTS[arguments.name], _seeds(arguments))
+        _measure(arguments.name, MEASUREMENTS[arguments.name], arguments)
     elif arguments.name in ENTRIES:
         status = _train_and_test(arguments.name, ENTRIES[arguments.name], arguments)
-    for path in reproduced.write(*ENTRIES if arguments.name not in ENTRIES else [arguments.name]):
+    for path in reproduced.write(*[arguments.name] if arguments.name else ENTRIES):
         print(os.path.relpath(path))
     return status
 
@@ -73,19 +73,25 @@ def _seeds(arguments: argparse.Namespace) -> Optional[list[int]]:
     return None if arguments.seeds is None else [check_int_at_least("--seeds", seed, 0) for seed in arguments.seeds]
 
 
-def _measure(name: str, measurement: Measurement, seeds: Optional[Sequence[int]]) -> None:
-    """Runs the measurement of an entry with each seed and stores the values; default: all seeds without data."""
-    kept = reproduced.read_measured(name)
-    for seed in seeds or [seed for seed in measurement.seeds if seed not in next(iter(kept.values()), {})]:
-        measured = importlib.import_module(f"experiments.results.{measurement.module}").measure(seed)
-        reproduced.keep_measured(name, seed, measured)
-        print(f"seed {seed}: {', '.join(f'{key} {by_key}' for key, by_key in measured.items())}", flush=True)
+def _methods(arguments: argparse.Namespace, names: Collection[str]) -> list[str]:
+    return [check_choice("--methods", name, names) for name in arguments.methods or names]
+
+
+def _measure(name: str, measurement: Measurement, arguments: argparse.Namespace) -> None:
+    """Measures the methods of an entry with each seed and stores the values; default: all that have no data."""
+    seeds, methods, kept = _seeds(arguments), _methods(arguments, measurement.methods), reproduced.read_measured(name)
+    measure = importlib.import_module(f"experiments.results.{measurement.module}").measure
+    for seed in seeds or measurement.seeds:
+        missing = [method for method in methods if seeds or seed not in kept.get(method, {})]
+        for method, by_key in measure(seed, missing) if missing else ():
+            reproduced.keep_measured(name, method, seed, by_key)
+            print(f"seed {seed}: {method} {by_key}", flush=True)
 
 
 def _train_and_test(name: str, entry: Entry, arguments: argparse.Namespace) -> int:
     seeds = _seeds(arguments)
     by_name = {method.name: method for method in entry.methods}
-    methods = [by_name[check_choice("--methods", method, by_name)] for method in arguments.methods or by_name]
+    methods = [by_name[method] for method in _methods(arguments, by_name)]
     output = os.path.join(arguments.output, name)
     runs = {(method.name, seed): sweep.make_run(f"{method.name},seed={seed}", config_class(method.script),
                                                 {**entry.settings, **method.settings}, {"seed": seed}, output)

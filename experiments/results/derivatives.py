@@ -10,6 +10,7 @@ Paths end after 50 steps, and the value of the last state replaces further rewar
 the library's losses: DiCE with rewards, Loaded DiCE with advantages, and the low-variance objective of ProMP. The last
 one is the likelihood ratio, which ignores the effect of earlier actions on a state.
 """
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,11 +118,12 @@ def derivatives_of(value: tf.Tensor, logits: tf.Tensor) -> list[tf.Tensor]:
     return built
 
 
-def measure(seed: int, number: int = PATHS) -> dict[str, dict[int, float]]:
-    """Returns the correlation between estimated and exact derivatives over components, by method and order.
+def measure(seed: int, methods: Sequence[str], number: int = PATHS) -> Iterator[tuple[str, dict[int, float]]]:
+    """Yields each method with the correlations of its derivatives with the exact ones over components, by order.
 
     Args:
         seed: seed of process, policy and paths.
+        methods: names of the methods.
         number: number of paths; default 4096.
     """
     rng = np.random.default_rng(seed)
@@ -132,7 +134,7 @@ def measure(seed: int, number: int = PATHS) -> dict[str, dict[int, float]]:
         values = true_value(process, logits)
         truth = sess.run(derivatives_of(tf.reduce_mean(values), logits))
         built = estimates(process, paths, sess.run(values), logits)
-        estimated = sess.run({name: derivatives_of(value, logits) for name, value in built.items()})
-    return {name: {order: float(np.corrcoef(np.ravel(found), np.ravel(true))[0, 1])
-                   for order, found, true in zip(ORDERS, by_order, truth, strict=True)}
-            for name, by_order in estimated.items()}
+        estimated = sess.run({name: derivatives_of(built[name], logits) for name in methods})
+    for name, by_order in estimated.items():
+        yield name, {order: float(np.corrcoef(np.ravel(found), np.ravel(true))[0, 1])
+                     for order, found, true in zip(ORDERS, by_order, truth, strict=True)}

@@ -10,11 +10,12 @@ With the same step size, the adaptation step of DiCE is about 24 times as long: 
 deviation one, whereas the low-variance objective uses advantages with standard deviation one. Longer steps make the
 meta-gradient noisier. Therefore DiCE is also measured with a step size that is 24 times smaller.
 """
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments import dice_maml, pro_mp, vpg_maml
+from experiments.results.entries import config_class
 from meta_policy_search.cli.algorithms import build_trainer
 from meta_policy_search.cli.settings import make_config
 
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 
 SETTINGS = {"env": "HalfCheetahRandDirecEnv", "meta_batch_size": 20, "rollouts_per_meta_task": 40, "n_itr": 1}
 ESTIMATORS = {
-    "low_variance": (vpg_maml, {"inner_type": "likelihood_ratio"}),
-    "dice": (dice_maml, {"outer_type": "log_likelihood"}),
-    "dice_short": (dice_maml, {"outer_type": "log_likelihood", "inner_lr": 0.1 / 24.0}),
+    "low_variance": ("vpg_maml", {"inner_type": "likelihood_ratio"}),
+    "dice": ("vpg_dice_maml", {}),
+    "dice_short": ("vpg_dice_maml", {"inner_lr": 0.1 / 24.0}),
 }
 CHECKPOINTS = (0, 10, 20, 40)  # numbers of meta-updates before a measurement
 DRAWINGS = 10  # samples per measurement
@@ -42,16 +43,17 @@ def relative_std(gradients: np.ndarray) -> float:
     return float(np.sqrt(gradients.var(axis=0, ddof=1).sum()) / np.linalg.norm(gradients.mean(axis=0)))
 
 
-def measure(seed: int, **settings: Any) -> dict[str, dict[int, float]]:
-    """Returns the relative standard deviations of the meta-gradient, by estimator and number of meta-updates.
+def measure(seed: int, methods: Sequence[str], **settings: Any) -> Iterator[tuple[str, dict[int, float]]]:
+    """Yields each estimator with the relative standard deviations of its meta-gradient by number of meta-updates.
 
     Args:
         seed: seed of training and of all samples.
+        methods: names of the estimators.
         **settings: settings that override `SETTINGS`.
     """
-    learner = _build(pro_mp, {"seed": seed, **settings})
+    learner = _build("pro_mp", {"seed": seed, **settings})
     estimators = {name: _build(script, {"seed": seed, **special, **settings})
-                  for name, (script, special) in ESTIMATORS.items()}
+                  for name, (script, special) in ESTIMATORS.items() if name in methods}
     measured: dict[str, dict[int, float]] = {name: {} for name in estimators}
     for itr in range(CHECKPOINTS[-1] + 1):
         if itr in CHECKPOINTS:
@@ -63,15 +65,15 @@ def measure(seed: int, **settings: Any) -> dict[str, dict[int, float]]:
         learner.algo.optimize_policy(sample_and_adapt(learner), log=False)
     for trainer in (learner, *estimators.values()):
         trainer.sampler.close()
-    return measured
+    yield from measured.items()
 
 
-def _build(script: Any, settings: dict[str, Any]) -> "Trainer":
+def _build(script: str, settings: dict[str, Any]) -> "Trainer":
     """Builds the trainer of a script in a separate graph."""
     from meta_policy_search.tf_compat import tf  # imported here because it takes seconds
 
     with tf.Graph().as_default():
-        return build_trainer(make_config(script.Config, {**SETTINGS, **settings}))
+        return build_trainer(make_config(config_class(script), {**SETTINGS, **settings}))
 
 
 def sample_and_adapt(trainer: "Trainer", new_tasks: bool = True) -> list[Any]:

@@ -8,6 +8,7 @@ ten times, each time from new paths of the same 20 tasks. The experiment of the 
 last of the ten rounds, which is a mistake.
 """
 import os
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,23 +32,23 @@ def mean_relative_std(gradients: np.ndarray) -> float:
     return float(np.mean(gradients.std(axis=0) / (np.abs(gradients.mean(axis=0)) + 1e-8)))
 
 
-def measure(seed: int, folder: str = RUNS) -> dict[str, dict[int, float]]:
-    """Returns the mean relative standard deviation of the meta-gradient, by estimator and iteration.
+def measure(seed: int, methods: Sequence[str], folder: str = RUNS) -> Iterator[tuple[str, dict[int, float]]]:
+    """Yields each estimator with the mean relative standard deviation of its meta-gradient by iteration.
 
     Args:
         seed: seed of the training runs.
+        methods: names of the estimators.
         folder: folder of the training runs.
 
     Raises:
         SnapshotError: the policies have not been trained.
     """
-    settings, measured = ENTRIES[TRAINING].settings, {}
-    for method in ENTRIES[TRAINING].methods:
-        run = os.path.join(folder, f"{method.name},seed={seed}")
+    settings = ENTRIES[TRAINING].settings
+    for method in methods:
+        run = os.path.join(folder, f"{method},seed={seed}")
         iterations = range(0, settings["n_itr"], settings["snapshot_gap"])
         values = [mean_relative_std(_gradients(run, itr)) for itr in iterations]
-        measured[method.name] = dict(zip(iterations, running_mean(np.array(values), REACH)[0].tolist(), strict=True))
-    return measured
+        yield method, dict(zip(iterations, running_mean(np.array(values), REACH)[0].tolist(), strict=True))
 
 
 def _gradients(folder: str, itr: int) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 The Bayesian policies use the task distributions of `MetaBernoulliBanditEnv` and `MetaTabularMDPEnv` as their priors.
 """
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -131,12 +131,15 @@ def _optimal_plan(transitions: np.ndarray, means: np.ndarray) -> np.ndarray:
     return np.stack(plan[::-1])
 
 
-def measure(seed: int, num_tasks: int = 1000) -> dict[str, dict[int, float]]:
-    """Measures the mean total reward of each policy in `num_tasks` tasks.
+def measure(seed: int, methods: Sequence[str], num_tasks: int = 1000) -> Iterator[tuple[str, dict[int, float]]]:
+    """Yields each policy with its mean total reward by `n`, which is 10 or 100.
 
-    Returns:
-        Dict from policy to a dict from `n` to the mean total reward. `n` is 10 or 100: the number of pulls of a bandit
-        with 5 arms, or the number of episodes of an MDP.
+    `n` is the number of pulls of a bandit with 5 arms, or the number of episodes of an MDP.
+
+    Args:
+        seed: seed of tasks and policies.
+        methods: names of the policies to yield. All policies are measured, because they share a random generator.
+        num_tasks: number of tasks.
     """
     from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv
 
@@ -150,4 +153,4 @@ def measure(seed: int, num_tasks: int = 1000) -> dict[str, dict[int, float]]:
         tasks = MetaTabularMDPEnv().sample_tasks(num_tasks, rng)
         for name, policy in (("random_mdp", "random"), ("psrl", "psrl")):
             measured.setdefault(name, {})[n] = float(mdp_returns(policy, tasks, n, rng).mean())
-    return measured
+    yield from ((name, measured[name]) for name in methods)

@@ -60,11 +60,10 @@ def keep(name: str, method: str, seed: int, scores: np.ndarray, progress: Progre
     _add(_path(name, "_training.csv"), {(method, seed): training})
 
 
-def keep_measured(name: str, seed: int, measured: Mapping[str, Mapping[int, float]]) -> None:
-    """Adds the measured values of a seed, by method and key, to the data of an entry."""
+def keep_measured(name: str, method: str, seed: int, by_key: Mapping[int, float]) -> None:
+    """Adds the measured values of a method and seed, by key, to the data of an entry."""
     _add(_path(name, ".csv"), {
-        (method, seed): [{"key": str(key), "value": f"{value:.6g}"} for key, value in by_key.items()]
-        for method, by_key in measured.items()})
+        (method, seed): [{"key": str(key), "value": f"{value:.6g}"} for key, value in by_key.items()]})
 
 
 def read_scores(name: str) -> dict[str, dict[int, np.ndarray]]:

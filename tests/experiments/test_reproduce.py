@@ -86,16 +86,41 @@ def test_figure_compares_episodes_of_rl2_with_adaptation_steps(folder, monkeypat
 
 
 def test_results_are_stored_by_seed(folder):
-    reproduced.keep_measured("derivatives", 2, {"dice": {1: 0.5, 2: 0.25}})
-    reproduced.keep_measured("derivatives", 3, {"dice": {1: 1.5, 2: 1.25}})
+    reproduced.keep_measured("derivatives", "dice", 2, {1: 0.5, 2: 0.25})
+    reproduced.keep_measured("derivatives", "dice", 3, {1: 1.5, 2: 1.25})
     assert reproduced.read_measured("derivatives") == {"dice": {2: {1: 0.5, 2: 0.25}, 3: {1: 1.5, 2: 1.25}}}
 
 
 def test_intervals_over_seeds_require_two_seeds(folder):
-    reproduced.keep_measured("gradient_variance", 1, {"dice": {1: 0.5}})
+    reproduced.keep_measured("gradient_variance", "dice", 1, {1: 0.5})
     assert reproduced.page().endswith("| DiCE | 1 | 0.50 |\n")
-    reproduced.keep_measured("gradient_variance", 2, {"dice": {1: 0.5}})
+    reproduced.keep_measured("gradient_variance", "dice", 2, {1: 0.5})
     assert reproduced.page().endswith("| DiCE | 2 | 0.50 ± 0.00 |\n")
+
+
+def test_only_selected_or_missing_measurements_run(folder, monkeypatch):
+    """A measurement that stops with an error keeps the methods before; the next call measures the others."""
+    runs, failing = [], [("dice", 2)]
+
+    def measure(seed, methods):
+        for method in methods:
+            if (method, seed) in failing:
+                raise RuntimeError("disk full")
+            runs.append((method, seed))
+            yield method, {1: 1.0, 2: 0.0, 3: 0.0}
+
+    monkeypatch.setattr(derivatives, "measure", measure)
+    monkeypatch.setattr(reproduced, "write", lambda *names: [])
+    few = dataclasses.replace(MEASUREMENTS["derivatives"], seeds=(1, 2), methods={"dice": "DiCE", "loaded": "Loaded"})
+    monkeypatch.setitem(MEASUREMENTS, "derivatives", few)
+    assert reproduce.main(["derivatives", "--methods", "loaded", "--seeds", "2"]) == 0
+    with pytest.raises(RuntimeError, match="disk full"):
+        reproduce.main(["derivatives"])
+    failing.clear()
+    assert reproduce.main(["derivatives"]) == 0 and reproduce.main(["derivatives"]) == 0
+    assert runs == [("loaded", 2), ("dice", 1), ("loaded", 1), ("dice", 2)]
+    assert reproduce.main(["derivatives", "--methods", "dice", "--seeds", "2"]) == 0
+    assert runs[4:] == [("dice", 2)]
 
 
 # Derivatives -------------------------------------------------------------------------------------------------------
@@ -152,8 +177,9 @@ def test_advantages_are_sums_of_later_rewards():
 
 @pytest.mark.thorough
 def test_estimates_converge_to_the_exact_values():
-    measured = derivatives.measure(1, number=4096)
-    assert all(measured[method][1] > 0.99 for method in ("low_variance", "loaded", "loaded_lambda_0"))
+    methods = ("low_variance", "loaded", "loaded_lambda_0")
+    measured = dict(derivatives.measure(1, methods, number=4096))
+    assert all(measured[method][1] > 0.99 for method in methods)
     assert measured["loaded_lambda_0"][2] > 0.9
 
 
@@ -170,9 +196,11 @@ def test_all_estimators_are_measured_at_all_snapshots(monkeypatch):
     monkeypatch.setattr(gradient_variance, "CHECKPOINTS", (0, 1))
     monkeypatch.setattr(gradient_variance, "DRAWINGS", 2)
     sizes = {"env": "MetaPointEnvNavigation", "meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5}
-    measured = gradient_variance.measure(1, **sizes)
-    assert measured == gradient_variance.measure(1, **sizes)
-    assert list(measured) == list(MEASUREMENTS["gradient_variance"].methods)
+    methods = list(MEASUREMENTS["gradient_variance"].methods)
+    measured = dict(gradient_variance.measure(1, methods, **sizes))
+    assert list(measured) == methods
+    ((name, again),) = gradient_variance.measure(1, methods[1:2], **sizes)
+    assert name == methods[1] and again == measured[name]
     assert all(list(by_itr) == [0, 1] for by_itr in measured.values())
     assert all(value > 0.0 for by_itr in measured.values() for value in by_itr.values())
 
@@ -188,7 +216,8 @@ def test_policies_of_each_estimator_are_measured_in_equal_tasks(folder, monkeypa
     small = {"env": "MetaPointEnvNavigation", "n_itr": 3, "meta_batch_size": 2, "rollouts_per_meta_task": 2,
              "max_path_length": 5, "snapshot_gap": 2}
     entry = ENTRIES[name]
-    monkeypatch.setitem(ENTRIES, name, dataclasses.replace(entry, settings={**entry.settings, **small}))
+    monkeypatch.setitem(ENTRIES, name, dataclasses.replace(
+        entry, settings={**entry.settings, **small}, methods=entry.methods[1:3]))
     monkeypatch.setattr(gradient_variance_published, "DRAWINGS", 3)
     sample = gradient_variance_published.sample_and_adapt
 
@@ -199,8 +228,9 @@ def test_policies_of_each_estimator_are_measured_in_equal_tasks(folder, monkeypa
 
     monkeypatch.setattr(gradient_variance_published, "sample_and_adapt", recorded)
     assert reproduce.main([name, "--seeds", "1", "--output", str(tmp_path)]) == 0
-    measured = gradient_variance_published.measure(1, str(tmp_path / name))
-    assert list(measured) == list(MEASUREMENTS["gradient_variance_published"].methods)
+    methods = list(MEASUREMENTS["gradient_variance_published"].methods)[1:3]
+    measured = dict(gradient_variance_published.measure(1, methods, str(tmp_path / name)))
+    assert list(measured) == methods
     assert all(list(by_itr) == [0, 2] and by_itr[0] == by_itr[2] > 0.0 for by_itr in measured.values())
     assert all(seen[i][0] == seen[i - 1][0] and seen[i][1] != seen[i - 1][1] for i in range(len(seen)) if i % 3)
 
