@@ -179,7 +179,7 @@ def test_worker_processes_refuse_a_patched_environment(patch, parallel):
     assert "\n" not in str(caught.value)
     assert isinstance(caught.value, EnvWorkerError) and isinstance(caught.value, TypeError)
     # given one between two rounds
-    with make_sampler(env, parallel=parallel) as sampler:
+    with make_sampler(env) as sampler:
         expected = [rewards_of(sampler) for _ in range(2)]
     with make_sampler(env, parallel=parallel) as sampler:
         given = [rewards_of(sampler)]

@@ -233,7 +233,7 @@ def check_interrupted_runs(run, num_interrupts, tmp_path):
 @pytest.mark.parametrize("algo_cls, arguments, num_interrupts", [
     (ProMP, {"num_ppo_steps": 2, "num_minibatches": 2, "anneal_factor": 0.9}, num_interrupts)
     for num_interrupts in (8, 30)
-] + [(TRPOMAML, {}, 30)], ids=["ProMP, short", "ProMP", "TRPOMAML"])
+] + [pytest.param(TRPOMAML, {}, 30, marks=pytest.mark.slow)], ids=["ProMP, short", "ProMP", "TRPOMAML"])
 @pytest.mark.thorough(but="ProMP, short")
 def test_interrupted_training_equals_uninterrupted_training(algo_cls, arguments, num_interrupts, tmp_path):
     with tf.Graph().as_default():

@@ -127,8 +127,7 @@ def test_fault_in_one_thread_and_ctrl_c_end_all_threads(shared, monkeypatch, fau
         sampler.obtain_samples()
     assert max(map(len, shared.callers.values())) < 1000  # well before the 10,000 steps
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("sampling")]
-    monkeypatch.setattr(shared, "fault", None)
-    sampler.max_path_length = T
+    monkeypatch.undo()  # no fault, and paths that end
     assert list(sampler.obtain_samples()) == list(range(M))  # the sampler remains usable
 
 
