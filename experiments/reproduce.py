@@ -5,8 +5,8 @@
     python experiments/reproduce.py                        # only tables and figures, from existing data
 
 experiments/results/entries.json defines the entries. Each method is trained once per seed; interrupted runs are
-resumed. Every policy is then tested in the same 40 tasks, which were not used in training. Some entries do not train,
-but measure the quality of gradient estimates, once per seed. The results are written to experiments/results/papers:
+resumed. Every policy is then tested in the same 40 sampled tasks. Some entries do not train, but measure the quality of
+gradient estimates, once per method and seed. The results are written to experiments/results/papers:
 
     NAME.csv             mean return (for Meta-World, success rate) in each test task after 0, 1, ... gradient steps,
                          by method and seed; or the measured values

@@ -7,7 +7,8 @@ import numpy as np
 
 from experiments.results import figure_2, leaderboard
 from experiments.results.draw import Rows, columns_of, curve, read_groups
-from experiments.results.entries import ENTRIES, MEASUREMENTS, Entry, Measurement, Method
+from experiments.results.entries import ENTRIES, MEASUREMENTS, Entry, Measurement, Method, config_class
+from meta_policy_search.cli.settings import make_config
 from meta_policy_search.plotting import Curve, Progress, plot_comparison, return_columns
 from meta_policy_search.utils.files import write_csv, write_text
 from meta_policy_search.utils.statistics import interquartile_mean, mean_interval
@@ -248,11 +249,21 @@ def _section(name: str, entry: Entry) -> Iterator[str]:
 
 
 def _conditions(entry: Entry) -> Iterator[str]:
-    """Yields the environment and the conditions of the test."""
+    """Yields the environment, the samples per iteration of training, and the conditions of the test."""
     yield f"- Environment: `{entry.settings['env']}`"
-    if entry.score == "mean return" and any(method.script != "rl2" for method in entry.methods):
+    configs = [make_config(config_class(method.script), {**entry.settings, **method.settings})
+               for method in entry.methods]
+    sizes = {name: " or ".join(map(str, dict.fromkeys(vars(config)[name] for config in configs)))
+             for name in ("meta_batch_size", "rollouts_per_meta_task", "max_path_length")}
+    of_trials = all(method.script == "rl2" for method in entry.methods)
+    paths, steps = ("trials per task", "episode") if of_trials else ("paths per task and adaptation step", "path")
+    yield (f"- Training: {sizes['meta_batch_size']} tasks; {sizes['rollouts_per_meta_task']} {paths}; at most "
+           f"{sizes['max_path_length']} steps per {steps}")
+    if entry.score == "success rate":
+        yield "- Test: evaluation of the metaworld package; per goal, 10 episodes for adaptation and 3 for the score"
+    if entry.score == "mean return" and not of_trials:
         sizes = ", all but the first of half the size" if entry.halve_steps else ""
-        paths = f"; {entry.rollouts} paths per task and step" if entry.rollouts else ", with as many paths"
+        paths = f"; {entry.rollouts} paths per task and adaptation step" if entry.rollouts else ", with as many paths"
         yield f"- Test: gradient steps as in training{sizes}{paths}"
 
 
@@ -303,10 +314,12 @@ def _begin(name: str, entry: Union[Entry, Measurement], conditions: Iterable[str
 
 def _row(entry: Entry, method: Method, returns: dict[int, np.ndarray], training: dict[int, Progress]) -> str:
     middle = interquartile_mean(_trained_scores(entry, method, returns))
+    interval = f"{middle.mean:.2f} [{middle.low:.2f}, {middle.high:.2f}]"
+    column = " (column 0)" if method.settings.get("observe_task") else ""
     timesteps, minutes = (_mean_of_last(training, column) for column in ("n_timesteps", "Time"))
     cost = " | " if method.snapshot is None else f"{timesteps / 1e6:.1f} | {minutes / 60:.0f}"
     return (f"| {method.label} | {', '.join(map(str, returns))} | {cost} | "
-            f"{_means(returns, entry.num_steps + 1)} | {middle.mean:.2f} [{middle.low:.2f}, {middle.high:.2f}] |")
+            f"{_means(returns, entry.num_steps + 1)} | {interval}{column} |")
 
 
 def _means(returns: dict[int, np.ndarray], columns: int) -> str:

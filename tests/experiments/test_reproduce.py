@@ -73,6 +73,22 @@ def test_returns_of_groups_of_tasks_are_listed_by_seed(folder, monkeypatch):
     assert table in reproduced.page()
 
 
+def test_page_states_the_samples_of_training(folder):
+    for name, expected in {
+            "half_cheetah_tasks": "20 or 40 tasks; 20 paths per task and adaptation step; at most 100 steps per path",
+            "rl2_mdp": "1200 or 480 tasks; 1 trials per task; at most 10 steps per episode"}.items():
+        entry, steps = ENTRIES[name], ENTRIES[name].num_steps + 1
+        reproduced.keep(name, entry.methods[0].name, 1, np.zeros((3, steps)), progress(2))
+        assert f"- Training: {expected}\n" in reproduced.page()
+
+
+def test_score_of_a_policy_that_observes_the_task_is_the_return_without_adaptation(folder):
+    reproduced.keep("half_cheetah_direction", "oracle", 1, np.array([[1.0, 2.0, 3.0, 4.0]] * 2), progress(2),
+                    [-1.0, 1.0])
+    (row,) = re.findall(r"^\| TRPO that observes the task .* \(column 0\) \|$", reproduced.page(), flags=re.MULTILINE)
+    assert row.endswith("| 1.00 | 2.00 | 3.00 | 4.00 | 1.00 [1.00, 1.00] (column 0) |")
+
+
 def test_figure_compares_episodes_of_rl2_with_adaptation_steps(folder, monkeypatch):
     panels = {}
     monkeypatch.setattr(reproduced, "plot_comparison", lambda given, *args: panels.update(given))
