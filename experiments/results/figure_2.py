@@ -46,7 +46,10 @@ def _cell(runs: Sequence[Progress], point: float) -> str:
 
 
 def draw(entries: Mapping[str, Entry], trainings: Mapping[str, Training], path: str) -> None:
-    """Plots one panel per environment: returns after adaptation over environment steps, and the published points."""
+    """Plots one panel per environment: returns after adaptation over environment steps, and the published points.
+
+    The legend is that of the environment with most methods.
+    """
     columns = min(COLUMNS, len(entries))
     rows = -(-len(entries) // columns)
     title = "Return after adaptation; squares: published"
@@ -58,8 +61,13 @@ def draw(entries: Mapping[str, Entry], trainings: Mapping[str, Training], path: 
             curves = [curve(method.label, list(trainings[name][method.name].values()), AFTER, "n_timesteps")
                       for method in methods]
             plot_comparison({"return": curves}, x_label="environment steps", ax=panel)
+            panel.get_legend().remove()
             panel.set_title(entry.settings["env"], fontsize=10)
             for index, method in enumerate(methods):
                 points = np.array(method.published_curve) * (1e6, 1.0)
                 last = max(run["n_timesteps"][-1] for run in trainings[name][method.name].values())
-                panel.plot(*points[points[:, 0] <= 1.1 * last].T, "s", markersize=5, color=style.COLORS[index])
+                panel.plot(*points[points[:, 0] <= 1.1 * last].T, "s", markersize=5, color=style.COLORS[index],
+                           label=method.label)
+        legends = [panel.get_legend_handles_labels() for panel in panels.flat]
+        panels.flat[0].figure.legend(*max(legends, key=lambda legend: len(legend[1])), loc="outside lower center",
+                                     frameon=False, ncols=columns + 1)

@@ -34,11 +34,18 @@ def test_table_lists_published_returns_and_intervals_over_seeds():
 
 def test_figure_shows_the_published_points_that_training_reached(tmp_path, monkeypatch):
     panels = []
-    monkeypatch.setattr(figure_2, "plot_comparison", lambda curves, x_label, ax: panels.append((curves, ax)))
+
+    def record(curves, x_label, ax):
+        panels.append((curves, ax))
+        ax.legend([], [])
+
+    monkeypatch.setattr(figure_2, "plot_comparison", record)
     figure_2.draw({NAME: ENTRIES[NAME]}, {NAME: {"pro_mp": {1: run_of(160)}}}, str(tmp_path / "a.svg"))
     [(curves, axes)] = panels
     assert [curve.label for curve in curves["return"]] == ["ProMP"]
     [points] = axes.lines
+    [legend] = axes.figure.legends
+    assert [text.get_text() for text in legend.texts] == ["ProMP"] and axes.get_legend() is None
     np.testing.assert_allclose(points.get_xydata(), [[13e6, 134.0], [25e6, 158.0]])
     assert (tmp_path / "a.svg").stat().st_size > 0
 
