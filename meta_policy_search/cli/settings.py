@@ -17,7 +17,6 @@ from meta_policy_search.utils.checks import (
     check_positive_int,
     did_you_mean,
 )
-from meta_policy_search.utils.files import write_text
 from meta_policy_search.utils.log_outputs import check_formats
 from meta_policy_search.utils.serializable import argument_names
 from meta_policy_search.utils.snapshotter import MODES
@@ -204,8 +203,3 @@ def load_json(text: str) -> Any:
         return dict(pairs)
 
     return json.loads(text, object_pairs_hook=to_dict)
-
-
-def write_json(path: str, content: Mapping[str, Any]) -> None:
-    """Writes an object to a JSON file atomically."""
-    write_text(path, json.dumps(content, indent=2) + "\n")

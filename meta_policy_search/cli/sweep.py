@@ -38,11 +38,11 @@ import numpy as np
 from meta_policy_search.cli import record
 from meta_policy_search.cli.algorithms import find_config
 from meta_policy_search.cli.flags import Parser, text_table
-from meta_policy_search.cli.settings import RunConfig, make_config, read_json, write_json
+from meta_policy_search.cli.settings import RunConfig, make_config, read_json
 from meta_policy_search.cli.training import INTERRUPTED, PROG, SWEEP, run_tool
 from meta_policy_search.plotting import return_columns
 from meta_policy_search.utils.checks import check_positive_int
-from meta_policy_search.utils.files import lock_folder, write_csv
+from meta_policy_search.utils.files import lock_folder, write_csv, write_text
 from meta_policy_search.utils.processes import has_ended, wait_for_end
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.threads import VARIABLE as THREADS
@@ -230,7 +230,7 @@ def run_all(output: str, runs: Sequence[Run], processes: int) -> tuple[list[str]
 def _start(run: Run, environ: Mapping[str, str]) -> subprocess.Popen:
     """Starts the process of a run."""
     print_line(f"{run.name}: {'resumes' if record.is_run(run.folder) else 'starts'}")
-    write_json(run.settings_path, dataclasses.asdict(run.config))
+    write_text(run.settings_path, json.dumps(dataclasses.asdict(run.config), indent=2) + "\n")
     with open(run.log_path, "ab") as log:
         return subprocess.Popen(
             command(run), stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, env={**environ, SWEEP: "0"},

@@ -234,8 +234,8 @@ def _start(experiment: Experiment, arguments: dict[str, Any], command: list[str]
     trainer = experiment.build(config)  # may raise an error, so no folder exists yet
     folder = arguments.get("dump_path") or run_folder.make_run_folder(config.algorithm, config.env, config.seed)
     _configure_logger(folder, config)
-    _write_params(folder, config, {"algorithm": config.algorithm, "settings": {}, **record.describe_process(command),
-                                   "resumed": []})
+    run_folder.write_params(folder, {"algorithm": config.algorithm, "settings": dataclasses.asdict(config),
+                                     **record.describe_process(command), "resumed": []})
     return trainer, config
 
 
@@ -252,7 +252,8 @@ def _resume(experiment: Experiment, arguments: dict[str, Any], command: list[str
         process = record.describe_process(command)
         run_folder.warn_of_changes(params, process)
         resumed = [*params["resumed"], {"itr": trainer.itr, **process}]
-        _write_params(folder, config, {**run_folder.without_end(params), "resumed": resumed})
+        run_folder.write_params(folder, {**run_folder.without_end(params), "settings": dataclasses.asdict(config),
+                                         "resumed": resumed})
         logger.log(f"Resuming at iteration {trainer.itr} in {logger.get_dir()}")
         return trainer, config
 
@@ -279,12 +280,6 @@ def _configure_logger(folder: str, config: RunConfig, **how: Any) -> None:
     """Opens the files of a run, the first step after which Ctrl-C must not end the process at once."""
     _raise_on_interrupt()
     logger.configure(folder, config.log_formats, config.snapshot_mode, config.snapshot_gap, **how)
-
-
-def _write_params(folder: str, config: RunConfig, params: dict[str, Any]) -> None:
-    """Writes `params.json` with the current settings."""
-    settings = dataclasses.asdict(config)
-    run_folder.write_params(folder, {**params, "settings": settings})
 
 
 def _train(experiment: Experiment, trainer: Any, config: RunConfig) -> None:

@@ -31,7 +31,9 @@ class SingleTaskEnv(gym_compat.WrappingEnv):
         self.observation_space = env.observation_space
         self.action_space = env.action_space
 
-    def sample_tasks(self, n_tasks: int) -> List[Task]:
+    np_random = MetaEnv.np_random
+
+    def sample_tasks(self, n_tasks: int) -> List[Task]:  # type: ignore[override]  # no random numbers are drawn
         """Returns a list that contains None `n_tasks` times."""
         return [None] * check_positive_int("n_tasks", n_tasks)
 
@@ -104,6 +106,7 @@ class GymnasiumMetaEnv(gym_compat.WrappingEnv):
         self.action_space = _action_space(self.wrapped_env.action_space)
 
     unwrapped = MetaEnv.unwrapped  # returns self, because paths draw from the generator of this wrapper
+    np_random = MetaEnv.np_random
 
     def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
         """Returns a list of `n_tasks` tasks drawn from `rng`, by default from `np_random`."""

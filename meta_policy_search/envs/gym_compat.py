@@ -269,6 +269,25 @@ class WrappingEnv(MetaEnv):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.wrapped_env, name)
 
+    @property
+    def np_random(self) -> np.random.Generator:
+        """The generator of the innermost environment. Setting it sets the generator of that environment."""
+        return self.unwrapped.np_random
+
+    @np_random.setter
+    def np_random(self, rng: np.random.Generator) -> None:
+        set_rng(self.wrapped_env, rng)
+
+    def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
+        """Returns a list of `n_tasks` tasks of the wrapped environment; see `gym_compat.sample_tasks` for `rng`."""
+        return sample_tasks(self.wrapped_env, n_tasks, rng)
+
+    def set_task(self, task: Task) -> None:
+        self.wrapped_env.set_task(task)
+
+    def get_task(self) -> Task:
+        return self.wrapped_env.get_task()
+
     def render(self, *args: Any, **kwargs: Any) -> Any:
         """Renders the wrapped environment."""
         return self.wrapped_env.render(*args, **kwargs)

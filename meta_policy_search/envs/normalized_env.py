@@ -74,15 +74,6 @@ class NormalizedEnv(gym_compat.WrappingEnv):
         check_own_pickle(self, state, "_normalizer")
         self.__dict__.update(state)
 
-    @property
-    def np_random(self) -> np.random.Generator:
-        """The generator of the innermost environment. Setting it sets the generator of that environment."""
-        return self.unwrapped.np_random
-
-    @np_random.setter
-    def np_random(self, rng: np.random.Generator) -> None:
-        gym_compat.set_rng(self.wrapped_env, rng)
-
     @replaces("reset", "step", "set_task")
     def make_batched(self, num_envs: int) -> Optional[BatchedEnv]:
         """Returns a vectorized environment of `num_envs` copies, or None if the wrapped environment has none."""
@@ -92,16 +83,6 @@ class NormalizedEnv(gym_compat.WrappingEnv):
     def make_normalizer(self, num_envs: int) -> "_Normalizer":
         """Returns a normalizer for the data of `num_envs` wrapped environments."""
         return _Normalizer(num_envs, self.wrapped_env, **self._settings)
-
-    def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
-        """Returns a list of `n_tasks` tasks of the wrapped environment; see `gym_compat.sample_tasks` for `rng`."""
-        return gym_compat.sample_tasks(self.wrapped_env, n_tasks, rng)
-
-    def set_task(self, task: Task) -> None:
-        self.wrapped_env.set_task(task)
-
-    def get_task(self) -> Task:
-        return self.wrapped_env.get_task()
 
     def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
         """Starts a new path and resets the running averages; returns `(observation, info)`.

@@ -63,15 +63,6 @@ class TrialEnv(gym_compat.WrappingEnv):
         """Maximum number of steps per trial; pass it to samplers as `max_path_length`."""
         return self.episodes_per_trial * self.max_path_length
 
-    @property
-    def np_random(self) -> np.random.Generator:
-        """Random generator of the innermost environment. Assigning it replaces the generator of that environment."""
-        return self.unwrapped.np_random
-
-    @np_random.setter
-    def np_random(self, rng: np.random.Generator) -> None:
-        gym_compat.set_rng(self.wrapped_env, rng)
-
     @replaces("reset", "step", "set_task")
     def make_batched(self, num_envs: int) -> Optional[BatchedEnv]:
         """Returns a vectorized environment of `num_envs` copies; None if the wrapped environment has none."""
@@ -81,16 +72,6 @@ class TrialEnv(gym_compat.WrappingEnv):
     def make_trials(self, num_envs: int) -> "_Trials":
         """Returns the episode and step counters of `num_envs` copies."""
         return _Trials(num_envs, self.action_space, self.episodes_per_trial, self.max_path_length)
-
-    def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
-        """See `MetaEnv.sample_tasks`; for `rng`, see `gym_compat.sample_tasks`."""
-        return gym_compat.sample_tasks(self.wrapped_env, n_tasks, rng)
-
-    def set_task(self, task: Task) -> None:
-        self.wrapped_env.set_task(task)
-
-    def get_task(self) -> Task:
-        return self.wrapped_env.get_task()
 
     def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
         """Starts a new trial; returns `(observation, info)`."""
