@@ -253,12 +253,13 @@ def _conditions(entry: Entry) -> Iterator[str]:
     yield f"- Environment: `{entry.settings['env']}`"
     configs = [make_config(config_class(method.script), {**entry.settings, **method.settings})
                for method in entry.methods]
-    sizes = {name: " or ".join(map(str, dict.fromkeys(vars(config)[name] for config in configs)))
-             for name in ("meta_batch_size", "rollouts_per_meta_task", "max_path_length")}
+    tasks, paths, steps = (" or ".join(map(str, dict.fromkeys(vars(config)[name] for config in configs)))
+                           for name in ("meta_batch_size", "rollouts_per_meta_task", "max_path_length"))
     of_trials = all(method.script == "rl2" for method in entry.methods)
-    paths, steps = ("trials per task", "episode") if of_trials else ("paths per task and adaptation step", "path")
-    yield (f"- Training: {sizes['meta_batch_size']} tasks; {sizes['rollouts_per_meta_task']} {paths}; at most "
-           f"{sizes['max_path_length']} steps per {steps}")
+    if of_trials:
+        yield f"- Training: {tasks} tasks; {paths} trials per task; at most {steps} steps per episode"
+    else:
+        yield f"- Training: {tasks} tasks; {paths} paths per task and adaptation step; at most {steps} steps per path"
     if entry.score == "success rate":
         yield "- Test: evaluation of the metaworld package; per goal, 10 episodes for adaptation and 3 for the score"
     if entry.score == "mean return" and not of_trials:
