@@ -44,7 +44,7 @@ def relative_std(gradients: np.ndarray) -> float:
 
 
 def measure(seed: int, methods: Sequence[str], **settings: Any) -> Iterator[tuple[str, dict[int, float]]]:
-    """Yields each estimator with the relative standard deviations of its meta-gradient by number of meta-updates.
+    """Yields `(method, values)`; `values` maps a number of meta-updates to `relative_std` of the meta-gradient.
 
     Args:
         seed: seed of training and of all samples.

@@ -33,7 +33,7 @@ def mean_relative_std(gradients: np.ndarray) -> float:
 
 
 def measure(seed: int, methods: Sequence[str], folder: str = RUNS) -> Iterator[tuple[str, dict[int, float]]]:
-    """Yields each estimator with the mean relative standard deviation of its meta-gradient by iteration.
+    """Yields `(method, values)`; `values` maps an iteration to the relative standard deviation of the meta-gradient.
 
     Args:
         seed: seed of the training runs.

@@ -132,9 +132,9 @@ def _optimal_plan(transitions: np.ndarray, means: np.ndarray) -> np.ndarray:
 
 
 def measure(seed: int, methods: Sequence[str], num_tasks: int = 1000) -> Iterator[tuple[str, dict[int, float]]]:
-    """Yields each policy with its mean total reward by `n`, which is 10 or 100.
+    """Yields `(policy, values)`; `values` maps `n` to the mean total reward.
 
-    `n` is the number of pulls of a bandit with 5 arms, or the number of episodes of an MDP.
+    `n` is 10 or 100: the number of pulls of a bandit with 5 arms, or the number of episodes of an MDP.
 
     Args:
         seed: seed of tasks and policies.

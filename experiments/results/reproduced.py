@@ -257,9 +257,9 @@ def _conditions(entry: Entry) -> Iterator[str]:
                            for name in ("meta_batch_size", "rollouts_per_meta_task", "max_path_length"))
     of_trials = all(method.script == "rl2" for method in entry.methods)
     if of_trials:
-        yield f"- Training: {tasks} tasks; {paths} trials per task; at most {steps} steps per episode"
+        yield f"- Training: {tasks} tasks; trials per task: {paths}; steps per episode: at most {steps}"
     else:
-        yield f"- Training: {tasks} tasks; {paths} paths per task and adaptation step; at most {steps} steps per path"
+        yield f"- Training: {tasks} tasks; paths per task and adaptation step: {paths}; steps per path: at most {steps}"
     if entry.score == "success rate":
         yield "- Test: evaluation of the metaworld package; per goal, 10 episodes for adaptation and 3 for the score"
     if entry.score == "mean return" and not of_trials:

@@ -75,8 +75,8 @@ def test_returns_of_groups_of_tasks_are_listed_by_seed(folder, monkeypatch):
 
 def test_page_states_the_samples_of_training(folder):
     for name, expected in {
-            "half_cheetah_tasks": "20 or 40 tasks; 20 paths per task and adaptation step; at most 100 steps per path",
-            "rl2_mdp": "1200 or 480 tasks; 1 trials per task; at most 10 steps per episode"}.items():
+            "half_cheetah_tasks": "20 or 40 tasks; paths per task and adaptation step: 20; steps per path: at most 100",
+            "rl2_mdp": "1200 or 480 tasks; trials per task: 1; steps per episode: at most 10"}.items():
         entry, steps = ENTRIES[name], ENTRIES[name].num_steps + 1
         reproduced.keep(name, entry.methods[0].name, 1, np.zeros((3, steps)), progress(2))
         assert f"- Training: {expected}\n" in reproduced.page()
