@@ -11,12 +11,14 @@ REFERENCE = "pro_mp"  # the method that the others are compared with
 BOARDS: Mapping[str, Mapping[str, Sequence[str]]] = {  # heading: entry to methods
     "Half cheetah, forward or backward": {
         "half_cheetah_direction": ("pro_mp", "pro_mp_value_network", "trpo_maml", "all_tasks", "oracle", "random"),
+        "outer_steps_direction": ("e_maml", "vpg_maml", "dice_maml"),
         "partial_adaptation_direction": ("anil", "boil", "cavia"), "rl2_half_cheetah": ("rl2",)},
     "Half cheetah, goal velocity": {
         "half_cheetah_velocity": ("pro_mp", "trpo_maml", "all_tasks", "oracle", "random"),
         "partial_adaptation_velocity": ("anil", "boil", "cavia")},
     "2D navigation": {
-        "partial_adaptation_navigation": ("maml", "anil", "boil", "cavia"), "rl2_navigation": ("pro_mp", "rl2")},
+        "partial_adaptation_navigation": ("maml", "anil", "boil", "cavia"),
+        "outer_steps_navigation": ("e_maml", "vpg_maml", "dice_maml"), "rl2_navigation": ("pro_mp", "rl2")},
 }
 
 
