@@ -1,4 +1,4 @@
-"""Reproduces results of papers: trains, tests in new tasks, and writes tables and figures.
+"""Reproduces results of papers: trains, tests in sampled tasks, and writes tables and figures.
 
     python experiments/reproduce.py exploration_corner
     python experiments/reproduce.py exploration_corner --methods log_likelihood --seeds 1 2 --processes 2
@@ -108,7 +108,7 @@ def _train_and_test(name: str, entry: Entry, arguments: argparse.Namespace) -> i
 
 
 def _test(name: str, entry: Entry, method: str, seed: int, run: sweep.Run) -> None:
-    """Tests the policy of a run in new tasks; stores the test returns, training returns and policy weights."""
+    """Tests the policy of a run in sampled tasks; stores the test returns, training returns and policy weights."""
     snapshot = next(each.snapshot for each in entry.methods if each.name == method)
     num_tasks = TEST_TASKS if entry.test_tasks is None else entry.test_tasks
     evaluator = mps.load_evaluator(run.folder, snapshot, rollouts_per_meta_task=entry.rollouts)

@@ -43,11 +43,12 @@ class Trainer(TrainingLoop):
 
         for itr in range(start_itr, n_itr):
             sampler.update_tasks()
+            policy.switch_to_pre_update()
             for step in range(num_inner_grad_steps):
-                sampler.obtain_samples()    # with the current policy of each task
-                algo.adapt()
-            sampler.obtain_samples()        # with the adapted policies
-            algo.optimize_policy()
+                samples = sample_processor.process_samples(sampler.obtain_samples())  # current policy of each task
+                algo.adapt(samples)
+            samples = sample_processor.process_samples(sampler.obtain_samples())      # adapted policies
+            algo.optimize_policy(samples of all steps)
 
     Every iteration logs one row (`utils.logger`) and saves a snapshot. After training, the policy remains usable in
     this process. It then acts with the pre-update parameters.
@@ -174,7 +175,9 @@ class Trainer(TrainingLoop):
 
     @one_thread()
     def train(self) -> None:
-        """Trains until iteration `n_itr` (exclusive). A later call trains for the same number again.
+        """Trains until iteration `n_itr` (exclusive).
+
+        If these iterations are complete, it trains for `n_itr - start_itr` more.
 
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed. The iteration is rolled back, and a log message names the last

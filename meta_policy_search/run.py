@@ -13,7 +13,7 @@ from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.evaluation import Evaluation
 from meta_policy_search.evaluation.adapted_policy import AdaptedPolicy, adapt_with
 from meta_policy_search.evaluation.trial_evaluator import make_evaluator
-from meta_policy_search.meta_algos import DICEMAML, RL2, VPG_DICEMAML, MAMLAlgo, MetaAlgo
+from meta_policy_search.meta_algos import DICEMAML, RL2, VPG_DICEMAML, MAMLAlgo
 from meta_policy_search.meta_algos.exploring import UNBIASED
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.plotting import plot_learning_curve, read_progress
@@ -51,8 +51,8 @@ _GIVEN = {"env", "policy", "algo", "sampler", "sample_processor", "obs_dim", "ac
 
 
 @one_thread()
-def train(env: Union[str, MetaEnv], algo: Union[str, Type[MetaAlgo]] = "promp", n_itr: int = 100, seed: int = 1,
-          dump_path: Optional[PathLike] = None, callbacks: Sequence[Callback] = (),
+def train(env: Union[str, MetaEnv], algo: Union[str, Type[MAMLAlgo], Type[RL2]] = "promp", n_itr: int = 100,
+          seed: int = 1, dump_path: Optional[PathLike] = None, callbacks: Sequence[Callback] = (),
           log_formats: Sequence[str] = _LOG_FORMATS, policy: Union[Policy, Type[Policy], None] = None,
           **settings: Any) -> "Run":
     """Trains a policy that adapts to the tasks of an environment.
@@ -282,7 +282,7 @@ class Run:
 
     def evaluate(self, tasks: Union[int, Sequence[Task]] = 40, num_steps: Optional[int] = None,
                  step_sizes: Optional[Sequence[float]] = None, seeds: Sequence[int] = (1,)) -> Evaluation:
-        """Measures the policy's returns in new tasks; see `MetaEvaluator.evaluate` and `TrialEvaluator.evaluate`."""
+        """Measures returns after 0, 1, ... steps; see `MetaEvaluator.evaluate` and `TrialEvaluator.evaluate`."""
         evaluator = make_evaluator(self.trainer, name=os.path.basename(self.folder))
         return evaluator.evaluate(tasks, num_steps, step_sizes, seeds)
 

@@ -11,6 +11,10 @@ axis  meaning
 `N`   samples of a task: its concatenated paths (sum of `T`)
 `O`   size of an observation
 `A`   size of an action; discrete actions have no such axis
+`D`   parameters of a policy
+`K`   adaptation steps
+`B`   observations (or paths) of one call
+`F`   features of a baseline
 ====  =====================================================
 
 `theta` denotes the parameters before adaptation, `theta_prime` the parameters after adaptation. This module does not

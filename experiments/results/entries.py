@@ -22,7 +22,7 @@ class Method:
     script: str  # name of a script in `experiments`, without `.py`, or of an algorithm that has no script
     settings: Mapping[str, Any]
     seeds: Sequence[int] = (1, 2, 3)
-    published: Optional[Sequence[Optional[float]]] = None  # mean return in new tasks after 0, 1, ... steps, if reported
+    published: Optional[Sequence[Optional[float]]] = None  # mean return after 0, 1, ... steps, if reported
     published_curve: Sequence[tuple[float, float]] = ()  # (million steps, return after adaptation) of a figure
     snapshot: Optional[str] = "last"  # the one that is tested; None for the random initialization
 
@@ -36,10 +36,10 @@ class Entry:
     source: str
     settings: Mapping[str, Any]  # settings of all methods
     methods: Sequence[Method]
-    num_steps: int  # gradient steps in new tasks
+    num_steps: int  # gradient steps of the test
     halve_steps: bool = False  # whether steps after the first have half the size, as in the MAML paper
     rollouts: Optional[int] = 20  # paths per new task and number of steps; None: as in training
-    test_tasks: Optional[int] = None  # new tasks; None: the default of `experiments/reproduce.py`
+    test_tasks: Optional[int] = None  # tasks of the test; None: the default of `experiments/reproduce.py`
     # success rate: by the metaworld package; return of a trial: by `TrialEvaluation`
     score: Literal["mean return", "success rate", "return of a trial"] = "mean return"
     differs: str = ""  # differences from the published settings

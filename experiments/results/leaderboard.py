@@ -1,4 +1,4 @@
-"""Leaderboards: all methods of an environment at equal numbers of environment steps, in the same new tasks."""
+"""Leaderboards: all methods of an environment at equal numbers of environment steps, in the same sampled tasks."""
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ class Line(NamedTuple):
     method: str
     label: str
     entry: str
-    scores: np.ndarray  # returns in new tasks after adaptation as in training, [seeds, tasks]
+    scores: np.ndarray  # returns in sampled tasks after adaptation as in training, [seeds, tasks]
     timesteps: float  # environment steps of training
 
 
@@ -65,7 +65,8 @@ def probability_of_improvement(scores: np.ndarray, others: np.ndarray) -> Score:
 
 def draw(boards: Mapping[str, Sequence[Line]], path: str) -> None:
     """Plots performance profiles: the fraction of tasks and seeds with a return above a threshold."""
-    with style.picture(path, "Performance profiles: returns in new tasks", 3.2 * len(boards), rows=len(boards)) as axes:
+    title = "Performance profiles: returns after adaptation"
+    with style.picture(path, title, 3.2 * len(boards), rows=len(boards)) as axes:
         for (heading, lines), panel in zip(boards.items(), axes[:, 0], strict=True):
             for index, line in enumerate(lines):
                 scores = np.sort(line.scores.ravel())

@@ -214,7 +214,7 @@ def _read_text(name: str) -> str:
 
 
 def readme(text: str) -> str:
-    """Replaces the table of returns in new tasks, which is between two comments, in the text of the README."""
+    """Replaces the table of returns in sampled tasks, which is between two comments, in the text of the README."""
     rows = ["| experiment | seeds | 0 | 1 | 2 | 3 |", "|---" * 6 + "|"]
     for name, label in IN_README.items():
         returns, methods = read_scores(name), ENTRIES[name].methods
@@ -222,7 +222,7 @@ def readme(text: str) -> str:
                  for method in methods if method.published and returns]
         rows += [f"| {label}, {method.label} | {len(returns[method.name])} | {_means(returns[method.name], 4)} |"
                  for method in methods if method.name in returns]
-    begin, end = "<!-- returns in new tasks -->\n", "\n<!-- end -->"
+    begin, end = "<!-- returns in sampled tasks -->\n", "\n<!-- end -->"
     return text[:text.index(begin)] + begin + "\n".join(rows) + text[text.index(end):]
 
 

@@ -35,7 +35,7 @@ class SharedSettings:
     init_std: float = setting(1.0, "initial standard deviation; actions span +- normalization_scale",
                               check=check_positive)
     min_std: float = setting(1e-6, "minimum standard deviation, in the same unit", check=check_positive)
-    eval_every: int = setting(0, "iterations between evaluations in new tasks, which select best.pkl; 0: none",
+    eval_every: int = setting(0, "iterations between evaluations in sampled tasks, which select best.pkl; 0: none",
                               check=check_count)
     eval_tasks: int = setting(20, "tasks per evaluation, with as many paths per task as in training",
                               check=check_positive_int)

@@ -1,12 +1,12 @@
-"""Meta-tests a run: measures the returns of its policy in new tasks after 0, 1, 2, ... gradient steps.
+"""Meta-tests a run: measures the returns of its policy in sampled tasks after 0, 1, 2, ... gradient steps.
 
     meta-policy-search evaluate RUN_FOLDER
     meta-policy-search evaluate RUN_FOLDER --num_tasks 40 --num_steps 3 --step_sizes 0.1 0.05 --seeds 1 2 3
     meta-policy-search evaluate RUN_FOLDER --reference random --reference OTHER_RUN_FOLDER
     meta-policy-search evaluate RUN_FOLDER --compare cem cma_es --compare_steps 10
 
-The command samples tasks that were not used in training and adapts the policy of a snapshot to each task with the
-algorithm of the run. It prints a table and writes these files to RUN_FOLDER/evaluation:
+The command samples tasks with a separate seed and adapts the policy of a snapshot to each task with the algorithm of
+the run. It prints a table and writes these files to RUN_FOLDER/evaluation:
 
     returns.csv                mean returns and gains, with half widths of their 95% intervals over tasks
     evaluation.json            mean returns, returns in each task, and settings

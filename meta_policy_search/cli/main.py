@@ -15,7 +15,7 @@ from meta_policy_search.utils.checks import did_you_mean
 COMMANDS = {
     "train": "trains an algorithm: train ALGORITHM --env NAME",
     "resume": "resumes a run: resume RUN_FOLDER",
-    "evaluate": "tests the policy of a run in new tasks",
+    "evaluate": "tests the policy of a run in sampled tasks",
     "plot": "plots learning curves or trajectories of runs",
     "render": "renders a video of the policy of a run",
     "runs": "lists runs and their results",

@@ -75,7 +75,7 @@ class Experiment:
     def summarize(self, trainer: Any, config: Any) -> str:
         """Returns a sentence about the adaptation gain in the last iterations."""
         gain = mean_gain(read_progress(str(logger.get_dir())))
-        samples = (f"mean of the last {gain.num_itr} iterations, each with {config.meta_batch_size} new tasks and "
+        samples = (f"mean of the last {gain.num_itr} iterations, each with {config.meta_batch_size} sampled tasks and "
                    f"{config.rollouts_per_meta_task} paths per task")
         low, high = gain.mean - gain.half_width, gain.mean + gain.half_width
         return (f"Adaptation changes the return by {gain.mean:+.2f} (95% interval over tasks {low:+.2f} to {high:+.2f})"
@@ -322,7 +322,7 @@ def _describe_best(folder: str) -> str:
     before, *_, after = evaluation.mean_return.mean
     return (f"Adaptation changes the return of the best policy by {gain:+.2f} (95% interval over tasks "
             f"{gain - half_width:+.2f} to {gain + half_width:+.2f}), from {before:.2f} to {after:.2f}: "
-            f"{evaluation.name.rpartition(', ')[2]}, {len(evaluation.task_returns)} new tasks")
+            f"{evaluation.name.rpartition(', ')[2]}, {len(evaluation.task_returns)} sampled tasks")
 
 
 @contextlib.contextmanager

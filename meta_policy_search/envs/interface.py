@@ -55,7 +55,7 @@ class MetaEnv(Configurable, gym.Env):
         raise NotImplementedError
 
     def set_task(self, task: Task) -> None:
-        """Sets the task, an element of the list that `sample_tasks` returns. It takes effect at the next step."""
+        """Sets the task, an element of the list that `sample_tasks` returns; samplers call `reset` afterwards."""
         raise NotImplementedError
 
     def get_task(self) -> Task:

@@ -1,4 +1,4 @@
-"""Evaluates the policy in new tasks during training and saves the best policy."""
+"""Evaluates the policy in sampled tasks during training and saves the best policy."""
 import csv
 import os
 from typing import Any, Dict, List, Optional, Sequence, Union
@@ -29,11 +29,12 @@ COLUMNS = ("Itr", "n_timesteps", "ReturnBefore", "ReturnBeforeCI95", "ReturnAfte
 
 
 class EvalCallback(Configurable):
-    """Callback of a `Trainer` that evaluates the policy in new tasks and saves the best policy.
+    """Callback of a `Trainer` that evaluates the policy in sampled tasks and saves the best policy.
 
-    After iterations `every - 1`, `2 every - 1`, ..., it measures the returns in the same tasks, which are not used in
-    training. It appends a row to `evaluations.csv` in the run folder. If the return after adaptation is larger than in
-    all earlier rows, it saves the snapshot `best.pkl`, which `load_run(folder, "best")` and `Run.best` load.
+    After iterations `every - 1`, `2 every - 1`, ..., it measures the returns in the same tasks, sampled with the
+    argument `seed`. If the environment has only a few tasks, they also occur in training. The callback appends a row to
+    `evaluations.csv` in the run folder. If the return after adaptation is larger than in all earlier rows, it saves the
+    snapshot `best.pkl`, which `load_run(folder, "best")` and `Run.best` load.
 
     The callback does not change training: rows and weights are the same as without it. Its environment steps do not
     count in `n_timesteps`.
@@ -114,8 +115,8 @@ class EvalCallback(Configurable):
         values = (snapshot["itr"], n_timesteps, before, before_ci, after, after_ci)
         rows.append(dict(zip(COLUMNS, values, strict=True)))
         write_csv(os.path.join(folder, EVALUATIONS_FILE), [COLUMNS, *(row.values() for row in rows)])
-        logger.log(f"Evaluation after iteration {snapshot['itr']} in {len(evaluation.task_returns)} new tasks: return "
-                   f"{before:.2f} -> {after:.2f} +- {after_ci:.2f}{'' if since_best else ', the best so far'}")
+        logger.log(f"Evaluation after iteration {snapshot['itr']} in {len(evaluation.task_returns)} sampled tasks: "
+                   f"return {before:.2f} -> {after:.2f} +- {after_ci:.2f}{'' if since_best else ', the best so far'}")
         is_reached = self.target is not None and after >= self.target
         return is_reached or (self.patience is not None and since_best >= self.patience)
 

@@ -1,4 +1,4 @@
-"""Gradient-based meta-RL algorithms, one module per algorithm; `base` contains the shared implementation."""
+"""Meta-RL algorithms, one module per algorithm; `base` contains the shared implementation."""
 from meta_policy_search.meta_algos.base import MAMLAlgo, MetaAlgo
 from meta_policy_search.meta_algos.dice_maml import DICEMAML
 from meta_policy_search.meta_algos.inputs import AdaptationStep, MetaObjective

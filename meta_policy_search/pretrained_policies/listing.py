@@ -10,7 +10,7 @@ NAMES_FILE = "policies.json"
 
 
 class Pretrained(NamedTuple):
-    """A pretrained policy: its settings, and its scores in tasks that were not used in training.
+    """A pretrained policy: its settings and its scores in sampled tasks.
 
     `print` shows the name and the scores before and after adaptation on one line.
     """

@@ -177,7 +177,7 @@ def test_gain_sentence_agrees_with_the_rows(finished):
     assert (
         f"\nAdaptation changes the return by {mean:+.2f} (95% interval over tasks {mean - half_width:+.2f} to "
         f"{mean + half_width:+.2f}), from {before.mean():.2f} to {after.mean():.2f}: mean of the last 10 iterations, "
-        f"each with 3 new tasks and 2 paths per task\nRun folder: {finished.folder}\n"
+        f"each with 3 sampled tasks and 2 paths per task\nRun folder: {finished.folder}\n"
     ) in finished.output
     np.testing.assert_allclose(after.mean() - before.mean(), mean)
 

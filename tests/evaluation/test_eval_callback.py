@@ -132,7 +132,7 @@ def test_interrupted_evaluation_without_snapshot_is_skipped(run, tmp_path):
     assert rows_of(tmp_path / "again")[:, 0].tolist() == [3, 5]
     log = (tmp_path / "again" / "log.txt").read_text()
     assert "warning: no evaluation after iteration 1: the folder" in log
-    assert "iteration 3 in 3 new tasks: return " in log
+    assert "iteration 3 in 3 sampled tasks: return " in log
 
 
 def test_run_resumes_with_callbacks(run, tmp_path):
@@ -181,7 +181,7 @@ def test_scripts_evaluate_and_report_the_best_policy(tmp_path, capsys):
     best = load_snapshot(tmp_path / "run", "best")["itr"]
     output = capsys.readouterr().out
     assert "Adaptation changes the return of the best policy by " in output
-    assert f": iteration {best}, 20 new tasks\n" in output and "in 2 new tasks: return " in output
+    assert f": iteration {best}, 20 sampled tasks\n" in output and "in 2 sampled tasks: return " in output
     assert "warning" not in output
     with pytest.raises(ValueError, match="eval_every: expected an integer of at least 0, got -1"):
         pro_mp.Config(eval_every=-1)

@@ -53,7 +53,7 @@ def test_figure_shows_the_published_points_that_training_reached(tmp_path, monke
 def test_page_contains_table_and_figure(tmp_path, monkeypatch):
     for constant, name in (("FOLDER", "reproduced"), ("PAGE", "papers.md"), ("README", "README.md")):
         monkeypatch.setattr(reproduced, constant, str(tmp_path / name))
-    (tmp_path / "README.md").write_text("<!-- returns in new tasks -->\n\n<!-- end -->", encoding="utf-8")
+    (tmp_path / "README.md").write_text("<!-- returns in sampled tasks -->\n\n<!-- end -->", encoding="utf-8")
     reproduced.keep(NAME, "pro_mp", 1, np.zeros((3, 2)), run_of(82))
     assert str(tmp_path / "reproduced" / "figure_2.svg") in reproduced.write(NAME)
     page = (tmp_path / "papers.md").read_text(encoding="utf-8")
