@@ -48,11 +48,12 @@ def _cell(runs: Sequence[Progress], point: float) -> str:
 def draw(entries: Mapping[str, Entry], trainings: Mapping[str, Training], path: str) -> None:
     """Plots one panel per environment: returns after adaptation over environment steps, and the published points.
 
-    The legend is that of the environment with most methods.
+    The vertical axes contain all runs and points; intervals of two seeds may exceed them. The legend is that of the
+    environment with most methods.
     """
     columns = min(COLUMNS, len(entries))
     rows = -(-len(entries) // columns)
-    title = "Return after adaptation; squares: published"
+    title = "Return after adaptation; squares: published; bands: 95% intervals over seeds"
     with style.picture(path, title, 3.4 * rows, 5.0 * columns, rows, columns) as panels:
         for panel in panels.flat[len(entries):]:
             panel.set_axis_off()
@@ -62,12 +63,16 @@ def draw(entries: Mapping[str, Entry], trainings: Mapping[str, Training], path: 
                       for method in methods]
             plot_comparison({"return": curves}, x_label="environment steps", ax=panel)
             panel.get_legend().remove()
-            panel.set_title(entry.settings["env"], fontsize=10)
+            panel.set_title(entry.settings["env"], fontsize=10, color="black")
+            returns = [run for curve_of_method in curves for _, run in curve_of_method.runs]
             for index, method in enumerate(methods):
                 points = np.array(method.published_curve) * (1e6, 1.0)
                 last = max(run["n_timesteps"][-1] for run in trainings[name][method.name].values())
-                panel.plot(*points[points[:, 0] <= 1.1 * last].T, "s", markersize=5, color=style.COLORS[index],
-                           label=method.label)
+                points = points[points[:, 0] <= 1.1 * last]
+                returns.append(points[:, 1])
+                panel.plot(*points.T, "s", markersize=5, color=style.COLORS[index], label=method.label)
+            low, high = np.quantile(np.concatenate(returns), (0, 1))
+            panel.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
         legends = [panel.get_legend_handles_labels() for panel in panels.flat]
         panels.flat[0].figure.legend(*max(legends, key=lambda legend: len(legend[1])), loc="outside lower center",
                                      frameon=False, ncols=columns + 1)

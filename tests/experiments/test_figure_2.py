@@ -32,12 +32,13 @@ def test_table_lists_published_returns_and_intervals_over_seeds():
         "| TRPO-MAML, published | | 122 | 146 | 156 | 162 |", "| TRPO-MAML | 1 | 154 |  |  |  |"]
 
 
-def test_figure_shows_the_published_points_that_training_reached(tmp_path, monkeypatch):
+def test_figure_shows_runs_and_the_published_points_that_training_reached(tmp_path, monkeypatch):
     panels = []
 
     def record(curves, x_label, ax):
         panels.append((curves, ax))
         ax.legend([], [])
+        ax.fill_between([0.0, 1e6], -1e4, 1e4)  # an interval of two seeds
 
     monkeypatch.setattr(figure_2, "plot_comparison", record)
     figure_2.draw({NAME: ENTRIES[NAME]}, {NAME: {"pro_mp": {1: run_of(160)}}}, str(tmp_path / "a.svg"))
@@ -47,6 +48,8 @@ def test_figure_shows_the_published_points_that_training_reached(tmp_path, monke
     [legend] = axes.figure.legends
     assert [text.get_text() for text in legend.texts] == ["ProMP"] and axes.get_legend() is None
     np.testing.assert_allclose(points.get_xydata(), [[13e6, 134.0], [25e6, 158.0]])
+    low, high = axes.get_ylim()
+    assert -20.0 < low < 0.0 and 158.0 < high < 180.0
     assert (tmp_path / "a.svg").stat().st_size > 0
 
 
