@@ -64,6 +64,15 @@ def test_page_contains_table_and_figure(tmp_path, monkeypatch):
     assert "| ProMP | 1 | 77 |  |  |  |" in page
 
 
+def test_figure_contains_only_the_entries_of_figure_2(tmp_path, monkeypatch):
+    for constant, name in (("FOLDER", "reproduced"), ("PAGE", "papers.md"), ("README", "README.md")):
+        monkeypatch.setattr(reproduced, constant, str(tmp_path / name))
+    (tmp_path / "README.md").write_text("<!-- returns in sampled tasks -->\n\n<!-- end -->", encoding="utf-8")
+    reproduced.keep("gradient_variance_training", "likelihood_ratio", 1, np.zeros((3, 2)), run_of(82))
+    assert str(tmp_path / "reproduced" / "figure_2.svg") not in reproduced.write()
+    assert "| likelihood ratio, published | | 4 | 33 |" in (tmp_path / "papers.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("name", [name for name in ENTRIES if name.startswith("figure_2")])
 def test_training_reaches_the_first_published_point(name):
     entry = ENTRIES[name]

@@ -43,7 +43,7 @@ def test_gains(name):
 
 
 @pytest.mark.parametrize("name, what", [
-    ("pro_mp_half_cheetah_rand_direc_horizon_200_evaluation", ["half cheetah, ProMP, seed 1"]),
+    ("pro_mp_half_cheetah_rand_direc_horizon_200_evaluation", ["half cheetah forward or backward, ProMP, seed 1"]),
     ("trpo_maml_navigation_evaluation", ["2D navigation, TRPO-MAML, seed 1", "seed 2", "seed 3"])])
 def test_evaluations(name, what):
     with open(ROOT / "experiments" / "results" / f"{name}.csv", encoding="utf-8", newline="") as file:
