@@ -60,7 +60,7 @@ NEEDS = {"MetaWorld": "metaworld", "meta_world": "metaworld", "search render": "
          "csv tensorboard": "tensorboard", "wandb sync": "wandb"}  # part of a command: module of an extra
 REFUSED = {"meta-policy-search resume data/corner --inner_lr 0.2 --gae_lambda 0.9"}  # documented error
 OTHER_TASKS = {"HalfCheetah*": "MetaPoint*"}  # for small runs
-TINY = ("--env", "MetaPointEnvCorner", "--smoke", "--n_itr", "3")
+TINY = ("--env", "MetaPointEnvCornerGoals", "--smoke", "--n_itr", "3")
 
 
 def commands_of(text):
