@@ -27,7 +27,7 @@ import numpy as np
 
 import meta_policy_search as mps
 from experiments.results import reproduced
-from experiments.results.entries import ENTRIES, MEASUREMENTS, Entry, Measurement, config_class
+from experiments.results.entries import ENTRIES, MEASUREMENTS, Entry, Measurement, Method, config_class
 from meta_policy_search.cli import sweep
 from meta_policy_search.cli.flags import Parser
 from meta_policy_search.cli.training import INTERRUPTED, run_tool
@@ -35,7 +35,7 @@ from meta_policy_search.plotting import read_progress
 from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.threads import available_cores
 
-TEST_TASKS, TEST_SEED = 40, 1
+TEST_SEED = 1
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
@@ -51,9 +51,9 @@ def make_parser() -> Parser:
     parser.add_argument("--methods", nargs="+", metavar="METHOD", help="methods of the entry (default: all)")
     parser.add_argument("--seeds", type=int, nargs="+", metavar="INT", help="training seeds (default: as in the entry)")
     parser.add_argument("--processes", type=int, metavar="INT",
-                        help="number of runs at a time; they share the cores (default: the number of cores)")
+                        help="number of trainings at a time; they share the cores (default: the number of cores)")
     parser.add_argument("--output", metavar="DIR", default=os.path.join("data", "reproduce"),
-                        help="parent folder, with one folder of runs per entry (default: data/reproduce)")
+                        help="parent folder of the trainings, with one folder per entry (default: data/reproduce)")
     return parser
 
 
@@ -90,44 +90,43 @@ def _measure(name: str, measurement: Measurement, arguments: argparse.Namespace)
 
 def _train_and_test(name: str, entry: Entry, arguments: argparse.Namespace) -> int:
     seeds = _seeds(arguments)
-    by_name = {method.name: method for method in entry.methods}
-    methods = [by_name[method] for method in _methods(arguments, by_name)]
+    selected = _methods(arguments, [method.name for method in entry.methods])
+    methods = [method for method in entry.methods if method.name in selected]
     output = os.path.join(arguments.output, name)
-    runs = {(method.name, seed): sweep.make_run(f"{method.name},seed={seed}", config_class(method.script),
-                                                {**entry.settings, **method.settings}, {"seed": seed}, output)
+    runs = [(method, seed, sweep.make_run(f"{method.name},seed={seed}", config_class(method.script),
+                                          {**entry.settings, **method.settings}, {"seed": seed}, output))
             for seed in seeds or sorted({seed for method in methods for seed in method.seeds}) for method in methods
-            if seeds or seed in method.seeds}
+            if seeds or seed in method.seeds]
     processes = available_cores() if arguments.processes is None else check_positive_int(
         "--processes", arguments.processes)
-    _, was_interrupted = sweep.run_all(output, list(runs.values()), min(processes, len(runs)))
-    done = {key: run for key, run in runs.items() if run.is_done}
-    if not was_interrupted:
-        for key, run in done.items():
-            _test(name, entry, *key, run)
-    return INTERRUPTED if was_interrupted else int(len(done) < len(runs))
+    _, was_interrupted = sweep.run_all(output, [run for _, _, run in runs], min(processes, len(runs)))
+    if was_interrupted:
+        return INTERRUPTED
+    for method, seed, run in runs:
+        if run.is_done:
+            _test(name, entry, method, seed, run)
+    return int(not all(run.is_done for _, _, run in runs))
 
 
-def _test(name: str, entry: Entry, method: str, seed: int, run: sweep.Run) -> None:
+def _test(name: str, entry: Entry, method: Method, seed: int, run: sweep.Run) -> None:
     """Tests the policy of a run in sampled tasks; stores the test returns, training returns and policy weights."""
-    snapshot = next(each.snapshot for each in entry.methods if each.name == method)
-    num_tasks = TEST_TASKS if entry.test_tasks is None else entry.test_tasks
-    evaluator = mps.load_evaluator(run.folder, snapshot, rollouts_per_meta_task=entry.rollouts)
+    evaluator = mps.load_evaluator(run.folder, method.snapshot, rollouts_per_meta_task=entry.rollouts)
     tasks = None
     if entry.score == "success rate":
         from experiments.metaworld_evaluation import evaluate_on_metaworld
 
-        scores = np.transpose([evaluate_on_metaworld(evaluator, num_goals=num_tasks, adaptation_steps=steps).rounds
+        scores = np.transpose([evaluate_on_metaworld(evaluator, num_goals=entry.test_tasks,
+                                                     adaptation_steps=steps).rounds
                                for steps in range(entry.num_steps + 1)])
     elif entry.score == "return of a trial":
-        scores = evaluator.evaluate(num_tasks, seeds=(TEST_SEED,)).task_returns.sum(axis=1, keepdims=True)
+        scores = evaluator.evaluate(entry.test_tasks, seeds=(TEST_SEED,)).task_returns.sum(axis=1, keepdims=True)
     else:
-        size = evaluator.algo.inner_lr
-        step_sizes = [size, size / 2] if entry.halve_steps else None
-        evaluation = evaluator.evaluate(num_tasks, entry.num_steps, step_sizes, seeds=(TEST_SEED,))
+        step_sizes = [evaluator.algo.inner_lr, evaluator.algo.inner_lr / 2] if entry.halve_steps else None
+        evaluation = evaluator.evaluate(entry.test_tasks, entry.num_steps, step_sizes, seeds=(TEST_SEED,))
         scores, tasks = evaluation.task_returns, evaluation.tasks[0]
     print(f"{run.name}: {', '.join(f'{value:.2f}' for value in scores.mean(axis=0))} after 0, 1, ... steps", flush=True)
-    reproduced.keep(name, method, seed, scores, read_progress(run.folder), tasks)
-    evaluator.algo.policy.save_npz(reproduced.weights_path(name, method, seed))
+    reproduced.keep(name, method.name, seed, scores, read_progress(run.folder), tasks)
+    evaluator.algo.policy.save_npz(reproduced.weights_path(name, method.name, seed))
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ class Entry:
     num_steps: int  # gradient steps of the test
     halve_steps: bool = False  # whether steps after the first have half the size, as in the MAML paper
     rollouts: Optional[int] = 20  # paths per new task and number of steps; None: as in training
-    test_tasks: Optional[int] = None  # tasks of the test; None: the default of `experiments/reproduce.py`
+    test_tasks: int = 40  # tasks of the test
     # success rate: by the metaworld package; return of a trial: by `TrialEvaluation`
     score: Literal["mean return", "success rate", "return of a trial"] = "mean return"
     differs: str = ""  # differences from the published settings

@@ -22,8 +22,9 @@ IN_README = {"navigation": "2D navigation", "half_cheetah_direction": "half chee
              "half_cheetah_velocity": "half cheetah, goal velocity"}
 _FIGURE_2 = """## Figure 2 of the ProMP paper
 
-The settings are those of the paper (arXiv:1810.06784, appendix). The squares are read from its figure. The sections
-`figure_2_*` contain the numbers, which are means of the last five iterations before a number of steps.
+The settings are those of the paper (arXiv:1810.06784, appendix), but trainings are shorter. The squares are read from
+its figure. The sections "ProMP, figure 2" list the numbers. Each return of this library is the mean of five iterations,
+which end at the given number of steps.
 
 ![Return after adaptation, and published returns](../experiments/results/papers/figure_2.svg)"""
 Runs = dict[tuple[str, int], Rows]  # (method, seed) to rows
@@ -121,7 +122,7 @@ def _path(name: str, ending: str) -> str:
 
 def write(*names: str) -> list[str]:
     """Plots some entries and writes the tables of all entries that have data; returns the paths of the files."""
-    paths = [draw(name) for name in names if os.path.exists(_path(name, "_training.csv"))]
+    paths = [draw(name) for name in names if name in ENTRIES and os.path.exists(_path(name, "_training.csv"))]
     boards = read_boards()
     if boards:
         leaderboard.draw(boards, _path("leaderboard", ".svg"))

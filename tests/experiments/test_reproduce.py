@@ -288,8 +288,21 @@ def test_first_step_of_a_test_has_the_size_of_training(monkeypatch):
     monkeypatch.setattr(reproduce, "reproduced", mock.MagicMock())
     monkeypatch.setattr(reproduce, "read_progress", mock.MagicMock())
     for name in ("half_cheetah_direction_settings", "partial_adaptation_direction"):
-        reproduce._test(name, ENTRIES[name], ENTRIES[name].methods[1].name, 1, run)
-    assert [call.args for call in evaluator.evaluate.call_args_list] == [(40, 3, [0.2, 0.1]), (40, 3, None)]
+        reproduce._test(name, ENTRIES[name], ENTRIES[name].methods[1], 1, run)
+    del evaluator.algo.inner_lr  # RL2 has none
+    reproduce._test("rl2_navigation", ENTRIES["rl2_navigation"], ENTRIES["rl2_navigation"].methods[0], 1, run)
+    assert [call.args for call in evaluator.evaluate.call_args_list] == [
+        (40, 3, [0.2, 0.1]), (40, 3, None), (40, 1, None)]
+
+
+def test_figures_of_measurements_are_not_those_of_their_training(folder):
+    """`gradient_variance` has no training; `gradient_variance_training.csv` is the data of another entry."""
+    reproduced.keep_measured("gradient_variance", "dice", 1, {1: 0.5})
+    reproduced.keep("gradient_variance_training", "dice", 1, np.zeros((3, 2)),
+                    {**progress(2), "Step_1-AverageReturn": np.zeros(2)})
+    reproduced.write("gradient_variance")
+    assert sorted(os.listdir(folder)) == ["gradient_variance.csv", "gradient_variance_training.csv",
+                                          "gradient_variance_training_training.csv"]
 
 
 @pytest.mark.slow
@@ -318,9 +331,8 @@ def test_meta_world_score_is_the_success_rate(folder, monkeypatch, tmp_path):
         return result._replace(rounds=[adaptation_steps + 0.25 * goal for goal in range(3)])
 
     monkeypatch.setattr(metaworld_evaluation, "evaluate_on_metaworld", evaluate_and_tell)
-    monkeypatch.setattr(reproduce, "TEST_TASKS", 3)
     entry = ENTRIES["meta_world_reach"]
-    entry = dataclasses.replace(entry, settings={**entry.settings, **SMOKE}, methods=entry.methods[:1])
+    entry = dataclasses.replace(entry, settings={**entry.settings, **SMOKE}, methods=entry.methods[:1], test_tasks=3)
     monkeypatch.setitem(ENTRIES, "meta_world_reach", entry)
     assert reproduce.main(["meta_world_reach", "--output", str(tmp_path / "runs"), "--processes", "1"]) == 0
     np.testing.assert_allclose(reproduced.read_scores("meta_world_reach")["pro_mp"][1],
