@@ -14,13 +14,15 @@ import argparse
 import contextlib
 import fnmatch
 import json
-import re
+import os
 import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence
+
+import numpy as np
 
 if not __package__:  # python benchmarks/compare.py
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
@@ -32,30 +34,28 @@ from meta_policy_search.cli.settings import SMOKE
 from meta_policy_search.utils.checks import check_positive_int
 
 KEYS = [f"{name}.{figure}" for name, program in PROGRAMS.items() for figure in program.figures]
-UNITS = "_units"
-"""Suffix of keys of times relative to the reference workload."""
+Comparison = dict[str, list[tuple[float, float]]]
+"""Measured pairs (old, new) of each turn, by key."""
 
 
-class Comparison(dict[str, list[tuple[float, float]]]):
-    """Measured pairs (old, new) of each turn, by key."""
+def table(comparison: Comparison) -> str:
+    """Formats a table of medians, and of the median, smallest and largest ratio new/old of a turn."""
+    width = max(map(len, comparison))
+    lines = [f"{'':{width}}  {'old':>9}  {'new':>9}  {'new/old (smallest to largest)':30}  at equal speed"]
+    for key, pairs in comparison.items():
+        old, new = (statistics.median(values) for values in zip(*pairs, strict=True))
+        ratios = np.divide(*np.transpose(pairs)[::-1])
+        line = f"{key:{width}}  {old:9.4g}  {new:9.4g}  {_summary(ratios):30}"
+        program, figure, clock = key.rsplit(".", 2)
+        machine = comparison.get(f"{program}.machine.{clock}")
+        if machine and figure != "machine":
+            line += f"  {_summary(ratios / np.divide(*np.transpose(machine)[::-1]))}"
+        lines.append(line)
+    return "\n".join(lines)
 
-    def table(self) -> str:
-        """Formats a table of medians, and of the median, smallest and largest ratio new/old of a turn."""
-        width = max(map(len, self))
-        lines = [f"{'':{width}}  {'old':>9}  {'new':>9}  {'new/old (smallest to largest)':30}  at equal speed"]
-        for key, pairs in self.items():
-            if key.endswith(UNITS):
-                continue
-            old, new = (statistics.median(values) for values in zip(*pairs, strict=True))
-            relative = self.get(re.sub("_s$", UNITS, key))
-            lines.append(f"{key:{width}}  {old:9.4g}  {new:9.4g}  {_ratio(pairs):30}"
-                         + (f"  {_ratio(relative)}" if relative else ""))
-        return "\n".join(lines)
 
-
-def _ratio(pairs: Sequence[tuple[float, float]]) -> str:
-    ratios = [new / old for old, new in pairs]
-    return f"{statistics.median(ratios):7.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
+def _summary(ratios: np.ndarray) -> str:
+    return f"{np.median(ratios):7.3f} ({ratios.min():.3f} to {ratios.max():.3f})"
 
 
 @contextlib.contextmanager
@@ -64,23 +64,18 @@ def _process(checkout: Path, program: str, settings: Mapping[str, Any]) -> "Iter
     command = [sys.executable, "-m", "benchmarks.compared", str(checkout), program, json.dumps(settings),
                str(time.monotonic())]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield process
-        finally:
-            process.stdin.close()
+        yield process
 
 
 def _take_turn(process: "subprocess.Popen[str]") -> Figures:
-    """Requests one turn of a program; returns its figures.
-
-    Each time is returned as wall-clock time, CPU time, and both relative to the reference workload.
+    """Requests one turn of a program; returns its figures, and the times of the reference workload as `machine`.
 
     Raises:
         RuntimeError: the process failed; its error message is on stderr.
     """
     before = machine_time()
-    process.stdin.write("\n")
-    process.stdin.flush()
+    with contextlib.suppress(BrokenPipeError):  # if the program has failed
+        os.write(process.stdin.fileno(), b"\n")
     answer = process.stdout.readline()
     if not answer:
         raise RuntimeError(f"the program {process.args[4]} of {process.args[3]} failed, see above")
@@ -88,9 +83,7 @@ def _take_turn(process: "subprocess.Popen[str]") -> Figures:
     figures = {"machine.wall_s": speed.wall, "machine.cpu_s": speed.cpu}
     for name, value in json.loads(answer).items():
         if isinstance(value, list):
-            wall, cpu = value
-            figures |= {f"{name}.wall_s": wall, f"{name}.wall{UNITS}": wall / speed.wall,
-                        f"{name}.cpu_s": cpu, f"{name}.cpu{UNITS}": cpu / speed.cpu}
+            figures[f"{name}.wall_s"], figures[f"{name}.cpu_s"] = value
         else:
             figures[name] = value
     return figures
@@ -131,7 +124,8 @@ def compare(old: Path, new: Path, keys: Iterable[str], settings: Mapping[str, An
     Raises:
         RuntimeError: a process failed; its error message is on stderr.
     """
-    wanted, comparison = set(keys), Comparison()
+    wanted = set(keys)
+    comparison: Comparison = {}
     machine_time()  # warm-up
     for name, program in PROGRAMS.items():
         figures = {figure for figure in program.figures if f"{name}.{figure}" in wanted}
@@ -165,8 +159,8 @@ def _setting(text: str) -> tuple[str, Any]:
     return name, json.loads(value)
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Compares two checkouts; returns the exit status."""
+def main(argv: Optional[Sequence[str]] = None) -> None:
+    """Compares two checkouts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("old", type=Path, help="folder of the old checkout")
     parser.add_argument("new", type=Path, help="folder of the new checkout")
@@ -185,11 +179,10 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     except ValueError as error:
         parser.error(str(error))
     comparison = compare(arguments.old, arguments.new, keys, settings, arguments.turns)
-    print(comparison.table())
+    print(table(comparison))
     if arguments.output is not None:
         arguments.output.write_text(json.dumps(comparison, indent=2) + "\n")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

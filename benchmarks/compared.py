@@ -2,12 +2,13 @@
 
 The code of the benchmarks comes from this checkout. The package and the experiments come from the given checkout.
 """
+import functools
 import json
 import os
 import sys
 import time
 from pathlib import Path
-from typing import Any, Iterator, Mapping, NamedTuple
+from typing import Any, Callable, Iterator, Mapping, NamedTuple
 
 from benchmarks.processes import Figures
 from benchmarks.training import make_trainer, measure_startup, peak_memory
@@ -16,17 +17,16 @@ from benchmarks.workload import timed
 PHASES = {
     "sampling": ("sampler", "obtain_samples"),
     "processing": ("sample_processor", "process_samples"),
-    "adapt": ("algo", "adapt"),
+    "inner_step": ("algo", "adapt"),
     "outer_step": ("algo", "optimize_policy"),
 }
 """Name of a phase in keys to the trainer's attribute and its method that performs the phase."""
 
 
 class Program(NamedTuple):
-    """A generator function of this module that yields figures; times are pairs of wall-clock and CPU time."""
+    """A function of start time and settings that yields figures; times are pairs of wall-clock and CPU time."""
 
-    function: str
-    arguments: Mapping[str, Any]
+    turns: Callable[[float, Mapping[str, Any]], Iterator[Figures]]
     figures: tuple[str, ...]  # names of the figures
     is_fresh: bool = False  # whether each turn runs in a new process; otherwise, the first turn is ignored
 
@@ -70,10 +70,11 @@ def memory(started: float, settings: Mapping[str, Any], tasks: int) -> Iterator[
 
 
 PROGRAMS = {
-    **{f"{env}.{algorithm}": Program("iterations", {"env": env, "algorithm": algorithm}, ("iteration", *PHASES))
+    **{f"{env}.{algorithm}": Program(functools.partial(iterations, env=env, algorithm=algorithm),
+                                     ("iteration", *PHASES))
        for env in ("point", "half_cheetah") for algorithm in ("promp", "trpo")},
-    "startup": Program("startup", {}, ("total",), is_fresh=True),
-    **{f"memory.tasks_{tasks}": Program("memory", {"tasks": tasks}, ("peak_mib",), is_fresh=True)
+    "startup": Program(startup, ("total",), is_fresh=True),
+    **{f"memory.tasks_{tasks}": Program(functools.partial(memory, tasks=tasks), ("peak_mib",), is_fresh=True)
        for tasks in (40, 160)},
 }
 """Programs by the prefix of their keys."""
@@ -88,8 +89,7 @@ def main(checkout: str, program: str, settings: str, started: str) -> None:
 
         if not Path(meta_policy_search.__file__).is_relative_to(checkout):
             raise RuntimeError(f"expected the package of {checkout}, got {meta_policy_search.__file__}")
-        function, arguments = PROGRAMS[program][:2]
-        turns = globals()[function](float(started), json.loads(settings), **arguments)
+        turns = PROGRAMS[program].turns(float(started), json.loads(settings))
         for _ in sys.stdin:
             print(json.dumps(next(turns)), file=answers, flush=True)
 

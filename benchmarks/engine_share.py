@@ -18,12 +18,14 @@ import mujoco
 import mujoco.rollout
 import numpy as np
 
-from benchmarks.parts import Parts, build_parts
 from benchmarks.processes import Figures
 from benchmarks.sampling import collect
+from benchmarks.training import build
+from benchmarks.workload import timed
+from experiments import pro_mp
 from meta_policy_search.actors.of_policies import actor_of
-from meta_policy_search.cli.algorithms import MetaConfig
 from meta_policy_search.envs import make_env
+from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.utils.threads import available_cores
 
@@ -59,12 +61,12 @@ def measure_share(robot: str, settings: Mapping[str, Any], rounds: int) -> Figur
     """
     variants: dict[str, Callable[[], float]] = {}
     for name, num_threads in (("one_thread", 1), ("all_cores", available_cores())):
-        config = MetaConfig(**{**settings, "env": ROBOTS[robot], "env_kwargs": {"num_threads": num_threads}})
-        parts = build_parts(config)
-        recording = record(config, parts)
-        variants[f"{name}.sampling"] = lambda sampler=parts.sampler: collect(sampler)
+        config = pro_mp.Config(**{**settings, "env": ROBOTS[robot], "env_kwargs": {"num_threads": num_threads}})
+        trainer = build(config)
+        recording = record(config, trainer)
+        variants[f"{name}.sampling"] = lambda sampler=trainer.sampler: collect(sampler)
         if robot == next(iter(ROBOTS)):
-            variants[f"{name}.population"] = _make_population(config, parts)
+            variants[f"{name}.population"] = _make_population(config, trainer)
         variants[f"{name}.alone"] = _make_alone(config, recording, num_threads)
         variants[f"{name}.stepwise"] = _make_stepwise(config, recording)
     turns = [{key: variant() for key, variant in variants.items()} for _ in range(1 + rounds)]
@@ -79,9 +81,9 @@ def measure_share(robot: str, settings: Mapping[str, Any], rounds: int) -> Figur
     return figures
 
 
-def record(config: MetaConfig, parts: Parts) -> Recording:
+def record(config: pro_mp.Config, trainer: Trainer) -> Recording:
     """Samples paths; returns their start states and controls."""
-    sampler, policy = parts.sampler, parts.policy
+    sampler, policy = trainer.sampler, trainer.policy
     sampler.update_tasks()
     places = [(m, r) for m in range(config.meta_batch_size) for r in range(config.rollouts_per_meta_task)]
     rngs = [sampler.path_rng(*place) for place in places]
@@ -103,31 +105,29 @@ def record(config: MetaConfig, parts: Parts) -> Recording:
                      np.array([path["last_observation"] for path in paths]))
 
 
-def make_batched(config: MetaConfig, tasks: list) -> Any:
+def make_batched(config: pro_mp.Config, tasks: list) -> Any:
     """Returns a vectorized environment with one copy per task."""
     batched = make_env(config.env, **config.env_kwargs).make_batched(len(tasks))
     batched.set_tasks(tasks)
     return batched
 
 
-def _make_population(config: MetaConfig, parts: Parts) -> Callable[[], float]:
+def _make_population(config: pro_mp.Config, trainer: Trainer) -> Callable[[], float]:
     """Returns a function that collects paths of `meta_batch_size` candidates; it returns the steps per second."""
-    algo = SimpleNamespace(policy=parts.policy, max_path_length=config.max_path_length)
-    sampler = SingleTaskSampler(algo, parts.env)
-    params = parts.policy.get_flat_params()
+    algo = SimpleNamespace(policy=trainer.policy, max_path_length=config.max_path_length)
+    sampler = SingleTaskSampler(algo, trainer.env)
+    params = trainer.policy.get_flat_params()
     candidates = params + 0.1 * np.random.standard_normal((config.meta_batch_size, len(params)))
     batch_size = config.rollouts_per_meta_task * config.max_path_length
 
     def population() -> float:
-        started = time.perf_counter()
-        paths = sampler.obtain_population_samples(0, batch_size, candidates)
-        elapsed = time.perf_counter() - started
-        return sum(len(path["rewards"]) for candidate in paths for path in candidate) / elapsed
+        paths, taken = timed(sampler.obtain_population_samples, 0, batch_size, candidates)
+        return sum(len(path["rewards"]) for candidate in paths for path in candidate) / taken.wall
 
     return population
 
 
-def _make_alone(config: MetaConfig, recording: Recording, num_threads: int) -> Callable[[], float]:
+def _make_alone(config: pro_mp.Config, recording: Recording, num_threads: int) -> Callable[[], float]:
     """Returns a function that simulates one path per call of the engine; it returns the control steps per second."""
     batched = make_batched(config, recording.tasks)
     model, frame_skip = batched.engine.model, batched.robot.frame_skip
@@ -169,7 +169,7 @@ def _model_of(task: Any, model: mujoco.MjModel) -> mujoco.MjModel:
     return model
 
 
-def _make_stepwise(config: MetaConfig, recording: Recording) -> Callable[[], float]:
+def _make_stepwise(config: pro_mp.Config, recording: Recording) -> Callable[[], float]:
     """Returns a function that simulates one control step per call; it returns the control steps per second."""
     batched = make_batched(config, recording.tasks)
     engine, lengths = batched.engine, recording.lengths

@@ -14,7 +14,6 @@ import math
 import statistics
 import sys
 import tempfile
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence
@@ -26,13 +25,14 @@ if not __package__:  # python benchmarks/ray_cost_model.py
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from benchmarks import machine
-from benchmarks.parts import build_parts
 from benchmarks.processes import ROOT, Figures
-from benchmarks.ray_sampling import arrays_size
 from benchmarks.sampling import collect
+from benchmarks.training import build
+from benchmarks.workload import timed
 from experiments import pro_mp
 from meta_policy_search.samplers import RayOptions
 from meta_policy_search.samplers.ray.pool import keep_workers
+from meta_policy_search.types import PathsMetaBatch
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.threads import available_cores
 
@@ -134,7 +134,7 @@ def measure_constants(sizes: Sizes) -> Constants:
     update, update_step = _measure_update(sizes)
     transport = _measure_transport(sizes)
     config = _config(sizes, sizes.tasks[-1], sizes.length, parallel="ray", ray_workers=1)
-    with build_parts(config).sampler as sampler:
+    with build(config).sampler as sampler:
         sampler.update_tasks()
         paths = sampler.obtain_samples()
         sent, received = len(cloudpickle.dumps(sampler.make_actor())), arrays_size(paths)
@@ -151,12 +151,19 @@ def measure_constants(sizes: Sizes) -> Constants:
     )
 
 
+def arrays_size(paths: PathsMetaBatch) -> int:
+    """Returns the total size of the arrays of paths, in bytes."""
+    return sum(array.nbytes for task_paths in paths.values() for path in task_paths
+               for arrays in (path, path["env_infos"], path["agent_infos"]) for array in arrays.values()
+               if isinstance(array, np.ndarray))
+
+
 def _measure_worker(sizes: Sizes) -> tuple[float, float, float]:
     """Samples in this process with one thread, like a worker; returns the seconds per loop, step and path."""
     rows, times = [], []
     for tasks in sizes.tasks:
         for length in (sizes.length, sizes.length // 5):
-            with build_parts(_config(sizes, tasks, length, num_threads=1)).sampler as sampler:
+            with build(_config(sizes, tasks, length, num_threads=1)).sampler as sampler:
                 times.append(_median(lambda: collect(sampler), sizes.repeats))
             rows.append((length, tasks * sizes.rollouts * length, tasks * sizes.rollouts))
     return tuple(fit(rows, times))
@@ -247,26 +254,16 @@ def _config(sizes: Sizes, tasks: int, length: int, num_threads: Optional[int] = 
 
 def _train(config: Any, iterations: int) -> list[Mapping[str, Any]]:
     """Trains for some iterations; returns their rows."""
-    from meta_policy_search.cli.algorithms import build_trainer
-    from meta_policy_search.tf_compat import tf
-
-    with tf.Graph().as_default(), tempfile.TemporaryDirectory() as folder, logger.scoped_configure(folder, ("csv",)):
-        trainer = build_trainer(config)
-        try:
+    with tempfile.TemporaryDirectory() as folder, logger.scoped_configure(folder, ("csv",)):
+        trainer = build(config)
+        with trainer.sampler:
             return [trainer.train_itr() for _ in range(iterations)]
-        finally:
-            trainer.sampler.close()
 
 
 def _median(call: Callable[[], Any], repeats: int) -> float:
     """Returns the median duration of a call in seconds; the first call is not counted."""
     call()
-    times = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - started)
-    return statistics.median(times)
+    return statistics.median(timed(call)[1].wall for _ in range(repeats))
 
 
 def fit(rows: Sequence[Sequence[float]], times: Sequence[float]) -> list[float]:
@@ -355,8 +352,8 @@ def measure(sizes: Sizes) -> Figures:
             "network_bytes_per_s": NETWORK, "extrapolated": extrapolate(constants)}
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Measures and writes the results; returns the exit status."""
+def main(argv: Optional[Sequence[str]] = None) -> None:
+    """Measures and writes the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--smoke", action="store_true", help="smoke test with tiny sizes; writes no files")
     arguments = parser.parse_args(argv)
@@ -367,8 +364,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         RESULTS.write_text(json.dumps(results, indent=2) + "\n")
         TABLES.write_text(tables, encoding="utf-8")
         print(f"Written to {RESULTS} and {TABLES}")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

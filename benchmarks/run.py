@@ -17,7 +17,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence
+from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 
 if not __package__:  # python benchmarks/run.py
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
@@ -163,15 +163,8 @@ def _readable(value: Any) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def _measure_all(groups: Iterable[str], sizes: Sizes) -> Figures:
-    figures = machine.describe()
-    for group in groups:
-        figures.update(measure_group(group, sizes))
-    return figures
-
-
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Runs the selected benchmarks; returns the exit status."""
+def main(argv: Optional[Sequence[str]] = None) -> None:
+    """Runs the selected benchmarks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=GROUPS, metavar="GROUP",
                         help=f"groups to measure: {', '.join(GROUPS)} (default: all except scaling)")
@@ -181,13 +174,14 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     arguments = parser.parse_args(argv)
     is_complete = not (arguments.only or arguments.smoke)
     output = arguments.output or (RESULTS if is_complete else None)
-    figures = _measure_all(arguments.only or DEFAULT_GROUPS, SMOKE if arguments.smoke else Sizes())
+    figures = machine.describe()
+    for group in arguments.only or DEFAULT_GROUPS:
+        figures |= measure_group(group, SMOKE if arguments.smoke else Sizes())
     print(format_table(figures))
     if output is not None:
         output.write_text(json.dumps(figures, indent=2) + "\n")
         print(f"\nWritten to {output}")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -4,10 +4,10 @@ import statistics
 import time
 from typing import Any, Mapping
 
-from benchmarks.parts import build_parts
 from benchmarks.processes import Figures
-from benchmarks.training import ENVS
-from meta_policy_search.cli.algorithms import MetaConfig
+from benchmarks.training import ENVS, build
+from benchmarks.workload import timed
+from experiments import pro_mp
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
 
@@ -31,11 +31,11 @@ def measure_executors(env: str, settings: Mapping[str, Any], seconds: float) -> 
     Returns:
         Median rates over collections, in environment steps per second.
     """
-    config = MetaConfig(**{**settings, "env": ENVS[env]})
-    parts = build_parts(config)
+    config = pro_mp.Config(**{**settings, "env": ENVS[env]})
+    trainer = build(config)
     figures: Figures = {}
     for name, executor in EXECUTORS.items():
-        with MetaSampler(parts.env, parts.policy, config.rollouts_per_meta_task, config.meta_batch_size,
+        with MetaSampler(trainer.env, trainer.policy, config.rollouts_per_meta_task, config.meta_batch_size,
                          config.max_path_length, executor=executor) as sampler:
             collect(sampler)
             rates = [collect(sampler)]
@@ -50,6 +50,5 @@ def collect(sampler: MetaSampler) -> float:
     """Samples new tasks and collects paths; returns the environment steps per second of the collection."""
     sampler.update_tasks()
     steps = sampler.total_timesteps_sampled
-    started = time.perf_counter()
-    sampler.obtain_samples()
-    return (sampler.total_timesteps_sampled - steps) / (time.perf_counter() - started)
+    _, taken = timed(sampler.obtain_samples)
+    return (sampler.total_timesteps_sampled - steps) / taken.wall

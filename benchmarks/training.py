@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional
 
 from benchmarks.processes import Figures
+from benchmarks.workload import timed
 
 if TYPE_CHECKING:
     from meta_policy_search.meta_trainer import Trainer
@@ -67,9 +68,8 @@ def measure_iterations(
     times: dict[str, list[float]] = {"total_s": [], **{phase: [] for phase in PHASES}}
     with _on_cores(cores), make_trainer(algorithm, env, settings) as trainer:
         for _ in range(warm_up + iterations):
-            started = time.perf_counter()
-            row = trainer.train_itr()
-            times["total_s"].append(time.perf_counter() - started)
+            row, taken = timed(trainer.train_itr)
+            times["total_s"].append(taken.wall)
             for phase, column in PHASES.items():
                 times[phase].append(row[column])
     prefix = prefix or f"iteration.{env}.{algorithm}"
@@ -104,6 +104,15 @@ def count_operations(settings: Mapping[str, Any]) -> Figures:
             trainer.train_itr()
             figures[f"graph.meta_batch_size_{size}_operations"] = len(graph.get_operations())
     return figures
+
+
+def build(config: Any) -> "Trainer":
+    """Builds the trainer of settings in a separate graph."""
+    from meta_policy_search.cli.algorithms import build_trainer
+    from meta_policy_search.tf_compat import tf
+
+    with tf.Graph().as_default():
+        return build_trainer(config)
 
 
 @contextlib.contextmanager

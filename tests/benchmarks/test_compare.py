@@ -41,14 +41,15 @@ def test_checkout_is_compared_with_another(tmp_path, other_checkout):
 def test_package_of_the_given_checkout_is_measured(tmp_path):
     """For a folder without the package, no other package is measured instead."""
     with pytest.raises(RuntimeError, match=f"point.promp of {tmp_path}"):
-        compare.compare(tmp_path, ROOT, ["point.promp.outer_step"], {}, turns=1)
+        compare.compare(ROOT, tmp_path, ["point.promp.outer_step"], {}, turns=1)
 
 
 def test_ratios_are_computed_per_turn():
-    comparison = compare.Comparison({
-        "a.wall_s": [(1.0, 2.0), (2.0, 1.0), (4.0, 6.0)], "a.wall_units": [(1.0, 3.0), (2.0, 2.0), (4.0, 4.0)]})
-    row = comparison.table().splitlines()[1].split()
-    assert row == "a.wall_s 2 2 1.500 (0.500 to 2.000) 1.000 (1.000 to 3.000)".split()
+    lines = compare.table({
+        "a.b.wall_s": [(1.0, 2.0), (2.0, 1.0), (4.0, 6.0)], "a.machine.wall_s": [(1.0, 1.0), (1.0, 2.0), (2.0, 1.0)],
+        "a.b.peak_mib": [(1.0, 2.0)]}).splitlines()
+    assert lines[1].split() == "a.b.wall_s 2 2 1.500 (0.500 to 2.000) 2.000 (0.250 to 3.000)".split()
+    assert [len(line.split()) for line in lines[2:]] == [7, 7]
 
 
 def test_iteration_reports_the_times_of_its_phases():
