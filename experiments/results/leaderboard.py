@@ -59,7 +59,7 @@ def probability_of_improvement(scores: np.ndarray, others: np.ndarray) -> Score:
     wins = (np.sign(difference) + 1.0) / 2.0  # [seeds, seeds of the other method, tasks]
     rng = np.random.default_rng(1)
     first, second, tasks = (rng.integers(size, size=(RESAMPLINGS, size)) for size in wins.shape)
-    means = [np.mean(wins[np.ix_(a, b, c)]) for a, b, c in zip(first, second, tasks, strict=True)]
+    means = wins[first[:, :, None, None], second[:, None, :, None], tasks[:, None, None, :]].mean(axis=(1, 2, 3))
     return Score(float(wins.mean()), *np.quantile(means, (0.025, 0.975)))
 
 

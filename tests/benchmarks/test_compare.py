@@ -1,4 +1,5 @@
 """Tests the comparison of two checkouts, which run alternately and give paired figures."""
+import contextlib
 import json
 import subprocess
 import sys
@@ -29,11 +30,11 @@ def other_checkout(tmp_path):
 def test_checkout_is_compared_with_another(tmp_path, other_checkout):
     output = tmp_path / "pairs.json"
     done = run_script(ROOT, other_checkout, "--smoke", "--turns", "1", "--only", "point.promp.outer_step",
-                      "memory.tasks_40", "--set", "n_itr=9", "--output", output, cwd=tmp_path)
+                      "--set", "n_itr=9", "--output", output, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     pairs = json.loads(output.read_text())
     times = {f"point.promp.{figure}.{time}_s" for figure in ("machine", "outer_step") for time in ("wall", "cpu")}
-    assert times <= set(pairs) and "memory.tasks_40.peak_mib" in pairs and "point.promp.iteration.wall_s" not in pairs
+    assert set(pairs) == times
     assert all(len(turns) == 1 and min(turns[0]) > 0 for turns in pairs.values())
     assert all(key in done.stdout for key in times)
 
@@ -60,6 +61,15 @@ def test_iteration_reports_the_times_of_its_phases():
         total, *phases = (figures[name][0] for name in ("iteration", *compared.PHASES))
         assert set(figures) == {"iteration", *compared.PHASES} and min(phases) > 0 and sum(phases) < total
     turns.close()
+
+
+def test_programs_that_measure_memory_start_once_per_turn(monkeypatch):
+    started = []
+    assert next(compared.memory(0.0, compare.SMOKE, 2))["peak_mib"] > 0
+    monkeypatch.setattr(compare, "_process", lambda checkout, *arguments: contextlib.nullcontext(checkout))
+    monkeypatch.setattr(compare, "_take_turn", started.append)
+    assert len(list(compare._turns("memory.tasks_40", [Path("old"), Path("new")], {}, 2))) == 2
+    assert started == [Path("old"), Path("new"), Path("new"), Path("old")]
 
 
 @pytest.mark.parametrize("flags, message", [(["--only", "nothing"], "'nothing'"), (["--turns", "0"], "--turns")])

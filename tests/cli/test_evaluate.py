@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
-from experiments import dice_maml, e_maml, maml_trpo, pro_mp, vpg_maml
+from experiments import dice_maml, maml_trpo, vpg_maml
 from meta_policy_search.cli import evaluate, plot, render
 from meta_policy_search.cli.training import INTERRUPTED
 from meta_policy_search.envs import make_env
@@ -19,7 +19,6 @@ from meta_policy_search.evaluation import MetaEvaluator, load_evaluator
 from meta_policy_search.utils import logger, seeding
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SCRIPTS = {"pro_mp": pro_mp, "maml_trpo": maml_trpo, "e_maml": e_maml, "vpg_maml": vpg_maml, "dice_maml": dice_maml}
 FLAGS = {"--env": "MetaPointEnv", "--normalization_scale": "1", "--inner_lr": "0.5"}
 SMALL = ["--num_tasks", "3", "--num_steps", "2"]
 
@@ -98,15 +97,12 @@ def test_run_is_compared_with_references(runs, tmp_path, capsys):
     np.testing.assert_allclose(np.ravel(shown), [float(row["return"]) for row in means], atol=0.0051)
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", ["vpg_maml", "dice_maml"])
 @pytest.mark.thorough
-def test_runs_of_every_script_are_evaluated(name, runs, tmp_path):
-    """With more and longer paths than in training, the results are in the run folder."""
+def test_run_is_evaluated_with_more_and_longer_paths_than_in_training(name, runs, tmp_path):
+    """The results are in the run folder."""
     folder = tmp_path / name
-    if (runs / name).exists():
-        shutil.copytree(runs / name, folder)
-    else:
-        train(SCRIPTS[name], folder)
+    shutil.copytree(runs / name, folder)
     run(folder, *SMALL, "--max_path_length", 12, "--rollouts", 3)
     (evaluation,) = json.loads((folder / "evaluation" / "evaluation.json").read_text())
     assert np.shape(evaluation["returns"]) == (1, 3, 3)

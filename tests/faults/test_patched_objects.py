@@ -163,13 +163,8 @@ def test_single_task_sampler_uses_the_patch():
 # Worker processes
 
 
-@pytest.mark.parametrize("patch, parallel", [
-    (patch_inner, True), (patch_class, True), (patch_helper, True),
-    pytest.param(patch_class, "ray", marks=[pytest.mark.ray, pytest.mark.thorough]),
-])
-def test_worker_processes_refuse_a_patched_environment(patch, parallel):
-    if parallel == "ray":
-        pytest.importorskip("ray")
+@pytest.mark.parametrize("patch", [patch_inner, patch_class, patch_helper])
+def test_worker_processes_refuse_a_patched_environment(patch, parallel=True):
     env = make_env()
     message = r"env: MetaPointEnvCorner.* was replaced, which worker processes .* do not see; override it in a subclass"
     # given a patch before the sampler is made

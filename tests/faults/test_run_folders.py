@@ -219,18 +219,17 @@ def test_damaged_snapshots_count_by_their_name(name, is_in_the_way, tmp_path):
 # Resuming ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("script", [cem, vpg_maml], ids=["cem", "vpg_maml"])
 @pytest.mark.thorough
-def test_run_can_be_resumed_with_and_without_worker_processes(script, tmp_path):
+def test_run_can_be_resumed_with_and_without_worker_processes(tmp_path):
     """`--resume` accepts flags that do not affect results, and the run equals an uninterrupted run."""
     def rows(folder):
         lines = [line.split(",") for line in (folder / "progress.csv").read_text().splitlines()]
         return [[cell for name, cell in zip(lines[0], line) if "Time" not in name] for line in lines]
 
-    assert script.main([*SMALL, "--n_itr", "3", "--dump_path", str(tmp_path / "whole")]) == 0
-    assert script.main([*SMALL, "--n_itr", "1", "--parallel", "--dump_path", str(tmp_path / "run")]) == 0
-    assert script.main(["--resume", str(tmp_path / "run"), "--n_itr", "2", "--no-parallel"]) == 0
-    assert script.main(["--resume", str(tmp_path / "run"), "--n_itr", "3", "--parallel"]) == 0
+    assert cem.main([*SMALL, "--n_itr", "3", "--dump_path", str(tmp_path / "whole")]) == 0
+    assert cem.main([*SMALL, "--n_itr", "1", "--parallel", "--dump_path", str(tmp_path / "run")]) == 0
+    assert cem.main(["--resume", str(tmp_path / "run"), "--n_itr", "2", "--no-parallel"]) == 0
+    assert cem.main(["--resume", str(tmp_path / "run"), "--n_itr", "3", "--parallel"]) == 0
     assert rows(tmp_path / "run") == rows(tmp_path / "whole")
 
 

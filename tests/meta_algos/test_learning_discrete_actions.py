@@ -36,11 +36,9 @@ def train(algo_cls, env, n_itr, num_tasks, num_rollouts, seed=1, **arguments):
     (VPGMAML, {"trainable_inner_step_size": True}), (VPGMAML, {"inner_type": "dice"}), (DICEMAML, {}),
     (VPG_DICEMAML, {}),
 ], ids=lambda value: value.__name__ if isinstance(value, type) else ", ".join(value) or "defaults")
-@pytest.mark.parametrize("make_env", [MetaBernoulliBanditEnv, lambda: normalize(MetaTabularMDPEnv(4, 3))],
-                         ids=["bandit", "MDP"])
-@pytest.mark.thorough(but="MDP-VPG_DICEMAML-defaults")
-def test_every_algorithm_trains(algo_cls, arguments, make_env):
-    rows, before, after = train(algo_cls, make_env(), 2, 3, 4, **arguments)
+@pytest.mark.thorough(but="VPG_DICEMAML-defaults")
+def test_every_algorithm_trains(algo_cls, arguments):
+    rows, before, after = train(algo_cls, normalize(MetaTabularMDPEnv(4, 3)), 2, 3, 4, **arguments)
     assert np.isfinite(after).all() and (after != before).mean() > 0.9
     last_step = arguments.get("num_inner_grad_steps", 1)
     for row in rows:

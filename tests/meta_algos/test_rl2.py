@@ -173,14 +173,6 @@ def test_all_executors_collect_the_same_trials(env_name, arguments):
     assert_same(collect(env_name, **arguments), collect(env_name))
 
 
-@pytest.mark.ray
-@pytest.mark.thorough
-def test_trials_on_ray_are_the_same():
-    pytest.importorskip("ray")
-    on_ray = collect(DISCRETE, parallel=mps.RayOptions(num_workers=2, worker_timeout=240.0))
-    assert_same(on_ray, collect(DISCRETE))
-
-
 def test_trials_are_processed_for_all_tasks_together():
     (paths, _), processor = collect(DISCRETE), mps.TrialSampleProcessor()
     samples = processor.process_samples(paths)

@@ -36,6 +36,7 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.utils import set_seed
+from tests.faults import test_patched_objects as of_patches
 from tests.helpers.sampling import (
     EnvWithRareInfos,
     FixedPolicy,
@@ -49,6 +50,7 @@ from tests.helpers.sampling import (
     sampler_of,
     two_iterations,
 )
+from tests.meta_algos import test_rl2 as of_trials
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install \"meta_policy_search[ray]\"")
 pytestmark = [pytest.mark.ray, pytest.mark.thorough]
@@ -120,6 +122,11 @@ def test_data_equal_in_process_sampling_for_any_number_of_workers(make_env):
         sampler = ray_sampler_of(env, policy, meta_batch_size=5, num_workers=num_workers, envs_per_task=envs_per_task)
         assert sampler.vec_env.num_workers == num_workers
         assert_same(two_iterations(sampler), expected)
+
+
+def test_trials_equal_in_process_sampling():
+    on_ray = of_trials.collect(of_trials.DISCRETE, parallel=RayOptions(num_workers=2))
+    of_trials.assert_same(on_ray, of_trials.collect(of_trials.DISCRETE))
 
 
 def test_infos_of_some_paths_equal_in_process_sampling():
@@ -440,25 +447,11 @@ def test_refused_task_and_unloadable_environment_raise():
             sampler.obtain_samples()
 
 
-def test_sampler_is_usable_after_ctrl_c():
-    """Ctrl-C during a step of all workers ends them, and the sampler starts new workers."""
-    class Slow(Scripted):
-        def step(self, action):
-            if self.task == 9:
-                time.sleep(60.0)
-            return super().step(action)
-
-    with ray_sampler_of(Slow(tasks=(9,) * CPUS), Still(), meta_batch_size=CPUS) as sampler:
-        timer = subprocess.Popen([sys.executable, "-c", f"import os, signal, time; time.sleep(1.0); "
-                                                        f"os.kill({os.getpid()}, signal.SIGINT)"])
-        with pytest.raises(KeyboardInterrupt):
-            sampler.obtain_samples()
-        timer.wait()
-        sampler.update_tasks([1] * CPUS)
-        assert list(sampler.obtain_samples()) == list(range(CPUS))
-
-
 # Invalid arguments
+
+
+def test_patched_environment_is_refused():
+    of_patches.test_worker_processes_refuse_a_patched_environment(of_patches.patch_class, "ray")
 
 
 @pytest.mark.parametrize("arguments, error, message", [
