@@ -6,7 +6,6 @@ The script writes `NAME.csv` into the folder of this file. `draw.py` plots the f
 """
 import argparse
 import os
-import sys
 from typing import Optional, Sequence
 
 from meta_policy_search.plotting import read_progress
@@ -17,8 +16,8 @@ COLUMNS = ("Itr", "n_timesteps", "Step_0-AverageReturn", "Step_1-AverageReturn",
 SINGLE_TASK_COLUMNS = ("Epoch", "n_timesteps", "AverageReturn", "Evaluation-AverageReturn", "BestCandidateReturn")
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Writes the number of the run and the columns (six significant digits) of each run; returns the exit status."""
+def main(argv: Optional[Sequence[str]] = None) -> None:
+    """Writes the number of the run and the columns (six significant digits) of each run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", help="name of the CSV file, without suffix")
     parser.add_argument("run_folders", nargs="+", help="run folders, one per seed")
@@ -28,8 +27,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     rows = [(number, *(f"{value:.6g}" for value in row)) for number, run in enumerate(runs, 1)
             for row in zip(*(run[column] for column in columns))]
     write_csv(os.path.join(HERE, f"{arguments.name}.csv"), [("run", *columns), *rows])
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,7 +1,6 @@
 """Compares CEM and CMA-ES with random search, at equal environment steps.
 
-    python experiments/results/compare_searches.py                             # seeds 1 to 5
-    python experiments/results/compare_searches.py --settings momentum --seeds 1
+    python experiments/results/compare_searches.py
 
 The script writes `search_comparison.csv` into the folder of this file: the mean return of the final policy in 100 new
 paths, and the number of environment steps of the search. Random search samples candidates from the initial distribution
@@ -9,11 +8,9 @@ of CEM and CMA-ES. It stops when it has used as many environment steps as the lo
 candidate with the highest return. All searches use the same number of paths per candidate. If paths end early, random
 search evaluates many more candidates than CEM and CMA-ES.
 """
-import argparse
 import os
-import sys
 from types import SimpleNamespace
-from typing import Any, Callable, NamedTuple, Optional, Sequence
+from typing import Any, Callable, NamedTuple
 
 import numpy as np
 
@@ -86,25 +83,19 @@ class Setting(NamedTuple):
 
 
 SETTINGS = {"momentum": Setting(make_momentum, 60, 20), "cart_pole": Setting(CartPole, 1000, 25)}
+SEEDS = (1, 2, 3, 4, 5)
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Compares the searches and writes the CSV file; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS), metavar="NAME",
-                        help=f"some of {', '.join(SETTINGS)} (default: all)")
-    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3, 4, 5], metavar="INT")
-    parser.add_argument("--output", default=os.path.join(HERE, "search_comparison.csv"), metavar="FILE")
-    arguments = parser.parse_args(argv)
+def main(path: str = os.path.join(HERE, "search_comparison.csv")) -> None:
+    """Compares the searches and writes the CSV file."""
     logger.set_level(logger.DISABLED)
     rows: list[tuple] = [("setting", "seed", "algorithm", "return", "timesteps")]
-    for name in arguments.settings:
-        for seed in arguments.seeds:
-            for row in compare(SETTINGS[name], seed):
+    for name, setting in SETTINGS.items():
+        for seed in SEEDS:
+            for row in compare(setting, seed):
                 rows.append((name, seed, *row))
                 print(*rows[-1], flush=True)
-    write_csv(arguments.output, rows)
-    return 0
+    write_csv(path, rows)
 
 
 def compare(setting: Setting, seed: int) -> list[tuple[str, float, int]]:
@@ -149,7 +140,7 @@ def search_randomly(setting: Setting, env: Any, policy: DeterministicMLPPolicy, 
             mean_return = np.mean([path["rewards"].sum() for path in paths])
             if mean_return > best_return:
                 best, best_return = candidate, mean_return
-    policy.set_flat_params(start if best is None else best)
+    policy.set_flat_params(best)
     return steps
 
 
@@ -158,4 +149,4 @@ def _sampler(setting: Setting, env: Any, policy: DeterministicMLPPolicy) -> Sing
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -7,8 +7,8 @@ transitions lead to random states with random probabilities. Values are exact. T
 derivatives of the first component of the preceding order.
 
 Paths end after 50 steps, and the value of the last state replaces further rewards. The estimates are derivatives of
-the library's losses: DiCE with rewards, Loaded DiCE with advantages, and the low-variance objective of ProMP. The last
-one is the likelihood ratio, which ignores the effect of earlier actions on a state.
+the library's losses: DiCE with rewards, Loaded DiCE with advantages, and the likelihood ratio of ProMP, which ignores
+the effect of earlier actions on a state.
 """
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ import numpy as np
 
 from meta_policy_search.ops import losses
 from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils.utils import discount_cumsum, draw_index
 
 STATES, ACTIONS, STEPS, DISCOUNT = 5, 4, 50, 0.95
 PATHS = 4096
@@ -48,21 +49,15 @@ class Paths(NamedTuple):
     actions: np.ndarray  # int [PATHS, STEPS]
 
 
-def sample_paths(process: Process, rng: np.random.Generator, number: int = PATHS) -> Paths:
+def sample_paths(process: Process, rng: np.random.Generator) -> Paths:
     """Samples paths with uniformly distributed first states."""
     probabilities = np.exp(process.logits)
-    states, actions = np.empty((number, STEPS + 1), int), np.empty((number, STEPS), int)
-    states[:, 0] = rng.integers(STATES, size=number)
+    states, actions = np.empty((PATHS, STEPS + 1), int), np.empty((PATHS, STEPS), int)
+    states[:, 0] = rng.integers(STATES, size=PATHS)
     for t in range(STEPS):
-        actions[:, t] = _draw(probabilities[states[:, t]], rng)
-        states[:, t + 1] = _draw(process.transitions[states[:, t], actions[:, t]], rng)
+        actions[:, t] = draw_index(probabilities[states[:, t]], rng.uniform(size=PATHS))
+        states[:, t + 1] = draw_index(process.transitions[states[:, t], actions[:, t]], rng.uniform(size=PATHS))
     return Paths(states, actions)
-
-
-def _draw(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Samples an index per row, with probabilities proportional to `weights` `[n, k]`."""
-    sums = np.cumsum(weights, axis=1)
-    return np.sum(rng.uniform(size=(len(sums), 1)) * sums[:, -1:] >= sums, axis=1)
 
 
 def advantages_of(rewards: np.ndarray, values: np.ndarray, gae_lambda: float) -> np.ndarray:
@@ -76,11 +71,8 @@ def advantages_of(rewards: np.ndarray, values: np.ndarray, gae_lambda: float) ->
     Returns:
         `[paths, STEPS]`.
     """
-    advantages = np.zeros_like(values)
-    for t in reversed(range(STEPS)):
-        error = rewards[:, t] + DISCOUNT * values[:, t + 1] - values[:, t]
-        advantages[:, t] = error + DISCOUNT * gae_lambda * advantages[:, t + 1]
-    return advantages[:, :-1] * DISCOUNT ** np.arange(STEPS)
+    errors = rewards + DISCOUNT * values[:, 1:] - values[:, :-1]
+    return discount_cumsum(errors.T, DISCOUNT * gae_lambda).T * DISCOUNT ** np.arange(STEPS)
 
 
 def true_value(process: Process, logits: tf.Tensor) -> tf.Tensor:
@@ -118,17 +110,16 @@ def derivatives_of(value: tf.Tensor, logits: tf.Tensor) -> list[tf.Tensor]:
     return built
 
 
-def measure(seed: int, methods: Sequence[str], number: int = PATHS) -> Iterator[tuple[str, dict[int, float]]]:
+def measure(seed: int, methods: Sequence[str]) -> Iterator[tuple[str, dict[int, float]]]:
     """Yields `(method, values)`; `values` maps an order to the correlation of estimated and exact derivatives.
 
     Args:
         seed: seed of process, policy and paths.
         methods: names of the methods.
-        number: number of paths; default 4096.
     """
     rng = np.random.default_rng(seed)
     process = draw_process(rng)
-    paths = sample_paths(process, rng, number)
+    paths = sample_paths(process, rng)
     with tf.Graph().as_default(), tf.Session() as sess:
         logits = tf.constant(process.logits)
         values = true_value(process, logits)

@@ -120,13 +120,12 @@ DRAWINGS = {**dict.fromkeys(RUNS, draw_runs), **dict.fromkeys(EVALUATIONS, draw_
             "maml_and_e_maml_point_env_corner": draw_maml_next_to_e_maml, "pro_mp_stability": draw_stability}
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Plots the files named on the command line (default: all); returns the exit status."""
+def main(argv: Optional[Sequence[str]] = None) -> None:
+    """Plots the files named on the command line (default: all)."""
     for name in (sys.argv[1:] if argv is None else argv) or DRAWINGS:
         DRAWINGS[name](name)
         print(os.path.relpath(_path(name)))
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

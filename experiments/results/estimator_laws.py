@@ -17,7 +17,6 @@ is the `e_maml` estimator with a baseline, the mean return of the other data set
 and bias.
 """
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -157,7 +156,7 @@ def draw(csv_path: str, path: str) -> None:
         style.label_curves(all_axes, None, lines + more_lines, labels + more_labels)
 
 
-def main(folder: str = HERE) -> int:
+def main(folder: str = HERE) -> None:
     """Measures all seeds, writes the CSV file and the figure, and prints the slopes."""
     path = os.path.join(folder, "estimator_laws.csv")
     rows = [(*row[:3], *(f"{value:.5g}" for value in row[3:])) for seed in SEEDS for row in measure(seed)]
@@ -166,8 +165,7 @@ def main(folder: str = HERE) -> int:
     for (name,), group in read_groups(path, "estimator").items():
         slope, width = mean_interval(slopes(group))
         print(f"{ESTIMATORS[name]}: slope of the variance {slope:+.2f} +- {width:.2f}")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -6,7 +6,6 @@ The policies are those of the entries `exploration_momentum` and `exploration_pu
 that have weights. Each panel shows 20 paths of the first seed of a method, in the world with four corners.
 """
 import os
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -19,14 +18,6 @@ from meta_policy_search.plotting import style
 NAMES = ("exploration_momentum", "exploration_published")
 PATHS = 5  # paths per corner
 LIMIT = 4.0  # shown part of the world; the corners are at (+-2, +-2)
-
-
-def trained(name: str) -> Iterator[tuple[Method, int]]:
-    """Yields the methods of an entry that have weights, with their first seeds."""
-    for method in ENTRIES[name].methods:
-        seeds = reproduced.read_scores(name).get(method.name)
-        if seeds:
-            yield method, min(seeds)
 
 
 def positions(name: str, method: Method, seed: int) -> np.ndarray:
@@ -45,7 +36,7 @@ def positions(name: str, method: Method, seed: int) -> np.ndarray:
 
 def draw(name: str) -> str:
     """Draws the paths of all trained methods of an entry; returns the path of the figure."""
-    path, methods = os.path.join(reproduced.FOLDER, f"{name}_paths.svg"), list(trained(name))
+    path, methods = os.path.join(reproduced.FOLDER, f"{name}_paths.svg"), list(reproduced.trained(name))
     with style.picture(path, "Paths before adaptation", 2.6, columns=len(methods), width=2.4 * len(methods),
                        sharex=True, sharey=True) as all_axes:
         for panel, (method, seed) in zip(all_axes[0], methods, strict=True):
@@ -59,5 +50,5 @@ def draw(name: str) -> str:
 
 if __name__ == "__main__":
     for entry in NAMES:
-        if any(trained(entry)):
+        if any(reproduced.trained(entry)):
             print(os.path.relpath(draw(entry)))

@@ -69,10 +69,8 @@ def draw(boards: Mapping[str, Sequence[Line]], path: str) -> None:
     with style.picture(path, title, 3.2 * len(boards), rows=len(boards)) as axes:
         for (heading, lines), panel in zip(boards.items(), axes[:, 0], strict=True):
             for index, line in enumerate(lines):
-                scores = np.sort(line.scores.ravel())
-                above = 1.0 - np.arange(len(scores) + 1) / len(scores)
-                dashes = "-" if index < len(style.COLORS) else "--"
-                panel.step([scores[0], *scores], above, dashes, where="post", label=line.label,
+                panel.ecdf(line.scores.ravel(), complementary=True, label=line.label,
+                           linestyle="-" if index < len(style.COLORS) else "--",
                            color=style.COLORS[index % len(style.COLORS)])
             panel.set_title(heading, fontsize=10)
             panel.set_xlabel("return")

@@ -50,10 +50,9 @@ def main() -> None:
 def choose() -> Iterator[tuple[str, Method, int]]:
     """Yields the name of the entry, the method and the seed of each policy."""
     for name in NAMES:
-        for method in ENTRIES[name].methods:
-            seeds = reproduced.read_scores(name).get(method.name, {})
-            if seeds and method.name not in SKIPPED:
-                yield name, method, min(seeds)
+        for method, seed in reproduced.trained(name):
+            if method.name not in SKIPPED:
+                yield name, method, seed
 
 
 def policy_name(entry: str, method: Method) -> str:

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from meta_policy_search.utils.utils import draw_index
+
 HORIZON = 10  # steps per episode of an MDP, same as in the paper
 UCB_WIDTH = 0.2  # coefficient of the confidence width; with this value, UCB1 is close to the published returns
 _NUM_CHARGES = 201  # resolution of Gittins indices: 0.005
@@ -97,7 +99,6 @@ def mdp_returns(policy: str, tasks: list[dict[str, Any]], num_episodes: int, rng
         rng: generator for policy, transitions and rewards.
     """
     transitions, means = (np.stack([task[key] for task in tasks]) for key in ("transitions", "reward_means"))
-    cumulative = transitions.cumsum(axis=-1)
     num_tasks, num_states, num_actions = means.shape
     counts, sums, total = np.zeros(transitions.shape), np.zeros(means.shape), np.zeros(num_tasks)
     rows = np.arange(num_tasks)
@@ -112,8 +113,7 @@ def mdp_returns(policy: str, tasks: list[dict[str, Any]], num_episodes: int, rng
         for step in range(HORIZON):
             actions = plan[step, rows, states]
             rewards = means[rows, states, actions] + rng.standard_normal(num_tasks)
-            drawn = rng.random((num_tasks, 1)) > cumulative[rows, states, actions]
-            after = np.minimum(drawn.sum(axis=-1), num_states - 1)
+            after = draw_index(transitions[rows, states, actions], rng.random(num_tasks))
             counts[rows, states, actions, after] += 1
             sums[rows, states, actions] += rewards
             total += rewards

@@ -74,11 +74,15 @@ def read_scores(name: str) -> dict[str, dict[int, np.ndarray]]:
         [scores for column, scores in columns_of(rows).items() if column.startswith("after_")], axis=1))
 
 
-def read_goals(name: str) -> dict[str, dict[int, np.ndarray]]:
-    """Reads the goals of the test tasks, for runs that have them: method to seed to array `[tasks]`."""
-    goals = _by_method(name, ".csv", lambda rows: columns_of(rows).get("goal"))
-    return {method: {seed: values for seed, values in runs.items() if values is not None}
-            for method, runs in goals.items()}
+def trained(name: str) -> Iterator[tuple[Method, int]]:
+    """Yields the methods of an entry that have data, with their first seeds."""
+    scores = read_scores(name)
+    yield from ((method, min(scores[method.name])) for method in ENTRIES[name].methods if method.name in scores)
+
+
+def read_goals(name: str) -> dict[str, dict[int, Optional[np.ndarray]]]:
+    """Reads the goals of the test tasks: method to seed to array `[tasks]`, or None for a run without goals."""
+    return _by_method(name, ".csv", lambda rows: columns_of(rows).get("goal"))
 
 
 def read_training(name: str) -> dict[str, dict[int, Progress]]:
@@ -275,7 +279,8 @@ def _groups(name: str, entry: Entry, returns: dict[str, dict[int, np.ndarray]]) 
     yield f"\n| return of each seed | {' | '.join(entry.groups)} |"
     yield "|---" * (len(entry.groups) + 1) + "|"
     for method in entry.methods:
-        runs = {seed: values for seed, values in returns.get(method.name, {}).items() if seed in goals[method.name]}
+        runs = {seed: values for seed, values in returns.get(method.name, {}).items()
+                if goals[method.name][seed] is not None}
         if runs:
             scores = dict(zip(runs, _trained_scores(entry, method, runs), strict=True))
             cells = [", ".join(f"{scores[seed][goals[method.name][seed] == goal].mean():.0f}" for seed in runs)

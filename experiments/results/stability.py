@@ -9,7 +9,7 @@ meta-update. `draw.py` plots the file.
 """
 import os
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 import numpy as np
 
@@ -26,11 +26,7 @@ ENDS = {"as before": 130, "40 tasks": 110, "half the learning rate": 140, "learn
 COLUMNS = ("Itr", "forward_before", "backward_before", "forward_after", "backward_after", "LossAfter", "KLOuter")
 
 
-class State(NamedTuple):
-    """State of the run from which the variants continue."""
-
-    params: Any
-    algo: Any
+State = tuple[Any, Any]  # of policy and algorithm
 
 
 def train(name: str, state: Optional[State] = None, **settings: Any) -> Iterator[tuple[list[float], State]]:
@@ -41,8 +37,8 @@ def train(name: str, state: Optional[State] = None, **settings: Any) -> Iterator
     algo, policy, sampler = trainer.algo, trainer.policy, trainer.sampler
     paths = settings["rollouts_per_meta_task"]
     if state:
-        policy.set_params(state.params)
-        algo.set_state(state.algo)
+        policy.set_params(state[0])
+        algo.set_state(state[1])
     for itr in range(ENDS[name]):
         if state and itr < BEGIN:
             sampler.update_tasks()
@@ -55,19 +51,18 @@ def train(name: str, state: Optional[State] = None, **settings: Any) -> Iterator
         forward = np.array(sampler.tasks) > 0
         returns = [np.mean([task["rewards"].sum() / paths for task, own in zip(samples, which, strict=True) if own])
                    for samples in (before, after) for which in (forward, ~forward)]
-        yield [itr, *returns, stats["LossAfter"], stats["KLOuter"]], State(policy.get_param_values(), algo.get_state())
+        yield [itr, *returns, stats["LossAfter"], stats["KLOuter"]], (policy.get_param_values(), algo.get_state())
     sampler.close()
 
 
 def train_all(path: str) -> None:
     """Trains all variants and writes their rows to a CSV file."""
-    rows, state = [], None
+    rows, begin = [], None
     for name in ENDS:
-        for row, after in train(name, state):
+        for row, state in train(name, begin):
             rows.append((name, *(f"{value:.6g}" for value in row)))
-            if state is None and row[0] == BEGIN - 1:
-                begun = after
-        state = begun
+            if row[0] == BEGIN - 1:
+                begin = state
     write_csv(path, [("variant", *COLUMNS), *rows])
 
 

@@ -32,10 +32,11 @@ def test_cart_pole_moves_like_the_gymnasium_environment(force, action):
 def test_random_search_takes_at_least_as_many_steps_as_the_others(tmp_path, monkeypatch, capsys):
     """With small settings, the file has one row per algorithm, and random search took the most steps."""
     setting = compare_searches.Setting(compare_searches.CartPole, 20, 2)
-    monkeypatch.setitem(compare_searches.SETTINGS, "tiny", setting)
+    monkeypatch.setattr(compare_searches, "SETTINGS", {"tiny": setting})
+    monkeypatch.setattr(compare_searches, "SEEDS", (3,))
     monkeypatch.setattr(compare_searches, "FINAL_PATHS", 3)
     path = tmp_path / "out.csv"
-    assert compare_searches.main(["--settings", "tiny", "--seeds", "3", "--output", str(path)]) == 0
+    compare_searches.main(str(path))
     logger.set_level(logger.INFO)
     with open(path, newline="") as file:
         rows = list(csv.DictReader(file))

@@ -170,7 +170,7 @@ def test_exact_derivatives_equal_those_of_the_value(process):
 
 
 def test_paths_follow_policy_and_process(process):
-    paths = derivatives.sample_paths(process, np.random.default_rng(1), number=2000)
+    paths = derivatives.sample_paths(process, np.random.default_rng(1))
     states, actions = paths.states[:, :-1], paths.actions
     policy = np.exp(process.logits) / np.exp(process.logits).sum(axis=1, keepdims=True)
     for state in range(derivatives.STATES):
@@ -194,7 +194,7 @@ def test_advantages_are_sums_of_later_rewards():
 @pytest.mark.thorough
 def test_estimates_converge_to_the_exact_values():
     methods = ("low_variance", "loaded", "loaded_lambda_0")
-    measured = dict(derivatives.measure(1, methods, number=4096))
+    measured = dict(derivatives.measure(1, methods))
     assert all(measured[method][1] > 0.99 for method in methods)
     assert measured["loaded_lambda_0"][2] > 0.9
 
