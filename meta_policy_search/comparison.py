@@ -10,7 +10,7 @@ from meta_policy_search.cli.algorithms import CONFIGS, find_config
 from meta_policy_search.cli.flags import text_table
 from meta_policy_search.envs import MetaEnv, available_envs, get_env_class
 from meta_policy_search.envs.gym_compat import innermost
-from meta_policy_search.envs.registry import BUILT_IN
+from meta_policy_search.envs.registry import BUILT_IN, find_env
 from meta_policy_search.meta_algos import RL2, MAMLAlgo, MetaAlgo
 from meta_policy_search.plotting import Curve, plot_comparison, read_progress, return_columns
 from meta_policy_search.plotting.style import Figure
@@ -135,7 +135,10 @@ def compare(env: Union[str, MetaEnv], algorithms: Sequence[Union[str, Type[MetaA
         raise ValueError(f"compare: expected different algorithms and different seeds, got {algorithms} and {seeds}")
     for name in settings_of.keys() - given.keys():
         raise ValueError(f"settings_of: expected names among {', '.join(given)}, got {name!r}")
+    if any("seed" in own for own in settings_of.values()):
+        raise ValueError(f"settings_of: expected no 'seed', which the argument seeds sets, got {settings_of}")
     cores = available_cores() if processes is None else check_positive_int("processes", processes)
+    env = find_env(env) if isinstance(env, str) else env
     env_name = env.rpartition(":")[2] if isinstance(env, str) else type(innermost(env)).__name__
     output = os.path.abspath(folder or os.path.join("data", "comparison", env_name, f"{now():%Y-%m-%d_%H-%M-%S}"))
     objects, path = _objects_of_user(env_name, env, given), os.path.join(output, OBJECTS)
@@ -144,9 +147,9 @@ def compare(env: Union[str, MetaEnv], algorithms: Sequence[Union[str, Type[MetaA
         write_objects(path, objects)
     settings = {**settings, "env": f"{path}:{env_name}" if env_name in objects else env, "n_itr": n_itr}
     configs = {name: find_config(f"{path}:{name}" if name in objects else str(value)) for name, value in given.items()}
-    known = {name: {field.name for field in dataclasses.fields(config)} for name, config in configs.items()}
+    known = {name: {field.name for field in dataclasses.fields(config)} - {"seed"} for name, config in configs.items()}
     for name in settings.keys() - set().union(*known.values()):
-        raise TypeError(f"compare: unknown argument {name!r}{did_you_mean(name, set().union(*known.values()))}")
+        raise TypeError(f"compare: unknown argument {name!r}{did_you_mean(name, {'seeds'}.union(*known.values()))}")
     runs = {name: [sweep.make_run(
         f"{name},seed={seed}", config, {key: value for key, value in settings.items() if key in known[name]},
         {**settings_of.get(name, {}), "seed": seed}, output) for seed in numbers] for name, config in configs.items()}

@@ -213,8 +213,10 @@ class Trainer(TrainingLoop):
         for part in ("policy", "sampler", "sample_processor", "algo", "callbacks", "sess", "executor", "obs_dim",
                      "action_dim"):
             settings.pop(part, None)
-        settings.update(env=name_of_env(self.env), env_kwargs=run_folder.as_json(changed), seed=self._root,
+        settings.update(env=name_of_env(self.env), env_kwargs=run_folder.as_json(changed),
                         snapshot_mode=logger.get_snapshot_mode())
+        if self._root is not None:
+            settings["seed"] = self._root
         run_folder.record_start(folder, registry.name_of(self.algo), settings, self.itr - self.start_itr)
         self._written_in = folder
 

@@ -137,7 +137,7 @@ def make_trainer(env: MetaEnv, algo_class: Type[Any], n_itr: int, callbacks: Seq
     if not is_dice and settings.get("inner_type") not in UNBIASED:  # the others do not depend on it
         given[algo_class].pop("max_path_length", None)
     env = env if isinstance(env, NormalizedEnv) else normalize(env, **given[NormalizedEnv])
-    if algo_class is VPG_DICEMAML:
+    if issubclass(algo_class, VPG_DICEMAML):
         given[processor_class].setdefault("return_baseline", baselines.LinearFeatureBaseline())
     policy = _build_policy(policy, env, given)
     algo = algo_class(policy=policy, **given[algo_class])

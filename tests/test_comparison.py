@@ -7,6 +7,7 @@ import pytest
 import meta_policy_search as mps
 from meta_policy_search.cli import sweep
 from meta_policy_search.cli.algorithms import ProMPConfig
+from meta_policy_search.envs import registry
 
 TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}
 
@@ -128,6 +129,14 @@ def test_interrupted_comparison_says_how_to_continue(tmp_path, monkeypatch, caps
     assert not (tmp_path / "a").exists()  # registered names need no file
 
 
+def test_names_of_environments_are_found_like_in_train(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
+    mps.register_env("MyEnv-v0", mps.MetaPointEnvCorner)
+    monkeypatch.setattr(sweep, "run_all", lambda *_: ([], True))
+    mps.compare("myenv-v0", ["promp"], 1, folder=tmp_path)
+    assert (tmp_path / "objects.pkl").exists()
+
+
 @pytest.mark.parametrize("arguments, error, message", [
     ({"algorithms": ["promq"]}, ValueError, "algo: expected one of"),
     ({"algorithms": [mps.MetaEnv]}, TypeError, "algorithms: expected names or subclasses of MAMLAlgo or RL2, got"),
@@ -139,6 +148,8 @@ def test_interrupted_comparison_says_how_to_continue(tmp_path, monkeypatch, caps
     ({"settings_of": {"rl2": {}}}, ValueError, "settings_of: expected names among promp, got 'rl2'"),
     ({"settings_of": {"promp": {"step_size": 1.0}}}, ValueError, "got 'step_size'"),
     ({"env": "Corner"}, ValueError, "env: expected one of"),
+    ({"seed": 5}, TypeError, "compare: unknown argument 'seed'; did you mean 'seeds'?"),
+    ({"settings_of": {"promp": {"seed": 9}}}, ValueError, "settings_of: expected no 'seed'"),
 ])
 def test_invalid_arguments_create_no_folder(arguments, error, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

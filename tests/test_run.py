@@ -119,6 +119,13 @@ def test_every_algorithm_trains_by_name(algo, tmp_path, monkeypatch):
     assert run.folder.startswith(str(tmp_path / "data" / algo / "MetaPointEnvCorner"))
 
 
+def test_subclass_of_an_algorithm_gets_its_parts(tmp_path):
+    class Mine(mps.VPG_DICEMAML):
+        """Computes the advantages that the outer objective needs, as its base class does."""
+
+    mps.train("MetaPointEnvCorner", Mine, n_itr=1, dump_path=tmp_path / "run", **TINY)
+
+
 def test_given_policy_is_copied_with_its_weights(run, tmp_path):
     """The policy of another run, in its own graph, is trained for one step of gradient descent."""
     before = run.policy.get_flat_params()

@@ -40,6 +40,7 @@ from meta_policy_search.cli.training import PROG, run_tool
 from meta_policy_search.envs.gym_compat import sample_tasks
 from meta_policy_search.plotting import describe_task
 from meta_policy_search.samplers.ray.pool import keep_workers
+from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_choice, check_positive_int
 from meta_policy_search.utils.snapshotter import BEST
 
@@ -180,7 +181,10 @@ def record_paths(evaluator: "MetaEvaluator", arguments: argparse.Namespace) -> "
     if tasks is None:
         num_tasks = check_positive_int("num_tasks", arguments.num_tasks)
         by_name: dict[str, Any] = {}
-        for task in sample_tasks(evaluator.env, _DRAWS_PER_TASK * num_tasks, np.random.default_rng(arguments.seed)):
+        rng = np.random.default_rng(arguments.seed)
+        with seeding.evaluation_seed(arguments.seed):  # for environments that use the global random generators
+            drawn = sample_tasks(evaluator.env, _DRAWS_PER_TASK * num_tasks, rng)
+        for task in drawn:
             by_name.setdefault(describe_task(task), task)
         tasks = list(by_name.values())[:num_tasks]
     return evaluator.record(tasks, arguments.num_steps, arguments.step_sizes, arguments.seed)

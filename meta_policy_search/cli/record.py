@@ -63,7 +63,7 @@ def is_done(folder: str, settings: Mapping[str, Any]) -> bool:
     with contextlib.suppress(ValueError):  # missing or unreadable `params.json`
         if read_params(folder).get("stopped"):
             return True
-    if count_rows(folder) < settings["n_itr"]:
+    if settings.get("start_itr", 0) + count_rows(folder) < settings["n_itr"]:
         return False
     if settings.get("snapshot_mode") not in ("all", "last", "last_gap"):
         return True
@@ -185,17 +185,20 @@ def resumed_config(config_class: type[ConfigT], recorded: dict[str, Any], given:
 
 
 def differences(before: RunConfig, now: RunConfig, names: Optional[Container[str]] = None) -> str:
-    """Formats the settings in which two runs differ; a larger `n_itr` does not count as a difference.
+    """Formats the settings in which two runs differ.
+
+    A larger `n_itr` does not count as a difference, unless the learning rate depends on it.
 
     Args:
         before: settings of the earlier run.
         now: settings of the later run.
         names: names of the settings to compare; default None, all settings.
     """
+    is_scheduled = vars(before).get("learning_rate_schedule") == "linear"
     pairs = {field.name: (vars(before)[field.name], vars(now)[field.name]) for field in dataclasses.fields(now)
              if names is None or field.name in names}
     return "; ".join(f"{name} was {old!r}, is {new!r}" for name, (old, new) in pairs.items()
-                     if old != new and not (name == "n_itr" and old < new))
+                     if old != new and not (name == "n_itr" and old < new and not is_scheduled))
 
 
 def ended_before_first_snapshot(folder: str, snapshot_mode: str) -> bool:

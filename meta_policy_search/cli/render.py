@@ -27,7 +27,7 @@ VIDEO = "video.mp4"
 
 def render(arguments: argparse.Namespace) -> None:
     """Adapts the policy of a run and writes the video."""
-    from meta_policy_search.evaluation.video import write_video  # imports TensorFlow
+    from meta_policy_search.evaluation.video import frame_rate, write_video  # imports TensorFlow
 
     folder = record.find_run(arguments.run_folder)
     output = arguments.output or os.path.join(folder, VIDEO)
@@ -37,7 +37,7 @@ def render(arguments: argparse.Namespace) -> None:
                                    render_mode="rgb_array")
     env = copy.deepcopy(evaluator.env)
     _check_pictures(env)
-    fps = env.metadata["render_fps"] if arguments.fps is None else arguments.fps
+    fps = frame_rate(env) if arguments.fps is None else arguments.fps
     env.close()
     count = write_video(evaluate.record_paths(evaluator, arguments), output, fps)
     print(f"Video: {output}, {count} frames, {count / fps:.1f} s")

@@ -27,6 +27,8 @@ from meta_policy_search.cli import record
 from meta_policy_search.cli.flags import Parser, text_table
 from meta_policy_search.cli.training import PROG, run_tool
 from meta_policy_search.plotting import return_columns
+from meta_policy_search.run_folder import MADE_BY_TRAINER
+from meta_policy_search.utils.checks import plain
 from meta_policy_search.utils.files import is_locked
 from meta_policy_search.utils.snapshotter import snapshot_paths
 
@@ -88,8 +90,8 @@ def _results(folder: str) -> dict[str, Optional[float]]:
 
 def _resume_command(folder: str, params: dict[str, Any], settings: dict[str, Any]) -> Optional[str]:
     mode = settings.get("snapshot_mode", "none")
-    if "algorithm" not in params or not (
-            snapshot_paths(folder) or record.ended_before_first_snapshot(folder, mode)):
+    restarts = params.get("made_by") != MADE_BY_TRAINER and record.ended_before_first_snapshot(folder, mode)
+    if "algorithm" not in params or not (snapshot_paths(folder) or restarts):
         return None
     return record.resume_command(folder)
 
@@ -111,8 +113,8 @@ def as_cells(run: Run) -> list[str]:
 def select(runs: Sequence[Run], arguments: argparse.Namespace) -> list[Run]:
     """Returns the runs selected by the flags, sorted in ascending order; runs without the sort value come first."""
     found = [run for run in runs
-             if fnmatch.fnmatch(run["algorithm"] or "", arguments.algorithm)
-             and fnmatch.fnmatch(run["environment"] or "", arguments.env)
+             if fnmatch.fnmatch(plain(run["algorithm"] or ""), plain(arguments.algorithm))
+             and fnmatch.fnmatch(plain(run["environment"] or ""), plain(arguments.env))
              and arguments.state in (None, run["state"])
              and (arguments.since is None or run["started"] is not None and run["started"] >= arguments.since)]
     return sorted(found, key=lambda run: (run[arguments.sort] is not None, run[arguments.sort]))

@@ -319,7 +319,7 @@ def _describe_best(folder: str) -> str:
     """Evaluates `best.pkl` in tasks other than those that selected it; returns a sentence about the adaptation gain."""
     evaluation = mps.load_evaluator(folder, BEST).evaluate(tasks=20)
     gain, half_width = (values[-1] for values in evaluation.gain)
-    before, *_, after = evaluation.mean_return.mean
+    before, after = evaluation.mean_return.mean[[0, -1]]
     return (f"Adaptation changes the return of the best policy by {gain:+.2f} (95% interval over tasks "
             f"{gain - half_width:+.2f} to {gain + half_width:+.2f}), from {before:.2f} to {after:.2f}: "
             f"{evaluation.name.rpartition(', ')[2]}, {len(evaluation.task_returns)} sampled tasks")

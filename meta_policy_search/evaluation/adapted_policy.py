@@ -10,7 +10,7 @@ from meta_policy_search.envs.trial_env import TrialEnv, episode_returns
 from meta_policy_search.evaluation.evaluator import MetaEvaluator
 from meta_policy_search.evaluation.trial_evaluator import TrialEvaluator
 from meta_policy_search.evaluation.video import write_video
-from meta_policy_search.meta_algos import RL2, VPGMAML
+from meta_policy_search.meta_algos import RL2, VPGMAML, MetaAlgo
 from meta_policy_search.plotting import describe_task
 from meta_policy_search.policies import GRUPolicy, MetaPolicy
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
@@ -88,9 +88,12 @@ def adapt_with(evaluator: MetaEvaluator, task: Task = None, num_steps: Optional[
         The adapted policy.
 
     Raises:
+        TypeError: the evaluator's algorithm is not a `MetaAlgo`, such as a search.
         ValueError: a number is out of range, or the environment rejects the task.
         FloatingPointError: a gradient step would produce parameters that are not finite.
     """
+    if not isinstance(evaluator.algo, MetaAlgo):
+        raise TypeError(f"evaluator: expected an evaluator of a MetaAlgo, got one of {type(evaluator.algo).__name__}")
     if isinstance(evaluator, TrialEvaluator):
         return AdaptedRecurrentPolicy(evaluator, task, num_steps, seed)
     return AdaptedPolicy(evaluator, task, num_steps, seed)

@@ -51,7 +51,7 @@ class EvalCallback(Configurable):
         every (int): number of iterations between evaluations; default 10.
         tasks (int or list of tasks): the tasks, or their number; default 20.
         num_steps (int or None): number of adaptation steps; see `MetaEvaluator.evaluate`. Default None: the number in
-            training.
+            training, but at least 1.
         seed (int): seed of tasks and paths; default 0. `evaluate` uses seed 1 by default. Its tasks therefore differ
             from the tasks that selected the best policy.
         patience (int or None): training stops after this number of consecutive evaluations without improvement. Default
@@ -61,7 +61,8 @@ class EvalCallback(Configurable):
 
     Raises:
         TypeError: an argument has the wrong type; in a call, the loop is not a `Trainer`.
-        ValueError: a number is out of range; in a call, the logger has no run folder or `evaluations.csv` was edited.
+        ValueError: a number is out of range; in a call, the logger has no run folder, `evaluations.csv` was edited, or
+            the trainer has another `EvalCallback`.
     """
 
     def __init__(self, every: int = 10, tasks: Union[int, Sequence[Task]] = 20, num_steps: Optional[int] = None,
@@ -78,6 +79,9 @@ class EvalCallback(Configurable):
         """Evaluates the policy if this is due; returns whether training should stop."""
         if not isinstance(trainer, Trainer):
             raise TypeError(f"trainer: expected a Trainer, got a {type(trainer).__name__}")
+        if sum(isinstance(callback, EvalCallback) for callback in trainer.callbacks) > 1:
+            raise ValueError("callbacks: expected at most one EvalCallback, because a run folder has one file of its "
+                             f"results, got {trainer.callbacks}")
         folder = logger.get_dir()
         if folder is None:
             raise ValueError("folder: expected a run folder, got none. Call logger.configure before training")
@@ -107,7 +111,7 @@ class EvalCallback(Configurable):
         """Evaluates a policy and appends the result to `rows` and to the file; returns whether training should stop."""
         evaluator = make_evaluator(trainer, **sampling_arguments(trainer))
         evaluation = evaluator.evaluate(self.tasks, self.num_steps, seeds=(self.seed,))
-        (before, *_, after), (before_ci, *_, after_ci) = (values.tolist() for values in evaluation.mean_return)
+        (before, after), (before_ci, after_ci) = (values[[0, -1]].tolist() for values in evaluation.mean_return)
         returns = [*(earlier["ReturnAfter"] for earlier in rows), after]
         since_best = len(rows) - int(np.argmax(returns))
         if since_best == 0:  # saved before the row, so that an interrupted evaluation is repeated completely

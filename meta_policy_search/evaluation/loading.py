@@ -39,7 +39,7 @@ def load_evaluator(
         rollouts_per_meta_task: number of paths of each task, before adaptation and again after each adaptation step.
             Default None: the value of the run.
         max_path_length: maximum number of steps of a path, for RL2 of an episode. Default None: the value of the run.
-        env: environment of the tasks. Default None: the environment of the run.
+        env: environment of the tasks, wrapped as in training. Default None: the environment of the run.
         render_mode: render mode of the environment, such as `"rgb_array"`. Default None: the mode of the run.
         parallel: how to sample in parallel, see `MetaSampler`. Default None: the value of the run.
 
@@ -48,16 +48,18 @@ def load_evaluator(
 
     Raises:
         SnapshotError: the snapshot is missing or damaged; the message lists the existing snapshots.
-        ValueError: the snapshot lacks the constructor arguments of a part, see `Trainer.from_snapshot`; or the
-            environment does not support the render mode.
+        ValueError: the snapshot lacks the constructor arguments of a part, see `Trainer.from_snapshot`; the
+            environment does not support the render mode, or has another action space than that of the run.
     """
     itr = None if snapshot == LAST else snapshot
     if itr is not None and itr != BEST:
         check_int_at_least("snapshot", itr, 0)
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # building draws random numbers
         content = load_snapshot(run_folder, itr)
+        parts = content["state"].get("parts", {})
         if max_path_length is not None:
-            _set_path_length(content["state"].get("parts", {}), max_path_length)
+            _replace(parts, "max_path_length", max_path_length)
+        recorded = _replace(parts, "parallel", False)  # the sampler of the run is not used
         trainer = Trainer.build_like(content)
         if snapshot is None:
             seeding.set_root(content["state"]["seeding"]["root"])
@@ -70,10 +72,13 @@ def load_evaluator(
         if env is not None and isinstance(env, TrialEnv) != isinstance(own, TrialEnv):
             raise ValueError(f"env: expected {'a' if isinstance(own, TrialEnv) else 'no'} TrialEnv for the policy in "
                              f"{run_folder}, got {type(env).__name__}; RL2 cannot be compared with other methods here")
+        if env is not None and env.action_space != own.action_space:
+            raise ValueError(f"env: expected the action space of the run in {run_folder}, {own.action_space}, got "
+                             f"{env.action_space}; wrap the environment as in training (normalization_scale)")
         if isinstance(own, TrialEnv) and env is None and max_path_length is not None:
             env = TrialEnv(own.wrapped_env, own.episodes_per_trial, max_path_length)
         given = {"rollouts_per_meta_task": rollouts_per_meta_task, "max_path_length": max_path_length, "env": env,
-                 "parallel": parallel}
+                 "parallel": recorded if parallel is None else parallel}
         evaluator = make_evaluator(trainer, **{
             **sampling_arguments(trainer), **{name: value for name, value in given.items() if value is not None},
             "name": "random initialization" if snapshot is None else f"{run_folder}, iteration {content['itr']}"})
@@ -88,14 +93,16 @@ def sampling_arguments(trainer: Trainer) -> Dict[str, Any]:
     return {name: value for name, value in given.items() if name in ("envs_per_task", "parallel")}
 
 
-def _set_path_length(parts: Dict[str, Any], max_path_length: int) -> None:
-    """Replaces the argument `max_path_length` in all parts of a snapshot that were built with it."""
+def _replace(parts: Dict[str, Any], argument: str, value: Any) -> Any:
+    """Replaces an argument in all parts of a snapshot that were built with it; returns its old value, or None."""
+    old = None
     for name in parts.keys() & {"algo", "sampler", "sample_processor"}:
         part_class, args, kwargs = parts[name]
         given = constructor_signature(part_class).bind_partial(*args, **kwargs)
-        if given.arguments.get("max_path_length") is not None:
-            given.arguments["max_path_length"] = max_path_length
+        if given.arguments.get(argument) is not None:
+            old, given.arguments[argument] = given.arguments[argument], value
             parts[name] = part_class, given.args, given.kwargs
+    return old
 
 
 def set_render_mode(env: Any, render_mode: str) -> None:

@@ -15,13 +15,18 @@ CAPTION_HEIGHT, GAP = 56, 16  # pixels
 FONT_SIZE, MARGIN = 14, 8  # pixels
 
 
+def frame_rate(env: Any) -> float:
+    """Returns the environment steps per second of real time, `metadata["render_fps"]`; 30 if it is not set."""
+    return env.metadata.get("render_fps", 30)
+
+
 def write_video(recording: Recording, path: PathLike, fps: Optional[float] = None) -> int:
     """Writes an MP4 video that shows the tasks of a recording sequentially. Requires the extra `video`.
 
     Args:
         recording: the recorded paths; the video shows the first path of each task.
         path: file to write; an existing file is replaced.
-        fps: frames (environment steps) per second. Default None: real time.
+        fps: frames (environment steps) per second. Default None: `frame_rate` of the environment.
 
     Returns:
         The number of frames.
@@ -38,7 +43,7 @@ def write_video(recording: Recording, path: PathLike, fps: Optional[float] = Non
         set_render_mode(env, "rgb_array")
     count = 0
     try:
-        with mp4_file(path, envs[0].metadata["render_fps"] if fps is None else fps) as append:
+        with mp4_file(path, frame_rate(envs[0]) if fps is None else fps) as append:
             for frame in itertools.chain(*(frames(recording, task, envs) for task in range(len(recording.tasks)))):
                 append(frame)
                 count += 1

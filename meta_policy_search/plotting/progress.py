@@ -65,7 +65,8 @@ def describe_run(run_folder: PathLike) -> str:
         with open(os.path.join(folder, "params.json"), encoding="utf-8") as file:
             params = json.load(file)
         settings = params["settings"]
-        return describe_settings(params["algorithm"], settings["env"], [settings["seed"]], settings.get("inner_lr"))
+        seeds = [settings["seed"]] if "seed" in settings else []
+        return describe_settings(params["algorithm"], settings["env"], seeds, settings.get("inner_lr"))
     except (OSError, ValueError, KeyError, TypeError):
         return "/".join(folder.split(os.sep)[-3:])
 

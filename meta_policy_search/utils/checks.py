@@ -111,12 +111,13 @@ def find_name(argument: str, name: Any, known: Iterable[str]) -> str:
     Raises:
         ValueError: `name` is unknown.
     """
-    by_plain = {_plain(each): each for each in known}
-    found = by_plain.get(_plain(name)) if isinstance(name, str) else None
+    by_plain = {plain(each): each for each in known}
+    found = by_plain.get(plain(name)) if isinstance(name, str) else None
     return check_choice(argument, name, by_plain.values()) if found is None else found
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
+    """Returns a name in lower case, without hyphens and underscores."""
     return name.lower().replace("-", "").replace("_", "")
 
 

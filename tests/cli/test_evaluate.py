@@ -14,7 +14,7 @@ import meta_policy_search as mps
 from experiments import dice_maml, maml_trpo, vpg_maml
 from meta_policy_search.cli import evaluate, plot, render
 from meta_policy_search.cli.training import INTERRUPTED
-from meta_policy_search.envs import make_env
+from meta_policy_search.envs import make_env, normalize
 from meta_policy_search.evaluation import MetaEvaluator, load_evaluator
 from meta_policy_search.utils import logger, seeding
 
@@ -292,8 +292,19 @@ def test_unwritable_output_is_reported_before_the_evaluation(runs, tmp_path, cap
     assert "file" in mistake(capsys, runs / "vpg_maml", "--output", tmp_path / "file")
 
 
+def test_recorded_tasks_depend_only_on_the_seed():
+    """Also for environments that draw tasks from the global random generator."""
+    env = SimpleNamespace(sample_tasks=lambda n_tasks: list(np.random.normal(size=n_tasks)))
+    evaluator = SimpleNamespace(env=env, record=lambda tasks, *arguments: tasks)
+    first, again, other = (evaluate.record_paths(evaluator, SimpleNamespace(
+        tasks=None, num_tasks=3, num_steps=1, step_sizes=None, seed=seed)) for seed in (1, 1, 2))
+    assert len(first) == 3 and first == again and first != other
+
+
 def test_policy_that_does_not_match_the_environment_is_reported(runs):
-    env = make_env("HalfCheetahRandVelEnv")
+    with pytest.raises(ValueError, match=r"env: expected the action space of the run in .*normalization_scale"):
+        load_evaluator(runs / "vpg_maml", env=normalize(make_env("MetaPointEnv"), normalization_scale=10.0))
+    env = normalize(make_env("MetaPointEnvMomentum"), normalization_scale=1.0)
     evaluator = load_evaluator(runs / "vpg_maml", env=env)
     assert evaluator.env is env
     with pytest.raises(ValueError, match=r"policy.obs_dim: expected .*environment's space, got 2"):

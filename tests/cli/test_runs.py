@@ -77,8 +77,8 @@ def test_the_table(three, capsys):
     ([], ["a", "c", "b"]),
     (["--since", f"{YESTERDAY:%Y-%m-%d}"], ["c", "b"]),
     (["--since", f"{YESTERDAY + datetime.timedelta(hours=1):%Y-%m-%d %H:%M}"], ["b"]),
-    (["--env", "MetaPoint*"], ["a", "c"]),
-    (["--algorithm", "promp", "--state", "finished"], ["a", "b"]),
+    (["--env", "meta-point*"], ["a", "c"]),
+    (["--algorithm", "ProMP", "--state", "finished"], ["a", "b"]),
     (["--state", "running"], []),
     (["--sort", "return", "--state", "finished"], ["a", "b"]),
     (["--sort", "gain"], ["c", "a", "b"]),
@@ -86,6 +86,22 @@ def test_the_table(three, capsys):
 ])
 def test_filters_and_sorting(arguments, expected, three, capsys):
     assert listed(capsys, *arguments) == expected
+
+
+def test_run_that_began_after_earlier_iterations_is_finished(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_run(tmp_path / "data" / "a", rows=2, start_itr=4, n_itr=6)
+    write_run(tmp_path / "data" / "b", rows=1, start_itr=4, n_itr=6)
+    assert listed(capsys, "--state", "finished") == ["a"]
+
+
+def test_only_runs_of_the_command_line_restart_without_a_snapshot(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name, more in (("a", {}), ("b", {"made_by": run_folder.MADE_BY_TRAINER})):
+        write_run(tmp_path / "data" / name, rows=0, snapshot_mode="last")
+        run_folder.write_params(f"data/{name}", {**record.read_params(f"data/{name}"), **more})
+    assert [run["resume"] for run in json.loads(shown(capsys, "--json"))] == [
+        "meta-policy-search resume data/a", None]
 
 
 def test_json_has_all_fields(three, capsys):

@@ -504,6 +504,12 @@ def test_resuming_with_changed_settings_is_refused(finished_copy, tmp_path, monk
     assert "contains no snapshot" in refusal("--n_itr", 13)
 
 
+def test_number_of_iterations_can_change_unless_the_learning_rate_depends_on_it():
+    for schedule, expected in (("constant", ""), ("linear", "n_itr was 3, is 6")):
+        before, now = (pro_mp.Config(learning_rate_schedule=schedule, n_itr=n_itr) for n_itr in (3, 6))
+        assert record.differences(before, now) == expected
+
+
 @pytest.fixture(scope="module")
 def four_iterations(finished, tmp_path_factory):
     """Returns four iterations whose last snapshot is from the third: resuming drops a row. Tests must not change it."""

@@ -1,5 +1,6 @@
 """Tests `Run.adapt` and `adapt`: the adapted policy acts, measures its return, and leaves the run unchanged."""
 import copy
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -63,6 +64,11 @@ def test_policy_of_a_run_is_adapted_as_in_an_evaluation(run, tmp_path):
     assert (adapted.act(observation, True) != run.act(observation, True)).any()
     assert (adapted.act(observation) != adapted.act(observation)).any()
     adapted.observe(1.0, done=True)  # does nothing
+
+
+def test_evaluator_of_a_search_is_refused():
+    with pytest.raises(TypeError, match="evaluator: expected an evaluator of a MetaAlgo, got one of str"):
+        mps.adapt_with(SimpleNamespace(algo="search"))
 
 
 def test_task_steps_paths_and_seed_are_arguments(run):

@@ -190,9 +190,13 @@ def test_scripts_evaluate_and_report_the_best_policy(tmp_path, capsys):
 
 
 @pytest.mark.thorough
-def test_script_of_rl2_evaluates(tmp_path):
-    assert rl2.main(["--smoke", "--eval_every", "2", "--dump_path", str(tmp_path)]) == 0
-    assert rows_of(tmp_path)[:, 0].tolist() == [1]
+@pytest.mark.parametrize("episodes", [1, 2])
+def test_script_of_rl2_evaluates(episodes, tmp_path, capsys):
+    assert rl2.main(["--smoke", "--eval_every", "2", "--episodes_per_trial", str(episodes),
+                     "--dump_path", str(tmp_path)]) == 0
+    ((itr, _, before, _, after, _),) = rows_of(tmp_path).tolist()
+    assert itr == 1 and (before == after) == (episodes == 1)
+    assert "warning" not in capsys.readouterr().out
 
 
 def test_overwriting_a_run_deletes_its_evaluations(run, tmp_path):
@@ -201,12 +205,16 @@ def test_overwriting_a_run_deletes_its_evaluations(run, tmp_path):
         assert not {"evaluations.csv", "best.pkl"} & set(os.listdir(tmp_path / "run"))
 
 
-def test_edited_file_and_other_loops_are_refused(run, tmp_path):
+def test_edited_file_other_loops_and_a_second_callback_are_refused(run, tmp_path, monkeypatch):
     trainer, callback = run.trainer, make_callback()
     with pytest.raises(TypeError, match="trainer: expected a Trainer, got a LocalRunner"):
         callback(mps.LocalRunner(), {})
     with pytest.raises(ValueError, match="folder: expected a run folder, got none"):
         callback(trainer, {})
+    monkeypatch.setattr(trainer, "callbacks", [callback, make_callback()])
+    with pytest.raises(ValueError, match="callbacks: expected at most one EvalCallback"):
+        callback(trainer, {})
+    monkeypatch.undo()
     (tmp_path / "evaluations.csv").write_text("Itr,n_timesteps\n1,2\n")
     with logger.scoped_configure(tmp_path, ["csv"]), pytest.raises(ValueError, match="expected a table of numbers"):
         callback(trainer, {})

@@ -6,6 +6,7 @@ import pytest
 
 import meta_policy_search as mps
 from meta_policy_search.cli import evaluate, plot, render, runs
+from meta_policy_search.samplers import meta_sampler
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 
@@ -30,6 +31,22 @@ def run(tmp_path_factory):
         trainer = make_trainer()
         trainer.train()
     return folder, trainer
+
+
+def test_sampler_of_the_run_is_not_started(tmp_path, monkeypatch):
+    mps.train("MetaPointEnvCorner", "vpg_maml", 1, dump_path=tmp_path / "run", parallel=True, **SIZES)
+    monkeypatch.delitem(meta_sampler.EXECUTORS, "parallel")
+    assert mps.load_evaluator(tmp_path / "run").parallel is True
+    assert mps.load_evaluator(tmp_path / "run", parallel=False).evaluate(2).task_returns.shape == (2, 2)
+
+
+def test_run_without_a_seed_records_and_describes_none(tmp_path, monkeypatch):
+    with tf.Graph().as_default(), logger.scoped_configure(tmp_path, ["csv"]):
+        trainer = make_trainer(n_itr=1)
+        monkeypatch.setattr(trainer, "_root", None)
+        trainer.train()
+    assert "seed" not in json.loads((tmp_path / "params.json").read_text())["settings"]
+    assert mps.plotting.describe_run(tmp_path) == "VPG-MAML on MetaPointEnvCorner, inner step 0.3"
 
 
 @pytest.mark.thorough

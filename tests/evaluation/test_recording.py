@@ -1,10 +1,13 @@
 """Tests recording of paths before and after adaptation, and their replay."""
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs import make_env, normalize
 from meta_policy_search.evaluation import MetaEvaluator
+from meta_policy_search.evaluation.video import frame_rate
 from meta_policy_search.meta_algos import VPGMAML
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampleProcessor
@@ -111,6 +114,10 @@ def test_environment_that_is_not_reproducible_is_named(point, monkeypatch):
     seen = []
     with pytest.raises(RuntimeError, match="in step 3, got .*: MetaPointEnvWalls is not deterministic"):
         seen += [env for env in recording.replay(0, 0)]
+
+
+def test_frame_rate_is_30_if_the_environment_has_none(point):
+    assert frame_rate(SimpleNamespace(metadata={})) == 30 and frame_rate(point.env) == 10
 
 
 def test_figure_shows_the_trajectories(point, tmp_path, monkeypatch):
