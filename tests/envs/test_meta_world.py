@@ -366,7 +366,8 @@ def code_blocks(name):
 @pytest.mark.thorough
 def test_documented_evaluations_run_on_test_tasks(tmp_path, capsys):
     folder = str(tmp_path / "run")
-    assert pro_mp.main(["--env", "MetaWorldML1", "--smoke", "--n_itr", "1", "--dump_path", folder]) == 0
+    assert pro_mp.main(["--env", "MetaWorldML1", "--normalization_scale", "1", "--smoke", "--n_itr", "1",
+                        "--dump_path", folder]) == 0
     (make, block, of_the_package), names = code_blocks("meta_world.rst"), {}
     exec(make, {})
     for long, short in (("data/reach", folder), ("tasks[:20]", "tasks[:2]")):
