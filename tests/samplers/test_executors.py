@@ -2,6 +2,7 @@
 import gc
 import multiprocessing.resource_tracker
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -542,7 +543,7 @@ def test_exception_in_an_environment_names_environment_and_task(kind):
         else:
             message = str(caught.value)
             assert message.startswith("worker process 1 (tasks 2 to 4): ")
-            assert 'raise ZeroDivisionError("the wheel came off")' in message and "Traceback" in message
+            assert re.search(r"Traceback(.*\n)*.*, in step\n( .*\n)*ZeroDivisionError: the wheel came off", message)
             assert not workers_of()
             with pytest.raises(RuntimeError, match="worker processes .* have ended: reset"):
                 ex.step(np.zeros((N, 1)))

@@ -14,7 +14,6 @@ Use only one interface at a time. With the same generators and actions, all exec
 with all executors, but their paths are reproducible only in `MetaIterativeEnvExecutor`.
 """
 import abc
-import os
 import pickle
 import reprlib
 import types
@@ -303,10 +302,9 @@ def load_env(pickled: bytes) -> MetaEnv:
 
 
 def _place_of(function: Any) -> Optional[Tuple[str, ...]]:
-    """Returns file name, name and qualified name of a function, equal in all processes; None for other objects."""
-    if not isinstance(function, types.FunctionType):
-        return None
-    return os.path.basename(function.__code__.co_filename), function.__code__.co_name, function.__qualname__
+    """Returns name and qualified name of a function, equal in all processes; None for other objects."""
+    # no file name: cloudpickle 3.1.3 replaces it
+    return (function.__code__.co_name, function.__qualname__) if isinstance(function, types.FunctionType) else None
 
 
 def _refuse_patched(names: Sequence[str]) -> None:
