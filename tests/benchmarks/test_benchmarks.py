@@ -170,6 +170,7 @@ def test_constants_are_recovered_from_times_of_the_model():
     assert ray_cost_model.fit(rows, times) == pytest.approx([0.5, 0.01, 0.2])
 
 
+@pytest.mark.thorough
 def test_cost_model_samples_and_trains():
     assert len(ray_cost_model._measure_update(ray_cost_model.SMOKE)) == 2
     assert len(ray_cost_model._measure_worker(ray_cost_model.SMOKE)) == 3

@@ -39,6 +39,7 @@ def test_checkout_is_compared_with_another(tmp_path, other_checkout):
     assert all(key in done.stdout for key in times)
 
 
+@pytest.mark.thorough
 def test_package_of_the_given_checkout_is_measured(tmp_path):
     """For a folder without the package, no other package is measured instead."""
     with pytest.raises(RuntimeError, match=f"point.promp of {tmp_path}"):

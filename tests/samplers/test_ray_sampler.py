@@ -413,7 +413,7 @@ def test_environment_that_always_ends_its_process_raises_after_limited_retries(t
 @pytest.mark.parametrize("fault, error, message", [
     ("exception", EnvWorkerError, r"(?s)^Ray worker \d+ \(tasks 1 to 2\): environment \d+ \(task 1: 2\) raised OSError "
                                   r"in step: no such place \[while sampling task 1, path 0, step 2\]\n\nThe worker's "
-                                  r"traceback:\n.*raise OSError\(\"no such place\"\)"),
+                                  r"traceback:\n.*, in step\n.*OSError: no such place"),
     ("shape", ValueError, r"task 1.*observation: expected shape \(2,\), .*got \(3,\)"),
     ("reward", ValueError, r"reward: expected finite numbers, got nan in task 1, path 0, step 2"),
     ("info that cannot be sent", EnvWorkerError, r"Ray worker \d+ \(tasks 1 to 2\): TypeError: cannot pickle.*lock"),
