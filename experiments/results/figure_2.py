@@ -1,6 +1,8 @@
 """Training returns next to Figure 2 of the ProMP paper (arXiv:1810.06784): a figure and a table per environment.
 
-The published returns were read from the figure, which is accurate to about 3.
+The published returns were read from the figure, which is accurate to about 3. The public code counts `max_path_length`
+steps for each path, also if the path ends early. Steps are counted here in the same way, so equal numbers of steps mean
+equal numbers of iterations.
 """
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Optional
@@ -17,6 +19,13 @@ WINDOW = 5  # iterations whose mean return is compared
 COLUMNS = 2  # panels per row of the figure
 
 
+def counted(entry: Entry, run: Progress) -> Progress:
+    """Returns the columns of a run with the number of steps that the public code counts."""
+    sizes = [entry.settings[key] for key in ("meta_batch_size", "rollouts_per_meta_task", "max_path_length")]
+    collections = entry.settings.get("num_inner_grad_steps", 1) + 1
+    return {**run, "n_timesteps": (run["Itr"] + 1.0) * collections * np.prod(sizes)}
+
+
 def return_at(run: Progress, million_steps: float) -> Optional[float]:
     """Returns the mean return after adaptation of the last `WINDOW` iterations; None if the run has fewer steps."""
     end = int(np.searchsorted(run["n_timesteps"], 0.98e6 * million_steps))
@@ -30,7 +39,8 @@ def table(entry: Entry, training: Training) -> Iterator[str]:
     yield f"| return in training after million steps | number of seeds | {columns} |"
     yield "|---" * (len(points) + 2) + "|"
     for method in entry.methods:
-        runs, published = list(training.get(method.name, {}).values()), dict(method.published_curve)
+        runs = [counted(entry, run) for run in training.get(method.name, {}).values()]
+        published = dict(method.published_curve)
         if runs and published:
             cells = [f"{published[point]:g}" if point in published else "" for point in points]
             yield f"| {method.label}, published | | {' | '.join(cells)} |"
@@ -54,20 +64,21 @@ def draw(entries: Mapping[str, Entry], trainings: Mapping[str, Training], path: 
     columns = min(COLUMNS, len(entries))
     rows = -(-len(entries) // columns)
     title = "Return after adaptation; squares: published; bands: 95% intervals over seeds"
+    counts = "environment steps (full path length for each path)"
     with style.picture(path, title, 3.4 * rows, 5.0 * columns, rows, columns) as panels:
         for panel in panels.flat[len(entries):]:
             panel.set_axis_off()
         for panel, (name, entry) in zip(panels.flat, entries.items(), strict=False):
             methods = [method for method in entry.methods if trainings[name].get(method.name)]
-            curves = [curve(method.label, list(trainings[name][method.name].values()), AFTER, "n_timesteps")
-                      for method in methods]
-            plot_comparison({"return": curves}, x_label="environment steps", ax=panel)
+            curves = [curve(method.label, [counted(entry, run) for run in trainings[name][method.name].values()],
+                            AFTER, "n_timesteps") for method in methods]
+            plot_comparison({"return": curves}, x_label=counts, ax=panel)
             panel.get_legend().remove()
             panel.set_title(entry.settings["env"], fontsize=10, color="black")
             returns = [run for curve_of_method in curves for _, run in curve_of_method.runs]
             for index, method in enumerate(methods):
                 points = np.array(method.published_curve) * (1e6, 1.0)
-                last = max(run["n_timesteps"][-1] for run in trainings[name][method.name].values())
+                last = max(steps[-1] for steps, _ in curves[index].runs)
                 points = points[points[:, 0] <= 1.1 * last]
                 returns.append(points[:, 1])
                 panel.plot(*points.T, "s", markersize=5, color=style.COLORS[index], label=method.label)

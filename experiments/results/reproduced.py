@@ -24,7 +24,8 @@ _FIGURE_2 = """## Figure 2 of the ProMP paper
 
 The settings are those of the paper (arXiv:1810.06784, appendix), but trainings are shorter. The squares are read from
 its figure. The sections "ProMP, figure 2" list the numbers. Each return of this library is the mean of five iterations,
-which end at the given number of steps.
+which end at the given number of steps. As in the public code, each path counts as a path of maximum length, even if it
+ends early.
 
 ![Return after adaptation, and published returns](../experiments/results/papers/figure_2.svg)"""
 Runs = dict[tuple[str, int], Rows]  # (method, seed) to rows

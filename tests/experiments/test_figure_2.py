@@ -23,6 +23,15 @@ def test_returns_are_means_of_the_last_iterations_before_a_number_of_steps():
     assert figure_2.return_at(run, 14.0) is None
 
 
+def test_steps_of_paths_that_end_early_count_as_in_the_public_code():
+    """40 tasks x 20 paths x 100 steps x 2 collections count as 160,000 steps."""
+    full = run_of(82)
+    short = {**full, "n_timesteps": 0.6 * full["n_timesteps"]}
+    np.testing.assert_array_equal(figure_2.counted(ENTRIES[NAME], short)["n_timesteps"], full["n_timesteps"])
+    tables = [list(figure_2.table(ENTRIES[NAME], {"pro_mp": {1: run}})) for run in (full, short)]
+    assert tables[0] == tables[1]
+
+
 def test_table_lists_published_returns_and_intervals_over_seeds():
     entry = ENTRIES[NAME]
     training = {"pro_mp": {1: run_of(82), 2: run_of(82, 3.0)}, "trpo_maml": {1: run_of(82, 2.0)}}
