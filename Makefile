@@ -37,7 +37,7 @@ help: ## list targets and variables
 	@echo
 	@echo "  ENV        train: name of the environment, such as MetaPointEnvCorner (default: HalfCheetahRandDirecEnv)"
 	@echo "  SEED       train: root seed of all random generators (default: 1)"
-	@echo "  ITERATIONS train: number of iterations (default: as in CONFIG; half cheetah: 70, five minutes on two cores)"
+	@echo "  ITERATIONS train: number of iterations (default: as in CONFIG; half cheetah: 70, three to five minutes on two cores)"
 	@echo "  CONFIG     train: JSON file of settings (default: preset for ENV if one exists, else published settings)"
 	@echo "  DUMP_PATH  train: run folder (default: data/promp/<environment>/<time>_seed<seed>)"
 	@echo "  EXTRAS     extras: extras of setup.py, such as ray,metaworld (default: video)"

@@ -5,8 +5,9 @@
 
 Expected results on two cores (details in experiments/results/README.md):
 
-* Half cheetah with --meta_batch_size 20: adaptation gain of 140 to 200 after 70 iterations (5.6 million environment
-  steps, 3 minutes), depending on seed and processor. With the published 40 tasks, an iteration takes about 3.5 s.
+* Half cheetah with --meta_batch_size 20: adaptation gain of 142 to 203 after 70 iterations (5.6 million environment
+  steps, three to five minutes), depending on seed and processor. With the published 40 tasks, an iteration takes about
+  3.5 s.
 * 2D navigation: almost no adaptation gain with the published settings, because the reward is sparse. An iteration takes
   about 0.7 s.
 """

@@ -46,7 +46,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 def make_parser() -> Parser:
     """Returns the parser of the flags."""
     parser = Parser("reproduce.py", __doc__)
-    parser.add_argument("name", metavar="NAME", nargs="?", choices=[*ENTRIES, *MEASUREMENTS],
+    parser.add_argument("name", metavar="NAME", nargs="?",
                         help="name of an entry (default: only write the tables and figures of all entries)")
     parser.add_argument("--methods", nargs="+", metavar="METHOD", help="methods of the entry (default: all)")
     parser.add_argument("--seeds", type=int, nargs="+", metavar="INT", help="training seeds (default: as in the entry)")
@@ -59,12 +59,17 @@ def make_parser() -> Parser:
 
 def reproduce(arguments: argparse.Namespace) -> int:
     """Trains the incomplete runs of an entry, tests its policies and writes the files; returns the exit status."""
-    status = 0
-    if arguments.name in MEASUREMENTS:
-        _measure(arguments.name, MEASUREMENTS[arguments.name], arguments)
-    elif arguments.name in ENTRIES:
-        status = _train_and_test(arguments.name, ENTRIES[arguments.name], arguments)
-    for path in reproduced.write(*[arguments.name] if arguments.name else ENTRIES):
+    name, status = arguments.name, 0
+    if name is not None:
+        check_choice("NAME", name, [*ENTRIES, *MEASUREMENTS])
+    if name in MEASUREMENTS:
+        _measure(name, MEASUREMENTS[name], arguments)
+    elif name in ENTRIES:
+        status = _train_and_test(name, ENTRIES[name], arguments)
+    if status == INTERRUPTED:
+        print("Interrupted; run the same command to resume")
+        return status
+    for path in reproduced.write(*[name] if name else ENTRIES):
         print(os.path.relpath(path))
     return status
 
@@ -81,11 +86,13 @@ def _measure(name: str, measurement: Measurement, arguments: argparse.Namespace)
     """Measures the methods of an entry with each seed and stores the values; default: all that have no data."""
     seeds, methods, kept = _seeds(arguments), _methods(arguments, measurement.methods), reproduced.read_measured(name)
     measure = importlib.import_module(f"experiments.results.{measurement.module}").measure
+    print(f"{measurement.value}, by {measurement.key}")
     for seed in seeds or measurement.seeds:
         missing = [method for method in methods if seeds or seed not in kept.get(method, {})]
         for method, by_key in measure(seed, missing) if missing else ():
             reproduced.keep_measured(name, method, seed, by_key)
-            print(f"seed {seed}: {method} {by_key}", flush=True)
+            values = ", ".join(f"{key}: {value:.4g}" for key, value in by_key.items())
+            print(f"{method}, seed {seed}: {values}", flush=True)
 
 
 def _train_and_test(name: str, entry: Entry, arguments: argparse.Namespace) -> int:

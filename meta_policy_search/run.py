@@ -1,6 +1,7 @@
 """High-level API: one function call each to train, load, evaluate, plot or resume a run."""
 import contextlib
 import copy
+import inspect
 import os
 from typing import Any, Dict, Optional, Sequence, Tuple, Type, Union
 
@@ -198,7 +199,8 @@ def _split_settings(classes: Sequence[Any], algo_class: type, settings: Dict[str
     taken = {cls: argument_names(cls) - _GIVEN for cls in classes if isinstance(cls, type)}
     known = set().union(*taken.values())
     for name in settings.keys() - known:
-        raise TypeError(f"train: unknown argument {name!r} for {algo_class.__name__}{did_you_mean(name, known)}")
+        raise TypeError(f"train: unknown argument {name!r} for {algo_class.__name__}"
+                        f"{did_you_mean(name, {*known, *inspect.signature(train).parameters})}")
     settings = {**TRAIN_DEFAULTS, **defaults, **settings}
     for name in settings.keys() & {"baseline", "return_baseline"}:
         given = settings[name]

@@ -48,7 +48,7 @@ def test_classes_and_settings_reach_the_processes(comparison, local_classes):
 def test_second_call_skips_complete_runs(comparison, arguments, capsys, monkeypatch):
     monkeypatch.setattr(sweep, "_start", None)
     assert mps.compare(**arguments).runs == comparison.runs
-    assert capsys.readouterr().out.startswith("1 runs, 1 of them complete; 0 at a time")
+    assert capsys.readouterr().out.startswith("1 of 1 runs complete; 0 at a time")
 
 
 @pytest.mark.thorough

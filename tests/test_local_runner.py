@@ -353,7 +353,7 @@ def test_calls_in_the_wrong_order_raise(runner):
     (lambda runner: runner.setup(Counting(), None), TypeError, "env: expected an environment"),
     (lambda runner: runner.restore(".", "latest"), ValueError, "from_epoch: expected one of 'last', 'first'"),
     (lambda runner: runner.restore(".", -1), ValueError, "from_epoch: expected an integer of at least 0, got -1"),
-    (lambda runner: runner.restore("missing", "first"), SnapshotError, "could not read the snapshot missing"),
+    (lambda runner: runner.restore("missing", "first"), SnapshotError, "expected a run folder or a snapshot, got"),
     (lambda runner: runner.restore_snapshot({"itr": 0, "state": {}}), ValueError,
      "got a dict with the keys itr, state"),
     (lambda runner: LocalRunner(snapshot_mode="best"), ValueError, "snapshot_mode: expected one of 'all'"),

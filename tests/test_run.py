@@ -154,6 +154,7 @@ def test_given_baseline_is_copied(tmp_path):
 
 @pytest.mark.parametrize("arguments, error, message", [
     ({"inner_lrr": 1.0}, TypeError, "train: unknown argument 'inner_lrr' for ProMP; did you mean 'inner_lr'?"),
+    ({"n_iter": 1}, TypeError, "train: unknown argument 'n_iter' for ProMP; did you mean 'n_itr'?"),
     ({"learning_rate": 1.0, "algo": "trpo_maml"}, TypeError, "unknown argument 'learning_rate' for TRPOMAML"),
     ({"algo": "pro_mpp"}, ValueError, "algo: expected one of"),
     ({"env": "Corner"}, ValueError, "expected one of"),

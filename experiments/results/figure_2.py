@@ -28,7 +28,7 @@ def counted(entry: Entry, run: Progress) -> Progress:
 
 def return_at(run: Progress, million_steps: float) -> Optional[float]:
     """Returns the mean return after adaptation of the last `WINDOW` iterations; None if the run has fewer steps."""
-    end = int(np.searchsorted(run["n_timesteps"], 0.98e6 * million_steps))
+    end = int(np.searchsorted(run["n_timesteps"], 1e6 * million_steps))
     return float(np.mean(run[AFTER][max(0, end - WINDOW + 1):end + 1])) if end < len(run[AFTER]) else None
 
 
@@ -58,13 +58,12 @@ def _cell(runs: Sequence[Progress], point: float) -> str:
 def draw(entries: Mapping[str, Entry], trainings: Mapping[str, Training], path: str) -> None:
     """Plots one panel per environment: returns after adaptation over environment steps, and the published points.
 
-    The vertical axes contain all runs and points; intervals of two seeds may exceed them. The legend is that of the
-    environment with most methods.
+    The legend is that of the environment with most methods.
     """
     columns = min(COLUMNS, len(entries))
     rows = -(-len(entries) // columns)
     title = "Return after adaptation; squares: published; bands: 95% intervals over seeds"
-    counts = "environment steps (full path length for each path)"
+    counts = "environment steps, counted as in the paper"
     with style.picture(path, title, 3.4 * rows, 5.0 * columns, rows, columns) as panels:
         for panel in panels.flat[len(entries):]:
             panel.set_axis_off()
@@ -75,15 +74,13 @@ def draw(entries: Mapping[str, Entry], trainings: Mapping[str, Training], path: 
             plot_comparison({"return": curves}, x_label=counts, ax=panel)
             panel.get_legend().remove()
             panel.set_title(entry.settings["env"], fontsize=10, color="black")
-            returns = [run for curve_of_method in curves for _, run in curve_of_method.runs]
             for index, method in enumerate(methods):
                 points = np.array(method.published_curve) * (1e6, 1.0)
                 last = max(steps[-1] for steps, _ in curves[index].runs)
                 points = points[points[:, 0] <= 1.1 * last]
-                returns.append(points[:, 1])
                 panel.plot(*points.T, "s", markersize=5, color=style.COLORS[index], label=method.label)
-            low, high = np.quantile(np.concatenate(returns), (0, 1))
-            panel.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
+            panel.autoscale(axis="y")
+            style.limit_to_lines(panel)
         legends = [panel.get_legend_handles_labels() for panel in panels.flat]
         panels.flat[0].figure.legend(*max(legends, key=lambda legend: len(legend[1])), loc="outside lower center",
                                      frameon=False, ncols=columns + 1)

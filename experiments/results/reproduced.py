@@ -316,7 +316,9 @@ def _begin(name: str, entry: Union[Entry, Measurement], conditions: Iterable[str
     yield from conditions
     if entry.differs:
         yield f"- Differences: {entry.differs}"
-    yield f"- Command: `python experiments/reproduce.py {name}`\n"
+    methods = entry.methods if isinstance(entry, Measurement) else [method.name for method in entry.methods]
+    yield f"- Command: `python experiments/reproduce.py {name}`"
+    yield f"- Methods: {', '.join(f'`{method}`' for method in methods)}\n"
     yield from filter(None, [_read_text(name)])
 
 

@@ -156,8 +156,8 @@ def _as_text(value: Any) -> str:
 def check_is_new(output: str, overwrite: bool) -> None:
     """Raises `ValueError` if the output file exists and `--overwrite` was not given."""
     if os.path.exists(output) and not overwrite:
-        raise ValueError(f"--output: expected a file that does not exist, got {output}. Choose another file, or "
-                         "replace it with --overwrite")
+        raise ValueError(f"output: expected a file that does not exist, got {output}. Replace it with "
+                         "--overwrite, or choose another --output")
 
 
 def text_table(rows: Sequence[Sequence[str]], right: Container[int]) -> str:

@@ -180,7 +180,7 @@ def resumed_config(config_class: type[ConfigT], recorded: dict[str, Any], given:
     config = make_config(config_class, {**recorded, **given})
     differing = differences(before, config, set(given) - set(_MAY_DIFFER))
     if differing:
-        raise ValueError(f"--resume: expected the settings of the run (n_itr may be increased), but {differing}")
+        raise ValueError(f"resume: expected the settings of the run (n_itr may be increased), but {differing}")
     return config
 
 

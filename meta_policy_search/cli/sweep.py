@@ -198,8 +198,8 @@ def run_all(output: str, runs: Sequence[Run], processes: int) -> tuple[list[str]
     with lock_folder(output):
         waiting = [run for run in runs if not run.is_done]
         count = len(waiting)
-        print_line(f"{len(runs)} runs, {len(runs) - count} of them complete; {min(processes, count)} at a time, in "
-                   f"{output}")
+        print_line(f"{len(runs) - count} of {len(runs)} runs complete; {min(processes, count)} at a time; "
+                   f"logs in {output}")
         environ = child_environment(processes)
         running: dict[subprocess.Popen, Run] = {}
         failed: list[str] = []
@@ -220,7 +220,7 @@ def run_all(output: str, runs: Sequence[Run], processes: int) -> tuple[list[str]
                             f"{run.name}: failed with status {process.returncode} {number}; last lines of "
                             f"{run.log_path}:", *_last_lines(run.log_path)]))
         except KeyboardInterrupt:
-            print_line(f"Stopping {len(running)} runs")
+            print_line("Stopping the runs")
             return failed, True
         finally:
             _stop(running)

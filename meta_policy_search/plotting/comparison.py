@@ -74,6 +74,7 @@ def plot_comparison(panels: Mapping[str, Sequence[Curve]], path: Optional[PathLi
                 index = labels.index(curve.label)
                 smoothed = [(x, running_mean(y, reach)[0]) for x, y in curve.runs]
                 handles[index] = _draw_curve(axes, curve._replace(runs=smoothed), index)
+            style.limit_to_lines(axes)
             style.label_y(axes, quantity)
         if any(len(curve.runs) > 1 for curves in panels.values() for curve in curves):
             all_axes[0, 0].set_title("Bands: 95% interval over runs. Thin lines: single runs.", **style.NOTE_STYLE)

@@ -197,7 +197,7 @@ def load_snapshot(path: PathLike, itr: Union[int, str, None] = None, unpickler: 
     try:
         damage = _damage(path)
     except OSError as error:
-        raise SnapshotError(f"could not read the snapshot {path}: {error}") from error
+        raise SnapshotError(f"expected a run folder or a snapshot, got {path}: {error.strerror}") from error
     if damage is not None:
         raise SnapshotError(f"the snapshot {path} is damaged: {damage}. {_last_whole(os.path.dirname(path) or '.')}")
     try:

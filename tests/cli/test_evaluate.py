@@ -280,7 +280,7 @@ def test_folder_with_several_runs_is_refused_with_their_names(runs, capsys):
 def test_evaluation_is_overwritten_only_on_request(runs, tmp_path, capsys):
     (tmp_path / "evaluation.json").write_text("mine")
     message = mistake(capsys, runs / "vpg_maml", "--output", tmp_path)
-    assert f"--output: expected a file that does not exist, got {tmp_path}" in message and "--overwrite" in message
+    assert f"output: expected a file that does not exist, got {tmp_path}" in message and "--overwrite" in message
     assert (tmp_path / "evaluation.json").read_text() == "mine"
     run(runs / "vpg_maml", *SMALL, "--output", tmp_path, "--overwrite")
     assert len(json.loads((tmp_path / "evaluation.json").read_text())) == 1

@@ -199,7 +199,7 @@ def test_figure_is_overwritten_only_on_request(tmp_path, capsys):
     picture.write_text("mine")
     capsys.readouterr()
     message = mistake(capsys, folder)
-    assert "--output: expected a file that does not exist, got" in message and "--overwrite" in message
+    assert "output: expected a file that does not exist, got" in message and "--overwrite" in message
     assert picture.read_text() == "mine"
     assert plot.main([str(folder), "--overwrite"]) == 0
     assert picture.read_bytes().startswith(b"\x89PNG")

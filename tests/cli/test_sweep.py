@@ -61,7 +61,7 @@ def test_every_combination_is_run_and_failures_are_reported(tmp_path, capsys):
     assert sweep.main(arguments) == 1
     said = capsys.readouterr().out
     names = [f"best_frac={fraction},seed={seed}" for fraction in (0.5, 0.01) for seed in (1, 2)]
-    assert f"4 runs, 0 of them complete; 2 at a time, in {output}" in said
+    assert f"0 of 4 runs complete; 2 at a time; logs in {output}" in said
     for name in names[:2]:
         assert len(rows(output / name / "progress.csv")) == 2
         settings = json.loads((output / name / "params.json").read_text())["settings"]
@@ -83,7 +83,7 @@ def test_every_combination_is_run_and_failures_are_reported(tmp_path, capsys):
     before = {name: (output / name / "progress.csv").stat().st_mtime_ns for name in names[:2]}
     assert sweep.main(arguments) == 1
     said = capsys.readouterr().out
-    assert "4 runs, 2 of them complete" in said and f"{names[0]}: starts" not in said and f"{names[2]}: starts" in said
+    assert "2 of 4 runs complete" in said and f"{names[0]}: starts" not in said and f"{names[2]}: starts" in said
     assert {name: (output / name / "progress.csv").stat().st_mtime_ns for name in names[:2]} == before
 
 
@@ -102,7 +102,7 @@ def test_grid_with_more_iterations_extends_finished_runs(tmp_path, capsys):
          for row in rows(tmp_path / folder / "seed=1" / "progress.csv")] for folder in ("runs", "at_once"))
     assert resumed == at_once and len(resumed) == 5
     assert sweep.main([str(grid), *arguments]) == 0
-    assert "1 runs, 1 of them complete" in capsys.readouterr().out
+    assert "1 of 1 runs complete" in capsys.readouterr().out
 
 
 @pytest.mark.thorough
@@ -199,7 +199,7 @@ def test_interruption_ends_all_runs_and_the_next_call_resumes_them(tmp_path):
     process.send_signal(signal.SIGINT)
     said, errors = process.communicate(timeout=90)
     assert process.returncode == INTERRUPTED and errors == ""
-    assert "Stopping 2 runs" in said and "Interrupted; run the same command to resume" in said
+    assert "Stopping the runs" in said and "Interrupted; run the same command to resume" in said
     assert len(children) >= 2 and not any(child.is_running() and child.status() != "zombie" for child in children)
     assert [row["status"] for row in rows(output / "summary.csv")] == ["not done"] * 3
     assert not (output / "seed=3").exists()

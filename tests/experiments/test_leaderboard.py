@@ -46,6 +46,15 @@ def test_profile_is_the_fraction_of_returns_above_a_threshold(tmp_path, monkeypa
         assert above[min(np.searchsorted(x, threshold, side="right"), len(x) - 1)] == expected
 
 
+def test_a_method_has_the_same_color_in_all_panels(tmp_path, monkeypatch):
+    panels = []
+    monkeypatch.setattr(leaderboard.style, "label_y", lambda panel, label: panels.append(panel))
+    x, y = (Line(name, name, "a", np.zeros((1, 2)), 1e6) for name in "xy")
+    leaderboard.draw({"first": [x, y], "second": [y]}, str(tmp_path / "a.svg"))
+    colors = [[line.get_color() for line in panel.lines] for panel in panels]
+    assert colors[1] == colors[0][1:] and colors[0][0] != colors[0][1]
+
+
 def test_methods_of_a_leaderboard_exist_and_have_equal_environment_steps():
     for sources in leaderboard.BOARDS.values():
         for name, methods in sources.items():

@@ -275,7 +275,7 @@ def test_entry_is_trained_evaluated_and_plotted_once(folder, small_entry, tmp_pa
     assert "published | | | | 0.25 | 0.50 |  |  | |" in page and f"reproduce.py {NAME}`" in page
     capsys.readouterr()
     assert reproduce.main(arguments) == 0
-    assert "1 runs, 1 of them complete" in capsys.readouterr().out
+    assert "1 of 1 runs complete" in capsys.readouterr().out
     np.testing.assert_allclose(reproduced.read_scores(NAME)[small_entry.methods[0].name][1],
                                returns[small_entry.methods[0].name][1], atol=1e-5)
 
@@ -354,6 +354,19 @@ def test_invalid_arguments_are_reported(flags, said, tmp_path, capsys):
     with pytest.raises(SystemExit):
         reproduce.main([NAME, "--output", str(tmp_path), *flags])
     assert said in capsys.readouterr().err
+
+
+def test_similar_names_of_entries_are_suggested(capsys):
+    with pytest.raises(SystemExit):
+        reproduce.main(["derivative"])
+    assert "NAME: expected one of" in (message := capsys.readouterr().err) and "did you mean 'derivatives'?" in message
+
+
+def test_interrupted_runs_leave_the_page_unchanged(folder, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(reproduce.sweep, "run_all", lambda *arguments: ([], True))
+    assert reproduce.main([NAME, "--output", str(tmp_path / "runs")]) == reproduce.INTERRUPTED
+    assert "run the same command to resume" in capsys.readouterr().out
+    assert not (tmp_path / "papers.md").exists()
 
 
 def test_without_a_name_the_tables_are_written(folder, tmp_path, capsys):

@@ -129,3 +129,18 @@ def test_adaptation_curve_of_one_task_has_no_error_bars(tmp_path):
     (curve,) = axes.containers
     assert sum(segment.size for bars in curve.lines[2] for segment in bars.get_segments()) == 0
     np.testing.assert_array_equal(curve.lines[0].get_ydata(), [1.0, 2.0])
+
+
+def test_wide_bands_do_not_flatten_the_lines():
+    """With two runs, the half width of the interval is 12.7 standard errors."""
+    x = np.arange(5.0)
+    figure = plot_comparison({"return": [Curve("a", [(x, x), (x, x + 10.0)])]})
+    low, high = figure.axes[0].get_ylim()
+    assert -4.0 <= low < 0.0 and 14.0 < high <= 18.0
+
+
+def test_narrow_bands_are_shown_completely():
+    x = np.arange(5.0)
+    figure = plot_comparison({"return": [Curve("a", [(x, x), (x, x + 0.01)])]})
+    low, high = figure.axes[0].get_ylim()
+    assert low < -0.06 and high > 4.07
