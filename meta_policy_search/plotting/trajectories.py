@@ -24,7 +24,8 @@ def plot_trajectories(tasks: Sequence[TaskTrajectories], path: Optional[PathLike
                       names: Sequence[str] = (), ax: Any = None) -> Figure:
     """Plots the paths of a policy in the plane, with one column per task and one row per number of adaptation steps.
 
-    All panels show the same part of the plane. A ring marks the start of a path, and a dot marks the end.
+    All panels show the same part of the plane. A ring marks the start of a path, and a dot marks the end. The mean
+    return is above each panel.
 
     Args:
         tasks: at least one task, all with the same number of adaptation steps.
@@ -55,8 +56,8 @@ def plot_trajectories(tasks: Sequence[TaskTrajectories], path: Optional[PathLike
                     axes.plot(*trajectory[0], "o", color=color, markerfacecolor="white", markersize=4, zorder=3)
                     axes.plot(*trajectory[-1], "o", color=color, markersize=4, zorder=3)
                 draw_scenery(axes, task.scenery._replace(half_width=widest), every, scale=0.7)  # last: goal on top
-                axes.set_xlabel(f"return {mean_return:.2f}", fontsize=9)
-            column[0].set_title(textwrap.fill(name, 28), fontsize=9)
+                heading = textwrap.fill(name, 28) + "\n" if axes is column[0] else ""
+                axes.set_title(f"{heading}return {mean_return:.2f}", fontsize=9)
         for step, axes in enumerate(all_axes[:, 0]):
             axes.set_ylabel(style.step_label(step), fontsize=10)
     return style.figure_of(all_axes)

@@ -24,10 +24,10 @@ def test_trajectories_show_paths_goal_and_walls(tmp_path):
         assert arrow.xy[0] == 0.0 and arrow.xy[1] > 0.0
         assert paths[step][0].tolist() in [line.get_xydata().tolist() for line in panels[step, 1].lines]
         assert panels[step, 1].get_xlim() == pytest.approx((-2.3, 2.3))  # equal for all steps
-    assert [axes.get_title() for axes in panels[0]] == ["here", "there"]
+    assert [axes.get_title().partition("\n")[0] for axes in panels[0]] == ["here", "there"]
     assert [axes.get_ylabel() for axes in panels[:, 0]] == [
         "before adaptation", "after 1 adaptation step", "after 2 adaptation steps"]
-    assert [axes.get_xlabel() for axes in panels[:, 0]] == ["return -3.00", "return -2.00", "return -1.00"]
+    assert [axes.get_title() for axes in panels[:, 0]] == ["here\nreturn -3.00", "return -2.00", "return -1.00"]
 
 
 @pytest.mark.parametrize("task, text", [
