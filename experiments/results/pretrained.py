@@ -27,7 +27,10 @@ NAMES = {"exploration_corner": "point_corner", "exploration_momentum": "point_mo
          "partial_adaptation_direction": "half_cheetah_direction", "half_cheetah_velocity": "half_cheetah_velocity",
          "partial_adaptation_velocity": "half_cheetah_velocity", "rllib_cart_pole_mass": "cart_pole_mass",
          "rllib_pendulum_mass": "pendulum_mass", "meta_world_reach": "meta_world_reach",
-         "rl2_navigation": "navigation", "rl2_half_cheetah": "half_cheetah_direction", "rl2_bandits": "rl2_bandits"}
+         "rl2_navigation": "navigation", "rl2_half_cheetah": "half_cheetah_direction", "rl2_bandits": "rl2_bandits",
+         "outer_steps_navigation": "navigation", "outer_steps_direction": "half_cheetah_direction",
+         "figure_2_hopper_params": "hopper_params", "figure_2_walker_direction": "walker_direction",
+         "figure_2_ant_direction": "ant_direction"}
 """First part of the names of policies, by entry."""
 SKIPPED = ("random", "all_tasks", "oracle",
            "maml", "anil_far", "anil_farther", "pro_mp_value_network", "n10_k10", "n10_k50", "n100_k10")
