@@ -144,3 +144,14 @@ def test_narrow_bands_are_shown_completely():
     figure = plot_comparison({"return": [Curve("a", [(x, x), (x, x + 0.01)])]})
     low, high = figure.axes[0].get_ylim()
     assert low < -0.06 and high > 4.07
+
+
+def test_panel_without_curves_is_empty():
+    assert not plot_comparison({"return": []}).axes[0].lines
+
+
+def test_lines_drawn_later_extend_the_axis():
+    x = np.arange(5.0)
+    figure = plot_comparison({"return": [Curve("a", [(x, x)])]})
+    figure.axes[0].plot([0.0, 4.0], [50.0, 50.0])
+    assert figure.axes[0].get_ylim()[1] > 50.0
