@@ -8,6 +8,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 import numpy as np
 
 from meta_policy_search import __version__
+from meta_policy_search.run_folder import Description
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback
 from meta_policy_search.utils.checks import check_bool
@@ -52,10 +53,11 @@ class TrainingLoop(Configurable, abc.ABC):
     Attributes:
         itr (int): number of the next iteration.
         stopped (bool): whether a callback stopped the last call of training.
-        settings (dict or None): settings of the script that trains, for its snapshots; default None.
+        description (Description or None): settings that `train` was called with, for snapshots and `params.json`, see
+            `run_folder`; default None.
     """
 
-    settings: Optional[Dict[str, Any]] = None
+    description: Optional[Description] = None
     _unit, _short_unit = "iteration", "itr"  # in messages and in the progress bar
 
     def __init__(self, callbacks: Sequence[Callback], progress_bar: bool, itr: int = 0) -> None:
@@ -165,11 +167,11 @@ class TrainingLoop(Configurable, abc.ABC):
     def _loop_state(self) -> Dict[str, Any]:
         """Returns the part of the snapshot's `state` that is common to all loops.
 
-        These are the package version, the settings, the random generators, the positions of the log files and the
+        These are the package version, the random generators, the positions of the log files and the
         elapsed time.
         """
         with seeding.rooted(self._root):
-            return {"version": __version__, "settings": self.settings, **seeding.get_process_state(),
+            return {"version": __version__, **seeding.get_process_state(),
                     "outputs": logger.output_positions(), "time": self._elapsed()}
 
     def _restore_loop(self, snapshot: Mapping[str, Any]) -> None:

@@ -16,9 +16,10 @@ import os
 from typing import Any, Optional, Sequence
 
 import meta_policy_search as mps
-from meta_policy_search.cli import evaluate, record
+from meta_policy_search import run_folder
+from meta_policy_search.cli import evaluate
 from meta_policy_search.cli.flags import Parser, add_output_flags, check_is_new
-from meta_policy_search.cli.training import PROG, run_tool
+from meta_policy_search.cli.train import PROG, run_tool
 from meta_policy_search.envs.gym_compat import reset_env
 from meta_policy_search.utils.video import check_encoder
 
@@ -29,7 +30,7 @@ def render(arguments: argparse.Namespace) -> None:
     """Adapts the policy of a run and writes the video."""
     from meta_policy_search.evaluation.video import frame_rate, write_video  # imports TensorFlow
 
-    folder = record.find_run(arguments.run_folder)
+    folder = run_folder.find_run(arguments.run_folder)
     output = arguments.output or os.path.join(folder, VIDEO)
     check_is_new(output, arguments.overwrite)
     check_encoder()

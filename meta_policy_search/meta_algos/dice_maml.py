@@ -8,6 +8,7 @@ from meta_policy_search.meta_algos.inputs import AdaptationStep, MetaObjective, 
 from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer
 from meta_policy_search.policies.base import MetaPolicy
+from meta_policy_search.samplers.dice_sample_processor import DiceMetaSampleProcessor
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
 from meta_policy_search.utils.checks import check_non_negative, check_positive_int
@@ -56,6 +57,9 @@ class DICEMAML(MAMLAlgo):
             `'body'` (BOIL), `'context'` (CAVIA), or patterns of names; see `meta_algos.adapted_params`. Default:
             `'all'`.
     """
+
+    sample_processor_cls = DiceMetaSampleProcessor
+    default_settings = {**MAMLAlgo.default_settings, "baseline": "LinearTimeBaseline"}  # another baseline causes a bias
 
     def __init__(self, max_path_length: int, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
                  num_inner_grad_steps: int = 1, trainable_inner_step_size: bool = False, first_order: bool = False, *,

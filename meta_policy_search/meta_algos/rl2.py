@@ -4,11 +4,14 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Type
 import numpy as np
 
 from meta_policy_search.baselines.value_head_baseline import return_statistics
+from meta_policy_search.envs.normalized_env import NormalizedEnv
+from meta_policy_search.envs.trial_env import TrialEnv
 from meta_policy_search.meta_algos.meta_algo import MetaAlgo
 from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLPPOOptimizer
-from meta_policy_search.policies.gru_policy import GRUPolicy
+from meta_policy_search.policies.gru_policy import CategoricalGRUPolicy, GaussianGRUPolicy, GRUPolicy
 from meta_policy_search.samplers.paths import pad_steps, path_mask
+from meta_policy_search.samplers.trial_sample_processor import TrialSampleProcessor
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
 from meta_policy_search.utils import logger
@@ -57,6 +60,14 @@ class RL2(MetaAlgo):
     """
 
     num_inner_grad_steps = 0
+    env_wrappers = (NormalizedEnv, TrialEnv)
+    sample_processor_cls = TrialSampleProcessor
+    default_settings = {**MetaAlgo.default_settings, "baseline": None}
+
+    @classmethod
+    def policy_cls(cls, is_discrete: bool) -> type:
+        """Returns the default policy class; see `MetaAlgo.policy_cls`."""
+        return CategoricalGRUPolicy if is_discrete else GaussianGRUPolicy
 
     def __init__(self, policy: GRUPolicy, meta_batch_size: int = 20, *, name: str = "rl2", num_ppo_steps: int = 8,
                  num_minibatches: int = 4, clip_eps: float = 0.1, value_coef: float = 0.5, entropy_coef: float = 0.0,

@@ -1,6 +1,6 @@
 """Plots of a single run: returns, adaptation gain and gradient diagnostics."""
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Callable, Optional
 
 import numpy as np
@@ -8,8 +8,39 @@ import numpy as np
 from meta_policy_search.plotting import style
 from meta_policy_search.plotting.progress import Progress, columns, describe_run, read_progress, step_columns
 from meta_policy_search.plotting.style import Figure
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.checks import check_int_at_least
 from meta_policy_search.utils.files import PathLike
+from meta_policy_search.utils.serializable import Configurable
 from meta_policy_search.utils.statistics import running_mean
+
+class PlotCallback(Configurable):
+    """Callback that draws `learning_curve.png` and, if gradient diagnostics are logged, `diagnostics.png`.
+
+    A picture that cannot be drawn, for example because the disk is full, causes only a warning.
+
+    Args:
+        every (int): number of iterations between updates of the pictures, at least 0. They contain the iterations
+            before the current one. 0 means never: only `train` draws them, at its end. Default 20.
+    """
+
+    def __init__(self, every: int = 20) -> None:
+        self.every = check_int_at_least("every", every, 0)
+
+    def __call__(self, trainer: Any, row: Mapping[str, Any]) -> None:
+        """Draws the pictures if this is due."""
+        if self.every and row["Itr"] and row["Itr"] % self.every == 0:
+            self.draw(str(logger.get_dir()))
+
+    def draw(self, run_folder: str) -> None:
+        """Draws the pictures of a run."""
+        try:
+            plot_learning_curve(run_folder)
+            if "MetaGradVariance" in read_progress(run_folder):
+                plot_diagnostics(run_folder)
+        except Exception as error:
+            logger.warn(f"could not draw the learning curve: {error}")
+
 
 Panel = Callable[[Any, Progress, np.ndarray], None]
 """Function that draws columns of a run into axes, over environment steps, float64 `[iterations]`."""
@@ -22,6 +53,10 @@ def plot_learning_curve(run_folder: PathLike, path: Optional[PathLike] = None, t
     The gain has its 95% interval over tasks (columns `AdaptationGain` and `AdaptationGainCI95`). For runs with at least
     100 iterations, lines are running means over about 2% of the iterations. The interval is then the interval of this
     mean, and faint lines show the values of single iterations. Runs without adaptation steps have no second panel.
+
+    For a run of a `LocalRunner`, the curves are the mean return of each epoch (`AverageReturn`) and, if the columns
+    exist, the return of the best candidate (`BestCandidateReturn`) and of the policy without exploration
+    (`Evaluation-AverageReturn`).
 
     Args:
         run_folder: folder with a `progress.csv`.
@@ -37,20 +72,12 @@ def plot_learning_curve(run_folder: PathLike, path: Optional[PathLike] = None, t
     Raises:
         ValueError: `progress.csv` has no rows or lacks a column, or the number of axes is wrong.
     """
-    steps, _ = step_columns(read_progress(run_folder), "AverageReturn")
-    panels: list[tuple[Panel, float]] = [(_draw_returns, 3), (_draw_gain, 2)]
-    return _plot(run_folder, path, "learning_curve.png", title, ax, panels[:len(steps)])
-
-
-def plot_returns(run_folder: PathLike, path: Optional[PathLike] = None, title: Optional[str] = None,
-                 ax: Any = None) -> Figure:
-    """Plots the returns of a `LocalRunner` run over environment steps.
-
-    The curves are the mean return of each epoch (`AverageReturn`) and, if the columns exist, the return of the best
-    candidate (`BestCandidateReturn`) and of the policy without exploration (`Evaluation-AverageReturn`). Arguments,
-    return value and errors are as for `plot_learning_curve`.
-    """
-    return _plot(run_folder, path, "learning_curve.png", title, ax, [(_draw_epoch_returns, 1)])
+    progress = read_progress(run_folder)
+    panels: list[tuple[Panel, float]] = [(_draw_epoch_returns, 1)]
+    if "AverageReturn" not in progress:
+        steps, _ = step_columns(progress, "AverageReturn")
+        panels = [(_draw_returns, 3.0), (_draw_gain, 2.0)][:len(steps)]
+    return _plot(run_folder, path, "learning_curve.png", title, ax, panels)
 
 
 def plot_diagnostics(run_folder: PathLike, path: Optional[PathLike] = None, title: Optional[str] = None,

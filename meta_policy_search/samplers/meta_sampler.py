@@ -17,7 +17,7 @@ from meta_policy_search.samplers.rollout_loop import MANY_STEPS, PathRng
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
-from meta_policy_search.types import PathsMetaBatch, Task
+from meta_policy_search.types import PathsMetaBatch, Task, WithoutEffect
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_agrees, check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.fast_paths import fast_path
@@ -80,9 +80,9 @@ class MetaSampler(Sampler):
         refuse_uncalled(cls, MetaSampler)
 
     def __init__(self, env: MetaEnv, policy: Any, rollouts_per_meta_task: int, meta_batch_size: int,
-                 max_path_length: int, envs_per_task: Optional[int] = None,
-                 parallel: Union[bool, str, RayOptions] = False,
-                 executor: Union[str, ExecutorFactory, None] = None) -> None:
+                 max_path_length: int, envs_per_task: WithoutEffect[Optional[int]] = None,
+                 parallel: WithoutEffect[Union[bool, str, RayOptions]] = False,
+                 executor: WithoutEffect[Union[str, ExecutorFactory, None]] = None) -> None:
         check_meta_env(env)
         check_has_spaces(env)
         super().__init__(env, policy, check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task),

@@ -32,18 +32,13 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.checks import check_bool, check_choice, check_non_negative, check_positive_int
 
 INNER_TYPES = ("likelihood_ratio", "log_likelihood", "dice", "taypo")
-UNBIASED = ("dice", "taypo")  # means over paths and steps, since the number of samples depends on the policy
 
 
 def check_inner_type(inner_type: str, max_path_length: Optional[int]) -> Tuple[str, Optional[int]]:
-    """Returns the checked arguments of `inner_loss`; raises `ValueError` if `max_path_length` would have no effect."""
-    inner_type = check_choice("inner_type", inner_type, INNER_TYPES)
+    """Returns the checked arguments of `inner_loss`."""
     if max_path_length is not None:
         max_path_length = check_positive_int("max_path_length", max_path_length)
-        if inner_type not in UNBIASED:
-            raise ValueError(f"max_path_length: expected None with inner_type={inner_type!r}, got {max_path_length}; "
-                             "only inner_type='dice' and 'taypo' depend on it")
-    return inner_type, max_path_length
+    return check_choice("inner_type", inner_type, INNER_TYPES), max_path_length
 
 
 def check_exploration(exploration: bool, exploration_coeff: Optional[float]) -> Tuple[bool, Optional[float]]:
