@@ -11,7 +11,8 @@ import sys
 from meta_policy_search.cli.train import make_main
 
 ALGORITHM = "vpg_maml"
-PUBLISHED = {"n_itr": 1001, "meta_batch_size": 40, "inner_type": "log_likelihood"}  # settings of VPG-MAML in the ProMP paper (arXiv:1810.06784)
+# Settings of VPG-MAML in the ProMP paper (arXiv:1810.06784).
+PUBLISHED = {"n_itr": 1001, "meta_batch_size": 40, "inner_type": "log_likelihood"}
 
 main = make_main(ALGORITHM, PUBLISHED, __file__, __doc__)
 

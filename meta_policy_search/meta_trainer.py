@@ -1,5 +1,4 @@
 """The training loop: samples, adapts, samples again and performs a meta-update."""
-import contextlib
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -117,7 +116,6 @@ class Trainer(TrainingLoop):
         self.diagnostics = check_bool("diagnostics", diagnostics)
         if self.diagnostics:
             self._algo.build_diagnostics()
-        self._recorded_in: Optional[str] = None  # folder with the `params.json` of this run
         parts = {"algo": algo, "sampler": sampler, "sample_processor": sample_processor}
         self._parts: Dict[str, Part] = {
             name: (type(part), *part._given) for name, part in parts.items() if isinstance(part, Configurable)}
@@ -183,20 +181,13 @@ class Trainer(TrainingLoop):
         """
         end = self.n_itr if self.itr < self.n_itr else self.itr + self.n_itr - self.start_itr
         self.stopped = False
-        with self._recording(), self._running(), self._bar(end) as bar:
+        with self._recording(self.itr - self.start_itr), self._running(), self._bar(end) as bar:
             while self.itr < end and not self.stopped:
                 self._begin()
                 self.perform_itr()
                 row = self._commit()
                 bar.update()
                 self._call_callbacks(row)
-
-    def _recording(self) -> Any:
-        """Returns a context that writes `params.json`, once for each run folder."""
-        if self._recorded_in == logger.get_dir():
-            return contextlib.nullcontext()
-        self._recorded_in = logger.get_dir()
-        return run_folder.recording(self.describe, self.itr - self.start_itr, lambda: self.stopped)
 
     def describe(self) -> run_folder.Description:
         """Returns the settings of all parts, for `params.json`."""
@@ -213,14 +204,12 @@ class Trainer(TrainingLoop):
         if self._root is not None:
             settings["seed"] = self._root
         options["snapshot_mode"] = logger.get_snapshot_mode()
-        _, of_run, options_of_run, given = self.description or ("", {}, {}, [])
-        return run_folder.Description(registry.name_of(type(self.algo)), {**settings, **of_run},
-                                      {**options, **options_of_run}, given)
+        return self._complete(registry.name_of(type(self.algo)), settings, options)
 
     @one_thread()
     def train_itr(self) -> Row:
         """Performs one iteration and saves its snapshot; returns the logged row."""
-        with self._recording(), self._running():
+        with self._recording(self.itr - self.start_itr), self._running():
             self._begin()
             self.perform_itr()
             return self._commit()

@@ -358,7 +358,8 @@ def replace_options(snapshot: Dict[str, Any], options: Mapping[str, Any]) -> Non
     recorded = state["description"].options
     check_names(options, recorded, "without effect on the result of the run")
     recorded.update(run_folder.as_json(dict(options)))
-    for arguments in (*(arguments for _, _, arguments in state.get("parts", {}).values()), state.get("sampler_args", {})):
+    parts = [part[-1] for part in state.get("parts", {}).values()]
+    for arguments in (*parts, state.get("sampler_args", {})):
         arguments.update({name: value for name, value in options.items() if name in arguments})
 
 
@@ -479,6 +480,7 @@ class Run:
             replace_options(snapshot, options)
             formats = check_formats(log_formats or description.options.get("log_formats", _LOG_FORMATS), "log_formats")
             self.trainer = _restore(snapshot, n_itr=n_itr, callbacks=callbacks)
+            self.trainer.description = description._replace(settings={**description.settings, "n_itr": n_itr})
             stack.enter_context(logger.scoped_configure(
                 self.folder, formats, description.options["snapshot_mode"], description.options.get("snapshot_gap", 1),
                 resume_from=snapshot))

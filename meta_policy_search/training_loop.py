@@ -7,8 +7,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search import __version__
-from meta_policy_search.run_folder import Description
+from meta_policy_search import __version__, run_folder
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback
 from meta_policy_search.utils.checks import check_bool
@@ -57,7 +56,7 @@ class TrainingLoop(Configurable, abc.ABC):
             `run_folder`; default None.
     """
 
-    description: Optional[Description] = None
+    description: Optional[run_folder.Description] = None
     _unit, _short_unit = "iteration", "itr"  # in messages and in the progress bar
 
     def __init__(self, callbacks: Sequence[Callback], progress_bar: bool, itr: int = 0) -> None:
@@ -67,7 +66,29 @@ class TrainingLoop(Configurable, abc.ABC):
         self.stopped = False
         self._started: Optional[float] = None  # start of the run, by `time.perf_counter`
         self._root = seeding.chosen_root()
+        self._recorded_in: Optional[str] = None  # folder with the `params.json` of this run
         self._before: Optional[_Before] = None  # the state at the start of the current iteration
+
+    @abc.abstractmethod
+    def describe(self) -> run_folder.Description:
+        """Returns what is trained, for `params.json`."""
+
+    def _complete(self, algorithm: str, settings: Dict[str, Any], options: Dict[str, Any]) -> run_folder.Description:
+        """Returns the description of a run; settings that `train` was called with replace those of the parts."""
+        given = self.description or run_folder.Description(algorithm, {}, {}, [])
+        options["snapshot_mode"] = logger.get_snapshot_mode()
+        return given._replace(settings={**settings, **given.settings}, options={**options, **given.options})
+
+    def _recording(self, itr: int) -> Any:
+        """Returns a context that writes `params.json`, once for each run folder.
+
+        Args:
+            itr: number of completed iterations.
+        """
+        if self._recorded_in == logger.get_dir():
+            return contextlib.nullcontext()
+        self._recorded_in = logger.get_dir()
+        return run_folder.recording(self.describe, itr, lambda: self.stopped)
 
     @abc.abstractmethod
     def _get_state(self) -> Any:
