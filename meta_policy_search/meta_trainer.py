@@ -195,9 +195,8 @@ class Trainer(TrainingLoop):
         while isinstance(env, WrappingEnv):
             wrappers.append(env)
             env = env.wrapped_env
-        optimizer = self.algo.optimizer if getattr(self.algo, "optimizer_cls", None) else None
         settings, options = run_folder.describe_parts(
-            [self.sample_processor, self.policy, optimizer, self.algo, self.sampler, *wrappers, self])
+            [self.sample_processor, self.policy, self.algo, self.sampler, *wrappers, self])
         changed = present_arguments(env, only_changed=True) if isinstance(env, Configurable) else {}
         settings.update(env=name_of_env(self.env), env_kwargs=run_folder.as_json(changed), n_itr=self.n_itr,
                         start_itr=self.start_itr)

@@ -29,6 +29,7 @@ from meta_policy_search.utils.threads import VARIABLE as THREADS
 from meta_policy_search.utils.threads import available_cores
 
 DIGESTS = "digests.json"  # hashes of the code and the arguments of environments and algorithms, by name of the run
+ERROR_LINES = 12  # printed lines of the traceback of a failed run
 GRACE = 20.0  # seconds from Ctrl-C until runs that have not ended are killed
 
 
@@ -92,7 +93,8 @@ def train_all(output: str, members: Sequence[Member], processes: int) -> Tuple[L
                     member = waiting.pop(0)
                     print_line(f"{member.name}: {'resumes' if _has_snapshot(member) else 'starts'}")
                     pool = ProcessPoolExecutor(max_workers=1, env=environ)  # the death of one process fails one run
-                    running[pool.submit(_train_member, member, _registered(member), os.getpid(), sys.path)] = member, pool
+                    future = pool.submit(_train_member, member, _registered(member), os.getpid(), sys.path)
+                    running[future] = member, pool
                 for future in wait(running, return_when="FIRST_COMPLETED").done:
                     member, pool = running.pop(future)
                     pool.shutdown(wait=True)
@@ -102,20 +104,26 @@ def train_all(output: str, members: Sequence[Member], processes: int) -> Tuple[L
                         print_line(f"{member.name}: done {number}")
                     else:
                         failed.append(member.name)
-                        print_line(f"{member.name}: failed {number}\n{error.rstrip()}")
+                        lines = error.rstrip().splitlines()[-ERROR_LINES:]
+                        print_line("\n    ".join([f"{member.name}: failed {number}", *lines]))
         except KeyboardInterrupt:
             print_line("Stopping the runs")
-            _stop(pool for _, pool in running.values())
+            for _, pool in running.values():
+                for process in list(pool._processes):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(process, signal.SIGINT)
+            wait(running, GRACE)
             return failed, True
         finally:
-            for _, pool in running.values():
-                pool.shutdown(kill_workers=True)
+            for future, (_, pool) in running.items():
+                pool.shutdown(kill_workers=not future.done())
     return failed, False
 
 
 def _registered(member: Member) -> List[Tuple[Any, ...]]:
     """Returns the registrations of the user that a run in another process needs, as functions and their arguments."""
-    env, algo, found = member.settings["env"], member.algo, []
+    env, algo = member.settings["env"], member.algo
+    found: List[Tuple[Any, ...]] = []
     if isinstance(env, str) and env in available_envs() and env not in BUILT_IN:
         found.append((register_env, env, get_env_class(env)))
     if isinstance(algo, str) and isinstance(get_entry(algo).cls, type):
@@ -150,17 +158,6 @@ def _end_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)
-
-
-def _stop(pools: Any) -> None:
-    """Interrupts runs; after `GRACE` seconds, kills those that have not ended."""
-    processes = [process for pool in pools for process in list(pool._processes.values())]
-    for process in processes:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGINT)
-    deadline = time.monotonic() + GRACE
-    for process in processes:
-        process.join(max(0.0, deadline - time.monotonic()))
 
 
 def _has_snapshot(member: Member) -> bool:

@@ -22,9 +22,7 @@ from meta_policy_search.plotting import (
     PlotCallback,
     mean_gain,
     plot_learning_curve,
-    plot_returns,
     read_progress,
-    return_columns,
 )
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.policies import MetaPolicy, Policy
@@ -139,15 +137,18 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
     env_name = find_env_name(env, algo_class)
     set_seed(seed)
     build: Any = make_trainer if issubclass(algo_class, MetaAlgo) else make_runner
-    trainer = build(make_env_of(env, env_kwargs or {}, algo_class), algo_class, n_itr, callbacks, policy,
-                    progress_bar=progress_bar, **settings)
     values = {**algo_class.default_settings, **settings, "progress_bar": progress_bar}
-    known = settings_of([build] if build is make_trainer else [build, algo_class.for_env]).values()
-    texts = [(each, run_folder.as_json(values.get(each.name, each.default))) for each in known]
+    arguments = {name: value for name, value in values.items() if name in settings or name in settings_of([build])}
+    trainer = build(make_env_of(env, env_kwargs or {}, algo_class), algo_class, n_itr, callbacks, policy, **arguments)
+    known = settings_of_algorithm(algo_class, policy if isinstance(policy, type) else None)
+    of_builders = settings_of([build] if build is make_trainer else [build, algo_class.for_env])
+    values = {name: values.get(name, setting.default) for name, setting in of_builders.items()} | settings
+    texts = {name: run_folder.as_json(value) for name, value in values.items()}
     trainer.description = run_folder.Description(
         name_of(algo_class), {"env": env_name, "env_kwargs": run_folder.as_json(env_kwargs or {}), "seed": seed,
-                              **{each.name: text for each, text in texts if each.affects_result}, "n_itr": n_itr},
-        {each.name: text for each, text in texts if not each.affects_result}, sorted(given))
+                              **{name: text for name, text in texts.items() if known[name].affects_result},
+                              "n_itr": n_itr},
+        {name: text for name, text in texts.items() if not known[name].affects_result}, sorted(given))
     return trainer
 
 
@@ -195,7 +196,7 @@ def _is_of_gymnasium(name: str) -> bool:
     return name in gymnasium.registry or "/" in name
 
 
-def make_trainer(env: MetaEnv, algo_class: Any, n_itr: int = 1, callbacks: Sequence[Callback] = (),
+def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[Callback] = (),
                  policy: Any = None, *, observe_task: bool = False, eval_every: WithoutEffect[int] = 0,
                  eval_tasks: WithoutEffect[int] = 20, diagnostics: WithoutEffect[bool] = False,
                  progress_bar: WithoutEffect[bool] = False, **settings: Any) -> Trainer:
@@ -233,7 +234,8 @@ def make_trainer(env: MetaEnv, algo_class: Any, n_itr: int = 1, callbacks: Seque
         env = wrapper(env, **given[wrapper])
     if isinstance(env, TrialEnv):
         given[MetaSampler]["max_path_length"] = env.trial_length
-    policy = policy.for_env(env, **given[policy]) if isinstance(policy, type) else copy.deepcopy(policy)
+    is_built = policy not in given
+    policy = copy.deepcopy(policy) if is_built else policy.for_env(env, **given[policy])
     optimizer_settings = {*settings} & {*given.get(algo_class.optimizer_cls, ())}
     if optimizer_settings:
         given[algo_class]["optimizer"] = algo_class.optimizer_cls(**given[algo_class.optimizer_cls])
@@ -245,8 +247,8 @@ def make_trainer(env: MetaEnv, algo_class: Any, n_itr: int = 1, callbacks: Seque
 
 
 def make_runner(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[Callback] = (), policy: Any = None, *,
-                batch_size: int, parallel: WithoutEffect[Union[bool, str, Mapping[str, Any], RayOptions]] = False, progress_bar: WithoutEffect[bool] = False,
-                **settings: Any) -> LocalRunner:
+                batch_size: int, parallel: WithoutEffect[Union[bool, str, Mapping[str, Any], RayOptions]] = False,
+                progress_bar: WithoutEffect[bool] = False, **settings: Any) -> LocalRunner:
     """Builds a single-task algorithm and its runner; see `train`.
 
     Args:
@@ -313,7 +315,8 @@ def settings_of_algorithm(algo_class: Any, policy: Optional[type] = None) -> Dic
                  *filter(None, [algo_class.optimizer_cls]), algo_class]
     else:
         parts = [make_runner, *algo_class.env_wrappers, algo_class.for_env, algo_class]
-    found = {**settings_of([train], {"algo", "dump_path", "callbacks"}), **settings_of(parts)}
+    found = settings_of([train], {"algo", "dump_path", "callbacks"})
+    found.update({name: setting for name, setting in settings_of(parts).items() if name not in found})
     return {name: setting._replace(default=algo_class.default_settings.get(name, setting.default))
             for name, setting in found.items()}
 
@@ -358,7 +361,7 @@ def replace_options(snapshot: Dict[str, Any], options: Mapping[str, Any]) -> Non
     recorded = state["description"].options
     check_names(options, recorded, "without effect on the result of the run")
     recorded.update(run_folder.as_json(dict(options)))
-    parts = [part[-1] for part in state.get("parts", {}).values()]
+    parts = [part if isinstance(part, dict) else part[-1] for part in state.get("parts", {}).values()]
     for arguments in (*parts, state.get("sampler_args", {})):
         arguments.update({name: value for name, value in options.items() if name in arguments})
 
@@ -479,11 +482,12 @@ class Run:
                 raise ValueError(f"n_itr: expected more than {snapshot['itr'] + 1} (completed iterations), got {n_itr}")
             replace_options(snapshot, options)
             formats = check_formats(log_formats or description.options.get("log_formats", _LOG_FORMATS), "log_formats")
-            self.trainer = _restore(snapshot, n_itr=n_itr, callbacks=callbacks)
+            replaced = {} if callbacks is None else {"callbacks": callbacks}
+            self.trainer = _restore(snapshot, n_itr=n_itr, progress_bar=description.options["progress_bar"], **replaced)
             self.trainer.description = description._replace(settings={**description.settings, "n_itr": n_itr})
             stack.enter_context(logger.scoped_configure(
-                self.folder, formats, description.options["snapshot_mode"], description.options.get("snapshot_gap", 1),
-                resume_from=snapshot))
+                self.folder, {*formats, *snapshot["state"]["outputs"]}, description.options["snapshot_mode"],
+                description.options.get("snapshot_gap", 1), positions=snapshot["state"]["outputs"]))
             logger.log(f"Resuming at iteration {self.trainer.itr} in {self.folder}")
             return self._train(n_itr)
 
@@ -507,7 +511,7 @@ class Run:
     @property
     def is_complete(self) -> bool:
         """Whether all iterations are complete, or a callback stopped training."""
-        return self.trainer.stopped or run_folder.is_done(self.folder, self.trainer.n_itr)
+        return run_folder.is_done(self.folder)
 
     def summarize(self) -> str:
         """Returns a sentence about the returns at the end of training.
@@ -517,10 +521,11 @@ class Run:
         """
         trainer = self.trainer
         if isinstance(trainer, LocalRunner):
-            if isinstance(trainer.algo, OffPolicyRLAlgorithm):  # explores with another policy
+            algo: Any = trainer.algo
+            if isinstance(algo, OffPolicyRLAlgorithm):  # explores with another policy
                 paths = trainer.obtain_evaluation_samples(trainer.step_itr, _FINAL_PATHS)
             else:
-                paths = trainer.obtain_samples(trainer.step_itr, _FINAL_PATHS * trainer.algo.max_path_length)
+                paths = trainer.obtain_samples(trainer.step_itr, _FINAL_PATHS * algo.max_path_length)
             trainer.sampler.close()
             mean, half_width = mean_interval(np.array([path["rewards"].sum() for path in paths]))
             return (f"Mean return of the final policy: {mean:.2f}, 95% interval {mean - half_width:.2f} to "

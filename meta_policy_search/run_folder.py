@@ -6,7 +6,7 @@ A run folder contains `params.json`, `progress.csv`, `log.txt`, snapshots and pi
 * `settings`: the settings that determine the result of the run, by name;
 * `options`: the settings that have no effect on the result, such as `parallel` (`types.WithoutEffect`);
 * `given`: names of the settings that the user gave; the others have their defaults;
-* `command`, `started`, `git_revision`, `versions`, `machine` and `tensorflow_flags` of the process that started the run;
+* `command`, `started`, `git_revision`, `versions`, `machine` and `tensorflow_flags` of the process that started it;
 * `resumed`: a list with the same entries, and the completed iterations, of each process that resumed the run;
 * `ended`, `stopped` (by a callback) and `error` (name of the exception), after the end of a process.
 """
@@ -265,14 +265,19 @@ def count_rows(folder: str) -> int:
     return len(next(iter(read_rows(folder).values()), ()))
 
 
-def is_done(folder: str, n_itr: int) -> bool:
+def is_done(folder: str, n_itr: Optional[int] = None) -> bool:
     """Returns whether a run has completed `n_itr` iterations, or was stopped by a callback.
 
     If the snapshot mode saves the last iteration, the snapshot of that iteration must also exist.
+
+    Args:
+        folder: run folder.
+        n_itr: number of iterations. Default None: as in `params.json`; if there is none, the run must have ended.
     """
     params = _read(folder) or {}
-    if params.get("stopped"):
-        return True
+    n_itr = params.get("settings", {}).get("n_itr") if n_itr is None else n_itr
+    if params.get("stopped") or n_itr is None:
+        return "ended" in params
     if params.get("settings", {}).get("start_itr", 0) + count_rows(folder) < n_itr:
         return False
     if params.get("options", {}).get("snapshot_mode") not in ("all", "last", "last_gap"):

@@ -9,7 +9,7 @@ import inspect
 import json
 import re
 import typing
-from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Union
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Union
 
 from meta_policy_search.utils.checks import did_you_mean
 from meta_policy_search.utils.serializable import constructor_signature, is_without_effect, type_hints
@@ -51,15 +51,14 @@ def settings_of(parts: Iterable[Part], supplied: Iterable[str] = SUPPLIED) -> Di
 
 @functools.lru_cache(maxsize=None)
 def _arguments(part: Part) -> Dict[str, Setting]:
-    is_class = isinstance(part, type)
-    function: Any = part.__init__ if is_class else part  # type: ignore[misc]
-    signature = constructor_signature(part) if is_class else inspect.signature(part)  # type: ignore[arg-type]
+    function: Any = part.__init__ if isinstance(part, type) else part  # type: ignore[misc]
+    signature = constructor_signature(part) if isinstance(part, type) else inspect.signature(part)
     hints = type_hints(function)
     texts = describe_arguments(inspect.getdoc(part) or "")
     found: Dict[str, Setting] = {}
     for name, parameter in signature.parameters.items():
-        if parameter.kind is parameter.VAR_KEYWORD and is_class:
-            found.update({key: value for key, value in _arguments(part.__base__).items() if key not in found})
+        if parameter.kind is parameter.VAR_KEYWORD and isinstance(part, type):
+            found.update({key: value for key, value in _arguments(part.__mro__[1]).items() if key not in found})
         if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
             continue
         hint = hints.get(name, type(parameter.default))

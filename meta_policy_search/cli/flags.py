@@ -8,7 +8,7 @@ import sys
 import types
 import typing
 from collections import abc
-from typing import Any, Container, Mapping, NoReturn, Optional, Sequence, Union
+from typing import Any, Container, Mapping, NoReturn, Optional, Union
 
 from meta_policy_search.settings import Setting, load_json
 from meta_policy_search.utils.checks import did_you_mean
@@ -106,7 +106,7 @@ def add_flag(parser: Any, setting: Setting) -> None:
     if not kinds & {bool, int, float, str, list, dict}:
         return
     flag = f"--{setting.name}"
-    text = re.sub(r"[.,;]? ?Default(?: is)?:? [^.]*(?:\.\d[^.]*)*\.?$|[;,] default:? .*$", "", setting.help).rstrip(".")
+    text = re.sub(r"[.;,] [Dd]efault\b.*$", "", setting.help).rstrip(".").replace("`", "")
     default = "" if setting.default is inspect.Parameter.empty else f" (default: {_as_text(setting.default)})"
     how: dict[str, Any] = {"help": f"{text}{default}".replace("%", "%%"), "default": argparse.SUPPRESS}
     if kinds == {bool}:

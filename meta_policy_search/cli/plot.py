@@ -249,7 +249,7 @@ def make_parser() -> Parser:
     curves = parser.add_argument_group("curves").add_argument
     curves("--x", choices=list(X_AXES), default="iterations",
            help="horizontal axis (default: iterations)")
-    curves("--columns", nargs="+", metavar="NAME", help=f"columns of {run_folder.PROGRESS_FILE}, one panel each (default: the "
+    curves("--columns", nargs="+", metavar="NAME", help="columns of progress.csv, one panel each (default: the "
            "mean return before and after adaptation; for a single task, the mean return)")
     curves("--smooth", type=int, default=1, metavar="INT",
            help="width of the running mean in rows (default: 1, no smoothing)")

@@ -56,9 +56,7 @@ def read_run(folder: str) -> Run:
         params = {}
     settings = params.get("settings")
     settings = settings if isinstance(settings, dict) else {}
-    n_itr = settings.get("n_itr")
-    is_done = run_folder.is_done(folder, n_itr) if isinstance(n_itr, int) else "ended" in params
-    state = "finished" if is_done else "interrupted"
+    state = "finished" if run_folder.is_done(folder) else "interrupted"
     if state == "interrupted" and params.get("error") is not None:
         state = "failed"
     state = "running" if is_locked(folder) else state
@@ -71,7 +69,7 @@ def read_run(folder: str) -> Run:
         "ended": params.get("ended"),
         "error": params.get("error"),
         "iterations": run_folder.count_rows(folder),
-        "n_itr": n_itr,
+        "n_itr": settings.get("n_itr"),
         **_results(folder),
         "state": state,
         "resume": run_folder.resume_command(folder) if state in ("failed", "interrupted") and snapshot_paths(folder)

@@ -12,8 +12,8 @@ GRID.json contains the algorithm, the settings of all runs, and lists of values 
     }
 
 Each run has a folder that is named after its values. At the end, the sweep prints a table of all runs with their
-returns, averaged over the last ten iterations, and writes it to summary.csv. For failed runs, it prints the error. The exit status is 0 if all runs are
-complete, 1 otherwise, and 130 after Ctrl-C.
+returns, averaged over the last ten iterations, and writes it to summary.csv. For failed runs, it prints the error. The
+exit status is 0 if all runs are complete, 1 otherwise, and 130 after Ctrl-C.
 
 Run the same command again to continue a sweep: it resumes interrupted runs, repeats failed runs and skips complete
 runs. Ctrl-C stops all runs. A sweep never deletes runs.
@@ -65,7 +65,8 @@ def read_grid(path: str, output: str) -> tuple[list[Member], dict[str, dict[str,
         raise ValueError(f"{path}: expected an object with the keys algorithm (a name), settings and grid "
                          f"(objects), got {json.dumps(content)}")
     algo, settings, grid = content["algorithm"], content["settings"], content["grid"]
-    runs, varied = [], {}
+    runs: list[Member] = []
+    varied: dict[str, dict[str, Any]] = {}
     try:
         _check_grid(settings, grid)
         defaults = {"env": find_algo_class(algo).default_settings["env"]}
@@ -105,7 +106,8 @@ def _file_name(value: Any) -> str:
 # The table -------------------------------------------------------------------------------------------------------
 
 
-def summarize(runs: Sequence[Member], varied: Mapping[str, Mapping[str, Any]], failed: Container[str]) -> tuple[list[str], list[list[Any]]]:
+def summarize(runs: Sequence[Member], varied: Mapping[str, Mapping[str, Any]],
+              failed: Container[str]) -> tuple[list[str], list[list[Any]]]:
     """Summarizes all runs in a table.
 
     Args:
@@ -125,8 +127,10 @@ def summarize(runs: Sequence[Member], varied: Mapping[str, Mapping[str, Any]], f
     rows = []
     for run, row in zip(runs, means, strict=True):
         status = "failed" if run.name in failed else "done" if run.is_done else "not done"
-        values = [value if isinstance(value, (str, int, float)) else json.dumps(value) for value in varied[run.name].values()]
-        rows.append([run.name, *values, status, run_folder.count_rows(run.folder), *(row.get(label) for label in labels)])
+        values = [value if isinstance(value, (str, int, float)) else json.dumps(value)
+                  for value in varied[run.name].values()]
+        count = run_folder.count_rows(run.folder)
+        rows.append([run.name, *values, status, count, *(row.get(label) for label in labels)])
     return ["run", *varied[runs[0].name], "status", "iterations", *labels], rows
 
 

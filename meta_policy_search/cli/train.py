@@ -12,8 +12,8 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 from meta_policy_search.cli.flags import Parser, add_flag, make_training_parser
 from meta_policy_search.samplers.errors import EnvWorkerError, WorkerDiedError
 from meta_policy_search.settings import read_json
-from meta_policy_search.utils import logger
-from meta_policy_search.utils.log_outputs import LogFileError
+from meta_policy_search.utils.log_outputs import LOG_FILE, LogFileError, append_text
+from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.snapshotter import SnapshotError
 from meta_policy_search.utils.user_modules import import_name
 
@@ -105,7 +105,8 @@ def train(algorithm: str, argv: Optional[Sequence[str]], prog: str, description:
 def resume(argv: Sequence[str]) -> int:
     """Resumes a run; returns the exit status, see `train`."""
     parser = Parser(f"{PROG} resume", "Resumes a run. The result is the same as that of an uninterrupted run.",
-                    usage=f"{PROG} resume RUN_FOLDER [--n_itr N] [--SETTING VALUE ...]", argument_default=argparse.SUPPRESS)
+                    usage=f"{PROG} resume RUN_FOLDER [--n_itr N] [--SETTING VALUE ...]",
+                    argument_default=argparse.SUPPRESS)
     parser.add_argument("run_folder", metavar="RUN_FOLDER", help="folder of the run")
     parser.add_argument("--n_itr", type=int, metavar="N", help="final iteration; default: as in the run")
     if not {"-h", "--help"} & set(argv):
@@ -147,13 +148,21 @@ def report(parser: Parser, work: Callable[[], Any]) -> int:
     if not run.is_complete:
         return INTERRUPTED
     try:
-        logger.log(run.summarize())
+        _say(run, run.summarize())
         if run.has_best:
-            logger.log(run.summarize_best())
+            _say(run, run.summarize_best())
     except Exception as error:  # for example columns that the user's trainer does not log
-        logger.warn(f"could not summarize the run: {error}")
-    logger.log(f"Run folder: {run.folder}")
+        _say(run, f"warning: could not summarize the run: {error}")
+    _say(run, f"Run folder: {run.folder}")
     return 0
+
+
+def _say(run: Any, text: str) -> None:
+    """Prints a line and appends it to the `log.txt` of a run, if there is one."""
+    print_line(text)
+    path = os.path.join(run.folder, LOG_FILE)
+    if os.path.exists(path):
+        append_text(path, text + "\n")
 
 
 def _policy_class(argv: Sequence[str]) -> Any:

@@ -10,7 +10,6 @@ from meta_policy_search.envs.trial_env import TrialEnv, episode_lengths, episode
 from meta_policy_search.evaluation.evaluation import Evaluation
 from meta_policy_search.evaluation.evaluator import MetaEvaluator, _check_seeds, _check_tasks
 from meta_policy_search.evaluation.recording import Recording, next_start_rngs
-from meta_policy_search.meta_algos.rl2 import RL2
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.ray.pool import keep_workers
@@ -179,6 +178,6 @@ def _start_rngs(env: Any, task: Task, episodes: Sequence[Path], rng: np.random.G
 
 
 def make_evaluator(trainer: Trainer, **arguments: Any) -> MetaEvaluator:
-    """Builds the evaluator for a trainer's algorithm; for `arguments`, see `MetaEvaluator.from_trainer`."""
-    evaluator_class = TrialEvaluator if isinstance(trainer.algo, RL2) else MetaEvaluator
-    return evaluator_class.from_trainer(trainer, **arguments)
+    """Builds the evaluator of a trainer: `algo.evaluator_cls`, by default the class for the environment."""
+    default = TrialEvaluator if isinstance(trainer.env, TrialEnv) else MetaEvaluator
+    return (getattr(trainer.algo, "evaluator_cls", None) or default).from_trainer(trainer, **arguments)

@@ -19,8 +19,8 @@ class MetaAlgo(Serializable, abc.ABC):
     Copies and pickles contain the constructor arguments, including the policy, and the state of the algorithm.
     Unpickling rebuilds policy and algorithm in the default graph.
 
-    The class attributes and `policy_cls` declare the parts of a training with this algorithm. `meta_policy_search.train`
-    and the command line build them; a subclass replaces those that differ.
+    The class attributes and `policy_cls` declare the parts of a training with this algorithm, which the function
+    `meta_policy_search.train` and the command line build. A subclass replaces those that differ.
 
     Args:
         policy (MetaPolicy): the policy to optimize.
@@ -43,8 +43,7 @@ class MetaAlgo(Serializable, abc.ABC):
 
     default_settings: Mapping[str, Any] = {
         "env": "HalfCheetahRandDirecEnv", "n_itr": 100, "meta_batch_size": 20, "rollouts_per_meta_task": 20,
-        "max_path_length": 100, "baseline": "LinearFeatureBaseline", "normalize_adv": True, "hidden_sizes": (64, 64),
-        "progress_bar": True}
+        "max_path_length": 100, "baseline": "LinearFeatureBaseline", "normalize_adv": True, "hidden_sizes": (64, 64)}
     """Settings of a training that have no default in their class, or another one. `env` applies to the command line."""
 
     meta_batch_size: int

@@ -14,6 +14,7 @@ from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.serializable import Configurable
 from meta_policy_search.utils.statistics import running_mean
 
+
 class PlotCallback(Configurable):
     """Callback that draws `learning_curve.png` and, if gradient diagnostics are logged, `diagnostics.png`.
 
@@ -76,7 +77,8 @@ def plot_learning_curve(run_folder: PathLike, path: Optional[PathLike] = None, t
     panels: list[tuple[Panel, float]] = [(_draw_epoch_returns, 1)]
     if "AverageReturn" not in progress:
         steps, _ = step_columns(progress, "AverageReturn")
-        panels = [(_draw_returns, 3.0), (_draw_gain, 2.0)][:len(steps)]
+        both: list[tuple[Panel, float]] = [(_draw_returns, 3), (_draw_gain, 2)]
+        panels = both[:len(steps)]
     return _plot(run_folder, path, "learning_curve.png", title, ax, panels)
 
 

@@ -49,12 +49,13 @@ class Policy(Serializable, FlatPolicy):
         obs_dim (int): size `O` of an observation.
         action_dim (int): size `A` of an action; if actions are discrete, the number of actions.
         name (str): name scope of the policy's operations. Default: `"policy"`.
-        hidden_sizes (tuple of int): number of units of each hidden layer; empty for a linear policy. Default: (32, 32).
+        hidden_sizes (sequence of int): number of units of each hidden layer; empty for a linear policy. Default: (32, 32).
         learn_std (bool): whether the standard deviation is a trained parameter; otherwise, it is fixed at its initial
             value. Default: True.
-        hidden_nonlinearity (callable, str or None): nonlinearity of the hidden layers, such as `tf.tanh` or `'tanh'`;
-            None for the identity. Default: `tf.tanh`.
-        output_nonlinearity (callable, str or None): nonlinearity of the output layer. Default: None, the identity.
+        hidden_nonlinearity (str, callable or None): nonlinearity of the hidden layers: `'tanh'`, `'relu'`, `'sigmoid'`,
+            `'softplus'`, `'elu'`, a TensorFlow function, or None for the identity. Default: `'tanh'`.
+        output_nonlinearity (str, callable or None): nonlinearity of the output layer, in the same forms. Default: None,
+            the identity.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -62,7 +63,7 @@ class Policy(Serializable, FlatPolicy):
         refuse_uncalled(cls, Policy)
 
     def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
-                 learn_std: bool = True, hidden_nonlinearity: Union[str, Nonlinearity] = tf.tanh,
+                 learn_std: bool = True, hidden_nonlinearity: Union[str, Nonlinearity] = "tanh",
                  output_nonlinearity: Union[str, Nonlinearity] = None) -> None:
         if not isinstance(name, str) or not name:
             raise TypeError(f"name: expected a non-empty string, got {name!r}")
@@ -268,12 +269,13 @@ class MetaPolicy(Policy):
         obs_dim (int): size `O` of an observation.
         action_dim (int): size `A` of an action; if actions are discrete, the number of actions.
         name (str): name scope of the policy's operations. Default: `"policy"`.
-        hidden_sizes (tuple of int): number of units of each hidden layer; empty for a linear policy. Default: (32, 32).
+        hidden_sizes (sequence of int): number of units of each hidden layer; empty for a linear policy. Default: (32, 32).
         learn_std (bool): whether the standard deviation is a trained parameter; otherwise, it is fixed at its initial
             value. Default: True.
-        hidden_nonlinearity (callable, str or None): nonlinearity of the hidden layers, such as `tf.tanh` or `'tanh'`;
-            None for the identity. Default: `tf.tanh`.
-        output_nonlinearity (callable, str or None): nonlinearity of the output layer. Default: None, the identity.
+        hidden_nonlinearity (str, callable or None): nonlinearity of the hidden layers: `'tanh'`, `'relu'`, `'sigmoid'`,
+            `'softplus'`, `'elu'`, a TensorFlow function, or None for the identity. Default: `'tanh'`.
+        output_nonlinearity (str, callable or None): nonlinearity of the output layer, in the same forms. Default: None,
+            the identity.
     """
 
     @classmethod
@@ -283,7 +285,7 @@ class MetaPolicy(Policy):
 
     def __init__(self, meta_batch_size: int, obs_dim: int, action_dim: int, name: str = "policy",
                  hidden_sizes: Sequence[int] = (32, 32), learn_std: bool = True,
-                 hidden_nonlinearity: Union[str, Nonlinearity] = tf.tanh,
+                 hidden_nonlinearity: Union[str, Nonlinearity] = "tanh",
                  output_nonlinearity: Union[str, Nonlinearity] = None) -> None:
         self._init_tasks(meta_batch_size)
         Policy.__init__(self, obs_dim, action_dim, name, hidden_sizes, learn_std, hidden_nonlinearity,

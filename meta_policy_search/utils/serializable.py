@@ -156,8 +156,8 @@ def flat_configuration(name: str, value: Any) -> Dict[str, Any]:
     """Flattens a value to a dict that can be compared with `==`. The keys are dotted names that begin with `name`.
 
     A `Configurable` is represented by its class name and its constructor arguments, except arguments without effect on
-    the result of a run (`types.WithoutEffect`) and policies, which are compared separately. Arrays are converted to lists. Functions and other objects are represented by the name of the
-    function or class.
+    the result of a run (`types.WithoutEffect`) and policies, which are compared separately. Arrays are converted to
+    lists. Functions and other objects are represented by the name of the function or class.
     """
     if isinstance(value, Configurable) and "_given" in vars(value):  # pickles of user classes may lack it
         return flat_arguments(name, type(value), *value._given)
