@@ -5,7 +5,6 @@ done, info)`. Executors and wrappers call user-provided environments only throug
 """
 import inspect
 import random
-import types
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
@@ -15,8 +14,6 @@ from meta_policy_search.envs.spaces import as_numbers
 from meta_policy_search.types import Path, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.fast_paths import fast_path
-
-_STEPPING = ("reset", "step", "set_task")
 
 
 def check_meta_env(env: Any, name: str = "env") -> None:
@@ -168,21 +165,6 @@ def own_generators(env: Any) -> List[str]:
     return [f"{type(layer).__name__}.{name}" for layer in _layers(env) for name, value in _attributes(layer).items()
             if isinstance(value, (np.random.Generator, np.random.RandomState, random.Random))
             and name not in ("np_random", "_np_random")]
-
-
-def methods_of(env: Any) -> Dict[str, Any]:
-    """Returns the methods of an environment and its wrapped environments, by class and name.
-
-    The result changes if a method is replaced on a class, or if `reset`, `step` or `set_task` is replaced on an object.
-    """
-    found: Dict[str, Any] = {}
-    for layer in _layers(env):
-        for cls in reversed(type(layer).__mro__):  # cloudpickle keeps only the names of classes, not `__qualname__`
-            found.update({f"{cls.__name__}.{name}": function for name, function in vars(cls).items()
-                          if isinstance(function, types.FunctionType)})
-        own = _attributes(layer)
-        found.update({f"{type(layer).__name__}().{name}": own[name] for name in _STEPPING if name in own})
-    return found
 
 
 def _layers(env: Any) -> Iterator[Any]:

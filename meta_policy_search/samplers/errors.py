@@ -44,14 +44,8 @@ class NotFiniteError(FloatingPointError, ValueError):
     """An observation, action or reward is not finite."""
 
 
-class PatchedEnvError(EnvWorkerError, TypeError):
-    """A method of an environment was replaced at run time; copies of the environment lack the replacement."""
-
-
 def worker_error(error: BaseException) -> EnvWorkerError:
     """Converts an exception to an error with traceback text that a worker process can pickle and send."""
-    if isinstance(error, PatchedEnvError):
-        return error
     cause = error.__cause__ or error
     text = str(error) if isinstance(error, EnvWorkerError) else f"{type(error).__name__}: {error}"
     lines = "".join(traceback.format_exception(type(cause), cause, cause.__traceback__)).rstrip()

@@ -7,7 +7,7 @@ import numpy as np
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.of_policies import actor_of, check_spaces, sizes_of
-from meta_policy_search.envs.gym_compat import check_meta_env, make_batched, methods_of, own_generators, sample_tasks
+from meta_policy_search.envs.gym_compat import check_meta_env, make_batched, own_generators, sample_tasks
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.spaces import check_has_spaces
 from meta_policy_search.samplers.base import Sampler
@@ -44,10 +44,6 @@ class MetaSampler(Sampler):
     An environment may keep state across resets, for example a running mean or a curriculum. In this case, paths depend
     on `envs_per_task`, and a resumed run differs from an uninterrupted run. The sampler does not detect this;
     `check_env` does.
-
-    If a method of the environment is replaced, on the object or on its class, the next `obtain_samples` uses the
-    replacement. Worker processes and Ray workers cannot see the replacement, so with them `obtain_samples` raises
-    `PatchedEnvError`.
 
     Args:
         env (MetaEnv): environment to sample; it is copied.
@@ -103,7 +99,7 @@ class MetaSampler(Sampler):
         self._mean_before = np.nan  # mean return before adaptation
         self._check_memory()
         self._kind_of_executor = parallel, executor
-        self._methods: Optional[Dict[str, Any]] = methods_of(env)  # of `vec_env`; None if the sampler is closed
+        self._is_closed = False
         self.vec_env = self._make_executor()
 
     def _check_memory(self) -> None:
@@ -120,15 +116,13 @@ class MetaSampler(Sampler):
         return make_executor(self.env, self.meta_batch_size, self.envs_per_task, self.max_path_length,
                              *self._kind_of_executor)
 
-    def _update_executor(self) -> None:
-        """Creates a new executor if the sampler was closed or a method of the environment was replaced."""
-        methods = methods_of(self.env)
-        if methods != self._methods:
+    def _open(self) -> None:
+        """Creates a new executor if the sampler was closed."""
+        if self._is_closed:
             executor = self._make_executor()
             if self.tasks is not None:
                 executor.set_tasks(self.tasks)
-            self.vec_env.close()
-            self._methods, self.vec_env = methods, executor
+            self._is_closed, self.vec_env = False, executor
 
     @property
     def tasks(self) -> Optional[List[Task]]:
@@ -155,7 +149,7 @@ class MetaSampler(Sampler):
         self._set_iteration(itr, 0, list(tasks))
 
     def _set_iteration(self, itr: int, step: int, tasks: List[Task]) -> None:
-        self._update_executor()
+        self._open()
         self.vec_env.set_tasks(tasks)
         self._itr, self._step, self._is_begun = itr, step, True
 
@@ -178,7 +172,7 @@ class MetaSampler(Sampler):
         """
         if not self._is_begun or self.tasks is None:
             self.update_tasks(self.tasks)
-        self._update_executor()
+        self._open()
         collection = self.vec_env.collect(self.batch_size, self.path_rng, self.make_actor())
         if log:
             logger.logkv(log_prefix + "PolicyExecTime", collection.policy_time)
@@ -212,7 +206,7 @@ class MetaSampler(Sampler):
 
     def close(self) -> None:
         """Closes environments and worker processes; `update_tasks` and `obtain_samples` open them again."""
-        self._methods = None
+        self._is_closed = True
         self.vec_env.close()
 
     def __enter__(self) -> "MetaSampler":

@@ -7,7 +7,7 @@ import numpy as np
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.of_policies import actor_of, actors_of, check_spaces, make_actors, sizes_of
 from meta_policy_search.envs.adapters import SingleTaskEnv
-from meta_policy_search.envs.gym_compat import method_of, methods_of
+from meta_policy_search.envs.gym_compat import method_of
 from meta_policy_search.envs.spaces import check_has_spaces
 from meta_policy_search.samplers.meta_sampler import ExecutorFactory, make_executor
 from meta_policy_search.samplers.ray.connection import check_parallel
@@ -49,7 +49,6 @@ class SingleTaskSampler(Configurable):
         self._env = SingleTaskEnv(env) if isinstance(env, type) or method_of(env, "sample_tasks") is None else env
         self._parallel, self._executor = check_parallel(parallel), executor
         self._executors: Dict[Tuple[int, int, int], Union[MetaEnvExecutor, RayExecutor]] = {}  # by their sizes
-        self._methods: Dict[str, Any] = {}  # of the environment, when they were made
         check_has_spaces(self._env)
         check_spaces(algo.policy, self._env)
 
@@ -122,10 +121,6 @@ class SingleTaskSampler(Configurable):
         check_int_at_least("itr", itr, 0)
         check_spaces(policy, self._env)
         sizes = (num_candidates, min(envs_at_once or num_paths, num_paths), length)
-        methods = methods_of(self._env)
-        if methods != self._methods:  # one was replaced
-            self.shutdown_worker()
-            self._methods = methods
         if sizes not in self._executors:
             self._executors[sizes] = make_executor(self._env, *sizes, self._parallel, self._executor)
         executor = self._executors[sizes]

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Tuple, Union
 
 from meta_policy_search.samplers.errors import FAULTS, EnvWorkerError, worker_error
 from meta_policy_search.samplers.rollout_loop import Share, collect_shares
-from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor, load_env
+from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
 from meta_policy_search.samplers.vectorized_env_executor.local import make_local_executor
 from meta_policy_search.utils.threads import THREAD_VARIABLES
 
@@ -54,7 +54,7 @@ class Worker:
         if key not in self._executors:
             import ray  # optional dependency
 
-            self._executors[key] = make_local_executor(load_env(ray.get(env[0])), len(tasks), *sizes, tasks.start)
+            self._executors[key] = make_local_executor(pickle.loads(ray.get(env[0])), len(tasks), *sizes, tasks.start)
         if self._values.get(key) != values:
             self._executors[key].set_tasks(pickle.loads(values))
             self._values[key] = values

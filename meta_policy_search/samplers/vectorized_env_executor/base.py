@@ -14,19 +14,17 @@ Use only one interface at a time. With the same generators and actions, all exec
 with all executors, but their paths are reproducible only in `MetaIterativeEnvExecutor`.
 """
 import abc
-import pickle
 import reprlib
-import types
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import cloudpickle
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.envs.gym_compat import check_meta_env, methods_of, sample_tasks
+from meta_policy_search.envs.gym_compat import check_meta_env, sample_tasks
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.spaces import check_has_spaces
-from meta_policy_search.samplers.errors import EnvValueError, EnvWorkerError, PatchedEnvError, tasks_text
+from meta_policy_search.samplers.errors import EnvValueError, EnvWorkerError, tasks_text
 from meta_policy_search.samplers.rollout_loop import Collection, PathRng, collect_shares, join_shares
 from meta_policy_search.types import BatchedStep, Infos, Task
 from meta_policy_search.utils.checks import check_positive_int
@@ -271,46 +269,17 @@ class MetaEnvExecutor(abc.ABC):
         return f"one of environments {first + shift} to {last + shift} ({tasks})"
 
 
-def pickle_env(env: MetaEnv, for_workers: bool = False) -> bytes:
-    """Pickles an environment; `load_env` restores it.
+def pickle_env(env: MetaEnv) -> bytes:
+    """Returns an environment as bytes, from which `pickle.loads` restores it in another process.
 
     Raises:
         TypeError: pickling fails.
-        PatchedEnvError: `for_workers` is True, and `reset`, `step` or `set_task` was replaced on the object.
     """
-    places = {name: _place_of(function) for name, function in methods_of(env).items()}
-    if for_workers:
-        _refuse_patched([name for name in places if "()." in name])
     try:
-        return cloudpickle.dumps((env, places))
+        return cloudpickle.dumps(env)
     except Exception as error:
         raise TypeError(f"env: expected an environment that can be pickled (to copy it), got {type(env).__name__}, "
                         f"which raised {type(error).__name__}: {error}") from error
-
-
-def load_env(pickled: bytes) -> MetaEnv:
-    """Returns a copy of an environment, from the bytes of `pickle_env`.
-
-    Raises:
-        PatchedEnvError: a method was replaced, and the copy does not have the replacement. A worker process imports the
-            class from its file, without changes that another process made to it.
-    """
-    env, places = pickle.loads(pickled)
-    present = {name: _place_of(function) for name, function in methods_of(env).items()}
-    _refuse_patched([name for name in {**present, **places} if present.get(name) != places.get(name)])
-    return env
-
-
-def _place_of(function: Any) -> Optional[Tuple[str, ...]]:
-    """Returns name and qualified name of a function, equal in all processes; None for other objects."""
-    # no file name: cloudpickle 3.1.3 replaces it
-    return (function.__code__.co_name, function.__qualname__) if isinstance(function, types.FunctionType) else None
-
-
-def _refuse_patched(names: Sequence[str]) -> None:
-    if names:
-        raise PatchedEnvError(f"env: {names[0]} was replaced, which worker processes and other copies do not see; "
-                              "override it in a subclass, or sample in this process (parallel=False)")
 
 
 def stack_infos(infos: List[Dict[str, Any]]) -> Infos:

@@ -1,5 +1,6 @@
 """Executors that step environments in this process."""
 import copy
+import pickle
 from typing import Any, List, Sequence, Tuple, Union
 
 import numpy as np
@@ -8,7 +9,7 @@ from meta_policy_search.envs.gym_compat import close_env, make_batched, reset_en
 from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
 from meta_policy_search.envs.spaces import as_numbers
 from meta_policy_search.samplers.errors import FAULTS, EnvWorkerError
-from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor, load_env, pickle_env
+from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor, pickle_env
 from meta_policy_search.types import BatchedStep, Task
 
 
@@ -32,7 +33,7 @@ class MetaIterativeEnvExecutor(MetaEnvExecutor):
     def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int) -> None:
         super().__init__(env, meta_batch_size, envs_per_task, max_path_length)
         pickled = pickle_env(env)
-        self._envs: List[Any] = [load_env(pickled) for _ in range(self.num_envs)]
+        self._envs: List[Any] = [pickle.loads(pickled) for _ in range(self.num_envs)]
 
     def _assign(self, tasks: List[Task]) -> None:
         for e, env in enumerate(self._envs):

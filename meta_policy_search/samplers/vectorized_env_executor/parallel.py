@@ -45,7 +45,7 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
         wanted = available_cores() if num_processes is None else check_positive_int("num_processes", num_processes)
         self.num_processes = min(wanted, self.meta_batch_size)
         self._shares = divide(range(self.meta_batch_size), self.num_processes)
-        self._pickled = pickle_env(env, for_workers=True)
+        self._pickled = pickle_env(env)
         self._workers: List[WorkerProcess] = []
         self._are_usable = False
         self._stop = weakref.finalize(self, stop_workers, self._workers, os.getpid())

@@ -24,7 +24,6 @@ from typing import Any, List, Optional
 import cloudpickle
 
 from meta_policy_search.samplers.errors import worker_error
-from meta_policy_search.samplers.vectorized_env_executor.base import load_env
 from meta_policy_search.samplers.vectorized_env_executor.local import make_local_executor
 from meta_policy_search.utils.processes import has_ended, wait_for_end
 from meta_policy_search.utils.threads import THREAD_VARIABLES
@@ -104,7 +103,7 @@ def main(fd: int) -> None:
                     break
                 if command == "build":
                     env, *sizes = args
-                    executor, result = make_local_executor(load_env(env), *sizes), None
+                    executor, result = make_local_executor(pickle.loads(env), *sizes), None
                 else:
                     result = getattr(executor, command)(*args)
                 answer = cloudpickle.dumps((True, result))
