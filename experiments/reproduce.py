@@ -1,8 +1,8 @@
 """Reproduces results of papers: trains, tests in sampled tasks, and writes tables and figures.
 
-    python experiments/reproduce.py exploration_corner
-    python experiments/reproduce.py exploration_corner --methods log_likelihood --seeds 1 2 --processes 2
-    python experiments/reproduce.py                        # only tables and figures, from existing data
+    python -m experiments.reproduce exploration_corner
+    python -m experiments.reproduce exploration_corner --methods log_likelihood --seeds 1 2 --processes 2
+    python -m experiments.reproduce                        # only tables and figures, from existing data
 
 experiments/results/entries.json defines the entries. Each method is trained once per seed; interrupted runs are
 resumed. Every policy is then tested in the same 40 sampled tasks. Some entries do not train, but measure the quality of
@@ -45,7 +45,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 def make_parser() -> Parser:
     """Returns the parser of the flags."""
-    parser = Parser("reproduce.py", __doc__)
+    parser = Parser("experiments.reproduce", __doc__)
     parser.add_argument("name", metavar="NAME", nargs="?",
                         help="name of an entry (default: only write the tables and figures of all entries)")
     parser.add_argument("--methods", nargs="+", metavar="METHOD", help="methods of the entry (default: all)")

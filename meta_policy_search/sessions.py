@@ -12,6 +12,7 @@ import numpy as np
 
 from meta_policy_search.tf_compat import tf
 
+CONFIG = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=-1)  # of new sessions
 _COLLECTION = "meta_policy_search/session"
 _USED = "meta_policy_search/used"  # collection: names of the variables that have been used in a session
 
@@ -39,8 +40,7 @@ def get_session(graph: Optional[tf.Graph] = None) -> tf.Session:
             known.append(default)
         return default
     if not known:
-        config = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=-1)
-        known.append(tf.Session(graph=graph, config=config))
+        known.append(tf.Session(graph=graph, config=CONFIG))
     return known[0]
 
 

@@ -1,7 +1,7 @@
 """Plots the results in the CSV files of this folder as SVG files.
 
-    python experiments/results/draw.py            # all files
-    python experiments/results/draw.py NAME ...   # some files
+    python -m experiments.results.draw            # all files
+    python -m experiments.results.draw NAME ...   # some files
 
 For several seeds, a plot shows the mean, its 95% interval over seeds (Student's t), and a thin line per seed. Titles,
 labels and published returns (MAML with TRPO, arXiv:1703.03400) are in `pictures.json`.

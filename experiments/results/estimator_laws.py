@@ -1,6 +1,6 @@
 """Measures how bias and variance of meta-gradients depend on the number of inner samples, on Bernoulli bandits.
 
-    python experiments/results/estimator_laws.py   # half a minute on one core
+    python -m experiments.results.estimator_laws   # half a minute on one core
 
 arXiv:2112.07328 derives scaling laws for N inner samples. The variance of an unbiased meta-gradient is Theta(N).
 Estimators that omit the score of the whole data set have a variance of O(1 / N) and a bias of O(1 / sqrt(N)).

@@ -1,6 +1,6 @@
 """Draws the paths of trained policies before adaptation, as Figure 4 of the ProMP paper (arXiv:1810.06784).
 
-    python experiments/results/exploration_paths.py
+    python -m experiments.results.exploration_paths
 
 The policies are those of the entries `exploration_momentum` and `exploration_published` of `experiments/reproduce.py`
 that have weights. Each panel shows 20 paths of the first seed of a method, in the world with four corners.

@@ -1,10 +1,10 @@
 """Measures the noise of meta-gradients with DiCE and with the likelihood ratio of ProMP.
 
-The command is `experiments/reproduce.py gradient_variance`. ProMP trains a policy. At some iterations, each estimator
-samples 20 tasks with 40 paths of 100 steps before and after adaptation, ten times (ProMP, arXiv:1810.06784, section
-7.2). From each sample, it computes the meta-gradient of a policy gradient objective. `VPGMAML` with the likelihood
-ratio as inner loss has the low-variance curvature of ProMP; `VPG_DICEMAML` has the curvature of DiCE. All estimators
-use the same outer objective, policy, seed and tasks.
+The command is `python -m experiments.reproduce gradient_variance`. ProMP trains a policy. At some iterations, each
+estimator samples 20 tasks with 40 paths of 100 steps before and after adaptation, ten times (ProMP, arXiv:1810.06784,
+section 7.2). From each sample, it computes the meta-gradient of a policy gradient objective. `VPGMAML` with the
+likelihood ratio as inner loss has the low-variance curvature of ProMP; `VPG_DICEMAML` has the curvature of DiCE. All
+estimators use the same outer objective, policy, seed and tasks.
 
 With the same step size, the adaptation step of DiCE is about 24 times as long: DiCE sums rewards with standard
 deviation one, whereas the likelihood ratio uses advantages with standard deviation one. Therefore DiCE is also measured

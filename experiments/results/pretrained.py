@@ -1,6 +1,6 @@
 """Writes the pretrained policies of the package: settings, test scores and weights, and the table of the docs.
 
-    python experiments/results/pretrained.py
+    python -m experiments.results.pretrained
 
 Each policy is the one with the lowest training seed (in nearly all entries 1). Test scores do not affect this choice.
 The data are those of `experiments/reproduce.py`. To add an entry, add it to `NAMES`.
@@ -82,7 +82,7 @@ def describe(name: str, method: Method, seed: int) -> Pretrained:
         settings={key: value for key, value in vars(config).items() if key in taken},
         rollouts_per_meta_task=entry.rollouts, num_tasks=len(scores), score=entry.score,
         means=mean.round(4).tolist(), half_widths=half_width.round(4).tolist(),
-        command=f"python experiments/reproduce.py {name} --methods {method.name} --seeds {seed}")
+        command=f"python -m experiments.reproduce {name} --methods {method.name} --seeds {seed}")
 
 
 def table(records: Sequence[Pretrained]) -> Iterator[str]:

@@ -317,7 +317,7 @@ def _begin(name: str, entry: Union[Entry, Measurement], conditions: Iterable[str
     if entry.differs:
         yield f"- Differences: {entry.differs}"
     methods = entry.methods if isinstance(entry, Measurement) else [method.name for method in entry.methods]
-    yield f"- Command: `python experiments/reproduce.py {name}`"
+    yield f"- Command: `python -m experiments.reproduce {name}`"
     yield f"- Methods: {', '.join(f'`{method}`' for method in methods)}\n"
     yield from filter(None, [_read_text(name)])
 

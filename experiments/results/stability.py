@@ -1,6 +1,6 @@
 """Compares settings that prevent ProMP from losing its adaptation gain in long runs on the half cheetah.
 
-    python experiments/results/stability.py   # one hour on one core
+    python -m experiments.results.stability   # one hour on one core
 
 The script trains the preset of `make train` for more iterations. From iteration 75 on, each variant continues the run
 with other settings, in the same tasks and with the same random numbers. `pro_mp_stability.csv` contains the returns of

@@ -272,7 +272,7 @@ def test_entry_is_trained_evaluated_and_plotted_once(folder, small_entry, tmp_pa
     weights = np.load(folder / "weights" / f"{NAME},{small_entry.methods[0].name},seed=1.npz")
     assert sum(weights[key].size for key in weights) > 0
     page = (tmp_path / "papers.md").read_text(encoding="utf-8")
-    assert "published | | | | 0.25 | 0.50 |  |  | |" in page and f"reproduce.py {NAME}`" in page
+    assert "published | | | | 0.25 | 0.50 |  |  | |" in page and f"experiments.reproduce {NAME}`" in page
     capsys.readouterr()
     assert reproduce.main(arguments) == 0
     assert "1 of 1 runs complete" in capsys.readouterr().out
@@ -316,7 +316,7 @@ def test_each_entry_completes_at_tiny_size(name, folder, monkeypatch, tmp_path):
     scores = reproduced.read_scores(name)
     assert sorted(scores) == sorted(method.name for method in methods)
     assert all(np.isfinite(scores[method.name][1]).all() for method in methods)
-    assert f"reproduce.py {name}`" in (tmp_path / "papers.md").read_text(encoding="utf-8")
+    assert f"experiments.reproduce {name}`" in (tmp_path / "papers.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.thorough

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from meta_policy_search.utils import logger
+from tests.helpers.documentation import ROOT, blocks_of
 
 pytestmark = pytest.mark.documentation
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "docs" / "notebooks" / "README.md", *sorted((ROOT / "docs").rglob("*.rst"))]
 PROGRAMS = (r"(?:[A-Z_]+=\S* )*(?:apt-get|bash|cd|git|jupyter|make|meta-policy-search|pip|python|ray|sudo|taskset|"
             r"tensorboard)")
@@ -37,12 +37,12 @@ ELSEWHERE = {  # pattern of a command: where it runs instead, or why no test run
     r"python -m meta_policy_search\.envs\.mujoco_envs\.engines\.build": "part of make mujoco-py, which .ci/run runs",
     r"META_POLICY_SEARCH_ENGINE=mujoco-py make train": "make test-mujoco-py runs environments on that engine",
     r"python experiments/pro_mp\.py --parallel ray.*": "needs Ray: tests/samplers/test_ray_sampler.py",
-    r"python experiments/results/compare_searches\.py": "tests/experiments/test_compare_searches.py, one seed",
-    r"python experiments/results/estimator_laws\.py": "tests/experiments/test_estimator_laws.py, fewer samples",
+    r"python -m experiments\.results\.compare_searches": "tests/experiments/test_compare_searches.py, one seed",
+    r"python -m experiments\.results\.estimator_laws": "tests/experiments/test_estimator_laws.py, fewer samples",
     r"python benchmarks/ray_cost_model\.py": "takes minutes and requires Ray; tests/benchmarks runs its functions",
     r"python benchmarks/compare\.py .*": "tests/benchmarks/test_compare.py with small sizes",
     r"ray (start|job submit).*": "needs a cluster",
-    r"python experiments/reproduce\.py .*": "tests/experiments/test_reproduce.py, a small entry",
+    r"python -m experiments\.reproduce .*": "tests/experiments/test_reproduce.py, a small entry",
     r"python experiments/metaworld_evaluation\.py .*": "tests/experiments/test_metaworld_evaluation.py, shorter",
     r"python -m meta_policy_search( COMMAND)?": "tests/cli/test_main.py",
     r"meta-policy-search( COMMAND| --help| evaluate| sweep| train)?": "tests/cli/test_main.py",
@@ -50,7 +50,7 @@ ELSEWHERE = {  # pattern of a command: where it runs instead, or why no test run
     r"pip install .*": "make and .ci/run install the package; other packages are the user's choice",
     r"python -m pip install .*": "as above",
     r"(sudo )?(apt-get|apt) install .*": "needs an administrator",
-    r"python docs/draw_\w+\.py": "test_docs.py checks its output",
+    r"python docs/draw_\w+\.py": "test_pages.py checks its output",
     r"python docs/notebooks/execute\.py": "test_notebooks.py",
 }
 SMALLER = {"--meta_batch_size": "2", "--max_path_length": "10", "--num_tasks": "2", "--rollouts": "2",
@@ -233,8 +233,6 @@ def test_command_runs(command, here, capfd):
 
 def write_modules_of_pages():
     """Writes the modules of the pages on custom algorithms and environments."""
-    from tests.test_documented_code import blocks_of
-
     for page, module, name in (("own_algorithm", "entropy_maml", "class EntropyMAML"),
                                ("own_environment", "my_envs", "class HeaterEnv")):
         block = next(block for block in blocks_of(f"howto/{page}.rst") if name in block)

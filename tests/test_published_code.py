@@ -1,23 +1,47 @@
-"""Scripts, subclasses and pickles of the public ProMP code work or are refused with a clear error."""
+"""Scripts, subclasses and pickles of the public code of ProMP and of garage work or are refused with a clear error.
+
+`test_old_script.py` runs complete scripts.
+"""
+import csv
 import pickle
 import subprocess
 import sys
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
+from meta_policy_search import envs
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
-from meta_policy_search.envs import MetaEnv, MetaPointEnvCorner, normalize
+from meta_policy_search.envs import (
+    EnvSpec,
+    MetaEnv,
+    MetaPointEnvCorner,
+    MetaPointEnvNavigation,
+    normalize,
+)
+from meta_policy_search.envs.point_envs import corner_goals_point_env_2d, point_env_2d
+from meta_policy_search.envs.point_envs.point_env_2d_walls import MetaPointEnvWalls
+from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.meta_algos import VPGMAML, ProMP
 from meta_policy_search.meta_trainer import Trainer
+from meta_policy_search.np.algos import CEM, RLAlgorithm
+from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy
 from meta_policy_search.optimizers import ConjugateGradientOptimizer, MAMLFirstOrderOptimizer
 from meta_policy_search.optimizers.conjugate_gradient_optimizer import FiniteDifferenceHvp
 from meta_policy_search.policies import GaussianMLPPolicy, MetaGaussianMLPPolicy
 from meta_policy_search.policies.distributions import DiagonalGaussian
-from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler, SampleProcessor
+from meta_policy_search.samplers import (
+    DiceMetaSampleProcessor,
+    MetaSampleProcessor,
+    MetaSampler,
+    SampleProcessor,
+    SingleTaskSampler,
+)
 from meta_policy_search.samplers.utils import rollout
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger, set_seed
+from meta_policy_search.utils.gym_import import gym
 
 M, P, T = 2, 3, 4
 
@@ -136,10 +160,13 @@ def test_time_baseline_accepts_any_observations():
 
 
 class OnlyActions:
-    """A policy with `get_actions` only, as required by the published sampler."""
+    """A policy with `get_actions` only, as required by the published sampler and by garage."""
+
+    def __init__(self, *shape):
+        self.shape = shape
 
     def get_actions(self, observations):
-        return [np.full((len(rows), 2), 0.1) for rows in observations], None
+        return np.full((*np.shape(observations)[:-1], *self.shape), 0.1), None
 
     def get_action(self, observation):
         return np.full(2, 0.1), None
@@ -149,7 +176,7 @@ class OnlyActions:
 
 
 def test_policy_with_only_get_actions_samples():
-    policy = OnlyActions()
+    policy = OnlyActions(2)
     paths = make_sampler(policy).obtain_samples()
     assert [path["actions"].shape for path in paths[1]] == [(T, 2)] * P and paths[1][0]["agent_infos"] == {}
     samples = MetaSampleProcessor(ZeroBaseline()).process_samples(paths)
@@ -306,3 +333,120 @@ def test_zero_inner_step_size_leaves_the_policies_unchanged():
     before = algo.policy.policies_params_vals
     algo.adapt(MetaSampleProcessor(ZeroBaseline()).process_samples(make_sampler(algo.policy).obtain_samples()))
     np.testing.assert_equal(algo.policy.policies_params_vals, before)
+
+
+# Point environments
+
+
+def test_published_module_contains_the_published_meta_point_env():
+    """Paths of the only task start anywhere in the square; rewards are minus the distance; paths end at the goal."""
+    env = point_env_2d.MetaPointEnv()
+    assert env.sample_tasks(2) == [{}, {}] and env.get_task() == {}
+    env.set_task({})
+    starts = np.array([env.reset()[0] for _ in range(2000)])
+    np.testing.assert_allclose(starts.var(axis=0), 4.0 / 3.0, rtol=0.1)
+    np.testing.assert_allclose(np.abs(starts).max(axis=0), 2.0, atol=0.01)
+    assert (env.action_space.low.tolist(), env.action_space.high.tolist()) == ([-0.1, -0.1], [0.1, 0.1])
+    position, _ = env.reset(seed=3)
+    for step in range(40):
+        action = -position + (0.0 if step == 39 else 0.05)
+        position = position + np.clip(action, -0.1, 0.1)
+        observation, reward, terminated, truncated, _ = env.step(action)
+        np.testing.assert_array_equal(observation, position)
+        assert reward == -np.sqrt(position[0]**2 + position[1]**2)
+        assert (terminated, truncated) == (step == 39, False)
+
+
+def test_other_navigation_env_keeps_its_earlier_name():
+    """Existing scripts and settings with `MetaPointEnv` get the same environment as before."""
+    for earlier in (envs.MetaPointEnv, envs.point_envs.MetaPointEnv, envs.get_env_class("MetaPointEnv")):
+        assert earlier is envs.MetaPointEnvNavigation is not point_env_2d.MetaPointEnv
+    assert corner_goals_point_env_2d.MetaPointEnv is envs.MetaPointEnvCornerGoals
+
+
+def test_wall_rewards_use_the_position_without_walls_as_published():
+    """For points that move outwards, positions and rewards equal those of the published rules."""
+    n, rng = 40, np.random.default_rng(0)
+    for reward_type in ("dense", "dense_squared", "sparse"):
+        batched = MetaPointEnvWalls(reward_type=reward_type).make_batched(n)
+        tasks = batched.sample_tasks(n, rng)
+        batched.set_tasks(tasks)
+        positions, pushes = batched.reset(np.arange(n), [rng] * n), rng.normal(size=(n, 2))
+        for _ in range(40):
+            actions = pushes + 0.3 * rng.normal(size=(n, 2))
+            expected = [published_walls(*row, reward_type) for row in zip(positions, actions, tasks)]
+            answer = batched.step(actions)
+            positions = answer.observations
+            np.testing.assert_allclose(positions, [position for position, _ in expected], rtol=1e-12)
+            np.testing.assert_allclose(answer.rewards, [reward for _, reward in expected], rtol=1e-12, atol=1e-14)
+
+
+def published_walls(position, action, task, reward_type):
+    """Returns the new position and reward of one step of one point (0 where the published reward is None)."""
+    moved = position + np.clip(action, -0.2, 0.2)
+    before, after = (np.linalg.norm(point - task["goal"]) for point in (position, moved))
+    rewards = {"dense": -after, "dense_squared": -after**2, "sparse": before - after if after < 2.0 else 0.0}
+    for wall, gap in ((1.0, task["gap_1"]), (2.0, task["gap_2"])):
+        if np.linalg.norm(position) < wall < np.linalg.norm(moved) and np.linalg.norm(moved - gap) > 1.0:
+            return moved / (np.linalg.norm(moved) / wall + 1e-6), rewards[reward_type]
+    return moved, rewards[reward_type]
+
+
+# garage
+
+
+class SnapshotConfig(NamedTuple):
+    """The `SnapshotConfig` of garage."""
+
+    snapshot_dir: str
+    snapshot_mode: str
+    snapshot_gap: int
+
+
+def test_runner_trains_with_a_snapshot_config_in_a_with_block(tmp_path):
+    """A script in the style of garage trains and writes rows and the requested snapshots."""
+    env = MetaPointEnvNavigation()
+    with LocalRunner(SnapshotConfig(str(tmp_path), "gap", 2)) as runner:
+        policy = DeterministicMLPPolicy(2, 2, ())
+        algo = CEM(EnvSpec.of(env), policy, ZeroBaseline(), n_samples=2, best_frac=0.5, max_path_length=3)
+        runner.setup(algo, env)
+        runner.train(n_epochs=3, batch_size=3)
+    with open(tmp_path / "progress.csv", newline="") as file:
+        assert len(list(csv.DictReader(file))) == 3
+    assert (tmp_path / "itr_2.pkl").exists() and not (tmp_path / "itr_1.pkl").exists()
+
+
+class Sampling(RLAlgorithm):
+    """An algorithm that only collects paths."""
+
+    sampler_cls, max_path_length = SingleTaskSampler, 5
+
+    def __init__(self, policy):
+        self.policy = policy
+
+    def train(self, runner):
+        for _ in runner.step_epochs():
+            runner.step_path = runner.obtain_samples(runner.step_itr)
+            runner.step_itr += 1
+
+
+def test_runner_samples_with_a_policy_that_only_has_get_actions():
+    runner, env = LocalRunner(), MetaPointEnvNavigation()
+    runner.setup(Sampling(OnlyActions(2)), env)
+    runner.train(1, 10)
+    assert [path["actions"].shape for path in runner.step_path] == [(5, 2)] * 2
+    runner.setup(Sampling(OnlyActions(2, 2)), env)
+    with pytest.raises(ValueError, match=r"policy: expected actions of shape \(2,\), got \(2, 2\)"):
+        runner.train(1, 10)
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
+def test_cem_learns_to_balance_a_pole_in_ten_epochs_of_ten_candidates(seed):
+    set_seed(seed)
+    env = gym.make("CartPole-v1", disable_env_checker=True)
+    policy = CategoricalMLPPolicy(4, 2, (32, 32))
+    algo = CEM(EnvSpec.of(env), policy, LinearFeatureBaseline(), n_samples=10, best_frac=0.1, max_path_length=100)
+    runner = LocalRunner()
+    runner.setup(algo, env)
+    average = runner.train(n_epochs=10, batch_size=400)
+    assert algo.best_return >= average > 40.0

@@ -2,14 +2,14 @@
 import json
 import os
 import runpy
-from pathlib import Path
 
 import nbclient
 import nbformat
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-FOLDER = ROOT / "docs" / "notebooks"
+from tests.helpers.documentation import DOCS, ROOT
+
+FOLDER = DOCS / "notebooks"
 NAMES = sorted(path.name for path in FOLDER.glob("*.ipynb"))
 LARGEST = 150_000  # bytes, including outputs and pictures
 
