@@ -5,11 +5,7 @@ from meta_policy_search.meta_algos import exploring
 from meta_policy_search.meta_algos.base import MAMLAlgo
 from meta_policy_search.meta_algos.inputs import AdaptationStep, MetaObjective
 from meta_policy_search.ops import losses
-from meta_policy_search.optimizers.conjugate_gradient_optimizer import (
-    ConjugateGradientOptimizer,
-    GaussNewtonHvp,
-    Metric,
-)
+from meta_policy_search.optimizers.conjugate_gradient_optimizer import ConjugateGradientOptimizer, Metric
 from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.checks import check_positive
@@ -38,7 +34,7 @@ class TRPOMAML(MAMLAlgo):
         name (str): name scope of the algorithm's operations.
         step_size (float): maximum mean divergence `KL(pi_old || pi_theta_K)` per meta-update, in nats. Default: 0.01.
         optimizer (ConjugateGradientOptimizer or None): performs the meta-update. Default: None, a
-            `ConjugateGradientOptimizer` with default arguments, but with `hvp_approach=GaussNewtonHvp()` if the
+            `ConjugateGradientOptimizer` with default arguments, but with `hvp_approach='gauss_newton'` if the
             policy's distribution has a `fisher_norm_sym`.
         inner_type (str): loss of the adaptation step: `'likelihood_ratio'`, `'log_likelihood'`, `'dice'` or
             `'taypo'`; see `meta_algos.exploring`. Default: `'likelihood_ratio'`.
@@ -76,7 +72,7 @@ class TRPOMAML(MAMLAlgo):
             raise TypeError(f"optimizer: expected a ConjugateGradientOptimizer or None, got {optimizer!r}")
         self._fisher_norm_sym = fast_path(policy.distribution, "fisher_norm_sym")
         self.optimizer = optimizer or ConjugateGradientOptimizer(
-            hvp_approach=None if self._fisher_norm_sym is None else GaussNewtonHvp())
+            hvp_approach="finite_difference" if self._fisher_norm_sym is None else "gauss_newton")
         self.build_graph()
 
     def inner_loss(self, step: AdaptationStep) -> tf.Tensor:

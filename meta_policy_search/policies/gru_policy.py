@@ -39,7 +39,7 @@ class GRUPolicy(Policy):
         obs_dim (int): size `O` of an observation.
         action_dim (int): size `A` of an action; if actions are discrete, the number of actions.
         name (str): name scope of the policy's operations.
-        hidden_size (int): number of units `H`.
+        hidden_size (int): number of gated recurrent units `H`, at least 1.
     """
 
     def __init__(self, meta_batch_size: int, obs_dim: int, action_dim: int, name: str, hidden_size: int) -> None:
@@ -164,8 +164,8 @@ class CategoricalGRUPolicy(GRUPolicy):
         meta_batch_size (int): number `M` of tasks.
         obs_dim (int): size `O` of an observation.
         action_dim (int): number of actions `n`.
-        name (str): name scope of the policy's operations.
-        hidden_size (int): number of units `H`; default 64.
+        name (str): name scope of the policy's operations. Default: `"policy"`.
+        hidden_size (int): number of gated recurrent units `H`, at least 1. Default: 64.
     """
 
     def __init__(self, meta_batch_size: int, obs_dim: int, action_dim: int, name: str = "policy",
@@ -196,10 +196,10 @@ class GaussianGRUPolicy(GRUPolicy):
         meta_batch_size (int): number `M` of tasks.
         obs_dim (int): size `O` of an observation.
         action_dim (int): size `A` of an action.
-        name (str): name scope of the policy's operations.
-        hidden_size (int): number of units `H`; default 64.
-        init_std (float): initial standard deviation of the actions; default 1.
-        min_std (float): smallest standard deviation; default 1e-6.
+        name (str): name scope of the policy's operations. Default: `"policy"`.
+        hidden_size (int): number of gated recurrent units `H`, at least 1. Default: 64.
+        init_std (float): initial standard deviation, in the action's unit, at least `min_std`. Default: 1.
+        min_std (float): minimum standard deviation, in the action's unit, above 0. Default: 1e-6.
     """
 
     def __init__(self, meta_batch_size: int, obs_dim: int, action_dim: int, name: str = "policy",

@@ -3,8 +3,8 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.baselines.base import Baseline, as_baseline
-from meta_policy_search.baselines.zero_baseline import ZeroBaseline
+from meta_policy_search.baselines import Baseline, ZeroBaseline, make_baseline
+from meta_policy_search.baselines.base import original_baseline
 from meta_policy_search.envs.gym_compat import method_of
 from meta_policy_search.samplers.paths import (
     TaskPaths,
@@ -98,14 +98,15 @@ class SampleProcessor(Configurable):
     `V` is zero after the last step of a path, also if the path ended at `max_path_length`, as in the published code.
 
     Args:
-        baseline: a `Baseline`, or any object with `fit(paths)` and `predict(path)`.
-        discount: discount factor per step, in [0, 1]; default 0.99.
-        gae_lambda: GAE parameter lambda, in [0, 1]; 1 gives the return minus the baseline, 0 gives the one-step
-            temporal difference. Default: 1.
-        normalize_adv: whether to scale the advantages of a task to zero mean and unit standard deviation; default
+        baseline (str or Baseline): reward baseline: the name of a class (one of `baselines.BASELINES`), a `Baseline`,
+            or any object with `fit(paths)` and `predict(path)`.
+        discount (float): discount factor per step, in [0, 1]. Default: 0.99.
+        gae_lambda (float): parameter lambda of generalized advantage estimation, in [0, 1]; 1 gives the return minus
+            the baseline, 0 gives the one-step temporal difference. Default: 1.
+        normalize_adv (bool): whether to normalize the advantages of a task to mean 0 and standard deviation 1. Default:
             False.
-        positive_adv: whether to shift the (normalized) advantages of a task so that the smallest is 1e-8; default
-            False.
+        positive_adv (bool): whether to shift the (normalized) advantages of a task so that the smallest is 1e-8.
+            Default: False.
 
     Raises:
         TypeError, ValueError: an argument is invalid.
@@ -122,9 +123,9 @@ class SampleProcessor(Configurable):
         super().__init_subclass__(**kwargs)
         refuse_uncalled(cls, SampleProcessor)
 
-    def __init__(self, baseline: Any, discount: float = 0.99, gae_lambda: float = 1, normalize_adv: bool = False,
-                 positive_adv: bool = False) -> None:
-        self._baseline, self._given_baseline = as_baseline(baseline), baseline
+    def __init__(self, baseline: Union[str, Any], discount: float = 0.99, gae_lambda: float = 1,
+                 normalize_adv: bool = False, positive_adv: bool = False) -> None:
+        self._baseline = make_baseline(baseline)
         self.discount = check_fraction("discount", discount, low_open=False)
         self.gae_lambda = check_fraction("gae_lambda", gae_lambda, low_open=False)
         self.normalize_adv = check_bool("normalize_adv", normalize_adv)
@@ -132,8 +133,8 @@ class SampleProcessor(Configurable):
 
     @property
     def baseline(self) -> Any:
-        """The `baseline` argument of the constructor."""
-        return self._given_baseline
+        """The baseline: the object that was passed to the constructor, or an object of the named class."""
+        return original_baseline(self._baseline)
 
     def process_samples(self, paths: Sequence[Path], log: Any = False, log_prefix: str = "") -> TaskSamples:
         """Processes the paths of one task.
@@ -300,4 +301,4 @@ def _discounted_sums(padded: np.ndarray, discount: float) -> np.ndarray:
 def _baseline_of(processor: Any) -> Baseline:
     """Returns the baseline of a sample processor; one from outside the package may have none."""
     baseline = getattr(processor, "baseline", None)
-    return ZeroBaseline() if baseline is None else as_baseline(baseline)
+    return ZeroBaseline() if baseline is None else make_baseline(baseline)

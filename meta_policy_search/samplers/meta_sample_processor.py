@@ -15,14 +15,15 @@ class MetaSampleProcessor(SampleProcessor):
     """Converts the paths of a meta-batch to samples with advantages, one `TaskSamples` per task.
 
     Args:
-        baseline: a `Baseline`, or any object with `fit(paths)` and `predict(path)`. It is fitted to each task
-            separately.
-        discount: discount factor per step, in [0, 1]; default 0.99.
-        gae_lambda: GAE parameter lambda, in [0, 1], see `SampleProcessor`; default 1.
-        normalize_adv: whether to scale the advantages of each task to zero mean and unit standard deviation; default
+        baseline (str or Baseline): reward baseline: the name of a class (one of `baselines.BASELINES`), a `Baseline`,
+            or any object with `fit(paths)` and `predict(path)`. It is fitted to each task separately.
+        discount (float): discount factor per step, in [0, 1]. Default: 0.99.
+        gae_lambda (float): parameter lambda of generalized advantage estimation, in [0, 1]; see `SampleProcessor`.
+            Default: 1.
+        normalize_adv (bool): whether to normalize the advantages of a task to mean 0 and standard deviation 1. Default:
             False.
-        positive_adv: whether to shift the (normalized) advantages of each task so that the smallest is 1e-8; default
-            False.
+        positive_adv (bool): whether to shift the (normalized) advantages of a task so that the smallest is 1e-8.
+            Default: False.
 
     Raises:
         TypeError, ValueError: an argument is invalid.

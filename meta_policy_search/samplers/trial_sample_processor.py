@@ -1,5 +1,5 @@
 """Sample processor for trials, the paths of RL^2 (arXiv:1611.02779)."""
-from typing import Any, List, Sequence
+from typing import Any, List, Optional, Sequence, Union
 
 import numpy as np
 
@@ -22,15 +22,17 @@ class TrialSampleProcessor(MetaSampleProcessor):
     `LastEpisodeReturn`.
 
     Args:
-        baseline: a `Baseline`, or any object with `fit(paths)` and `predict(path)`. Default None: a
-            `ValueHeadBaseline`.
-        discount: discount factor per step, in [0, 1]. Default: 0.99.
-        gae_lambda: GAE parameter lambda of the advantages, in [0, 1]; see `SampleProcessor`. Default: 0.3.
-        normalize_adv: whether to normalize advantages to zero mean and unit standard deviation. Default: True.
-        positive_adv: whether to shift the (normalized) advantages so that the smallest is 1e-8. Default: False.
+        baseline (str, Baseline or None): reward baseline: the name of a class (one of `baselines.BASELINES`), a
+            `Baseline`, or any object with `fit(paths)` and `predict(path)`. Default: None, a `ValueHeadBaseline`, which
+            uses the value head of the policy.
+        discount (float): discount factor per step, in [0, 1]. Default: 0.99.
+        gae_lambda (float): parameter lambda of generalized advantage estimation, in [0, 1]; see `SampleProcessor`.
+            Default: 0.3.
+        normalize_adv (bool): whether to normalize advantages to mean 0 and standard deviation 1. Default: True.
+        positive_adv (bool): whether to shift the (normalized) advantages so that the smallest is 1e-8. Default: False.
     """
 
-    def __init__(self, baseline: Any = None, discount: float = 0.99, gae_lambda: float = 0.3,
+    def __init__(self, baseline: Optional[Union[str, Any]] = None, discount: float = 0.99, gae_lambda: float = 0.3,
                  normalize_adv: bool = True, positive_adv: bool = False) -> None:
         super().__init__(ValueHeadBaseline() if baseline is None else baseline, discount, gae_lambda, normalize_adv,
                          positive_adv)

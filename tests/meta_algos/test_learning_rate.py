@@ -114,8 +114,8 @@ def test_any_tensorflow_optimizer_can_be_used():
         algo.optimize_policy(data, log=False)
         changes.append(np.linalg.norm(algo.policy.get_flat_params() - before))
     assert 1.7 < changes[1] / changes[0] < 2.1  # the second step contains nine tenths of the first
-    with pytest.raises(TypeError, match="tf_optimizer_cls"):
-        ProMP(make_policy(), meta_batch_size=M, tf_optimizer_cls="Adam")
+    with pytest.raises(ValueError, match="tf_optimizer_cls"):
+        ProMP(make_policy(), meta_batch_size=M, tf_optimizer_cls="adam_w")
 
 
 def test_linear_schedule_is_linear_and_then_constant():
