@@ -12,7 +12,7 @@ from meta_policy_search.np.exploration_policies import GaussianNoisePolicy, Orns
 from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.np.q_functions import MLPQFunction
 from meta_policy_search.np.replay_buffer import ReplayBuffer
-from meta_policy_search.policies.networks import forward_mlp, make_variables, resolve_nonlinearity
+from meta_policy_search.policies.networks import forward_mlp, make_variables
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.checks import check_choice, check_fraction, check_positive
@@ -241,5 +241,4 @@ def _make_variables(scope: str, network: Network) -> "OrderedDict[str, tf.Variab
 
 def _forward(network: Network, variables: Variables, inputs: tf.Tensor) -> tf.Tensor:
     num_hidden_layers, hidden, output = network.network
-    return forward_mlp(variables, inputs, network.scope, num_hidden_layers, resolve_nonlinearity("hidden", hidden),
-                       resolve_nonlinearity("output", output))
+    return forward_mlp(variables, inputs, network.scope, num_hidden_layers, hidden, output)

@@ -176,7 +176,8 @@ class ConjugateGradientOptimizer(Optimizer):
 
     def __init__(self, cg_iters: int = 10, reg_coeff: float = 0, subsample_factor: float = 1.0,
                  backtrack_ratio: float = 0.8, max_backtracks: int = 15, debug_nan: bool = False,
-                 accept_violation: bool = False, hvp_approach: Union[str, HessianVectorProduct] = "finite_difference") -> None:
+                 accept_violation: bool = False,
+                 hvp_approach: Union[str, HessianVectorProduct] = "finite_difference") -> None:
         self._cg_iters = check_positive_int("cg_iters", cg_iters)
         self._reg_coeff = check_non_negative("reg_coeff", reg_coeff)
         self._subsample_factor = check_fraction("subsample_factor", subsample_factor)

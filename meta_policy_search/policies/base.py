@@ -13,7 +13,7 @@ from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.flat_policy import FlatPolicy
 from meta_policy_search.actors.parameters import check_hidden_sizes, flatten_params, unflatten_params
 from meta_policy_search.policies.distributions.base import DistInfo, DistInfoSym, Distribution
-from meta_policy_search.policies.networks import Nonlinearity, nonlinearity_name, resolve_nonlinearity
+from meta_policy_search.policies.networks import Nonlinearity, check_nonlinearity, nonlinearity_name
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Infos, Params, Path
@@ -49,7 +49,7 @@ class Policy(Serializable, FlatPolicy):
         obs_dim (int): size `O` of an observation.
         action_dim (int): size `A` of an action; if actions are discrete, the number of actions.
         name (str): name scope of the policy's operations. Default: `"policy"`.
-        hidden_sizes (sequence of int): number of units of each hidden layer; empty for a linear policy. Default: (32, 32).
+        hidden_sizes (sequence of int): units of each hidden layer; empty for a linear policy. Default: (32, 32).
         learn_std (bool): whether the standard deviation is a trained parameter; otherwise, it is fixed at its initial
             value. Default: True.
         hidden_nonlinearity (str, callable or None): nonlinearity of the hidden layers: `'tanh'`, `'relu'`, `'sigmoid'`,
@@ -63,15 +63,15 @@ class Policy(Serializable, FlatPolicy):
         refuse_uncalled(cls, Policy)
 
     def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
-                 learn_std: bool = True, hidden_nonlinearity: Union[str, Nonlinearity] = "tanh",
-                 output_nonlinearity: Union[str, Nonlinearity] = None) -> None:
+                 learn_std: bool = True, hidden_nonlinearity: Nonlinearity = "tanh",
+                 output_nonlinearity: Nonlinearity = None) -> None:
         if not isinstance(name, str) or not name:
             raise TypeError(f"name: expected a non-empty string, got {name!r}")
         self.name = name
         self.hidden_sizes = check_hidden_sizes(hidden_sizes)
         self.learn_std = check_bool("learn_std", learn_std)
-        self.hidden_nonlinearity = resolve_nonlinearity("hidden_nonlinearity", hidden_nonlinearity)
-        self.output_nonlinearity = resolve_nonlinearity("output_nonlinearity", output_nonlinearity)
+        self.hidden_nonlinearity = check_nonlinearity("hidden_nonlinearity", hidden_nonlinearity)
+        self.output_nonlinearity = check_nonlinearity("output_nonlinearity", output_nonlinearity)
         self._graph_function = inspect.getattr_static(self, "distribution_info_sym")
         FlatPolicy.__init__(self, obs_dim, action_dim)
 
@@ -269,7 +269,7 @@ class MetaPolicy(Policy):
         obs_dim (int): size `O` of an observation.
         action_dim (int): size `A` of an action; if actions are discrete, the number of actions.
         name (str): name scope of the policy's operations. Default: `"policy"`.
-        hidden_sizes (sequence of int): number of units of each hidden layer; empty for a linear policy. Default: (32, 32).
+        hidden_sizes (sequence of int): units of each hidden layer; empty for a linear policy. Default: (32, 32).
         learn_std (bool): whether the standard deviation is a trained parameter; otherwise, it is fixed at its initial
             value. Default: True.
         hidden_nonlinearity (str, callable or None): nonlinearity of the hidden layers: `'tanh'`, `'relu'`, `'sigmoid'`,
@@ -285,8 +285,8 @@ class MetaPolicy(Policy):
 
     def __init__(self, meta_batch_size: int, obs_dim: int, action_dim: int, name: str = "policy",
                  hidden_sizes: Sequence[int] = (32, 32), learn_std: bool = True,
-                 hidden_nonlinearity: Union[str, Nonlinearity] = "tanh",
-                 output_nonlinearity: Union[str, Nonlinearity] = None) -> None:
+                 hidden_nonlinearity: Nonlinearity = "tanh",
+                 output_nonlinearity: Nonlinearity = None) -> None:
         self._init_tasks(meta_batch_size)
         Policy.__init__(self, obs_dim, action_dim, name, hidden_sizes, learn_std, hidden_nonlinearity,
                         output_nonlinearity)

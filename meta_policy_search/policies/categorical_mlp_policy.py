@@ -1,6 +1,6 @@
 """Policies for discrete actions: a multi-layer perceptron computes the logits."""
 from collections import OrderedDict
-from typing import Dict, Mapping, Optional, Sequence, Union
+from typing import Dict, Mapping, Optional, Sequence
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class CategoricalMLPPolicy(Policy):
         obs_dim (int): size `O` of an observation.
         action_dim (int): number of actions `n`.
         name (str): name scope of the policy's operations. Default: `"policy"`.
-        hidden_sizes (sequence of int): number of units of each hidden layer; empty for a linear policy. Default: (32, 32).
+        hidden_sizes (sequence of int): units of each hidden layer; empty for a linear policy. Default: (32, 32).
         learn_std (bool): must be True; a categorical policy has no standard deviation. Default: True.
         hidden_nonlinearity (str, callable or None): nonlinearity of the hidden layers: `'tanh'`, `'relu'`, `'sigmoid'`,
             `'softplus'`, `'elu'`, a TensorFlow function, or None for the identity. Default: `'tanh'`.
@@ -38,8 +38,8 @@ class CategoricalMLPPolicy(Policy):
     context_dim = 0  # MetaCategoricalMLPPolicy has this argument
 
     def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
-                 learn_std: bool = True, hidden_nonlinearity: Union[str, Nonlinearity] = "tanh",
-                 output_nonlinearity: Union[str, Nonlinearity] = None) -> None:
+                 learn_std: bool = True, hidden_nonlinearity: Nonlinearity = "tanh",
+                 output_nonlinearity: Nonlinearity = None) -> None:
         Policy.__init__(self, obs_dim, action_dim, name, hidden_sizes, learn_std, hidden_nonlinearity,
                         output_nonlinearity)
         if not self.learn_std:
@@ -93,7 +93,7 @@ class MetaCategoricalMLPPolicy(CategoricalMLPPolicy, MetaPolicy):
         obs_dim (int): size `O` of an observation.
         action_dim (int): number of actions `n`.
         name (str): name scope of the policy's operations. Default: `"policy"`.
-        hidden_sizes (sequence of int): number of units of each hidden layer; empty for a linear policy. Default: (32, 32).
+        hidden_sizes (sequence of int): units of each hidden layer; empty for a linear policy. Default: (32, 32).
         learn_std (bool): must be True; a categorical policy has no standard deviation. Default: True.
         hidden_nonlinearity (str, callable or None): nonlinearity of the hidden layers: `'tanh'`, `'relu'`, `'sigmoid'`,
             `'softplus'`, `'elu'`, a TensorFlow function, or None for the identity. Default: `'tanh'`.
@@ -104,8 +104,8 @@ class MetaCategoricalMLPPolicy(CategoricalMLPPolicy, MetaPolicy):
 
     def __init__(self, meta_batch_size: int, obs_dim: int, action_dim: int, name: str = "policy",
                  hidden_sizes: Sequence[int] = (32, 32), learn_std: bool = True,
-                 hidden_nonlinearity: Union[str, Nonlinearity] = "tanh",
-                 output_nonlinearity: Union[str, Nonlinearity] = None, *, context_dim: int = 0) -> None:
+                 hidden_nonlinearity: Nonlinearity = "tanh",
+                 output_nonlinearity: Nonlinearity = None, *, context_dim: int = 0) -> None:
         self._init_tasks(meta_batch_size)
         self.context_dim = check_int_at_least("context_dim", context_dim, 0)
         CategoricalMLPPolicy.__init__(self, obs_dim, action_dim, name, hidden_sizes, learn_std, hidden_nonlinearity,

@@ -1,7 +1,7 @@
 """A Gaussian policy with diagonal covariance matrix, whose mean is a multi-layer perceptron."""
 import math
 from collections import OrderedDict
-from typing import Dict, Mapping, Optional, Sequence, Union
+from typing import Dict, Mapping, Optional, Sequence
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class GaussianMLPPolicy(Policy):
         obs_dim (int): size `O` of an observation.
         action_dim (int): size `A` of an action.
         name (str): name scope of the policy's operations. Default: `"policy"`.
-        hidden_sizes (sequence of int): number of units of each hidden layer; empty for a linear policy. Default: (32, 32).
+        hidden_sizes (sequence of int): units of each hidden layer; empty for a linear policy. Default: (32, 32).
         learn_std (bool): whether the standard deviation is a trained parameter; otherwise, it is fixed at its initial
             value. Default: True.
         hidden_nonlinearity (str, callable or None): nonlinearity of the hidden layers: `'tanh'`, `'relu'`, `'sigmoid'`,
@@ -49,8 +49,8 @@ class GaussianMLPPolicy(Policy):
     context_dim = 0  # MetaGaussianMLPPolicy has this argument
 
     def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
-                 learn_std: bool = True, hidden_nonlinearity: Union[str, Nonlinearity] = "tanh",
-                 output_nonlinearity: Union[str, Nonlinearity] = None, *, init_std: float = 1.0,
+                 learn_std: bool = True, hidden_nonlinearity: Nonlinearity = "tanh",
+                 output_nonlinearity: Nonlinearity = None, *, init_std: float = 1.0,
                  min_std: float = 1e-6) -> None:
         Policy.__init__(self, obs_dim, action_dim, name, hidden_sizes, learn_std, hidden_nonlinearity,
                         output_nonlinearity)

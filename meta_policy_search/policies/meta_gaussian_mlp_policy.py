@@ -1,5 +1,5 @@
 """A Gaussian MLP policy with adapted parameters for each task of a meta-batch."""
-from typing import Optional, Sequence, Union
+from typing import Optional, Sequence
 
 import numpy as np
 
@@ -19,7 +19,7 @@ class MetaGaussianMLPPolicy(GaussianMLPPolicy, MetaPolicy):
         obs_dim (int): size `O` of an observation.
         action_dim (int): size `A` of an action.
         name (str): name scope of the policy's operations. Default: `"policy"`.
-        hidden_sizes (sequence of int): number of units of each hidden layer; empty for a linear policy. Default: (32, 32).
+        hidden_sizes (sequence of int): units of each hidden layer; empty for a linear policy. Default: (32, 32).
         learn_std (bool): whether the standard deviation is a trained parameter; otherwise, it is fixed at its initial
             value. Default: True.
         hidden_nonlinearity (str, callable or None): nonlinearity of the hidden layers: `'tanh'`, `'relu'`, `'sigmoid'`,
@@ -44,8 +44,8 @@ class MetaGaussianMLPPolicy(GaussianMLPPolicy, MetaPolicy):
 
     def __init__(self, meta_batch_size: int, obs_dim: int, action_dim: int, name: str = "policy",
                  hidden_sizes: Sequence[int] = (32, 32), learn_std: bool = True,
-                 hidden_nonlinearity: Union[str, Nonlinearity] = "tanh",
-                 output_nonlinearity: Union[str, Nonlinearity] = None, *, init_std: float = 1.0,
+                 hidden_nonlinearity: Nonlinearity = "tanh",
+                 output_nonlinearity: Nonlinearity = None, *, init_std: float = 1.0,
                  min_std: float = 1e-6, context_dim: int = 0) -> None:
         self._init_tasks(meta_batch_size)
         self.context_dim = check_int_at_least("context_dim", context_dim, 0)

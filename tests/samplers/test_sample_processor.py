@@ -10,6 +10,7 @@ from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseli
 from meta_policy_search.samplers.base import SampleProcessor, Sampler
 from meta_policy_search.samplers.dice_sample_processor import DiceSampleProcessor
 from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor
+from meta_policy_search.samplers.trial_sample_processor import TrialSampleProcessor
 from meta_policy_search.utils import logger
 
 
@@ -375,7 +376,7 @@ def test_unknown_log_level_is_refused(log):
     (dict(gae_lambda="1"), TypeError, "gae_lambda: expected a number in"),
     (dict(normalize_adv=1), TypeError, "normalize_adv: expected True or False"),
     (dict(positive_adv="no"), TypeError, "positive_adv: expected True or False"),
-    (dict(baseline=None), TypeError, "baseline: expected an object with the methods fit and predict"),
+    (dict(baseline=None), TypeError, "baseline: expected .*, or an object with the methods fit and predict"),
 ])
 def test_arguments_are_checked(cls, arguments, error, message):
     with pytest.raises(error, match=message):
@@ -415,3 +416,37 @@ def test_importing_baselines_and_processors_does_not_import_tensorflow():
     code = ("import sys, meta_policy_search.baselines, meta_policy_search.samplers.dice_sample_processor\n"
             "sys.exit('tensorflow' in sys.modules)")
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+# Baselines by name --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [
+    lambda baseline: SampleProcessor(baseline, np.float64(0.9), np.float32(0.5)).process_samples(make_paths()),
+    lambda baseline: MetaSampleProcessor(baseline).process_samples({0: make_paths()})[0],
+    lambda baseline: TrialSampleProcessor(baseline).process_samples({0: make_paths()})[0],
+    lambda baseline: DiceSampleProcessor("ZeroBaseline", np.int64(9), return_baseline=baseline).process_samples(
+        make_paths()),
+])
+def test_baseline_can_be_specified_by_name(make):
+    """The name of a class stands for an object with default arguments; advantages have equal bits."""
+    np.testing.assert_array_equal(make("LinearFeatureBaseline")["advantages"],
+                                  make(LinearFeatureBaseline())["advantages"])
+
+
+def test_attributes_hold_the_named_baselines():
+    processor = DiceSampleProcessor("LinearTimeBaseline", 9, return_baseline="LinearFeatureBaseline")
+    assert type(processor.baseline) is LinearTimeBaseline
+    assert type(processor.return_baseline) is LinearFeatureBaseline
+    assert "baseline=LinearTimeBaseline()" in repr(processor)
+    custom = FixedBaseline()
+    assert SampleProcessor(custom).baseline is custom and DiceSampleProcessor(custom, 9).return_baseline is None
+
+
+@pytest.mark.parametrize("arguments, message", [
+    ({"baseline": "LinearBaseline"}, "baseline: expected one of .*, got 'LinearBaseline'; did you mean"),
+    ({"baseline": "ZeroBaseline", "return_baseline": "none"}, "return_baseline: expected one of .*, got 'none'"),
+])
+def test_unknown_names_of_baselines_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        DiceSampleProcessor(max_path_length=9, **arguments)
