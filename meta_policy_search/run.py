@@ -236,8 +236,7 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
         given[MetaSampler]["max_path_length"] = env.trial_length
     is_built = policy not in given
     policy = copy.deepcopy(policy) if is_built else policy.for_env(env, **given[policy])
-    optimizer_settings = {*settings} & {*given.get(algo_class.optimizer_cls, ())}
-    if optimizer_settings:
+    if {*settings} & {*given.get(algo_class.optimizer_cls, ())}:
         given[algo_class]["optimizer"] = algo_class.optimizer_cls(**given[algo_class.optimizer_cls])
     algo = algo_class(policy=policy, **given[algo_class])
     return Trainer(algo, env, MetaSampler(env, policy, **given[MetaSampler]),

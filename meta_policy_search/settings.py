@@ -16,7 +16,7 @@ from meta_policy_search.utils.serializable import constructor_signature, is_with
 
 SUPPLIED = frozenset({
     "env", "env_spec", "obs_dim", "action_dim", "policy", "qf", "replay_buffer", "exploration_policy", "sampler",
-    "sample_processor", "optimizer", "algo", "algo_class", "name", "n_itr", "start_itr", "sess", "callbacks",
+    "sample_processor", "algo", "algo_class", "name", "n_itr", "start_itr", "sess", "callbacks",
     "is_discrete"})
 """Arguments of the classes that `train` supplies; they are not settings."""
 

@@ -46,9 +46,10 @@ class RL2(MetaAlgo):
         clip_eps (float): `eps`, half-width of the clipping interval of likelihood ratios, above 0; default 0.1.
         value_coef (float): `c_V`, coefficient of the value loss, at least 0; default 0.5.
         entropy_coef (float): `c_H`, coefficient of the entropy bonus, at least 0; default 0.
-        learning_rate (float or callable): step size, above 0, or a function of the index of the meta-update, such as
-            `utils.schedules.LinearSchedule`. Default 1e-3.
-        tf_optimizer_cls (type): subclass of `tf.train.Optimizer`; default `tf.train.AdamOptimizer`.
+        learning_rate (float, dict or callable): step size, above 0; for a linear schedule, a dict of the arguments of
+            `utils.schedules.LinearSchedule`; or a function of the index of the meta-update. Default: 1e-3.
+        tf_optimizer_cls (str or type): optimizer of `tf.train`, by name such as `"Adam"` or `"RMSProp"`, or a subclass
+            of `tf.train.Optimizer`. Default: `tf.train.AdamOptimizer`.
         tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`.
 
     Attributes:

@@ -38,8 +38,9 @@ class VPGMAML(MAMLAlgo):
             loss is divided by this number and by the number of paths. (Dividing by the number of samples would cause a
             bias if paths can end early, because that number depends on the policy.) Other inner types do not depend
             on it. Default: None, the length of the longest path.
-        learning_rate (float or callable): step size of the meta-update, above 0, or a function from the index of the
-            meta-update to the step size, such as `utils.schedules.LinearSchedule`. Default: 1e-3.
+        learning_rate (float, dict or callable): step size of the meta-update, above 0; for a linear schedule, a dict of
+            the arguments of `utils.schedules.LinearSchedule`; or a function from the index of the meta-update to the
+            step size. Default: 1e-3.
         tf_optimizer_cls (type): a subclass of `tf.train.Optimizer`. Default: `tf.train.AdamOptimizer`.
         tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`. Default: None.
         entropy_coef (float): coefficient of the entropy bonus, at least 0. The loss is reduced by this coefficient
