@@ -1,7 +1,6 @@
 """Interfaces of policies: a policy for one task, and a policy with adapted parameters for each task of a meta-batch."""
 import abc
 import contextlib
-import inspect
 import os
 import zipfile
 from collections import OrderedDict
@@ -21,7 +20,6 @@ from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive_int
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.files import PathLike, atomic_file
-from meta_policy_search.utils.published_hooks import refuse_uncalled
 from meta_policy_search.utils.serializable import Serializable, check_own_pickle, shallow_copy
 
 __all__ = ["ACTING", "MetaPolicy", "Policy"]
@@ -58,10 +56,6 @@ class Policy(Serializable, FlatPolicy):
             the identity.
     """
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        refuse_uncalled(cls, Policy)
-
     def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
                  learn_std: bool = True, hidden_nonlinearity: Nonlinearity = "tanh",
                  output_nonlinearity: Nonlinearity = None) -> None:
@@ -72,7 +66,6 @@ class Policy(Serializable, FlatPolicy):
         self.learn_std = check_bool("learn_std", learn_std)
         self.hidden_nonlinearity = check_nonlinearity("hidden_nonlinearity", hidden_nonlinearity)
         self.output_nonlinearity = check_nonlinearity("output_nonlinearity", output_nonlinearity)
-        self._graph_function = inspect.getattr_static(self, "distribution_info_sym")
         FlatPolicy.__init__(self, obs_dim, action_dim)
 
     @abc.abstractmethod
@@ -160,9 +153,6 @@ class Policy(Serializable, FlatPolicy):
 
     def _sample_actions(self, feed: Dict[tf.Tensor, np.ndarray]) -> Tuple[np.ndarray, Infos]:
         """Runs the operations for acting, and samples from the distribution."""
-        if inspect.getattr_static(self, "distribution_info_sym") is not self._graph_function:
-            raise TypeError(f"{type(self).__name__}.distribution_info_sym: this method was replaced after the policy's "
-                            "graph was built; override it in a subclass instead")
         info = self._variables.session().run(self._acting_info, feed)
         leading = feed[self._obs_ph].shape[:-1]
         specs = self.distribution.dist_info_specs

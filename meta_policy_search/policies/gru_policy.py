@@ -105,7 +105,7 @@ class GRUPolicy(Policy):
         if dones is None or self._states is None:
             self._states = None
         else:
-            self._states[np.asarray(dones, bool)] = 0.0
+            self._states = np.where(np.asarray(dones, bool)[..., None], np.float32(0.0), self._states)
 
     def get_action(self, observation: np.ndarray) -> Tuple[np.ndarray, Infos]:
         """Samples the next action of a path; call `reset` at its start.
@@ -148,13 +148,21 @@ class GRUPolicy(Policy):
         actor.states = self._states
         noise = np.empty((*observations.shape[:2], actor.noise_dim), np.float32)
         actor.draw_noise(self._rng, noise)
-        answer = actor.act(observations, noise)
+        result = actor.act(observations, noise)
         self._states = actor.states
-        return answer
+        return result
 
     @abc.abstractmethod
     def make_actor(self) -> GRUActor:
         """Returns an actor for the `M` tasks that does not need TensorFlow."""
+
+    def __getstate__(self) -> Dict[str, Any]:
+        """Also returns the hidden states."""
+        return {**super().__getstate__(), "hidden_states": self._states}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._states = state["hidden_states"]
 
 
 class CategoricalGRUPolicy(GRUPolicy):

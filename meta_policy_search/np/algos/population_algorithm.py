@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple, TypeVar
 
 import numpy as np
 
-from meta_policy_search.actors.of_policies import check_spaces
+from meta_policy_search.actors.from_policy import check_spaces
 from meta_policy_search.envs.env_spec import check_env_spec
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
 from meta_policy_search.samplers.base import SampleProcessor
