@@ -232,7 +232,7 @@ class Policy(Serializable, FlatPolicy):
 
     def __getstate__(self) -> Dict[str, Any]:
         """Returns constructor arguments, parameter values and random state."""
-        arguments = super().__getstate__()
+        arguments = Serializable.__getstate__(self)
         arguments = {"args": tuple(_by_name(value) for value in arguments["args"]),
                      "kwargs": {key: _by_name(value) for key, value in arguments["kwargs"].items()}}
         return {"arguments": arguments, "params": self.get_param_values(), "rng": self._rng}
@@ -242,7 +242,7 @@ class Policy(Serializable, FlatPolicy):
         check_own_pickle(self, state, "arguments", (
             "Transfer its weights instead: run `numpy.savez('policy.npz', **policy.get_param_values())` in the program "
             "that created the pickle, then build a policy of the same sizes and call `policy.load_npz('policy.npz')`"))
-        super().__setstate__(state["arguments"])
+        Serializable.__setstate__(self, state["arguments"])
         self.set_params(state["params"])
         self._rng = state["rng"]
 
@@ -287,7 +287,7 @@ class MetaPolicy(Policy):
         self._stacked_values: Optional["OrderedDict[str, np.ndarray]"] = None
 
     def _register_parameters(self, variables: Mapping[str, tf.Variable]) -> None:
-        super()._register_parameters(variables)
+        Policy._register_parameters(self, variables)
         with tf.name_scope("adapted"):
             self.policies_params_phs = OrderedDict(
                 (name, tf.placeholder(tf.float32, [None] + v.shape.as_list(), name=name.replace("/", "_")))
@@ -355,7 +355,7 @@ class MetaPolicy(Policy):
                                  f"{len(policy_params)}")
             self.set_stacked_param_values(self.unflatten("policy_params", policy_params, ndim=2))
         else:
-            super().load_params(policy_params)
+            Policy.load_params(self, policy_params)
 
     def get_action(self, observation: np.ndarray, task: int = 0) -> Tuple[np.ndarray, Infos]:
         """Samples an action with the parameters of one task, from 0 to `M - 1`; otherwise as `Policy.get_action`."""
@@ -397,10 +397,10 @@ class MetaPolicy(Policy):
 
     def __getstate__(self) -> Dict[str, Any]:
         """Also returns the adapted parameters."""
-        return {**super().__getstate__(), "adapted": self._stacked_values}
+        return {**Policy.__getstate__(self), "adapted": self._stacked_values}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
-        super().__setstate__(state)
+        Policy.__setstate__(self, state)
         self._stacked_values = state["adapted"]
 
 

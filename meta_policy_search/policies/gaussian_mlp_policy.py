@@ -112,5 +112,5 @@ class GaussianMLPPolicy(Policy):
 
         `AveragePolicyStd` is the mean over paths of the mean standard deviation over each path, in the action's unit.
         """
-        super().log_diagnostics(paths, prefix)
+        Policy.log_diagnostics(self, paths, prefix)
         log_path_mean(paths, prefix + "AveragePolicyStd", ["log_std"], lambda info: np.exp(info["log_std"]))

@@ -9,8 +9,7 @@ import pytest
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.samplers.base import SampleProcessor, Sampler
 from meta_policy_search.samplers.dice_sample_processor import DiceSampleProcessor
-from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor
-from meta_policy_search.samplers.trial_sample_processor import TrialSampleProcessor
+from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor, TrialSampleProcessor
 from meta_policy_search.utils import logger
 
 
