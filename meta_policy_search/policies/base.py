@@ -302,11 +302,8 @@ class MetaPolicy(Policy):
 
         The result has separate adapted parameters (initially none) and a separate random state.
         """
-        other = shallow_copy(self)
-        other._init_tasks(meta_batch_size)
+        other = copy_for_tasks(self, meta_batch_size)
         other.switch_to_pre_update()
-        other._given = self._arguments_with({"meta_batch_size": other.meta_batch_size})
-        other._rng = seeding.next_rng(seeding.Stream.POLICY)
         return other
 
     @property
@@ -385,10 +382,7 @@ class MetaPolicy(Policy):
         if len(lengths) != 1:
             raise ValueError(f"observations: expected the same number for every task, got lengths {lengths}")
         stacked = self._check_observations("observations", observations, ndim=3)
-        actions, infos = self._sample_actions({self._obs_ph: stacked, **self.policies_params_feed_dict})
-        agent_infos = [[{key: value[task, i] for key, value in infos.items()} for i in range(stacked.shape[1])]
-                       for task in range(self.meta_batch_size)]
-        return list(actions), agent_infos
+        return split_tasks(*self._sample_actions({self._obs_ph: stacked, **self.policies_params_feed_dict}))
 
     @replaces("get_action", "get_actions")
     def make_actor(self) -> Optional[Actor]:
@@ -407,6 +401,21 @@ class MetaPolicy(Policy):
 def _by_name(argument: Any) -> Any:
     """Returns the name of a known nonlinearity, else the argument. Not all nonlinearity functions can be pickled."""
     return nonlinearity_name(argument) or argument
+
+
+def copy_for_tasks(policy: Any, meta_batch_size: int) -> Any:
+    """Returns a policy for another number of tasks, with the same graph and parameters and a separate random state."""
+    other = shallow_copy(policy)
+    other.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
+    other._given = policy._arguments_with({"meta_batch_size": other.meta_batch_size})
+    other._rng = seeding.next_rng(seeding.Stream.POLICY)
+    return other
+
+
+def split_tasks(actions: np.ndarray, infos: Infos) -> Tuple[List[np.ndarray], List[List[Infos]]]:
+    """Splits actions and infos, each `[M, B, ...]`, into the return value of `get_actions` for several tasks."""
+    return list(actions), [[{key: value[m, i] for key, value in infos.items()} for i in range(actions.shape[1])]
+                           for m in range(len(actions))]
 
 
 def log_path_mean(paths: Sequence[Path], key: str, names: Sequence[str],

@@ -10,7 +10,7 @@ from meta_policy_search.actors.gru import GRUActor, initial_gru_values
 from meta_policy_search.actors.parameters import LOG_STD, check_std, initial_log_std
 from meta_policy_search.actors.stacked_mlp import sample_categorical, sample_gaussian
 from meta_policy_search.ops.recurrent import gru
-from meta_policy_search.policies.base import ACTING, Policy
+from meta_policy_search.policies.base import ACTING, Policy, copy_for_tasks, split_tasks
 from meta_policy_search.policies.distributions.categorical import Categorical
 from meta_policy_search.policies.distributions.diagonal_gaussian import DiagonalGaussian
 from meta_policy_search.policies.networks import make_variables
@@ -19,7 +19,6 @@ from meta_policy_search.types import Infos
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.fast_paths import replaces
-from meta_policy_search.utils.serializable import shallow_copy
 
 
 class GRUPolicy(Policy):
@@ -90,10 +89,8 @@ class GRUPolicy(Policy):
 
     def with_meta_batch_size(self, meta_batch_size: int) -> "GRUPolicy":
         """Returns a policy for another number of tasks. Both policies share their graph and parameters."""
-        other = shallow_copy(self)
-        other.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
-        other._given = self._arguments_with({"meta_batch_size": other.meta_batch_size})
-        other._rng, other._states = seeding.next_rng(seeding.Stream.POLICY), None
+        other = copy_for_tasks(self, meta_batch_size)
+        other._states = None
         return other
 
     def reset(self, dones: Any = None) -> None:
@@ -135,9 +132,7 @@ class GRUPolicy(Policy):
         if len(observations) != self.meta_batch_size:
             raise ValueError(f"observations: expected {self.meta_batch_size} arrays (meta_batch_size), got "
                              f"{len(observations)}")
-        actions, infos = self._next_actions(self._check_observations("observations", observations, ndim=3))
-        return list(actions), [[{key: value[m, i] for key, value in infos.items()} for i in range(actions.shape[1])]
-                               for m in range(self.meta_batch_size)]
+        return split_tasks(*self._next_actions(self._check_observations("observations", observations, ndim=3)))
 
     def _next_actions(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
         """Samples actions for the observations `[M, B, O]` and updates the hidden states."""
