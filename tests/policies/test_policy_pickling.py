@@ -10,6 +10,7 @@ from meta_policy_search.policies import (
     CategoricalGRUPolicy,
     GaussianGRUPolicy,
     GaussianMLPPolicy,
+    MetaCategoricalMLPPolicy,
     MetaGaussianMLPPolicy,
 )
 from meta_policy_search.sessions import get_session
@@ -27,15 +28,17 @@ def flat_task_params(policy):
     return np.array([np.concatenate([v.ravel() for v in values.values()]) for values in policy.policies_params_vals])
 
 
-@pytest.mark.parametrize("arguments", [
-    {},
-    {"hidden_sizes": (4,), "hidden_nonlinearity": tf.nn.tanh, "output_nonlinearity": tf.nn.relu},
-    {"hidden_sizes": (), "hidden_nonlinearity": tf.sigmoid, "learn_std": False, "init_std": 0.5, "name": "other"},
+@pytest.mark.parametrize("cls, arguments", [
+    (MetaGaussianMLPPolicy, {"learn_std": False, "init_std": 0.5}),
+    *((cls, arguments) for cls in (MetaGaussianMLPPolicy, MetaCategoricalMLPPolicy) for arguments in (
+        {},
+        {"hidden_sizes": (4,), "hidden_nonlinearity": tf.nn.tanh, "output_nonlinearity": tf.nn.relu},
+        {"hidden_sizes": (), "hidden_nonlinearity": tf.sigmoid, "name": "other"})),
 ])
 @pytest.mark.parametrize("pickler", [pickle, cloudpickle])
-def test_copy_has_arguments_parameters_and_random_state(arguments, pickler, observations):
+def test_copy_has_arguments_parameters_and_random_state(cls, arguments, pickler, observations):
     # given a policy after a parameter change, adaptation and sampling
-    policy = MetaGaussianMLPPolicy(M, O, A, **arguments)
+    policy = cls(M, O, A, **arguments)
     size = len(policy.get_flat_params())
     policy.set_flat_params(np.random.default_rng(1).normal(size=size))
     policy.load_params(np.random.default_rng(2).normal(size=(M, size)))
@@ -43,9 +46,10 @@ def test_copy_has_arguments_parameters_and_random_state(arguments, pickler, obse
     # when it is pickled and unpickled
     copied = pickle.loads(pickler.dumps(policy))
     # then it has equal arguments, parameters and next actions
-    assert isinstance(copied, MetaGaussianMLPPolicy)
-    for name in ("meta_batch_size", "obs_dim", "action_dim", "name", "hidden_sizes", "learn_std", "init_std"):
+    assert type(copied) is cls
+    for name in ("meta_batch_size", "obs_dim", "action_dim", "name", "hidden_sizes", "learn_std"):
         assert getattr(copied, name) == getattr(policy, name)
+    assert cls is MetaCategoricalMLPPolicy or copied.init_std == policy.init_std
     np.testing.assert_array_equal(copied.get_flat_params(), policy.get_flat_params())
     np.testing.assert_array_equal(flat_task_params(copied), flat_task_params(policy))
     np.testing.assert_array_equal(copied.get_actions(observations)[0], policy.get_actions(observations)[0])
