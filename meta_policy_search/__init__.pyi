@@ -116,8 +116,8 @@ def train(
     # policy
     hidden_sizes: Sequence[int] = (64, 64),
     learn_std: bool = True,
-    hidden_nonlinearity: Union[str, Nonlinearity] = ...,
-    output_nonlinearity: Union[str, Nonlinearity] = None,
+    hidden_nonlinearity: Nonlinearity = "tanh",
+    output_nonlinearity: Nonlinearity = None,
     init_std: float = 1.0,
     min_std: float = 1e-6,
     context_dim: int = 0,

@@ -40,7 +40,7 @@ class Policy(Serializable, FlatPolicy):
 
     A discrete action is an integer, and arrays of discrete actions have no axis `A` (see `action_shape`).
 
-    A subclass implements `build_graph`, `distribution` and `distribution_info_sym`, and its constructor calls
+    A subclass implements `build_graph` and `distribution_info_sym`. Its constructor sets `_distribution` and calls
     `build_graph` last. It has no vectorized method unless it defines one (see `utils.fast_paths`).
 
     Args:
@@ -55,6 +55,8 @@ class Policy(Serializable, FlatPolicy):
         output_nonlinearity (str, callable or None): nonlinearity of the output layer, in the same forms. Default: None,
             the identity.
     """
+
+    _distribution: Distribution
 
     def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
                  learn_std: bool = True, hidden_nonlinearity: Nonlinearity = "tanh",
@@ -85,9 +87,9 @@ class Policy(Serializable, FlatPolicy):
         self._acting_info = self.distribution_info_sym(self._obs_ph)
 
     @property
-    @abc.abstractmethod
     def distribution(self) -> Distribution:
         """Distribution over actions, parameterized by the outputs of the policy."""
+        return self._distribution
 
     @abc.abstractmethod
     def distribution_info_sym(self, obs_var: tf.Tensor,

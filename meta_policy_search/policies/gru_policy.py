@@ -31,7 +31,7 @@ class GRUPolicy(Policy):
     The parameters are `gru/input_kernel`, `gru/recurrent_kernel`, `gru/bias`, `action/kernel`, `action/bias`,
     `value/kernel` and `value/bias`.
 
-    A subclass implements `distribution`, `_dist_info` and `make_actor`.
+    A subclass implements `_dist_info` and `make_actor`.
 
     Args:
         meta_batch_size (int): number `M` of tasks.
@@ -177,11 +177,6 @@ class CategoricalGRUPolicy(GRUPolicy):
         self._distribution = Categorical(self.action_dim)
         self.build_graph()
 
-    @property
-    def distribution(self) -> Categorical:
-        """The distribution over actions, a `Categorical`."""
-        return self._distribution
-
     def _dist_info(self, outputs: tf.Tensor, params: Mapping[str, tf.Tensor]) -> Dict[str, tf.Tensor]:
         return OrderedDict(log_prob=tf.nn.log_softmax(outputs))
 
@@ -216,11 +211,6 @@ class GaussianGRUPolicy(GRUPolicy):
         values = super()._initial_values(rng)
         values[LOG_STD] = initial_log_std(self.action_dim, self.init_std)
         return values
-
-    @property
-    def distribution(self) -> DiagonalGaussian:
-        """The distribution over actions, a `DiagonalGaussian`."""
-        return self._distribution
 
     def _dist_info(self, outputs: tf.Tensor, params: Mapping[str, tf.Tensor]) -> Dict[str, tf.Tensor]:
         log_std = tf.maximum(params[LOG_STD], np.float32(math.log(self.min_std)))
