@@ -23,7 +23,7 @@ from benchmarks.sampling import collect
 from benchmarks.training import build
 from benchmarks.workload import timed
 from experiments import pro_mp
-from meta_policy_search.actors.of_policies import actor_of
+from meta_policy_search.actors import actor_from_policy
 from meta_policy_search.envs import make_env
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
@@ -87,7 +87,7 @@ def record(config: pro_mp.Config, trainer: Trainer) -> Recording:
     sampler.update_tasks()
     places = [(m, r) for m in range(config.meta_batch_size) for r in range(config.rollouts_per_meta_task)]
     rngs = [sampler.path_rng(*place) for place in places]
-    actor = actor_of(policy)
+    actor = actor_from_policy(policy)
     for rng in rngs:  # the policy's noise is drawn before the start state
         actor.draw_noise(rng, np.empty((config.max_path_length, policy.action_dim), np.float32))
     tasks = [sampler.tasks[m] for m, _ in places]

@@ -3,7 +3,7 @@
 from . import actors as actors, algos as algos, baselines as baselines, envs as envs, evaluation as evaluation
 from . import meta_algos as meta_algos, np as np, ops as ops, optimizers as optimizers, plotting as plotting
 from . import policies as policies, pretrained_policies as pretrained_policies, samplers as samplers, utils as utils
-from .actors import Actor as Actor, actor_of as actor_of
+from .actors import Actor as Actor, actor_from_policy as actor_from_policy
 from .algos import DDPG as DDPG, GradientAdaptation as GradientAdaptation
 from .baselines import Baseline as Baseline, GaussianMLPBaseline as GaussianMLPBaseline
 from .baselines import LinearFeatureBaseline as LinearFeatureBaseline, LinearTimeBaseline as LinearTimeBaseline

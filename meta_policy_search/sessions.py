@@ -33,15 +33,15 @@ def get_session(graph: Optional[tf.Graph] = None) -> tf.Session:
         graph: the graph. Default: the default graph.
     """
     graph = tf.get_default_graph() if graph is None else graph
-    known: List[tf.Session] = graph.get_collection_ref(_COLLECTION)
+    stored: List[tf.Session] = graph.get_collection_ref(_COLLECTION)
     default = tf.get_default_session()
     if default is not None and default.graph is graph:
-        if not known:  # otherwise the trained values would be lost silently at the end of the `with` block
-            known.append(default)
+        if not stored:  # otherwise the trained values would be lost silently at the end of the `with` block
+            stored.append(default)
         return default
-    if not known:
-        known.append(tf.Session(graph=graph, config=CONFIG))
-    return known[0]
+    if not stored:
+        stored.append(tf.Session(graph=graph, config=CONFIG))
+    return stored[0]
 
 
 def adopt_session(session: tf.Session) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple, TypeVar, Unio
 
 import numpy as np
 
-from meta_policy_search.actors.of_policies import TaskPolicies
+from meta_policy_search.actors.from_policy import TaskPolicies
 from meta_policy_search.algos.gradient_adaptation import check_sample_processor
 from meta_policy_search.envs.env_spec import EnvSpec
 from meta_policy_search.envs.gym_compat import check_meta_env

@@ -60,7 +60,7 @@ def load_policy(path: PathLike, itr: Union[int, str, None] = None, **arguments: 
     if isinstance(policy, Policy):  # for example from a `LocalRunner`
         return policy
     name = type(policy).__name__.removeprefix("Meta")
-    if not isinstance(policy, _Kept) or name not in _FAMILIES:
+    if not isinstance(policy, _StateOnly) or name not in _FAMILIES:
         raise ValueError(f"path: expected a run with a {' or '.join(_FAMILIES)} (or Meta...) of this package, got a "
                          f"{type(policy).__name__} in {path}; `load_run(folder).adapt()` supports recurrent policies")
     cls, state = _FAMILIES[name], policy.state
@@ -70,7 +70,7 @@ def load_policy(path: PathLike, itr: Union[int, str, None] = None, **arguments: 
     return _build(path, cls, {key: value for key, value in built_with.items() if key in taken}, state["params"])
 
 
-class _Kept:
+class _StateOnly:
     """Placeholder for an object whose class needs TensorFlow; stores the pickled state."""
 
     state: Any = None
@@ -87,9 +87,9 @@ class _Kept:
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        """Returns a class or function by module and name; replaces classes that need TensorFlow by a `_Kept` class."""
+        """Returns a class or function by module and name; a class that needs TensorFlow becomes a `_StateOnly`."""
         if module.startswith(_WITH_TENSORFLOW):
-            return type(name, (_Kept,), {})
+            return type(name, (_StateOnly,), {})
         return super().find_class(module, name)
 
 
@@ -110,9 +110,9 @@ def _of_params(path: str, params: Mapping[str, np.ndarray], arguments: Mapping[s
 def _build(path: str, cls: Type[MLPPolicy], arguments: Mapping[str, Any], params: Mapping[str, np.ndarray]) -> Policy:
     policy = cls(**arguments)
     params = {name: value for name, value in fold_context(params, cls.scope, policy.obs_dim).items() if name != CONTEXT}
-    own = policy.get_param_values()
-    if {name: value.shape for name, value in own.items()} != {name: value.shape for name, value in params.items()}:
-        raise ValueError(f"path: expected the parameters {', '.join(own)} of {policy} in {path}, got "
+    expected = policy.get_param_values()
+    if {name: value.shape for name, value in expected.items()} != {name: value.shape for name, value in params.items()}:
+        raise ValueError(f"path: expected the parameters {', '.join(expected)} of {policy} in {path}, got "
                          f"{', '.join(params) or 'none'}; if the names agree, the shapes differ")
-    policy.set_flat_params(flatten_params({name: params[name] for name in own}))
+    policy.set_flat_params(flatten_params({name: params[name] for name in expected}))
     return policy

@@ -96,7 +96,7 @@ class MAMLFirstOrderOptimizer(Optimizer):
             self._rate_ph = tf.placeholder(tf.float32, [], name="learning_rate")
             optimizer = self._tf_optimizer_cls(learning_rate=self._rate_ph, **self._tf_optimizer_args)
             self._train_op = optimizer.apply_gradients(steps)
-            self._own_variables = VariableSet({variable.name: variable for variable in optimizer.variables()})
+            self._optimizer_variables = VariableSet({variable.name: variable for variable in optimizer.variables()})
 
     def optimize(self, input_val_dict: InputValues) -> float:
         """Takes up to `max_epochs * num_minibatches` gradient steps; see `Optimizer.optimize`.
@@ -153,16 +153,15 @@ class MAMLFirstOrderOptimizer(Optimizer):
     def get_state(self) -> Dict[str, Any]:
         """Returns the optimizer's variables (such as Adam's moments), random state and number of updates.
 
-        The learning rate is included only if it was set to a number after construction.
+        The learning rate is included only if it was set after construction.
         """
-        rate = self._learning_rate if self._is_assigned and not callable(self._learning_rate) else None
-        return {**super().get_state(), "variables": self._own_variables.read(), "num_updates": self._num_updates,
-                "learning_rate": rate}
+        return {**super().get_state(), "variables": self._optimizer_variables.read(), "num_updates": self._num_updates,
+                "learning_rate": self._learning_rate if self._is_assigned else None}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restores the state that `get_state` returned."""
         super().set_state(state)
-        self._own_variables.write(dict(zip(self._own_variables.variables, state["variables"].values())))
+        self._optimizer_variables.write(dict(zip(self._optimizer_variables.variables, state["variables"].values())))
         self._num_updates = state["num_updates"]
         if state["learning_rate"] is not None:
             self.learning_rate = state["learning_rate"]

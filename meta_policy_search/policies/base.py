@@ -1,7 +1,6 @@
 """Interfaces of policies: a policy for one task, and a policy with adapted parameters for each task of a meta-batch."""
 import abc
 import contextlib
-import inspect
 import os
 import zipfile
 from collections import OrderedDict
@@ -21,7 +20,6 @@ from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive_int
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.files import PathLike, atomic_file
-from meta_policy_search.utils.published_hooks import refuse_uncalled
 from meta_policy_search.utils.serializable import Serializable, check_own_pickle, shallow_copy
 
 __all__ = ["ACTING", "MetaPolicy", "Policy"]
@@ -42,7 +40,7 @@ class Policy(Serializable, FlatPolicy):
 
     A discrete action is an integer, and arrays of discrete actions have no axis `A` (see `action_shape`).
 
-    A subclass implements `build_graph`, `distribution` and `distribution_info_sym`, and its constructor calls
+    A subclass implements `build_graph` and `distribution_info_sym`. Its constructor sets `_distribution` and calls
     `build_graph` last. It has no vectorized method unless it defines one (see `utils.fast_paths`).
 
     Args:
@@ -58,9 +56,7 @@ class Policy(Serializable, FlatPolicy):
             the identity.
     """
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        refuse_uncalled(cls, Policy)
+    _distribution: Distribution
 
     def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
                  learn_std: bool = True, hidden_nonlinearity: Nonlinearity = "tanh",
@@ -72,7 +68,6 @@ class Policy(Serializable, FlatPolicy):
         self.learn_std = check_bool("learn_std", learn_std)
         self.hidden_nonlinearity = check_nonlinearity("hidden_nonlinearity", hidden_nonlinearity)
         self.output_nonlinearity = check_nonlinearity("output_nonlinearity", output_nonlinearity)
-        self._graph_function = inspect.getattr_static(self, "distribution_info_sym")
         FlatPolicy.__init__(self, obs_dim, action_dim)
 
     @abc.abstractmethod
@@ -92,9 +87,9 @@ class Policy(Serializable, FlatPolicy):
         self._acting_info = self.distribution_info_sym(self._obs_ph)
 
     @property
-    @abc.abstractmethod
     def distribution(self) -> Distribution:
         """Distribution over actions, parameterized by the outputs of the policy."""
+        return self._distribution
 
     @abc.abstractmethod
     def distribution_info_sym(self, obs_var: tf.Tensor,
@@ -160,9 +155,6 @@ class Policy(Serializable, FlatPolicy):
 
     def _sample_actions(self, feed: Dict[tf.Tensor, np.ndarray]) -> Tuple[np.ndarray, Infos]:
         """Runs the operations for acting, and samples from the distribution."""
-        if inspect.getattr_static(self, "distribution_info_sym") is not self._graph_function:
-            raise TypeError(f"{type(self).__name__}.distribution_info_sym: this method was replaced after the policy's "
-                            "graph was built; override it in a subclass instead")
         info = self._variables.session().run(self._acting_info, feed)
         leading = feed[self._obs_ph].shape[:-1]
         specs = self.distribution.dist_info_specs
@@ -242,7 +234,7 @@ class Policy(Serializable, FlatPolicy):
 
     def __getstate__(self) -> Dict[str, Any]:
         """Returns constructor arguments, parameter values and random state."""
-        arguments = super().__getstate__()
+        arguments = Serializable.__getstate__(self)
         arguments = {"args": tuple(_by_name(value) for value in arguments["args"]),
                      "kwargs": {key: _by_name(value) for key, value in arguments["kwargs"].items()}}
         return {"arguments": arguments, "params": self.get_param_values(), "rng": self._rng}
@@ -252,7 +244,7 @@ class Policy(Serializable, FlatPolicy):
         check_own_pickle(self, state, "arguments", (
             "Transfer its weights instead: run `numpy.savez('policy.npz', **policy.get_param_values())` in the program "
             "that created the pickle, then build a policy of the same sizes and call `policy.load_npz('policy.npz')`"))
-        super().__setstate__(state["arguments"])
+        Serializable.__setstate__(self, state["arguments"])
         self.set_params(state["params"])
         self._rng = state["rng"]
 
@@ -297,7 +289,7 @@ class MetaPolicy(Policy):
         self._stacked_values: Optional["OrderedDict[str, np.ndarray]"] = None
 
     def _register_parameters(self, variables: Mapping[str, tf.Variable]) -> None:
-        super()._register_parameters(variables)
+        Policy._register_parameters(self, variables)
         with tf.name_scope("adapted"):
             self.policies_params_phs = OrderedDict(
                 (name, tf.placeholder(tf.float32, [None] + v.shape.as_list(), name=name.replace("/", "_")))
@@ -312,11 +304,8 @@ class MetaPolicy(Policy):
 
         The result has separate adapted parameters (initially none) and a separate random state.
         """
-        other = shallow_copy(self)
-        other._init_tasks(meta_batch_size)
+        other = copy_for_tasks(self, meta_batch_size)
         other.switch_to_pre_update()
-        other._given = self._arguments_with({"meta_batch_size": other.meta_batch_size})
-        other._rng = seeding.next_rng(seeding.Stream.POLICY)
         return other
 
     @property
@@ -365,7 +354,7 @@ class MetaPolicy(Policy):
                                  f"{len(policy_params)}")
             self.set_stacked_param_values(self.unflatten("policy_params", policy_params, ndim=2))
         else:
-            super().load_params(policy_params)
+            Policy.load_params(self, policy_params)
 
     def get_action(self, observation: np.ndarray, task: int = 0) -> Tuple[np.ndarray, Infos]:
         """Samples an action with the parameters of one task, from 0 to `M - 1`; otherwise as `Policy.get_action`."""
@@ -395,10 +384,7 @@ class MetaPolicy(Policy):
         if len(lengths) != 1:
             raise ValueError(f"observations: expected the same number for every task, got lengths {lengths}")
         stacked = self._check_observations("observations", observations, ndim=3)
-        actions, infos = self._sample_actions({self._obs_ph: stacked, **self.policies_params_feed_dict})
-        agent_infos = [[{key: value[task, i] for key, value in infos.items()} for i in range(stacked.shape[1])]
-                       for task in range(self.meta_batch_size)]
-        return list(actions), agent_infos
+        return split_tasks(*self._sample_actions({self._obs_ph: stacked, **self.policies_params_feed_dict}))
 
     @replaces("get_action", "get_actions")
     def make_actor(self) -> Optional[Actor]:
@@ -407,16 +393,31 @@ class MetaPolicy(Policy):
 
     def __getstate__(self) -> Dict[str, Any]:
         """Also returns the adapted parameters."""
-        return {**super().__getstate__(), "adapted": self._stacked_values}
+        return {**Policy.__getstate__(self), "adapted": self._stacked_values}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
-        super().__setstate__(state)
+        Policy.__setstate__(self, state)
         self._stacked_values = state["adapted"]
 
 
 def _by_name(argument: Any) -> Any:
     """Returns the name of a known nonlinearity, else the argument. Not all nonlinearity functions can be pickled."""
     return nonlinearity_name(argument) or argument
+
+
+def copy_for_tasks(policy: Any, meta_batch_size: int) -> Any:
+    """Returns a policy for another number of tasks, with the same graph and parameters and a separate random state."""
+    other = shallow_copy(policy)
+    other.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
+    other._given = policy._arguments_with({"meta_batch_size": other.meta_batch_size})
+    other._rng = seeding.next_rng(seeding.Stream.POLICY)
+    return other
+
+
+def split_tasks(actions: np.ndarray, infos: Infos) -> Tuple[List[np.ndarray], List[List[Infos]]]:
+    """Splits actions and infos, each `[M, B, ...]`, into the return value of `get_actions` for several tasks."""
+    return list(actions), [[{key: value[m, i] for key, value in infos.items()} for i in range(actions.shape[1])]
+                           for m in range(len(actions))]
 
 
 def log_path_mean(paths: Sequence[Path], key: str, names: Sequence[str],

@@ -5,14 +5,13 @@ from typing import Dict, Mapping, Optional, Sequence
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.parameters import CONTEXT, fold_context, initial_mlp_values
+from meta_policy_search.actors.parameters import fold_context
 from meta_policy_search.actors.stacked_mlp import categorical_actor
 from meta_policy_search.policies.base import ACTING, MetaPolicy, Policy
 from meta_policy_search.policies.distributions.categorical import Categorical
-from meta_policy_search.policies.networks import Nonlinearity, forward_mlp, make_variables, numpy_network
+from meta_policy_search.policies.networks import Nonlinearity, build_mlp, forward_mlp, numpy_network
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Params
-from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least
 from meta_policy_search.utils.fast_paths import replaces
 
@@ -49,19 +48,7 @@ class CategoricalMLPPolicy(Policy):
 
     def build_graph(self) -> None:
         """Builds the policy's variables and the operations for acting; called once, by the constructor."""
-        rng = seeding.next_rng(seeding.Stream.WEIGHTS)
-        values = initial_mlp_values("logits_network", self.obs_dim + self.context_dim, self.action_dim,
-                                    self.hidden_sizes, rng)
-        if self.context_dim:
-            values[CONTEXT] = np.zeros(self.context_dim, np.float32)
-        with tf.name_scope(self.name):
-            self._register_parameters(make_variables(values))
-            self._build_acting()
-
-    @property
-    def distribution(self) -> Categorical:
-        """The `Categorical` distribution over `n` actions."""
-        return self._distribution
+        build_mlp(self, "logits_network", {})
 
     def distribution_info_sym(self, obs_var: tf.Tensor,
                               params: Optional[Mapping[str, tf.Tensor]] = None) -> Dict[str, tf.Tensor]:

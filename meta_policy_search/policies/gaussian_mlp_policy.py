@@ -6,21 +6,13 @@ from typing import Dict, Mapping, Optional, Sequence
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.parameters import (
-    CONTEXT,
-    LOG_STD,
-    check_std,
-    fold_context,
-    initial_log_std,
-    initial_mlp_values,
-)
+from meta_policy_search.actors.parameters import LOG_STD, check_std, fold_context, initial_log_std
 from meta_policy_search.actors.stacked_mlp import gaussian_actor
 from meta_policy_search.policies.base import ACTING, Policy, log_path_mean
 from meta_policy_search.policies.distributions.diagonal_gaussian import DiagonalGaussian
-from meta_policy_search.policies.networks import Nonlinearity, forward_mlp, make_variables, numpy_network
+from meta_policy_search.policies.networks import Nonlinearity, build_mlp, forward_mlp, numpy_network
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Params, Path
-from meta_policy_search.utils import seeding
 from meta_policy_search.utils.fast_paths import replaces
 
 
@@ -60,21 +52,8 @@ class GaussianMLPPolicy(Policy):
 
     def build_graph(self) -> None:
         """Builds the policy's variables and the operations for acting; called once, by the constructor."""
-        rng = seeding.next_rng(seeding.Stream.WEIGHTS)
-        values = initial_mlp_values("mean_network", self.obs_dim + self.context_dim, self.action_dim,
-                                    self.hidden_sizes, rng)
-        if self.learn_std:
-            values[LOG_STD] = initial_log_std(self.action_dim, self.init_std)
-        if self.context_dim:
-            values[CONTEXT] = np.zeros(self.context_dim, np.float32)
-        with tf.name_scope(self.name):
-            self._register_parameters(make_variables(values))
-            self._build_acting()
-
-    @property
-    def distribution(self) -> DiagonalGaussian:
-        """The `DiagonalGaussian` distribution over actions of size `A`."""
-        return self._distribution
+        log_std = {LOG_STD: initial_log_std(self.action_dim, self.init_std)} if self.learn_std else {}
+        build_mlp(self, "mean_network", log_std)
 
     def distribution_info_sym(self, obs_var: tf.Tensor,
                               params: Optional[Mapping[str, tf.Tensor]] = None) -> Dict[str, tf.Tensor]:
@@ -112,5 +91,5 @@ class GaussianMLPPolicy(Policy):
 
         `AveragePolicyStd` is the mean over paths of the mean standard deviation over each path, in the action's unit.
         """
-        super().log_diagnostics(paths, prefix)
+        Policy.log_diagnostics(self, paths, prefix)
         log_path_mean(paths, prefix + "AveragePolicyStd", ["log_std"], lambda info: np.exp(info["log_std"]))

@@ -4,8 +4,10 @@ from typing import Any, Callable, Mapping, Optional, Union
 
 import numpy as np
 
+from meta_policy_search.actors.parameters import CONTEXT, initial_mlp_values
 from meta_policy_search.actors.stacked_mlp import NONLINEARITIES, Network
 from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_choice
 from meta_policy_search.utils.fast_paths import fast_path
 
@@ -60,6 +62,24 @@ def numpy_network(policy: Any) -> Optional[Network]:
 def make_variables(values: Mapping[str, np.ndarray]) -> "OrderedDict[str, tf.Variable]":
     """Creates variables by name with the given initial values."""
     return OrderedDict((name, tf.Variable(value, use_resource=True, name=name)) for name, value in values.items())
+
+
+def build_mlp(policy: Any, scope: str, further_values: Mapping[str, np.ndarray]) -> None:
+    """Builds the variables of an MLP policy and the operations for acting.
+
+    Args:
+        policy: the policy.
+        scope: prefix of the parameter names of the network.
+        further_values: initial values of further parameters by name.
+    """
+    rng = seeding.next_rng(seeding.Stream.WEIGHTS)
+    values = initial_mlp_values(scope, policy.obs_dim + policy.context_dim, policy.action_dim, policy.hidden_sizes, rng)
+    values.update(further_values)
+    if policy.context_dim:
+        values[CONTEXT] = np.zeros(policy.context_dim, np.float32)
+    with tf.name_scope(policy.name):
+        policy._register_parameters(make_variables(values))
+        policy._build_acting()
 
 
 def forward_mlp(params: Mapping[str, tf.Tensor], inputs: tf.Tensor, scope: str, num_hidden_layers: int,

@@ -19,7 +19,6 @@ from meta_policy_search.types import Path, TaskSamples
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_choice, check_fraction, check_positive_int
 from meta_policy_search.utils.fast_paths import fast_path
-from meta_policy_search.utils.published_hooks import refuse_uncalled
 from meta_policy_search.utils.serializable import Configurable
 from meta_policy_search.utils.utils import discount_cumsum, normalize_advantages, shift_advantages_to_positive
 
@@ -118,10 +117,6 @@ class SampleProcessor(Configurable):
 
     max_path_length: Optional[int] = None
     """Number of steps to which paths are padded; None for no padding."""
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        refuse_uncalled(cls, SampleProcessor)
 
     def __init__(self, baseline: Union[str, Any], discount: float = 0.99, gae_lambda: float = 1,
                  normalize_adv: bool = False, positive_adv: bool = False) -> None:

@@ -34,6 +34,7 @@ from meta_policy_search.samplers.paths import (
     TaskPaths,
     check_finite_steps,
     concatenate_paths,
+    concatenate_tasks,
     pad_steps,
     path_mask,
 )
@@ -231,7 +232,7 @@ class DiceMetaSampleProcessor(MetaSampleProcessor, DiceSampleProcessor):
             A list with one dict per task, in the order of `paths_meta_batch`. The dicts have the entries that
             `DiceSampleProcessor.process_samples` returns, and `adj_avg_rewards` `[P, T]`, zero on padding.
         """
-        return MetaSampleProcessor.process_samples(self, paths_meta_batch, log, log_prefix)
+        return self._process(concatenate_tasks(paths_meta_batch), log, log_prefix)
 
     def _make_samples(self, tasks: Sequence[TaskPaths]) -> List[TaskSamples]:
         samples = DiceSampleProcessor._make_samples(self, tasks)

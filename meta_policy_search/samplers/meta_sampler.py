@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.of_policies import actor_of, check_spaces, sizes_of
+from meta_policy_search.actors.from_policy import actor_from_policy, check_spaces, sizes_of
 from meta_policy_search.envs.gym_compat import check_meta_env, make_batched, own_generators, sample_tasks
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.spaces import check_has_spaces
@@ -21,7 +21,6 @@ from meta_policy_search.types import PathsMetaBatch, Task, WithoutEffect
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_agrees, check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.fast_paths import fast_path
-from meta_policy_search.utils.published_hooks import refuse_uncalled
 from meta_policy_search.utils.threads import total_memory
 
 EXECUTORS = {"iterative": MetaIterativeEnvExecutor, "batched": MetaBatchedEnvExecutor,
@@ -70,10 +69,6 @@ class MetaSampler(Sampler):
         TypeError: `env` is not a meta-environment, or the policy supports only one task.
         ValueError: the policy does not match `meta_batch_size` or the spaces of the environment.
     """
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        refuse_uncalled(cls, MetaSampler)
 
     def __init__(self, env: MetaEnv, policy: Any, rollouts_per_meta_task: int, meta_batch_size: int,
                  max_path_length: int, envs_per_task: WithoutEffect[Optional[int]] = None,
@@ -196,7 +191,7 @@ class MetaSampler(Sampler):
 
     def make_actor(self) -> Actor:
         """Returns an actor for all tasks with the current parameters of the policy."""
-        return actor_of(self.policy, tuple(self.env.action_space.shape))
+        return actor_from_policy(self.policy, tuple(self.env.action_space.shape))
 
     @property
     def path_rng(self) -> PathRng:

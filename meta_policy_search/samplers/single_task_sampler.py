@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Optional, Tuple, Union
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.of_policies import actor_of, actors_of, check_spaces, make_actors, sizes_of
+from meta_policy_search.actors.from_policy import PolicyActor, actor_from_policy, check_spaces, sizes_of
 from meta_policy_search.envs.adapters import SingleTaskEnv
 from meta_policy_search.envs.gym_compat import method_of
 from meta_policy_search.envs.spaces import check_has_spaces
@@ -96,8 +96,8 @@ class SingleTaskSampler(Configurable):
         """
         policy, length = self._algo.policy, self._algo.max_path_length
         num_paths = count_paths(batch_size, length)
-        actor = make_actors(policy, flat_params)
-        if actor is not None:
+        actor = actor_from_policy(policy, flat_params=flat_params)
+        if not isinstance(actor, PolicyActor):
             return self._collect(policy, actor, itr, len(flat_params), num_paths, length)
         population: List[List[Path]] = []
         for number, candidate in enumerate(flat_params, start=itr):
@@ -108,7 +108,7 @@ class SingleTaskSampler(Configurable):
     def _collect_paths(self, policy: Any, itr: int, num_paths: int, length: int, **arguments: int) -> List[Path]:
         """Collects paths with the current parameters of a policy."""
         is_meta_policy = sizes_of(policy).meta_batch_size is not None  # acts with its pre-update parameters
-        actor = actors_of(policy, policy.get_flat_params()[None]) if is_meta_policy else actor_of(policy)
+        actor = actor_from_policy(policy, flat_params=policy.get_flat_params()[None] if is_meta_policy else None)
         return self._collect(policy, actor, itr, 1, num_paths, length, **arguments)[0]
 
     def _collect(self, policy: Any, actor: Actor, itr: int, num_candidates: int, num_paths: int, length: int,

@@ -9,6 +9,7 @@ from typing import Any, Dict, Mapping, Set, TypeVar
 import numpy as np
 
 from meta_policy_search.types import NO_EFFECT
+from meta_policy_search.utils.removed_hooks import reject_removed_hooks
 
 S = TypeVar("S", bound="Serializable")
 T = TypeVar("T")
@@ -23,6 +24,10 @@ class Configurable:
     """
 
     _given: tuple[tuple, Dict[str, Any]]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        reject_removed_hooks(cls)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Creates the object and records the arguments."""

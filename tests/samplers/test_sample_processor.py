@@ -9,9 +9,9 @@ import pytest
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.samplers.base import SampleProcessor, Sampler
 from meta_policy_search.samplers.dice_sample_processor import DiceSampleProcessor
-from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor
-from meta_policy_search.samplers.trial_sample_processor import TrialSampleProcessor
+from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor, TrialSampleProcessor
 from meta_policy_search.utils import logger
+from tests.helpers.paths import make_path, make_paths, reward_path
 
 
 class FixedBaseline:
@@ -25,28 +25,6 @@ class FixedBaseline:
 
     def predict(self, path):
         return path["baseline"]
-
-
-def make_path(rng, length, obs_dim=3, action_dim=2):
-    return {
-        "observations": rng.normal(size=(length, obs_dim)),
-        "actions": rng.normal(size=(length, action_dim)),
-        "rewards": rng.normal(size=length),
-        "env_infos": {"forward": rng.normal(size=length)},
-        "agent_infos": {"mean": rng.normal(size=(length, action_dim)), "log_std": np.zeros((length, action_dim))},
-        "baseline": rng.normal(size=length),
-    }
-
-
-def make_paths(lengths=(6, 9, 4), seed=0):
-    rng = np.random.default_rng(seed)
-    return [make_path(rng, length) for length in lengths]
-
-
-def reward_path(rewards, baseline=None):
-    rewards = np.array(rewards)
-    return {"observations": np.ones((len(rewards), 1)), "actions": np.ones((len(rewards), 1)), "rewards": rewards,
-            "env_infos": {}, "agent_infos": {}, "baseline": baseline}
 
 
 def slow_gae(rewards, values, discount, gae_lambda):
@@ -151,7 +129,7 @@ def test_samples_are_concatenated_paths():
     np.testing.assert_array_equal(samples["path_lengths"], [6, 9, 4])
     for key in ("observations", "actions", "rewards", "returns"):
         np.testing.assert_array_equal(samples[key], np.concatenate([path[key] for path in paths]))
-    for infos, keys in (("env_infos", {"forward"}), ("agent_infos", {"mean", "log_std"})):
+    for infos, keys in (("env_infos", {"forward", "image"}), ("agent_infos", {"mean", "log_std"})):
         assert set(samples[infos]) == keys
         for key in keys:
             np.testing.assert_array_equal(samples[infos][key], np.concatenate([path[infos][key] for path in paths]))
@@ -187,7 +165,7 @@ def test_lists_are_accepted_and_infos_are_optional():
 def test_env_infos_that_only_some_paths_have_are_left_out():
     paths = make_paths((3, 3))
     paths[1]["env_infos"]["fell"] = np.ones(3)
-    assert set(SampleProcessor(ZeroBaseline()).process_samples(paths)["env_infos"]) == {"forward"}
+    assert set(SampleProcessor(ZeroBaseline()).process_samples(paths)["env_infos"]) == {"forward", "image"}
     paths[0]["env_infos"] = {"fell": np.zeros(3)}
     samples = SampleProcessor(ZeroBaseline()).process_samples(paths)
     np.testing.assert_array_equal(samples["env_infos"]["fell"], [0, 0, 0, 1, 1, 1])

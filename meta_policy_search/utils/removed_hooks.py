@@ -1,8 +1,8 @@
-"""Methods of older code (the public ProMP code, earlier versions of this package) that are no longer called."""
+"""Methods of the public ProMP code that this package does not call."""
 import inspect
-from typing import Any, Dict
+from typing import Dict
 
-UNCALLED: Dict[str, Dict[str, str]] = {
+REMOVED_HOOKS: Dict[str, Dict[str, str]] = {
     "MAMLAlgo": {"_adapt_objective_sym": "inner_loss", "_build_inner_adaption": "inner_update",
                  "_adapt_sym": "inner_update", "_extract_input_dict": "input_values", "make_vars": "meta_objective",
                  "build_inner_loss": "inner_loss", "build_meta_objective": "meta_objective",
@@ -16,20 +16,19 @@ UNCALLED: Dict[str, Dict[str, str]] = {
         "_compute_discounted_rewards", "_compute_adjusted_rewards", "_fit_reward_baseline_compute_advantages"),
         "process_samples"),
 }
-"""For each base class, a dict from the name of an uncalled method to the method to override instead."""
+"""For each base class of this package, a dict from the name of a removed method to the method to override instead."""
 
 
-def refuse_uncalled(cls: Any, base: type) -> None:
-    """Raises `TypeError` if a class defines or inherits a method of older code that this package never calls.
+def reject_removed_hooks(cls: type) -> None:
+    """Raises `TypeError` if a class overrides a method of the public ProMP code that this package does not call.
 
-    Base classes call this function in `__init_subclass__`. Without this check, overrides of these methods would
-    silently have no effect.
-
-    Args:
-        cls: the class to check.
-        base: the base class; its name is a key of `UNCALLED`.
+    `Configurable` calls this function for each subclass. Without this check, the override would silently have no
+    effect.
     """
-    for name, instead in UNCALLED[base.__name__].items():
-        if inspect.getattr_static(cls, name, None) is not inspect.getattr_static(base, name, None):
-            raise TypeError(f"{cls.__name__}.{name}: this version never calls this method of older code; override "
-                            f"{instead} instead")
+    package = __name__.partition(".")[0]
+    for base in cls.__mro__:
+        hooks = REMOVED_HOOKS.get(base.__name__, {}) if base.__module__.startswith(f"{package}.") else {}
+        for name, instead in hooks.items():
+            if inspect.getattr_static(cls, name, None) is not inspect.getattr_static(base, name, None):
+                raise TypeError(f"{cls.__name__}.{name}: this version never calls this method of older code; override "
+                                f"{instead} instead")

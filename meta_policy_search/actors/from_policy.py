@@ -1,4 +1,4 @@
-"""Creates actors from policies: `actor_of` turns any policy into an `Actor`.
+"""Creates actors from policies: `actor_from_policy` turns any policy into an `Actor`.
 
 A policy may have a vectorized method, declared with `utils.fast_paths.replaces`. The method of a meta-policy is
 `make_actor()`, for its current parameters. The method of a policy for one task is `make_actors(flat_params)`, for
@@ -42,9 +42,9 @@ def check_spaces(policy: Any, env: Any) -> None:
     """
     space, is_index, sizes = env.action_space, is_discrete(env.action_space), sizes_of(policy)
     if sizes.action_shape is not None and is_index != (sizes.action_shape == ()):
-        given = "integers" if sizes.action_shape == () else f"arrays of shape {sizes.action_shape}"
+        actions = "integers" if sizes.action_shape == () else f"arrays of shape {sizes.action_shape}"
         raise ValueError(f"policy: expected a policy for the action space {space}, got a {type(policy).__name__}, "
-                         f"whose actions are {given}")
+                         f"whose actions are {actions}")
     if is_index and getattr(space, "start", 0) != 0:
         raise ValueError(f"env: expected discrete actions numbered from 0, got {space}")
     for kind, name, shape, size in (
@@ -57,58 +57,51 @@ def check_spaces(policy: Any, env: Any) -> None:
             raise ValueError(f"policy.{name}: expected {shape}, the size of the environment's space, got {size}")
 
 
-def actor_of(policy: Any, action_shape: Optional[Tuple[int, ...]] = None) -> Actor:
-    """Returns an actor that acts like a policy with its current parameters.
+def actor_from_policy(policy: Any, action_shape: Optional[Tuple[int, ...]] = None,
+                      flat_params: Optional[np.ndarray] = None) -> Actor:
+    """Returns an actor that acts like a policy.
 
-    Samplers call this function at the start of each round, so methods that were overridden or replaced since the last
-    round are detected.
+    Samplers call this function at the start of each round, so the actor has the current parameters.
 
     Args:
         policy: a meta-policy (an object with `meta_batch_size`), which acts in its `M` tasks, or a policy for one task
             (`M = 1`). Any object with `get_actions` is accepted.
         action_shape: shape of an action. If given, the policy is treated as a meta-policy, even if `get_actions` is its
             only attribute. Default: None.
+        flat_params: `[n, D]`. If given, the actor acts in `n` tasks, like a policy for one task with each row of
+            parameters. Default: None, the current parameters.
+
+    Returns:
+        The actor of the policy's vectorized method, or a `PolicyActor` if there is none. With `flat_params`, a
+        `PolicyActor` sets each row of parameters, acts, and then restores the policy's parameters.
 
     Raises:
-        TypeError: `make_actor` does not declare which methods it replaces, or does not return an `Actor`.
+        TypeError: a vectorized method does not declare which methods it replaces, or does not return an `Actor`.
     """
-    make_actor, sizes = fast_path(policy, "make_actor"), sizes_of(policy)
-    actor = None if make_actor is None else _check_actor("make_actor", make_actor())
-    is_meta_policy = action_shape is not None or sizes.meta_batch_size is not None
-    if actor is None and not is_meta_policy and fast_path(policy, "make_actors") is not None:
-        actor = make_actors(policy, policy.get_flat_params()[None])
-    if actor is not None:
-        return actor
-    if not is_meta_policy:
-        return SlowActor(functools.partial(_act_in_one_task, policy))
+    if flat_params is not None:
+        actor = _vectorized_actor(policy, "make_actors", flat_params)
+        return actor or PolicyActor(functools.partial(_act_with_params, policy, flat_params))
+    sizes = sizes_of(policy)
+    actor = _vectorized_actor(policy, "make_actor")
+    if action_shape is None and sizes.meta_batch_size is None:
+        if actor is None and fast_path(policy, "make_actors") is not None:
+            actor = _vectorized_actor(policy, "make_actors", policy.get_flat_params()[None])
+        return actor or PolicyActor(functools.partial(_act_in_one_task, policy))
     shape: Any = sizes.action_shape if action_shape is None else action_shape
     noise_dim = int(np.prod(shape)) if sizes.action_dim is None else sizes.action_dim
-    return SlowActor(functools.partial(_act_in_all_tasks, policy, shape), noise_dim)
+    return actor or PolicyActor(functools.partial(_act_in_all_tasks, policy, shape), noise_dim)
 
 
-def actors_of(policy: Any, flat_params: np.ndarray) -> Actor:
-    """Returns an actor that acts like a policy for one task with each row of `flat_params` `[n, D]`, in `n` tasks.
-
-    For a policy without vectorized method, the actor sets each row of parameters in turn and then restores the policy's
-    parameters.
-    """
-    actors = make_actors(policy, flat_params)
-    return SlowActor(functools.partial(_act_with_params, policy, flat_params)) if actors is None else actors
-
-
-def make_actors(policy: Any, flat_params: np.ndarray) -> Optional[Actor]:
-    """Returns the actor of `actors_of` if the policy's vectorized method can be used, else None."""
-    method = fast_path(policy, "make_actors")
-    return None if method is None else _check_actor("make_actors", method(flat_params))
-
-
-def _check_actor(method: str, actor: Any) -> Optional[Actor]:
+def _vectorized_actor(policy: Any, name: str, *args: Any) -> Optional[Actor]:
+    """Returns the actor of a policy's vectorized method, or None if the documented methods must be called instead."""
+    method = fast_path(policy, name)
+    actor = None if method is None else method(*args)
     if actor is not None and not isinstance(actor, Actor):
-        raise TypeError(f"policy.{method}: expected an actors.Actor or None, got {reprlib.repr(actor)}")
+        raise TypeError(f"policy.{name}: expected an actors.Actor or None, got {reprlib.repr(actor)}")
     return actor
 
 
-class SlowActor(Actor):
+class PolicyActor(Actor):
     """Acts through the `get_actions` method of a policy, which draws its own noise.
 
     For meta-policies, the noise of a Gaussian policy is also drawn, but not used. The environments therefore receive
@@ -135,12 +128,12 @@ def _act_in_one_task(policy: Any, observations: np.ndarray) -> Tuple[np.ndarray,
 
 def _act_with_params(policy: Any, flat_params: np.ndarray, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
     """Acts at observations `[M, R, O]` with the parameters `flat_params` `[M, D]`."""
-    answers, own = [], policy.get_flat_params()
+    results, current_params = [], policy.get_flat_params()
     for params, rows in zip(flat_params, observations, strict=True):
         policy.set_flat_params(params)
-        answers.append(_act_in_one_task(policy, rows[None]))
-    policy.set_flat_params(own)
-    return join_tasks(answers)
+        results.append(_act_in_one_task(policy, rows[None]))
+    policy.set_flat_params(current_params)
+    return join_tasks(results)
 
 
 def _act_in_all_tasks(policy: Any, action_shape: Tuple[int, ...], observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
@@ -178,7 +171,7 @@ class TaskPolicies:
     @replaces()
     def make_actor(self) -> "PerTaskActor":
         """Returns an actor that acts in all tasks with the current policies."""
-        return PerTaskActor([actor_of(policy) for policy in self.policies])
+        return PerTaskActor([actor_from_policy(policy) for policy in self.policies])
 
 
 class PerTaskActor(Actor):
