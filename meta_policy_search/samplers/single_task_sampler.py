@@ -11,7 +11,6 @@ from meta_policy_search.envs.gym_compat import method_of
 from meta_policy_search.envs.spaces import check_has_spaces
 from meta_policy_search.samplers.meta_sampler import ExecutorFactory, make_executor
 from meta_policy_search.samplers.ray.connection import check_parallel
-from meta_policy_search.samplers.ray.executor import RayExecutor
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
 from meta_policy_search.types import Path
 from meta_policy_search.utils import seeding
@@ -48,7 +47,7 @@ class SingleTaskSampler(Configurable):
         self._algo = algo
         self._env = SingleTaskEnv(env) if isinstance(env, type) or method_of(env, "sample_tasks") is None else env
         self._parallel, self._executor = check_parallel(parallel), executor
-        self._executors: Dict[Tuple[int, int, int], Union[MetaEnvExecutor, RayExecutor]] = {}  # by their sizes
+        self._executors: Dict[Tuple[int, int, int], MetaEnvExecutor] = {}  # by their sizes
         check_has_spaces(self._env)
         check_spaces(algo.policy, self._env)
 
