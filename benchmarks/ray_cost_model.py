@@ -31,7 +31,7 @@ from benchmarks.training import build
 from benchmarks.workload import timed
 from experiments import pro_mp
 from meta_policy_search.samplers import RayOptions
-from meta_policy_search.samplers.ray.pool import keep_workers
+from meta_policy_search.samplers.ray.executor import keep_workers
 from meta_policy_search.types import PathsMetaBatch
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.threads import available_cores

@@ -39,7 +39,7 @@ from meta_policy_search.cli.train import PROG, run_tool
 from meta_policy_search.envs.gym_compat import sample_tasks
 from meta_policy_search.plotting import describe_task
 from meta_policy_search.samplers import MetaSampler
-from meta_policy_search.samplers.ray.pool import keep_workers
+from meta_policy_search.samplers.ray.executor import keep_workers
 from meta_policy_search.settings import settings_of
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_choice, check_positive_int

@@ -24,7 +24,7 @@ from meta_policy_search.np.algos import MetaRLAlgorithm
 from meta_policy_search.samplers import MetaSampler, RayOptions
 from meta_policy_search.samplers.base import SampleProcessor
 from meta_policy_search.samplers.ray.connection import check_parallel
-from meta_policy_search.samplers.ray.pool import keep_workers
+from meta_policy_search.samplers.ray.executor import keep_workers
 from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.types import PathsMetaBatch, Task
 from meta_policy_search.utils import seeding

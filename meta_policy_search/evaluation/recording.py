@@ -11,7 +11,7 @@ from meta_policy_search.envs.scenery import check_is_planar
 from meta_policy_search.plotting import TaskTrajectories, describe_task, plot_trajectories
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.samplers import MetaSampler
-from meta_policy_search.samplers.rollout_loop import MANY_STEPS, draw_path_noise
+from meta_policy_search.samplers.rollout_loop import INITIAL_BUFFER_STEPS, draw_path_noise
 from meta_policy_search.types import PathsMetaBatch, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.files import PathLike
@@ -21,7 +21,7 @@ from meta_policy_search.utils.statistics import task_returns
 def next_start_rngs(sampler: MetaSampler) -> List[List[np.random.Generator]]:
     """Returns the random generators `[M][P]` that environments will use in the next paths of `sampler`."""
     actor = sampler.make_actor()
-    noise = np.empty((min(sampler.max_path_length, MANY_STEPS), actor.noise_dim), np.float32)
+    noise = np.empty((min(sampler.max_path_length, INITIAL_BUFFER_STEPS), actor.noise_dim), np.float32)
     rngs = [[sampler.path_rng(m, p) for p in range(sampler.batch_size)] for m in range(sampler.meta_batch_size)]
     for rng in itertools.chain(*rngs):
         draw_path_noise(actor, rng, sampler.max_path_length, noise)  # the policy's noise is drawn first

@@ -12,7 +12,7 @@ from meta_policy_search.evaluation.evaluator import MetaEvaluator, _check_seeds,
 from meta_policy_search.evaluation.recording import Recording, next_start_rngs
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.samplers import MetaSampler
-from meta_policy_search.samplers.ray.pool import keep_workers
+from meta_policy_search.samplers.ray.executor import keep_workers
 from meta_policy_search.types import Path, PathsMetaBatch, Task
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int

@@ -54,6 +54,6 @@ def worker_error(error: BaseException) -> EnvWorkerError:
                 error.env_ids if isinstance(error, EnvWorkerError) else ())
 
 
-def tasks_text(first: int, last: int) -> str:
+def tasks_text(tasks: range) -> str:
     """Returns `"task i"` or `"tasks i to j"`."""
-    return f"task {first}" if first == last else f"tasks {first} to {last}"
+    return f"task {tasks[0]}" if len(tasks) == 1 else f"tasks {tasks[0]} to {tasks[-1]}"

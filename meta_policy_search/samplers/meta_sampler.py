@@ -13,7 +13,7 @@ from meta_policy_search.envs.spaces import check_has_spaces
 from meta_policy_search.samplers.base import Sampler
 from meta_policy_search.samplers.ray.connection import RayOptions, check_parallel
 from meta_policy_search.samplers.ray.executor import RayExecutor
-from meta_policy_search.samplers.rollout_loop import MANY_STEPS, PathRng
+from meta_policy_search.samplers.rollout_loop import INITIAL_BUFFER_STEPS, PathRng
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
@@ -100,14 +100,15 @@ class MetaSampler(Sampler):
     def _check_memory(self) -> None:
         """Raises `ValueError` if the paths of one `obtain_samples` call need more memory than this machine has."""
         numbers = sum(int(np.prod(space.shape)) for space in (self.env.observation_space, self.env.action_space)) + 1
-        num_bytes = 8 * numbers * self.meta_batch_size * self.batch_size * min(self.max_path_length, MANY_STEPS)
+        num_steps = self.meta_batch_size * self.batch_size * min(self.max_path_length, INITIAL_BUFFER_STEPS)
+        num_bytes = 8 * numbers * num_steps
         if num_bytes > total_memory():
             raise ValueError(f"meta_batch_size={self.meta_batch_size}, rollouts_per_meta_task={self.batch_size}, "
                              f"max_path_length={self.max_path_length}: the paths of one adaptation step need "
                              f"{num_bytes / 1e9:,.0f} GB, and this machine has {total_memory() / 1e9:,.0f} GB; lower "
                              "one of these settings")
 
-    def _make_executor(self) -> Union[MetaEnvExecutor, RayExecutor]:
+    def _make_executor(self) -> MetaEnvExecutor:
         return make_executor(self.env, self.meta_batch_size, self.envs_per_task, self.max_path_length,
                              *self._kind_of_executor)
 
@@ -172,7 +173,7 @@ class MetaSampler(Sampler):
         if log:
             logger.logkv(log_prefix + "PolicyExecTime", collection.policy_time)
             logger.logkv(log_prefix + "EnvExecTime", collection.env_time)
-            if isinstance(self.vec_env, RayExecutor):
+            if self.vec_env.logs_rllib_names:
                 self._log_as_rllib(collection.paths)
         self._step += 1
         self.total_timesteps_sampled += collection.num_steps
@@ -231,12 +232,9 @@ class MetaSampler(Sampler):
 
 def make_executor(env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int,
                   parallel: Union[bool, str, RayOptions],
-                  executor: Union[str, ExecutorFactory, None]) -> Union[MetaEnvExecutor, RayExecutor]:
+                  executor: Union[str, ExecutorFactory, None]) -> MetaEnvExecutor:
     """Creates the executor that collects paths; for the arguments, see `MetaSampler`."""
-    parallel = check_parallel(parallel)
-    if executor is None and isinstance(parallel, RayOptions):
-        return RayExecutor(env, meta_batch_size, envs_per_task, max_path_length, parallel)
-    is_vectorized = make_batched(env, 1) is not None
+    parallel, is_vectorized = check_parallel(parallel), make_batched(env, 1) is not None
     generators = [] if is_vectorized else own_generators(env)
     if generators:
         warnings.warn(f"{', '.join(generators)}: paths that draw from this generator depend on the number of copies "
@@ -244,7 +242,8 @@ def make_executor(env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_pa
                       "self.np_random, which samplers set for each path; samplers.check_env(env) shows the "
                       "differences", stacklevel=3)
     if executor is None:
-        executor = "parallel" if parallel else "batched" if is_vectorized else "iterative"
+        executor = (functools.partial(RayExecutor, options=parallel) if isinstance(parallel, RayOptions)
+                    else "parallel" if parallel else "batched" if is_vectorized else "iterative")
     if isinstance(executor, str):
         executor = EXECUTORS[check_choice("executor", executor, EXECUTORS)]
     if not callable(executor):

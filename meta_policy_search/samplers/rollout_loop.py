@@ -1,6 +1,7 @@
 """Collects the paths of some tasks with any executor."""
 import functools
 import itertools
+import threading
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Protocol, Sequence, Tuple, Union
 
@@ -17,25 +18,25 @@ Steps = Union[int, np.ndarray]
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 
-MANY_STEPS = 4096
+INITIAL_BUFFER_STEPS = 4096
 """Initial number of steps per path in the buffers. The buffers double when a path exceeds them."""
 
 
 def draw_path_noise(actor: Actor, rng: np.random.Generator, max_path_length: int, out: np.ndarray) -> None:
     """Draws the policy's noise for the first steps of a path.
 
-    All other random numbers of the path must be drawn from `rng` afterwards. If paths may be longer than `MANY_STEPS`,
-    most paths are expected to end earlier. Then the noise comes from a separate stream, so that noise of unused steps
-    is not drawn from `rng`. Otherwise it comes from `rng`.
+    All other random numbers of the path must be drawn from `rng` afterwards. If paths may be longer than
+    `INITIAL_BUFFER_STEPS`, most paths are expected to end earlier. Then the noise comes from a separate stream, so that
+    noise of unused steps is not drawn from `rng`. Otherwise it comes from `rng`.
 
     Args:
         actor: actor that draws the noise.
         rng: generator of the path.
         max_path_length: maximum number of steps of a path.
-        out: float32 `[T, noise_dim]`, filled with the noise. `T` is `max_path_length`; above `MANY_STEPS`, it may be
-            any number.
+        out: float32 `[T, noise_dim]`, filled with the noise. `T` is `max_path_length`; above `INITIAL_BUFFER_STEPS`, it
+            may be any number.
     """
-    if max_path_length > MANY_STEPS:
+    if max_path_length > INITIAL_BUFFER_STEPS:
         rng = np.random.Generator(rng.bit_generator.jumped())  # type: ignore[attr-defined]  # NumPy's default has it
     actor.draw_noise(rng, out)
 
@@ -45,14 +46,16 @@ PathRng = Callable[[int, int], np.random.Generator]
 
 
 class Environments(Protocol):
-    """Interface that the rollout loop requires of an executor; see `MetaEnvExecutor`."""
+    """Interface that the rollout loop requires of an executor; see `SteppingExecutor`."""
 
     envs_per_task: int
     max_path_length: int
     observation_shape: Tuple[int, ...]
     action_shape: Tuple[int, ...]
+    meta_batch_size: int
     first_task: int
     max_threads: int
+    is_interrupted: Callable[[], bool]
 
     def reset_envs(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
         """Starts new paths in the selected environments."""
@@ -61,7 +64,7 @@ class Environments(Protocol):
         """Takes one step in the selected environments."""
 
 
-class Share(NamedTuple):
+class TaskRollouts(NamedTuple):
     """Paths of some tasks, ordered by task, with all steps concatenated; `P` is the total number of paths."""
 
     num_rollouts: int  # paths per task
@@ -84,39 +87,39 @@ class Collection(NamedTuple):
     num_steps: int  # total number of steps
 
 
-def join_shares(shares: Sequence[Share]) -> Collection:
-    """Joins the shares of threads or workers, ordered by task, to the path dicts of a round.
+def join_rollouts(parts: Sequence[TaskRollouts]) -> Collection:
+    """Joins the rollouts of threads or workers, ordered by task, to the path dicts of a round.
 
-    An info that only some shares have is NaN in the others (None if it is not numeric). It has the same type in all
-    shares.
+    An info that only some parts have is NaN in the others (None if it is not numeric). It has the same type in all
+    parts.
     """
-    num_steps = [int(share.lengths.sum()) for share in shares]
-    env_infos = _unify_infos([share.env_infos for share in shares], num_steps)
-    agent_infos = _unify_infos([share.agent_infos for share in shares], num_steps)
+    num_steps = [int(part.lengths.sum()) for part in parts]
+    env_infos = _unify_infos([part.env_infos for part in parts], num_steps)
+    agent_infos = _unify_infos([part.agent_infos for part in parts], num_steps)
     paths: Dict[int, List[Path]] = {}
-    for share, of_envs, of_agents in zip(shares, env_infos, agent_infos):
-        split = split_paths(share.lengths, share.path, of_envs, of_agents, share.last_observations, share.terminated)
-        for start in range(0, len(split), share.num_rollouts):
-            paths[len(paths)] = split[start:start + share.num_rollouts]
-    return Collection(paths, sum(share.policy_time for share in shares) / len(shares),
-                      sum(share.env_time for share in shares) / len(shares),
+    for part, of_envs, of_agents in zip(parts, env_infos, agent_infos):
+        split = split_paths(part.lengths, part.path, of_envs, of_agents, part.last_observations, part.terminated)
+        for start in range(0, len(split), part.num_rollouts):
+            paths[len(paths)] = split[start:start + part.num_rollouts]
+    return Collection(paths, sum(part.policy_time for part in parts) / len(parts),
+                      sum(part.env_time for part in parts) / len(parts),
                       sum(num_steps))
 
 
-def _unify_infos(shares: Sequence[Infos], num_steps: Sequence[int]) -> List[Infos]:
-    """Returns the infos of each share, with the keys and common types of all shares."""
-    infos: List[Infos] = [{} for _ in shares]
-    for key in dict.fromkeys(key for share in shares for key in share):
-        given = [share[key] for share in shares if key in share]
-        shapes = sorted({values.shape[1:] for values in given})
+def _unify_infos(parts: Sequence[Infos], num_steps: Sequence[int]) -> List[Infos]:
+    """Returns the infos of each part, with the keys and common types of all parts."""
+    unified: List[Infos] = [{} for _ in parts]
+    for key in dict.fromkeys(key for infos in parts for key in infos):
+        present = [infos[key] for infos in parts if key in infos]
+        shapes = sorted({values.shape[1:] for values in present})
         if len(shapes) > 1:
             raise ValueError(f"{key}: expected an info with the same shape in all tasks, got {shapes}")
-        dtypes = [values.dtype for values in given] + [np.dtype(np.float64)] * (len(given) < len(shares))
+        dtypes = [values.dtype for values in present] + [np.dtype(np.float64)] * (len(present) < len(parts))
         dtype = functools.reduce(np.promote_types, dtypes)
-        for share, steps, agreeing in zip(shares, num_steps, infos):
-            agreeing[key] = share[key].astype(dtype, copy=False) if key in share else np.full(
+        for infos, steps, result in zip(parts, num_steps, unified):
+            result[key] = infos[key].astype(dtype, copy=False) if key in infos else np.full(
                 (steps, *shapes[0]), missing_value(dtype), dtype)
-    return infos
+    return unified
 
 
 def missing_value(dtype: np.dtype) -> Optional[float]:
@@ -124,34 +127,30 @@ def missing_value(dtype: np.dtype) -> Optional[float]:
     return None if dtype.kind == "O" else np.nan
 
 
-def collect_shares(executor: Environments, num_rollouts: int, path_rng: PathRng, actor: Actor, tasks: range
-                   ) -> List[Share]:
-    """Collects the paths of `tasks`, in up to `executor.max_threads` threads.
+def collect_rollouts(executor: Environments, num_rollouts: int, path_rng: PathRng, actor: Actor
+                     ) -> List[TaskRollouts]:
+    """Collects paths in all tasks of an executor, in up to `executor.max_threads` threads.
 
     Args:
-        executor: executor with environments for these tasks; the first task is `executor.first_task`.
+        executor: executor with environments for the tasks; the first one has the index `executor.first_task`.
         num_rollouts: number of paths per task.
         path_rng: function that returns the generator of each path.
         actor: actor for these tasks. One thread is used if it cannot be divided.
-        tasks: indices of the tasks.
 
     Raises:
         ValueError: an observation, reward or action is not finite; the message names task, path and step.
         EnvWorkerError: the environment raised an error, or a worker process died; the message names task, path and
             step.
     """
+    tasks = range(executor.first_task, executor.first_task + executor.meta_batch_size)
     if actor.can_divide:
-        divided = [(actor.for_tasks(share.start - tasks.start, share.stop - tasks.start), share)
-                   for share in divide(tasks, executor.max_threads)]
+        divided = [(actor.for_tasks(part.start - tasks.start, part.stop - tasks.start), part)
+                   for part in divide(tasks, executor.max_threads)]
     else:
         divided = [(actor, tasks)]
-    loops = [RolloutLoop(executor, num_rollouts, path_rng, *part) for part in divided]
-
-    def stop() -> None:
-        for loop in loops:
-            loop.stop()
-
-    return run_in_threads([loop.run for loop in loops], stop, "sampling")
+    stop = threading.Event()
+    loops = [RolloutLoop(executor, num_rollouts, path_rng, *part, stop) for part in divided]
+    return run_in_threads([loop.run for loop in loops], stop.set, "sampling")
 
 
 class RolloutLoop:
@@ -169,14 +168,14 @@ class RolloutLoop:
     In the loop, path `p = i * P + rollout` and environment `e = i * E + j` belong to task `tasks[i]`.
     """
 
-    def __init__(self, executor: Environments, num_rollouts: int, path_rng: PathRng, actor: Actor, tasks: range
-                 ) -> None:
+    def __init__(self, executor: Environments, num_rollouts: int, path_rng: PathRng, actor: Actor, tasks: range,
+                 stop: threading.Event) -> None:
         self._executor, self._actor, self._path_rng = executor, actor, path_rng
         self._tasks, self._num_tasks, self._num_rollouts = tasks, len(tasks), num_rollouts
         self._first_env = tasks.start * executor.envs_per_task
         self._max_path_length = executor.max_path_length
-        self._capacity = min(self._max_path_length, MANY_STEPS)  # steps per path in the buffers
-        self._is_stopped = False
+        self._capacity = min(self._max_path_length, INITIAL_BUFFER_STEPS)  # steps per path in the buffers
+        self._stop = stop  # ends `run` after the current step, or immediately if it has not started
         self._action_shape = executor.action_shape
         num_paths = self._num_tasks * self._num_rollouts
         self._noise = np.empty((num_paths, self._capacity, actor.noise_dim), np.float32)
@@ -188,19 +187,15 @@ class RolloutLoop:
         self._num_steps = 0
         self.policy_time = self.env_time = 0.0
 
-    def stop(self) -> None:
-        """Stops `run`, called in another thread, after the current step, or immediately if it has not started."""
-        self._is_stopped = True
-
-    def run(self) -> Share:
+    def run(self) -> TaskRollouts:
         """Collects all paths."""
         tasks, envs_per_task = np.arange(self._num_tasks), self._executor.envs_per_task
         env_ids = np.arange(self._num_tasks * envs_per_task)
         path_of = (tasks[:, None] * self._num_rollouts + np.arange(envs_per_task)).ravel()  # by environment
         waiting = [iter(range(m * self._num_rollouts + envs_per_task, (m + 1) * self._num_rollouts)) for m in tasks]
-        if not self._is_stopped:
+        if not self._stop.is_set():
             self._start(env_ids, path_of)
-        while len(env_ids) and not self._is_stopped:
+        while len(env_ids) and not self._stop.is_set() and not self._executor.is_interrupted():
             ended = self._step(env_ids, path_of[env_ids])
             if ended.any():
                 following = {e: p for e in env_ids[ended] for p in itertools.islice(waiting[e // envs_per_task], 1)}
@@ -209,7 +204,7 @@ class RolloutLoop:
                     path_of[restarted] = list(following.values())
                     self._start(restarted, path_of[restarted])
                 env_ids = np.sort(np.concatenate([env_ids[~ended], restarted]))
-        return self._share()
+        return self._rollouts()
 
     def _start(self, env_ids: np.ndarray, paths: np.ndarray) -> None:
         """Starts paths. The policy's noise is drawn first; the environment continues with the same generator."""
@@ -253,19 +248,19 @@ class RolloutLoop:
         observations = self._last_observations[rows]
         actions, agent_infos = self._act(paths, rows, steps)
         started = time.perf_counter()
-        answer = self._in_env(lambda ids: self._executor.step_envs(actions, ids), env_ids, paths)
+        result = self._in_env(lambda ids: self._executor.step_envs(actions, ids), env_ids, paths)
         self.env_time += time.perf_counter() - started
-        self._check_observations(answer.observations, paths)
-        self._check("reward", answer.rewards, np.isfinite(answer.rewards), paths, "finite numbers")
-        self._store("path", {"observations": observations, "actions": actions, "rewards": answer.rewards}, rows, steps)
-        for kind, infos in (("env_infos", answer.env_infos), ("agent_infos", agent_infos)):
+        self._check_observations(result.observations, paths)
+        self._check("reward", result.rewards, np.isfinite(result.rewards), paths, "finite numbers")
+        self._store("path", {"observations": observations, "actions": actions, "rewards": result.rewards}, rows, steps)
+        for kind, infos in (("env_infos", result.env_infos), ("agent_infos", agent_infos)):
             self._check_infos(kind, infos, paths)
             self._store(kind, infos, rows, steps)
-        self._last_observations[rows] = answer.observations
+        self._last_observations[rows] = result.observations
         self._lengths[rows] += 1
-        self._terminated[rows] = answer.terminated
+        self._terminated[rows] = result.terminated
         self._num_steps += len(paths)
-        return answer.terminated | answer.truncated | (self._lengths[rows] >= self._max_path_length)
+        return result.terminated | result.truncated | (self._lengths[rows] >= self._max_path_length)
 
     def _act(self, paths: np.ndarray, rows: Rows, steps: Steps) -> Tuple[np.ndarray, Infos]:
         started = time.perf_counter()
@@ -344,7 +339,7 @@ class RolloutLoop:
         """Raises `NotFiniteError` unless observations are finite in float32, which policies compute in."""
         self._check("observation", observations, np.abs(observations) <= FLOAT32_MAX, paths, "finite float32 numbers")
 
-    def _share(self) -> Share:
+    def _rollouts(self) -> TaskRollouts:
         """Returns the collected paths. Each buffer is freed after its steps are copied."""
         longest = int(self._lengths.max(initial=0))
         mask = path_mask(self._lengths, longest)
@@ -353,6 +348,6 @@ class RolloutLoop:
             for key, buffer in buffers.items():
                 steps = buffer[:, :longest]
                 buffers[key] = steps.reshape(-1, *buffer.shape[2:]) if is_full else steps[mask]
-        return Share(self._num_rollouts, self._lengths, self._buffers["path"], self._buffers["env_infos"],
-                     self._buffers["agent_infos"], self._last_observations, self._terminated, self.policy_time,
-                     self.env_time)
+        return TaskRollouts(self._num_rollouts, self._lengths, self._buffers["path"], self._buffers["env_infos"],
+                            self._buffers["agent_infos"], self._last_observations, self._terminated,
+                            self.policy_time, self.env_time)

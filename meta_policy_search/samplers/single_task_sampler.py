@@ -11,7 +11,6 @@ from meta_policy_search.envs.gym_compat import method_of
 from meta_policy_search.envs.spaces import check_has_spaces
 from meta_policy_search.samplers.meta_sampler import ExecutorFactory, make_executor
 from meta_policy_search.samplers.ray.connection import check_parallel
-from meta_policy_search.samplers.ray.executor import RayExecutor
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
 from meta_policy_search.types import Path
 from meta_policy_search.utils import seeding
@@ -48,7 +47,7 @@ class SingleTaskSampler(Configurable):
         self._algo = algo
         self._env = SingleTaskEnv(env) if isinstance(env, type) or method_of(env, "sample_tasks") is None else env
         self._parallel, self._executor = check_parallel(parallel), executor
-        self._executors: Dict[Tuple[int, int, int], Union[MetaEnvExecutor, RayExecutor]] = {}  # by their sizes
+        self._executors: Dict[int, Tuple[Tuple[int, ...], MetaEnvExecutor]] = {}  # sizes and executor, by purpose
         check_has_spaces(self._env)
         check_spaces(algo.policy, self._env)
 
@@ -57,9 +56,9 @@ class SingleTaskSampler(Configurable):
 
     def shutdown_worker(self) -> None:
         """Closes environments and worker processes. Obtaining more samples creates new ones."""
-        for executor in self._executors.values():
+        while self._executors:
+            _, (_, executor) = self._executors.popitem()
             executor.close()
-        self._executors.clear()
 
     close = shutdown_worker
 
@@ -121,12 +120,20 @@ class SingleTaskSampler(Configurable):
         check_int_at_least("itr", itr, 0)
         check_spaces(policy, self._env)
         sizes = (num_candidates, min(envs_at_once or num_paths, num_paths), length)
-        if sizes not in self._executors:
-            self._executors[sizes] = make_executor(self._env, *sizes, self._parallel, self._executor)
-        executor = self._executors[sizes]
+        executor = self._open(purpose, sizes)
         executor.set_tasks([self._env.get_task()] * num_candidates)
         path_rng = functools.partial(_candidate_rng, seeding.get_root(), itr, purpose)
         return list(executor.collect(num_paths, path_rng, actor).paths.values())
+
+    def _open(self, purpose: int, sizes: Tuple[int, int, int]) -> MetaEnvExecutor:
+        """Returns the executor for a purpose. If its sizes have changed, closes it and creates a new one."""
+        previous, executor = self._executors.pop(purpose, (None, None))
+        if executor is None or previous != sizes:
+            if executor is not None:
+                executor.close()
+            executor = make_executor(self._env, *sizes, self._parallel, self._executor)
+        self._executors[purpose] = sizes, executor
+        return executor
 
 
 class OffPolicySampler(SingleTaskSampler):

@@ -159,19 +159,19 @@ def test_memory_depends_on_actual_steps_and_not_on_max_path_length():
 @pytest.mark.parametrize("arguments", [{}, {"envs_per_task": 1}, {"executor": "iterative", "envs_per_task": 3}])
 def test_long_paths_do_not_depend_on_the_initial_buffer_size(arguments, monkeypatch):
     """A buffer that starts with 4 steps and grows to 50 gives the actions of a larger buffer."""
-    monkeypatch.setattr(rollout_loop, "MANY_STEPS", 49)
+    monkeypatch.setattr(rollout_loop, "INITIAL_BUFFER_STEPS", 49)
     expected = sampler_of(Wanderer(), max_path_length=50).obtain_samples()
     assert max(len(path["rewards"]) for path in flat_paths(expected)) > 8
-    monkeypatch.setattr(rollout_loop, "MANY_STEPS", 4)
+    monkeypatch.setattr(rollout_loop, "INITIAL_BUFFER_STEPS", 4)
     paths = sampler_of(Wanderer(), max_path_length=50, **arguments).obtain_samples()
     assert_same(list(paths.values()), list(expected.values()))
 
 
 def test_noise_of_short_paths_precedes_their_environment_draws():
-    sampler = sampler_of(MetaPointEnvCorner(), max_path_length=rollout_loop.MANY_STEPS)
+    sampler = sampler_of(MetaPointEnvCorner(), max_path_length=rollout_loop.INITIAL_BUFFER_STEPS)
     sampler.update_tasks()
     by_hand = sampler.path_rng(1, 2)
-    noise = by_hand.standard_normal((rollout_loop.MANY_STEPS, 2), dtype=np.float32)
+    noise = by_hand.standard_normal((rollout_loop.INITIAL_BUFFER_STEPS, 2), dtype=np.float32)
     started = next_start_rngs(sampler)[1][2]
     assert started.bit_generator.state == by_hand.bit_generator.state
     path = sampler.obtain_samples()[1][2]

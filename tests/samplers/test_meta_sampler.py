@@ -463,14 +463,13 @@ def test_step_result_of_wrong_shape_raises_a_value_error_with_its_place(executor
     with sampler_of(Scripted("shape"), executor=executor) as sampler:
         with pytest.raises(ValueError, match=r"observation: expected shape \(2,\).*got \(3,\)") as error:
             sampler.obtain_samples()
-    assert str(error.value).endswith("[while sampling task 1, path 0, step 2]")
+    assert "[while sampling task 1, path 0, step 2]" in str(error.value)
 
 
-def test_worker_fault_without_details_names_the_paths_of_the_worker():
+def test_info_that_cannot_be_sent_names_the_tasks_of_the_worker():
     with sampler_of(Scripted("info that cannot be sent"), executor=parallel(2)) as sampler:
-        with pytest.raises(EnvWorkerError, match="worker process 1.*lock") as error:
+        with pytest.raises(EnvWorkerError, match=r"^worker process 1 \(tasks 1 to 2\): TypeError: cannot pickle.*lock"):
             sampler.obtain_samples()
-    assert str(error.value).endswith("[while sampling 8 paths, the first one task 1, path 0, step 2]")
 
 
 BREAK, END, DIE = 1.0, 2.0, 3.0  # actions with a special effect in the environment

@@ -3,6 +3,7 @@ from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
+import psutil
 import pytest
 
 from meta_policy_search.envs import MetaPointEnv, MetaPointEnvCorner
@@ -140,6 +141,16 @@ def test_sampler_is_usable_after_shutdown():
     sampler.shutdown_worker()
     assert_same_paths(sampler.obtain_samples(0, T), paths)
     sampler.shutdown_worker()
+
+
+def test_batches_of_different_sizes_do_not_accumulate_worker_processes():
+    before = set(psutil.Process().children())
+    sampler = SingleTaskSampler(make_algo(GaussianMLPPolicy(2, 2, ())), MetaPointEnv(), parallel=True)
+    for num_paths in (1, 3, 2):
+        assert len(sampler.obtain_samples(0, num_paths * T)) == num_paths
+        assert len(set(psutil.Process().children()) - before) == 1  # one task has one worker
+    sampler.shutdown_worker()
+    assert set(psutil.Process().children()) <= before
 
 
 def test_changed_path_length_takes_effect():

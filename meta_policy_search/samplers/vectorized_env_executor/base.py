@@ -1,21 +1,22 @@
-"""Base class of executors: their two interfaces, argument checks and error messages.
+"""Base classes of executors: interface of samplers, lists of the public code, argument checks and error messages.
 
-Environment `e = task * envs_per_task + j` is copy `j` of a task. Each executor has two interfaces:
+Samplers call `set_tasks` and `collect`, which every executor has. Executors that step environments have two more
+interfaces. Environment `e = task * envs_per_task + j` is copy `j` of a task.
 
-* Arrays, for samplers: `set_tasks`, `reset_envs` and `step_envs` act on the environments in `env_ids` and draw from the
-  given generators. Environments are not reset automatically. Actions are not checked, because samplers check the
-  actions of the policy.
+* Arrays, for the rollout loop: `reset_envs` and `step_envs` act on the environments in `env_ids` and draw from the
+  given generators. Environments are not reset automatically. Actions are not checked, because the rollout loop checks
+  the actions of the policy.
 * Lists, compatible with the public code of ProMP: `reset` and `step` act on all environments. When a path ends, the
   environment starts the next path automatically. `step` checks the actions.
 
 Use only one interface at a time. With the same generators and actions, all executors return bit-identical numbers:
-`MetaBatchedEnvExecutor` and `MetaIterativeEnvExecutor` run the same environment code, and each process of
-`MetaParallelEnvExecutor` contains one of these executors. Environments that draw from the global `numpy.random` work
-with all executors, but their paths are reproducible only in `MetaIterativeEnvExecutor`.
+`MetaBatchedEnvExecutor` and `MetaIterativeEnvExecutor` run the same environment code, and each worker contains one of
+these executors. Environments that draw from the global `numpy.random` work with all executors, but their paths are
+reproducible only in `MetaIterativeEnvExecutor`.
 """
 import abc
 import reprlib
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import cloudpickle
 import numpy as np
@@ -25,37 +26,40 @@ from meta_policy_search.envs.gym_compat import check_meta_env, sample_tasks
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.spaces import check_has_spaces
 from meta_policy_search.samplers.errors import EnvValueError, EnvWorkerError, tasks_text
-from meta_policy_search.samplers.rollout_loop import Collection, PathRng, collect_shares, join_shares
+from meta_policy_search.samplers.rollout_loop import (
+    Collection,
+    PathRng,
+    TaskRollouts,
+    collect_rollouts,
+    join_rollouts,
+)
 from meta_policy_search.types import BatchedStep, Infos, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.seeding import Stream, next_rng
 
 
 class MetaEnvExecutor(abc.ABC):
-    """Base class of executors, which hold many copies of a meta-environment, one group per task.
+    """Base class of executors, which collect paths in all tasks of a meta-batch.
 
-    Subclasses implement `_assign`, `reset_envs`, `advance` and, if they hold resources, `_close`.
+    Subclasses implement `collect` and, if necessary, `_assign` and `_close`.
 
     Args:
         env: meta-environment with the gym 0.26, Gymnasium or classic gym API; it is copied. The original only samples
             tasks.
         meta_batch_size: number of tasks, at least 1.
         envs_per_task: number of environments per task, at least 1.
-        max_path_length: maximum number of steps of a path in `step`, at least 1.
+        max_path_length: maximum number of steps of a path, at least 1.
 
     Attributes:
         tasks: tasks of the last `set_tasks`; None before the first call and after a failed call.
-        observation_shape: `(O,)`.
-        action_shape: `(A,)`, or `()` for a discrete action space.
-        first_task: index of the first task in error messages; nonzero in worker processes, which hold a share of the
-            tasks.
-        max_threads: number of threads that may call `reset_envs` and `step_envs` concurrently, each for different
-            tasks. It is above 1 if threads make sampling faster.
+        logs_rllib_names: whether samplers also log returns under RLlib's names. Default: False.
 
     Raises:
         TypeError: `env` has no `sample_tasks` or `set_task`, or no spaces with a shape; or a size is not an integer.
         ValueError: a size is below 1.
     """
+
+    logs_rllib_names = False
 
     def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int) -> None:
         check_meta_env(env)
@@ -63,22 +67,9 @@ class MetaEnvExecutor(abc.ABC):
         self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
         self.envs_per_task = check_positive_int("envs_per_task", envs_per_task)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
-        self.first_task = 0
-        self.max_threads = 1
-        self._env = env
-        self.observation_shape = tuple(env.observation_space.shape)
-        self.action_shape = tuple(env.action_space.shape)
         self.tasks: Optional[List[Task]] = None
-        self._path_rngs: List[np.random.Generator] = []  # one per environment; they spawn the generators of its paths
-        self._path_lengths = np.zeros(self.num_envs, dtype=int)
+        self._env = env
         self._is_closed = False
-
-    @property
-    def num_envs(self) -> int:
-        """Number of environments, `meta_batch_size * envs_per_task`."""
-        return self.meta_batch_size * self.envs_per_task
-
-    # ---- array interface
 
     def set_tasks(self, tasks: Optional[Sequence[Task]]) -> None:
         """Assigns each task to its `envs_per_task` environments, which receive copies of it.
@@ -90,7 +81,8 @@ class MetaEnvExecutor(abc.ABC):
 
         Raises:
             ValueError: the number of tasks is not `meta_batch_size`.
-            EnvWorkerError: the environment rejects a task (`EnvValueError` if it raises `ValueError`).
+            EnvWorkerError: the environment rejects a task (`EnvValueError` if it raises `ValueError`). With Ray,
+                `collect` raises these errors.
         """
         self._check_open()
         if tasks is None:
@@ -104,6 +96,77 @@ class MetaEnvExecutor(abc.ABC):
         except BaseException:
             self.tasks = None  # only some of the environments have the new tasks
             raise
+
+    def _assign(self, tasks: List[Task]) -> None:
+        """Sets the tasks of the environments; by default does nothing."""
+
+    @abc.abstractmethod
+    def collect(self, num_rollouts: int, path_rng: PathRng, actor: Actor) -> Collection:
+        """Collects paths in all tasks.
+
+        Args:
+            num_rollouts: number of paths per task.
+            path_rng: function that returns the generator of each path.
+            actor: actor for all tasks.
+
+        Raises:
+            ValueError: an observation, reward or action is not finite; the message names task, path and step.
+            EnvWorkerError: the environment raised an error (the message names task, path and step), or a worker died.
+        """
+
+    def close(self) -> None:
+        """Closes the environments. The executor cannot be used afterwards. Further calls do nothing."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._close()
+
+    def _close(self) -> None:
+        """Implements `close`; by default does nothing."""
+
+    def __enter__(self) -> "MetaEnvExecutor":
+        return self
+
+    def __exit__(self, *exc_info: Any) -> None:
+        self.close()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise RuntimeError(f"{type(self).__name__} is closed: create a new one")
+
+
+class SteppingExecutor(MetaEnvExecutor):
+    """Base class of executors that hold many copies of a meta-environment, one group per task.
+
+    Subclasses implement `_assign`, `reset_envs`, `advance` and, if they hold resources, `_close`.
+
+    Args:
+        env, meta_batch_size, envs_per_task, max_path_length: see `MetaEnvExecutor`.
+
+    Attributes:
+        observation_shape: `(O,)`.
+        action_shape: `(A,)`, or `()` for a discrete action space.
+        first_task: index of the first task in error messages; nonzero in workers, which hold some of the tasks.
+        max_threads: number of threads that may call `reset_envs` and `step_envs` concurrently, each for different
+            tasks. It is above 1 if threads make sampling faster.
+        is_interrupted: function that returns whether `collect_rollouts` has to end early. By default, it never has to.
+    """
+
+    def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int) -> None:
+        super().__init__(env, meta_batch_size, envs_per_task, max_path_length)
+        self.observation_shape = tuple(env.observation_space.shape)
+        self.action_shape = tuple(env.action_space.shape)
+        self.first_task = 0
+        self.max_threads = 1
+        self.is_interrupted: Callable[[], bool] = bool  # `bool()` is False
+        self._path_rngs: List[np.random.Generator] = []  # one per environment; they spawn the generators of its paths
+        self._path_lengths = np.zeros(self.num_envs, dtype=int)
+
+    @property
+    def num_envs(self) -> int:
+        """Number of environments, `meta_batch_size * envs_per_task`."""
+        return self.meta_batch_size * self.envs_per_task
+
+    # ---- array interface
 
     @abc.abstractmethod
     def reset_envs(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
@@ -138,37 +201,26 @@ class MetaEnvExecutor(abc.ABC):
             EnvValueError: a returned value does not match the observation space or the interface, or an info has
                 different shapes in different environments. It is a subclass of `EnvWorkerError` and `ValueError`.
         """
-        answer = self.advance(np.array(actions), env_ids)
-        if isinstance(answer.env_infos, list):
+        steps = self.advance(np.array(actions), env_ids)
+        if isinstance(steps.env_infos, list):
             try:
-                return answer._replace(env_infos=stack_infos(answer.env_infos))
+                return steps._replace(env_infos=stack_infos(steps.env_infos))
             except EnvValueError as error:
                 raise self._fault(ValueError(error), "step", env_ids[error.env_ids]) from None
-        return answer
+        return steps
 
     @abc.abstractmethod
     def advance(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
         """Implements `step_envs`. May modify `actions`, and may return `env_infos` as a list of `k` dicts."""
 
-    @abc.abstractmethod
-    def _assign(self, tasks: List[Task]) -> None:
-        """Implements `set_tasks`."""
-
     def collect(self, num_rollouts: int, path_rng: PathRng, actor: Actor) -> Collection:
-        """Collects paths in all tasks, in up to `max_threads` threads if the actor can be divided.
-
-        Args:
-            num_rollouts: number of paths per task.
-            path_rng: function that returns the generator of each path.
-            actor: actor for all tasks.
-
-        Raises:
-            ValueError: an observation, reward or action is not finite; the message names task, path and step.
-            EnvWorkerError: the environment raised an error, or a worker process died; the message names task, path and
-                step.
-        """
+        """Collects paths in all tasks, in up to `max_threads` threads if the actor can be divided."""
         self._check_open()
-        return join_shares(collect_shares(self, num_rollouts, path_rng, actor, range(self.meta_batch_size)))
+        return join_rollouts(self.collect_rollouts(num_rollouts, path_rng, actor))
+
+    def collect_rollouts(self, num_rollouts: int, path_rng: PathRng, actor: Actor) -> List[TaskRollouts]:
+        """Implements `collect`. If `is_interrupted` returns True, the last paths are incomplete."""
+        return collect_rollouts(self, num_rollouts, path_rng, actor)
 
     # ---- list interface
 
@@ -212,9 +264,8 @@ class MetaEnvExecutor(abc.ABC):
         if not finite.all():
             e = int(np.argwhere(~finite)[0, 0])
             raise ValueError(f"actions: expected finite numbers, got {array[e]} for {self._who([e])}")
-        answer = self.advance(array, np.arange(self.num_envs))
-        observations, rewards, terminated, truncated, _ = answer
-        infos: Any = answer.env_infos
+        observations, rewards, terminated, truncated, env_infos = self.advance(array, np.arange(self.num_envs))
+        infos: Any = env_infos
         self._path_lengths += 1
         dones = terminated | truncated | (self._path_lengths >= self.max_path_length)
         if dones.any():
@@ -228,28 +279,7 @@ class MetaEnvExecutor(abc.ABC):
         self._path_lengths[env_ids] = 0
         return self.reset_envs(env_ids, [self._path_rngs[e].spawn(1)[0] for e in env_ids])
 
-    # ---- closing
-
-    def close(self) -> None:
-        """Closes the environments. The executor cannot be used afterwards. Further calls do nothing."""
-        if not self._is_closed:
-            self._is_closed = True
-            self._close()
-
-    def _close(self) -> None:
-        """Implements `close`; by default does nothing."""
-
-    def __enter__(self) -> "MetaEnvExecutor":
-        return self
-
-    def __exit__(self, *exc_info: Any) -> None:
-        self.close()
-
-    # ---- checks and errors
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise RuntimeError(f"{type(self).__name__} is closed: create a new one")
+    # ---- errors
 
     def _fault(self, error: BaseException, doing: str, env_ids: Sequence[int]) -> EnvWorkerError:
         """Returns an `EnvWorkerError` for `error`, which one of the environments `env_ids` has raised."""
@@ -262,7 +292,7 @@ class MetaEnvExecutor(abc.ABC):
         first, last = min(env_ids), max(env_ids)
         shift = self.first_task * self.envs_per_task
         first_task, last_task = first // self.envs_per_task, last // self.envs_per_task
-        tasks = tasks_text(first_task + self.first_task, last_task + self.first_task)
+        tasks = tasks_text(range(first_task + self.first_task, last_task + self.first_task + 1))
         if first == last:
             value = "" if self.tasks is None else f": {reprlib.repr(self.tasks[first_task])}"
             return f"environment {first + shift} ({tasks}{value})"
@@ -283,7 +313,7 @@ def pickle_env(env: MetaEnv) -> bytes:
 
 
 def stack_infos(infos: List[Dict[str, Any]]) -> Infos:
-    """Stacks the infos of `k` environments to arrays `[k, ...]`; see `MetaEnvExecutor.step_envs`.
+    """Stacks the infos of `k` environments to arrays `[k, ...]`; see `SteppingExecutor.step_envs`.
 
     Raises:
         EnvValueError: an info has different shapes; `env_ids` of the error contains the first row with another shape

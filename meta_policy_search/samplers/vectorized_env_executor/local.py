@@ -9,11 +9,11 @@ from meta_policy_search.envs.gym_compat import close_env, make_batched, reset_en
 from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
 from meta_policy_search.envs.spaces import as_numbers
 from meta_policy_search.samplers.errors import FAULTS, EnvWorkerError
-from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor, pickle_env
+from meta_policy_search.samplers.vectorized_env_executor.base import SteppingExecutor, pickle_env
 from meta_policy_search.types import BatchedStep, Task
 
 
-class MetaIterativeEnvExecutor(MetaEnvExecutor):
+class MetaIterativeEnvExecutor(SteppingExecutor):
     """Holds separate copies of the environment and steps them sequentially in this process.
 
     This executor supports every environment.
@@ -70,7 +70,7 @@ class MetaIterativeEnvExecutor(MetaEnvExecutor):
             close_env(env)
 
 
-class MetaBatchedEnvExecutor(MetaEnvExecutor):
+class MetaBatchedEnvExecutor(SteppingExecutor):
     """Steps all environments together through the vectorized environment `env.make_batched(num_envs)`.
 
     If an exception of the vectorized environment has an attribute `env_ids`, such as `PhysicsError`, the error of the
@@ -112,11 +112,11 @@ class MetaBatchedEnvExecutor(MetaEnvExecutor):
 
     def advance(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
         try:
-            answer, count = self._batched.step(actions, env_ids), len(env_ids)
-            return BatchedStep(_checked("observation", answer.observations, (count, *self.observation_shape)),
-                               _checked("rewards", answer.rewards, (count,)),
-                               _checked("terminated", answer.terminated, (count,), bool),
-                               _checked("truncated", answer.truncated, (count,), bool), answer.env_infos)
+            steps, count = self._batched.step(actions, env_ids), len(env_ids)
+            return BatchedStep(_checked("observation", steps.observations, (count, *self.observation_shape)),
+                               _checked("rewards", steps.rewards, (count,)),
+                               _checked("terminated", steps.terminated, (count,), bool),
+                               _checked("truncated", steps.truncated, (count,), bool), steps.env_infos)
         except FAULTS as error:
             raise self._batched_fault(error, "step", env_ids) from error
 

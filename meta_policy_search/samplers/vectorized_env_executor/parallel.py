@@ -1,4 +1,4 @@
-"""Executor that steps environments in worker processes."""
+"""Executor that collects paths in worker processes."""
 import os
 import signal
 import weakref
@@ -7,22 +7,27 @@ from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple
 
 import numpy as np
 
+from meta_policy_search.actors.actor import Actor
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.samplers.errors import WorkerDiedError, tasks_text
-from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor, pickle_env
-from meta_policy_search.samplers.vectorized_env_executor.worker import WorkerProcess, stop_workers
+from meta_policy_search.samplers.rollout_loop import PathRng, TaskRollouts
+from meta_policy_search.samplers.vectorized_env_executor.base import SteppingExecutor, pickle_env
+from meta_policy_search.samplers.vectorized_env_executor.worker import WorkerProcess, load_result, stop_workers
 from meta_policy_search.types import BatchedStep, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.threads import available_cores, divide
 
 
-class MetaParallelEnvExecutor(MetaEnvExecutor):
-    """Divides the tasks among worker processes, each of which steps its share with `make_local_executor`.
+class MetaParallelEnvExecutor(SteppingExecutor):
+    """Divides the tasks among worker processes, each of which has a local executor for its tasks.
+
+    The workers collect whole paths with a part of the actor. If the actor cannot be divided, it acts in this process,
+    and the workers only step their environments.
 
     If a worker dies or an environment in it fails, the executor raises `EnvWorkerError`. The message names the tasks
     and the exit code, or contains the worker's traceback. After an error, or Ctrl-C during a call, all workers are
-    ended. `set_tasks` and `reset_envs` restart them with their tasks. The workers also end when the executor is closed
-    or deleted, and when the interpreter exits or is killed. The executor requires a POSIX system.
+    ended. `set_tasks`, `collect` and `reset` restart them with their tasks. The workers also end when the executor is
+    closed or deleted, and when the interpreter exits or is killed. The executor requires a POSIX system.
 
     Args:
         env: meta-environment with the gym 0.26, Gymnasium or classic gym API; it is copied. The original only samples
@@ -44,7 +49,7 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
         super().__init__(env, meta_batch_size, envs_per_task, max_path_length)
         wanted = available_cores() if num_processes is None else check_positive_int("num_processes", num_processes)
         self.num_processes = min(wanted, self.meta_batch_size)
-        self._shares = divide(range(self.meta_batch_size), self.num_processes)
+        self._parts = divide(range(self.meta_batch_size), self.num_processes)
         self._pickled = pickle_env(env)
         self._workers: List[WorkerProcess] = []
         self._are_usable = False
@@ -60,56 +65,68 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
         """Starts new workers and ends existing ones, whose state is unknown."""
         stop_workers(self._workers, self._owner)
         try:
-            for _ in self._shares:
+            for _ in self._parts:
                 self._workers.append(WorkerProcess())
         except BaseException:
             stop_workers(self._workers, self._owner)
             raise
         self._are_usable = True
-        self._exchange({w: ("build", self._pickled, share.stop - share.start, self.envs_per_task, self.max_path_length,
-                            share.start) for w, share in enumerate(self._shares)})
+        self._exchange({w: ("build", self._pickled, tasks, self.envs_per_task, self.max_path_length)
+                        for w, tasks in enumerate(self._parts)})
 
-    def _assign(self, tasks: List[Task]) -> None:
-        if not self._are_usable:
-            self._start_workers()
-        self._exchange({w: ("set_tasks", tasks[share.start:share.stop]) for w, share in enumerate(self._shares)})
-
-    def reset_envs(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+    def _restart(self) -> None:
+        """Starts new workers with the current tasks if the workers have ended."""
         if not self._are_usable:
             self._start_workers()
             if self.tasks is not None:
                 self._assign(self.tasks)
+
+    def _assign(self, tasks: List[Task]) -> None:
+        if not self._are_usable:
+            self._start_workers()
+        self._exchange({w: ("set_tasks", tasks[part.start:part.stop]) for w, part in enumerate(self._parts)})
+
+    def collect_rollouts(self, num_rollouts: int, path_rng: PathRng, actor: Actor) -> List[TaskRollouts]:
+        if not actor.can_divide:  # it acts in this process, and the workers step their environments
+            return super().collect_rollouts(num_rollouts, path_rng, actor)
+        self._restart()
+        results = self._exchange({
+            w: ("collect_rollouts", num_rollouts, path_rng, actor.for_tasks(tasks.start, tasks.stop))
+            for w, tasks in enumerate(self._parts)})
+        return [rollouts for result in results for rollouts in result]
+
+    def reset_envs(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+        self._restart()
         rows = self._rows(env_ids)
-        answers = self._exchange({w: ("reset_envs", self._local(env_ids[mine], w), [rngs[row] for row in mine])
-                                  for w, mine in rows.items()})
-        return np.concatenate(answers)[_inverse(rows)]
+        results = self._exchange({w: ("reset_envs", self._local(env_ids[selected], w), [rngs[row] for row in selected])
+                                  for w, selected in rows.items()})
+        return np.concatenate(results)[_inverse(rows)]
 
     def advance(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
         if not self._are_usable:
             raise RuntimeError("step: the worker processes and their paths have ended: reset the environments first")
         rows = self._rows(env_ids)
-        answers = self._exchange({w: ("advance", actions[mine], self._local(env_ids[mine], w))
-                                  for w, mine in rows.items()})
+        results = self._exchange({w: ("advance", actions[selected], self._local(env_ids[selected], w))
+                                  for w, selected in rows.items()})
         order = _inverse(rows)
-        *arrays, infos = zip(*answers, strict=True)
+        *arrays, infos = zip(*results, strict=True)
         observations, rewards, terminated, truncated = (np.concatenate(parts)[order] for parts in arrays)
         return BatchedStep(observations, rewards, terminated, truncated, _joined(infos, order))
 
     def _rows(self, env_ids: np.ndarray) -> Dict[int, np.ndarray]:
         """Returns for each worker with environments in `env_ids` the positions of these environments in `env_ids`."""
-        starts = [share.start for share in self._shares]
+        starts = [tasks.start for tasks in self._parts]
         worker_of = np.searchsorted(starts, env_ids // self.envs_per_task, side="right") - 1
-        rows = {w: np.flatnonzero(worker_of == w) for w in range(self.num_processes)}
-        return {w: mine for w, mine in rows.items() if len(mine)}
+        return {w: np.flatnonzero(worker_of == w) for w in np.unique(worker_of).tolist()}
 
     def _local(self, env_ids: np.ndarray, w: int) -> np.ndarray:
         """Returns the indices of the environments `env_ids` within worker `w`."""
-        return env_ids - self._shares[w].start * self.envs_per_task
+        return env_ids - self._parts[w].start * self.envs_per_task
 
     def _exchange(self, requests: Dict[int, Tuple]) -> List[Any]:
         """Sends each worker its request, then returns the results in the order of `requests`.
 
-        After any exception, including Ctrl-C, requests and answers may no longer match, so all workers are ended.
+        After any exception, including Ctrl-C, requests and results may no longer match, so all workers are ended.
         """
         try:
             for w, request in requests.items():
@@ -122,7 +139,11 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
                 waiting: Dict[Any, int] = {self._workers[w].connection: w for w in requests if w not in results}
                 for connection in wait(list(waiting), timeout=1.0):
                     w = waiting.pop(connection)
-                    results[w] = self._receive(w)
+                    try:
+                        pickled = connection.recv_bytes()
+                    except (EOFError, OSError):
+                        self._raise_death(w)
+                    results[w] = load_result(pickled, *self._describe(w))
                 for w in waiting.values():  # finds dead workers whose child processes keep the pipe open
                     if self._workers[w].has_died():
                         self._raise_death(w)
@@ -132,27 +153,17 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
             raise
         return [results[w] for w in requests]
 
-    def _receive(self, w: int) -> Any:
-        try:
-            succeeded, result = self._workers[w].receive()
-        except (EOFError, OSError):
-            self._raise_death(w)
-        if not succeeded:
-            raise result.by(f"worker process {w} ({self._held(w)})", self._env_ids(w))
-        return result
-
     def _raise_death(self, w: int) -> NoReturn:
         code = self._workers[w].exit_code()
         name = f" ({signal.Signals(-code).name})" if code is not None and -code in set(signal.Signals) else ""
-        raise WorkerDiedError(f"worker process {w} ({self._held(w)}) died with exit code {code}{name}",
-                              self._env_ids(w)) from None
+        worker, env_ids = self._describe(w)
+        raise WorkerDiedError(f"{worker} died with exit code {code}{name}", env_ids) from None
 
-    def _env_ids(self, w: int) -> range:
-        """Returns the indices of the environments of a worker."""
-        return range(self._shares[w].start * self.envs_per_task, self._shares[w].stop * self.envs_per_task)
-
-    def _held(self, w: int) -> str:
-        return tasks_text(self._shares[w].start, self._shares[w].stop - 1)
+    def _describe(self, w: int) -> Tuple[str, range]:
+        """Returns a name of a worker for error messages, and the indices of its environments."""
+        tasks = self._parts[w]
+        return (f"worker process {w} ({tasks_text(tasks)})",
+                range(tasks.start * self.envs_per_task, tasks.stop * self.envs_per_task))
 
     def _close(self) -> None:
         self._stop()
@@ -169,4 +180,3 @@ def _joined(infos: Sequence[Any], order: np.ndarray) -> Any:
         rows = [info for part in infos for info in part]
         return [rows[row] for row in order]
     return {key: np.concatenate([part[key] for part in infos])[order] for key in infos[0]}
-

@@ -1,16 +1,18 @@
-"""Worker processes of `MetaParallelEnvExecutor`: their start, their end, and the code that runs in them.
+"""Workers that step the environments of some tasks: worker processes of `MetaParallelEnvExecutor`, and Ray workers.
 
-A worker is a new Python interpreter that imports this module, but not the script that started it. Therefore scripts
-need no `__main__` guard, and a worker starts within a few tenths of a second: it imports NumPy, gym and the modules of
-the environment, but not TensorFlow. Objects that may be defined by the user (environments, tasks, env_infos) are sent
-as `cloudpickle` bytes, which contain classes of scripts and notebooks by value. Plain pickle would have to import them.
+A worker process is a new Python interpreter that imports this module, but not the script that started it. Therefore
+scripts need no `__main__` guard, and a worker starts within a few tenths of a second: it imports NumPy, gym and the
+modules of the environment, but not TensorFlow. Objects that may be defined by the user (environments, tasks, env_infos)
+are sent as `cloudpickle` bytes, which contain classes of scripts and notebooks by value. Plain pickle would have to
+import them.
 
-Parent and worker communicate over a socket pair, one request and one answer at a time. A request is `(command, *args)`;
-an answer is `(True, result)` or `(False, EnvWorkerError)`. The command is "build", "close" or a method of the worker's
-executor. A worker ends at the command "close", and when the parent has ended for any reason. Ctrl-C reaches only the
-parent.
+Parent and worker process communicate over a socket pair, one request and one result at a time. A request is
+`(command, *args)`: "build" or a method of the worker's executor. An empty request ends the worker. A worker process
+also ends when its parent has ended for any reason. In both cases, it stops collecting paths after the current step.
+Ctrl-C reaches only the parent. Both kinds of workers return the bytes of `pickle_result`.
 """
 import contextlib
+import operator
 import os
 import pickle
 import select
@@ -19,11 +21,12 @@ import sys
 import threading
 import time
 from multiprocessing.connection import Connection, Pipe
-from typing import Any, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import cloudpickle
 
-from meta_policy_search.samplers.errors import worker_error
+from meta_policy_search.samplers.errors import EnvWorkerError, NotFiniteError, worker_error
+from meta_policy_search.samplers.vectorized_env_executor.base import SteppingExecutor
 from meta_policy_search.samplers.vectorized_env_executor.local import make_local_executor
 from meta_policy_search.utils.processes import has_ended, wait_for_end
 from meta_policy_search.utils.threads import THREAD_VARIABLES
@@ -31,6 +34,34 @@ from meta_policy_search.utils.threads import THREAD_VARIABLES
 _START = ("import sys; fd = int(sys.argv[1]); sys.path[:] = sys.argv[2:]; del sys.argv[1:]; "
           f"from {__name__} import main; main(fd)")
 _GRACE = 2.0  # time for a worker to close its environments before it is killed, s
+
+
+def pickle_result(function: Callable[[], Any]) -> bytes:
+    """Calls `function`; returns its result, or the exception that it raised, as bytes for `load_result`."""
+    try:
+        return cloudpickle.dumps((True, function()))
+    except NotFiniteError as error:  # its message is complete
+        return cloudpickle.dumps((False, error))
+    except BaseException as error:  # also SystemExit, because the parent waits for a result
+        return cloudpickle.dumps((False, worker_error(error)))
+
+
+def load_result(pickled: bytes, worker: str, env_ids: Sequence[int] = ()) -> Any:
+    """Returns the result of a worker.
+
+    Args:
+        pickled: bytes of `pickle_result`.
+        worker: name of the worker and its tasks for error messages.
+        env_ids: environments of the worker.
+
+    Raises:
+        NotFiniteError: an observation, reward or action is not finite.
+        EnvWorkerError: the worker raised another error.
+    """
+    succeeded, result = pickle.loads(pickled)
+    if not succeeded:
+        raise result.by(worker, env_ids) if isinstance(result, EnvWorkerError) else result
+    return result
 
 
 class WorkerProcess:
@@ -53,12 +84,8 @@ class WorkerProcess:
         """Sends `(command, *args)`; raises `OSError` if the worker has ended."""
         self.connection.send_bytes(cloudpickle.dumps(request))
 
-    def receive(self) -> Any:
-        """Returns `(succeeded, result or EnvWorkerError)`; raises `EOFError` or `OSError` if the worker has ended."""
-        return pickle.loads(self.connection.recv_bytes())
-
     def has_died(self) -> bool:
-        """Returns whether the process has ended without leaving an answer."""
+        """Returns whether the process has ended without leaving a result."""
         return has_ended(self.process) and not self.connection.poll()
 
     def exit_code(self) -> Optional[int]:
@@ -76,7 +103,8 @@ def stop_workers(workers: List[WorkerProcess], owner: int) -> None:
         return
     for worker in workers:
         with contextlib.suppress(OSError):
-            worker.send("close")
+            worker.connection.send_bytes(b"")
+        worker.connection.close()  # ends a worker that is sending a result
     deadline = time.monotonic() + _GRACE
     while workers:
         worker = workers.pop()
@@ -85,31 +113,27 @@ def stop_workers(workers: List[WorkerProcess], owner: int) -> None:
         finally:
             worker.process.kill()  # no effect on an ended process
             wait_for_end(worker.process)
-            worker.connection.close()
 
 
 def main(fd: int) -> None:
-    """Runs a worker until it receives "close" or its parent ends; `fd` is the worker's end of the pipe."""
+    """Runs a worker until it receives an empty request or its parent ends; `fd` is the worker's end of the pipe."""
     os.set_inheritable(fd, False)  # programs started by an environment must not keep the pipe open
     threading.Thread(target=exit_after_parent, args=(fd, _GRACE), daemon=True).start()
-    connection = Connection(fd)
+    connection, incoming = Connection(fd), select.poll()
+    incoming.register(fd, select.POLLIN)
     executor: Any = None
+
+    def run(command: str, *args: Any) -> Any:
+        nonlocal executor
+        if command == "build":
+            executor = build_executor(*args)
+            executor.is_interrupted = lambda: bool(incoming.poll(0))  # the empty request, or the end of the parent
+            return None
+        return operator.methodcaller(command, *args)(executor)
+
     with contextlib.suppress(EOFError, OSError):  # the parent has ended
-        while True:
-            request = connection.recv_bytes()
-            try:
-                command, *args = pickle.loads(request)
-                if command == "close":
-                    break
-                if command == "build":
-                    env, *sizes = args
-                    executor, result = make_local_executor(pickle.loads(env), *sizes), None
-                else:
-                    result = getattr(executor, command)(*args)
-                answer = cloudpickle.dumps((True, result))
-            except BaseException as error:  # also SystemExit, because the parent waits for an answer
-                answer = cloudpickle.dumps((False, worker_error(error)))
-            connection.send_bytes(answer)
+        while request := connection.recv_bytes():
+            connection.send_bytes(pickle_result(lambda request=request: run(*pickle.loads(request))))
     if executor is not None:
         executor.close()
 
@@ -124,3 +148,81 @@ def exit_after_parent(fd: int, grace: float) -> None:
     hang_up.poll()
     time.sleep(grace)
     os._exit(1)
+
+
+def build_executor(pickled_env: bytes, tasks: range, envs_per_task: int, max_path_length: int) -> SteppingExecutor:
+    """Creates the executor of a worker, for the tasks with the given indices."""
+    return make_local_executor(pickle.loads(pickled_env), len(tasks), envs_per_task, max_path_length, tasks.start)
+
+
+Executors = Dict[Tuple[int, range], Tuple[bytes, SteppingExecutor]]
+"""Executors of a Ray worker and their pickled tasks, by id of the sampler and indices of the tasks."""
+
+
+def collect_on_ray(executors: Executors, sampler: int, env: List[Any], sizes: Tuple[range, int, int], tasks: bytes,
+                   request: bytes) -> bytes:
+    """Collects the paths of some tasks in a Ray worker.
+
+    Args:
+        executors: executors of the worker, updated by this function.
+        sampler: id of the sampler.
+        env: list with the reference to the pickled environment. Ray does not resolve references inside a list, so the
+            environment is only fetched when it is needed.
+        sizes: indices of the tasks, environments per task, and maximum number of steps of a path.
+        tasks: the tasks, pickled.
+        request: the arguments of `collect_rollouts`, pickled.
+
+    Returns:
+        A list of `TaskRollouts` or the error, see `pickle_result`.
+    """
+    def run() -> Any:
+        key = (sampler, sizes[0])
+        previous, executor = executors[key] if key in executors else (b"", None)
+        if executor is None:
+            import ray  # optional dependency
+
+            executor = build_executor(ray.get(env[0]), *sizes)
+        executors[key] = (b"", executor)
+        if tasks != previous:
+            executor.set_tasks(pickle.loads(tasks))
+        executors[key] = (tasks, executor)
+        return executor.collect_rollouts(*pickle.loads(request))
+
+    return pickle_result(run)
+
+
+def make_ray_worker() -> type:
+    """Returns the class of Ray workers, which collect paths for all samplers of the process that started them.
+
+    Ray transfers a class that is defined in a function by value. Therefore the constructor can set the number of NumPy
+    threads before NumPy is imported, and extend the module search path before this module is imported.
+    """
+    thread_variables, module = THREAD_VARIABLES, __name__
+
+    class MetaPolicySearchWorker:
+        def __init__(self, num_threads: int, folders: List[str]) -> None:
+            import importlib
+            import os
+            import sys
+
+            os.environ.update(dict.fromkeys(thread_variables, str(num_threads)))
+            sys.path += [folder for folder in folders if folder not in sys.path]
+            self._collect = importlib.import_module(module).collect_on_ray
+            self._executors: Executors = {}
+
+        def ready(self) -> str:
+            """Returns the process id and host name of the worker."""
+            import os
+            import socket
+
+            return f"process {os.getpid()} on {socket.gethostname()}"
+
+        def collect(self, *args: Any) -> bytes:
+            return self._collect(self._executors, *args)
+
+        def forget(self, sampler: int) -> None:
+            """Closes the environments of a sampler."""
+            for key in [key for key in self._executors if key[0] == sampler]:
+                self._executors.pop(key)[1].close()
+
+    return MetaPolicySearchWorker

@@ -120,7 +120,7 @@ def test_rollout_batch_size_sets_the_number_of_environments_without_changing_dat
         sampler = OffPolicySampler(algo, MetaPointEnv())
         algo.policy.set_flat_params(np.arange(6.0))
         paths.append(sampler.obtain_samples(3, 4 * T))
-        (executor,) = sampler._executors.values()
+        ((_, executor),) = sampler._executors.values()
         assert executor.num_envs == min(size, 4)
     for other in paths[1:]:
         for path, expected in zip(other, paths[0], strict=True):
