@@ -3,8 +3,10 @@
 In the classic gym API (before 0.26), `reset()` returns only the observation, and `step` returns `(observation, reward,
 done, info)`. Executors and wrappers call user-provided environments only through these functions.
 """
+import copy
 import inspect
 import random
+import types
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
@@ -165,6 +167,45 @@ def own_generators(env: Any) -> List[str]:
     return [f"{type(layer).__name__}.{name}" for layer in _layers(env) for name, value in _attributes(layer).items()
             if isinstance(value, (np.random.Generator, np.random.RandomState, random.Random))
             and name not in ("np_random", "_np_random")]
+
+
+def copy_env(env: Any) -> Any:
+    """Returns a deep copy of an environment for use in this process.
+
+    Functions and methods that are stored as attributes of an environment or wrapper, such as a replaced `step`, refer
+    to the copy where the original functions refer to the original.
+
+    Raises:
+        TypeError: the environment cannot be copied.
+    """
+    copies: Dict[int, Any] = {}  # by the id of the original
+    try:
+        copied = copy.deepcopy(env, copies)
+    except Exception as error:
+        raise TypeError(f"env: expected an environment that copy.deepcopy can copy, got {type(env).__name__}, which "
+                        f"raised {type(error).__name__}: {error}") from error
+    for layer in _layers(copied):
+        for name, value in _attributes(layer).items():
+            if isinstance(value, types.FunctionType):
+                vars(layer)[name] = _refer_to_copies(value, copies)
+    return copied
+
+
+def _refer_to_copies(value: Any, copies: Dict[int, Any]) -> Any:
+    """Returns the copy of `value`; a function becomes a function whose closure refers to copies."""
+    if id(value) in copies:
+        return copies[id(value)]
+    if isinstance(value, types.MethodType):
+        return types.MethodType(value.__func__, _refer_to_copies(value.__self__, copies))
+    if not isinstance(value, types.FunctionType) or value.__closure__ is None:
+        return value
+    cells = tuple(types.CellType() for _ in value.__closure__)
+    function = types.FunctionType(value.__code__, value.__globals__, value.__name__, value.__defaults__, cells)
+    function.__kwdefaults__ = value.__kwdefaults__
+    copies[id(value)] = function  # first, because a function may refer to itself
+    for cell, original in zip(cells, value.__closure__):
+        cell.cell_contents = _refer_to_copies(original.cell_contents, copies)
+    return function
 
 
 def _layers(env: Any) -> Iterator[Any]:

@@ -278,8 +278,8 @@ def pickle_env(env: MetaEnv) -> bytes:
     try:
         return cloudpickle.dumps(env)
     except Exception as error:
-        raise TypeError(f"env: expected an environment that can be pickled (to copy it), got {type(env).__name__}, "
-                        f"which raised {type(error).__name__}: {error}") from error
+        raise TypeError(f"env: expected an environment that can be pickled for other processes, got "
+                        f"{type(env).__name__}, which raised {type(error).__name__}: {error}") from error
 
 
 def stack_infos(infos: List[Dict[str, Any]]) -> Infos:

@@ -1,15 +1,14 @@
 """Executors that step environments in this process."""
 import copy
-import pickle
 from typing import Any, List, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.envs.gym_compat import close_env, make_batched, reset_env, set_rng, step_env
+from meta_policy_search.envs.gym_compat import close_env, copy_env, make_batched, reset_env, set_rng, step_env
 from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
 from meta_policy_search.envs.spaces import as_numbers
 from meta_policy_search.samplers.errors import FAULTS, EnvWorkerError
-from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor, pickle_env
+from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
 from meta_policy_search.types import BatchedStep, Task
 
 
@@ -26,14 +25,13 @@ class MetaIterativeEnvExecutor(MetaEnvExecutor):
         max_path_length: maximum number of steps of a path in `step`, at least 1.
 
     Raises:
-        TypeError: `env` cannot be pickled, which is needed to copy it; also see `MetaEnvExecutor`.
+        TypeError: `env` cannot be copied (`copy.deepcopy`); also see `MetaEnvExecutor`.
         ValueError: see `MetaEnvExecutor`.
     """
 
     def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int) -> None:
         super().__init__(env, meta_batch_size, envs_per_task, max_path_length)
-        pickled = pickle_env(env)
-        self._envs: List[Any] = [pickle.loads(pickled) for _ in range(self.num_envs)]
+        self._envs: List[Any] = [copy_env(env) for _ in range(self.num_envs)]
 
     def _assign(self, tasks: List[Task]) -> None:
         for e, env in enumerate(self._envs):

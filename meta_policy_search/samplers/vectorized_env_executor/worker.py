@@ -11,6 +11,7 @@ executor. A worker ends at the command "close", and when the parent has ended fo
 parent.
 """
 import contextlib
+import io
 import os
 import pickle
 import select
@@ -26,6 +27,7 @@ import cloudpickle
 from meta_policy_search.samplers.errors import worker_error
 from meta_policy_search.samplers.vectorized_env_executor.local import make_local_executor
 from meta_policy_search.utils.processes import has_ended, wait_for_end
+from meta_policy_search.utils.snapshotter import Unpickler
 from meta_policy_search.utils.threads import THREAD_VARIABLES
 
 _START = ("import sys; fd = int(sys.argv[1]); sys.path[:] = sys.argv[2:]; del sys.argv[1:]; "
@@ -55,7 +57,7 @@ class WorkerProcess:
 
     def receive(self) -> Any:
         """Returns `(succeeded, result or EnvWorkerError)`; raises `EOFError` or `OSError` if the worker has ended."""
-        return pickle.loads(self.connection.recv_bytes())
+        return Unpickler(io.BytesIO(self.connection.recv_bytes())).load()
 
     def has_died(self) -> bool:
         """Returns whether the process has ended without leaving an answer."""
