@@ -9,7 +9,7 @@ from meta_policy_search.cli import sweep
 from meta_policy_search.cli.algorithms import CONFIGS, find_config
 from meta_policy_search.cli.flags import text_table
 from meta_policy_search.envs import MetaEnv, available_envs, get_env_class
-from meta_policy_search.envs.gym_compat import innermost
+from meta_policy_search.envs.compat import innermost
 from meta_policy_search.envs.registry import BUILT_IN, find_env
 from meta_policy_search.meta_algos import RL2, MAMLAlgo, MetaAlgo
 from meta_policy_search.plotting import Curve, plot_comparison, read_progress, return_columns

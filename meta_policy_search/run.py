@@ -9,7 +9,7 @@ import numpy as np
 
 from meta_policy_search import baselines
 from meta_policy_search.envs import MetaEnv, NormalizedEnv, TrialEnv, find_env, make_env, normalize
-from meta_policy_search.envs.gym_compat import name_of_env
+from meta_policy_search.envs.compat import name_of_env
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.evaluation import Evaluation
 from meta_policy_search.evaluation.adapted_policy import AdaptedPolicy, adapt_with

@@ -14,7 +14,7 @@ from meta_policy_search.cli.settings import (
     check_from_0_to_1,
     setting,
 )
-from meta_policy_search.envs.gym_compat import sample_tasks
+from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.np import exploration_policies
 from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.utils import seeding
@@ -113,7 +113,7 @@ def _is_of_gymnasium(name: str) -> bool:
 def _make_env(config: Config) -> mps.MetaEnv:
     if not _is_of_gymnasium(config.env):
         env = mps.make_env(config.env, **config.env_kwargs)
-        env.set_task(sample_tasks(env, 1, seeding.rng_for(seeding.Stream.TASKS, 0))[0])
+        env.set_task(adapt_env(env).sample_tasks(1, seeding.rng_for(seeding.Stream.TASKS, 0))[0])
         return env
     import gymnasium
 

@@ -5,7 +5,7 @@ import pickle
 import socket
 from typing import Any, Dict, List, Tuple, Union
 
-from meta_policy_search.samplers.errors import FAULTS, EnvWorkerError, worker_error
+from meta_policy_search.samplers.errors import ENV_EXCEPTIONS, EnvWorkerError, worker_error
 from meta_policy_search.samplers.rollout_loop import Share, collect_shares
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
 from meta_policy_search.samplers.vectorized_env_executor.local import make_local_executor
@@ -44,7 +44,7 @@ class Worker:
             num_rollouts, path_rng, actor = pickle.loads(request)
             executor = self._executor(tasks, values, sampler, env, sizes)
             return collect_shares(executor, num_rollouts, path_rng, actor.for_tasks(tasks.start, tasks.stop), tasks)
-        except FAULTS as error:
+        except ENV_EXCEPTIONS as error:
             return worker_error(error)
 
     def _executor(self, tasks: range, values: bytes, sampler: int, env: List[Any], sizes: Tuple[int, int]

@@ -21,9 +21,8 @@ import cloudpickle
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.envs.gym_compat import check_meta_env, sample_tasks
+from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.envs.spaces import check_has_spaces
 from meta_policy_search.samplers.errors import EnvValueError, EnvWorkerError, tasks_text
 from meta_policy_search.samplers.rollout_loop import Collection, PathRng, collect_shares, join_shares
 from meta_policy_search.types import BatchedStep, Infos, Task
@@ -58,14 +57,12 @@ class MetaEnvExecutor(abc.ABC):
     """
 
     def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int) -> None:
-        check_meta_env(env)
-        check_has_spaces(env)
         self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
         self.envs_per_task = check_positive_int("envs_per_task", envs_per_task)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
         self.first_task = 0
         self.max_threads = 1
-        self._env = env
+        self._env = adapt_env(env)
         self.observation_shape = tuple(env.observation_space.shape)
         self.action_shape = tuple(env.action_space.shape)
         self.tasks: Optional[List[Task]] = None
@@ -94,7 +91,7 @@ class MetaEnvExecutor(abc.ABC):
         """
         self._check_open()
         if tasks is None:
-            tasks = sample_tasks(self._env, self.meta_batch_size, rng=next_rng(Stream.EXECUTOR))
+            tasks = self._env.sample_tasks(self.meta_batch_size, next_rng(Stream.EXECUTOR))
         tasks = list(tasks)
         if len(tasks) != self.meta_batch_size:
             raise ValueError(f"tasks: expected meta_batch_size={self.meta_batch_size} tasks, got {len(tasks)}")
