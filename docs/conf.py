@@ -52,7 +52,7 @@ public_names_internal = [  # names that only modules of the package use
     "*.actors.parameters.*",
     "*.envs.*.Batched*",  # vectorized environments; the single environments are documented
     "*.envs.env_spec.check_env_spec",
-    "*.envs.gym_compat.WrappingEnv",
+    "*.envs.compat.WrappingEnv",
     "*.envs.mujoco_envs.engines.[!b]*.*",
     "*.envs.mujoco_envs.engines.build.*",
     "*.envs.point_envs.base.*",

@@ -5,7 +5,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 import numpy as np
 
 from meta_policy_search import registry, run_folder
-from meta_policy_search.envs.gym_compat import name_of_env
+from meta_policy_search.envs.compat import name_of_env
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
 from meta_policy_search.training_loop import TrainingLoop
 from meta_policy_search.types import Path, WithoutEffect

@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from meta_policy_search import registry, run_folder
-from meta_policy_search.envs.gym_compat import WrappingEnv, log_diagnostics, name_of_env
+from meta_policy_search.envs.compat import WrappingEnv, log_diagnostics, name_of_env
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.meta_algos.base import MetaAlgo
 from meta_policy_search.policies.base import MetaPolicy

@@ -8,7 +8,7 @@ import numpy as np
 
 from meta_policy_search import run_folder
 from meta_policy_search.envs import MetaEnv, NormalizedEnv, SingleTaskEnv, TrialEnv, available_envs, find_env, make_env
-from meta_policy_search.envs.gym_compat import name_of_env, sample_tasks
+from meta_policy_search.envs.compat import adapt_env, has_tasks, name_of_env
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.envs.task_observing_env import TaskObservingEnv
 from meta_policy_search.evaluation import EvalCallback, Evaluation
@@ -264,8 +264,8 @@ def make_runner(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[C
     """
     if policy is not None:
         raise TypeError(f"policy: expected None for {algo_class.__name__}, which builds its policy, got {policy!r}")
-    env = env if hasattr(env, "sample_tasks") else SingleTaskEnv(env)
-    env.set_task(sample_tasks(env, 1, seeding.rng_for(seeding.Stream.TASKS, 0))[0])
+    env = env if has_tasks(env) else SingleTaskEnv(env)
+    env.set_task(adapt_env(env).sample_tasks(1, seeding.rng_for(seeding.Stream.TASKS, 0))[0])
     wrappers = _remaining_wrappers(env, algo_class, False)
     given = _distribute([*wrappers, algo_class.for_env, algo_class], algo_class, settings)
     for wrapper in wrappers:

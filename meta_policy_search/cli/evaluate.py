@@ -36,7 +36,7 @@ import meta_policy_search as mps
 from meta_policy_search import run_folder
 from meta_policy_search.cli.flags import Parser, add_flag, add_output_flags, check_is_new
 from meta_policy_search.cli.train import PROG, run_tool
-from meta_policy_search.envs.gym_compat import sample_tasks
+from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.plotting import describe_task
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.ray.executor import keep_workers
@@ -183,7 +183,7 @@ def record_paths(evaluator: "MetaEvaluator", arguments: argparse.Namespace) -> "
         by_name: dict[str, Any] = {}
         rng = np.random.default_rng(arguments.seed)
         with seeding.evaluation_seed(arguments.seed):  # for environments that use the global random generators
-            drawn = sample_tasks(evaluator.env, _DRAWS_PER_TASK * num_tasks, rng)
+            drawn = adapt_env(evaluator.env).sample_tasks(_DRAWS_PER_TASK * num_tasks, rng)
         for task in drawn:
             by_name.setdefault(describe_task(task), task)
         tasks = list(by_name.values())[:num_tasks]

@@ -20,7 +20,7 @@ from meta_policy_search import run_folder
 from meta_policy_search.cli import evaluate
 from meta_policy_search.cli.flags import Parser, add_output_flags, check_is_new
 from meta_policy_search.cli.train import PROG, run_tool
-from meta_policy_search.envs.gym_compat import reset_env
+from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.utils.video import check_encoder
 
 VIDEO = "video.mp4"
@@ -46,9 +46,10 @@ def render(arguments: argparse.Namespace) -> None:
 
 def _check_pictures(env: Any) -> None:
     """Raises `ValueError` with the reason if the environment cannot be rendered."""
-    reset_env(env)
+    adapted = adapt_env(env)
+    adapted.reset()
     try:
-        env.render()
+        adapted.render()
     except RuntimeError as error:  # OpenGL is missing; the message names the package to install
         raise ValueError(str(error)) from error
 

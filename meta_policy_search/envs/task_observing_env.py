@@ -4,7 +4,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from meta_policy_search.envs import gym_compat
+from meta_policy_search.envs.compat import WrappingEnv
 from meta_policy_search.envs.interface import BatchedEnv
 from meta_policy_search.envs.normalized_env import BatchedNormalizedEnv, NormalizedEnv
 from meta_policy_search.envs.spaces import is_box
@@ -27,13 +27,13 @@ class TaskObservingEnv(NormalizedEnv):
 
     def __init__(self, env: Any, **settings: Any) -> None:
         super().__init__(env, **settings)
-        (task,) = gym_compat.sample_tasks(env, 1, np.random.default_rng(0))
+        (task,) = self.sample_tasks(1, np.random.default_rng(0))
         self.observation_space = _with_task(self.observation_space, as_numbers(task))
 
     @replaces("reset", "step", "set_task", "get_task")
     def make_batched(self, num_envs: int) -> Optional[BatchedEnv]:
         """Returns a vectorized environment of `num_envs` copies, or None; see `NormalizedEnv.make_batched`."""
-        batched = gym_compat.make_batched(self.wrapped_env, num_envs)
+        batched = WrappingEnv.make_batched(self, num_envs)
         return None if batched is None else _BatchedTaskObservingEnv(self, batched)
 
     def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> tuple[np.ndarray, dict[str, Any]]:

@@ -5,7 +5,7 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.envs.gym_compat import reset_env, set_rng, step_env
+from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.envs.trial_env import TrialEnv, episode_lengths, episode_returns, split_episodes
 from meta_policy_search.evaluation.evaluation import Evaluation
 from meta_policy_search.evaluation.evaluator import MetaEvaluator, _check_seeds, _check_tasks
@@ -167,13 +167,14 @@ def _check_step_sizes(step_sizes: Any) -> None:
 def _start_rngs(env: Any, task: Task, episodes: Sequence[Path], rng: np.random.Generator) -> List[np.random.Generator]:
     """Replays a trial that starts with `rng`; returns copies of this generator at the start of each episode."""
     starts = []
+    env = adapt_env(env)
     env.set_task(task)
-    set_rng(env, rng)
+    env.np_random = rng
     for episode in episodes:
         starts.append(copy.deepcopy(rng))
-        reset_env(env)
+        env.reset()
         for action in episode["actions"]:
-            step_env(env, action)
+            env.step(action)
     return starts
 
 

@@ -10,8 +10,8 @@ from meta_policy_search.meta_algos.meta_algo import MetaAlgo
 from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLPPOOptimizer
 from meta_policy_search.policies.gru_policy import CategoricalGRUPolicy, GaussianGRUPolicy, GRUPolicy
+from meta_policy_search.samplers.meta_sample_processor import TrialSampleProcessor
 from meta_policy_search.samplers.paths import pad_steps, path_mask
-from meta_policy_search.samplers.trial_sample_processor import TrialSampleProcessor
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
 from meta_policy_search.utils import logger

@@ -1,6 +1,5 @@
 """Loads the policy of a run, or saved weights, as a NumPy policy that runs without TensorFlow."""
 import os
-import pickle
 import zipfile
 from typing import Any, Dict, Mapping, Type, Union
 
@@ -16,7 +15,7 @@ from meta_policy_search.np.policies import (
 )
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.serializable import constructor_signature
-from meta_policy_search.utils.snapshotter import load_snapshot
+from meta_policy_search.utils.snapshotter import Unpickler, load_snapshot
 
 _PACKAGE = __name__.partition(".")[0]
 _WITH_TENSORFLOW = tuple(f"{_PACKAGE}.{folder}." for folder in ("policies", "optimizers", "meta_algos", "algos"))
@@ -85,7 +84,7 @@ class _StateOnly:
         self.state = state
 
 
-class _Unpickler(pickle.Unpickler):
+class _Unpickler(Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         """Returns a class or function by module and name; a class that needs TensorFlow becomes a `_StateOnly`."""
         if module.startswith(_WITH_TENSORFLOW):

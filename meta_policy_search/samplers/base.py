@@ -5,7 +5,7 @@ import numpy as np
 
 from meta_policy_search.baselines import Baseline, ZeroBaseline, make_baseline
 from meta_policy_search.baselines.base import original_baseline
-from meta_policy_search.envs.gym_compat import method_of
+from meta_policy_search.envs.compat import check_steppable
 from meta_policy_search.samplers.paths import (
     TaskPaths,
     check_finite_steps,
@@ -45,9 +45,7 @@ class Sampler(Configurable):
     """Total number of sampled environment steps, for the log; 0 for samplers that do not count steps."""
 
     def __init__(self, env: Any, policy: Any, batch_size: int, max_path_length: int) -> None:
-        if method_of(env, "reset") is None or method_of(env, "step") is None:
-            raise TypeError(f"env: expected an environment with the methods reset and step, got {env!r}")
-        self.env = env
+        self.env = check_steppable(env)
         self.policy = policy
         self.batch_size = check_positive_int("batch_size", batch_size)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)

@@ -7,9 +7,8 @@ import numpy as np
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.from_policy import actor_from_policy, check_spaces, sizes_of
-from meta_policy_search.envs.gym_compat import check_meta_env, make_batched, own_generators, sample_tasks
+from meta_policy_search.envs.compat import adapt_env, own_generators
 from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.envs.spaces import check_has_spaces
 from meta_policy_search.samplers.base import Sampler
 from meta_policy_search.samplers.ray.connection import RayOptions, check_parallel
 from meta_policy_search.samplers.ray.executor import RayExecutor
@@ -74,8 +73,7 @@ class MetaSampler(Sampler):
                  max_path_length: int, envs_per_task: WithoutEffect[Optional[int]] = None,
                  parallel: WithoutEffect[Union[bool, str, RayOptions]] = False,
                  executor: WithoutEffect[Union[str, ExecutorFactory, None]] = None) -> None:
-        check_meta_env(env)
-        check_has_spaces(env)
+        self._adapted_env = adapt_env(env)
         super().__init__(env, policy, check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task),
                          max_path_length)
         self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
@@ -141,7 +139,8 @@ class MetaSampler(Sampler):
         """
         itr = self._itr + 1
         if tasks is None:
-            tasks = sample_tasks(self.env, self.meta_batch_size, seeding.rng_for(seeding.Stream.TASKS, itr))
+            rng = seeding.rng_for(seeding.Stream.TASKS, itr)
+            tasks = self._adapted_env.sample_tasks(self.meta_batch_size, rng)
         self._set_iteration(itr, 0, list(tasks))
 
     def _set_iteration(self, itr: int, step: int, tasks: List[Task]) -> None:
@@ -234,7 +233,7 @@ def make_executor(env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_pa
                   parallel: Union[bool, str, RayOptions],
                   executor: Union[str, ExecutorFactory, None]) -> MetaEnvExecutor:
     """Creates the executor that collects paths; for the arguments, see `MetaSampler`."""
-    parallel, is_vectorized = check_parallel(parallel), make_batched(env, 1) is not None
+    parallel, is_vectorized = check_parallel(parallel), adapt_env(env).make_batched(1) is not None
     generators = [] if is_vectorized else own_generators(env)
     if generators:
         warnings.warn(f"{', '.join(generators)}: paths that draw from this generator depend on the number of copies "

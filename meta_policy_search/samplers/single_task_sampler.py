@@ -6,9 +6,7 @@ import numpy as np
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.from_policy import PolicyActor, actor_from_policy, check_spaces, sizes_of
-from meta_policy_search.envs.adapters import SingleTaskEnv
-from meta_policy_search.envs.gym_compat import method_of
-from meta_policy_search.envs.spaces import check_has_spaces
+from meta_policy_search.envs.compat import SingleTaskEnv, adapt_env, has_tasks
 from meta_policy_search.samplers.meta_sampler import ExecutorFactory, make_executor
 from meta_policy_search.samplers.ray.connection import check_parallel
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
@@ -45,10 +43,9 @@ class SingleTaskSampler(Configurable):
     def __init__(self, algo: Any, env: Any, parallel: bool = False,
                  executor: Union[str, ExecutorFactory, None] = None) -> None:
         self._algo = algo
-        self._env = SingleTaskEnv(env) if isinstance(env, type) or method_of(env, "sample_tasks") is None else env
+        self._env = adapt_env(env) if has_tasks(env) else SingleTaskEnv(env)
         self._parallel, self._executor = check_parallel(parallel), executor
         self._executors: Dict[int, Tuple[Tuple[int, ...], MetaEnvExecutor]] = {}  # sizes and executor, by purpose
-        check_has_spaces(self._env)
         check_spaces(algo.policy, self._env)
 
     def start_worker(self) -> None:
@@ -172,7 +169,7 @@ class OffPolicySampler(SingleTaskSampler):
                                    purpose=_EVALUATION)
 
     def _length(self, name: str, length: Optional[int]) -> int:
-        limit = getattr(getattr(self._env, "spec", None), "max_episode_steps", None) if length is None else length
+        limit = self._env.max_episode_steps if length is None else length
         if limit is None:
             raise ValueError(f"{name}: expected a number of steps, because {type(self._env.unwrapped).__name__} has no "
                              "time limit (env.spec.max_episode_steps), got None")

@@ -33,8 +33,8 @@ def test_all_sections_exist(env_class):
 def test_every_argument_is_in_the_signature_and_documented(env_class):
     parameters = inspect.signature(env_class).parameters.values()
     assert not [p for p in parameters if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    documented = re.findall(r"^    (\w+): ", sections_of(env_class)["Args"], flags=re.MULTILINE)
-    assert documented == [p.name for p in parameters]
+    documented = re.findall(r"^    (\w+(?:, \w+)*): ", sections_of(env_class)["Args"], flags=re.MULTILINE)
+    assert ", ".join(documented).split(", ") == [p.name for p in parameters]
 
 
 @pytest.mark.parametrize("env_class, by_position, by_name", [

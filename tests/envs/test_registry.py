@@ -7,7 +7,7 @@ import pytest
 
 from meta_policy_search import envs
 from meta_policy_search.envs import MetaEnv, available_envs, get_env_class, make_env
-from meta_policy_search.envs.gym_compat import check_meta_env
+from meta_policy_search.envs.compat import check_meta_env
 
 
 def test_every_name_creates_a_meta_environment():
@@ -53,7 +53,7 @@ def test_unknown_name_is_refused_with_similar_names(name):
 
 
 def test_importing_environments_imports_neither_tensorflow_nor_a_physics_engine():
-    check = ("import sys, meta_policy_search.envs, meta_policy_search.envs.gym_compat;"
+    check = ("import sys, meta_policy_search.envs, meta_policy_search.envs.compat;"
              "print([name for name in ('tensorflow', 'mujoco', 'mujoco_py', 'gymnasium') if name in sys.modules])")
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert (done.stdout.strip(), done.stderr) == ("[]", "")

@@ -65,12 +65,6 @@ def patch_inner(env):
 
 
 @contextlib.contextmanager
-def mock_object(env):
-    with mock.patch.object(env.wrapped_env, "step", side_effect=doubled(env.wrapped_env.step)):
-        yield
-
-
-@contextlib.contextmanager
 def patch_class(env):
     with mock.patch.object(MetaPointEnvCorner, "step", doubled(MetaPointEnvCorner.step)):
         yield
@@ -90,7 +84,7 @@ def patch_helper(env):
         yield
 
 
-PATCHES = [patch_object, patch_inner, mock_object, patch_class, patch_wrapper_class, patch_helper]
+PATCHES = [patch_object, patch_inner, patch_class, patch_wrapper_class, patch_helper]
 
 
 @pytest.mark.parametrize("patch", PATCHES)

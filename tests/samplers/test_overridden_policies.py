@@ -9,7 +9,7 @@ from meta_policy_search.actors import actor_from_policy
 from meta_policy_search.actors.from_policy import PolicyActor
 from meta_policy_search.actors.stacked_mlp import StackedMLP
 from meta_policy_search.envs import MetaPointEnvCorner, normalize
-from meta_policy_search.envs.gym_compat import make_batched
+from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.envs.normalized_env import NormalizedEnv
 from meta_policy_search.np import policies as np_policies
 from meta_policy_search.policies import DiagonalGaussian, GaussianMLPPolicy, MetaGaussianMLPPolicy, TaskPolicy
@@ -169,8 +169,8 @@ def test_overridden_get_actions_of_a_numpy_policy_is_used():
 
 
 def test_wrapper_that_overrides_step_disables_vectorized_stepping():
-    assert make_batched(NormalizedEnv(MetaPointEnvCorner()), 1) is not None
-    assert make_batched(Doubled(MetaPointEnvCorner()), 1) is None
+    assert adapt_env(NormalizedEnv(MetaPointEnvCorner())).make_batched(1) is not None
+    assert adapt_env(Doubled(MetaPointEnvCorner())).make_batched(1) is None
 
     policy = MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(4,))
     rewards = []
