@@ -4,7 +4,6 @@ import inspect
 import pickle
 import re
 
-import numpy as np
 import pytest
 
 from meta_policy_search.envs import (
@@ -46,14 +45,3 @@ def test_repr_and_settings_show_the_arguments(env, text, changed):
     for same in (env, copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
         assert repr(same) == str(same) == text and present_arguments(same, only_changed=True) == changed
     assert repr(normalize(env, scale_reward=0.5)) == f"NormalizedEnv(env={text}, scale_reward=0.5)"
-
-
-@pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
-def test_copy_keeps_the_task_and_the_state(clone):
-    env = MetaPointEnvCorner("dense")
-    env.set_task((-2.0, 2.0))
-    env.reset(seed=0)
-    twin = clone(env)
-    assert twin.get_task().tolist() == [-2.0, 2.0]
-    np.testing.assert_array_equal(twin.step(np.ones(2))[0], env.step(np.ones(2))[0])
-    np.testing.assert_array_equal(twin.step(np.ones(2))[0], env.step(np.ones(2))[0])
