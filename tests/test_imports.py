@@ -11,7 +11,7 @@ HEAVY = {"tensorflow", "gym", "gymnasium", "matplotlib", "mujoco", "mujoco_py", 
 ENGINES = {"tensorflow", "gymnasium", "matplotlib", "mujoco", "mujoco_py", "ray"}
 LIGHT = {  # modules in the order of their import, and what is not loaded after it
     **{f"utils.{name}": HEAVY for name in ("checks", "logger", "seeding", "serializable", "snapshotter", "utils")},
-    "types": HEAVY, "registry": ENGINES, "plotting": ENGINES, "envs": ENGINES, "pretrained_policies.listing": ENGINES,
+    "types": HEAVY, "registry": ENGINES, "plotting": ENGINES, "envs": ENGINES, "pretrained_policies": ENGINES,
     **dict.fromkeys(("baselines", "samplers", "np.policies", "np.algos", "np.exploration_policies", "np.replay_buffer",
                      "local_runner"), {"tensorflow", "ray"}),
 }

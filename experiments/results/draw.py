@@ -85,7 +85,7 @@ def draw_evaluation(name: str) -> None:
 
     evaluation, policies = EVALUATIONS[name], read_runs(name, "policy")
     over_steps = "timesteps" in next(iter(policies.values()))
-    with style.picture(_path(name), f"{evaluation['title']}: 40 tasks that were not trained on", 4.0) as all_axes:
+    with style.figure_axes(_path(name), f"{evaluation['title']}: 40 tasks that were not trained on", 4.0) as all_axes:
         axes = all_axes[0, 0]
         for index, (policy, columns) in enumerate(policies.items()):
             x = columns["timesteps"] if over_steps else columns["step"] + 0.03 * index

@@ -5,10 +5,13 @@
 import dataclasses
 import importlib
 import os
-from typing import Any, Literal, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Mapping, Optional, Sequence
 
-from meta_policy_search.cli.algorithms import find_config
-from meta_policy_search.cli.settings import RunConfig, read_json
+from meta_policy_search.cli.algorithms import build_trainer, find_config
+from meta_policy_search.cli.settings import RunConfig, make_config, read_json
+
+if TYPE_CHECKING:
+    from meta_policy_search.meta_trainer import Trainer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -67,6 +70,19 @@ def config_class(script: str) -> type[RunConfig]:
     """Returns the settings class of a training script in `experiments`, or of an algorithm that has no script."""
     has_file = os.path.exists(os.path.join(os.path.dirname(HERE), f"{script}.py"))
     return importlib.import_module(f"experiments.{script}").Config if has_file else find_config(script)
+
+
+def make_settings(script: str, settings: Mapping[str, Any]) -> RunConfig:
+    """Returns all settings of a training script, some of which are given."""
+    return make_config(config_class(script), settings)
+
+
+def build(script: str, settings: Mapping[str, Any]) -> "Trainer":
+    """Builds the trainer of a training script in a separate graph."""
+    from meta_policy_search.tf_compat import tf  # imported here because it takes seconds
+
+    with tf.Graph().as_default():
+        return build_trainer(make_settings(script, settings))
 
 
 def preset(name: str) -> dict[str, Any]:

@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import Any, Iterator, Sequence
 
 from experiments.results import reproduced
-from experiments.results.entries import ENTRIES, Method, config_class
-from meta_policy_search.cli.algorithms import build_trainer
-from meta_policy_search.cli.settings import RunConfig, make_config
-from meta_policy_search.pretrained_policies.listing import DATA, NAMES_FILE, Pretrained
-from meta_policy_search.tf_compat import tf
+from experiments.results.entries import ENTRIES, Method, build, make_settings
+from meta_policy_search.cli.settings import RunConfig
+from meta_policy_search.pretrained_policies import DATA, NAMES_FILE, Pretrained
 from meta_policy_search.utils.files import write_text
 from meta_policy_search.utils.serializable import argument_names
 from meta_policy_search.utils.statistics import mean_interval
@@ -66,9 +64,8 @@ def policy_name(entry: str, method: Method) -> str:
 def describe(name: str, method: Method, seed: int) -> Pretrained:
     """Returns settings and test scores of a policy; builds its trainer to find the settings that have an effect."""
     entry = ENTRIES[name]
-    config = make_config(config_class(method.script), {**entry.settings, **method.settings, "seed": seed})
-    with tf.Graph().as_default():
-        trainer = build_trainer(config)
+    settings = {**entry.settings, **method.settings, "seed": seed}
+    config, trainer = make_settings(method.script, settings), build(method.script, settings)
     parts = (trainer.env, getattr(trainer.env, "wrapped_env", None), trainer.policy, trainer.sampler,
              trainer.sample_processor, trainer.algo, trainer)
     trainer.sampler.close()
