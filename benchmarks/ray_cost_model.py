@@ -133,12 +133,12 @@ def measure_constants(sizes: Sizes) -> Constants:
     loop, step, path = _measure_worker(sizes)
     update, update_step = _measure_update(sizes)
     transport = _measure_transport(sizes)
-    config = _config(sizes, sizes.tasks[-1], sizes.length, parallel="ray", ray_workers=1)
+    config = _config(sizes, sizes.tasks[-1], sizes.length, parallel={"num_workers": 1})
     with build(config).sampler as sampler:
         sampler.update_tasks()
         paths = sampler.obtain_samples()
         sent, received = len(cloudpickle.dumps(sampler.make_actor())), arrays_size(paths)
-    num_paths = config.meta_batch_size * config.rollouts_per_meta_task
+    num_paths = config["meta_batch_size"] * config["rollouts_per_meta_task"]
     per_step = sum(array.dtype.itemsize * math.prod(array.shape[1:]) for infos in
                    (paths[0][0], paths[0][0]["env_infos"], paths[0][0]["agent_infos"])
                    for name, array in infos.items() if isinstance(array, np.ndarray) and name != "last_observation")
@@ -227,7 +227,7 @@ def measure_checks(sizes: Sizes, constants: Constants) -> list[Figures]:
     checks = []
     for tasks, length in sizes.checked:
         for workers in sizes.workers:
-            config = _config(sizes, tasks, length, parallel="ray", ray_workers=workers)
+            config = _config(sizes, tasks, length, parallel={"num_workers": workers})
             log = _train(config, 1 + sizes.repeats)[1:]
             job = Job(tasks, sizes.rollouts, length, workers, available_cores())
             checks.append({
@@ -246,13 +246,13 @@ def extrapolate(constants: Constants) -> list[Figures]:
     return [{**job._asdict(), **constants.predict(job, NETWORK)} for job in jobs]
 
 
-def _config(sizes: Sizes, tasks: int, length: int, num_threads: Optional[int] = None, **settings: Any) -> Any:
+def _config(sizes: Sizes, tasks: int, length: int, num_threads: Optional[int] = None, **settings: Any) -> dict[str, Any]:
     env_kwargs = {} if num_threads is None else {"num_threads": num_threads}
-    return pro_mp.Config(env=ENV, env_kwargs=env_kwargs, meta_batch_size=tasks, max_path_length=length,
-                         rollouts_per_meta_task=sizes.rollouts, num_inner_grad_steps=STEPS, **settings)
+    return {**pro_mp.PUBLISHED, "env": ENV, "env_kwargs": env_kwargs, "meta_batch_size": tasks,
+            "max_path_length": length, "rollouts_per_meta_task": sizes.rollouts, "num_inner_grad_steps": STEPS, **settings}
 
 
-def _train(config: Any, iterations: int) -> list[Mapping[str, Any]]:
+def _train(config: Mapping[str, Any], iterations: int) -> list[Mapping[str, Any]]:
     """Trains for some iterations; returns their rows."""
     with tempfile.TemporaryDirectory() as folder, logger.scoped_configure(folder, ("csv",)):
         trainer = build(config)

@@ -63,7 +63,7 @@ public_names_internal = [  # names that only modules of the package use
     "*.utils.user_modules.*",
     "*.evaluation.trial_evaluator.make_evaluator",
     "*.ops.recurrent.gru",
-    "*.pretrained_policies.listing.find_pretrained",
+    "*.pretrained_policies.find_pretrained",
     "*.optimizers.base.TaskBlocks",
     "*.optimizers.base.first_non_finite",
     "*.plotting.progress.*columns",

@@ -27,10 +27,10 @@ import numpy as np
 
 import meta_policy_search as mps
 from experiments.results import reproduced
-from experiments.results.entries import ENTRIES, MEASUREMENTS, Entry, Measurement, Method, config_class
-from meta_policy_search.cli import sweep
+from experiments.results.entries import ENTRIES, MEASUREMENTS, Entry, Measurement, Method, script_settings
 from meta_policy_search.cli.flags import Parser
-from meta_policy_search.cli.training import INTERRUPTED, run_tool
+from meta_policy_search.cli.train import INTERRUPTED, run_tool
+from meta_policy_search.parallel_runs import Member, train_all
 from meta_policy_search.plotting import read_progress
 from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.threads import available_cores
@@ -100,13 +100,12 @@ def _train_and_test(name: str, entry: Entry, arguments: argparse.Namespace) -> i
     selected = _methods(arguments, [method.name for method in entry.methods])
     methods = [method for method in entry.methods if method.name in selected]
     output = os.path.join(arguments.output, name)
-    runs = [(method, seed, sweep.make_run(f"{method.name},seed={seed}", config_class(method.script),
-                                          {**entry.settings, **method.settings}, {"seed": seed}, output))
+    runs = [(method, seed, _make_run(entry, method, seed, output))
             for seed in seeds or sorted({seed for method in methods for seed in method.seeds}) for method in methods
             if seeds or seed in method.seeds]
     processes = available_cores() if arguments.processes is None else check_positive_int(
         "--processes", arguments.processes)
-    _, was_interrupted = sweep.run_all(output, [run for _, _, run in runs], min(processes, len(runs)))
+    _, was_interrupted = train_all(output, [run for _, _, run in runs], min(processes, len(runs)))
     if was_interrupted:
         return INTERRUPTED
     for method, seed, run in runs:
@@ -115,7 +114,13 @@ def _train_and_test(name: str, entry: Entry, arguments: argparse.Namespace) -> i
     return int(not all(run.is_done for _, _, run in runs))
 
 
-def _test(name: str, entry: Entry, method: Method, seed: int, run: sweep.Run) -> None:
+def _make_run(entry: Entry, method: Method, seed: int, output: str) -> Member:
+    settings = script_settings(method.script, {**entry.settings, **method.settings, "seed": seed})
+    name = f"{method.name},seed={seed}"
+    return Member(name, settings.pop("algo"), settings, os.path.join(output, name))
+
+
+def _test(name: str, entry: Entry, method: Method, seed: int, run: Member) -> None:
     """Tests the policy of a run in sampled tasks; stores the test returns, training returns and policy weights."""
     evaluator = mps.load_evaluator(run.folder, method.snapshot, rollouts_per_meta_task=entry.rollouts)
     tasks = None

@@ -59,8 +59,7 @@ from .policies import DiagonalGaussian as DiagonalGaussian, Distribution as Dist
 from .policies import GaussianMLPPolicy as GaussianMLPPolicy, MetaCategoricalMLPPolicy as MetaCategoricalMLPPolicy
 from .policies import MetaGaussianMLPPolicy as MetaGaussianMLPPolicy, MetaPolicy as MetaPolicy, Policy as Policy
 from .policies import TaskPolicy as TaskPolicy
-from .pretrained_policies.listing import Pretrained as Pretrained, pretrained as pretrained
-from .pretrained_policies.loading import load_pretrained as load_pretrained
+from .pretrained_policies import Pretrained as Pretrained, load_pretrained as load_pretrained, pretrained as pretrained
 from .registry import available_algorithms as available_algorithms, get_algorithm as get_algorithm
 from .registry import register_algorithm as register_algorithm
 from .run import Run as Run, load_run as load_run, train as train

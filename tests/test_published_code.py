@@ -20,7 +20,7 @@ from meta_policy_search.envs import (
     MetaPointEnvNavigation,
     normalize,
 )
-from meta_policy_search.envs.point_envs import corner_goals_point_env_2d, point_env_2d
+from meta_policy_search.envs.point_envs import corner_goals_point_env_2d, point_env_2d, point_env_2d_v2
 from meta_policy_search.envs.point_envs.point_env_2d_walls import MetaPointEnvWalls
 from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.meta_algos import VPGMAML, ProMP
@@ -362,6 +362,9 @@ def test_other_navigation_env_keeps_its_earlier_name():
     for earlier in (envs.MetaPointEnv, envs.point_envs.MetaPointEnv, envs.get_env_class("MetaPointEnv")):
         assert earlier is envs.MetaPointEnvNavigation is not point_env_2d.MetaPointEnv
     assert corner_goals_point_env_2d.MetaPointEnv is envs.MetaPointEnvCornerGoals
+    assert corner_goals_point_env_2d.MetaPointEnvCornerGoals is envs.MetaPointEnvCornerGoals
+    assert point_env_2d_v2.MetaPointEnv is envs.MetaPointEnvV2
+    assert point_env_2d.MetaPointEnv is envs.MetaPointEnvOrigin
 
 
 def test_wall_rewards_use_the_position_without_walls_as_published():

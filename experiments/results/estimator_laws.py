@@ -135,7 +135,7 @@ def draw(csv_path: str, path: str) -> None:
     """Plots variance (geometric mean over seeds) and bias (root mean square over seeds) over the number of paths."""
     groups = read_groups(csv_path, "estimator")
     title = f"Meta-gradients on Bernoulli bandits: one inner step on N paths of {PULLS} pulls, {len(SEEDS)} bandits"
-    with style.picture(path, title, height=5.2, width=9.0, columns=2) as all_axes:
+    with style.figure_axes(path, title, height=5.2, width=9.0, columns=2) as all_axes:
         (variance, bias), = all_axes
         for color, (name, label) in zip(style.COLORS, ESTIMATORS.items(), strict=True):
             runs = list(_by_seed(groups[name,]).values())

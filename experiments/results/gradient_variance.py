@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments.results.entries import config_class
-from meta_policy_search.cli.algorithms import build_trainer
-from meta_policy_search.cli.settings import make_config
+from experiments.results.entries import build
 
 if TYPE_CHECKING:
     from meta_policy_search.meta_trainer import Trainer
@@ -51,8 +49,8 @@ def measure(seed: int, methods: Sequence[str], **settings: Any) -> Iterator[tupl
         methods: names of the estimators.
         **settings: settings that override `SETTINGS`.
     """
-    learner = _build("pro_mp", {"seed": seed, **settings})
-    estimators = {name: _build(script, {"seed": seed, **special, **settings})
+    learner = build("pro_mp", {**SETTINGS, "seed": seed, **settings})
+    estimators = {name: build(script, {**SETTINGS, "seed": seed, **special, **settings})
                   for name, (script, special) in ESTIMATORS.items() if name in methods}
     measured: dict[str, dict[int, float]] = {name: {} for name in estimators}
     for itr in range(CHECKPOINTS[-1] + 1):
@@ -66,14 +64,6 @@ def measure(seed: int, methods: Sequence[str], **settings: Any) -> Iterator[tupl
     for trainer in (learner, *estimators.values()):
         trainer.sampler.close()
     yield from measured.items()
-
-
-def _build(script: str, settings: dict[str, Any]) -> "Trainer":
-    """Builds the trainer of a script in a separate graph."""
-    from meta_policy_search.tf_compat import tf  # imported here because it takes seconds
-
-    with tf.Graph().as_default():
-        return build_trainer(make_config(config_class(script), {**SETTINGS, **settings}))
 
 
 def sample_and_adapt(trainer: "Trainer", new_tasks: bool = True) -> list[Any]:

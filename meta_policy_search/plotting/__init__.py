@@ -1,6 +1,13 @@
 """Plots of training runs (from `progress.csv`), adaptation curves and trajectories."""
-from meta_policy_search.plotting.comparison import Curve, mean_curve, plot_adaptation_curve, plot_comparison
-from meta_policy_search.plotting.curves import PlotCallback, plot_diagnostics, plot_learning_curve
+from meta_policy_search.plotting.curves import (
+    Curve,
+    PlotCallback,
+    mean_curve,
+    plot_adaptation_curve,
+    plot_comparison,
+    plot_diagnostics,
+    plot_learning_curve,
+)
 from meta_policy_search.plotting.progress import (
     MeanGain,
     Progress,
