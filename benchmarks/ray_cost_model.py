@@ -16,6 +16,7 @@ import sys
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence
 
 import cloudpickle
@@ -27,9 +28,8 @@ if not __package__:  # python benchmarks/ray_cost_model.py
 from benchmarks import machine
 from benchmarks.processes import ROOT, Figures
 from benchmarks.sampling import collect
-from benchmarks.training import build
+from benchmarks.training import build, configure
 from benchmarks.workload import timed
-from experiments import pro_mp
 from meta_policy_search.samplers import RayOptions
 from meta_policy_search.samplers.ray.executor import keep_workers
 from meta_policy_search.types import PathsMetaBatch
@@ -138,7 +138,7 @@ def measure_constants(sizes: Sizes) -> Constants:
         sampler.update_tasks()
         paths = sampler.obtain_samples()
         sent, received = len(cloudpickle.dumps(sampler.make_actor())), arrays_size(paths)
-    num_paths = config["meta_batch_size"] * config["rollouts_per_meta_task"]
+    num_paths = config.meta_batch_size * config.rollouts_per_meta_task
     per_step = sum(array.dtype.itemsize * math.prod(array.shape[1:]) for infos in
                    (paths[0][0], paths[0][0]["env_infos"], paths[0][0]["agent_infos"])
                    for name, array in infos.items() if isinstance(array, np.ndarray) and name != "last_observation")
@@ -246,13 +246,14 @@ def extrapolate(constants: Constants) -> list[Figures]:
     return [{**job._asdict(), **constants.predict(job, NETWORK)} for job in jobs]
 
 
-def _config(sizes: Sizes, tasks: int, length: int, num_threads: Optional[int] = None, **settings: Any) -> dict[str, Any]:
+def _config(sizes: Sizes, tasks: int, length: int, num_threads: Optional[int] = None,
+            **settings: Any) -> SimpleNamespace:
     env_kwargs = {} if num_threads is None else {"num_threads": num_threads}
-    return {**pro_mp.PUBLISHED, "env": ENV, "env_kwargs": env_kwargs, "meta_batch_size": tasks,
-            "max_path_length": length, "rollouts_per_meta_task": sizes.rollouts, "num_inner_grad_steps": STEPS, **settings}
+    return configure(env=ENV, env_kwargs=env_kwargs, meta_batch_size=tasks, max_path_length=length,
+                     rollouts_per_meta_task=sizes.rollouts, num_inner_grad_steps=STEPS, **settings)
 
 
-def _train(config: Mapping[str, Any], iterations: int) -> list[Mapping[str, Any]]:
+def _train(config: SimpleNamespace, iterations: int) -> list[Mapping[str, Any]]:
     """Trains for some iterations; returns their rows."""
     with tempfile.TemporaryDirectory() as folder, logger.scoped_configure(folder, ("csv",)):
         trainer = build(config)

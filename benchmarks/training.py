@@ -6,6 +6,7 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional
 
 from benchmarks.processes import Figures
@@ -106,13 +107,20 @@ def count_operations(settings: Mapping[str, Any]) -> Figures:
     return figures
 
 
-def build(settings: Mapping[str, Any]) -> "Trainer":
-    """Builds the trainer for arguments of `meta_policy_search.train` in a separate graph."""
+def configure(**settings: Any) -> SimpleNamespace:
+    """Returns all settings of `experiments/pro_mp.py`, some of which are given."""
+    from experiments.results.entries import all_settings
+
+    return SimpleNamespace(**all_settings("pro_mp", settings))
+
+
+def build(config: SimpleNamespace) -> "Trainer":
+    """Builds the trainer of settings in a separate graph."""
     from meta_policy_search.run import build_trainer
     from meta_policy_search.tf_compat import tf
 
     with tf.Graph().as_default():
-        return build_trainer(**settings)
+        return build_trainer(**vars(config))
 
 
 @contextlib.contextmanager
