@@ -106,7 +106,7 @@ def record(config: SimpleNamespace, trainer: Trainer) -> Recording:
 
 def make_batched(config: SimpleNamespace, tasks: list) -> Any:
     """Returns a vectorized environment with one copy per task."""
-    batched = make_env(config.env, **config.env_kwargs).make_batched(len(tasks))
+    batched = make_env(config.env, **config.env_kwargs or {}).make_batched(len(tasks))
     batched.set_tasks(tasks)
     return batched
 

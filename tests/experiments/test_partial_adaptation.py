@@ -2,8 +2,8 @@
 import numpy as np
 import pytest
 
-from experiments.results.entries import ENTRIES, build, make_settings
-from meta_policy_search.cli.settings import SMOKE
+from benchmarks.workload import SMOKE
+from experiments.results.entries import ENTRIES, all_settings, build
 from meta_policy_search.evaluation import MetaEvaluator
 from meta_policy_search.meta_algos.adapted_params import select_params
 from meta_policy_search.policies import MetaGaussianMLPPolicy
@@ -15,10 +15,10 @@ CASES = [(name, method) for name in ENTRIES if name.startswith("partial_adaptati
 
 def test_methods_adapt_their_parameters():
     for name, method in CASES:
-        config = make_settings(method.script, {**ENTRIES[name].settings, **method.settings})
+        settings = all_settings(method.script, {**ENTRIES[name].settings, **method.settings})
         with tf.Graph().as_default():
-            names = list(MetaGaussianMLPPolicy(2, 2, 2, context_dim=config.context_dim).get_params())
-        assert list(select_params(config.adapt_params, names)) == expected_names(names, method.name)
+            names = list(MetaGaussianMLPPolicy(2, 2, 2, context_dim=settings["context_dim"]).get_params())
+        assert list(select_params(settings["adapt_params"], names)) == expected_names(names, method.name)
 
 
 @pytest.mark.thorough(but="navigation-cavia")
