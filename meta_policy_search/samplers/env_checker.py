@@ -5,7 +5,7 @@ import numpy as np
 
 from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.envs.spaces import is_discrete
-from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
+from meta_policy_search.samplers.vectorized_env_executor.base import SteppingExecutor
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaIterativeEnvExecutor, make_local_executor
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
 
@@ -37,7 +37,7 @@ def check_env(env: Any, num_steps: int = 50, seed: int = 0) -> None:
     num_steps, seed = check_positive_int("num_steps", num_steps), check_int_at_least("seed", seed, 0)
     tasks = adapted.sample_tasks(2, np.random.default_rng(seed))
 
-    def play(executor: MetaEnvExecutor, *env_ids: int, first_seed: int = 0) -> List[Dict[str, Any]]:
+    def play(executor: SteppingExecutor, *env_ids: int, first_seed: int = 0) -> List[Dict[str, Any]]:
         seeds = [(seed, first_seed + i) for i in range(len(env_ids))]
         return _play(executor, env.action_space, env_ids, seeds, num_steps)
 
@@ -59,7 +59,7 @@ def check_env(env: Any, num_steps: int = 50, seed: int = 0) -> None:
             _compare(env, expected, play(executor, 0), "without make_batched")
 
 
-def _play(executor: MetaEnvExecutor, space: Any, env_ids: Sequence[int], seeds: Sequence[Tuple[int, int]],
+def _play(executor: SteppingExecutor, space: Any, env_ids: Sequence[int], seeds: Sequence[Tuple[int, int]],
           num_steps: int) -> List[Dict[str, Any]]:
     """Runs one path in each environment of `env_ids`.
 

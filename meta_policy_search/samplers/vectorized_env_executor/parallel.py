@@ -140,7 +140,7 @@ class MetaParallelEnvExecutor(SteppingExecutor):
                 for connection in wait(list(waiting), timeout=1.0):
                     w = waiting.pop(connection)
                     try:
-                        pickled = connection.recv_bytes()
+                        pickled = self._workers[w].receive()
                     except (EOFError, OSError):
                         self._raise_death(w)
                     results[w] = load_result(pickled, *self._describe(w))

@@ -38,10 +38,10 @@ _START = ("import sys; fd = int(sys.argv[1]); sys.path[:] = sys.argv[2:]; del sy
 _GRACE = 2.0  # time for a worker to close its environments before it is killed, s
 
 
-def pickle_result(function: Callable[[], Any]) -> bytes:
-    """Calls `function`; returns its result, or the exception that it raised, as bytes for `load_result`."""
+def pickle_result(function: Callable[..., Any], *args: Any) -> bytes:
+    """Calls a function; returns its result, or the exception that it raised, as bytes for `load_result`."""
     try:
-        return cloudpickle.dumps((True, function()))
+        return cloudpickle.dumps((True, function(*args)))
     except NotFiniteError as error:  # its message is complete
         return cloudpickle.dumps((False, error))
     except BaseException as error:  # also SystemExit, because the parent waits for a result
@@ -86,6 +86,10 @@ class WorkerProcess:
         """Sends `(command, *args)`; raises `OSError` if the worker has ended."""
         self.connection.send_bytes(cloudpickle.dumps(request))
 
+    def receive(self) -> bytes:
+        """Returns the result as bytes for `load_result`; raises `EOFError` or `OSError` if the worker has ended."""
+        return self.connection.recv_bytes()
+
     def has_died(self) -> bool:
         """Returns whether the process has ended without leaving a result."""
         return has_ended(self.process) and not self.connection.poll()
@@ -125,8 +129,9 @@ def main(fd: int) -> None:
     incoming.register(fd, select.POLLIN)
     executor: Any = None
 
-    def run(command: str, *args: Any) -> Any:
+    def run(request: bytes) -> Any:
         nonlocal executor
+        command, *args = pickle.loads(request)
         if command == "build":
             executor = build_executor(*args)
             executor.is_interrupted = lambda: bool(incoming.poll(0))  # the empty request, or the end of the parent
@@ -135,7 +140,7 @@ def main(fd: int) -> None:
 
     with contextlib.suppress(EOFError, OSError):  # the parent has ended
         while request := connection.recv_bytes():
-            connection.send_bytes(pickle_result(lambda request=request: run(*pickle.loads(request))))
+            connection.send_bytes(pickle_result(run, request))
     if executor is not None:
         executor.close()
 
