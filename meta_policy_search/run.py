@@ -354,12 +354,18 @@ def replace_options(snapshot: Dict[str, Any], options: Mapping[str, Any]) -> Non
     """Replaces arguments without effect on the result (`types.WithoutEffect`) in a snapshot, before it is restored.
 
     Raises:
-        TypeError: a part of the run has no such argument, or it has an effect on the result.
+        TypeError: the run has no such setting.
+        ValueError: a setting with an effect on the result differs from that of the run.
     """
     state = snapshot["state"]
-    recorded = state["description"].options
-    check_names(options, recorded, "without effect on the result of the run")
-    recorded.update(run_folder.as_json(dict(options)))
+    _, settings, recorded, _ = state["description"]
+    check_names(options, {*settings, *recorded}, "of the run")
+    new = run_folder.as_json(dict(options))
+    differing = [f"{name} {settings[name]!r} (run), {value!r}" for name, value in new.items()
+                 if name not in recorded and settings[name] != value]
+    if differing:
+        raise ValueError(f"settings differ: {'; '.join(differing)}. A resumed run keeps its settings")
+    recorded.update({name: value for name, value in new.items() if name in recorded})
     parts = [part if isinstance(part, dict) else part[-1] for part in state.get("parts", {}).values()]
     for arguments in (*parts, state.get("sampler_args", {})):
         arguments.update({name: value for name, value in options.items() if name in arguments})
@@ -459,15 +465,16 @@ class Run:
             n_itr: total number of iterations, including the completed ones. Default None: as in the run.
             log_formats: outputs, see `utils.logger`. Default None: as in the run.
             callbacks: replace the callbacks of the run, see `Trainer`. Default None: the callbacks in the snapshot.
-            **options: new values of settings without effect on the result, such as `parallel` or `progress_bar`.
+            **options: new values of settings without effect on the result, such as `parallel` or `progress_bar`. Other
+                settings must equal those of the run.
 
         Returns:
             This run; after Ctrl-C, with the completed iterations.
 
         Raises:
             SnapshotError: the snapshot is missing or damaged.
-            TypeError: an option is unknown, or has an effect on the result.
-            ValueError: the run already has at least `n_itr` iterations, another process uses the folder, or the
+            TypeError: the run has no such setting.
+            ValueError: a setting with an effect on the result differs from that of the run, the run already has at least `n_itr` iterations, another process uses the folder, or the
                 snapshot lacks the constructor arguments of a part.
         """
         with contextlib.ExitStack() as stack:
@@ -478,7 +485,8 @@ class Run:
             description = snapshot["state"]["description"]
             n_itr = check_positive_int("n_itr", description.settings["n_itr"] if n_itr is None else n_itr)
             if n_itr <= snapshot["itr"] + 1:
-                raise ValueError(f"n_itr: expected more than {snapshot['itr'] + 1} (completed iterations), got {n_itr}")
+                raise ValueError(f"{self.folder} has completed {snapshot['itr'] + 1} iterations: to continue, pass a larger "
+                                 f"n_itr than {n_itr}")
             replace_options(snapshot, options)
             formats = check_formats(log_formats or description.options.get("log_formats", _LOG_FORMATS), "log_formats")
             replaced = {} if callbacks is None else {"callbacks": callbacks}
