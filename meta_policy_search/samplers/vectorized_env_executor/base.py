@@ -16,7 +16,7 @@ reproducible only in `MetaIterativeEnvExecutor`.
 """
 import abc
 import reprlib
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
 
 import cloudpickle
 import numpy as np
@@ -36,6 +36,8 @@ from meta_policy_search.samplers.rollout_loop import (
 from meta_policy_search.types import BatchedStep, Infos, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.seeding import Stream, next_rng
+
+Executor = TypeVar("Executor", bound="MetaEnvExecutor")
 
 
 class MetaEnvExecutor(abc.ABC):
@@ -123,7 +125,7 @@ class MetaEnvExecutor(abc.ABC):
     def _close(self) -> None:
         """Implements `close`; by default does nothing."""
 
-    def __enter__(self) -> "MetaEnvExecutor":
+    def __enter__(self: Executor) -> Executor:
         return self
 
     def __exit__(self, *exc_info: Any) -> None:
