@@ -29,8 +29,7 @@ if not __package__:  # python benchmarks/compare.py
 
 from benchmarks.compared import PROGRAMS
 from benchmarks.processes import ROOT, Figures
-from benchmarks.workload import Times, machine_time
-from meta_policy_search.cli.settings import SMOKE
+from benchmarks.workload import SMOKE, Times, machine_time
 from meta_policy_search.utils.checks import check_positive_int
 
 KEYS = [f"{name}.{figure}" for name, program in PROGRAMS.items() for figure in program.figures]

@@ -20,10 +20,9 @@ import numpy as np
 
 from benchmarks.processes import Figures
 from benchmarks.sampling import collect
-from benchmarks.training import build
+from benchmarks.training import build, configure
 from benchmarks.workload import timed
-from experiments import pro_mp
-from meta_policy_search.actors.of_policies import actor_of
+from meta_policy_search.actors import actor_from_policy
 from meta_policy_search.envs import make_env
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
@@ -61,7 +60,7 @@ def measure_share(robot: str, settings: Mapping[str, Any], rounds: int) -> Figur
     """
     variants: dict[str, Callable[[], float]] = {}
     for name, num_threads in (("one_thread", 1), ("all_cores", available_cores())):
-        config = pro_mp.Config(**{**settings, "env": ROBOTS[robot], "env_kwargs": {"num_threads": num_threads}})
+        config = configure(**{**settings, "env": ROBOTS[robot], "env_kwargs": {"num_threads": num_threads}})
         trainer = build(config)
         recording = record(config, trainer)
         variants[f"{name}.sampling"] = lambda sampler=trainer.sampler: collect(sampler)
@@ -81,13 +80,13 @@ def measure_share(robot: str, settings: Mapping[str, Any], rounds: int) -> Figur
     return figures
 
 
-def record(config: pro_mp.Config, trainer: Trainer) -> Recording:
+def record(config: SimpleNamespace, trainer: Trainer) -> Recording:
     """Samples paths; returns their start states and controls."""
     sampler, policy = trainer.sampler, trainer.policy
     sampler.update_tasks()
     places = [(m, r) for m in range(config.meta_batch_size) for r in range(config.rollouts_per_meta_task)]
     rngs = [sampler.path_rng(*place) for place in places]
-    actor = actor_of(policy)
+    actor = actor_from_policy(policy)
     for rng in rngs:  # the policy's noise is drawn before the start state
         actor.draw_noise(rng, np.empty((config.max_path_length, policy.action_dim), np.float32))
     tasks = [sampler.tasks[m] for m, _ in places]
@@ -105,14 +104,14 @@ def record(config: pro_mp.Config, trainer: Trainer) -> Recording:
                      np.array([path["last_observation"] for path in paths]))
 
 
-def make_batched(config: pro_mp.Config, tasks: list) -> Any:
+def make_batched(config: SimpleNamespace, tasks: list) -> Any:
     """Returns a vectorized environment with one copy per task."""
-    batched = make_env(config.env, **config.env_kwargs).make_batched(len(tasks))
+    batched = make_env(config.env, **config.env_kwargs or {}).make_batched(len(tasks))
     batched.set_tasks(tasks)
     return batched
 
 
-def _make_population(config: pro_mp.Config, trainer: Trainer) -> Callable[[], float]:
+def _make_population(config: SimpleNamespace, trainer: Trainer) -> Callable[[], float]:
     """Returns a function that collects paths of `meta_batch_size` candidates; it returns the steps per second."""
     algo = SimpleNamespace(policy=trainer.policy, max_path_length=config.max_path_length)
     sampler = SingleTaskSampler(algo, trainer.env)
@@ -127,7 +126,7 @@ def _make_population(config: pro_mp.Config, trainer: Trainer) -> Callable[[], fl
     return population
 
 
-def _make_alone(config: pro_mp.Config, recording: Recording, num_threads: int) -> Callable[[], float]:
+def _make_alone(config: SimpleNamespace, recording: Recording, num_threads: int) -> Callable[[], float]:
     """Returns a function that simulates one path per call of the engine; it returns the control steps per second."""
     batched = make_batched(config, recording.tasks)
     model, frame_skip = batched.engine.model, batched.robot.frame_skip
@@ -169,7 +168,7 @@ def _model_of(task: Any, model: mujoco.MjModel) -> mujoco.MjModel:
     return model
 
 
-def _make_stepwise(config: pro_mp.Config, recording: Recording) -> Callable[[], float]:
+def _make_stepwise(config: SimpleNamespace, recording: Recording) -> Callable[[], float]:
     """Returns a function that simulates one control step per call; it returns the control steps per second."""
     batched = make_batched(config, recording.tasks)
     engine, lengths = batched.engine, recording.lengths

@@ -9,7 +9,7 @@ from typing import Iterator
 
 from benchmarks.processes import Figures
 from benchmarks.workload import machine_time
-from meta_policy_search.cli.record import describe_process
+from meta_policy_search.run_folder import describe_process
 from meta_policy_search.utils.threads import available_cores
 
 BUSY = 0.05

@@ -16,6 +16,7 @@ import sys
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence
 
 import cloudpickle
@@ -27,9 +28,8 @@ if not __package__:  # python benchmarks/ray_cost_model.py
 from benchmarks import machine
 from benchmarks.processes import ROOT, Figures
 from benchmarks.sampling import collect
-from benchmarks.training import build
+from benchmarks.training import build, configure
 from benchmarks.workload import timed
-from experiments import pro_mp
 from meta_policy_search.samplers import RayOptions
 from meta_policy_search.samplers.ray.executor import keep_workers
 from meta_policy_search.types import PathsMetaBatch
@@ -133,7 +133,7 @@ def measure_constants(sizes: Sizes) -> Constants:
     loop, step, path = _measure_worker(sizes)
     update, update_step = _measure_update(sizes)
     transport = _measure_transport(sizes)
-    config = _config(sizes, sizes.tasks[-1], sizes.length, parallel="ray", ray_workers=1)
+    config = _config(sizes, sizes.tasks[-1], sizes.length, parallel={"num_workers": 1})
     with build(config).sampler as sampler:
         sampler.update_tasks()
         paths = sampler.obtain_samples()
@@ -227,7 +227,7 @@ def measure_checks(sizes: Sizes, constants: Constants) -> list[Figures]:
     checks = []
     for tasks, length in sizes.checked:
         for workers in sizes.workers:
-            config = _config(sizes, tasks, length, parallel="ray", ray_workers=workers)
+            config = _config(sizes, tasks, length, parallel={"num_workers": workers})
             log = _train(config, 1 + sizes.repeats)[1:]
             job = Job(tasks, sizes.rollouts, length, workers, available_cores())
             checks.append({
@@ -246,13 +246,14 @@ def extrapolate(constants: Constants) -> list[Figures]:
     return [{**job._asdict(), **constants.predict(job, NETWORK)} for job in jobs]
 
 
-def _config(sizes: Sizes, tasks: int, length: int, num_threads: Optional[int] = None, **settings: Any) -> Any:
+def _config(sizes: Sizes, tasks: int, length: int, num_threads: Optional[int] = None,
+            **settings: Any) -> SimpleNamespace:
     env_kwargs = {} if num_threads is None else {"num_threads": num_threads}
-    return pro_mp.Config(env=ENV, env_kwargs=env_kwargs, meta_batch_size=tasks, max_path_length=length,
-                         rollouts_per_meta_task=sizes.rollouts, num_inner_grad_steps=STEPS, **settings)
+    return configure(env=ENV, env_kwargs=env_kwargs, meta_batch_size=tasks, max_path_length=length,
+                     rollouts_per_meta_task=sizes.rollouts, num_inner_grad_steps=STEPS, **settings)
 
 
-def _train(config: Any, iterations: int) -> list[Mapping[str, Any]]:
+def _train(config: SimpleNamespace, iterations: int) -> list[Mapping[str, Any]]:
     """Trains for some iterations; returns their rows."""
     with tempfile.TemporaryDirectory() as folder, logger.scoped_configure(folder, ("csv",)):
         trainer = build(config)

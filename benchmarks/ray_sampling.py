@@ -5,8 +5,7 @@ from typing import Any, Mapping
 from benchmarks import machine
 from benchmarks.processes import Figures
 from benchmarks.sampling import collect
-from benchmarks.training import ENVS, build
-from experiments import pro_mp
+from benchmarks.training import ENVS, build, configure
 from meta_policy_search.samplers import MetaSampler
 
 
@@ -18,7 +17,7 @@ def measure_ray(env: str, settings: Mapping[str, Any], rounds: int) -> Figures:
         settings: settings of an experiment that differ from its defaults.
         rounds: number of counted turns, at least one; one additional first turn is not counted.
     """
-    config = pro_mp.Config(**{**settings, "env": ENVS[env]})
+    config = configure(**{**settings, "env": ENVS[env]})
     trainer = build(config)
     with (MetaSampler(trainer.env, trainer.policy, config.rollouts_per_meta_task, config.meta_batch_size,
                       config.max_path_length, parallel="ray") as on_ray,

@@ -24,7 +24,7 @@ if not __package__:  # python benchmarks/run.py
 
 from benchmarks import machine
 from benchmarks.processes import Figures, Measurement, measure_apart
-from meta_policy_search.cli.settings import SMOKE as SMALL
+from benchmarks.workload import SMOKE as SMALL
 from meta_policy_search.utils.threads import available_cores
 
 RESULTS = Path(__file__).resolve().parent / "results.json"

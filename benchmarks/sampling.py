@@ -5,9 +5,8 @@ import time
 from typing import Any, Mapping
 
 from benchmarks.processes import Figures
-from benchmarks.training import ENVS, build
+from benchmarks.training import ENVS, build, configure
 from benchmarks.workload import timed
-from experiments import pro_mp
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
 
@@ -31,7 +30,7 @@ def measure_executors(env: str, settings: Mapping[str, Any], seconds: float) -> 
     Returns:
         Median rates over collections, in environment steps per second.
     """
-    config = pro_mp.Config(**{**settings, "env": ENVS[env]})
+    config = configure(**{**settings, "env": ENVS[env]})
     trainer = build(config)
     figures: Figures = {}
     for name, executor in EXECUTORS.items():

@@ -6,6 +6,7 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional
 
 from benchmarks.processes import Figures
@@ -106,24 +107,31 @@ def count_operations(settings: Mapping[str, Any]) -> Figures:
     return figures
 
 
-def build(config: Any) -> "Trainer":
+def configure(**settings: Any) -> SimpleNamespace:
+    """Returns all settings of `experiments/pro_mp.py`, some of which are given."""
+    from experiments.results.entries import all_settings
+
+    return SimpleNamespace(**all_settings("pro_mp", settings))
+
+
+def build(config: SimpleNamespace) -> "Trainer":
     """Builds the trainer of settings in a separate graph."""
-    from meta_policy_search.cli.algorithms import build_trainer
+    from meta_policy_search.run import build_trainer
     from meta_policy_search.tf_compat import tf
 
     with tf.Graph().as_default():
-        return build_trainer(config)
+        return build_trainer(**vars(config))
 
 
 @contextlib.contextmanager
 def make_trainer(algorithm: str, env: str, settings: Mapping[str, Any]) -> "Iterator[Trainer]":
     """Builds the trainer of an experiment; rows and snapshots are written to a temporary folder."""
-    from meta_policy_search.cli.algorithms import build_trainer
+    from meta_policy_search.run import build_trainer
     from meta_policy_search.utils import logger
 
     script = importlib.import_module(f"experiments.{SCRIPTS[algorithm]}")
     with tempfile.TemporaryDirectory() as folder, logger.scoped_configure(folder, ("csv",)):
-        yield build_trainer(script.Config(**{**settings, "env": ENVS[env]}))
+        yield build_trainer(algo=script.ALGORITHM, **{**script.PUBLISHED, **settings, "env": ENVS[env]})
 
 
 def peak_memory() -> float:

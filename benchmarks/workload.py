@@ -4,6 +4,9 @@ from typing import Any, Callable, NamedTuple
 
 import numpy as np
 
+SMOKE = {"n_itr": 2, "meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 10, "hidden_sizes": (8,)}
+"""Settings of a training of tiny size."""
+
 
 class Times(NamedTuple):
     """Duration of a call in seconds."""

@@ -38,21 +38,21 @@ templates_path = ["_templates"]
 autosummary_imported_members = True
 default_role = "literal"  # single backticks in docstrings mark code
 nb_merge_streams = True  # one output block per cell
-nb_execution_mode = "off"  # shows the saved outputs; tests/test_notebooks.py runs the notebooks
+nb_execution_mode = "off"  # shows the saved outputs; tests/documentation/test_notebooks.py runs the notebooks
 public_names_package = "meta_policy_search"
 public_names_internal = [  # names that only modules of the package use
     "*.algos.gradient_adaptation.check_sample_processor",
-    "*.baselines.base.as_baseline",
+    "*.baselines.make_baseline",
     "*.samplers.errors.[a-z]*",
     "*.samplers.meta_sampler.make_executor",
-    "*.utils.published_hooks.*",
+    "*.utils.removed_hooks.*",
     "*.cli.*",  # the page "Command line" documents the commands
     "*Arguments",  # types of arguments; the classes document their arguments
     "*.actors.actor.join_tasks",
     "*.actors.parameters.*",
     "*.envs.*.Batched*",  # vectorized environments; the single environments are documented
     "*.envs.env_spec.check_env_spec",
-    "*.envs.gym_compat.WrappingEnv",
+    "*.envs.compat.WrappingEnv",
     "*.envs.mujoco_envs.engines.[!b]*.*",
     "*.envs.mujoco_envs.engines.build.*",
     "*.envs.point_envs.base.*",
@@ -63,7 +63,7 @@ public_names_internal = [  # names that only modules of the package use
     "*.utils.user_modules.*",
     "*.evaluation.trial_evaluator.make_evaluator",
     "*.ops.recurrent.gru",
-    "*.pretrained_policies.listing.find_pretrained",
+    "*.pretrained_policies.find_pretrained",
     "*.optimizers.base.TaskBlocks",
     "*.optimizers.base.first_non_finite",
     "*.plotting.progress.*columns",

@@ -1,6 +1,7 @@
-"""Training scripts with published settings, and tools for their runs.
+"""Training scripts with published settings, and the reproduction of published results.
 
-A training script derives its settings from those of an algorithm in `meta_policy_search.cli.algorithms` and replaces
-defaults by published values. `evaluate`, `plot`, `render`, `runs` and `sweep` are commands of the package.
-`reproduce` and `metaworld_evaluation` repeat published results.
+A training script has the settings of an algorithm (`meta_policy_search train ALGORITHM --help`) and replaces
+defaults by published values: `python experiments/pro_mp.py`. `metaworld_evaluation` and `reproduce` repeat published
+results. `reproduce` and the scripts in `results` import each other, so they are started as modules from the checkout:
+`python -m experiments.reproduce`.
 """

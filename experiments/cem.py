@@ -1,7 +1,7 @@
 """Trains a policy by the cross-entropy method (CEM), a gradient-free search over policy parameters.
 
     python experiments/cem.py                                                    # balance a pole on a cart
-    python experiments/cem.py --env MetaPointEnvNavigation --max_path_length 20  # go to a goal in the plane
+    python experiments/cem.py --env MetaPointEnvNavigation --max_path_length 20 --batch_size 80
 
 Expected results for each of the seeds 1 to 5:
 
@@ -10,10 +10,11 @@ Expected results for each of the seeds 1 to 5:
 """
 import sys
 
-from meta_policy_search.cli.single_task import CEMConfig as Config
-from meta_policy_search.cli.training import make_main
+from meta_policy_search.cli.train import make_main
 
-main = make_main(Config, __file__, __doc__)
+ALGORITHM, PUBLISHED = "cem", {}
+
+main = make_main(ALGORITHM, PUBLISHED, __file__, __doc__)
 
 if __name__ == "__main__":
     sys.exit(main())

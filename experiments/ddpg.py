@@ -9,10 +9,11 @@ takes about 20 seconds on one core.
 """
 import sys
 
-from meta_policy_search.cli.single_task import DDPGConfig as Config
-from meta_policy_search.cli.training import make_main
+from meta_policy_search.cli.train import make_main
 
-main = make_main(Config, __file__, __doc__)
+ALGORITHM, PUBLISHED = "ddpg", {}
+
+main = make_main(ALGORITHM, PUBLISHED, __file__, __doc__)
 
 if __name__ == "__main__":
     sys.exit(main())

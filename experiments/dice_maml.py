@@ -8,21 +8,13 @@ iterations (about half a minute on two cores), the mean return is about -41 befo
 (details in experiments/results/README.md).
 """
 import sys
-from dataclasses import dataclass
 
-from meta_policy_search.cli.algorithms import DICEMAMLConfig
-from meta_policy_search.cli.training import make_main
+from meta_policy_search.cli.train import make_main
 
+ALGORITHM = "dice_maml"
+PUBLISHED = {"n_itr": 1001, "meta_batch_size": 40}  # sample sizes of the ProMP paper (arXiv:1810.06784)
 
-@dataclass(frozen=True)
-class Config(DICEMAMLConfig):
-    """The sample sizes of the ProMP paper (arXiv:1810.06784)."""
-
-    n_itr: int = 1001
-    meta_batch_size: int = 40
-
-
-main = make_main(Config, __file__, __doc__)
+main = make_main(ALGORITHM, PUBLISHED, __file__, __doc__)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -5,26 +5,18 @@
 
 Expected result for 2D navigation with --meta_batch_size 20: after 50 iterations (1 to 2 minutes on two cores), the mean
 return is 0.1 to 0.2 before adaptation and 0.6 to 1.7 after adaptation, similar to TRPO-MAML (details in
-experiments/results/README.md). `meta_policy_search.meta_algos.exploring` describes the exploration term and how it
+experiments/results/README.md). `meta_policy_search.meta_algos.inner_losses` describes the exploration term and how it
 differs from common implementations.
 """
 import sys
-from dataclasses import dataclass
 
-from meta_policy_search.cli.algorithms import EMAMLConfig
-from meta_policy_search.cli.training import make_main
+from meta_policy_search.cli.train import make_main
 
+ALGORITHM = "e_maml"
+# Settings of E-MAML in the ProMP paper (arXiv:1810.06784).
+PUBLISHED = {"n_itr": 1001, "meta_batch_size": 40, "inner_type": "log_likelihood"}
 
-@dataclass(frozen=True)
-class Config(EMAMLConfig):
-    """The settings of E-MAML in the ProMP paper (arXiv:1810.06784)."""
-
-    n_itr: int = 1001
-    meta_batch_size: int = 40
-    inner_type: str = "log_likelihood"
-
-
-main = make_main(Config, __file__, __doc__)
+main = make_main(ALGORITHM, PUBLISHED, __file__, __doc__)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -7,22 +7,14 @@ Expected result for 2D navigation with --meta_batch_size 20: after 50 iterations
 return is about 0.1 before adaptation and 0.9 to 1.8 after adaptation (details in experiments/results/README.md).
 """
 import sys
-from dataclasses import dataclass
 
-from meta_policy_search.cli.algorithms import TRPOMAMLConfig
-from meta_policy_search.cli.training import make_main
+from meta_policy_search.cli.train import make_main
 
+ALGORITHM = "trpo_maml"
+# Settings of TRPO-MAML in the ProMP paper (arXiv:1810.06784).
+PUBLISHED = {"n_itr": 1001, "meta_batch_size": 40, "inner_type": "log_likelihood"}
 
-@dataclass(frozen=True)
-class Config(TRPOMAMLConfig):
-    """The settings of TRPO-MAML in the ProMP paper (arXiv:1810.06784)."""
-
-    n_itr: int = 1001
-    meta_batch_size: int = 40
-    inner_type: str = "log_likelihood"
-
-
-main = make_main(Config, __file__, __doc__)
+main = make_main(ALGORITHM, PUBLISHED, __file__, __doc__)
 
 if __name__ == "__main__":
     sys.exit(main())

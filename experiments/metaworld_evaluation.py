@@ -29,8 +29,8 @@ import numpy as np
 
 import meta_policy_search as mps
 from meta_policy_search.cli import evaluate
-from meta_policy_search.cli.flags import Parser, add_output_flags, check_is_new, text_table
-from meta_policy_search.cli.training import run_tool
+from meta_policy_search.cli.flags import Parser, add_output_flags, check_is_new
+from meta_policy_search.cli.train import run_tool
 from meta_policy_search.envs import EnvSpec, NormalizedEnv, meta_world, normalize
 from meta_policy_search.np.algos import MetaRLAlgorithm
 from meta_policy_search.samplers.paths import split_paths
@@ -38,6 +38,7 @@ from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.files import write_text
+from meta_policy_search.utils.progress import text_table
 from meta_policy_search.utils.serializable import present_arguments
 
 if TYPE_CHECKING:

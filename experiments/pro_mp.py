@@ -12,24 +12,15 @@ Expected results on two cores (details in experiments/results/README.md):
   about 0.7 s.
 """
 import sys
-from dataclasses import dataclass
 
-from meta_policy_search.cli.algorithms import ProMPConfig
-from meta_policy_search.cli.training import make_main
+from meta_policy_search.cli.train import make_main
 
+ALGORITHM = "promp"
+# Published settings of ProMP (arXiv:1810.06784).
+PUBLISHED = {"n_itr": 1001, "meta_batch_size": 40, "clip_eps": 0.3, "init_inner_kl_penalty": 5e-4,
+             "adaptive_inner_kl_penalty": False}
 
-@dataclass(frozen=True)
-class Config(ProMPConfig):
-    """The published settings of ProMP (arXiv:1810.06784)."""
-
-    n_itr: int = 1001
-    meta_batch_size: int = 40
-    clip_eps: float = 0.3
-    init_inner_kl_penalty: float = 5e-4
-    adaptive_inner_kl_penalty: bool = False
-
-
-main = make_main(Config, __file__, __doc__)
+main = make_main(ALGORITHM, PUBLISHED, __file__, __doc__)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,8 +1,8 @@
 """Reproduces results of papers: trains, tests in sampled tasks, and writes tables and figures.
 
-    python experiments/reproduce.py exploration_corner
-    python experiments/reproduce.py exploration_corner --methods log_likelihood --seeds 1 2 --processes 2
-    python experiments/reproduce.py                        # only tables and figures, from existing data
+    python -m experiments.reproduce exploration_corner
+    python -m experiments.reproduce exploration_corner --methods log_likelihood --seeds 1 2 --processes 2
+    python -m experiments.reproduce                        # only tables and figures, from existing data
 
 experiments/results/entries.json defines the entries. Each method is trained once per seed; interrupted runs are
 resumed. Every policy is then tested in the same 40 sampled tasks. Some entries do not train, but measure the quality of
@@ -27,10 +27,10 @@ import numpy as np
 
 import meta_policy_search as mps
 from experiments.results import reproduced
-from experiments.results.entries import ENTRIES, MEASUREMENTS, Entry, Measurement, Method, config_class
-from meta_policy_search.cli import sweep
+from experiments.results.entries import ENTRIES, MEASUREMENTS, Entry, Measurement, Method, script_settings
 from meta_policy_search.cli.flags import Parser
-from meta_policy_search.cli.training import INTERRUPTED, run_tool
+from meta_policy_search.cli.train import INTERRUPTED, run_tool
+from meta_policy_search.parallel_runs import Member, train_all
 from meta_policy_search.plotting import read_progress
 from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.threads import available_cores
@@ -45,7 +45,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 def make_parser() -> Parser:
     """Returns the parser of the flags."""
-    parser = Parser("reproduce.py", __doc__)
+    parser = Parser("experiments.reproduce", __doc__)
     parser.add_argument("name", metavar="NAME", nargs="?",
                         help="name of an entry (default: only write the tables and figures of all entries)")
     parser.add_argument("--methods", nargs="+", metavar="METHOD", help="methods of the entry (default: all)")
@@ -100,13 +100,12 @@ def _train_and_test(name: str, entry: Entry, arguments: argparse.Namespace) -> i
     selected = _methods(arguments, [method.name for method in entry.methods])
     methods = [method for method in entry.methods if method.name in selected]
     output = os.path.join(arguments.output, name)
-    runs = [(method, seed, sweep.make_run(f"{method.name},seed={seed}", config_class(method.script),
-                                          {**entry.settings, **method.settings}, {"seed": seed}, output))
+    runs = [(method, seed, _make_run(entry, method, seed, output))
             for seed in seeds or sorted({seed for method in methods for seed in method.seeds}) for method in methods
             if seeds or seed in method.seeds]
     processes = available_cores() if arguments.processes is None else check_positive_int(
         "--processes", arguments.processes)
-    _, was_interrupted = sweep.run_all(output, [run for _, _, run in runs], min(processes, len(runs)))
+    _, was_interrupted = train_all(output, [run for _, _, run in runs], min(processes, len(runs)))
     if was_interrupted:
         return INTERRUPTED
     for method, seed, run in runs:
@@ -115,7 +114,13 @@ def _train_and_test(name: str, entry: Entry, arguments: argparse.Namespace) -> i
     return int(not all(run.is_done for _, _, run in runs))
 
 
-def _test(name: str, entry: Entry, method: Method, seed: int, run: sweep.Run) -> None:
+def _make_run(entry: Entry, method: Method, seed: int, output: str) -> Member:
+    settings = script_settings(method.script, {**entry.settings, **method.settings, "seed": seed})
+    name = f"{method.name},seed={seed}"
+    return Member(name, settings.pop("algo"), settings, os.path.join(output, name))
+
+
+def _test(name: str, entry: Entry, method: Method, seed: int, run: Member) -> None:
     """Tests the policy of a run in sampled tasks; stores the test returns, training returns and policy weights."""
     evaluator = mps.load_evaluator(run.folder, method.snapshot, rollouts_per_meta_task=entry.rollouts)
     tasks = None

@@ -7,26 +7,15 @@
 `evaluate.py` prints the mean return of each episode of a trial, and of the whole trial.
 """
 import sys
-from dataclasses import dataclass
 
-from meta_policy_search.cli.algorithms import RL2Config
-from meta_policy_search.cli.training import make_main
+from meta_policy_search.cli.train import make_main
 
+ALGORITHM = "rl2"
+# Bandits with 10 pulls and 5 arms.
+PUBLISHED = {"env": "MetaBernoulliBanditEnv", "n_itr": 100, "learning_rate": 3e-3, "episodes_per_trial": 10,
+             "max_path_length": 1, "meta_batch_size": 250, "rollouts_per_meta_task": 10}
 
-@dataclass(frozen=True)
-class Config(RL2Config):
-    """Settings for bandits with 10 pulls and 5 arms."""
-
-    env: str = "MetaBernoulliBanditEnv"
-    n_itr: int = 100
-    learning_rate: float = 3e-3
-    episodes_per_trial: int = 10
-    max_path_length: int = 1
-    meta_batch_size: int = 250
-    rollouts_per_meta_task: int = 10
-
-
-main = make_main(Config, __file__, __doc__)
+main = make_main(ALGORITHM, PUBLISHED, __file__, __doc__)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -16,10 +16,8 @@ def _names() -> dict[str, str]:
     from pathlib import Path
 
     stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
-    functions = {node.name: f"{__name__}.run" for node in stub.body if isinstance(node, ast.FunctionDef)}
-    return functions | {alias.asname: f"{__name__}.{node.module or alias.name}"
-                        for node in stub.body if isinstance(node, ast.ImportFrom)
-                        for alias in node.names if alias.asname}
+    return {alias.asname: f"{__name__}.{node.module or alias.name}"
+            for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names if alias.asname}
 
 
 def __getattr__(name: str) -> object:

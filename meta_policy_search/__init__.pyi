@@ -1,11 +1,9 @@
 # Table of the names `meta_policy_search.NAME`, for editors and type checkers. `__init__.py` reads it at run time: names
-# that are imported as themselves, and functions of the module `run`.
-from typing import Any, Callable, Literal, Mapping, Optional, Sequence, Type, Union
-
+# that are imported as themselves.
 from . import actors as actors, algos as algos, baselines as baselines, envs as envs, evaluation as evaluation
 from . import meta_algos as meta_algos, np as np, ops as ops, optimizers as optimizers, plotting as plotting
 from . import policies as policies, pretrained_policies as pretrained_policies, samplers as samplers, utils as utils
-from .actors import Actor as Actor, actor_of as actor_of
+from .actors import Actor as Actor, actor_from_policy as actor_from_policy
 from .algos import DDPG as DDPG, GradientAdaptation as GradientAdaptation
 from .baselines import Baseline as Baseline, GaussianMLPBaseline as GaussianMLPBaseline
 from .baselines import LinearFeatureBaseline as LinearFeatureBaseline, LinearTimeBaseline as LinearTimeBaseline
@@ -37,7 +35,7 @@ from .evaluation import Evaluation as Evaluation, MetaEvaluator as MetaEvaluator
 from .evaluation import TrialEvaluation as TrialEvaluation, TrialEvaluator as TrialEvaluator
 from .evaluation import EvalCallback as EvalCallback, load_evaluator as load_evaluator
 from .local_runner import LocalRunner as LocalRunner
-from .meta_algos import AdaptationStep as AdaptationStep, DICEMAML as DICEMAML
+from .meta_algos import AdaptationStep as AdaptationStep, DICEMAML as DICEMAML, EMAML as EMAML
 from .meta_algos import MAMLAlgo as MAMLAlgo, MetaAlgo as MetaAlgo
 from .meta_algos import MetaObjective as MetaObjective, ProMP as ProMP, RL2 as RL2
 from .meta_algos import TRPOMAML as TRPOMAML, VPG_DICEMAML as VPG_DICEMAML, VPGMAML as VPGMAML
@@ -61,10 +59,10 @@ from .policies import DiagonalGaussian as DiagonalGaussian, Distribution as Dist
 from .policies import GaussianMLPPolicy as GaussianMLPPolicy, MetaCategoricalMLPPolicy as MetaCategoricalMLPPolicy
 from .policies import MetaGaussianMLPPolicy as MetaGaussianMLPPolicy, MetaPolicy as MetaPolicy, Policy as Policy
 from .policies import TaskPolicy as TaskPolicy
-from .pretrained_policies.listing import Pretrained as Pretrained, pretrained as pretrained
-from .pretrained_policies.loading import load_pretrained as load_pretrained
-from .registry import available_algorithms as available_algorithms, register_algorithm as register_algorithm
-from .run import Run as Run, load_run as load_run
+from .pretrained_policies import Pretrained as Pretrained, load_pretrained as load_pretrained, pretrained as pretrained
+from .registry import available_algorithms as available_algorithms, get_algorithm as get_algorithm
+from .registry import register_algorithm as register_algorithm
+from .run import Run as Run, load_run as load_run, train as train
 from .samplers import DiceMetaSampleProcessor as DiceMetaSampleProcessor, DiceSampleProcessor as DiceSampleProcessor
 from .samplers import MetaSampleProcessor as MetaSampleProcessor, MetaSampler as MetaSampler
 from .samplers import OffPolicySampler as OffPolicySampler, RayOptions as RayOptions
@@ -76,92 +74,7 @@ from .samplers.vectorized_env_executor import MetaEnvExecutor as MetaEnvExecutor
 from .samplers.vectorized_env_executor import MetaIterativeEnvExecutor as MetaIterativeEnvExecutor
 from .samplers.vectorized_env_executor import MetaParallelEnvExecutor as MetaParallelEnvExecutor
 from .trajectory_batch import TrajectoryBatch as TrajectoryBatch
-from .policies.networks import Nonlinearity
-from .tf_compat import tf
 from .utils import logger as logger, set_seed as set_seed
-from .utils.callbacks import Callback
-from .utils.files import PathLike
-from .utils.schedules import Schedule
 from .utils.snapshotter import load_snapshot as load_snapshot
 
 __version__: str
-
-def train(
-    env: Union[Literal[
-        "AntRandDirec2DEnv", "AntRandDirecEnv", "AntRandGoalEnv", "CartPoleMassEnv", "HalfCheetahRandDirecEnv",
-        "HalfCheetahRandVelEnv", "HopperRandParamsEnv", "HumanoidRandDirec2DEnv", "HumanoidRandDirecEnv",
-        "MetaBernoulliBanditEnv", "MetaPointEnv", "MetaPointEnvCorner", "MetaPointEnvCornerGoals",
-        "MetaPointEnvMomentum", "MetaPointEnvNavigation", "MetaPointEnvOrigin", "MetaPointEnvV2", "MetaPointEnvWalls",
-        "MetaTabularMDPEnv", "MetaWorldML1", "MetaWorldML10", "MetaWorldML25", "MetaWorldML45", "PendulumMassEnv",
-        "SwimmerRandVelEnv", "Walker2DRandDirecEnv", "Walker2DRandParamsEnv", "Walker2DRandVelEnv"
-    ], str, MetaEnv],
-    algo: Union[
-        Literal["promp", "trpo_maml", "e_maml", "vpg_maml", "dice_maml", "vpg_dice_maml", "rl2"], str, Type[MetaAlgo]
-    ] = "promp",
-    n_itr: int = 100,
-    seed: int = 1,
-    dump_path: Optional[PathLike] = None,
-    callbacks: Sequence[Callback] = (),
-    log_formats: Sequence[str] = ("line", "log", "csv"),
-    policy: Union[Policy, Type[Policy], None] = None,
-    *,
-    # environment
-    scale_reward: float = 1.0,
-    normalize_obs: bool = False,
-    normalize_reward: bool = False,
-    obs_alpha: float = 0.001,
-    reward_alpha: float = 0.001,
-    normalization_scale: float = 10.0,
-    episodes_per_trial: int = 2,
-    # policy
-    hidden_sizes: Sequence[int] = (64, 64),
-    learn_std: bool = True,
-    hidden_nonlinearity: Union[str, Nonlinearity] = ...,
-    output_nonlinearity: Union[str, Nonlinearity] = None,
-    init_std: float = 1.0,
-    min_std: float = 1e-6,
-    context_dim: int = 0,
-    hidden_size: int = 64,
-    # sampling
-    meta_batch_size: int = 20,
-    rollouts_per_meta_task: int = 20,
-    max_path_length: int = 100,
-    envs_per_task: Optional[int] = None,
-    parallel: Union[bool, str, RayOptions] = False,
-    executor: Union[str, Callable[[MetaEnv, int, int, int], MetaEnvExecutor], None] = None,
-    # advantages
-    baseline: Any = ...,
-    return_baseline: Any = None,
-    discount: float = 0.99,
-    gae_lambda: float = ...,
-    normalize_adv: bool = True,
-    positive_adv: bool = False,
-    # algorithm
-    inner_lr: float = 0.1,
-    num_inner_grad_steps: int = 1,
-    trainable_inner_step_size: bool = False,
-    first_order: bool = False,
-    adapt_params: Union[str, Sequence[str]] = "all",
-    inner_type: str = "likelihood_ratio",
-    exploration: bool = False,
-    exploration_coeff: Optional[float] = None,
-    learning_rate: Schedule = 1e-3,
-    tf_optimizer_cls: Type[tf.train.Optimizer] = ...,
-    tf_optimizer_args: Optional[Mapping[str, Any]] = None,
-    max_grad_norm: Optional[float] = None,
-    entropy_coef: float = 0.0,
-    value_coef: float = 0.5,
-    num_ppo_steps: int = ...,
-    num_minibatches: int = ...,
-    clip_eps: float = ...,
-    target_inner_step: float = 0.01,
-    init_inner_kl_penalty: float = 0.01,
-    adaptive_inner_kl_penalty: bool = True,
-    anneal_factor: float = 1.0,
-    step_size: float = 0.01,
-    optimizer: Optional[ConjugateGradientOptimizer] = None,
-    # trainer
-    progress_bar: bool = True,
-    diagnostics: bool = False,
-    **settings: Any,  # arguments of the user's own classes
-) -> Run: ...

@@ -1,29 +1,22 @@
 """Compares algorithms on an environment, with several seeds of each, in parallel processes."""
-import dataclasses
 import os
-from typing import Any, List, Mapping, Optional, Sequence, Type, Union
+from typing import Any, List, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
-from meta_policy_search.cli import sweep
-from meta_policy_search.cli.algorithms import CONFIGS, find_config
-from meta_policy_search.cli.flags import text_table
-from meta_policy_search.envs import MetaEnv, available_envs, get_env_class
-from meta_policy_search.envs.gym_compat import innermost
-from meta_policy_search.envs.registry import BUILT_IN, find_env
-from meta_policy_search.meta_algos import RL2, MAMLAlgo, MetaAlgo
+from meta_policy_search.parallel_runs import Member, check_settings, train_all
 from meta_policy_search.plotting import Curve, plot_comparison, read_progress, return_columns
 from meta_policy_search.plotting.style import Figure
-from meta_policy_search.registry import find_algorithm, get_algorithm
+from meta_policy_search.registry import find_algorithm
+from meta_policy_search.run import find_algo_class, find_env_name, settings_of_algorithm
 from meta_policy_search.run_folder import now
-from meta_policy_search.utils.checks import check_positive_int, did_you_mean
+from meta_policy_search.settings import check_names
+from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.files import PathLike
-from meta_policy_search.utils.progress import print_line
+from meta_policy_search.utils.progress import print_line, text_table
 from meta_policy_search.utils.statistics import interquartile_mean
 from meta_policy_search.utils.threads import available_cores
-from meta_policy_search.utils.user_modules import write_objects
 
-OBJECTS = "objects.pkl"  # file with the user's environment and classes
 LAST = 10  # iterations to average
 
 
@@ -42,13 +35,13 @@ class Comparison:
 
     Args:
         title (str): title of plots.
-        runs (dict): for each algorithm, the list of its runs (`cli.sweep.Run`).
+        runs (dict): for each algorithm, the list of its runs (`parallel_runs.Member`).
 
     Attributes:
         runs (dict): for each algorithm, the list of the folders of its complete runs.
     """
 
-    def __init__(self, title: str, runs: Mapping[str, Sequence[sweep.Run]]) -> None:
+    def __init__(self, title: str, runs: Mapping[str, Sequence[Member]]) -> None:
         self.title = title
         self.runs = {name: [run.folder for run in group if run.is_done] for name, group in runs.items()}
         self._numbers = {name: len(group) for name, group in runs.items()}
@@ -96,7 +89,7 @@ def _scores(group: Sequence[Mapping[str, np.ndarray]]) -> List[str]:
     return [f"{score.mean:.2f}", f"[{score.low:.2f}, {score.high:.2f}]", gain, f"{steps:,.0f}"]
 
 
-def compare(env: Union[str, MetaEnv], algorithms: Sequence[Union[str, Type[MetaAlgo]]],
+def compare(env: Any, algorithms: Sequence[Union[str, type]],
             seeds: Union[int, Sequence[int]] = 3, n_itr: int = 100, folder: Optional[PathLike] = None,
             processes: Optional[int] = None, settings_of: Optional[Mapping[str, Mapping[str, Any]]] = None,
             **settings: Any) -> Comparison:
@@ -104,9 +97,8 @@ def compare(env: Union[str, MetaEnv], algorithms: Sequence[Union[str, Type[MetaA
 
     Call the function again with the same arguments and `folder` to continue a comparison: it skips complete runs,
     resumes interrupted runs and repeats failed runs. A larger `n_itr` or more seeds or algorithms extend it. Ctrl-C
-    stops all runs and returns the comparison of the complete runs. The functions and classes of a notebook reach the
-    processes through the file `objects.pkl` in the folder, which contains code: only continue comparisons that you
-    trust. After a change of their code, use another folder.
+    stops all runs and returns the comparison of the complete runs. Environments and classes may be defined in a script
+    or notebook. If their code or arguments have changed since the runs in the folder, an error is raised.
 
     Args:
         env: environment, or the name of one, as for `train`.
@@ -117,16 +109,15 @@ def compare(env: Union[str, MetaEnv], algorithms: Sequence[Union[str, Type[MetaA
         processes: number of runs at a time, which share the cores. Default None: the number of cores.
         settings_of: further settings of single algorithms, by their names in the table, such as
             `{"trpo_maml": {"step_size": 0.02}}`. Default None.
-        **settings: settings of the command line (`meta-policy-search train ALGORITHM --help`) such as
-            `meta_batch_size`, which have the defaults of `train`. Each setting is passed to every algorithm that has
+        **settings: settings of `train` such as `meta_batch_size`. Each setting is passed to every algorithm that has
             it.
 
     Returns:
-        The comparison of the complete runs. The end of the log of each failed run is printed.
+        The comparison of the complete runs. The errors of failed runs are printed.
 
     Raises:
         TypeError, ValueError: an argument is invalid, no algorithm has a setting, or the folder contains a run with
-            different settings.
+            different settings or other code.
     """
     numbers = range(1, check_positive_int("seeds", seeds) + 1) if isinstance(seeds, int) else list(seeds)
     given = {_name_of(algorithm): algorithm for algorithm in algorithms}
@@ -135,48 +126,28 @@ def compare(env: Union[str, MetaEnv], algorithms: Sequence[Union[str, Type[MetaA
         raise ValueError(f"compare: expected different algorithms and different seeds, got {algorithms} and {seeds}")
     for name in settings_of.keys() - given.keys():
         raise ValueError(f"settings_of: expected names among {', '.join(given)}, got {name!r}")
-    if any("seed" in own for own in settings_of.values()):
+    if any("seed" in changed for changed in settings_of.values()):
         raise ValueError(f"settings_of: expected no 'seed', which the argument seeds sets, got {settings_of}")
+    known = {name: settings_of_algorithm(find_algo_class(algo)) for name, algo in given.items()}
+    check_names(settings, set().union(*known.values()) - {"seed", "env"}, "for any of the algorithms")
+    for name, changed in settings_of.items():
+        check_settings(given[name], changed)
     cores = available_cores() if processes is None else check_positive_int("processes", processes)
-    env = find_env(env) if isinstance(env, str) else env
-    env_name = env.rpartition(":")[2] if isinstance(env, str) else type(innermost(env)).__name__
+    env_name = find_env_name(env, find_algo_class(next(iter(given.values())))).rpartition(":")[2]
     output = os.path.abspath(folder or os.path.join("data", "comparison", env_name, f"{now():%Y-%m-%d_%H-%M-%S}"))
-    objects, path = _objects_of_user(env_name, env, given), os.path.join(output, OBJECTS)
-    if objects:
-        os.makedirs(output, exist_ok=True)
-        write_objects(path, objects)
-    settings = {**settings, "env": f"{path}:{env_name}" if env_name in objects else env, "n_itr": n_itr}
-    configs = {name: find_config(f"{path}:{name}" if name in objects else str(value)) for name, value in given.items()}
-    known = {name: {field.name for field in dataclasses.fields(config)} - {"seed"} for name, config in configs.items()}
-    for name in settings.keys() - set().union(*known.values()):
-        raise TypeError(f"compare: unknown argument {name!r}{did_you_mean(name, {'seeds'}.union(*known.values()))}")
-    runs = {name: [sweep.make_run(
-        f"{name},seed={seed}", config, {key: value for key, value in settings.items() if key in known[name]},
-        {**settings_of.get(name, {}), "seed": seed}, output) for seed in numbers] for name, config in configs.items()}
-    in_turn = [run for group in zip(*runs.values(), strict=True) for run in group]  # all algorithms with the first seed
-    _, was_interrupted = sweep.run_all(output, in_turn, min(cores, len(in_turn)))
+    runs = {name: [Member(f"{name},seed={seed}", algo, {
+        "env": env, "n_itr": n_itr, **{key: value for key, value in settings.items() if key in known[name]},
+        **settings_of.get(name, {}), "seed": seed}, os.path.join(output, f"{name},seed={seed}")) for seed in numbers]
+        for name, algo in given.items()}
+    seed_by_seed = [run for group in zip(*runs.values(), strict=True) for run in group]
+    _, was_interrupted = train_all(output, seed_by_seed, min(cores, len(seed_by_seed)))
     if was_interrupted:
         print_line(f"Interrupted. To continue, call compare with the same arguments and folder={output!r}")
     return Comparison(f"{env_name}, seed{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}", runs)
 
 
-def _name_of(algorithm: Union[str, Type[MetaAlgo]]) -> str:
+def _name_of(algorithm: Union[str, type]) -> str:
     """Returns the name of an algorithm in the table; raises `TypeError` if it is neither a name nor a class."""
     if isinstance(algorithm, str):
-        return find_algorithm(algorithm, CONFIGS).rpartition(":")[2]
-    if not (isinstance(algorithm, type) and issubclass(algorithm, (MAMLAlgo, RL2))):
-        raise TypeError(f"algorithms: expected names or subclasses of MAMLAlgo or RL2, got {algorithm!r}")
-    return algorithm.__name__
-
-
-def _objects_of_user(env_name: str, env: Union[str, MetaEnv],
-                     algorithms: Mapping[str, Union[str, Type[MetaAlgo]]]) -> dict[str, Any]:
-    """Returns, by name, the classes and environments of the user that other processes cannot find by name."""
-    objects: dict[str, Any] = {name: get_algorithm(value) if isinstance(value, str) else value
-                               for name, value in algorithms.items()
-                               if not isinstance(value, str) or name not in CONFIGS and ":" not in value}
-    if not isinstance(env, str):
-        objects[env_name] = lambda: env
-    elif env in available_envs() and env not in BUILT_IN:
-        objects[env_name] = get_env_class(env)
-    return objects
+        return find_algorithm(algorithm).rpartition(":")[2]
+    return find_algo_class(algorithm).__name__

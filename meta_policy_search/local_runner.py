@@ -4,9 +4,11 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
+from meta_policy_search import registry, run_folder
+from meta_policy_search.envs.compat import name_of_env
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
 from meta_policy_search.training_loop import TrainingLoop
-from meta_policy_search.types import Path
+from meta_policy_search.types import Path, WithoutEffect
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback
 from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least, check_positive_int
@@ -60,9 +62,12 @@ class LocalRunner(TrainingLoop):
     """
 
     _unit = _short_unit = "epoch"
+    batch_size: Optional[int] = None
+    """Environment steps per iteration, if `meta_policy_search.train` built the runner."""
 
-    def __init__(self, snapshot_dir: Optional[PathLike] = None, snapshot_mode: str = "last", snapshot_gap: int = 1,
-                 callbacks: Sequence[Callback] = (), progress_bar: bool = False) -> None:
+    def __init__(self, snapshot_dir: WithoutEffect[Optional[PathLike]] = None,
+                 snapshot_mode: WithoutEffect[str] = "last", snapshot_gap: WithoutEffect[int] = 1,
+                 callbacks: Sequence[Callback] = (), progress_bar: WithoutEffect[bool] = False) -> None:
         super().__init__(callbacks, progress_bar)
         if hasattr(snapshot_dir, "snapshot_dir"):
             config: Any = snapshot_dir
@@ -180,9 +185,20 @@ class LocalRunner(TrainingLoop):
                                  self._plan["store_paths"] if store_paths is None else store_paths)
         return self._run()
 
+    def describe(self) -> run_folder.Description:
+        """Returns the settings of algorithm and runner, for `params.json`."""
+        algo, plan = self._algo("describe"), self._plan or {}
+        settings, options = run_folder.describe_parts([algo.policy, algo, self.sampler, self])
+        settings.update(env=name_of_env(self.env), n_itr=plan.get("n_epochs"))
+        if plan.get("batch_size") is not None:
+            settings["batch_size"] = plan["batch_size"]
+        if self._root is not None:
+            settings["seed"] = self._root
+        return self._complete(registry.name_of(type(algo)), settings, options)
+
     def _run(self) -> Any:
         try:
-            with self._running():
+            with self._recording(self.itr), self._running():
                 return self._algo("train").train(self)
         finally:
             self._shut_down_workers()
@@ -338,6 +354,7 @@ class LocalRunner(TrainingLoop):
                 "plan": plan,
                 "step_itr": self.step_itr,
                 "total_timesteps_sampled": self.total_timesteps_sampled,
+                "description": self.describe(),
                 **self._loop_state(),
             },
         }

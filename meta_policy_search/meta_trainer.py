@@ -1,11 +1,10 @@
 """The training loop: samples, adapts, samples again and performs a meta-update."""
-import os
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from meta_policy_search import registry, run_folder
-from meta_policy_search.envs.gym_compat import innermost, log_diagnostics, name_of_env
+from meta_policy_search.envs.compat import WrappingEnv, log_diagnostics, name_of_env
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.meta_algos.base import MetaAlgo
 from meta_policy_search.policies.base import MetaPolicy
@@ -14,7 +13,7 @@ from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcesso
 from meta_policy_search.sessions import adopt_session
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.training_loop import TrainingLoop, with_defaults
-from meta_policy_search.types import PathsMetaBatch, TaskSamples
+from meta_policy_search.types import PathsMetaBatch, TaskSamples, WithoutEffect
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.callbacks import Callback, EarlyStopping
 from meta_policy_search.utils.checks import check_agrees, check_bool, check_int_at_least, check_positive_int
@@ -84,9 +83,6 @@ class Trainer(TrainingLoop):
             `diagnostics` is True and the algorithm has no diagnostics, or the meta-batch has only one task.
     """
 
-    writes_params: bool = True
-    """Whether training writes `params.json` into the run folder. Scripts that write their own file set it to False."""
-
     def __init__(
         self,
         algo: MetaAlgo,
@@ -99,8 +95,8 @@ class Trainer(TrainingLoop):
         num_inner_grad_steps: int = 1,
         sess: Optional[tf.Session] = None,
         callbacks: Sequence[Callback] = (),
-        progress_bar: bool = False,
-        diagnostics: bool = False,
+        progress_bar: WithoutEffect[bool] = False,
+        diagnostics: WithoutEffect[bool] = False,
     ) -> None:
         self.algo, self._algo = algo, with_defaults(algo, MetaAlgo)  # type: ignore[type-abstract]
         self.env = env
@@ -120,7 +116,6 @@ class Trainer(TrainingLoop):
         self.diagnostics = check_bool("diagnostics", diagnostics)
         if self.diagnostics:
             self._algo.build_diagnostics()
-        self._written_in: Optional[str] = None  # folder with the `params.json` of this run
         parts = {"algo": algo, "sampler": sampler, "sample_processor": sample_processor}
         self._parts: Dict[str, Part] = {
             name: (type(part), *part._given) for name, part in parts.items() if isinstance(part, Configurable)}
@@ -185,46 +180,35 @@ class Trainer(TrainingLoop):
             RuntimeError: another thread of this process is training or evaluating.
         """
         end = self.n_itr if self.itr < self.n_itr else self.itr + self.n_itr - self.start_itr
-        self._write_params()
-        self.stopped, failure = False, None
-        try:
-            with self._running(), self._bar(end) as bar:
-                while self.itr < end and not self.stopped:
-                    self._begin()
-                    self.perform_itr()
-                    row = self._commit()
-                    bar.update()
-                    self._call_callbacks(row)
-        except Exception as error:
-            failure = type(error).__name__
-            raise
-        finally:
-            if self._written_in is not None and os.path.isdir(self._written_in):
-                run_folder.record_end(self._written_in, self.stopped, failure)
+        self.stopped = False
+        with self._recording(self.itr - self.start_itr), self._running(), self._bar(end) as bar:
+            while self.itr < end and not self.stopped:
+                self._begin()
+                self.perform_itr()
+                row = self._commit()
+                bar.update()
+                self._call_callbacks(row)
 
-    def _write_params(self) -> None:
-        """Writes `params.json` into the logger's folder, once per run."""
-        folder = logger.get_dir()
-        if folder is None or folder == self._written_in or not self.writes_params:
-            return
-        env = innermost(self.env)
+    def describe(self) -> run_folder.Description:
+        """Returns the settings of all parts, for `params.json`."""
+        wrappers, env = [], self.env
+        while isinstance(env, WrappingEnv):
+            wrappers.append(env)
+            env = env.wrapped_env
+        settings, options = run_folder.describe_parts(
+            [self.sample_processor, self.policy, self.algo, self.sampler, *wrappers, self])
         changed = present_arguments(env, only_changed=True) if isinstance(env, Configurable) else {}
-        settings = run_folder.settings_of(self.sample_processor, self.policy, self.algo, self.sampler, self, self.env)
-        for part in ("policy", "sampler", "sample_processor", "algo", "callbacks", "sess", "executor", "obs_dim",
-                     "action_dim"):
-            settings.pop(part, None)
-        settings.update(env=name_of_env(self.env), env_kwargs=run_folder.as_json(changed),
-                        snapshot_mode=logger.get_snapshot_mode())
+        settings.update(env=name_of_env(self.env), env_kwargs=run_folder.as_json(changed), n_itr=self.n_itr,
+                        start_itr=self.start_itr)
         if self._root is not None:
             settings["seed"] = self._root
-        run_folder.record_start(folder, registry.name_of(self.algo), settings, self.itr - self.start_itr)
-        self._written_in = folder
+        options["snapshot_mode"] = logger.get_snapshot_mode()
+        return self._complete(registry.name_of(type(self.algo)), settings, options)
 
     @one_thread()
     def train_itr(self) -> Row:
         """Performs one iteration and saves its snapshot; returns the logged row."""
-        self._write_params()
-        with self._running():
+        with self._recording(self.itr - self.start_itr), self._running():
             self._begin()
             self.perform_itr()
             return self._commit()
@@ -336,6 +320,7 @@ class Trainer(TrainingLoop):
                 "parts": {**self._parts, "trainer": {
                     "n_itr": self.n_itr, "start_itr": self.start_itr, "diagnostics": self.diagnostics,
                     "num_inner_grad_steps": self.num_inner_grad_steps}},
+                "description": self.describe(),
                 **self._loop_state(),
             },
         }

@@ -3,17 +3,43 @@
 This module does not import TensorFlow.
 """
 import importlib
-from typing import Any, Dict, Iterable, List, Optional, Union
+from typing import Dict, List, NamedTuple, Optional, Union
 
-from meta_policy_search.utils.checks import find_name
+from meta_policy_search.utils.checks import find_name, plain
 from meta_policy_search.utils.user_modules import import_name
 
-_ALGORITHMS: Dict[str, Union[str, type]] = {  # name to class, or to a class name in `meta_algos`
-    "promp": "ProMP", "trpo_maml": "TRPOMAML", "e_maml": "TRPOMAML", "vpg_maml": "VPGMAML", "dice_maml": "DICEMAML",
-    "vpg_dice_maml": "VPG_DICEMAML", "rl2": "RL2"}
-_TITLES = {"promp": "ProMP", "trpo_maml": "TRPO-MAML", "e_maml": "E-MAML", "vpg_maml": "VPG-MAML",
-           "dice_maml": "DiCE-MAML", "vpg_dice_maml": "VPG-DiCE-MAML", "rl2": "RL2", "cem": "CEM", "cma_es": "CMA-ES",
-           "ddpg": "DDPG"}
+
+class Algorithm(NamedTuple):
+    """An entry of the registry."""
+
+    cls: Union[str, type]  # the class; of a built-in algorithm, "MODULE:NAME" within the package
+    title: str  # for plots
+    description: str  # one sentence
+
+
+_BUILT_IN = {
+    "promp": Algorithm("meta_algos:ProMP", "ProMP",
+                       "ProMP (arXiv:1810.06784): several clipped gradient steps per meta-update on the same samples"),
+    "trpo_maml": Algorithm("meta_algos:TRPOMAML", "TRPO-MAML", "MAML (arXiv:1703.03400) with one trust-region step per "
+                           "meta-update, as in its original experiments"),
+    "e_maml": Algorithm("meta_algos:EMAML", "E-MAML", "E-MAML (arXiv:1803.01118): TRPO-MAML with an exploration term "
+                        "for the samples before adaptation"),
+    "vpg_maml": Algorithm("meta_algos:VPGMAML", "VPG-MAML", "MAML (arXiv:1703.03400) with one Adam step along the "
+                          "policy gradient per meta-update"),
+    "dice_maml": Algorithm("meta_algos:DICEMAML", "DiCE-MAML", "DiCE-MAML (arXiv:1802.05098): adaptation steps with "
+                           "unbiased second derivatives"),
+    "vpg_dice_maml": Algorithm("meta_algos:VPG_DICEMAML", "VPG-DiCE-MAML",
+                               "DiCE-MAML with a policy gradient on advantages after adaptation"),
+    "rl2": Algorithm("meta_algos:RL2", "RL2", "RL2 (arXiv:1611.02779): a recurrent policy that adapts within a trial "
+                     "of several episodes"),
+    "cem": Algorithm("np.algos:CEM", "CEM",
+                     "The cross-entropy method (CEM), a gradient-free search over policy parameters"),
+    "cma_es": Algorithm("np.algos:CMAES", "CMA-ES", "CMA-ES (arXiv:1604.00772), a gradient-free search that adapts a "
+                        "full covariance matrix"),
+    "ddpg": Algorithm("algos:DDPG", "DDPG", "DDPG (arXiv:1509.02971): a deterministic policy, trained off-policy from "
+                      "a replay buffer"),
+}
+_ALGORITHMS: Dict[str, Algorithm] = dict(_BUILT_IN)
 _ALIASES = {"maml_trpo": "trpo_maml"}  # name of its script
 
 
@@ -22,7 +48,7 @@ def register_algorithm(name: str, algo_class: type, title: Optional[str] = None)
 
     Args:
         name: the name; must differ from the names of the built-in algorithms.
-        algo_class: a subclass of `MAMLAlgo` or `RL2`.
+        algo_class: a subclass of `MetaAlgo` or `RLAlgorithm`.
         title: title of the algorithm in plots. Default: None, the name of the class.
 
     Raises:
@@ -33,11 +59,10 @@ def register_algorithm(name: str, algo_class: type, title: Optional[str] = None)
         raise TypeError(f"name: expected a non-empty string, got {name!r}")
     if not isinstance(algo_class, type):
         raise TypeError(f"algo_class: expected a class, got {algo_class!r}")
-    known = _ALGORITHMS.get(name)
-    if isinstance(known, str):
-        raise ValueError(f"name: expected a name that no built-in algorithm has, got {name!r}, the name of {known}")
-    _ALGORITHMS[name] = algo_class
-    _TITLES[name] = title or algo_class.__name__
+    if plain(name) in map(plain, (*_BUILT_IN, *_ALIASES)):
+        raise ValueError(f"name: {name!r} is a built-in algorithm")
+    doc = (algo_class.__doc__ or "").strip().partition("\n")[0]
+    _ALGORITHMS[name] = Algorithm(algo_class, title or algo_class.__name__, doc)
 
 
 def available_algorithms() -> List[str]:
@@ -45,13 +70,17 @@ def available_algorithms() -> List[str]:
     return sorted(_ALGORITHMS)
 
 
-def find_algorithm(name: str, others: Iterable[str] = ()) -> str:
+def describe_algorithms() -> Dict[str, str]:
+    """Returns one sentence about each algorithm, by name."""
+    return {name: algorithm.description for name, algorithm in _ALGORITHMS.items()}
+
+
+def find_algorithm(name: str) -> str:
     """Returns the registered name of an algorithm.
 
     Args:
         name: the name; case, hyphens and underscores are ignored. Also MODULE:NAME, where NAME is a class in the module
             or a name that the module registers; it is returned unchanged.
-        others: further valid names.
 
     Raises:
         ValueError: the name is unknown.
@@ -59,25 +88,36 @@ def find_algorithm(name: str, others: Iterable[str] = ()) -> str:
     if isinstance(name, str) and ":" in name:
         import_name("algo", name, _ALGORITHMS)
         return name
-    found = find_name("algo", name, [*_ALGORITHMS, *others, *_ALIASES])
+    found = find_name("algo", name, [*_ALGORITHMS, *_ALIASES])
     return _ALIASES.get(found, found)
+
+
+def get_entry(name: str) -> Algorithm:
+    """Returns the entry of an algorithm, see `find_algorithm`; raises `ValueError` if the name is unknown."""
+    name = find_algorithm(name)
+    if ":" not in name:
+        return _ALGORITHMS[name]
+    found = import_name("algo", name, _ALGORITHMS)
+    return found if isinstance(found, Algorithm) else Algorithm(found, name.rpartition(":")[2], "")
 
 
 def get_algorithm(name: str) -> type:
     """Returns the class of the algorithm `name`, see `find_algorithm`; raises `ValueError` if the name is unknown."""
-    name = find_algorithm(name)
-    algorithm = import_name("algo", name, _ALGORITHMS) if ":" in name else _ALGORITHMS[name]
-    if isinstance(algorithm, str):
-        return getattr(importlib.import_module("meta_policy_search.meta_algos"), algorithm)
-    return algorithm
+    cls = get_entry(name).cls
+    if isinstance(cls, str):
+        module, _, class_name = cls.partition(":")
+        return getattr(importlib.import_module(f"meta_policy_search.{module}"), class_name)
+    return cls
 
 
-def name_of(algo: Any) -> str:
+def name_of(algo_class: type) -> str:
     """Returns the registered name of an algorithm, or the name of its class if the class is not registered."""
-    if vars(algo).get("exploration") and type(algo).__name__ == "TRPOMAML":
-        return "e_maml"
-    names = (name for name, known in _ALGORITHMS.items() if known in (type(algo), type(algo).__name__))
-    return next(names, type(algo).__name__)
+    built_in = algo_class.__name__ if algo_class.__module__.startswith("meta_policy_search.") else None
+
+    def is_class(known: Union[str, type]) -> bool:
+        return known is algo_class if isinstance(known, type) else known.partition(":")[2] == built_in
+
+    return next((name for name, known in _ALGORITHMS.items() if is_class(known.cls)), algo_class.__name__)
 
 
 def title_of(name: str) -> str:
@@ -85,6 +125,6 @@ def title_of(name: str) -> str:
     if ":" in name:
         return name.rpartition(":")[2]
     try:
-        return _TITLES[find_algorithm(name, _TITLES)]
+        return _ALGORITHMS[find_algorithm(name)].title
     except ValueError:
         return name

@@ -1,90 +1,93 @@
 """High-level API: one function call each to train, load, evaluate, plot or resume a run."""
 import contextlib
 import copy
-import inspect
 import os
-from typing import Any, Dict, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
-from meta_policy_search import baselines
-from meta_policy_search.envs import MetaEnv, NormalizedEnv, TrialEnv, find_env, make_env, normalize
-from meta_policy_search.envs.gym_compat import name_of_env
+from meta_policy_search import run_folder
+from meta_policy_search.envs import MetaEnv, NormalizedEnv, SingleTaskEnv, TrialEnv, available_envs, find_env, make_env
+from meta_policy_search.envs.compat import adapt_env, has_tasks, name_of_env
 from meta_policy_search.envs.spaces import is_discrete
-from meta_policy_search.evaluation import Evaluation
+from meta_policy_search.envs.task_observing_env import TaskObservingEnv
+from meta_policy_search.evaluation import EvalCallback, Evaluation
 from meta_policy_search.evaluation.adapted_policy import AdaptedPolicy, adapt_with
 from meta_policy_search.evaluation.trial_evaluator import make_evaluator
-from meta_policy_search.meta_algos import DICEMAML, RL2, VPG_DICEMAML, MAMLAlgo
-from meta_policy_search.meta_algos.exploring import UNBIASED
+from meta_policy_search.local_runner import LocalRunner
+from meta_policy_search.meta_algos import MetaAlgo
 from meta_policy_search.meta_trainer import Trainer
-from meta_policy_search.plotting import plot_learning_curve, read_progress
-from meta_policy_search.plotting.style import Figure
-from meta_policy_search.policies import (
-    CategoricalGRUPolicy,
-    GaussianGRUPolicy,
-    GRUPolicy,
-    MetaCategoricalMLPPolicy,
-    MetaGaussianMLPPolicy,
-    MetaPolicy,
-    Policy,
+from meta_policy_search.np.algos import OffPolicyRLAlgorithm, RLAlgorithm
+from meta_policy_search.plotting import (
+    PlotCallback,
+    mean_gain,
+    plot_learning_curve,
+    read_progress,
 )
-from meta_policy_search.registry import find_algorithm, get_algorithm, name_of
-from meta_policy_search.run_folder import make_run_folder
-from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler, TrialSampleProcessor
+from meta_policy_search.plotting.style import Figure
+from meta_policy_search.policies import MetaPolicy, Policy
+from meta_policy_search.registry import get_algorithm, name_of
+from meta_policy_search.samplers import MetaSampler, RayOptions
+from meta_policy_search.settings import Setting, check_names, settings_of
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.types import Task
+from meta_policy_search.types import Task, WithoutEffect
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback
-from meta_policy_search.utils.checks import check_choice, check_positive_int, did_you_mean
-from meta_policy_search.utils.files import PathLike
+from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
+from meta_policy_search.utils.files import PathLike, lock_folder
 from meta_policy_search.utils.log_outputs import check_formats
-from meta_policy_search.utils.serializable import argument_names
-from meta_policy_search.utils.snapshotter import BEST, load_snapshot, snapshot_paths
+from meta_policy_search.utils.snapshotter import BEST, BEST_FILE, load_snapshot
+from meta_policy_search.utils.statistics import mean_interval
 from meta_policy_search.utils.threads import one_thread
+from meta_policy_search.utils.user_modules import import_name
 from meta_policy_search.utils.utils import set_seed
 
-TRAIN_DEFAULTS = {"meta_batch_size": 20, "rollouts_per_meta_task": 20, "max_path_length": 100,
-                  "hidden_sizes": (64, 64), "normalize_adv": True, "progress_bar": True}
-"""Settings of `train` that differ from the defaults of the classes."""
 _LOG_FORMATS = ("line", "log", "csv")
-_GIVEN = {"env", "policy", "algo", "sampler", "sample_processor", "obs_dim", "action_dim", "name", "n_itr", "start_itr",
-          "sess", "callbacks"}  # arguments that `make_trainer` passes to the classes
+_FINAL_PATHS = 20  # paths that measure the final policy of a single-task algorithm
 
 
 @one_thread()
-def train(env: Union[str, MetaEnv], algo: Union[str, Type[MAMLAlgo], Type[RL2]] = "promp", n_itr: int = 100,
-          seed: int = 1, dump_path: Optional[PathLike] = None, callbacks: Sequence[Callback] = (),
-          log_formats: Sequence[str] = _LOG_FORMATS, policy: Union[Policy, Type[Policy], None] = None,
-          **settings: Any) -> "Run":
+def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optional[int] = None, seed: int = 1,
+          dump_path: Optional[PathLike] = None, callbacks: Sequence[Callback] = (),
+          log_formats: WithoutEffect[Sequence[str]] = _LOG_FORMATS, policy: Union[str, Policy, type, None] = None, *,
+          env_kwargs: Optional[Mapping[str, Any]] = None, snapshot_mode: WithoutEffect[str] = "last_gap",
+          snapshot_gap: WithoutEffect[int] = 100, plot_gap: WithoutEffect[Optional[int]] = None,
+          progress_bar: WithoutEffect[bool] = True, **settings: Any) -> "Run":
     """Trains a policy that adapts to the tasks of an environment.
 
-    In a new graph, the function builds the normalized environment (`normalize`), a policy for the environment's spaces,
-    a `MetaSampler`, a sample processor, the algorithm and a `Trainer`.
+    In a new graph, the function builds the parts that the class of the algorithm declares (`MetaAlgo`): wrappers of the
+    environment such as `normalize`, a policy for the environment's spaces, a `MetaSampler`, a sample processor, the
+    algorithm and a `Trainer`. For an algorithm that learns a single task (CEM, CMA-ES, DDPG), it builds the algorithm
+    and a `LocalRunner`; the task of a meta-environment is sampled with the seed.
 
     Args:
-        env: environment, or the name of one (`available_envs`).
-        algo: `"promp"`, `"trpo_maml"`, `"e_maml"` (TRPO-MAML with `exploration=True`), `"vpg_maml"`, `"dice_maml"`,
-            `"vpg_dice_maml"`, another name registered with `register_algorithm`, or a subclass of `MAMLAlgo`. Case,
-            hyphens and underscores are ignored. Default `"promp"`. `"rl2"` (or a subclass of `RL2`) trains a recurrent
-            policy on trials of `episodes_per_trial` episodes; a `TrialEnv`, a policy such as `CategoricalGRUPolicy` and
-            a `TrialSampleProcessor` replace the classes above, and `max_path_length` is the length of an episode.
-        n_itr: number of iterations, each with one meta-update; default 100.
-        seed: root seed of all random generators; default 1.
+        env: environment, or the name of one (`available_envs`), or MODULE:NAME of a class or function that returns an
+            environment. Single-task algorithms also accept the id of a Gymnasium environment.
+        algo: `"promp"`, `"trpo_maml"`, `"e_maml"`, `"vpg_maml"`, `"dice_maml"`, `"vpg_dice_maml"`, `"rl2"`, `"cem"`,
+            `"cma_es"`, `"ddpg"`, another name registered with `register_algorithm`, MODULE:NAME of a class, or a
+            subclass of `MetaAlgo` or `RLAlgorithm`. Case, hyphens and underscores are ignored. Default `"promp"`.
+        n_itr: number of iterations, each with one meta-update (single task: epochs). Default None: 100; CEM, CMA-ES:
+            30; DDPG: 15.
+        seed: root seed of all random generators, at least 0; default 1.
         dump_path: run folder. Default None: `data/<algorithm>/<environment>/<time>_seed<seed>`.
-        callbacks: called after every iteration, see `Trainer`; default none.
-        log_formats: outputs, see `utils.logger`. Default: one line per iteration on the terminal, `log.txt` and
-            `progress.csv`.
-        policy: the policy, or its class. Training changes a copy of the policy, which starts with its weights and
-            becomes `run.policy`; a class is built with `for_env` and the settings. Default None: a class for the
-            environment's spaces, such as `MetaGaussianMLPPolicy`.
-        **settings: arguments of the classes above by name, such as `inner_lr`, `hidden_sizes` or `discount`. Each
-            argument is passed to every class that has it. The defaults are the defaults of the classes, with these
-            exceptions: 20 tasks (`meta_batch_size`), 20 paths per task (`rollouts_per_meta_task`), at most 100 steps
-            per path (`max_path_length`), two hidden layers with 64 units (`hidden_sizes`), normalized advantages
-            (`normalize_adv`), a progress bar, and as `baseline` a `LinearFeatureBaseline` (for DiCE a
-            `LinearTimeBaseline`, for RL2 the policy's value head). A baseline is an object, which is copied, or the
-            name of a class. The documentation page "Default settings" compares the defaults with the published
-            settings.
+        callbacks: called in every iteration, see `Trainer`; default none.
+        log_formats: outputs, see `utils.logger`; must include csv. Default: one line per iteration on the terminal,
+            `log.txt` and `progress.csv`.
+        policy: the policy, its class, or MODULE:NAME of its class. A class is built with `for_env` and the settings.
+            `train` copies a policy; the trained copy is `run.policy`. Default None: the default class of the algorithm
+            for the environment's spaces, such as `MetaGaussianMLPPolicy`.
+        env_kwargs: arguments of the environment class, if `env` is a name. Default: none.
+        snapshot_mode: which snapshots to keep: `all`, `last`, `gap`, `last_gap` or `none`; see `utils.snapshotter`.
+            Default `last_gap`.
+        snapshot_gap: number of iterations between snapshots in the modes `gap` and `last_gap`; default 100.
+        plot_gap: number of iterations between updates of the picture `learning_curve.png`; 0: only at the end. Default
+            None: no picture.
+        progress_bar: whether to show a progress bar on a terminal or in a notebook; default True.
+        **settings: arguments of `make_trainer` (single task: `make_runner`) and of the parts by name, such as
+            `inner_lr`, `hidden_sizes` or `discount`. Each setting is passed to every part that has an argument of this
+            name. The defaults are those of the classes, except for those in `default_settings` of the algorithm. A
+            `baseline` is an object, which is copied, or the name of a class. The documentation page "Default settings"
+            compares the defaults with the published settings.
 
     Returns:
         The run. After Ctrl-C (in a notebook: the stop button), it has the completed iterations, and a message says how
@@ -92,125 +95,233 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MAMLAlgo], Type[RL2]] 
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed before the first iteration was complete.
-        TypeError: a setting is not an argument of any of the classes (the message suggests the closest name), or the
+        TypeError: a setting is not an argument of any of the parts (the message suggests the closest name), or the
             policy does not fit the algorithm.
         ValueError: the name of the environment or algorithm is unknown, the folder holds a run, or a setting is out of
             range, or the policy does not fit the environment.
         RuntimeError: another thread of this process is training or evaluating.
     """
-    algo_class = get_algorithm(algo) if isinstance(algo, str) else algo
-    if not (isinstance(algo_class, type) and issubclass(algo_class, (MAMLAlgo, RL2))):
-        raise TypeError(f"algo: expected a subclass of MAMLAlgo or RL2, or its name, got {algo!r}")
-    if isinstance(algo, str) and find_algorithm(algo) == "e_maml":
-        settings = {"exploration": True, **settings}
-    if dump_path is not None and os.path.isdir(dump_path) and snapshot_paths(dump_path):
-        earlier = os.fspath(dump_path)
-        raise ValueError(f"dump_path: expected a folder without an earlier run, got {earlier}. Choose another folder, "
-                         f"or resume the earlier run: mps.load_run({earlier!r}).resume(n_itr=...)")
-    env_name = find_env(env) if isinstance(env, str) else name_of_env(env)
     formats = check_formats(log_formats, "log_formats")
-    if isinstance(policy, (MetaPolicy, GRUPolicy)):
-        settings.setdefault("meta_batch_size", policy.meta_batch_size)
+    if "csv" not in formats:
+        raise ValueError(f"log_formats: expected formats including 'csv', got {log_formats!r}")
+    if plot_gap is not None:
+        callbacks = [*callbacks, PlotCallback(plot_gap)]
+    if dump_path is not None:
+        run_folder.check_is_unused(dump_path)
     with tf.Graph().as_default():
-        set_seed(seed)
-        trainer = make_trainer(make_env(env) if isinstance(env, str) else env, algo_class, n_itr, callbacks, settings,
-                               policy)
-        folder = make_run_folder(name_of(trainer.algo), env_name, seed) if dump_path is None else dump_path
-        with logger.scoped_configure(folder, formats):
+        trainer = build_trainer(env, algo, n_itr, seed, callbacks, policy, env_kwargs=env_kwargs,
+                                progress_bar=progress_bar, **settings)
+        description = trainer.description
+        description.options.update(log_formats=formats, snapshot_mode=snapshot_mode, snapshot_gap=snapshot_gap,
+                                   plot_gap=plot_gap)
+        n_itr, env_name = description.settings["n_itr"], description.settings["env"]
+        folder = dump_path or run_folder.make_run_folder(description.algorithm, env_name, seed)
+        with logger.scoped_configure(folder, formats, snapshot_mode, snapshot_gap):
             count = f"{n_itr} iteration{'s' * (n_itr != 1)}"
-            logger.log(f"{env_name}, seed {seed}: {count} of {algo_class.__name__}, written to {folder}")
-            return Run(trainer, folder)._train()
+            logger.log(f"{env_name}, seed {seed}: {count} of {type(trainer.algo).__name__}, written to {folder}")
+            return Run(trainer, folder)._train(n_itr)
 
 
-def make_trainer(env: MetaEnv, algo_class: Type[Any], n_itr: int, callbacks: Sequence[Callback],
-                 settings: Dict[str, Any], policy: Any = None) -> Trainer:
-    """Builds policy, sampler, sample processor, algorithm and trainer; see `train`."""
-    if issubclass(algo_class, RL2):
-        return _make_rl2_trainer(env, algo_class, n_itr, callbacks, settings, policy)
-    is_dice = issubclass(algo_class, DICEMAML)
-    default = MetaCategoricalMLPPolicy if is_discrete(env.action_space) else MetaGaussianMLPPolicy
-    policy = _check_policy(policy or default, MetaPolicy)
-    processor_class = DiceMetaSampleProcessor if is_dice else MetaSampleProcessor
-    classes = (env if isinstance(env, NormalizedEnv) else NormalizedEnv, policy, MetaSampler, processor_class,
-               algo_class, Trainer)
-    baseline = baselines.LinearTimeBaseline() if is_dice else baselines.LinearFeatureBaseline()
-    given = _split_settings(classes, algo_class, settings, baseline=baseline)
-    if not is_dice and settings.get("inner_type") not in UNBIASED:  # the others do not depend on it
-        given[algo_class].pop("max_path_length", None)
-    env = env if isinstance(env, NormalizedEnv) else normalize(env, **given[NormalizedEnv])
-    if issubclass(algo_class, VPG_DICEMAML):
-        given[processor_class].setdefault("return_baseline", baselines.LinearFeatureBaseline())
-    policy = _build_policy(policy, env, given)
-    algo = algo_class(policy=policy, **given[algo_class])
-    given[Trainer].setdefault("num_inner_grad_steps", algo.num_inner_grad_steps)
-    return Trainer(algo, env, MetaSampler(env, policy, **given[MetaSampler]), processor_class(**given[processor_class]),
-                   policy, n_itr, callbacks=callbacks, **given[Trainer])
+def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[int] = None, seed: int = 1,
+                  callbacks: Sequence[Callback] = (), policy: Any = None, *,
+                  env_kwargs: Optional[Mapping[str, Any]] = None, progress_bar: WithoutEffect[bool] = False,
+                  **settings: Any) -> Any:
+    """Sets the seed, then builds the trainer that `train` would run, in the default graph; for arguments, see `train`.
+
+    Returns:
+        A `Trainer`; for an algorithm that learns a single task, a `LocalRunner`.
+    """
+    algo_class = find_algo_class(algo)
+    given = {"env", "seed", *settings, *(name for name, value in (("n_itr", n_itr), ("policy", policy)) if value)}
+    n_itr = check_positive_int("n_itr", algo_class.default_settings["n_itr"] if n_itr is None else n_itr)
+    env_name = find_env_name(env, algo_class)
+    set_seed(seed)
+    build: Any = make_trainer if issubclass(algo_class, MetaAlgo) else make_runner
+    values = {**algo_class.default_settings, **settings, "progress_bar": progress_bar}
+    arguments = {name: value for name, value in values.items() if name in settings or name in settings_of([build])}
+    trainer = build(make_env_of(env, env_kwargs or {}, algo_class), algo_class, n_itr, callbacks, policy, **arguments)
+    known = settings_of_algorithm(algo_class, policy if isinstance(policy, type) else None)
+    of_builders = settings_of([build] if build is make_trainer else [build, algo_class.for_env])
+    values = {name: values.get(name, setting.default) for name, setting in of_builders.items()} | settings
+    texts = {name: run_folder.as_json(value) for name, value in values.items()}
+    trainer.description = run_folder.Description(
+        name_of(algo_class), {"env": env_name, "env_kwargs": run_folder.as_json(env_kwargs or {}), "seed": seed,
+                              **{name: text for name, text in texts.items() if known[name].affects_result},
+                              "n_itr": n_itr},
+        {name: text for name, text in texts.items() if not known[name].affects_result}, sorted(given))
+    return trainer
 
 
-def _make_rl2_trainer(env: Any, algo_class: Type[RL2], n_itr: int, callbacks: Sequence[Callback],
-                      settings: Dict[str, Any], policy: Any) -> Trainer:
-    default = CategoricalGRUPolicy if is_discrete(env.action_space) else GaussianGRUPolicy
-    policy = _check_policy(policy or default, GRUPolicy)
-    wrappers: Tuple[type, ...] = (NormalizedEnv, TrialEnv)
-    if isinstance(env, TrialEnv):
-        wrappers = ()
-        if "max_path_length" in settings:
-            raise TypeError("max_path_length: expected no value for a TrialEnv, which has its own, got "
-                            f"{settings['max_path_length']!r}")
-    elif isinstance(env, NormalizedEnv):
-        wrappers = (TrialEnv,)
-    given = _split_settings((*wrappers, policy, MetaSampler, TrialSampleProcessor, algo_class, Trainer), algo_class,
-                            settings)
+def find_algo_class(algo: Union[str, type]) -> Any:
+    """Returns the class of an algorithm, given by name or class; raises `TypeError` or `ValueError` for others."""
+    algo_class = get_algorithm(algo) if isinstance(algo, str) else algo
+    if not (isinstance(algo_class, type) and issubclass(algo_class, (MetaAlgo, RLAlgorithm))):
+        raise TypeError(f"algo: expected a subclass of MetaAlgo or RLAlgorithm, or its name, got {algo!r}")
+    return algo_class
+
+
+def find_env_name(env: Any, algo_class: type) -> str:
+    """Returns the name of an environment in folders, tables and plots; raises `ValueError` for an unknown name."""
+    if not isinstance(env, str):
+        return name_of_env(env)
+    return env if issubclass(algo_class, RLAlgorithm) and _is_of_gymnasium(env) else find_env(env)
+
+
+def make_env_of(env: Any, env_kwargs: Mapping[str, Any], algo_class: type) -> Any:
+    """Returns the environment of a training: `env`, or a new environment of this name.
+
+    Raises:
+        TypeError: `env_kwargs` are given for an environment that exists.
+        ValueError: there is no environment of this name.
+    """
+    if not isinstance(env, str):
+        if env_kwargs:
+            raise TypeError(f"env_kwargs: expected none for an environment that exists, got {dict(env_kwargs)}")
+        return env
+    if not (issubclass(algo_class, RLAlgorithm) and _is_of_gymnasium(env)):
+        return make_env(env, **env_kwargs)
+    import gymnasium
+
+    try:
+        return gymnasium.make(env, disable_env_checker=True, **env_kwargs)
+    except gymnasium.error.Error as error:
+        raise ValueError(f"env: Gymnasium cannot create {env!r}: {error}") from error
+
+
+def _is_of_gymnasium(name: str) -> bool:
+    if name in available_envs():
+        return False
+    import gymnasium  # only if needed
+
+    return name in gymnasium.registry or "/" in name
+
+
+def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[Callback] = (),
+                 policy: Any = None, *, observe_task: bool = False, eval_every: WithoutEffect[int] = 0,
+                 eval_tasks: WithoutEffect[int] = 20, diagnostics: WithoutEffect[bool] = False,
+                 progress_bar: WithoutEffect[bool] = False, **settings: Any) -> Trainer:
+    """Builds the parts of a training with a `MetaAlgo`; see `train`.
+
+    Args:
+        env: the environment.
+        algo_class: class of the algorithm.
+        n_itr: number of iterations.
+        callbacks: see `Trainer`.
+        policy: see `train`.
+        observe_task: whether to append the task to the policy's observations, for an oracle policy; default False.
+        eval_every: number of iterations between evaluations in sampled tasks, which select `best.pkl` (`EvalCallback`);
+            default 0: none.
+        eval_tasks: number of tasks per evaluation, with as many paths per task as in training; default 20.
+        diagnostics: whether to log gradient diagnostics, see `Trainer`; default False.
+        progress_bar: see `train`.
+        **settings: arguments of the parts.
+    """
+    if check_int_at_least("eval_every", eval_every, 0):
+        callbacks = [*callbacks, EvalCallback(eval_every, eval_tasks)]
+    wrappers = _remaining_wrappers(env, algo_class, observe_task)
+    policy = import_name("policy", policy, {}) if isinstance(policy, str) else policy
+    policy = policy or algo_class.policy_cls(is_discrete(env.action_space))
+    if not isinstance(policy, type):
+        settings.setdefault("meta_batch_size", getattr(policy, "meta_batch_size", None))
+    elif not hasattr(policy, "for_env"):
+        raise TypeError(f"policy: expected a policy or a class of policies, got {policy!r}")
+    if isinstance(env, TrialEnv) and "max_path_length" in settings:
+        raise TypeError("max_path_length: expected no value for a TrialEnv, which has its own, got "
+                        f"{settings['max_path_length']!r}")
+    given = _distribute([*wrappers, policy, MetaSampler, algo_class.sample_processor_cls, algo_class.optimizer_cls,
+                         algo_class], algo_class, settings)
     for wrapper in wrappers:
         env = wrapper(env, **given[wrapper])
-    given[MetaSampler]["max_path_length"] = env.trial_length
-    policy = _build_policy(policy, env, given)
+    if isinstance(env, TrialEnv):
+        given[MetaSampler]["max_path_length"] = env.trial_length
+    is_built = policy not in given
+    policy = copy.deepcopy(policy) if is_built else policy.for_env(env, **given[policy])
+    if {*settings} & {*given.get(algo_class.optimizer_cls, ())}:
+        given[algo_class]["optimizer"] = algo_class.optimizer_cls(**given[algo_class.optimizer_cls])
     algo = algo_class(policy=policy, **given[algo_class])
-    given[Trainer].setdefault("num_inner_grad_steps", 0)
-    sampler = MetaSampler(env, policy, **given[MetaSampler])
-    num_trials = sampler.meta_batch_size * sampler.rollouts_per_meta_task
-    if algo.optimizer.num_minibatches > num_trials:
-        raise ValueError(f"num_minibatches: expected at most the number of trials in an iteration, {num_trials}, got "
-                         f"{algo.optimizer.num_minibatches}")
-    return Trainer(algo, env, sampler, TrialSampleProcessor(**given[TrialSampleProcessor]), policy, n_itr,
-                   callbacks=callbacks, **given[Trainer])
+    return Trainer(algo, env, MetaSampler(env, policy, **given[MetaSampler]),
+                   algo_class.sample_processor_cls(**given[algo_class.sample_processor_cls]), policy, n_itr,
+                   num_inner_grad_steps=algo.num_inner_grad_steps, callbacks=callbacks, progress_bar=progress_bar,
+                   diagnostics=diagnostics)
 
 
-def _check_policy(policy: Any, kind: type) -> Any:
-    """Returns a policy or policy class; raises `TypeError` if it is of another kind."""
-    policy_class = policy if isinstance(policy, type) else type(policy)
-    if not issubclass(policy_class, kind):
-        raise TypeError(f"policy: expected a {kind.__name__} or a subclass of it, got {policy_class.__name__}")
-    return policy
+def make_runner(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[Callback] = (), policy: Any = None, *,
+                batch_size: int, parallel: WithoutEffect[Union[bool, str, Mapping[str, Any], RayOptions]] = False,
+                progress_bar: WithoutEffect[bool] = False, **settings: Any) -> LocalRunner:
+    """Builds a single-task algorithm and its runner; see `train`.
 
-
-def _build_policy(policy: Any, env: MetaEnv, given: Dict[type, Dict[str, Any]]) -> Any:
-    """Builds a policy of a class for an environment, or copies a policy into the default graph."""
-    return policy.for_env(env, **given[policy]) if policy in given else copy.deepcopy(policy)
-
-
-def _split_settings(classes: Sequence[Any], algo_class: type, settings: Dict[str, Any],
-                    **defaults: Any) -> Dict[type, Dict[str, Any]]:
-    """Returns the settings, defaults included, that each class takes; raises `TypeError` if none takes one.
-
-    Objects among the classes, which the caller has built, take no settings. Baselines are copied, because training
-    changes them; names of baselines are replaced by objects.
+    Args:
+        env: the environment; the task of a meta-environment is sampled with the seed.
+        algo_class: class of the algorithm.
+        n_itr: number of epochs.
+        callbacks: see `LocalRunner`.
+        policy: must be None; the algorithm builds its policy.
+        batch_size: number of environment steps of each candidate (CEM, CMA-ES) or cycle (DDPG), rounded up to complete
+            paths.
+        parallel: whether to step environments in worker processes, see `MetaSampler`; default False.
+        progress_bar: see `train`.
+        **settings: arguments of the algorithm and of its class method `for_env`.
     """
-    taken = {cls: argument_names(cls) - _GIVEN for cls in classes if isinstance(cls, type)}
+    if policy is not None:
+        raise TypeError(f"policy: expected None for {algo_class.__name__}, which builds its policy, got {policy!r}")
+    env = env if has_tasks(env) else SingleTaskEnv(env)
+    env.set_task(adapt_env(env).sample_tasks(1, seeding.rng_for(seeding.Stream.TASKS, 0))[0])
+    wrappers = _remaining_wrappers(env, algo_class, False)
+    given = _distribute([*wrappers, algo_class.for_env, algo_class], algo_class, settings)
+    for wrapper in wrappers:
+        env = wrapper(env, **given[wrapper])
+    runner = LocalRunner(callbacks=callbacks, progress_bar=progress_bar)
+    runner.setup(algo_class.for_env(env, **given[algo_class.for_env], **given[algo_class]), env,
+                 sampler_args={"parallel": parallel})
+    runner.batch_size = check_positive_int("batch_size", batch_size)
+    return runner
+
+
+def _remaining_wrappers(env: Any, algo_class: Any, observe_task: bool) -> List[type]:
+    """Returns the wrappers of the algorithm that an environment does not have yet."""
+    wrappers = list(algo_class.env_wrappers)
+    applied = [i + 1 for i, wrapper in enumerate(wrappers) if isinstance(env, wrapper)]
+    if observe_task and applied:
+        raise TypeError(f"observe_task: expected an environment without wrappers, got {type(env).__name__}")
+    return [TaskObservingEnv if observe_task and wrapper is NormalizedEnv else wrapper
+            for wrapper in wrappers[max(applied, default=0):]]
+
+
+def _distribute(parts: Sequence[Any], algo_class: Any, settings: Mapping[str, Any]) -> Dict[Any, Dict[str, Any]]:
+    """Returns the settings, defaults included, that each part takes; raises `TypeError` if none takes a setting.
+
+    Objects among the parts, which exist already, take no settings. Baselines are copied, because training changes them.
+    """
+    taken = {part: settings_of([part]).keys() for part in parts if callable(part) and part is not None}
     known = set().union(*taken.values())
-    for name in settings.keys() - known:
-        raise TypeError(f"train: unknown argument {name!r} for {algo_class.__name__}"
-                        f"{did_you_mean(name, {*known, *inspect.signature(train).parameters})}")
-    settings = {**TRAIN_DEFAULTS, **defaults, **settings}
-    for name in settings.keys() & {"baseline", "return_baseline"}:
-        given = settings[name]
-        settings[name] = (vars(baselines)[check_choice(name, given, baselines.BASELINES)]() if isinstance(given, str)
-                          else copy.deepcopy(given))
-    return {cls: {key: value for key, value in settings.items() if key in names} for cls, names in taken.items()}
+    check_names(settings, known | settings_of([train], ()).keys(), f"for {algo_class.__name__}")
+    values = {**algo_class.default_settings, **settings}
+    values.update({name: copy.deepcopy(values[name]) for name in ("baseline", "return_baseline") if name in values})
+    return {part: {name: value for name, value in values.items() if name in names} for part, names in taken.items()}
+
+
+def settings_of_algorithm(algo_class: Any, policy: Optional[type] = None) -> Dict[str, Setting]:
+    """Returns all settings of a training with an algorithm, by name, with their defaults.
+
+    Args:
+        algo_class: class of the algorithm.
+        policy: class of the policy. Default None: the default classes for continuous and discrete actions.
+    """
+    parts: List[Any]
+    if issubclass(algo_class, MetaAlgo):
+        policies = [algo_class.policy_cls(False), algo_class.policy_cls(True)] if policy is None else [policy]
+        parts = [make_trainer, *algo_class.env_wrappers, *policies, MetaSampler, algo_class.sample_processor_cls,
+                 *filter(None, [algo_class.optimizer_cls]), algo_class]
+    else:
+        parts = [make_runner, *algo_class.env_wrappers, algo_class.for_env, algo_class]
+    found = settings_of([train], {"algo", "dump_path", "callbacks"})
+    found.update({name: setting for name, setting in settings_of(parts).items() if name not in found})
+    return {name: setting._replace(default=algo_class.default_settings.get(name, setting.default))
+            for name, setting in found.items()}
 
 
 def load_run(folder: PathLike, itr: Union[int, str, None] = None) -> "Run":
-    """Loads a run of a `Trainer` from a snapshot. Loading executes code from the folder.
+    """Loads a run from a snapshot. Loading executes code from the folder.
 
     Args:
         folder: run folder.
@@ -225,20 +336,44 @@ def load_run(folder: PathLike, itr: Union[int, str, None] = None) -> "Run":
         ValueError: the snapshot lacks the constructor arguments of a part, see `Trainer.from_snapshot`.
     """
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # keeps the caller's random generators unchanged
-        trainer = Trainer.from_snapshot(load_snapshot(folder, itr), progress_bar=TRAIN_DEFAULTS["progress_bar"])
+        return Run(_restore(load_snapshot(folder, itr)), folder)
+
+
+def _restore(snapshot: Dict[str, Any], **arguments: Any) -> Any:
+    """Builds the trainer or runner that saved a snapshot, in its state after the snapshot."""
+    if "plan" not in snapshot["state"]:
+        trainer = Trainer.from_snapshot(snapshot, **arguments)
         trainer.sampler.close()
-        return Run(trainer, folder)
+        return trainer
+    runner = LocalRunner(**{name: value for name, value in arguments.items() if name != "n_itr"})
+    runner.restore_snapshot(snapshot)
+    return runner
+
+
+def replace_options(snapshot: Dict[str, Any], options: Mapping[str, Any]) -> None:
+    """Replaces arguments without effect on the result (`types.WithoutEffect`) in a snapshot, before it is restored.
+
+    Raises:
+        TypeError: a part of the run has no such argument, or it has an effect on the result.
+    """
+    state = snapshot["state"]
+    recorded = state["description"].options
+    check_names(options, recorded, "without effect on the result of the run")
+    recorded.update(run_folder.as_json(dict(options)))
+    parts = [part if isinstance(part, dict) else part[-1] for part in state.get("parts", {}).values()]
+    for arguments in (*parts, state.get("sampler_args", {})):
+        arguments.update({name: value for name, value in options.items() if name in arguments})
 
 
 class Run:
     """A training run: a trainer and its run folder. Returned by `train` and `load_run`.
 
     Attributes:
-        trainer (Trainer): the trainer with all its parts.
+        trainer (Trainer or LocalRunner): the trainer with all its parts.
         folder (str): absolute path of the run folder.
     """
 
-    def __init__(self, trainer: Trainer, folder: PathLike) -> None:
+    def __init__(self, trainer: Any, folder: PathLike) -> None:
         self.trainer, self.folder = trainer, os.path.abspath(os.fspath(folder))
 
     @property
@@ -313,47 +448,113 @@ class Run:
         """Draws the learning curve; see `plotting.plot_learning_curve`."""
         return plot_learning_curve(self.folder, path, ax=ax)
 
-    def resume(self, n_itr: int, log_formats: Sequence[str] = _LOG_FORMATS, callbacks: Sequence[Callback] = ()
-               ) -> "Run":
+    def resume(self, n_itr: Optional[int] = None, log_formats: Optional[Sequence[str]] = None,
+               callbacks: Optional[Sequence[Callback]] = None, **options: Any) -> "Run":
         """Resumes training from the last snapshot. The resumed run equals an uninterrupted run.
 
-        Existing log files are always continued, even if `log_formats` does not contain their format.
+        Existing log files are always continued, even if `log_formats` does not contain their format. Callbacks of this
+        package resume with their state. Other callbacks are not in the snapshot; pass them again.
 
         Args:
-            n_itr: total number of iterations, including the completed ones.
-            log_formats: outputs, see `utils.logger`. Default as for `train`.
-            callbacks: called after every iteration, see `Trainer`. Default none: snapshots do not contain callbacks.
+            n_itr: total number of iterations, including the completed ones. Default None: as in the run.
+            log_formats: outputs, see `utils.logger`. Default None: as in the run.
+            callbacks: replace the callbacks of the run, see `Trainer`. Default None: the callbacks in the snapshot.
+            **options: new values of settings without effect on the result, such as `parallel` or `progress_bar`.
 
         Returns:
             This run; after Ctrl-C, with the completed iterations.
 
         Raises:
             SnapshotError: the snapshot is missing or damaged.
-            ValueError: the run already has at least `n_itr` iterations, or its snapshot lacks the constructor arguments
-                of a part.
+            TypeError: an option is unknown, or has an effect on the result.
+            ValueError: the run already has at least `n_itr` iterations, another process uses the folder, or the
+                snapshot lacks the constructor arguments of a part.
         """
-        formats = check_formats(log_formats, "log_formats")
-        with tf.Graph().as_default():
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(one_thread())
+            stack.enter_context(lock_folder(self.folder))
+            stack.enter_context(tf.Graph().as_default())
             snapshot = load_snapshot(self.folder)
-            if check_positive_int("n_itr", n_itr) <= snapshot["itr"] + 1:
-                raise ValueError(f"n_itr: expected more than {snapshot['itr'] + 1} (completed iterations), got "
-                                 f"{n_itr}")
-            self.trainer = Trainer.from_snapshot(snapshot, n_itr=n_itr, callbacks=callbacks,
-                                                 progress_bar=self.trainer.progress_bar)
-            positions = snapshot["state"]["outputs"]
-            with logger.scoped_configure(self.folder, {*formats, *positions}, positions=positions):
-                return self._train()
+            description = snapshot["state"]["description"]
+            n_itr = check_positive_int("n_itr", description.settings["n_itr"] if n_itr is None else n_itr)
+            if n_itr <= snapshot["itr"] + 1:
+                raise ValueError(f"n_itr: expected more than {snapshot['itr'] + 1} (completed iterations), got {n_itr}")
+            replace_options(snapshot, options)
+            formats = check_formats(log_formats or description.options.get("log_formats", _LOG_FORMATS), "log_formats")
+            replaced = {} if callbacks is None else {"callbacks": callbacks}
+            self.trainer = _restore(snapshot, n_itr=n_itr, progress_bar=description.options["progress_bar"], **replaced)
+            self.trainer.description = description._replace(settings={**description.settings, "n_itr": n_itr})
+            stack.enter_context(logger.scoped_configure(
+                self.folder, {*formats, *snapshot["state"]["outputs"]}, description.options["snapshot_mode"],
+                description.options.get("snapshot_gap", 1), positions=snapshot["state"]["outputs"]))
+            logger.log(f"Resuming at iteration {self.trainer.itr} in {self.folder}")
+            return self._train(n_itr)
 
-    def _train(self) -> "Run":
-        with contextlib.closing(self.trainer.sampler):
+    def _train(self, n_itr: int) -> "Run":
+        trainer = self.trainer
+        with contextlib.closing(trainer.sampler):
             try:
-                self.trainer.train()
+                if isinstance(trainer, Trainer):
+                    trainer.train()
+                else:
+                    trainer.resume(n_itr) if trainer.itr else trainer.train(n_itr, trainer.batch_size)
             except KeyboardInterrupt:
-                if self.trainer.itr == 0:
+                if trainer.itr == 0:
                     raise
-                logger.log(f"To resume: run.resume(n_itr={self.trainer.n_itr}), or in another process "
-                           f"mps.load_run({self.folder!r}).resume(n_itr={self.trainer.n_itr})")
+                logger.log(run_folder.resume_hint(self.folder))
+            for callback in trainer.callbacks:
+                if isinstance(callback, PlotCallback):
+                    callback.draw(self.folder)
         return self
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all iterations are complete, or a callback stopped training."""
+        return run_folder.is_done(self.folder)
+
+    def summarize(self) -> str:
+        """Returns a sentence about the returns at the end of training.
+
+        For a single-task algorithm, these are the undiscounted returns of 20 new paths of the final policy; otherwise,
+        means over the last ten iterations.
+        """
+        trainer = self.trainer
+        if isinstance(trainer, LocalRunner):
+            algo: Any = trainer.algo
+            if isinstance(algo, OffPolicyRLAlgorithm):  # explores with another policy
+                paths = trainer.obtain_evaluation_samples(trainer.step_itr, _FINAL_PATHS)
+            else:
+                paths = trainer.obtain_samples(trainer.step_itr, _FINAL_PATHS * algo.max_path_length)
+            trainer.sampler.close()
+            mean, half_width = mean_interval(np.array([path["rewards"].sum() for path in paths]))
+            return (f"Mean return of the final policy: {mean:.2f}, 95% interval {mean - half_width:.2f} to "
+                    f"{mean + half_width:.2f} ({_FINAL_PATHS} new paths)")
+        if isinstance(trainer.env, TrialEnv):
+            rows = {name: values[-10:] for name, values in self.progress.items()}
+            whole, first, last = (rows[f"Step_0-{name}"].mean() for name in (
+                "AverageReturn", "FirstEpisodeReturn", "LastEpisodeReturn"))
+            return (f"The return of a trial is {whole:.2f}, that of its first episode {first:.2f}, of its last "
+                    f"{last:.2f}: mean of the last {len(rows['Itr'])} iterations")
+        gain = mean_gain(self.progress)
+        low, high = gain.mean - gain.half_width, gain.mean + gain.half_width
+        return (f"Adaptation changes the return by {gain.mean:+.2f} (95% interval over tasks {low:+.2f} to {high:+.2f})"
+                f", from {gain.before:.2f} to {gain.after:.2f}: mean of the last {gain.num_itr} iterations, each with "
+                f"{trainer.policy.meta_batch_size} sampled tasks and {trainer.sampler.batch_size} paths per task")
+
+    @property
+    def has_best(self) -> bool:
+        """Whether an `EvalCallback` saved a best policy."""
+        return os.path.exists(os.path.join(self.folder, BEST_FILE))
+
+    def summarize_best(self) -> str:
+        """Returns a sentence about the adaptation gain of the best policy in 20 tasks that did not select it."""
+        best = self.best
+        evaluation = best.evaluate(tasks=20)
+        gain, half_width = (values[-1] for values in evaluation.gain)
+        before, after = evaluation.mean_return.mean[[0, -1]]
+        return (f"Adaptation changes the return of the best policy by {gain:+.2f} (95% interval over tasks "
+                f"{gain - half_width:+.2f} to {gain + half_width:+.2f}), from {before:.2f} to {after:.2f}: "
+                f"iteration {best.trainer.itr - 1}, {len(evaluation.task_returns)} sampled tasks")
 
     def __repr__(self) -> str:
         return f"<Run of {self.trainer.itr} iterations in {self.folder}>"

@@ -1,26 +1,56 @@
-"""Run folders and their file `params.json`: settings, command, versions, machine and times of a run."""
+"""Run folders: finds and describes runs, and reads and writes `params.json`.
+
+A run folder contains `params.json`, `progress.csv`, `log.txt`, snapshots and pictures. `params.json` has the keys
+
+* `algorithm`: name of the algorithm;
+* `settings`: the settings that determine the result of the run, by name;
+* `options`: the settings that have no effect on the result, such as `parallel` (`types.WithoutEffect`);
+* `given`: names of the settings that the user gave; the others have their defaults;
+* `command`, `started`, `git_revision`, `versions`, `machine` and `tensorflow_flags` of the process that started it;
+* `resumed`: a list with the same entries, and the completed iterations, of each process that resumed the run;
+* `ended`, `stopped` (by a callback) and `error` (name of the exception), after the end of a process.
+"""
+import contextlib
 import datetime
 import importlib.metadata
 import json
 import os
 import platform
 import reprlib
+import shlex
 import subprocess
 import sys
-from typing import Any, Dict, List, Mapping, Optional
+import traceback
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from meta_policy_search import __version__
 from meta_policy_search.envs.mujoco_envs.engines import chosen_engine
+from meta_policy_search.plotting import Progress, read_progress
+from meta_policy_search.settings import read_json, settings_of
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.files import write_text
+from meta_policy_search.utils.files import PathLike, write_text
+from meta_policy_search.utils.log_outputs import LOG_FILE, append_text
 from meta_policy_search.utils.serializable import Configurable, present_arguments
+from meta_policy_search.utils.snapshotter import list_snapshots, snapshot_paths
 from meta_policy_search.utils.threads import available_cores
 
 PARAMS_FILE = "params.json"
-MADE_BY_TRAINER = "Trainer"  # value of `made_by` in `params.json` if a `Trainer`, not the command line, wrote the file
+PROGRESS_FILE = "progress.csv"
 _PACKAGES = ("tensorflow", "numpy", "scipy", "gym", "gymnasium", "mujoco", "cma", "cloudpickle", "joblib", "matplotlib")
 _FLAGS = ("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS",
           "TF_DETERMINISTIC_OPS", "TF_XLA_FLAGS", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES")
+
+
+class Description(NamedTuple):
+    """The first entries of `params.json`."""
+
+    algorithm: str
+    settings: Dict[str, Any]
+    options: Dict[str, Any]
+    given: List[str]
+
+
+# Writing ---------------------------------------------------------------------------------------------------------
 
 
 def make_run_folder(experiment: str, env: str, seed: int) -> str:
@@ -43,27 +73,70 @@ def write_params(folder: str, params: Mapping[str, Any]) -> None:
     write_text(os.path.join(folder, PARAMS_FILE), json.dumps(params, indent=2) + "\n")
 
 
-def record_start(folder: str, name: str, settings: Mapping[str, Any], itr: int) -> None:
-    """Records in `params.json` that a `Trainer` starts or resumes a run without the command line.
+def describe_parts(parts: Sequence[Any]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    """Returns the constructor arguments of all `Configurable` objects as JSON types.
 
-    Files that a user's script wrote (without the key `settings`) stay unchanged.
+    If several objects have an argument of the same name, the last object determines the value.
+
+    Returns:
+        The settings, and the options (`types.WithoutEffect`).
+    """
+    settings: Dict[str, Any] = {}
+    options: Dict[str, Any] = {}
+    for part in parts:
+        if isinstance(part, Configurable):
+            values = present_arguments(part)
+            for name, setting in settings_of([type(part)]).items():
+                if name in values:
+                    (settings if setting.affects_result else options)[name] = as_json(values[name])
+    return settings, options
+
+
+@contextlib.contextmanager
+def recording(describe: Callable[[], Description], itr: int, is_stopped: Callable[[], bool]) -> Iterator[None]:
+    """Records the start and the end of training in the run folder of the logger, if there is one.
+
+    Args:
+        describe: returns what is trained.
+        itr: number of completed iterations; above 0 if the run is resumed.
+        is_stopped: returns, at the end, whether a callback stopped training.
+    """
+    folder, failure = logger.get_dir(), None
+    if folder is None:
+        yield
+        return
+    record_start(folder, describe(), itr)
+    try:
+        yield
+    except Exception as error:
+        failure = type(error).__name__
+        if os.path.exists(log := os.path.join(folder, LOG_FILE)):
+            append_text(log, traceback.format_exc())
+        raise
+    finally:
+        if os.path.isdir(folder):
+            record_end(folder, is_stopped(), failure)
+
+
+def record_start(folder: str, description: Description, itr: int) -> None:
+    """Records in `params.json` that a process starts or resumes a run.
+
+    A `params.json` that the user's script wrote (without the key `settings`) stays unchanged.
 
     Args:
         folder: run folder.
-        name: name of the algorithm, recorded under the key `algorithm`.
-        settings: settings by name, as JSON types.
+        description: what is trained.
         itr: number of completed iterations; above 0 if the run is resumed.
     """
-    process = describe_process([sys.executable, *sys.argv], os.getcwd())
-    params = {"algorithm": name, "made_by": MADE_BY_TRAINER, "settings": settings, **process, "resumed": []}
     before = _read(folder)
-    if before is not None and "settings" not in before:  # written by a user's script
+    if before is not None and "settings" not in before:
         return
+    process = describe_process([os.path.basename(sys.argv[0]), *sys.argv[1:]])
+    params = {**description._asdict(), **process, "resumed": []}
     if before is not None and itr:
-        if before.get("made_by") != MADE_BY_TRAINER:  # keep the settings that the command line recorded
-            settings = {**before["settings"], "n_itr": settings["n_itr"]}
-        resumed = [*before["resumed"], {"itr": itr, **process}]
-        params = {**without_end(before), "settings": settings, "resumed": resumed}
+        warn_of_changes(before, process)
+        kept = {name: value for name, value in before.items() if name not in ("ended", "stopped", "error")}
+        params = {**kept, **description._asdict(), "resumed": [*before["resumed"], {"itr": itr, **process}]}
     write_params(folder, params)
 
 
@@ -81,26 +154,12 @@ def record_end(folder: str, stopped: bool, error: Optional[str] = None) -> None:
         write_params(folder, {**params, "ended": ended, "stopped": stopped, "error": error})
 
 
-def without_end(params: Mapping[str, Any]) -> Dict[str, Any]:
-    """Returns the content of `params.json` without the records of `record_end`, for a resumed run."""
-    return {name: value for name, value in params.items() if name not in ("ended", "stopped", "error")}
-
-
 def _read(folder: str) -> Optional[Dict[str, Any]]:
     try:
         with open(os.path.join(folder, PARAMS_FILE), encoding="utf-8") as file:
             return json.load(file)
     except (OSError, ValueError):  # missing or unreadable
         return None
-
-
-def settings_of(*parts: Any) -> Dict[str, Any]:
-    """Returns the constructor arguments of all `Configurable` objects as JSON types.
-
-    If several objects have an argument of the same name, the last object determines the value.
-    """
-    return {name: as_json(value) for part in parts if isinstance(part, Configurable)
-            for name, value in present_arguments(part).items() if name != "name"}
 
 
 def as_json(value: Any) -> Any:
@@ -126,12 +185,11 @@ def now() -> datetime.datetime:
     return datetime.datetime.now().astimezone()
 
 
-def describe_process(command: List[str], code_folder: str) -> Dict[str, Any]:
+def describe_process(command: List[str]) -> Dict[str, Any]:
     """Returns the command, and everything other than the settings that can affect the results of a run.
 
     Args:
         command: command line that started the process, as a list of arguments.
-        code_folder: folder with the git repository of the code.
 
     Returns:
         Dict of JSON types: command, start time, git revision, versions of packages, machine and TensorFlow flags.
@@ -139,7 +197,7 @@ def describe_process(command: List[str], code_folder: str) -> Dict[str, Any]:
     return {
         "command": command,
         "started": now().isoformat(timespec="seconds"),
-        "git_revision": _git_revision(code_folder),
+        "git_revision": _git_revision(os.path.dirname(os.path.abspath(__file__))),
         "versions": {
             "python": platform.python_version(),
             "meta_policy_search": __version__,
@@ -177,3 +235,125 @@ def _git_revision(folder: str) -> Optional[str]:
     except (OSError, subprocess.SubprocessError):
         return None
     return result.stdout.strip()
+
+
+# Reading ---------------------------------------------------------------------------------------------------------
+
+
+def is_run(folder: str) -> bool:
+    """Returns whether a folder contains the `params.json` of a run."""
+    return os.path.exists(os.path.join(folder, PARAMS_FILE))
+
+
+def read_params(folder: str) -> dict[str, Any]:
+    """Reads `params.json` in a run folder; raises `ValueError` if it cannot be read."""
+    if not is_run(folder):
+        raise ValueError(f"{folder} contains no {PARAMS_FILE}" if os.path.isdir(folder) else f"{folder} does not exist")
+    return read_json(os.path.join(folder, PARAMS_FILE))
+
+
+def read_rows(folder: str) -> Progress:
+    """Reads the columns of `progress.csv` in a run folder; returns an empty dict if there are no rows."""
+    try:
+        return read_progress(folder)
+    except ValueError:
+        return {}
+
+
+def count_rows(folder: str) -> int:
+    """Returns the number of iterations in the `progress.csv` of a run."""
+    return len(next(iter(read_rows(folder).values()), ()))
+
+
+def is_done(folder: str, n_itr: Optional[int] = None) -> bool:
+    """Returns whether a run has completed `n_itr` iterations, or was stopped by a callback.
+
+    If the snapshot mode saves the last iteration, the snapshot of that iteration must also exist.
+
+    Args:
+        folder: run folder.
+        n_itr: number of iterations. Default None: as in `params.json`; if there is none, the run must have ended.
+    """
+    params = _read(folder) or {}
+    n_itr = params.get("settings", {}).get("n_itr") if n_itr is None else n_itr
+    if params.get("stopped") or n_itr is None:
+        return "ended" in params
+    if params.get("settings", {}).get("start_itr", 0) + count_rows(folder) < n_itr:
+        return False
+    if params.get("options", {}).get("snapshot_mode") not in ("all", "last", "last_gap"):
+        return True
+    snapshots = list_snapshots(folder)
+    return bool(snapshots) and snapshots[-1].itr + 1 >= n_itr
+
+
+def find_runs(folders: Sequence[str]) -> list[str]:
+    """Returns the given run folders and all run folders below the given folders, in order and without duplicates.
+
+    Args:
+        folders: run folders, or folders that contain runs at any depth.
+
+    Raises:
+        ValueError: a folder contains no run.
+    """
+    found: dict[str, None] = {}
+    for folder in folders:
+        runs = list(_runs_below(folder))
+        if not runs:
+            raise ValueError(f"run_folder: expected a run folder or a folder that contains runs, got {folder}, which "
+                             + (f"contains no {PROGRESS_FILE}" if os.path.isdir(folder) else "does not exist"))
+        found.update(dict.fromkeys(os.path.normpath(run) for run in runs))
+    return list(found)
+
+
+def find_run(folder: str) -> str:
+    """Returns a run folder: the given folder, or the only run folder below it. Snapshot files are returned unchanged.
+
+    Raises:
+        ValueError: the folder is missing or contains no run; or it contains several runs, which the message lists.
+    """
+    if os.path.isfile(folder) or os.path.isdir(folder) and snapshot_paths(folder):
+        return folder
+    runs = find_runs([folder])
+    if len(runs) > 1:
+        raise ValueError(f"run_folder: expected one run, got {len(runs)}: {', '.join(runs)}")
+    return runs[0]
+
+
+def _runs_below(folder: str) -> Iterator[str]:
+    for path, names, files in os.walk(folder):
+        names.sort()
+        if PROGRESS_FILE in files:
+            names.clear()
+            yield path
+
+
+def check_is_unused(folder: PathLike) -> None:
+    """Raises `ValueError` if a folder contains files of a run or is not writable. Does not create the folder."""
+    folder = existing = os.fspath(folder)
+    if not folder:
+        raise ValueError("dump_path: expected a folder, got ''")
+    if os.path.isdir(folder) and (is_run(folder) or snapshot_paths(folder) or count_rows(folder)):
+        raise ValueError(f"dump_path: {folder} already contains a run: resume it ({resume_command(folder)}) or choose "
+                         "another folder")
+    while existing and not os.path.exists(existing):
+        existing = os.path.dirname(existing)
+    if not (os.path.isdir(existing or ".") and os.access(existing or ".", os.W_OK)):
+        raise ValueError(f"dump_path: expected a writable folder, got {folder}")
+
+
+def shortest(path: str) -> str:
+    """Returns the relative or the absolute form of a path, whichever is shorter."""
+    return min(os.path.relpath(path), os.path.abspath(path), key=len)
+
+
+def resume_hint(folder: Optional[str]) -> str:
+    """Returns a sentence with the command that resumes a run. `folder` is None if the run has no folder yet."""
+    if folder is None or not os.path.isdir(folder) or not (snapshots := list_snapshots(folder)):
+        return "There is no snapshot to resume from"
+    return (f"To resume after iteration {snapshots[-1].itr}: {resume_command(folder)}, or in Python "
+            f"mps.load_run({folder!r}).resume()")
+
+
+def resume_command(folder: str) -> str:
+    """Returns the command line that resumes a run."""
+    return shlex.join(["meta-policy-search", "resume", shortest(folder)])

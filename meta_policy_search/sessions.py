@@ -12,6 +12,7 @@ import numpy as np
 
 from meta_policy_search.tf_compat import tf
 
+CONFIG = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=-1)  # of new sessions
 _COLLECTION = "meta_policy_search/session"
 _USED = "meta_policy_search/used"  # collection: names of the variables that have been used in a session
 
@@ -32,16 +33,15 @@ def get_session(graph: Optional[tf.Graph] = None) -> tf.Session:
         graph: the graph. Default: the default graph.
     """
     graph = tf.get_default_graph() if graph is None else graph
-    known: List[tf.Session] = graph.get_collection_ref(_COLLECTION)
+    stored: List[tf.Session] = graph.get_collection_ref(_COLLECTION)
     default = tf.get_default_session()
     if default is not None and default.graph is graph:
-        if not known:  # otherwise the trained values would be lost silently at the end of the `with` block
-            known.append(default)
+        if not stored:  # otherwise the trained values would be lost silently at the end of the `with` block
+            stored.append(default)
         return default
-    if not known:
-        config = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=-1)
-        known.append(tf.Session(graph=graph, config=config))
-    return known[0]
+    if not stored:
+        stored.append(tf.Session(graph=graph, config=CONFIG))
+    return stored[0]
 
 
 def adopt_session(session: tf.Session) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search import __version__
+from meta_policy_search import __version__, run_folder
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback
 from meta_policy_search.utils.checks import check_bool
@@ -52,10 +52,11 @@ class TrainingLoop(Configurable, abc.ABC):
     Attributes:
         itr (int): number of the next iteration.
         stopped (bool): whether a callback stopped the last call of training.
-        settings (dict or None): settings of the script that trains, for its snapshots; default None.
+        description (Description or None): settings that `train` was called with, for snapshots and `params.json`, see
+            `run_folder`; default None.
     """
 
-    settings: Optional[Dict[str, Any]] = None
+    description: Optional[run_folder.Description] = None
     _unit, _short_unit = "iteration", "itr"  # in messages and in the progress bar
 
     def __init__(self, callbacks: Sequence[Callback], progress_bar: bool, itr: int = 0) -> None:
@@ -65,7 +66,29 @@ class TrainingLoop(Configurable, abc.ABC):
         self.stopped = False
         self._started: Optional[float] = None  # start of the run, by `time.perf_counter`
         self._root = seeding.chosen_root()
+        self._recorded_in: Optional[str] = None  # folder with the `params.json` of this run
         self._before: Optional[_Before] = None  # the state at the start of the current iteration
+
+    @abc.abstractmethod
+    def describe(self) -> run_folder.Description:
+        """Returns what is trained, for `params.json`."""
+
+    def _complete(self, algorithm: str, settings: Dict[str, Any], options: Dict[str, Any]) -> run_folder.Description:
+        """Returns the description of a run; settings that `train` was called with replace those of the parts."""
+        given = self.description or run_folder.Description(algorithm, {}, {}, [])
+        options["snapshot_mode"] = logger.get_snapshot_mode()
+        return given._replace(settings={**settings, **given.settings}, options={**options, **given.options})
+
+    def _recording(self, itr: int) -> Any:
+        """Returns a context that writes `params.json`, once for each run folder.
+
+        Args:
+            itr: number of completed iterations.
+        """
+        if self._recorded_in == logger.get_dir():
+            return contextlib.nullcontext()
+        self._recorded_in = logger.get_dir()
+        return run_folder.recording(self.describe, itr, lambda: self.stopped)
 
     @abc.abstractmethod
     def _get_state(self) -> Any:
@@ -165,11 +188,11 @@ class TrainingLoop(Configurable, abc.ABC):
     def _loop_state(self) -> Dict[str, Any]:
         """Returns the part of the snapshot's `state` that is common to all loops.
 
-        These are the package version, the settings, the random generators, the positions of the log files and the
+        These are the package version, the random generators, the positions of the log files and the
         elapsed time.
         """
         with seeding.rooted(self._root):
-            return {"version": __version__, "settings": self.settings, **seeding.get_process_state(),
+            return {"version": __version__, **seeding.get_process_state(),
                     "outputs": logger.output_positions(), "time": self._elapsed()}
 
     def _restore_loop(self, snapshot: Mapping[str, Any]) -> None:

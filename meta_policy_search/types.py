@@ -20,9 +20,15 @@ axis  meaning
 `theta` denotes the parameters before adaptation, `theta_prime` the parameters after adaptation. This module does not
 import TensorFlow.
 """
-from typing import Any, Dict, List, Mapping, NamedTuple, TypedDict, Union
+from typing import Annotated, Any, Dict, List, Mapping, NamedTuple, TypedDict, TypeVar, Union
 
 import numpy as np
+
+T = TypeVar("T")
+NO_EFFECT = "no effect on the result of a run"
+WithoutEffect = Annotated[T, NO_EFFECT]
+"""Type hint of an argument that does not change the rows and weights of a run, such as `parallel: WithoutEffect[bool]`.
+Runs that differ only in such arguments belong together, and a resumed run may change them."""
 
 Task = Any
 """A task of a meta-environment: `sample_tasks` returns a list of tasks, `set_task` takes one."""

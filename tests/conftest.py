@@ -25,13 +25,20 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(autouse=True)
-def _fresh_graph():
-    """Runs the test in a separate graph and closes its sessions; does nothing if TensorFlow is not loaded."""
+def _fresh_graph(request):
+    """Runs the test in a separate graph and closes its sessions; does nothing if TensorFlow is not loaded.
+
+    TensorFlow optimizes the graph before its first run in a session. This takes a quarter of the time of tests with
+    tiny graphs, so only tests that are excluded by default do it.
+    """
     if "meta_policy_search.tf_compat" not in sys.modules:
         yield
         return
+    from meta_policy_search import sessions
     from meta_policy_search.tf_compat import tf
 
+    is_fast = not any(map(request.node.get_closest_marker, ("documentation", "slow", "thorough")))
+    sessions.CONFIG.graph_options.rewrite_options.disable_meta_optimizer = is_fast
     with tf.Graph().as_default() as graph:
         yield
     for session in graph.get_collection("meta_policy_search/session"):

@@ -3,6 +3,7 @@ import inspect
 import re
 import sys
 
+import numpy as np
 import pytest
 
 import meta_policy_search as mps
@@ -129,3 +130,28 @@ def test_each_environment_shows_the_tables_of_its_robot():
         for title in ("Observation", "Action", "Reward", "Tasks", "Start", "End", "Logs", "Args"):
             assert text.count(f"\n{title}:\n") == 1 or f"    {title}:\n" in text, (name, title)
         assert re.search("index +observation", text), name
+
+
+INT, FLOAT, BOOL = np.int64, np.float32, np.bool_
+
+
+@pytest.mark.parametrize("cls, arguments", [
+    (MetaGaussianMLPPolicy, {"meta_batch_size": INT(2), "obs_dim": INT(3), "action_dim": INT(2), "init_std": FLOAT(0.5),
+                             "hidden_sizes": [INT(4), INT(5)], "learn_std": BOOL(False), "context_dim": INT(1)}),
+    (MetaCategoricalMLPPolicy, {"meta_batch_size": 2, "obs_dim": 3, "action_dim": 2, "hidden_sizes": np.array([4, 5])}),
+    (mps.GaussianGRUPolicy, {"meta_batch_size": 2, "obs_dim": 3, "action_dim": INT(2), "hidden_size": INT(4)}),
+    (mps.DiceMetaSampleProcessor, {"baseline": "ZeroBaseline", "max_path_length": INT(9), "discount": FLOAT(0.5),
+                                   "gae_lambda": INT(0), "normalize_adv": BOOL(False), "positive_adv": BOOL(True)}),
+    (mps.GaussianMLPBaseline, {"hidden_sizes": [INT(3)], "learning_rate": FLOAT(0.5), "num_epochs": INT(3)}),
+    (mps.MAMLFirstOrderOptimizer, {"learning_rate": FLOAT(0.5), "max_epochs": INT(3), "tolerance": FLOAT(0.5)}),
+    (mps.ConjugateGradientOptimizer, {"cg_iters": INT(3), "backtrack_ratio": FLOAT(0.5), "debug_nan": BOOL(True)}),
+])
+def test_lists_and_numpy_values_are_accepted(cls, arguments):
+    """JSON has lists and no tuples; loops over `np.logspace` or `np.arange` pass NumPy numbers."""
+    part = cls(**arguments)
+    for name, value in arguments.items():
+        stored = vars(part).get(name, vars(part).get(f"_{name}"))
+        if isinstance(value, (INT, FLOAT, BOOL)) and stored is not None:
+            assert stored == value and not isinstance(stored, np.generic), name
+        elif name == "hidden_sizes":
+            assert isinstance(stored, tuple) and list(stored) == list(value)

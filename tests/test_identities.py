@@ -88,31 +88,6 @@ def test_each_policy_of_the_adaptation_chain_is_the_sampling_policy(make_env):
         assert np.abs(log_ratio).max() > 1e-3 and kl > 1e-4
 
 
-@pytest.mark.thorough
-def test_inner_losses_have_equal_gradients_at_the_sampling_policy():
-    env = EndsEarly("dense")
-    policy = make_policy(env)
-    algos = {inner_type: make_algo(policy, inner_lr=1.0, inner_type=inner_type)
-             for inner_type in ("dice", "likelihood_ratio", "log_likelihood")}
-    run_iteration(algos["log_likelihood"], env)
-    # given the sampling policies of each step
-    for samples in algos["log_likelihood"].all_samples[:-1]:
-        start, steps = policy.policies_params_vals, {}
-        for inner_type, algo in algos.items():
-            policy.update_task_parameters(start)
-            algo.adapt(samples)
-            steps[inner_type] = [np.concatenate([(new[name] - old[name]).ravel() for name in old])
-                                 for new, old in zip(policy.policies_params_vals, start)]
-        # then the adaptation steps are equal; DiCE's loss is divided by paths times steps instead of samples
-        lengths = [task["path_lengths"] for task in samples]
-        longest = max(map(max, lengths))
-        for m in range(M):
-            expected, share = steps["log_likelihood"][m], lengths[m].sum() / (P * longest)
-            assert share < 1.0
-            for actual in (steps["likelihood_ratio"][m], steps["dice"][m] / share):
-                assert np.linalg.norm(actual - expected) < 1e-4 * np.linalg.norm(expected)
-
-
 def expectation(info, f):
     """Returns `E f(a)` over a Gaussian of two actions by Gauss-Hermite quadrature, exact up to degree 19."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(10)

@@ -14,9 +14,9 @@ from meta_policy_search.actors.gru import GRUActor
 from meta_policy_search.actors.parameters import CONTEXT
 from meta_policy_search.baselines import GaussianMLPBaseline, gaussian_mlp_baseline
 from meta_policy_search.baselines.linear_baseline import LinearBaseline
-from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, MAMLAlgo, ProMP, exploring, rl2
+from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, MAMLAlgo, ProMP, inner_losses, rl2
 from meta_policy_search.meta_algos import base as meta_algos_base
-from meta_policy_search.ops import adaptation, losses, ragged
+from meta_policy_search.ops import adaptation, losses
 from meta_policy_search.optimizers import (
     ConjugateGradientOptimizer,
     ExactHvp,
@@ -137,7 +137,7 @@ INNER_STEPS = [
     Mutation("every adaptation starts at theta", MAMLAlgo, "adapt",
              lambda adapt: lambda algo, data: (algo.policy.switch_to_pre_update(), adapt(algo, data)),
              partial(of_gradients.test_adapt_is_a_policy_gradient_step_of_each_task, "likelihood_ratio")),
-    Mutation("adaptation always uses the default inner loss", exploring, "inner_loss",
+    Mutation("adaptation always uses the default inner loss", inner_losses, "inner_loss",
              lambda build: lambda step, inner_type, *args: build(step, "likelihood_ratio"),
              partial(of_gradients.test_adapt_is_a_policy_gradient_step_of_each_task, "log_likelihood")),
 ]
@@ -148,23 +148,23 @@ INNER_STEPS = [
 MEANS = [
     Mutation("the outer loss uses the pre-update samples", MAMLAlgo, "meta_input_values",
              lambda values: lambda algo, data: values(algo, [*data[:-1], data[0]]), PRO_MP),
-    Mutation("padding has weight", ragged, "sample_weights",
+    Mutation("padding has weight", losses, "sample_weights",
              lambda weights: lambda mask: weights(tf.ones_like(mask)), PRO_MP),
-    Mutation("mean over the samples of all tasks", ragged, "sample_weights",
+    Mutation("mean over the samples of all tasks", losses, "sample_weights",
              lambda weights: lambda mask: mask / tf.reduce_mean(tf.reduce_sum(mask, axis=-1)), VPG_RATIO),
     Mutation("sum over tasks instead of the mean", losses, "clipped_surrogate",
              lambda loss: lambda *args: times(of_gradients.M, loss(*args)), PRO_MP),
-    Mutation("DiCE: means over samples", ragged, "path_weights",
-             lambda weights: lambda mask, starts, horizon: ragged.sample_weights(mask), DICE),
-    Mutation("sums over samples instead of means", ragged, "sample_weights",
+    Mutation("DiCE: means over samples", losses, "path_weights",
+             lambda weights: lambda mask, starts, horizon: losses.sample_weights(mask), DICE),
+    Mutation("sums over samples instead of means", losses, "sample_weights",
              lambda weights: lambda mask: mask, VPG_RATIO),
     Mutation("all adaptation steps use the samples of the first", MAMLAlgo, "meta_input_values",
              lambda values: lambda algo, data: values(algo, [data[0]] * algo.num_inner_grad_steps + data[-1:]),
              PRO_MP_FIRST_ORDER),
-    Mutation("DiCE: divided by the length of the longest path", ragged, "path_weights",
+    Mutation("DiCE: divided by the length of the longest path", losses, "path_weights",
              lambda weights: lambda mask, starts, horizon: weights(mask, starts, tf.reduce_max(
                  tf.cast(mask, tf.int32) * (tf.range(tf.shape(mask)[1]) - starts + 1))), DICE),
-    Mutation("DiCE: not divided by the number of paths", ragged, "path_weights",
+    Mutation("DiCE: not divided by the number of paths", losses, "path_weights",
              lambda weights: lambda mask, starts, horizon: mask / horizon, DICE),
 ]
 
@@ -267,25 +267,25 @@ def with_returns(change):
 EXPLORATION = [
     Mutation("no score", losses, "exploration_score", lambda score: lambda *args: 0.0 * score(*args), E_MAML),
     Mutation("mean over samples instead of the sum", losses, "exploration_score",
-             lambda score: lambda new, old, weights: score(new, old, ragged.sample_weights(weights)), E_MAML),
+             lambda score: lambda new, old, weights: score(new, old, losses.sample_weights(weights)), E_MAML),
     Mutation("log-likelihood instead of the ratio", losses, "exploration_score",
              lambda score: lambda new, old, weights: tf.reduce_sum(weights * (new - old), axis=-1), E_MAML),
-    Mutation("negated", exploring, "exploration_loss",
+    Mutation("negated", inner_losses, "exploration_loss",
              lambda build: lambda *args: -build(*args), E_MAML),
-    Mutation("score of the first adaptation step only", exploring, "exploration_loss",
+    Mutation("score of the first adaptation step only", inner_losses, "exploration_loss",
              lambda build: lambda chain, *args: build([chain[0], chain[-1]], *args), E_MAML),
     Mutation("no gradient of the score", losses, "exploration_score",
              lambda score: lambda *args: tf.stop_gradient(score(*args)), E_MAML),
     Mutation("padding has weight", losses, "exploration_score",
              lambda score: lambda new, old, weights: score(new, old, tf.ones_like(weights) * weights[:, :1]), E_MAML),
-    Mutation("score of the last adaptation step only", exploring, "exploration_loss",
+    Mutation("score of the last adaptation step only", inner_losses, "exploration_loss",
              lambda build: lambda chain, *args: build(chain[-2:], *args), E_MAML),
     Mutation("score of all adaptation steps at theta", VPGMAML, "meta_objective",
              lambda build: lambda algo, chain: build(algo, [under_theta(algo, s) for s in chain[:-1]] + chain[-1:]),
              E_MAML),
-    Mutation("score without the factor of the returns", exploring, "exploration_loss", with_returns(tf.ones_like),
+    Mutation("score without the factor of the returns", inner_losses, "exploration_loss", with_returns(tf.ones_like),
              E_MAML),
-    Mutation("sum of the returns instead of the mean", exploring, "exploration_loss",
+    Mutation("sum of the returns instead of the mean", inner_losses, "exploration_loss",
              with_returns(lambda rewards: rewards * tf.cast(tf.shape(rewards)[1], tf.float32)), E_MAML),
 ]
 
@@ -379,9 +379,9 @@ EXPECTATIONS = [
     Mutation("no score", losses, "exploration_score", lambda score: lambda *args: 0.0 * score(*args),
              partial(UNBIASED, VPGMAML, BANDIT, 1, 3, False)),
     Mutation("mean of scores instead of the sum", losses, "exploration_score",
-             lambda score: lambda new, old, weights: score(new, old, ragged.sample_weights(weights)),
+             lambda score: lambda new, old, weights: score(new, old, losses.sample_weights(weights)),
              partial(UNBIASED, VPGMAML, BANDIT, 1, 3, False)),
-    Mutation("score of the first adaptation step only", exploring, "exploration_loss",
+    Mutation("score of the first adaptation step only", inner_losses, "exploration_loss",
              lambda build: lambda chain, *args: build([chain[0], chain[-1]], *args),
              partial(UNBIASED, TRPOMAML, BANDIT, 2, 2, False)),
     Mutation("ratio instead of the log-likelihood with score", losses, "log_likelihood_loss",

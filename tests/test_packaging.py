@@ -71,13 +71,6 @@ def test_description_has_every_section_of_the_readme_but_no_relative_links(metad
         assert re.findall(kept, description, re.MULTILINE) == re.findall(kept, readme, re.MULTILINE)
 
 
-def test_license_is_an_spdx_expression_without_a_classifier(metadata):
-    """Both together are an error. The required version of setuptools is the first that supports the expression."""
-    assert metadata["license_expression"] == "MIT" and "license" not in metadata
-    assert not [name for name in metadata["classifiers"] if name.startswith("License")]
-    assert 'requires = ["setuptools>=77.0.3"]' in (ROOT / "pyproject.toml").read_text()
-
-
 OPTIONAL = {"ipython", "pandas"}  # used in a notebook, and by `run.to_dataframe`, if the user has them
 
 
@@ -213,12 +206,3 @@ def test_image_contains_the_files_that_its_commands_need():
     assert f"   $ {steps['RUN']}\n" in (ROOT / "docs" / "installation.rst").read_text()
     _, script, _ = ast.literal_eval(steps["CMD"])
     assert (ROOT / script).is_file() and Path(script).parts[0] in copied
-
-
-def test_hosted_documentation_is_built_like_make_docs(metadata):
-    settings = read_yaml(".readthedocs.yaml")
-    assert settings["sphinx"] == {"configuration": "docs/conf.py", "fail_on_warning": True}
-    (install,) = settings["python"]["install"]
-    assert install["extra_requirements"] == ["docs"] and "docs" in metadata["extras_require"]
-    assert f"Python                  3.10    {settings['build']['tools']['python']}\n" in (
-        ROOT / "docs" / "installation.rst").read_text()

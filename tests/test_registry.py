@@ -1,6 +1,4 @@
 """Algorithms are found by name: built-in algorithms and algorithms that a user registers."""
-import subprocess
-import sys
 
 import pytest
 
@@ -61,9 +59,3 @@ def test_user_name_can_be_registered_again_but_builtin_name_cannot():
 def test_unknown_name_is_refused_with_the_closest_match():
     with pytest.raises(ValueError, match="algo: expected one of .*'trpo_maml'.* did you mean 'promp'"):
         registry.get_algorithm("prompt")
-
-
-def test_registry_does_not_load_tensorflow():
-    program = "import sys, meta_policy_search.registry; print('tensorflow' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-    assert done.stdout == "False\n"

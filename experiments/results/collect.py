@@ -1,6 +1,6 @@
 """Collects the main columns of several runs (one per seed) in one CSV file.
 
-    python experiments/results/collect.py NAME RUN_FOLDER [RUN_FOLDER ...]
+    python -m experiments.results.collect NAME RUN_FOLDER [RUN_FOLDER ...]
 
 The script writes `NAME.csv` into the folder of this file. `draw.py` plots the file.
 """

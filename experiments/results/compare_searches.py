@@ -1,6 +1,6 @@
 """Compares CEM and CMA-ES with random search, at equal environment steps.
 
-    python experiments/results/compare_searches.py
+    python -m experiments.results.compare_searches
 
 The script writes `search_comparison.csv` into the folder of this file: the mean return of the final policy in 100 new
 paths, and the number of environment steps of the search. Random search samples candidates from the initial distribution

@@ -1,9 +1,9 @@
 """Compares estimated derivatives of the value (orders 1 to 3) with exact derivatives.
 
-The command is `experiments/reproduce.py derivatives`. The setup follows the demonstration released by the authors of
-Loaded DiCE (arXiv:1909.10549): a random Markov decision process with 5 states and 4 actions, a softmax policy with
-random logits, and paths of 50 steps. The reward of a state is 10 (5 + normal), the discount factor is 0.95, and
-transitions lead to random states with random probabilities. Values are exact. The derivatives of orders 2 and 3 are
+The command is `python -m experiments.reproduce derivatives`. The setup follows the demonstration released by the
+authors of Loaded DiCE (arXiv:1909.10549): a random Markov decision process with 5 states and 4 actions, a softmax
+policy with random logits, and paths of 50 steps. The reward of a state is 10 (5 + normal), the discount factor is 0.95,
+and transitions lead to random states with random probabilities. Values are exact. The derivatives of orders 2 and 3 are
 derivatives of the first component of the preceding order.
 
 Paths end after 50 steps, and the value of the last state replaces further rewards. The estimates are derivatives of

@@ -1,7 +1,7 @@
 """Plots the results in the CSV files of this folder as SVG files.
 
-    python experiments/results/draw.py            # all files
-    python experiments/results/draw.py NAME ...   # some files
+    python -m experiments.results.draw            # all files
+    python -m experiments.results.draw NAME ...   # some files
 
 For several seeds, a plot shows the mean, its 95% interval over seeds (Student's t), and a thin line per seed. Titles,
 labels and published returns (MAML with TRPO, arXiv:1703.03400) are in `pictures.json`.
@@ -14,8 +14,8 @@ from typing import Optional
 
 import numpy as np
 
-from meta_policy_search.cli.settings import read_json
 from meta_policy_search.plotting import Curve, Progress, describe_settings, plot_comparison, style
+from meta_policy_search.settings import read_json
 from meta_policy_search.utils.statistics import running_mean
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -85,7 +85,7 @@ def draw_evaluation(name: str) -> None:
 
     evaluation, policies = EVALUATIONS[name], read_runs(name, "policy")
     over_steps = "timesteps" in next(iter(policies.values()))
-    with style.picture(_path(name), f"{evaluation['title']}: 40 tasks that were not trained on", 4.0) as all_axes:
+    with style.figure_axes(_path(name), f"{evaluation['title']}: 40 tasks that were not trained on", 4.0) as all_axes:
         axes = all_axes[0, 0]
         for index, (policy, columns) in enumerate(policies.items()):
             x = columns["timesteps"] if over_steps else columns["step"] + 0.03 * index

@@ -5,10 +5,15 @@
 import dataclasses
 import importlib
 import os
-from typing import Any, Literal, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Mapping, Optional, Sequence
 
-from meta_policy_search.cli.algorithms import find_config
-from meta_policy_search.cli.settings import RunConfig, read_json
+from meta_policy_search.registry import get_algorithm
+from meta_policy_search.run import build_trainer, settings_of_algorithm
+from meta_policy_search.settings import read_json
+from meta_policy_search.tf_compat import tf
+
+if TYPE_CHECKING:
+    from meta_policy_search.meta_trainer import Trainer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -63,10 +68,29 @@ class Measurement:
     differs: str = ""
 
 
-def config_class(script: str) -> type[RunConfig]:
-    """Returns the settings class of a training script in `experiments`, or of an algorithm that has no script."""
-    has_file = os.path.exists(os.path.join(os.path.dirname(HERE), f"{script}.py"))
-    return importlib.import_module(f"experiments.{script}").Config if has_file else find_config(script)
+def script_settings(script: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the arguments of `meta_policy_search.train` for a training script with the given settings.
+
+    `script` may also be the name of an algorithm that has no script.
+    """
+    if not os.path.exists(os.path.join(os.path.dirname(HERE), f"{script}.py")):
+        return {"algo": script, **settings}
+    module = importlib.import_module(f"experiments.{script}")
+    return {"env": get_algorithm(module.ALGORITHM).default_settings["env"], "algo": module.ALGORITHM,
+            **module.PUBLISHED, **settings}
+
+
+def all_settings(script: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns `script_settings` with all defaults."""
+    given = script_settings(script, settings)
+    known = settings_of_algorithm(get_algorithm(given["algo"]))
+    return {name: setting.default for name, setting in known.items()} | given
+
+
+def build(script: str, settings: Mapping[str, Any]) -> "Trainer":
+    """Builds the trainer of a training script in a separate graph."""
+    with tf.Graph().as_default():
+        return build_trainer(**script_settings(script, settings))
 
 
 def preset(name: str) -> dict[str, Any]:

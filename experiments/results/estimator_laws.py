@@ -1,6 +1,6 @@
 """Measures how bias and variance of meta-gradients depend on the number of inner samples, on Bernoulli bandits.
 
-    python experiments/results/estimator_laws.py   # half a minute on one core
+    python -m experiments.results.estimator_laws   # half a minute on one core
 
 arXiv:2112.07328 derives scaling laws for N inner samples. The variance of an unbiased meta-gradient is Theta(N).
 Estimators that omit the score of the whole data set have a variance of O(1 / N) and a bias of O(1 / sqrt(N)).
@@ -135,7 +135,7 @@ def draw(csv_path: str, path: str) -> None:
     """Plots variance (geometric mean over seeds) and bias (root mean square over seeds) over the number of paths."""
     groups = read_groups(csv_path, "estimator")
     title = f"Meta-gradients on Bernoulli bandits: one inner step on N paths of {PULLS} pulls, {len(SEEDS)} bandits"
-    with style.picture(path, title, height=5.2, width=9.0, columns=2) as all_axes:
+    with style.figure_axes(path, title, height=5.2, width=9.0, columns=2) as all_axes:
         (variance, bias), = all_axes
         for color, (name, label) in zip(style.COLORS, ESTIMATORS.items(), strict=True):
             runs = list(_by_seed(groups[name,]).values())

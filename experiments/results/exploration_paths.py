@@ -1,6 +1,6 @@
 """Draws the paths of trained policies before adaptation, as Figure 4 of the ProMP paper (arXiv:1810.06784).
 
-    python experiments/results/exploration_paths.py
+    python -m experiments.results.exploration_paths
 
 The policies are those of the entries `exploration_momentum` and `exploration_published` of `experiments/reproduce.py`
 that have weights. Each panel shows 20 paths of the first seed of a method, in the world with four corners.
@@ -10,9 +10,7 @@ import os
 import numpy as np
 
 from experiments.results import reproduced
-from experiments.results.entries import ENTRIES, Method, config_class
-from meta_policy_search.cli.algorithms import build_trainer
-from meta_policy_search.cli.settings import make_config
+from experiments.results.entries import ENTRIES, Method, build
 from meta_policy_search.plotting import style
 
 NAMES = ("exploration_momentum", "exploration_published")
@@ -22,23 +20,20 @@ LIMIT = 4.0  # shown part of the world; the corners are at (+-2, +-2)
 
 def positions(name: str, method: Method, seed: int) -> np.ndarray:
     """Samples paths of a trained policy before adaptation; returns their positions `[4 * PATHS, T, 2]`."""
-    from meta_policy_search.tf_compat import tf  # imported here because it takes seconds
-
     settings = {**ENTRIES[name].settings, **method.settings, "meta_batch_size": 4, "rollouts_per_meta_task": PATHS}
-    with tf.Graph().as_default():
-        trainer = build_trainer(make_config(config_class(method.script), {**settings, "seed": 1}))
-        trainer.policy.load_npz(reproduced.weights_path(name, method.name, seed))
-        trainer.sampler.update_tasks([np.array(corner) for corner in ((-2, -2), (-2, 2), (2, -2), (2, 2))])
-        paths = trainer.sampler.obtain_samples()
-        trainer.sampler.close()
+    trainer = build(method.script, {**settings, "seed": 1})
+    trainer.policy.load_npz(reproduced.weights_path(name, method.name, seed))
+    trainer.sampler.update_tasks([np.array(corner) for corner in ((-2, -2), (-2, 2), (2, -2), (2, 2))])
+    paths = trainer.sampler.obtain_samples()
+    trainer.sampler.close()
     return np.array([path["observations"][:, :2] for of_task in paths.values() for path in of_task])
 
 
 def draw(name: str) -> str:
     """Draws the paths of all trained methods of an entry; returns the path of the figure."""
     path, methods = os.path.join(reproduced.FOLDER, f"{name}_paths.svg"), list(reproduced.trained(name))
-    with style.picture(path, "Paths before adaptation", 2.6, columns=len(methods), width=2.4 * len(methods),
-                       sharex=True, sharey=True) as all_axes:
+    with style.figure_axes(path, "Paths before adaptation", 2.6, columns=len(methods), width=2.4 * len(methods),
+                           sharex=True, sharey=True) as all_axes:
         for panel, (method, seed) in zip(all_axes[0], methods, strict=True):
             for x, y in positions(name, method, seed)[:, ::2].swapaxes(1, 2):
                 panel.plot(x, y, color=style.COLORS[0], linewidth=0.5, alpha=0.6)

@@ -64,7 +64,7 @@ def draw(entries: Mapping[str, Entry], trainings: Mapping[str, Training], path: 
     rows = -(-len(entries) // columns)
     title = "Return after adaptation; squares: published; bands: 95% intervals over seeds"
     counts = "environment steps, counted as in the paper"
-    with style.picture(path, title, 3.4 * rows, 5.0 * columns, rows, columns) as panels:
+    with style.figure_axes(path, title, 3.4 * rows, 5.0 * columns, rows, columns) as panels:
         for panel in panels.flat[len(entries):]:
             panel.set_axis_off()
         for panel, (name, entry) in zip(panels.flat, entries.items(), strict=False):

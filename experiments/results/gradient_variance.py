@@ -1,10 +1,10 @@
 """Measures the noise of meta-gradients with DiCE and with the likelihood ratio of ProMP.
 
-The command is `experiments/reproduce.py gradient_variance`. ProMP trains a policy. At some iterations, each estimator
-samples 20 tasks with 40 paths of 100 steps before and after adaptation, ten times (ProMP, arXiv:1810.06784, section
-7.2). From each sample, it computes the meta-gradient of a policy gradient objective. `VPGMAML` with the likelihood
-ratio as inner loss has the low-variance curvature of ProMP; `VPG_DICEMAML` has the curvature of DiCE. All estimators
-use the same outer objective, policy, seed and tasks.
+The command is `python -m experiments.reproduce gradient_variance`. ProMP trains a policy. At some iterations, each
+estimator samples 20 tasks with 40 paths of 100 steps before and after adaptation, ten times (ProMP, arXiv:1810.06784,
+section 7.2). From each sample, it computes the meta-gradient of a policy gradient objective. `VPGMAML` with the
+likelihood ratio as inner loss has the low-variance curvature of ProMP; `VPG_DICEMAML` has the curvature of DiCE. All
+estimators use the same outer objective, policy, seed and tasks.
 
 With the same step size, the adaptation step of DiCE is about 24 times as long: DiCE sums rewards with standard
 deviation one, whereas the likelihood ratio uses advantages with standard deviation one. Therefore DiCE is also measured
@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments.results.entries import config_class
-from meta_policy_search.cli.algorithms import build_trainer
-from meta_policy_search.cli.settings import make_config
+from experiments.results.entries import build
 
 if TYPE_CHECKING:
     from meta_policy_search.meta_trainer import Trainer
@@ -51,8 +49,8 @@ def measure(seed: int, methods: Sequence[str], **settings: Any) -> Iterator[tupl
         methods: names of the estimators.
         **settings: settings that override `SETTINGS`.
     """
-    learner = _build("pro_mp", {"seed": seed, **settings})
-    estimators = {name: _build(script, {"seed": seed, **special, **settings})
+    learner = build("pro_mp", {**SETTINGS, "seed": seed, **settings})
+    estimators = {name: build(script, {**SETTINGS, "seed": seed, **special, **settings})
                   for name, (script, special) in ESTIMATORS.items() if name in methods}
     measured: dict[str, dict[int, float]] = {name: {} for name in estimators}
     for itr in range(CHECKPOINTS[-1] + 1):
@@ -66,14 +64,6 @@ def measure(seed: int, methods: Sequence[str], **settings: Any) -> Iterator[tupl
     for trainer in (learner, *estimators.values()):
         trainer.sampler.close()
     yield from measured.items()
-
-
-def _build(script: str, settings: dict[str, Any]) -> "Trainer":
-    """Builds the trainer of a script in a separate graph."""
-    from meta_policy_search.tf_compat import tf  # imported here because it takes seconds
-
-    with tf.Graph().as_default():
-        return build_trainer(make_config(config_class(script), {**SETTINGS, **settings}))
 
 
 def sample_and_adapt(trainer: "Trainer", new_tasks: bool = True) -> list[Any]:

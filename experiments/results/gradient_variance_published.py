@@ -1,7 +1,7 @@
 """Measures the variance of meta-gradients as in Figure 3 of the ProMP paper (arXiv:1810.06784).
 
-    python experiments/reproduce.py gradient_variance_training    # each estimator trains its own policy
-    python experiments/reproduce.py gradient_variance_published   # measures the policies in data/reproduce
+    python -m experiments.reproduce gradient_variance_training    # each estimator trains its own policy
+    python -m experiments.reproduce gradient_variance_published   # measures the policies in data/reproduce
 
 Each estimator trains a policy with plain meta-gradients (Adam). For every tenth policy, its meta-gradient is computed
 ten times, each time from new paths of the same 20 tasks. The experiment of the public code changes the tasks in the

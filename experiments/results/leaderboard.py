@@ -67,7 +67,7 @@ def draw(boards: Mapping[str, Sequence[Line]], path: str) -> None:
     """Plots performance profiles: the fraction of tasks and seeds with a return above a threshold."""
     title = "Performance profiles: returns after adaptation"
     methods = list(dict.fromkeys(line.method for lines in boards.values() for line in lines))
-    with style.picture(path, title, 3.2 * len(boards), rows=len(boards)) as axes:
+    with style.figure_axes(path, title, 3.2 * len(boards), rows=len(boards)) as axes:
         for (heading, lines), panel in zip(boards.items(), axes[:, 0], strict=True):
             for line in lines:
                 index = methods.index(line.method)  # the same color and style in all panels

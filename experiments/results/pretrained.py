@@ -1,11 +1,10 @@
 """Writes the pretrained policies of the package: settings, test scores and weights, and the table of the docs.
 
-    python experiments/results/pretrained.py
+    python -m experiments.results.pretrained
 
 Each policy is the one with the lowest training seed (in nearly all entries 1). Test scores do not affect this choice.
 The data are those of `experiments/reproduce.py`. To add an entry, add it to `NAMES`.
 """
-import dataclasses
 import json
 import os
 import shutil
@@ -13,13 +12,9 @@ from pathlib import Path
 from typing import Any, Iterator, Sequence
 
 from experiments.results import reproduced
-from experiments.results.entries import ENTRIES, Method, config_class
-from meta_policy_search.cli.algorithms import build_trainer
-from meta_policy_search.cli.settings import RunConfig, make_config
-from meta_policy_search.pretrained_policies.listing import DATA, NAMES_FILE, Pretrained
-from meta_policy_search.tf_compat import tf
+from experiments.results.entries import ENTRIES, Method, all_settings, build
+from meta_policy_search.pretrained_policies import DATA, NAMES_FILE, Pretrained
 from meta_policy_search.utils.files import write_text
-from meta_policy_search.utils.serializable import argument_names
 from meta_policy_search.utils.statistics import mean_interval
 
 NAMES = {"exploration_corner": "point_corner", "exploration_momentum": "point_momentum", "navigation": "navigation",
@@ -66,23 +61,20 @@ def policy_name(entry: str, method: Method) -> str:
 def describe(name: str, method: Method, seed: int) -> Pretrained:
     """Returns settings and test scores of a policy; builds its trainer to find the settings that have an effect."""
     entry = ENTRIES[name]
-    config = make_config(config_class(method.script), {**entry.settings, **method.settings, "seed": seed})
-    with tf.Graph().as_default():
-        trainer = build_trainer(config)
-    parts = (trainer.env, getattr(trainer.env, "wrapped_env", None), trainer.policy, trainer.sampler,
-             trainer.sample_processor, trainer.algo, trainer)
+    settings = {**entry.settings, **method.settings, "seed": seed}
+    known, trainer = all_settings(method.script, settings), build(method.script, settings)
     trainer.sampler.close()
-    taken = set().union(*(argument_names(type(part)) for part in parts))
-    taken -= {field.name for field in dataclasses.fields(RunConfig)}
+    recorded = trainer.describe().settings
     scores = reproduced.read_scores(name)[method.name][seed]
-    steps = min(entry.num_steps, getattr(config, "num_inner_grad_steps", entry.num_steps))
+    steps = min(entry.num_steps, known.get("num_inner_grad_steps", entry.num_steps))
     mean, half_width = mean_interval(scores[:, :steps + 1])
     return Pretrained(
-        name=policy_name(name, method), algo=config.algorithm, env=config.env, env_kwargs=config.env_kwargs,
-        settings={key: value for key, value in vars(config).items() if key in taken},
+        name=policy_name(name, method), algo=known["algo"], env=recorded.pop("env"),
+        env_kwargs=recorded.pop("env_kwargs"), settings={name: value for name, value in recorded.items()
+                                                         if name not in ("n_itr", "start_itr", "seed")},
         rollouts_per_meta_task=entry.rollouts, num_tasks=len(scores), score=entry.score,
         means=mean.round(4).tolist(), half_widths=half_width.round(4).tolist(),
-        command=f"python experiments/reproduce.py {name} --methods {method.name} --seeds {seed}")
+        command=f"python -m experiments.reproduce {name} --methods {method.name} --seeds {seed}")
 
 
 def table(records: Sequence[Pretrained]) -> Iterator[str]:

@@ -7,8 +7,7 @@ import numpy as np
 
 from experiments.results import figure_2, leaderboard
 from experiments.results.draw import Rows, columns_of, curve, read_groups
-from experiments.results.entries import ENTRIES, MEASUREMENTS, Entry, Measurement, Method, config_class
-from meta_policy_search.cli.settings import make_config
+from experiments.results.entries import ENTRIES, MEASUREMENTS, Entry, Measurement, Method, all_settings
 from meta_policy_search.plotting import Curve, Progress, plot_comparison, return_columns
 from meta_policy_search.utils.files import write_csv, write_text
 from meta_policy_search.utils.statistics import interquartile_mean, mean_interval
@@ -257,9 +256,8 @@ def _section(name: str, entry: Entry) -> Iterator[str]:
 def _conditions(entry: Entry) -> Iterator[str]:
     """Yields the environment, the samples per iteration of training, and the conditions of the test."""
     yield f"- Environment: `{entry.settings['env']}`"
-    configs = [make_config(config_class(method.script), {**entry.settings, **method.settings})
-               for method in entry.methods]
-    tasks, paths, steps = (" or ".join(map(str, dict.fromkeys(vars(config)[name] for config in configs)))
+    configs = [all_settings(method.script, {**entry.settings, **method.settings}) for method in entry.methods]
+    tasks, paths, steps = (" or ".join(map(str, dict.fromkeys(config[name] for config in configs)))
                            for name in ("meta_batch_size", "rollouts_per_meta_task", "max_path_length"))
     of_trials = all(method.script == "rl2" for method in entry.methods)
     if of_trials:
@@ -317,7 +315,7 @@ def _begin(name: str, entry: Union[Entry, Measurement], conditions: Iterable[str
     if entry.differs:
         yield f"- Differences: {entry.differs}"
     methods = entry.methods if isinstance(entry, Measurement) else [method.name for method in entry.methods]
-    yield f"- Command: `python experiments/reproduce.py {name}`"
+    yield f"- Command: `python -m experiments.reproduce {name}`"
     yield f"- Methods: {', '.join(f'`{method}`' for method in methods)}\n"
     yield from filter(None, [_read_text(name)])
 

@@ -1,6 +1,6 @@
 """Compares settings that prevent ProMP from losing its adaptation gain in long runs on the half cheetah.
 
-    python experiments/results/stability.py   # one hour on one core
+    python -m experiments.results.stability   # one hour on one core
 
 The script trains the preset of `make train` for more iterations. From iteration 75 on, each variant continues the run
 with other settings, in the same tasks and with the same random numbers. `pro_mp_stability.csv` contains the returns of
@@ -13,11 +13,8 @@ from typing import Any, Optional
 
 import numpy as np
 
-from experiments import pro_mp
-from experiments.results.entries import preset
+from experiments.results.entries import build, preset
 from experiments.results.gradient_variance import sample_and_adapt
-from meta_policy_search.cli.algorithms import build_trainer
-from meta_policy_search.cli.settings import make_config
 from meta_policy_search.utils.files import write_csv
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -33,7 +30,7 @@ def train(name: str, state: Optional[State] = None, **settings: Any) -> Iterator
     """Trains a variant from the start, or from a state at iteration `BEGIN`; yields a row and a state per iteration."""
     tasks = {"meta_batch_size": 40} if name == "40 tasks" else {}
     settings = {**preset("train_half_cheetah"), "n_itr": ENDS[name], **tasks, **settings}
-    trainer = build_trainer(make_config(pro_mp.Config, settings))
+    trainer = build("pro_mp", settings)
     algo, policy, sampler = trainer.algo, trainer.policy, trainer.sampler
     paths = settings["rollouts_per_meta_task"]
     if state:

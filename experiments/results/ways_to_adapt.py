@@ -1,6 +1,6 @@
 """Draws the ways to adapt over environment steps: all, some or no parameters by gradient steps, or recurrence.
 
-    python experiments/results/ways_to_adapt.py
+    python -m experiments.results.ways_to_adapt
 
 The data are those of the entries `partial_adaptation_*`, `half_cheetah_direction` and `rl2_*` of
 `experiments/reproduce.py`. The figure `ways_to_adapt.svg` shows the return in training after one adaptation step, for

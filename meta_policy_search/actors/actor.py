@@ -10,11 +10,11 @@ from meta_policy_search.types import Infos
 class Actor(abc.ABC):
     """Acts in `M` tasks at once, with parameters that are fixed at construction.
 
-    In each round of sampling, a sampler creates an actor from the policy (`of_policies.actor_of`). When a path begins,
-    the sampler draws the noise of all its steps from the random generator of the path (`draw_noise`). It then calls
-    `act` once per step, with one row for each of the `R` paths of a task. Rows of paths that have ended, or have not
-    begun, are passed as well, and their actions are ignored. If actions depend only on observation and noise, they do
-    not depend on which paths are sampled together.
+    In each round of sampling, a sampler creates an actor from the policy (`from_policy.actor_from_policy`). When a path
+    begins, the sampler draws the noise of all its steps from the random generator of the path (`draw_noise`). It then
+    calls `act` once per step, with one row for each of the `R` paths of a task. Rows of paths that have ended, or have
+    not begun, are passed as well, and their actions are ignored. If actions depend only on observation and noise, they
+    do not depend on which paths are sampled together.
 
     A subclass implements `act`. It sets `noise_dim` if actions are random. It sets `uniform_noise`, or overrides
     `draw_noise`, if the noise is not standard normal. It sets `can_divide` and overrides `for_tasks` if the tasks can
@@ -64,7 +64,7 @@ class Actor(abc.ABC):
         raise TypeError(f"{type(self).__name__} acts for all tasks together (can_divide is False)")
 
 
-def join_tasks(answers: Sequence[Tuple[np.ndarray, Infos]]) -> Tuple[np.ndarray, Infos]:
+def join_tasks(results: Sequence[Tuple[np.ndarray, Infos]]) -> Tuple[np.ndarray, Infos]:
     """Concatenates the results of `act` (actions and infos) for groups of tasks to one result for all tasks."""
-    infos = {key: np.concatenate([infos[key] for _, infos in answers]) for key in answers[0][1]}
-    return np.concatenate([actions for actions, _ in answers]), infos
+    infos = {key: np.concatenate([infos[key] for _, infos in results]) for key in results[0][1]}
+    return np.concatenate([actions for actions, _ in results]), infos

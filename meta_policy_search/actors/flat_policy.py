@@ -5,7 +5,7 @@ from typing import Any, Optional, Sequence, Tuple, Type, TypeVar
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.of_policies import check_spaces
+from meta_policy_search.actors.from_policy import check_spaces
 from meta_policy_search.envs.env_spec import EnvSpec
 from meta_policy_search.envs.spaces import as_numbers, check_has_spaces
 from meta_policy_search.types import Infos, Path

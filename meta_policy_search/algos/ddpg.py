@@ -1,20 +1,25 @@
 """Deep Deterministic Policy Gradient (DDPG)."""
 from collections import OrderedDict
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Union
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Type, TypeVar, Union
 
 import numpy as np
 
 from meta_policy_search.actors.parameters import flatten_params
+from meta_policy_search.envs.env_spec import EnvSpec
+from meta_policy_search.envs.normalized_env import NormalizedEnv
 from meta_policy_search.np.algos.off_policy_rl_algorithm import OffPolicyRLAlgorithm, Transitions
+from meta_policy_search.np.exploration_policies import GaussianNoisePolicy, OrnsteinUhlenbeckPolicy
 from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.np.q_functions import MLPQFunction
-from meta_policy_search.policies.networks import forward_mlp, make_variables, resolve_nonlinearity
+from meta_policy_search.np.replay_buffer import ReplayBuffer
+from meta_policy_search.policies.networks import forward_mlp, make_variables
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.utils.checks import check_fraction, check_positive
+from meta_policy_search.utils.checks import check_choice, check_fraction, check_positive
 
 Network = Union[DeterministicMLPPolicy, MLPQFunction]
 Variables = Mapping[str, tf.Variable]
+D = TypeVar("D", bound="DDPG")
 
 
 class DDPG(OffPolicyRLAlgorithm):
@@ -69,6 +74,37 @@ class DDPG(OffPolicyRLAlgorithm):
     References:
         Lillicrap et al. 2016, "Continuous control with deep reinforcement learning", arXiv:1509.02971.
     """
+
+    env_wrappers = (NormalizedEnv,)
+    default_settings = {
+        "env": "Pendulum-v1", "n_itr": 15, "batch_size": 200, "max_path_length": 200, "discount": 0.98,
+        "normalization_scale": 1.0, "steps_per_epoch": 5, "n_train_steps": 200, "min_buffer_size": 1000,
+        "policy_lr": 1e-3}
+
+    @classmethod
+    def for_env(cls: Type[D], env: Any, *, hidden_sizes: Sequence[int] = (64, 64),
+                hidden_nonlinearity: Optional[str] = "relu", output_nonlinearity: Optional[str] = "tanh",
+                buffer_size: int = 100_000, noise: str = "OrnsteinUhlenbeckPolicy", sigma: float = 0.2,
+                **settings: Any) -> D:
+        """Builds DDPG with policy, action-value function, replay buffer and exploration policy for an environment.
+
+        Args:
+            env: the environment, with actions in [-1, 1].
+            hidden_sizes: number of units in each hidden layer of policy and action-value function; default `(64, 64)`.
+            hidden_nonlinearity: activation of the hidden layers, or None; default `"relu"`.
+            output_nonlinearity: activation of the policy's output, or None; default `"tanh"`.
+            buffer_size: capacity of the replay buffer in transitions; default 100,000.
+            noise: class of the exploration policy, `"GaussianNoisePolicy"` or `"OrnsteinUhlenbeckPolicy"` (default).
+            sigma: scale of the exploration noise, at least 0; default 0.2.
+            **settings: arguments of the constructor.
+        """
+        spec = EnvSpec.of(env)
+        policy = DeterministicMLPPolicy(spec.obs_dim, spec.action_dim, hidden_sizes, hidden_nonlinearity,
+                                        output_nonlinearity, spec.is_discrete)
+        qf = MLPQFunction(spec.obs_dim, spec.action_dim, hidden_sizes, hidden_nonlinearity)
+        explore = {each.__name__: each for each in (GaussianNoisePolicy, OrnsteinUhlenbeckPolicy)}
+        return cls(spec, policy, qf, ReplayBuffer(spec, buffer_size), **settings,
+                   exploration_policy=explore[check_choice("noise", noise, explore)](spec, policy, sigma=sigma))
 
     def __init__(self, env_spec: Any, policy: DeterministicMLPPolicy, qf: MLPQFunction, replay_buffer: Any, *,
                  exploration_policy: Any = None, use_target: bool = True, target_update_tau: float = 0.01,
@@ -205,5 +241,4 @@ def _make_variables(scope: str, network: Network) -> "OrderedDict[str, tf.Variab
 
 def _forward(network: Network, variables: Variables, inputs: tf.Tensor) -> tf.Tensor:
     num_hidden_layers, hidden, output = network.network
-    return forward_mlp(variables, inputs, network.scope, num_hidden_layers, resolve_nonlinearity("hidden", hidden),
-                       resolve_nonlinearity("output", output))
+    return forward_mlp(variables, inputs, network.scope, num_hidden_layers, hidden, output)

@@ -1,5 +1,5 @@
 """Interface of reward baselines."""
-from typing import Any, Sequence
+from typing import Any, Optional, Sequence
 
 import numpy as np
 
@@ -12,7 +12,7 @@ class Baseline(Configurable):
 
     For each task in turn, a sample processor calls `fit` with all paths of the task, then `predict` for each path.
     After that, the baseline keeps the parameters of the last task. Any object with these two methods can serve as a
-    baseline (see `as_baseline`). `DiceSampleProcessor` also passes a `target_key` to `fit`.
+    baseline (see `make_baseline`). `DiceSampleProcessor` also passes a `target_key` to `fit`.
 
     A subclass may also have a vectorized method::
 
@@ -67,31 +67,13 @@ class Baseline(Configurable):
         """
 
 
-def as_baseline(baseline: Any, name: str = "baseline") -> Baseline:
-    """Returns `baseline` if it is a `Baseline`, else an adapter for an object with `fit` and `predict`.
-
-    The adapter's attribute `wrapped` is the object. The adapter calls `wrapped.fit(paths)` to fit returns, and
-    `wrapped.fit(paths, target_key=...)` to fit other targets.
+class AdaptedBaseline(Baseline):
+    """Adapts a custom object with `fit` and `predict`; its `get_param_values` and `set_params` are optional.
 
     Args:
-        baseline: a `Baseline`, or any object with `fit` and `predict`.
-        name: name of the baseline in error messages. Default: `"baseline"`.
-
-    Raises:
-        TypeError: the object does not have both methods.
+        wrapped: the object. `fit` calls `wrapped.fit(paths)` for returns, and `wrapped.fit(paths, target_key=...)` for
+            other targets.
     """
-    if isinstance(baseline, Baseline):
-        return baseline
-    if isinstance(baseline, type):
-        raise TypeError(f"{name}: expected an object, got the class {baseline.__name__}; use {baseline.__name__}()")
-    if not (callable(getattr(baseline, "fit", None)) and callable(getattr(baseline, "predict", None))):
-        raise TypeError(f"{name}: expected an object with the methods fit and predict, got {baseline!r}; use "
-                        "ZeroBaseline() to train without a baseline")
-    return _AdaptedBaseline(baseline)
-
-
-class _AdaptedBaseline(Baseline):
-    """Adapts a custom object with `fit` and `predict`; its `get_param_values` and `set_params` are optional."""
 
     def __init__(self, wrapped: Any) -> None:
         self.wrapped = wrapped
@@ -111,3 +93,8 @@ class _AdaptedBaseline(Baseline):
 
     def set_params(self, value: Any, **tags: Any) -> None:
         self.wrapped.set_params(value, **tags)
+
+
+def original_baseline(baseline: Optional[Baseline]) -> Any:
+    """Returns the object that an `AdaptedBaseline` adapts; all other arguments are returned unchanged."""
+    return baseline.wrapped if isinstance(baseline, AdaptedBaseline) else baseline

@@ -33,13 +33,14 @@ from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
 import numpy as np
 
 import meta_policy_search as mps
-from meta_policy_search.cli import record
-from meta_policy_search.cli.flags import Parser, add_output_flags, add_parallel_flags, check_is_new
-from meta_policy_search.cli.settings import PARALLEL_SETTINGS, RunConfig
-from meta_policy_search.cli.training import PROG, run_tool
-from meta_policy_search.envs.gym_compat import sample_tasks
+from meta_policy_search import run_folder
+from meta_policy_search.cli.flags import Parser, add_flag, add_output_flags, check_is_new
+from meta_policy_search.cli.train import PROG, run_tool
+from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.plotting import describe_task
+from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.ray.executor import keep_workers
+from meta_policy_search.settings import settings_of
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_choice, check_positive_int
 from meta_policy_search.utils.snapshotter import BEST
@@ -110,16 +111,15 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 def evaluate(arguments: argparse.Namespace) -> None:
     """Evaluates a run and its references, prints the table and writes the files."""
-    folder = record.find_run(arguments.run_folder)
+    folder = run_folder.find_run(arguments.run_folder)
     output = arguments.output or os.path.join(folder, "evaluation")
     check_is_new(os.path.join(output, "evaluation.json"), arguments.overwrite)
     sizes = (arguments.rollouts, arguments.max_path_length)
-    given = {name: value for name, value in vars(arguments).items() if name in PARALLEL_SETTINGS}
-    parallel = RunConfig(**given).parallel_option() if given else None
+    parallel = getattr(arguments, "parallel", None)
     evaluator = mps.load_evaluator(folder, arguments.snapshot, *sizes, parallel=parallel)
     same = (evaluator.rollouts_per_meta_task, evaluator.max_path_length, evaluator.env)
     references = [mps.load_evaluator(folder, None, *same, parallel=parallel) if name == RANDOM
-                  else mps.load_evaluator(record.find_run(name), LAST, *same, parallel=parallel)
+                  else mps.load_evaluator(run_folder.find_run(name), LAST, *same, parallel=parallel)
                   for name in arguments.reference]
     searches = [make_search_evaluator(evaluator, search, std)
                 for search in arguments.compare for std in arguments.search_std]
@@ -156,7 +156,7 @@ def make_parser() -> Parser:
     add("--search_std", type=float, nargs="+", default=[0.1], metavar="FLOAT", help="standard deviation of each "
         "parameter in the first step of a search; one curve per value (default: 0.1)")
     add_output_flags(parser, "DIR", "folder for the files (default: RUN_FOLDER/evaluation)", "evaluation")
-    add_parallel_flags(parser)
+    add_flag(parser, settings_of([MetaSampler])["parallel"]._replace(default="as in the run"))
     return parser
 
 
@@ -183,7 +183,7 @@ def record_paths(evaluator: "MetaEvaluator", arguments: argparse.Namespace) -> "
         by_name: dict[str, Any] = {}
         rng = np.random.default_rng(arguments.seed)
         with seeding.evaluation_seed(arguments.seed):  # for environments that use the global random generators
-            drawn = sample_tasks(evaluator.env, _DRAWS_PER_TASK * num_tasks, rng)
+            drawn = adapt_env(evaluator.env).sample_tasks(_DRAWS_PER_TASK * num_tasks, rng)
         for task in drawn:
             by_name.setdefault(describe_task(task), task)
         tasks = list(by_name.values())[:num_tasks]

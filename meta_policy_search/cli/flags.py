@@ -1,13 +1,16 @@
 """Command lines: one flag per setting, one-line errors and text tables."""
 import argparse
 import contextlib
-import dataclasses
+import inspect
 import os
+import re
 import sys
+import types
 import typing
-from typing import Any, Container, Mapping, NoReturn, Optional, Sequence, Union
+from collections import abc
+from typing import Any, Container, Mapping, NoReturn, Optional, Union
 
-from meta_policy_search.cli.settings import PARALLEL_SETTINGS, RunConfig, declared, load_json, read_json
+from meta_policy_search.settings import Setting, load_json
 from meta_policy_search.utils.checks import did_you_mean
 
 
@@ -50,7 +53,8 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message}\n")
 
 
-def make_training_parser(prog: str, description: Optional[str], config_class: type[RunConfig]) -> Parser:
+def make_training_parser(prog: str, description: Optional[str], algorithm: str, settings: Mapping[str, Setting],
+                         shared: Container[str]) -> Parser:
     """Builds the parser of a training command, with one flag per setting.
 
     The result of the parser contains only the flags that were given.
@@ -58,7 +62,9 @@ def make_training_parser(prog: str, description: Optional[str], config_class: ty
     Args:
         prog: name of the command.
         description: first part of the help text.
-        config_class: settings class.
+        algorithm: name of the algorithm, part of the default run folder.
+        settings: the settings of the algorithm, with their defaults; those that a flag cannot express are omitted.
+        shared: names of the settings that all algorithms have.
     """
     usage = ("%(prog)s [--config_file FILE] [--dump_path DIR] [--smoke] [--SETTING VALUE ...]\n"
              "       %(prog)s --resume DIR [--n_itr N]")
@@ -66,48 +72,14 @@ def make_training_parser(prog: str, description: Optional[str], config_class: ty
     parser.add_argument("--config_file", metavar="FILE", help="JSON file of settings, or the params.json of a run")
     folder = parser.add_mutually_exclusive_group()
     folder.add_argument("--dump_path", metavar="DIR",
-                        help=f"run folder (default: data/{config_class.algorithm}/<environment>/<time>_seed<seed>)")
-    folder.add_argument("--resume", metavar="DIR",
-                        help="resume the run in this folder with its settings; n_itr may be increased")
+                        help=f"run folder (default: data/{algorithm}/<environment>/<time>_seed<seed>)")
+    folder.add_argument("--resume", metavar="DIR", help="resume the run in this folder; n_itr may be increased")
     parser.add_argument("--smoke", action="store_true", help="smoke test with tiny sizes and two iterations; same as "
                         "the environment variable SMOKE=1")
-    shared = parser.add_argument_group("settings of all algorithms")
-    own = parser.add_argument_group("settings of this algorithm")
-    types = typing.get_type_hints(config_class)
-    common = {field.name for field in dataclasses.fields(RunConfig)}
-    for field in dataclasses.fields(config_class):
-        group = shared if field.name in common else own
-        default = field.default_factory() if callable(field.default_factory) else field.default
-        _add_flag(group, field.name, types[field.name], declared(config_class, field.name)["help"],
-                  _as_text(default))
+    groups = [parser.add_argument_group(f"settings of {name}") for name in ("all algorithms", "this algorithm")]
+    for setting in settings.values():
+        add_flag(groups[setting.name not in shared], setting)
     return parser
-
-
-def given_settings(arguments: Mapping[str, Any], smoke: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the settings from `--config_file`, `--smoke` and flags; later sources override earlier sources.
-
-    Args:
-        arguments: the result of the parser of a training command.
-        smoke: the settings of `--smoke`.
-    """
-    flags = {name: value for name, value in arguments.items()
-             if name not in ("config_file", "dump_path", "resume", "smoke")}
-    settings = read_json(arguments["config_file"]) if "config_file" in arguments else {}
-    if isinstance(settings.get("settings"), dict):  # the params.json of a run
-        settings = settings["settings"]
-    return {**settings, **(smoke if arguments.get("smoke") else {}), **flags}
-
-
-def add_parallel_flags(parser: Any) -> None:
-    """Adds the flags for `PARALLEL_SETTINGS`. The result of the parser contains only the flags that were given.
-
-    Args:
-        parser: an `argparse.ArgumentParser` or an argument group.
-    """
-    types = typing.get_type_hints(RunConfig)
-    for field in dataclasses.fields(RunConfig):
-        if field.name in PARALLEL_SETTINGS:
-            _add_flag(parser, field.name, types[field.name], declared(RunConfig, field.name)["help"], "as in the run")
 
 
 def add_output_flags(parser: Any, metavar: str, help: str, old: str) -> None:
@@ -123,19 +95,50 @@ def add_output_flags(parser: Any, metavar: str, help: str, old: str) -> None:
     parser.add_argument("--overwrite", action="store_true", help=f"replace an existing {old}")
 
 
-def _add_flag(parser: Any, name: str, of_type: Any, help: str, default: str) -> None:
-    flag, container, inner = f"--{name}", typing.get_origin(of_type), typing.get_args(of_type)
-    how = {"help": f"{help} (default: {default})".replace("%", "%%"), "default": argparse.SUPPRESS}
-    if of_type is bool:
+def add_flag(parser: Any, setting: Setting) -> None:
+    """Adds the flag of a setting; without effect for settings of a type that a flag cannot express.
+
+    Args:
+        parser: an `argparse.ArgumentParser` or an argument group.
+        setting: the setting. Its default is only part of the help text.
+    """
+    kinds = _kinds(setting.hint)
+    if not kinds & {bool, int, float, str, list, dict}:
+        return
+    flag = f"--{setting.name}"
+    text = re.sub(r"[.;,] [Dd]efault\b.*$", "", setting.help).rstrip(".").replace("`", "")
+    default = "" if setting.default is inspect.Parameter.empty else f" (default: {_as_text(setting.default)})"
+    how: dict[str, Any] = {"help": f"{text}{default}".replace("%", "%%"), "default": argparse.SUPPRESS}
+    if kinds == {bool}:
         parser.add_argument(flag, action=argparse.BooleanOptionalAction, **how)
-    elif inner == (bool, str):
-        parser.add_argument(flag, nargs="?", const=True, choices=["ray"], **how)
-        how["help"] = f"the opposite of --{name}"
-        parser.add_argument(f"--no-{name}", dest=name, action="store_false", **how)
+    elif bool in kinds:
+        parser.add_argument(flag, nargs="?", const=True, type=_value, metavar="VALUE", **how)
+        how["help"] = f"the opposite of --{setting.name}"
+        parser.add_argument(f"--no-{setting.name}", dest=setting.name, action="store_false", **how)
     else:
-        kind = inner[0] if container in (tuple, Union) else container or of_type
-        metavar = {str: "NAME", int: "INT", float: "FLOAT", dict: "JSON"}[kind]
-        parser.add_argument(flag, type=_value, nargs="*" if container is tuple else None, metavar=metavar, **how)
+        metavar = next(text for kind, text in _METAVARS.items() if kind in kinds)
+        parser.add_argument(flag, type=_value, nargs="*" if list in kinds else None, metavar=metavar, **how)
+
+
+_METAVARS = {float: "FLOAT", int: "INT", list: "VALUE", str: "NAME", dict: "JSON"}
+
+
+def _kinds(hint: Any) -> set[type]:
+    """Returns the JSON types of a type hint, without None."""
+    origin = typing.get_origin(hint)
+    if origin in (Union, types.UnionType):
+        return set().union(*map(_kinds, typing.get_args(hint)))
+    if origin is not None:
+        hint = origin
+    if not isinstance(hint, type) or hint in (type(None), Any):
+        return set()
+    if issubclass(hint, str):
+        return {str}
+    if issubclass(hint, abc.Mapping):
+        return {dict}
+    if issubclass(hint, abc.Sequence) or hint in (tuple, list):
+        return {list}
+    return {hint}
 
 
 def _value(text: str) -> Any:
@@ -148,9 +151,9 @@ def _value(text: str) -> Any:
 
 def _as_text(value: Any) -> str:
     """Formats a value as on a command line."""
-    if isinstance(value, tuple):
-        return " ".join(map(str, value))
-    return "none" if value is None else str(value)
+    if isinstance(value, (list, tuple)):
+        return " ".join(map(str, value)) or "none"
+    return "none" if value is None else getattr(value, "__name__", str(value))
 
 
 def check_is_new(output: str, overwrite: bool) -> None:
@@ -158,16 +161,3 @@ def check_is_new(output: str, overwrite: bool) -> None:
     if os.path.exists(output) and not overwrite:
         raise ValueError(f"output: expected a file that does not exist, got {output}. Replace it with "
                          "--overwrite, or choose another --output")
-
-
-def text_table(rows: Sequence[Sequence[str]], right: Container[int]) -> str:
-    """Formats rows of cells as a text table.
-
-    Args:
-        rows: the cells of each row; the first row is the header.
-        right: indices of the columns to align right; other columns are aligned left.
-    """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(cell.rjust(width) if i in right else cell.ljust(width)
-                               for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
-                     for row in rows)

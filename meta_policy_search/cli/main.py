@@ -8,9 +8,11 @@ import sys
 from typing import Optional, Sequence
 
 from meta_policy_search import __version__
-from meta_policy_search.cli.flags import Parser, text_table
-from meta_policy_search.cli.training import INTERRUPTED, PROG, run_tool
+from meta_policy_search.cli.flags import Parser
+from meta_policy_search.cli.train import PROG, resume, run_tool
+from meta_policy_search.registry import describe_algorithms, find_algorithm, get_entry
 from meta_policy_search.utils.checks import did_you_mean
+from meta_policy_search.utils.progress import text_table
 
 COMMANDS = {
     "train": "trains an algorithm: train ALGORITHM --env NAME",
@@ -49,52 +51,26 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     lists = {"envs": _list_envs, "algorithms": _list_algorithms, "pretrained": _list_pretrained}
     if name in lists:
         return run_tool(_list_parser(name), lists[name], flags)
-    command = {"train": _train, "resume": _resume}.get(name)
-    return (importlib.import_module(f"meta_policy_search.cli.{name}").main if command is None else command)(flags)
+    if name in ("train", "resume"):
+        return (_train if name == "train" else resume)(flags)
+    return importlib.import_module(f"meta_policy_search.cli.{name}").main(flags)
 
 
 def _train(argv: Sequence[str]) -> int:
-    from meta_policy_search.cli import algorithms, training
+    from meta_policy_search.cli.train import train
 
+    known = describe_algorithms()
     parser = Parser(f"{PROG} train", "Trains an algorithm.", usage=f"{PROG} train ALGORITHM [FLAGS]")
-    parser.add_argument("algorithm", metavar="ALGORITHM", help=f"one of {', '.join(algorithms.CONFIGS)} (case, hyphens "
-                        "and underscores are ignored), or MODULE:NAME of a class; train ALGORITHM --help prints its "
+    parser.add_argument("algorithm", metavar="ALGORITHM", help=f"one of {', '.join(known)} (case, hyphens and "
+                        "underscores are ignored), or MODULE:NAME of a class; train ALGORITHM --help prints its "
                         "settings")
     arguments = parser.parse_args(argv[:1])
     try:
-        config_class = algorithms.find_config(arguments.algorithm)
+        name = find_algorithm(arguments.algorithm)
+        entry = get_entry(name)
     except ValueError as error:
         parser.error(str(error))
-    prog = f"{PROG} train {config_class.algorithm}"
-    return training.run(config_class, argv[1:], prog, config_class.__doc__)
-
-
-def _resume(argv: Sequence[str]) -> int:
-    from meta_policy_search import run_folder
-    from meta_policy_search.cli import algorithms, record, training
-
-    parser = Parser(f"{PROG} resume", "Resumes a run. The result is the same as that of an uninterrupted run.",
-                    usage=f"{PROG} resume RUN_FOLDER [--n_itr N] [--SETTING VALUE ...]")
-    parser.add_argument("run_folder", metavar="RUN_FOLDER", help="folder of the run; --n_itr N increases the final "
-                        "iteration, flags of parallel sampling and --plot_gap may differ from the run")
-    folder = parser.parse_args(argv[:1]).run_folder
-    try:
-        params = record.read_params(folder)
-        is_of_trainer = params.get("made_by") == run_folder.MADE_BY_TRAINER
-        config_class = None if is_of_trainer else algorithms.find_config(params.get("algorithm", ""))
-    except ValueError as error:
-        parser.error(f"expected the folder of a run, got {folder}: {error}")
-    if config_class is not None:
-        return training.run(config_class, ["--resume", folder, *argv[1:]], parser.prog, None)
-    parser.add_argument("--n_itr", type=int, default=params["settings"].get("n_itr"), metavar="N")
-    return run_tool(parser, _resume_in_python, argv)
-
-
-def _resume_in_python(arguments: argparse.Namespace) -> int:
-    import meta_policy_search as mps
-
-    run = mps.load_run(arguments.run_folder).resume(arguments.n_itr)
-    return INTERRUPTED if run.trainer.itr < arguments.n_itr else 0
+    return train(name, argv[1:], f"{PROG} train {name}", entry.description)
 
 
 def _list_envs(arguments: argparse.Namespace) -> None:
@@ -104,9 +80,7 @@ def _list_envs(arguments: argparse.Namespace) -> None:
 
 
 def _list_algorithms(arguments: argparse.Namespace) -> None:
-    from meta_policy_search.cli.algorithms import CONFIGS
-
-    _print_list("algorithm", {name: config.__doc__ for name, config in CONFIGS.items()}, arguments)
+    _print_list("algorithm", dict(describe_algorithms()), arguments)
 
 
 def _list_pretrained(arguments: argparse.Namespace) -> None:

@@ -14,8 +14,6 @@ paths before adaptation and after each adaptation step. The default number of st
 snapshot executes code that it contains. Only use runs that you trust.
 """
 import argparse
-import dataclasses
-import functools
 import json
 import os
 import re
@@ -25,12 +23,10 @@ from typing import Any, Iterable, Mapping, NamedTuple, Optional, Sequence
 import numpy as np
 
 import meta_policy_search as mps
-from meta_policy_search.cli import evaluate, record
-from meta_policy_search.cli.algorithms import CONFIGS
+from meta_policy_search import run_folder
+from meta_policy_search.cli import evaluate
 from meta_policy_search.cli.flags import Parser, add_output_flags, check_is_new
-from meta_policy_search.cli.record import PROGRESS_FILE
-from meta_policy_search.cli.settings import PARALLEL_SETTINGS
-from meta_policy_search.cli.training import PROG, run_tool
+from meta_policy_search.cli.train import PROG, run_tool
 from meta_policy_search.envs.scenery import check_is_planar
 from meta_policy_search.plotting import (
     Curve,
@@ -41,10 +37,6 @@ from meta_policy_search.plotting import (
     return_columns,
 )
 from meta_policy_search.utils.checks import check_positive_int, did_you_mean
-
-WITHOUT_EFFECT = ("seed", "n_itr", "log_formats", "snapshot_mode", "snapshot_gap", "plot_gap", "diagnostics",
-                  "progress_bar", "eval_every", "eval_tasks", *PARALLEL_SETTINGS, "envs_per_task")
-"""Settings in which the runs of one curve may differ. They affect only the length, speed and files of a run."""
 
 X_AXES = {  # column, label, and unit of the label in units of the column
     "iterations": ("Itr", "iteration", 1.0),
@@ -63,6 +55,7 @@ class Run(NamedTuple):
     folder: str
     settings: Mapping[str, Any]  # includes the algorithm; contains only the folder if the settings are unknown
     progress: Progress
+    given: Sequence[str] = ()  # names of the settings that the user gave
 
 
 def read_run(folder: str) -> Run:
@@ -72,11 +65,13 @@ def read_run(folder: str) -> Run:
         ValueError: the run has no rows, or its `params.json` cannot be read.
     """
     settings: Mapping[str, Any] = {"folder": folder}
-    if record.is_run(folder):
-        params = record.read_params(folder)
+    given: Sequence[str] = ()
+    if run_folder.is_run(folder):
+        params = run_folder.read_params(folder)
         if isinstance(params.get("settings"), dict):
             settings = {"algorithm": params.get("algorithm"), **params["settings"]}
-    return Run(folder, settings, read_progress(folder))
+            given = params.get("given", ())
+    return Run(folder, settings, read_progress(folder), given)
 
 
 def group_runs(runs: Sequence[Run]) -> dict[str, list[Run]]:
@@ -88,7 +83,7 @@ def group_runs(runs: Sequence[Run]) -> dict[str, list[Run]]:
         `Class(arguments)` are shortened to `Class`, and MODULE:NAME to NAME, unless two of them would become equal.
     """
     names = [name for name in dict.fromkeys(name for run in runs for name in run.settings)
-             if name not in WITHOUT_EFFECT]
+             if name not in ("seed", "n_itr")]
     values = {name: {_as_text(run.settings[name]) for run in runs if name in run.settings} for name in names}
     differing = [name for name in names if len(values[name]) > 1 and not _is_default(name, runs)]
     shorter = {name: _shorten(values[name]) for name in differing}
@@ -105,25 +100,16 @@ def group_runs(runs: Sequence[Run]) -> dict[str, list[Run]]:
 
 
 def _is_default(name: str, runs: Sequence[Run]) -> bool:
-    """Returns whether a setting has no chosen values: all runs that have it use the default of their algorithm.
+    """Returns whether a setting differs only because algorithms have different defaults.
 
-    If an algorithm has no default, a value that all its runs share counts as its default.
+    In this case, no run was given the setting, and all runs of an algorithm have the same value.
     """
     used: dict[Any, set[str]] = {}
     for run in runs:
         if name in run.settings:
             used.setdefault(run.settings.get("algorithm"), set()).add(_as_text(run.settings[name]))
-    return name not in ("algorithm", "env", "folder") and len(used) > 1 and all(
-        len(texts) == 1 and (name not in _defaults(algorithm) or texts == {_as_text(_defaults(algorithm)[name])})
-        for algorithm, texts in used.items())
-
-
-@functools.lru_cache(maxsize=None)
-def _defaults(algorithm: Any) -> Mapping[str, Any]:
-    if algorithm not in CONFIGS:  # the user's class
-        return {}
-    defaults = dataclasses.asdict(CONFIGS[algorithm]())
-    return {name: value for name, value in defaults.items() if (name, value) != ("baseline", None)}  # RL2: value head
+    return (name not in ("algorithm", "env", "folder") and not any(name in run.given for run in runs)
+            and all(len(texts) == 1 for texts in used.values()))
 
 
 def _shorten(texts: Iterable[str]) -> dict[str, str]:
@@ -165,7 +151,7 @@ def _num_rows(run: Run) -> int:
 
 def compare(arguments: argparse.Namespace, folders: Sequence[str], output: str) -> None:
     """Plots the learning curves of runs."""
-    with_rows = [folder for folder in folders if record.count_rows(folder)]
+    with_rows = [folder for folder in folders if run_folder.count_rows(folder)]
     for folder in sorted({*folders} - {*with_rows}) if with_rows else ():
         print(f"Skipping {folder}, which has no rows yet", file=sys.stderr)
     groups = group_runs([read_run(folder) for folder in with_rows or folders])
@@ -215,7 +201,7 @@ def _quantities(runs: Sequence[Run], columns: Optional[Sequence[str]]) -> dict[s
     known = list(dict.fromkeys(name for run in runs for name in run.progress))
     for column in columns:
         if column not in known:
-            raise ValueError(f"--columns: expected columns of {PROGRESS_FILE}, got {column!r}"
+            raise ValueError(f"--columns: expected columns of {run_folder.PROGRESS_FILE}, got {column!r}"
                              + (did_you_mean(column, known) or f"; the columns are {', '.join(known)}"))
     return {column: {run.folder: column for run in runs if column in run.progress} for column in columns}
 
@@ -236,9 +222,9 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 def draw(arguments: argparse.Namespace) -> None:
     """Plots learning curves or trajectories, as selected by the flags."""
-    folders = record.find_runs(arguments.run_folders)
+    folders = run_folder.find_runs(arguments.run_folders)
     common_folder = os.path.commonpath([os.path.abspath(folder) for folder in folders])
-    output = arguments.output or record.shortest(
+    output = arguments.output or run_folder.shortest(
         os.path.join(common_folder, TRAJECTORIES if arguments.trajectories else COMPARISON))
     check_positive_int("--smooth", arguments.smooth)
     check_is_new(output, arguments.overwrite)
@@ -263,7 +249,7 @@ def make_parser() -> Parser:
     curves = parser.add_argument_group("curves").add_argument
     curves("--x", choices=list(X_AXES), default="iterations",
            help="horizontal axis (default: iterations)")
-    curves("--columns", nargs="+", metavar="NAME", help=f"columns of {PROGRESS_FILE}, one panel each (default: the "
+    curves("--columns", nargs="+", metavar="NAME", help="columns of progress.csv, one panel each (default: the "
            "mean return before and after adaptation; for a single task, the mean return)")
     curves("--smooth", type=int, default=1, metavar="INT",
            help="width of the running mean in rows (default: 1, no smoothing)")

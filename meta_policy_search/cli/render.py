@@ -16,10 +16,11 @@ import os
 from typing import Any, Optional, Sequence
 
 import meta_policy_search as mps
-from meta_policy_search.cli import evaluate, record
+from meta_policy_search import run_folder
+from meta_policy_search.cli import evaluate
 from meta_policy_search.cli.flags import Parser, add_output_flags, check_is_new
-from meta_policy_search.cli.training import PROG, run_tool
-from meta_policy_search.envs.gym_compat import reset_env
+from meta_policy_search.cli.train import PROG, run_tool
+from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.utils.video import check_encoder
 
 VIDEO = "video.mp4"
@@ -29,7 +30,7 @@ def render(arguments: argparse.Namespace) -> None:
     """Adapts the policy of a run and writes the video."""
     from meta_policy_search.evaluation.video import frame_rate, write_video  # imports TensorFlow
 
-    folder = record.find_run(arguments.run_folder)
+    folder = run_folder.find_run(arguments.run_folder)
     output = arguments.output or os.path.join(folder, VIDEO)
     check_is_new(output, arguments.overwrite)
     check_encoder()
@@ -45,9 +46,10 @@ def render(arguments: argparse.Namespace) -> None:
 
 def _check_pictures(env: Any) -> None:
     """Raises `ValueError` with the reason if the environment cannot be rendered."""
-    reset_env(env)
+    adapted = adapt_env(env)
+    adapted.reset()
     try:
-        env.render()
+        adapted.render()
     except RuntimeError as error:  # OpenGL is missing; the message names the package to install
         raise ValueError(str(error)) from error
 

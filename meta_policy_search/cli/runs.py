@@ -23,13 +23,13 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from meta_policy_search.cli import record
-from meta_policy_search.cli.flags import Parser, text_table
-from meta_policy_search.cli.training import PROG, run_tool
+from meta_policy_search import run_folder
+from meta_policy_search.cli.flags import Parser
+from meta_policy_search.cli.train import PROG, run_tool
 from meta_policy_search.plotting import return_columns
-from meta_policy_search.run_folder import MADE_BY_TRAINER
 from meta_policy_search.utils.checks import plain
 from meta_policy_search.utils.files import is_locked
+from meta_policy_search.utils.progress import text_table
 from meta_policy_search.utils.snapshotter import snapshot_paths
 
 FOLDER = "data"  # default output folder of the scripts
@@ -50,16 +50,13 @@ def _as_time(text: str) -> datetime.datetime:
 def read_run(folder: str) -> Run:
     """Reads the files of a run. Another process may be writing to them."""
     try:
-        params = record.read_params(folder) if record.is_run(folder) else {}
+        params = run_folder.read_params(folder) if run_folder.is_run(folder) else {}
     except ValueError as error:
         print(f"warning: {error}", file=sys.stderr)
         params = {}
     settings = params.get("settings")
     settings = settings if isinstance(settings, dict) else {}
-    try:
-        state = "finished" if record.is_done(folder, settings) else "interrupted"
-    except (KeyError, TypeError):  # missing or invalid n_itr
-        state = "finished" if "ended" in params else "interrupted"
+    state = "finished" if run_folder.is_done(folder) else "interrupted"
     if state == "interrupted" and params.get("error") is not None:
         state = "failed"
     state = "running" if is_locked(folder) else state
@@ -71,29 +68,22 @@ def read_run(folder: str) -> Run:
         "started": _as_time(params["started"]) if "started" in params else None,
         "ended": params.get("ended"),
         "error": params.get("error"),
-        "iterations": record.count_rows(folder),
+        "iterations": run_folder.count_rows(folder),
         "n_itr": settings.get("n_itr"),
         **_results(folder),
         "state": state,
-        "resume": _resume_command(folder, params, settings) if state in ("failed", "interrupted") else None,
+        "resume": run_folder.resume_command(folder) if state in ("failed", "interrupted") and snapshot_paths(folder)
+        else None,
     }
 
 
 def _results(folder: str) -> dict[str, Optional[float]]:
     """Returns the gain and the return, averaged over the last rows; None if unknown."""
-    progress, means = record.read_rows(folder), [np.nan]
+    progress, means = run_folder.read_rows(folder), [np.nan]
     with contextlib.suppress(ValueError):  # no rows, or no columns of returns
         means = [float(np.mean(progress[column][-LAST:])) for column in return_columns(progress).values()]
     results = {"gain": means[-1] - means[0] if len(means) > 1 else np.nan, "return": means[-1]}
     return {name: value if np.isfinite(value) else None for name, value in results.items()}
-
-
-def _resume_command(folder: str, params: dict[str, Any], settings: dict[str, Any]) -> Optional[str]:
-    mode = settings.get("snapshot_mode", "none")
-    restarts = params.get("made_by") != MADE_BY_TRAINER and record.ended_before_first_snapshot(folder, mode)
-    if "algorithm" not in params or not (snapshot_paths(folder) or restarts):
-        return None
-    return record.resume_command(folder)
 
 
 def as_cells(run: Run) -> list[str]:
@@ -105,7 +95,7 @@ def as_cells(run: Run) -> list[str]:
         "iterations": f"{run['iterations']}/{'?' if n_itr is None else n_itr}",
         "gain": None if run["gain"] is None else f"{run['gain']:+.2f}",
         "return": None if run["return"] is None else f"{run['return']:.2f}",
-        "folder": record.shortest(run["folder"]),
+        "folder": run_folder.shortest(run["folder"]),
     }
     return ["" if shown[name] is None else str(shown[name]) for name in HEADER]
 
@@ -126,7 +116,7 @@ def select(runs: Sequence[Run], arguments: argparse.Namespace) -> list[Run]:
 def show(arguments: argparse.Namespace) -> None:
     """Prints the table, or the JSON list, of the selected runs."""
     folders = arguments.folders or [FOLDER] * os.path.isdir(FOLDER)
-    runs = select([read_run(folder) for folder in record.find_runs(folders)], arguments)
+    runs = select([read_run(folder) for folder in run_folder.find_runs(folders)], arguments)
     if arguments.json:
         print(json.dumps(runs, indent=2, default=datetime.datetime.isoformat))
         return

@@ -3,7 +3,7 @@
 Importing this package loads neither TensorFlow nor a physics engine. The engine is loaded when the first robot is
 created.
 """
-from meta_policy_search.envs.adapters import GymnasiumMetaEnv, SingleTaskEnv
+from meta_policy_search.envs.compat import GymnasiumMetaEnv, SingleTaskEnv
 from meta_policy_search.envs.control_envs import CartPoleMassEnv, PendulumMassEnv
 from meta_policy_search.envs.discrete_envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv
 from meta_policy_search.envs.env_spec import EnvSpec

@@ -3,9 +3,9 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs import gym_compat
+from meta_policy_search.envs.compat import WrappingEnv
 from meta_policy_search.envs.interface import BatchedEnv
-from meta_policy_search.envs.spaces import as_array, check_has_spaces, is_box
+from meta_policy_search.envs.spaces import as_array, is_box
 from meta_policy_search.types import BatchedStep, Rows, Task
 from meta_policy_search.utils.checks import check_bool, check_fraction, check_positive
 from meta_policy_search.utils.fast_paths import replaces
@@ -16,7 +16,7 @@ _ONLY = slice(None)  # selects the row of a single environment
 _EPSILON = 1e-8  # added to standard deviations to avoid division by zero
 
 
-class NormalizedEnv(gym_compat.WrappingEnv):
+class NormalizedEnv(WrappingEnv):
     """Wrapper that rescales actions and optionally normalizes observations and rewards.
 
     Actions: the action space of the wrapper is `[-normalization_scale, normalization_scale]` in every dimension.
@@ -55,9 +55,7 @@ class NormalizedEnv(gym_compat.WrappingEnv):
 
     def __init__(self, env: Any, scale_reward: float = 1.0, normalize_obs: bool = False, normalize_reward: bool = False,
                  obs_alpha: float = 0.001, reward_alpha: float = 0.001, normalization_scale: float = 10.0) -> None:
-        gym_compat.check_meta_env(env)
-        check_has_spaces(env)
-        self._wrap(env)
+        super().__init__(env)
         self._settings: Dict[str, Any] = {
             "scale_reward": check_positive("scale_reward", scale_reward),
             "normalize_obs": check_bool("normalize_obs", normalize_obs),
@@ -77,7 +75,7 @@ class NormalizedEnv(gym_compat.WrappingEnv):
     @replaces("reset", "step", "set_task")
     def make_batched(self, num_envs: int) -> Optional[BatchedEnv]:
         """Returns a vectorized environment of `num_envs` copies, or None if the wrapped environment has none."""
-        batched = gym_compat.make_batched(self.wrapped_env, num_envs)
+        batched = super().make_batched(num_envs)
         return None if batched is None else BatchedNormalizedEnv(batched, self.make_normalizer(num_envs))
 
     def make_normalizer(self, num_envs: int) -> "_Normalizer":
@@ -89,7 +87,7 @@ class NormalizedEnv(gym_compat.WrappingEnv):
 
         `seed` and `options` are passed to the wrapped environment unless they are None.
         """
-        observation, info = gym_compat.reset_with_info(self.wrapped_env, seed=seed, options=options)
+        observation, info = super().reset(seed=seed, options=options)
         self._normalizer.reset(_ONLY)
         return self._normalizer.observations(np.asarray(observation)[None], _ONLY)[0], info
 
@@ -97,7 +95,7 @@ class NormalizedEnv(gym_compat.WrappingEnv):
         """Takes one step; returns `(observation, reward, terminated, truncated, info)`."""
         if is_box(self.action_space):
             action = self._normalizer.actions(as_array("action", action, self.action_space.shape)[None])[0]
-        observation, reward, terminated, truncated, info = gym_compat.step_env(self.wrapped_env, action)
+        observation, reward, terminated, truncated, info = super().step(action)
         observation = self._normalizer.observations(np.asarray(observation)[None], _ONLY)[0]
         reward = self._normalizer.rewards(np.array([reward]), _ONLY)[0]
         return observation, float(reward), terminated, truncated, info

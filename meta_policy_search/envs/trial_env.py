@@ -3,9 +3,9 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs import gym_compat
+from meta_policy_search.envs.compat import WrappingEnv
 from meta_policy_search.envs.interface import BatchedEnv
-from meta_policy_search.envs.spaces import check_has_spaces, is_box, is_discrete
+from meta_policy_search.envs.spaces import is_box, is_discrete
 from meta_policy_search.types import BatchedStep, Path, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.fast_paths import replaces
@@ -17,7 +17,7 @@ EPISODE = "episode"
 _ONLY = np.zeros(1, int)  # the row of a single environment
 
 
-class TrialEnv(gym_compat.WrappingEnv):
+class TrialEnv(WrappingEnv):
     """Environment wrapper whose paths are trials: consecutive episodes of the same task.
 
     ===============  ============================================================================
@@ -45,14 +45,11 @@ class TrialEnv(gym_compat.WrappingEnv):
     """
 
     def __init__(self, env: Any, episodes_per_trial: int = 2, max_path_length: int = 100) -> None:
-        gym_compat.check_meta_env(env)
-        check_has_spaces(env)
+        super().__init__(env)
         if not is_box(env.observation_space) or len(env.observation_space.shape) != 1:
             raise ValueError(f"env: expected an environment that observes vectors, got {env.observation_space}")
-        self._wrap(env)
         self.episodes_per_trial = check_positive_int("episodes_per_trial", episodes_per_trial)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
-        self.action_space = env.action_space
         self._trials = self.make_trials(1)
         added = np.full(self._trials.num_added, np.inf)
         low, high = np.append(env.observation_space.low, -added), np.append(env.observation_space.high, added)
@@ -66,7 +63,7 @@ class TrialEnv(gym_compat.WrappingEnv):
     @replaces("reset", "step", "set_task")
     def make_batched(self, num_envs: int) -> Optional[BatchedEnv]:
         """Returns a vectorized environment of `num_envs` copies; None if the wrapped environment has none."""
-        batched = gym_compat.make_batched(self.wrapped_env, num_envs)
+        batched = super().make_batched(num_envs)
         return None if batched is None else BatchedTrialEnv(batched, self.make_trials(num_envs), self.observation_space)
 
     def make_trials(self, num_envs: int) -> "_Trials":
@@ -75,15 +72,15 @@ class TrialEnv(gym_compat.WrappingEnv):
 
     def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
         """Starts a new trial; returns `(observation, info)`."""
-        observation, info = gym_compat.reset_with_info(self.wrapped_env, seed=seed, options=options)
+        observation, info = super().reset(seed=seed, options=options)
         return self._trials.start(_ONLY, np.asarray(observation)[None])[0], info
 
     def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
         """Takes one step; returns `(observation, reward, terminated, truncated, info)`."""
-        observation, reward, terminated, truncated, info = gym_compat.step_env(self.wrapped_env, action)
+        observation, reward, terminated, truncated, info = super().step(action)
         episodes, ended, is_last = self._trials.count(_ONLY, np.array([terminated or truncated]))
         if ended[0] and not is_last[0]:
-            observation = gym_compat.reset_env(self.wrapped_env)
+            observation, _ = super().reset()
         joined = self._trials.join(np.asarray(observation)[None], np.asarray(action)[None], np.array([reward]), ended)
         return joined[0], reward, bool(is_last[0]), False, {**info, EPISODE: episodes[0]}
 
@@ -92,7 +89,7 @@ class TrialEnv(gym_compat.WrappingEnv):
         size = self.observation_space.shape[0] - self._trials.num_added
         episodes = [{**episode, "observations": episode["observations"][:, :size]}
                     for path in paths for episode in split_episodes(path)]
-        gym_compat.log_diagnostics(self.wrapped_env, episodes, prefix)  # type: ignore[arg-type]
+        super().log_diagnostics(episodes, prefix)  # type: ignore[arg-type]
 
 
 class BatchedTrialEnv(BatchedEnv):

@@ -11,10 +11,10 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple, TypeVar, Unio
 
 import numpy as np
 
-from meta_policy_search.actors.of_policies import TaskPolicies
+from meta_policy_search.actors.from_policy import TaskPolicies
 from meta_policy_search.algos.gradient_adaptation import check_sample_processor
+from meta_policy_search.envs.compat import check_meta_env
 from meta_policy_search.envs.env_spec import EnvSpec
-from meta_policy_search.envs.gym_compat import check_meta_env
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.evaluation.evaluation import Evaluation
 from meta_policy_search.evaluation.recording import Recording, next_start_rngs

@@ -1,7 +1,7 @@
 """Builds an evaluator from a run folder."""
 from typing import Any, Dict, Optional, Union
 
-from meta_policy_search.envs.gym_compat import innermost
+from meta_policy_search.envs.compat import set_render_mode
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.trial_env import TrialEnv
 from meta_policy_search.evaluation.evaluator import MetaEvaluator
@@ -103,14 +103,3 @@ def _replace(parts: Dict[str, Any], argument: str, value: Any) -> Any:
             old, given.arguments[argument] = given.arguments[argument], value
             parts[name] = part_class, given.args, given.kwargs
     return old
-
-
-def set_render_mode(env: Any, render_mode: str) -> None:
-    """Sets the render mode of an environment that was built without one and has not been reset."""
-    inner = innermost(env)
-    can_change = hasattr(inner, "_draw") and render_mode in inner.metadata["render_modes"]
-    if not can_change and getattr(env, "render_mode", None) != render_mode:
-        raise ValueError(f"render_mode: {type(inner).__name__} does not support render_mode={render_mode!r}")
-    while can_change and env is not None:
-        env.render_mode = render_mode
-        env = vars(env).get("wrapped_env")

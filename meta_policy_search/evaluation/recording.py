@@ -6,7 +6,7 @@ from typing import Any, Iterator, List, Optional, Sequence
 
 import numpy as np
 
-from meta_policy_search.envs.gym_compat import reset_env, set_rng, step_env
+from meta_policy_search.envs.compat import adapt_env, copy_env
 from meta_policy_search.envs.scenery import check_is_planar
 from meta_policy_search.plotting import TaskTrajectories, describe_task, plot_trajectories
 from meta_policy_search.plotting.style import Figure
@@ -68,14 +68,14 @@ class Recording:
             RuntimeError: a reward differs from the recorded reward. This happens if the environment draws random
                 numbers from a source other than the generator that the library sets.
         """
-        env = copy.deepcopy(self.env) if env is None else env
+        env = adapt_env(copy_env(self.env) if env is None else env)
         recorded = self.rounds[step][task][path]
         env.set_task(self.tasks[task])
-        set_rng(env, copy.deepcopy(self.start_rngs[step][task][path]))
-        reset_env(env)
+        env.np_random = copy.deepcopy(self.start_rngs[step][task][path])
+        env.reset()
         yield env
         for t, (action, reward) in enumerate(zip(recorded["actions"], recorded["rewards"], strict=True)):
-            again = step_env(env, action)[1]
+            again = env.step(action)[1]
             if not np.isclose(again, reward, rtol=1e-6, atol=1e-9):
                 raise RuntimeError(f"replay: expected the recorded reward {reward} in step {t}, got {again}: "
                                    f"{type(env.unwrapped).__name__} is not deterministic for a given generator")

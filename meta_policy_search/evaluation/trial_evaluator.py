@@ -5,12 +5,11 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.envs.gym_compat import reset_env, set_rng, step_env
+from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.envs.trial_env import TrialEnv, episode_lengths, episode_returns, split_episodes
 from meta_policy_search.evaluation.evaluation import Evaluation
 from meta_policy_search.evaluation.evaluator import MetaEvaluator, _check_seeds, _check_tasks
 from meta_policy_search.evaluation.recording import Recording, next_start_rngs
-from meta_policy_search.meta_algos.rl2 import RL2
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.ray.executor import keep_workers
@@ -168,17 +167,18 @@ def _check_step_sizes(step_sizes: Any) -> None:
 def _start_rngs(env: Any, task: Task, episodes: Sequence[Path], rng: np.random.Generator) -> List[np.random.Generator]:
     """Replays a trial that starts with `rng`; returns copies of this generator at the start of each episode."""
     starts = []
+    env = adapt_env(env)
     env.set_task(task)
-    set_rng(env, rng)
+    env.np_random = rng
     for episode in episodes:
         starts.append(copy.deepcopy(rng))
-        reset_env(env)
+        env.reset()
         for action in episode["actions"]:
-            step_env(env, action)
+            env.step(action)
     return starts
 
 
 def make_evaluator(trainer: Trainer, **arguments: Any) -> MetaEvaluator:
-    """Builds the evaluator for a trainer's algorithm; for `arguments`, see `MetaEvaluator.from_trainer`."""
-    evaluator_class = TrialEvaluator if isinstance(trainer.algo, RL2) else MetaEvaluator
-    return evaluator_class.from_trainer(trainer, **arguments)
+    """Builds the evaluator of a trainer: `algo.evaluator_cls`, by default the class for the environment."""
+    default = TrialEvaluator if isinstance(trainer.env, TrialEnv) else MetaEvaluator
+    return (getattr(trainer.algo, "evaluator_cls", None) or default).from_trainer(trainer, **arguments)

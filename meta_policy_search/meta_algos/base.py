@@ -34,7 +34,6 @@ from meta_policy_search.utils.checks import (
     check_positive,
     check_positive_int,
 )
-from meta_policy_search.utils.published_hooks import refuse_uncalled
 
 __all__ = ["MAMLAlgo", "MetaAlgo"]
 
@@ -77,10 +76,6 @@ class MAMLAlgo(MetaAlgo):
     """
 
     optimizer: Any  # an `Optimizer`; subclasses call methods of their optimizer class
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        refuse_uncalled(cls, MAMLAlgo)
 
     def __init__(self, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
                  num_inner_grad_steps: int = 1, trainable_inner_step_size: bool = False, first_order: bool = False,

@@ -8,6 +8,7 @@ from meta_policy_search.meta_algos.inputs import AdaptationStep, MetaObjective, 
 from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer
 from meta_policy_search.policies.base import MetaPolicy
+from meta_policy_search.samplers.dice_sample_processor import DiceMetaSampleProcessor
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
 from meta_policy_search.utils.checks import check_non_negative, check_positive_int
@@ -44,8 +45,9 @@ class DICEMAML(MAMLAlgo):
         first_order (bool): whether to omit second derivatives (first-order MAML; arXiv:1703.03400, section 5.2).
             Default: False.
         name (str): name scope of the algorithm's operations.
-        learning_rate (float or callable): step size of the meta-update, above 0, or a function from the index of the
-            meta-update to the step size, such as `utils.schedules.LinearSchedule`. Default: 1e-3.
+        learning_rate (float, dict or callable): step size of the meta-update, above 0; for a linear schedule, a dict of
+            the arguments of `utils.schedules.LinearSchedule`; or a function from the index of the meta-update to the
+            step size. Default: 1e-3.
         tf_optimizer_cls (type): a subclass of `tf.train.Optimizer`. Default: `tf.train.AdamOptimizer`.
         tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`. Default: None.
         entropy_coef (float): coefficient of the entropy bonus, at least 0. The loss is reduced by this coefficient
@@ -56,6 +58,9 @@ class DICEMAML(MAMLAlgo):
             `'body'` (BOIL), `'context'` (CAVIA), or patterns of names; see `meta_algos.adapted_params`. Default:
             `'all'`.
     """
+
+    sample_processor_cls = DiceMetaSampleProcessor
+    default_settings = {**MAMLAlgo.default_settings, "baseline": "LinearTimeBaseline"}  # another baseline causes a bias
 
     def __init__(self, max_path_length: int, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
                  num_inner_grad_steps: int = 1, trainable_inner_step_size: bool = False, first_order: bool = False, *,

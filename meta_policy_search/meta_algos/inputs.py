@@ -3,7 +3,7 @@ from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.ops import ragged
+from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.conjugate_gradient_optimizer import Metric
 from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.samplers.stacking import stack_samples
@@ -36,7 +36,7 @@ class StepInputs:
         self.observations = self._placeholder("observations", [None, None, policy.obs_dim])
         self.actions = self._placeholder("actions", [None, None, *distribution.action_shape])
         self.mask = self._placeholder("mask", [None, None])
-        self.weights = ragged.sample_weights(self.mask)
+        self.weights = losses.sample_weights(self.mask)
         self.dist_info_old = {key: self._placeholder(f"agent_infos/{key}", [None, None, *shape])
                               for key, shape in distribution.dist_info_specs}
 
@@ -66,7 +66,7 @@ class StepInputs:
         return self._placeholder("path_starts", [None, None], tf.int32)
 
     def path_weights(self, max_path_length: Optional[int] = None) -> tf.Tensor:
-        """Builds weights for means over paths and steps, float32 `[M, N]`; see `ops.ragged.path_weights`.
+        """Builds weights for means over paths and steps, float32 `[M, N]`; see `ops.losses.path_weights`.
 
         Args:
             max_path_length: maximum number of steps of a path. Default: None, the length of the longest path.
@@ -74,7 +74,7 @@ class StepInputs:
         horizon: Union[int, tf.Tensor, None] = max_path_length
         if horizon is None:
             horizon = self._placeholder("longest_path", [], tf.int32)
-        return ragged.path_weights(self.mask, self.path_starts, horizon)
+        return losses.path_weights(self.mask, self.path_starts, horizon)
 
     @property
     def by_task(self) -> Dict[str, tf.Tensor]:

@@ -1,10 +1,14 @@
 """Interface of meta-learning algorithms."""
 import abc
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
+from meta_policy_search.envs.normalized_env import NormalizedEnv
 from meta_policy_search.policies.base import MetaPolicy
+from meta_policy_search.policies.categorical_mlp_policy import MetaCategoricalMLPPolicy
+from meta_policy_search.policies.meta_gaussian_mlp_policy import MetaGaussianMLPPolicy
+from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor
 from meta_policy_search.types import TaskSamples
 from meta_policy_search.utils.serializable import Serializable
 
@@ -15,9 +19,32 @@ class MetaAlgo(Serializable, abc.ABC):
     Copies and pickles contain the constructor arguments, including the policy, and the state of the algorithm.
     Unpickling rebuilds policy and algorithm in the default graph.
 
+    The class attributes and `policy_cls` declare the parts of a training with this algorithm, which the function
+    `meta_policy_search.train` and the command line build. A subclass replaces those that differ.
+
     Args:
         policy (MetaPolicy): the policy to optimize.
     """
+
+    env_wrappers: Tuple[type, ...] = (NormalizedEnv,)
+    """Wrappers of the environment, in the order in which they are applied. An environment that is an instance of one
+    of them receives only the following ones."""
+
+    sample_processor_cls: type = MetaSampleProcessor
+    """Class that computes the samples for `adapt` and `optimize_policy`."""
+
+    optimizer_cls: Optional[type] = None
+    """Class of the constructor argument `optimizer`, whose arguments are settings of the training. Default: None, there
+    is no such argument."""
+
+    evaluator_cls: Optional[type] = None
+    """Subclass of `evaluation.MetaEvaluator` that evaluates the policy. Default: None, the class for the environment:
+    `TrialEvaluator` for a `TrialEnv`, otherwise `MetaEvaluator`."""
+
+    default_settings: Mapping[str, Any] = {
+        "env": "HalfCheetahRandDirecEnv", "n_itr": 100, "meta_batch_size": 20, "rollouts_per_meta_task": 20,
+        "max_path_length": 100, "baseline": "LinearFeatureBaseline", "normalize_adv": True, "hidden_sizes": (64, 64)}
+    """Settings of a training that have no default in their class, or another one. `env` applies to the command line."""
 
     meta_batch_size: int
     """Number of tasks `M`."""
@@ -30,6 +57,15 @@ class MetaAlgo(Serializable, abc.ABC):
 
     def __init__(self, policy: MetaPolicy) -> None:
         self.policy = policy
+
+    @classmethod
+    def policy_cls(cls, is_discrete: bool) -> type:
+        """Returns the default policy class.
+
+        Args:
+            is_discrete: whether the actions of the environment are discrete.
+        """
+        return MetaCategoricalMLPPolicy if is_discrete else MetaGaussianMLPPolicy
 
     def adapt(self, samples: Sequence[TaskSamples], step_size: Optional[float] = None) -> None:
         """Adapts the policy to each task by one adaptation step from the task's current parameters.

@@ -54,8 +54,9 @@ class ProMP(MAMLAlgo):
         adaptive_inner_kl_penalty (bool): whether to adapt eta after each meta-update: doubled if the divergence exceeds
             1.5 times `target_inner_step`, halved if it is below `target_inner_step / 1.5`. Default: True.
         anneal_factor (float): factor that `clip_eps` is multiplied by after each meta-update, in (0, 1]. Default: 1.
-        learning_rate (float or callable): step size of the meta-update, above 0, or a function from the index of the
-            meta-update to the step size, such as `utils.schedules.LinearSchedule`. Default: 1e-3.
+        learning_rate (float, dict or callable): step size of the meta-update, above 0; for a linear schedule, a dict of
+            the arguments of `utils.schedules.LinearSchedule`; or a function from the index of the meta-update to the
+            step size. Default: 1e-3.
         tf_optimizer_cls (type): a subclass of `tf.train.Optimizer`. Default: `tf.train.AdamOptimizer`.
         tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`. Default: None.
         entropy_coef (float): coefficient of the entropy bonus, at least 0. The loss is reduced by this coefficient

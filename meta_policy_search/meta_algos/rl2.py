@@ -4,10 +4,13 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Type
 import numpy as np
 
 from meta_policy_search.baselines.value_head_baseline import return_statistics
+from meta_policy_search.envs.normalized_env import NormalizedEnv
+from meta_policy_search.envs.trial_env import TrialEnv
 from meta_policy_search.meta_algos.meta_algo import MetaAlgo
 from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLPPOOptimizer
-from meta_policy_search.policies.gru_policy import GRUPolicy
+from meta_policy_search.policies.gru_policy import CategoricalGRUPolicy, GaussianGRUPolicy, GRUPolicy
+from meta_policy_search.samplers.meta_sample_processor import TrialSampleProcessor
 from meta_policy_search.samplers.paths import pad_steps, path_mask
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
@@ -43,9 +46,10 @@ class RL2(MetaAlgo):
         clip_eps (float): `eps`, half-width of the clipping interval of likelihood ratios, above 0; default 0.1.
         value_coef (float): `c_V`, coefficient of the value loss, at least 0; default 0.5.
         entropy_coef (float): `c_H`, coefficient of the entropy bonus, at least 0; default 0.
-        learning_rate (float or callable): step size, above 0, or a function of the index of the meta-update, such as
-            `utils.schedules.LinearSchedule`. Default 1e-3.
-        tf_optimizer_cls (type): subclass of `tf.train.Optimizer`; default `tf.train.AdamOptimizer`.
+        learning_rate (float, dict or callable): step size, above 0; for a linear schedule, a dict of the arguments of
+            `utils.schedules.LinearSchedule`; or a function of the index of the meta-update. Default: 1e-3.
+        tf_optimizer_cls (str or type): optimizer of `tf.train`, by name such as `"Adam"` or `"RMSProp"`, or a subclass
+            of `tf.train.Optimizer`. Default: `tf.train.AdamOptimizer`.
         tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`.
 
     Attributes:
@@ -57,6 +61,14 @@ class RL2(MetaAlgo):
     """
 
     num_inner_grad_steps = 0
+    env_wrappers = (NormalizedEnv, TrialEnv)
+    sample_processor_cls = TrialSampleProcessor
+    default_settings = {**MetaAlgo.default_settings, "baseline": None}
+
+    @classmethod
+    def policy_cls(cls, is_discrete: bool) -> type:
+        """Returns the default policy class; see `MetaAlgo.policy_cls`."""
+        return CategoricalGRUPolicy if is_discrete else GaussianGRUPolicy
 
     def __init__(self, policy: GRUPolicy, meta_batch_size: int = 20, *, name: str = "rl2", num_ppo_steps: int = 8,
                  num_minibatches: int = 4, clip_eps: float = 0.1, value_coef: float = 0.5, entropy_coef: float = 0.0,

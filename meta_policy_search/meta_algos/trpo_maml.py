@@ -1,15 +1,11 @@
 """TRPO-MAML: MAML with a trust-region meta-update (arXiv:1703.03400, section 5.3)."""
 from typing import Optional, Sequence, Union
 
-from meta_policy_search.meta_algos import exploring
+from meta_policy_search.meta_algos import inner_losses
 from meta_policy_search.meta_algos.base import MAMLAlgo
 from meta_policy_search.meta_algos.inputs import AdaptationStep, MetaObjective
 from meta_policy_search.ops import losses
-from meta_policy_search.optimizers.conjugate_gradient_optimizer import (
-    ConjugateGradientOptimizer,
-    GaussNewtonHvp,
-    Metric,
-)
+from meta_policy_search.optimizers.conjugate_gradient_optimizer import ConjugateGradientOptimizer, Metric
 from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.checks import check_positive
@@ -20,7 +16,7 @@ class TRPOMAML(MAMLAlgo):
     """MAML whose meta-update is one trust-region step (TRPO, arXiv:1502.05477).
 
     Minimizes the mean over tasks of the likelihood-ratio loss of the adapted policies. With `exploration`, E-MAML's
-    term is added (see `meta_algos.exploring`). The step keeps the mean divergence of the adapted policies from the
+    term is added (see `meta_algos.inner_losses`). The step keeps the mean divergence of the adapted policies from the
     sampling policies at or below `step_size`.
 
     Logs `MeanKLBefore`, `MeanKL`, `LossBefore`, `LossAfter`, `dLoss` and `StepFraction` (fraction of the full step).
@@ -38,25 +34,26 @@ class TRPOMAML(MAMLAlgo):
         name (str): name scope of the algorithm's operations.
         step_size (float): maximum mean divergence `KL(pi_old || pi_theta_K)` per meta-update, in nats. Default: 0.01.
         optimizer (ConjugateGradientOptimizer or None): performs the meta-update. Default: None, a
-            `ConjugateGradientOptimizer` with default arguments, but with `hvp_approach=GaussNewtonHvp()` if the
+            `ConjugateGradientOptimizer` with default arguments, but with `hvp_approach='gauss_newton'` if the
             policy's distribution has a `fisher_norm_sym`.
         inner_type (str): loss of the adaptation step: `'likelihood_ratio'`, `'log_likelihood'`, `'dice'` or
-            `'taypo'`; see `meta_algos.exploring`. Default: `'likelihood_ratio'`.
+            `'taypo'`; see `meta_algos.inner_losses`. Default: `'likelihood_ratio'`.
         exploration (bool): whether to add the exploration term (E-MAML). Default: False.
         exploration_coeff (float or None): coefficient `c` of the exploration term, at least 0. Default: None, one over
             the number of samples.
         max_path_length (int or None): maximum number of steps of a path, for `inner_type='dice'` and `'taypo'`. The
             loss is divided by this number and by the number of paths. (Dividing by the number of samples would cause a
-            bias if paths can end early, because that number depends on the policy.) Default: None, the length of the
-            longest path.
+            bias if paths can end early, because that number depends on the policy.) Other inner types do not depend
+            on it. Default: None, the length of the longest path.
         adapt_params (str or list of str): parameters that adaptation steps change: `'all'` (MAML), `'head'` (ANIL),
             `'body'` (BOIL), `'context'` (CAVIA), or patterns of names; see `meta_algos.adapted_params`. Default:
             `'all'`.
 
     Raises:
-        ValueError: `exploration_coeff` is set without `exploration`, or `max_path_length` with an `inner_type` that
-            does not depend on it.
+        ValueError: `exploration_coeff` is set without `exploration`.
     """
+
+    optimizer_cls = ConjugateGradientOptimizer
 
     def __init__(self, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
                  num_inner_grad_steps: int = 1, trainable_inner_step_size: bool = False, first_order: bool = False, *,
@@ -67,8 +64,8 @@ class TRPOMAML(MAMLAlgo):
                  adapt_params: Union[str, Sequence[str]] = "all") -> None:
         super().__init__(policy, inner_lr, meta_batch_size, num_inner_grad_steps, trainable_inner_step_size,
                          first_order, name, adapt_params=adapt_params)
-        self.inner_type, self.max_path_length = exploring.check_inner_type(inner_type, max_path_length)
-        self.exploration, self.exploration_coeff = exploring.check_exploration(exploration, exploration_coeff)
+        self.inner_type, self.max_path_length = inner_losses.check_inner_type(inner_type, max_path_length)
+        self.exploration, self.exploration_coeff = inner_losses.check_exploration(exploration, exploration_coeff)
         if self.exploration:
             self._check_adapts("exploration")
         self.step_size = check_positive("step_size", step_size)
@@ -76,12 +73,12 @@ class TRPOMAML(MAMLAlgo):
             raise TypeError(f"optimizer: expected a ConjugateGradientOptimizer or None, got {optimizer!r}")
         self._fisher_norm_sym = fast_path(policy.distribution, "fisher_norm_sym")
         self.optimizer = optimizer or ConjugateGradientOptimizer(
-            hvp_approach=None if self._fisher_norm_sym is None else GaussNewtonHvp())
+            hvp_approach="finite_difference" if self._fisher_norm_sym is None else "gauss_newton")
         self.build_graph()
 
     def inner_loss(self, step: AdaptationStep) -> tf.Tensor:
         """Builds the loss of an adaptation step, `[M]`."""
-        return exploring.inner_loss(step, self.inner_type, self.max_path_length)
+        return inner_losses.inner_loss(step, self.inner_type, self.max_path_length)
 
     def meta_objective(self, steps: Sequence[AdaptationStep]) -> MetaObjective:
         """Builds the likelihood-ratio loss of the adapted policies, and their divergence as a constraint."""
@@ -89,7 +86,7 @@ class TRPOMAML(MAMLAlgo):
         loss = losses.likelihood_ratio_loss(last.log_prob, last.old_log_prob, last.inputs.advantages,
                                             last.inputs.weights)
         if self.exploration:
-            loss += exploring.exploration_loss(steps, self.exploration_coeff)
+            loss += inner_losses.exploration_loss(steps, self.exploration_coeff)
         return MetaObjective(tf.reduce_mean(loss), constraint=(self.mean_kl(last), self.step_size),
                              constraint_metric=self._metric(last))
 

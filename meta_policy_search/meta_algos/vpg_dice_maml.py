@@ -31,8 +31,9 @@ class VPG_DICEMAML(DICEMAML):  # noqa: N801  (name in the public ProMP code)
         first_order (bool): whether to omit second derivatives (first-order MAML; arXiv:1703.03400, section 5.2).
             Default: False.
         name (str): name scope of the algorithm's operations.
-        learning_rate (float or callable): step size of the meta-update, above 0, or a function from the index of the
-            meta-update to the step size, such as `utils.schedules.LinearSchedule`. Default: 1e-3.
+        learning_rate (float, dict or callable): step size of the meta-update, above 0; for a linear schedule, a dict of
+            the arguments of `utils.schedules.LinearSchedule`; or a function from the index of the meta-update to the
+            step size. Default: 1e-3.
         tf_optimizer_cls (type): a subclass of `tf.train.Optimizer`. Default: `tf.train.AdamOptimizer`.
         tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`. Default: None.
         entropy_coef (float): coefficient of the entropy bonus, at least 0. The loss is reduced by this coefficient
@@ -43,6 +44,8 @@ class VPG_DICEMAML(DICEMAML):  # noqa: N801  (name in the public ProMP code)
             `'body'` (BOIL), `'context'` (CAVIA), or patterns of names; see `meta_algos.adapted_params`. Default:
             `'all'`.
     """
+
+    default_settings = {**DICEMAML.default_settings, "return_baseline": "LinearFeatureBaseline"}
 
     def __init__(self, max_path_length: int, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
                  num_inner_grad_steps: int = 1, trainable_inner_step_size: bool = False, first_order: bool = False, *,

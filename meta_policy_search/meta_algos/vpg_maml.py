@@ -1,7 +1,7 @@
 """VPG-MAML: MAML with a plain policy gradient as meta-update (arXiv:1703.03400)."""
 from typing import Any, Mapping, Optional, Sequence, Type, Union
 
-from meta_policy_search.meta_algos import exploring
+from meta_policy_search.meta_algos import inner_losses
 from meta_policy_search.meta_algos.base import MAMLAlgo
 from meta_policy_search.meta_algos.inputs import AdaptationStep, MetaObjective
 from meta_policy_search.ops import losses
@@ -16,7 +16,7 @@ class VPGMAML(MAMLAlgo):
     """MAML whose meta-update is one step of Adam along the policy gradient.
 
     Minimizes the mean over tasks of the log-likelihood loss of the adapted policies. With `exploration`, E-MAML's term
-    is added (see `meta_algos.exploring`). Logs `LossBefore`, `LearningRate` and `LossAfter`.
+    is added (see `meta_algos.inner_losses`). Logs `LossBefore`, `LearningRate` and `LossAfter`.
 
     Args:
         policy (MetaPolicy): the policy to optimize.
@@ -30,16 +30,17 @@ class VPGMAML(MAMLAlgo):
             Default: False.
         name (str): name scope of the algorithm's operations.
         inner_type (str): loss of the adaptation step: `'likelihood_ratio'`, `'log_likelihood'`, `'dice'` or
-            `'taypo'`; see `meta_algos.exploring`. Default: `'likelihood_ratio'`.
+            `'taypo'`; see `meta_algos.inner_losses`. Default: `'likelihood_ratio'`.
         exploration (bool): whether to add the exploration term (E-MAML). Default: False.
         exploration_coeff (float or None): coefficient `c` of the exploration term, at least 0. Default: None, one over
             the number of samples.
         max_path_length (int or None): maximum number of steps of a path, for `inner_type='dice'` and `'taypo'`. The
             loss is divided by this number and by the number of paths. (Dividing by the number of samples would cause a
-            bias if paths can end early, because that number depends on the policy.) Default: None, the length of the
-            longest path.
-        learning_rate (float or callable): step size of the meta-update, above 0, or a function from the index of the
-            meta-update to the step size, such as `utils.schedules.LinearSchedule`. Default: 1e-3.
+            bias if paths can end early, because that number depends on the policy.) Other inner types do not depend
+            on it. Default: None, the length of the longest path.
+        learning_rate (float, dict or callable): step size of the meta-update, above 0; for a linear schedule, a dict of
+            the arguments of `utils.schedules.LinearSchedule`; or a function from the index of the meta-update to the
+            step size. Default: 1e-3.
         tf_optimizer_cls (type): a subclass of `tf.train.Optimizer`. Default: `tf.train.AdamOptimizer`.
         tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`. Default: None.
         entropy_coef (float): coefficient of the entropy bonus, at least 0. The loss is reduced by this coefficient
@@ -51,8 +52,7 @@ class VPGMAML(MAMLAlgo):
             `'all'`.
 
     Raises:
-        ValueError: `exploration_coeff` is set without `exploration`, or `max_path_length` with an `inner_type` that
-            does not depend on it.
+        ValueError: `exploration_coeff` is set without `exploration`.
     """
 
     def __init__(self, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
@@ -66,8 +66,8 @@ class VPGMAML(MAMLAlgo):
                  adapt_params: Union[str, Sequence[str]] = "all") -> None:
         super().__init__(policy, inner_lr, meta_batch_size, num_inner_grad_steps, trainable_inner_step_size,
                          first_order, name, adapt_params=adapt_params)
-        self.inner_type, self.max_path_length = exploring.check_inner_type(inner_type, max_path_length)
-        self.exploration, self.exploration_coeff = exploring.check_exploration(exploration, exploration_coeff)
+        self.inner_type, self.max_path_length = inner_losses.check_inner_type(inner_type, max_path_length)
+        self.exploration, self.exploration_coeff = inner_losses.check_exploration(exploration, exploration_coeff)
         if self.exploration:
             self._check_adapts("exploration")
         self.optimizer = MAMLFirstOrderOptimizer(tf_optimizer_cls, tf_optimizer_args, learning_rate,
@@ -77,14 +77,14 @@ class VPGMAML(MAMLAlgo):
 
     def inner_loss(self, step: AdaptationStep) -> tf.Tensor:
         """Builds the loss of an adaptation step, `[M]`."""
-        return exploring.inner_loss(step, self.inner_type, self.max_path_length)
+        return inner_losses.inner_loss(step, self.inner_type, self.max_path_length)
 
     def meta_objective(self, steps: Sequence[AdaptationStep]) -> MetaObjective:
         """Builds the log-likelihood loss of the adapted policies."""
         last = steps[-1]
         loss = losses.log_likelihood_loss(last.log_prob, last.inputs.advantages, last.inputs.weights)
         if self.exploration:
-            loss += exploring.exploration_loss(steps, self.exploration_coeff)
+            loss += inner_losses.exploration_loss(steps, self.exploration_coeff)
         bonus = losses.entropy_bonus(self.policy.distribution, last.dist_info, last.inputs.weights, self.entropy_coef)
         mean = tf.reduce_mean(loss) - bonus
         return MetaObjective(mean, stats={"LossAfter": mean})

@@ -8,7 +8,7 @@ import numpy as np
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.flat_policy import act_in_one_task
-from meta_policy_search.actors.of_policies import check_spaces, make_actors
+from meta_policy_search.actors.from_policy import PolicyActor, actor_from_policy, check_spaces
 from meta_policy_search.envs.env_spec import check_env_spec
 from meta_policy_search.envs.spaces import is_box
 from meta_policy_search.np.policies import Policy
@@ -92,8 +92,8 @@ class ExplorationPolicy(Policy):
     @replaces("get_action", "get_actions")
     def make_actors(self, flat_params: np.ndarray) -> Actor:
         """Returns an actor that acts with noise; raises `TypeError` if the other policy is not vectorized."""
-        actor = make_actors(self.policy, flat_params)
-        if actor is None:
+        actor = actor_from_policy(self.policy, flat_params=flat_params)
+        if isinstance(actor, PolicyActor):
             raise TypeError(f"policy: expected a policy with the vectorized method make_actors, got {self.policy!r}")
         return _NoisyActor(actor, self.action_dim, self.compute_noise, self._bounds)
 

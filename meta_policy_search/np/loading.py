@@ -1,6 +1,5 @@
 """Loads the policy of a run, or saved weights, as a NumPy policy that runs without TensorFlow."""
 import os
-import pickle
 import zipfile
 from typing import Any, Dict, Mapping, Type, Union
 
@@ -16,7 +15,7 @@ from meta_policy_search.np.policies import (
 )
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.serializable import constructor_signature
-from meta_policy_search.utils.snapshotter import load_snapshot
+from meta_policy_search.utils.snapshotter import Unpickler, load_snapshot
 
 _PACKAGE = __name__.partition(".")[0]
 _WITH_TENSORFLOW = tuple(f"{_PACKAGE}.{folder}." for folder in ("policies", "optimizers", "meta_algos", "algos"))
@@ -60,7 +59,7 @@ def load_policy(path: PathLike, itr: Union[int, str, None] = None, **arguments: 
     if isinstance(policy, Policy):  # for example from a `LocalRunner`
         return policy
     name = type(policy).__name__.removeprefix("Meta")
-    if not isinstance(policy, _Kept) or name not in _FAMILIES:
+    if not isinstance(policy, _StateOnly) or name not in _FAMILIES:
         raise ValueError(f"path: expected a run with a {' or '.join(_FAMILIES)} (or Meta...) of this package, got a "
                          f"{type(policy).__name__} in {path}; `load_run(folder).adapt()` supports recurrent policies")
     cls, state = _FAMILIES[name], policy.state
@@ -70,7 +69,7 @@ def load_policy(path: PathLike, itr: Union[int, str, None] = None, **arguments: 
     return _build(path, cls, {key: value for key, value in built_with.items() if key in taken}, state["params"])
 
 
-class _Kept:
+class _StateOnly:
     """Placeholder for an object whose class needs TensorFlow; stores the pickled state."""
 
     state: Any = None
@@ -85,11 +84,11 @@ class _Kept:
         self.state = state
 
 
-class _Unpickler(pickle.Unpickler):
+class _Unpickler(Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        """Returns a class or function by module and name; replaces classes that need TensorFlow by a `_Kept` class."""
+        """Returns a class or function by module and name; a class that needs TensorFlow becomes a `_StateOnly`."""
         if module.startswith(_WITH_TENSORFLOW):
-            return type(name, (_Kept,), {})
+            return type(name, (_StateOnly,), {})
         return super().find_class(module, name)
 
 
@@ -110,9 +109,9 @@ def _of_params(path: str, params: Mapping[str, np.ndarray], arguments: Mapping[s
 def _build(path: str, cls: Type[MLPPolicy], arguments: Mapping[str, Any], params: Mapping[str, np.ndarray]) -> Policy:
     policy = cls(**arguments)
     params = {name: value for name, value in fold_context(params, cls.scope, policy.obs_dim).items() if name != CONTEXT}
-    own = policy.get_param_values()
-    if {name: value.shape for name, value in own.items()} != {name: value.shape for name, value in params.items()}:
-        raise ValueError(f"path: expected the parameters {', '.join(own)} of {policy} in {path}, got "
+    expected = policy.get_param_values()
+    if {name: value.shape for name, value in expected.items()} != {name: value.shape for name, value in params.items()}:
+        raise ValueError(f"path: expected the parameters {', '.join(expected)} of {policy} in {path}, got "
                          f"{', '.join(params) or 'none'}; if the names agree, the shapes differ")
-    policy.set_flat_params(flatten_params({name: params[name] for name in own}))
+    policy.set_flat_params(flatten_params({name: params[name] for name in expected}))
     return policy

@@ -42,7 +42,7 @@ class MLPPolicy(Policy):
     Args:
         obs_dim (int): size `O` of an observation.
         action_dim (int): size `A` of an action; if actions are discrete, the number of actions.
-        hidden_sizes (tuple of int): number of units of each hidden layer; empty for a linear function. Default: (32,
+        hidden_sizes (sequence of int): number of units of each hidden layer; empty for a linear function. Default: (32,
             32).
         hidden_nonlinearity (str or None): nonlinearity of the hidden layers, one of
             `actors.stacked_mlp.NONLINEARITIES`; None for the identity. Default: `"tanh"`.
@@ -97,7 +97,7 @@ class GaussianMLPPolicy(MLPPolicy):
     Args:
         obs_dim (int): size `O` of an observation.
         action_dim (int): size `A` of an action.
-        hidden_sizes (tuple of int): number of units of each hidden layer; empty for a linear function. Default: (32,
+        hidden_sizes (sequence of int): number of units of each hidden layer; empty for a linear function. Default: (32,
             32).
         hidden_nonlinearity (str or None): nonlinearity of the hidden layers, one of
             `actors.stacked_mlp.NONLINEARITIES`; None for the identity. Default: `"tanh"`.
@@ -131,7 +131,7 @@ class CategoricalMLPPolicy(MLPPolicy):
     Args:
         obs_dim (int): size `O` of an observation.
         action_dim (int): number of actions.
-        hidden_sizes (tuple of int): number of units of each hidden layer; empty for a linear function. Default: (32,
+        hidden_sizes (sequence of int): number of units of each hidden layer; empty for a linear function. Default: (32,
             32).
         hidden_nonlinearity (str or None): nonlinearity of the hidden layers, one of
             `actors.stacked_mlp.NONLINEARITIES`; None for the identity. Default: `"tanh"`.
@@ -156,7 +156,7 @@ class DeterministicMLPPolicy(MLPPolicy):
     Args:
         obs_dim (int): size `O` of an observation.
         action_dim (int): size `A` of an action; if actions are discrete, the number of actions.
-        hidden_sizes (tuple of int): number of units of each hidden layer; empty for a linear function. Default: (32,
+        hidden_sizes (sequence of int): number of units of each hidden layer; empty for a linear function. Default: (32,
             32).
         hidden_nonlinearity (str or None): nonlinearity of the hidden layers, one of
             `actors.stacked_mlp.NONLINEARITIES`; None for the identity. Default: `"tanh"`.

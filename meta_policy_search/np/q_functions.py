@@ -24,7 +24,7 @@ class MLPQFunction(Configurable):
     Args:
         obs_dim (int): size `O` of an observation.
         action_dim (int): size `A` of an action.
-        hidden_sizes (tuple of int): number of units of each hidden layer; empty for a linear function. Default: (64,
+        hidden_sizes (sequence of int): number of units of each hidden layer; empty for a linear function. Default: (64,
             64).
         hidden_nonlinearity (str or None): nonlinearity of the hidden layers, one of
             `actors.stacked_mlp.NONLINEARITIES`; None for the identity. Default: `"relu"`.

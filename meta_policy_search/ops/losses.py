@@ -6,7 +6,7 @@ Arguments with the same name have the same meaning in every function:
 `log_prob`        float32 `[M, N]`, log-density of the actions under the current policy, in nats
 `old_log_prob`    float32 `[M, N]`, log-density under the sampling policy, in nats; its gradient is stopped
 `advantages`      float32 `[M, N]`, in (normalized) return units; the gradient is stopped
-`weights`         float32 `[M, N]`, zero on padding; rows sum to one (DiCE: see `ragged.path_weights`)
+`weights`         float32 `[M, N]`, zero on padding; rows sum to one (DiCE: see `path_weights`)
 `path_starts`     int `[M, N]`, index of the first sample of the same path
 `name`            name scope
 ================  ===========================================================================================
@@ -14,7 +14,7 @@ Arguments with the same name have the same meaning in every function:
 Every mean over samples is a sum with `weights`, so tasks may have different numbers of samples. If static shapes do not
 match, a function raises a `ValueError` that names the argument and both shapes.
 """
-from typing import Any, Mapping, Tuple
+from typing import Any, Mapping, Tuple, Union
 
 from meta_policy_search.tf_compat import tf
 
@@ -170,3 +170,30 @@ def loaded_dice_loss(log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Ten
     with tf.name_scope(name):
         up_to, before = _log_boxes(log_prob, path_starts)
         return -weighted_mean((tf.exp(up_to) - tf.exp(before)) * tf.stop_gradient(advantages), weights)
+
+
+def path_weights(mask: tf.Tensor, path_starts: tf.Tensor, max_path_length: Union[int, tf.Tensor]) -> tf.Tensor:
+    """Builds weights for means over paths and steps: `1 / (P_m T)` on samples, zero on padding.
+
+    Args:
+        mask: float32 `[M, N]`, one on samples, zero on padding.
+        path_starts: int `[M, N]`, index of the first sample of the same path.
+        max_path_length: `T`, a number or a scalar tensor.
+
+    Returns:
+        Weights, float32 `[M, N]`.
+    """
+    with tf.name_scope("path_weights"):
+        steps_before = tf.cast(tf.range(tf.shape(mask)[1])[None] - path_starts, tf.float32)
+        num_paths = tf.reduce_sum(mask * tf.cast(tf.equal(steps_before, 0.0), tf.float32), axis=-1, keepdims=True)
+        return mask / (num_paths * tf.cast(max_path_length, tf.float32))
+
+
+def sample_weights(mask: tf.Tensor) -> tf.Tensor:
+    """Builds weights for means over samples, float32 `[M, N]`.
+
+    Each row sums to one, or to zero if the task has no samples. `mask` is float32 `[M, N]`, one on samples, zero on
+    padding.
+    """
+    with tf.name_scope("sample_weights"):
+        return tf.math.divide_no_nan(mask, tf.reduce_sum(mask, axis=-1, keepdims=True))

@@ -53,11 +53,11 @@ def _states(projected: tf.Tensor, kernel: tf.Tensor) -> Tuple[tf.Tensor, Any]:
 
     def gradient(by_states: tf.Tensor) -> Tuple[tf.Tensor, tf.Tensor]:
         before = tf.concat([start[None], states[:-1]], axis=0)
-        known = [_array(num_steps).unstack(values) for values in (by_states, gates, candidates, before)]
+        saved = [_array(num_steps).unstack(values) for values in (by_states, gates, candidates, before)]
         transposed = tf.transpose(kernel)
 
         def step_back(t: tf.Tensor, by_state: tf.Tensor, *arrays: tf.TensorArray) -> Tuple[Any, ...]:
-            by_output, gate, candidate, state = (values.read(t) for values in known)
+            by_output, gate, candidate, state = (values.read(t) for values in saved)
             by_state = by_state + by_output
             reset, update = gate[:, :size], gate[:, size:]
             of_state, candidate = candidate[:, :size], candidate[:, size:]

@@ -19,6 +19,7 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import (
     check_bool,
+    check_choice,
     check_fraction,
     check_non_negative,
     check_positive,
@@ -149,6 +150,11 @@ class GaussNewtonHvp(HessianVectorProduct):
         return lambda x: self._optimizer.compute(self._product, input_val_dict, {self._x_ph: x})
 
 
+HVP_APPROACHES: Mapping[str, Callable[[], HessianVectorProduct]] = {
+    "finite_difference": FiniteDifferenceHvp, "gauss_newton": GaussNewtonHvp, "exact": ExactHvp}
+"""Methods for Hessian-vector products by name."""
+
+
 class ConjugateGradientOptimizer(Optimizer):
     """Minimizes a loss under a constraint with conjugate gradients and a backtracking line search.
 
@@ -163,13 +169,15 @@ class ConjugateGradientOptimizer(Optimizer):
             tensor. On a terminal, a debugger opens before the error is raised. Default: False.
         accept_violation (bool): whether to keep the smallest step tried if no step meets the conditions. A step whose
             loss or constraint is not finite is never kept. Default: False.
-        hvp_approach (HessianVectorProduct or None): computes Hessian-vector products. Default: None, a
-            `FiniteDifferenceHvp()`.
+        hvp_approach (str or HessianVectorProduct): method for Hessian-vector products: `'finite_difference'`,
+            `'gauss_newton'`, `'exact'`, or an object such as `FiniteDifferenceHvp(base_eps=1e-3)`. Default:
+            `'finite_difference'`.
     """
 
     def __init__(self, cg_iters: int = 10, reg_coeff: float = 0, subsample_factor: float = 1.0,
                  backtrack_ratio: float = 0.8, max_backtracks: int = 15, debug_nan: bool = False,
-                 accept_violation: bool = False, hvp_approach: Optional[HessianVectorProduct] = None) -> None:
+                 accept_violation: bool = False,
+                 hvp_approach: Union[str, HessianVectorProduct] = "finite_difference") -> None:
         self._cg_iters = check_positive_int("cg_iters", cg_iters)
         self._reg_coeff = check_non_negative("reg_coeff", reg_coeff)
         self._subsample_factor = check_fraction("subsample_factor", subsample_factor)
@@ -177,9 +185,12 @@ class ConjugateGradientOptimizer(Optimizer):
         self._max_backtracks = check_positive_int("max_backtracks", max_backtracks)
         self._debug_nan = check_bool("debug_nan", debug_nan)
         self._accept_violation = check_bool("accept_violation", accept_violation)
-        if hvp_approach is not None and not isinstance(hvp_approach, HessianVectorProduct):
-            raise TypeError(f"hvp_approach: expected a HessianVectorProduct or None, got {hvp_approach!r}")
-        self.hvp_approach = FiniteDifferenceHvp() if hvp_approach is None else hvp_approach
+        if isinstance(hvp_approach, str):
+            hvp_approach = HVP_APPROACHES[check_choice("hvp_approach", hvp_approach, HVP_APPROACHES)]()
+        if not isinstance(hvp_approach, HessianVectorProduct):
+            raise TypeError(f"hvp_approach: expected one of {', '.join(map(repr, HVP_APPROACHES))} or a "
+                            f"HessianVectorProduct, got {hvp_approach!r}")
+        self.hvp_approach = hvp_approach
 
     def build_graph(  # type: ignore[override]  # with a constraint
         self, loss: tf.Tensor, target: Any, input_ph_dict: Mapping[str, tf.Tensor],

@@ -1,5 +1,5 @@
 """First-order optimization of meta-objectives (SGD, Adam and others), over several epochs of minibatches."""
-from typing import Any, Collection, Dict, Mapping, Optional, Type
+from typing import Any, Collection, Dict, Mapping, Optional, Type, Union
 
 import numpy as np
 
@@ -7,8 +7,17 @@ from meta_policy_search.optimizers.base import REFUSED, InputValues, Optimizer, 
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.checks import check_bool, check_non_negative, check_positive, check_positive_int
-from meta_policy_search.utils.schedules import Schedule
+from meta_policy_search.utils.checks import (
+    check_bool,
+    check_choice,
+    check_non_negative,
+    check_positive,
+    check_positive_int,
+)
+from meta_policy_search.utils.schedules import Schedule, check_schedule
+
+TF_OPTIMIZERS = ("Adadelta", "Adagrad", "Adam", "Ftrl", "GradientDescent", "Momentum", "RMSProp")
+"""Names of the optimizers of `tf.train`, without the suffix `Optimizer`, that can be specified by name."""
 
 
 class MAMLFirstOrderOptimizer(Optimizer):
@@ -18,11 +27,13 @@ class MAMLFirstOrderOptimizer(Optimizer):
     After an error or Ctrl-C, the variables and the optimizer state are restored to their values before `optimize`.
 
     Args:
-        tf_optimizer_cls (type): a subclass of `tf.train.Optimizer`. Default: `tf.train.AdamOptimizer`.
-        tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`. Default: None.
-        learning_rate (float or callable): step size, above 0, or a function from the number of earlier `optimize` calls
-            to the step size. Default: 1e-3. The attribute of the same name is the step size of the next call and can be
-            set.
+        tf_optimizer_cls (str or type): optimizer of `tf.train`, by name (one of `TF_OPTIMIZERS`; the suffix
+            `Optimizer` may be omitted), or a subclass of `tf.train.Optimizer`. Default: `"Adam"`.
+        tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`, by name. Default: None.
+        learning_rate (float, dict or callable): step size, above 0; for a linear schedule, a dict of the arguments of
+            `utils.schedules.LinearSchedule`, such as `{"start": 1e-3, "end": 0.0, "num_updates": 100}`; or a function
+            from the number of earlier `optimize` calls to the step size. Default: 1e-3. The attribute of the same name
+            is the step size of the next call and can be set to any of these.
         max_epochs (int): maximum number of passes over the samples per `optimize` call, at least 1. Default: 1.
         tolerance (float or None): stops if the loss decreases by less than this between two epochs; None never stops
             early. Default: 1e-6.
@@ -33,16 +44,16 @@ class MAMLFirstOrderOptimizer(Optimizer):
             scaled down to this norm. Default: None, no limit.
 
     Raises:
-        TypeError: `tf_optimizer_cls` is not a subclass of `tf.train.Optimizer`.
+        TypeError: `tf_optimizer_cls` is neither a name nor a subclass of `tf.train.Optimizer`.
+        ValueError: `tf_optimizer_cls` is not one of the names, or a number is out of range.
     """
 
-    def __init__(self, tf_optimizer_cls: Type[tf.train.Optimizer] = tf.train.AdamOptimizer,
+    def __init__(self, tf_optimizer_cls: Union[str, Type[tf.train.Optimizer]] = "Adam",
                  tf_optimizer_args: Optional[Mapping[str, Any]] = None, learning_rate: Schedule = 1e-3,
                  max_epochs: int = 1, tolerance: Optional[float] = 1e-6, num_minibatches: int = 1,
                  verbose: bool = False, max_grad_norm: Optional[float] = None) -> None:
-        if not (isinstance(tf_optimizer_cls, type) and issubclass(tf_optimizer_cls, tf.train.Optimizer)):
-            raise TypeError(f"tf_optimizer_cls: expected a subclass of tf.train.Optimizer, got {tf_optimizer_cls!r}")
-        self._tf_optimizer_cls, self._tf_optimizer_args = tf_optimizer_cls, dict(tf_optimizer_args or {})
+        self._tf_optimizer_cls = _find_optimizer(tf_optimizer_cls)
+        self._tf_optimizer_args = dict(tf_optimizer_args or {})
         self.learning_rate = self._tf_optimizer_args.pop("learning_rate", learning_rate)
         self._is_assigned, self._num_updates = False, 0
         self._max_epochs = check_positive_int("max_epochs", max_epochs)
@@ -50,21 +61,20 @@ class MAMLFirstOrderOptimizer(Optimizer):
         self.num_minibatches = check_positive_int("num_minibatches", num_minibatches)
         self._verbose = check_bool("verbose", verbose)
         self._max_grad_norm = None if max_grad_norm is None else check_positive("max_grad_norm", max_grad_norm)
-        tf_optimizer_cls(learning_rate=1.0, **self._tf_optimizer_args)  # raises an error for invalid arguments
+        self._tf_optimizer_cls(learning_rate=1.0, **self._tf_optimizer_args)  # raises an error for invalid arguments
 
     @property
     def learning_rate(self) -> float:
         """Step size of the next `optimize` call.
 
-        Can be set to a number, or to a function of the number of earlier `optimize` calls.
+        Can be set to every value that the argument of the constructor accepts.
         """
         rate = self._learning_rate
         return check_non_negative("learning_rate", rate(self._num_updates)) if callable(rate) else rate
 
     @learning_rate.setter
     def learning_rate(self, learning_rate: Schedule) -> None:
-        self._learning_rate = learning_rate if callable(learning_rate) else check_positive("learning_rate",
-                                                                                           learning_rate)
+        self._learning_rate = check_schedule("learning_rate", learning_rate)
         self._is_assigned = True
 
     @property
@@ -86,7 +96,7 @@ class MAMLFirstOrderOptimizer(Optimizer):
             self._rate_ph = tf.placeholder(tf.float32, [], name="learning_rate")
             optimizer = self._tf_optimizer_cls(learning_rate=self._rate_ph, **self._tf_optimizer_args)
             self._train_op = optimizer.apply_gradients(steps)
-            self._own_variables = VariableSet({variable.name: variable for variable in optimizer.variables()})
+            self._optimizer_variables = VariableSet({variable.name: variable for variable in optimizer.variables()})
 
     def optimize(self, input_val_dict: InputValues) -> float:
         """Takes up to `max_epochs * num_minibatches` gradient steps; see `Optimizer.optimize`.
@@ -143,16 +153,15 @@ class MAMLFirstOrderOptimizer(Optimizer):
     def get_state(self) -> Dict[str, Any]:
         """Returns the optimizer's variables (such as Adam's moments), random state and number of updates.
 
-        The learning rate is included only if it was set to a number after construction.
+        The learning rate is included only if it was set after construction.
         """
-        rate = self._learning_rate if self._is_assigned and not callable(self._learning_rate) else None
-        return {**super().get_state(), "variables": self._own_variables.read(), "num_updates": self._num_updates,
-                "learning_rate": rate}
+        return {**super().get_state(), "variables": self._optimizer_variables.read(), "num_updates": self._num_updates,
+                "learning_rate": self._learning_rate if self._is_assigned else None}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restores the state that `get_state` returned."""
         super().set_state(state)
-        self._own_variables.write(dict(zip(self._own_variables.variables, state["variables"].values())))
+        self._optimizer_variables.write(dict(zip(self._optimizer_variables.variables, state["variables"].values())))
         self._num_updates = state["num_updates"]
         if state["learning_rate"] is not None:
             self.learning_rate = state["learning_rate"]
@@ -162,10 +171,12 @@ class MAMLPPOOptimizer(MAMLFirstOrderOptimizer):
     """A `MAMLFirstOrderOptimizer` without early stopping by default, as used by ProMP.
 
     Args:
-        tf_optimizer_cls (type): a subclass of `tf.train.Optimizer`. Default: `tf.train.AdamOptimizer`.
-        tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`. Default: None.
-        learning_rate (float or callable): step size, above 0, or a function from the number of earlier `optimize` calls
-            to the step size. Default: 1e-3.
+        tf_optimizer_cls (str or type): optimizer of `tf.train`, by name (one of `TF_OPTIMIZERS`; the suffix
+            `Optimizer` may be omitted), or a subclass of `tf.train.Optimizer`. Default: `"Adam"`.
+        tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`, by name. Default: None.
+        learning_rate (float, dict or callable): step size, above 0; for a linear schedule, a dict of the arguments of
+            `utils.schedules.LinearSchedule`, such as `{"start": 1e-3, "end": 0.0, "num_updates": 100}`; or a function
+            from the number of earlier `optimize` calls to the step size. Default: 1e-3.
         max_epochs (int): maximum number of passes over the samples per `optimize` call, at least 1. Default: 1.
         tolerance (float or None): stops if the loss decreases by less than this between two epochs. Default: None,
             which never stops early.
@@ -176,9 +187,20 @@ class MAMLPPOOptimizer(MAMLFirstOrderOptimizer):
             scaled down to this norm. Default: None, no limit.
     """
 
-    def __init__(self, tf_optimizer_cls: Type[tf.train.Optimizer] = tf.train.AdamOptimizer,
+    def __init__(self, tf_optimizer_cls: Union[str, Type[tf.train.Optimizer]] = "Adam",
                  tf_optimizer_args: Optional[Mapping[str, Any]] = None, learning_rate: Schedule = 1e-3,
                  max_epochs: int = 1, tolerance: Optional[float] = None, num_minibatches: int = 1,
                  verbose: bool = False, max_grad_norm: Optional[float] = None) -> None:
         super().__init__(tf_optimizer_cls, tf_optimizer_args, learning_rate, max_epochs, tolerance, num_minibatches,
                          verbose, max_grad_norm)
+
+
+def _find_optimizer(cls: Any) -> Type[tf.train.Optimizer]:
+    """Returns the optimizer class of a name or of a class; raises an error for other values."""
+    if isinstance(cls, str):
+        return getattr(tf.train, check_choice("tf_optimizer_cls", cls.removesuffix("Optimizer"), TF_OPTIMIZERS)
+                       + "Optimizer")
+    if not (isinstance(cls, type) and issubclass(cls, tf.train.Optimizer)):
+        raise TypeError(f"tf_optimizer_cls: expected one of the names {', '.join(TF_OPTIMIZERS)} or a subclass of "
+                        f"tf.train.Optimizer, got {cls!r}")
+    return cls

@@ -1,6 +1,13 @@
 """Plots of training runs (from `progress.csv`), adaptation curves and trajectories."""
-from meta_policy_search.plotting.comparison import Curve, mean_curve, plot_adaptation_curve, plot_comparison
-from meta_policy_search.plotting.curves import plot_diagnostics, plot_learning_curve, plot_returns
+from meta_policy_search.plotting.curves import (
+    Curve,
+    PlotCallback,
+    mean_curve,
+    plot_adaptation_curve,
+    plot_comparison,
+    plot_diagnostics,
+    plot_learning_curve,
+)
 from meta_policy_search.plotting.progress import (
     MeanGain,
     Progress,
@@ -13,6 +20,6 @@ from meta_policy_search.plotting.progress import (
 from meta_policy_search.plotting.style import step_label
 from meta_policy_search.plotting.trajectories import TaskTrajectories, describe_task, plot_trajectories
 
-__all__ = ["Curve", "MeanGain", "Progress", "TaskTrajectories", "describe_run", "describe_settings", "describe_task",
-           "mean_curve", "mean_gain", "plot_adaptation_curve", "plot_comparison", "plot_diagnostics",
-           "plot_learning_curve", "plot_returns", "plot_trajectories", "read_progress", "return_columns", "step_label"]
+__all__ = ["Curve", "MeanGain", "PlotCallback", "Progress", "TaskTrajectories", "describe_run", "describe_settings",
+           "describe_task", "mean_curve", "mean_gain", "plot_adaptation_curve", "plot_comparison", "plot_diagnostics",
+           "plot_learning_curve", "plot_trajectories", "read_progress", "return_columns", "step_label"]

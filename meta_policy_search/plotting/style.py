@@ -26,8 +26,8 @@ _LOOK: Any = {"font.family": "DejaVu Sans", "font.size": 10, "axes.edgecolor": "
 
 
 @contextlib.contextmanager
-def picture(path: Optional[PathLike], title: str, height: float, width: float = 8.0, rows: int = 1, columns: int = 1,
-            ax: Any = None, **options: Any) -> Iterator[np.ndarray]:
+def figure_axes(path: Optional[PathLike], title: str, height: float, width: float = 8.0, rows: int = 1,
+                columns: int = 1, ax: Any = None, **options: Any) -> Iterator[np.ndarray]:
     """Yields Matplotlib axes, and writes their figure to `path` when the `with` block ends.
 
     Args:

@@ -44,8 +44,8 @@ def plot_trajectories(tasks: Sequence[TaskTrajectories], path: Optional[PathLike
     num_rounds = len(tasks[0].trajectories)
     names = names or [f"task {number}" for number in range(1, len(tasks) + 1)]
     colors = style.step_colors(num_rounds)
-    with style.picture(path, title, 0.8 + 2.4 * num_rounds, 0.6 + 2.4 * len(tasks), num_rounds, len(tasks), ax,
-                       sharex=True, sharey=True) as all_axes:
+    with style.figure_axes(path, title, 0.8 + 2.4 * num_rounds, 0.6 + 2.4 * len(tasks), num_rounds, len(tasks), ax,
+                           sharex=True, sharey=True) as all_axes:
         every = [trajectory for task in tasks for trajectories in task.trajectories for trajectory in trajectories]
         widest = max(task.scenery.half_width for task in tasks)
         for task, name, column in zip(tasks, names, all_axes.T, strict=True):

@@ -1,7 +1,6 @@
 """Interfaces of policies: a policy for one task, and a policy with adapted parameters for each task of a meta-batch."""
 import abc
 import contextlib
-import inspect
 import os
 import zipfile
 from collections import OrderedDict
@@ -13,7 +12,7 @@ from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.flat_policy import FlatPolicy
 from meta_policy_search.actors.parameters import check_hidden_sizes, flatten_params, unflatten_params
 from meta_policy_search.policies.distributions.base import DistInfo, DistInfoSym, Distribution
-from meta_policy_search.policies.networks import Nonlinearity, nonlinearity_name, resolve_nonlinearity
+from meta_policy_search.policies.networks import Nonlinearity, check_nonlinearity, nonlinearity_name
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Infos, Params, Path
@@ -21,7 +20,6 @@ from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive_int
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.files import PathLike, atomic_file
-from meta_policy_search.utils.published_hooks import refuse_uncalled
 from meta_policy_search.utils.serializable import Serializable, check_own_pickle, shallow_copy
 
 __all__ = ["ACTING", "MetaPolicy", "Policy"]
@@ -42,36 +40,34 @@ class Policy(Serializable, FlatPolicy):
 
     A discrete action is an integer, and arrays of discrete actions have no axis `A` (see `action_shape`).
 
-    A subclass implements `build_graph`, `distribution` and `distribution_info_sym`, and its constructor calls
+    A subclass implements `build_graph` and `distribution_info_sym`. Its constructor sets `_distribution` and calls
     `build_graph` last. It has no vectorized method unless it defines one (see `utils.fast_paths`).
 
     Args:
         obs_dim (int): size `O` of an observation.
         action_dim (int): size `A` of an action; if actions are discrete, the number of actions.
         name (str): name scope of the policy's operations. Default: `"policy"`.
-        hidden_sizes (tuple of int): number of units of each hidden layer; empty for a linear policy. Default: (32, 32).
+        hidden_sizes (sequence of int): units of each hidden layer; empty for a linear policy. Default: (32, 32).
         learn_std (bool): whether the standard deviation is a trained parameter; otherwise, it is fixed at its initial
             value. Default: True.
-        hidden_nonlinearity (callable, str or None): nonlinearity of the hidden layers, such as `tf.tanh` or `'tanh'`;
-            None for the identity. Default: `tf.tanh`.
-        output_nonlinearity (callable, str or None): nonlinearity of the output layer. Default: None, the identity.
+        hidden_nonlinearity (str, callable or None): nonlinearity of the hidden layers: `'tanh'`, `'relu'`, `'sigmoid'`,
+            `'softplus'`, `'elu'`, a TensorFlow function, or None for the identity. Default: `'tanh'`.
+        output_nonlinearity (str, callable or None): nonlinearity of the output layer, in the same forms. Default: None,
+            the identity.
     """
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        refuse_uncalled(cls, Policy)
+    _distribution: Distribution
 
     def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
-                 learn_std: bool = True, hidden_nonlinearity: Union[str, Nonlinearity] = tf.tanh,
-                 output_nonlinearity: Union[str, Nonlinearity] = None) -> None:
+                 learn_std: bool = True, hidden_nonlinearity: Nonlinearity = "tanh",
+                 output_nonlinearity: Nonlinearity = None) -> None:
         if not isinstance(name, str) or not name:
             raise TypeError(f"name: expected a non-empty string, got {name!r}")
         self.name = name
         self.hidden_sizes = check_hidden_sizes(hidden_sizes)
         self.learn_std = check_bool("learn_std", learn_std)
-        self.hidden_nonlinearity = resolve_nonlinearity("hidden_nonlinearity", hidden_nonlinearity)
-        self.output_nonlinearity = resolve_nonlinearity("output_nonlinearity", output_nonlinearity)
-        self._graph_function = inspect.getattr_static(self, "distribution_info_sym")
+        self.hidden_nonlinearity = check_nonlinearity("hidden_nonlinearity", hidden_nonlinearity)
+        self.output_nonlinearity = check_nonlinearity("output_nonlinearity", output_nonlinearity)
         FlatPolicy.__init__(self, obs_dim, action_dim)
 
     @abc.abstractmethod
@@ -91,9 +87,9 @@ class Policy(Serializable, FlatPolicy):
         self._acting_info = self.distribution_info_sym(self._obs_ph)
 
     @property
-    @abc.abstractmethod
     def distribution(self) -> Distribution:
         """Distribution over actions, parameterized by the outputs of the policy."""
+        return self._distribution
 
     @abc.abstractmethod
     def distribution_info_sym(self, obs_var: tf.Tensor,
@@ -159,9 +155,6 @@ class Policy(Serializable, FlatPolicy):
 
     def _sample_actions(self, feed: Dict[tf.Tensor, np.ndarray]) -> Tuple[np.ndarray, Infos]:
         """Runs the operations for acting, and samples from the distribution."""
-        if inspect.getattr_static(self, "distribution_info_sym") is not self._graph_function:
-            raise TypeError(f"{type(self).__name__}.distribution_info_sym: this method was replaced after the policy's "
-                            "graph was built; override it in a subclass instead")
         info = self._variables.session().run(self._acting_info, feed)
         leading = feed[self._obs_ph].shape[:-1]
         specs = self.distribution.dist_info_specs
@@ -241,7 +234,7 @@ class Policy(Serializable, FlatPolicy):
 
     def __getstate__(self) -> Dict[str, Any]:
         """Returns constructor arguments, parameter values and random state."""
-        arguments = super().__getstate__()
+        arguments = Serializable.__getstate__(self)
         arguments = {"args": tuple(_by_name(value) for value in arguments["args"]),
                      "kwargs": {key: _by_name(value) for key, value in arguments["kwargs"].items()}}
         return {"arguments": arguments, "params": self.get_param_values(), "rng": self._rng}
@@ -251,7 +244,7 @@ class Policy(Serializable, FlatPolicy):
         check_own_pickle(self, state, "arguments", (
             "Transfer its weights instead: run `numpy.savez('policy.npz', **policy.get_param_values())` in the program "
             "that created the pickle, then build a policy of the same sizes and call `policy.load_npz('policy.npz')`"))
-        super().__setstate__(state["arguments"])
+        Serializable.__setstate__(self, state["arguments"])
         self.set_params(state["params"])
         self._rng = state["rng"]
 
@@ -268,12 +261,13 @@ class MetaPolicy(Policy):
         obs_dim (int): size `O` of an observation.
         action_dim (int): size `A` of an action; if actions are discrete, the number of actions.
         name (str): name scope of the policy's operations. Default: `"policy"`.
-        hidden_sizes (tuple of int): number of units of each hidden layer; empty for a linear policy. Default: (32, 32).
+        hidden_sizes (sequence of int): units of each hidden layer; empty for a linear policy. Default: (32, 32).
         learn_std (bool): whether the standard deviation is a trained parameter; otherwise, it is fixed at its initial
             value. Default: True.
-        hidden_nonlinearity (callable, str or None): nonlinearity of the hidden layers, such as `tf.tanh` or `'tanh'`;
-            None for the identity. Default: `tf.tanh`.
-        output_nonlinearity (callable, str or None): nonlinearity of the output layer. Default: None, the identity.
+        hidden_nonlinearity (str, callable or None): nonlinearity of the hidden layers: `'tanh'`, `'relu'`, `'sigmoid'`,
+            `'softplus'`, `'elu'`, a TensorFlow function, or None for the identity. Default: `'tanh'`.
+        output_nonlinearity (str, callable or None): nonlinearity of the output layer, in the same forms. Default: None,
+            the identity.
     """
 
     @classmethod
@@ -283,8 +277,8 @@ class MetaPolicy(Policy):
 
     def __init__(self, meta_batch_size: int, obs_dim: int, action_dim: int, name: str = "policy",
                  hidden_sizes: Sequence[int] = (32, 32), learn_std: bool = True,
-                 hidden_nonlinearity: Union[str, Nonlinearity] = tf.tanh,
-                 output_nonlinearity: Union[str, Nonlinearity] = None) -> None:
+                 hidden_nonlinearity: Nonlinearity = "tanh",
+                 output_nonlinearity: Nonlinearity = None) -> None:
         self._init_tasks(meta_batch_size)
         Policy.__init__(self, obs_dim, action_dim, name, hidden_sizes, learn_std, hidden_nonlinearity,
                         output_nonlinearity)
@@ -295,7 +289,7 @@ class MetaPolicy(Policy):
         self._stacked_values: Optional["OrderedDict[str, np.ndarray]"] = None
 
     def _register_parameters(self, variables: Mapping[str, tf.Variable]) -> None:
-        super()._register_parameters(variables)
+        Policy._register_parameters(self, variables)
         with tf.name_scope("adapted"):
             self.policies_params_phs = OrderedDict(
                 (name, tf.placeholder(tf.float32, [None] + v.shape.as_list(), name=name.replace("/", "_")))
@@ -310,11 +304,8 @@ class MetaPolicy(Policy):
 
         The result has separate adapted parameters (initially none) and a separate random state.
         """
-        other = shallow_copy(self)
-        other._init_tasks(meta_batch_size)
+        other = copy_for_tasks(self, meta_batch_size)
         other.switch_to_pre_update()
-        other._given = self._arguments_with({"meta_batch_size": other.meta_batch_size})
-        other._rng = seeding.next_rng(seeding.Stream.POLICY)
         return other
 
     @property
@@ -363,7 +354,7 @@ class MetaPolicy(Policy):
                                  f"{len(policy_params)}")
             self.set_stacked_param_values(self.unflatten("policy_params", policy_params, ndim=2))
         else:
-            super().load_params(policy_params)
+            Policy.load_params(self, policy_params)
 
     def get_action(self, observation: np.ndarray, task: int = 0) -> Tuple[np.ndarray, Infos]:
         """Samples an action with the parameters of one task, from 0 to `M - 1`; otherwise as `Policy.get_action`."""
@@ -393,10 +384,7 @@ class MetaPolicy(Policy):
         if len(lengths) != 1:
             raise ValueError(f"observations: expected the same number for every task, got lengths {lengths}")
         stacked = self._check_observations("observations", observations, ndim=3)
-        actions, infos = self._sample_actions({self._obs_ph: stacked, **self.policies_params_feed_dict})
-        agent_infos = [[{key: value[task, i] for key, value in infos.items()} for i in range(stacked.shape[1])]
-                       for task in range(self.meta_batch_size)]
-        return list(actions), agent_infos
+        return split_tasks(*self._sample_actions({self._obs_ph: stacked, **self.policies_params_feed_dict}))
 
     @replaces("get_action", "get_actions")
     def make_actor(self) -> Optional[Actor]:
@@ -405,16 +393,31 @@ class MetaPolicy(Policy):
 
     def __getstate__(self) -> Dict[str, Any]:
         """Also returns the adapted parameters."""
-        return {**super().__getstate__(), "adapted": self._stacked_values}
+        return {**Policy.__getstate__(self), "adapted": self._stacked_values}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
-        super().__setstate__(state)
+        Policy.__setstate__(self, state)
         self._stacked_values = state["adapted"]
 
 
 def _by_name(argument: Any) -> Any:
     """Returns the name of a known nonlinearity, else the argument. Not all nonlinearity functions can be pickled."""
     return nonlinearity_name(argument) or argument
+
+
+def copy_for_tasks(policy: Any, meta_batch_size: int) -> Any:
+    """Returns a policy for another number of tasks, with the same graph and parameters and a separate random state."""
+    other = shallow_copy(policy)
+    other.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
+    other._given = policy._arguments_with({"meta_batch_size": other.meta_batch_size})
+    other._rng = seeding.next_rng(seeding.Stream.POLICY)
+    return other
+
+
+def split_tasks(actions: np.ndarray, infos: Infos) -> Tuple[List[np.ndarray], List[List[Infos]]]:
+    """Splits actions and infos, each `[M, B, ...]`, into the return value of `get_actions` for several tasks."""
+    return list(actions), [[{key: value[m, i] for key, value in infos.items()} for i in range(actions.shape[1])]
+                           for m in range(len(actions))]
 
 
 def log_path_mean(paths: Sequence[Path], key: str, names: Sequence[str],

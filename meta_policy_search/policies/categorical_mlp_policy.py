@@ -1,18 +1,17 @@
 """Policies for discrete actions: a multi-layer perceptron computes the logits."""
 from collections import OrderedDict
-from typing import Dict, Mapping, Optional, Sequence, Union
+from typing import Dict, Mapping, Optional, Sequence
 
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.parameters import CONTEXT, fold_context, initial_mlp_values
+from meta_policy_search.actors.parameters import fold_context
 from meta_policy_search.actors.stacked_mlp import categorical_actor
 from meta_policy_search.policies.base import ACTING, MetaPolicy, Policy
 from meta_policy_search.policies.distributions.categorical import Categorical
-from meta_policy_search.policies.networks import Nonlinearity, forward_mlp, make_variables, numpy_network
+from meta_policy_search.policies.networks import Nonlinearity, build_mlp, forward_mlp, numpy_network
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Params
-from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least
 from meta_policy_search.utils.fast_paths import replaces
 
@@ -27,18 +26,19 @@ class CategoricalMLPPolicy(Policy):
         obs_dim (int): size `O` of an observation.
         action_dim (int): number of actions `n`.
         name (str): name scope of the policy's operations. Default: `"policy"`.
-        hidden_sizes (tuple of int): number of units of each hidden layer; empty for a linear policy. Default: (32, 32).
+        hidden_sizes (sequence of int): units of each hidden layer; empty for a linear policy. Default: (32, 32).
         learn_std (bool): must be True; a categorical policy has no standard deviation. Default: True.
-        hidden_nonlinearity (callable, str or None): nonlinearity of the hidden layers, such as `tf.tanh` or `'tanh'`;
-            None for the identity. Default: `tf.tanh`.
-        output_nonlinearity (callable, str or None): nonlinearity of the output layer. Default: None, the identity.
+        hidden_nonlinearity (str, callable or None): nonlinearity of the hidden layers: `'tanh'`, `'relu'`, `'sigmoid'`,
+            `'softplus'`, `'elu'`, a TensorFlow function, or None for the identity. Default: `'tanh'`.
+        output_nonlinearity (str, callable or None): nonlinearity of the output layer, in the same forms. Default: None,
+            the identity.
     """
 
     context_dim = 0  # MetaCategoricalMLPPolicy has this argument
 
     def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
-                 learn_std: bool = True, hidden_nonlinearity: Union[str, Nonlinearity] = tf.tanh,
-                 output_nonlinearity: Union[str, Nonlinearity] = None) -> None:
+                 learn_std: bool = True, hidden_nonlinearity: Nonlinearity = "tanh",
+                 output_nonlinearity: Nonlinearity = None) -> None:
         Policy.__init__(self, obs_dim, action_dim, name, hidden_sizes, learn_std, hidden_nonlinearity,
                         output_nonlinearity)
         if not self.learn_std:
@@ -48,19 +48,7 @@ class CategoricalMLPPolicy(Policy):
 
     def build_graph(self) -> None:
         """Builds the policy's variables and the operations for acting; called once, by the constructor."""
-        rng = seeding.next_rng(seeding.Stream.WEIGHTS)
-        values = initial_mlp_values("logits_network", self.obs_dim + self.context_dim, self.action_dim,
-                                    self.hidden_sizes, rng)
-        if self.context_dim:
-            values[CONTEXT] = np.zeros(self.context_dim, np.float32)
-        with tf.name_scope(self.name):
-            self._register_parameters(make_variables(values))
-            self._build_acting()
-
-    @property
-    def distribution(self) -> Categorical:
-        """The `Categorical` distribution over `n` actions."""
-        return self._distribution
+        build_mlp(self, "logits_network", {})
 
     def distribution_info_sym(self, obs_var: tf.Tensor,
                               params: Optional[Mapping[str, tf.Tensor]] = None) -> Dict[str, tf.Tensor]:
@@ -92,18 +80,19 @@ class MetaCategoricalMLPPolicy(CategoricalMLPPolicy, MetaPolicy):
         obs_dim (int): size `O` of an observation.
         action_dim (int): number of actions `n`.
         name (str): name scope of the policy's operations. Default: `"policy"`.
-        hidden_sizes (tuple of int): number of units of each hidden layer; empty for a linear policy. Default: (32, 32).
+        hidden_sizes (sequence of int): units of each hidden layer; empty for a linear policy. Default: (32, 32).
         learn_std (bool): must be True; a categorical policy has no standard deviation. Default: True.
-        hidden_nonlinearity (callable, str or None): nonlinearity of the hidden layers, such as `tf.tanh` or `'tanh'`;
-            None for the identity. Default: `tf.tanh`.
-        output_nonlinearity (callable, str or None): nonlinearity of the output layer. Default: None, the identity.
+        hidden_nonlinearity (str, callable or None): nonlinearity of the hidden layers: `'tanh'`, `'relu'`, `'sigmoid'`,
+            `'softplus'`, `'elu'`, a TensorFlow function, or None for the identity. Default: `'tanh'`.
+        output_nonlinearity (str, callable or None): nonlinearity of the output layer, in the same forms. Default: None,
+            the identity.
         context_dim (int): number of context parameters, at least 0; see `MetaGaussianMLPPolicy`. Default: 0.
     """
 
     def __init__(self, meta_batch_size: int, obs_dim: int, action_dim: int, name: str = "policy",
                  hidden_sizes: Sequence[int] = (32, 32), learn_std: bool = True,
-                 hidden_nonlinearity: Union[str, Nonlinearity] = tf.tanh,
-                 output_nonlinearity: Union[str, Nonlinearity] = None, *, context_dim: int = 0) -> None:
+                 hidden_nonlinearity: Nonlinearity = "tanh",
+                 output_nonlinearity: Nonlinearity = None, *, context_dim: int = 0) -> None:
         self._init_tasks(meta_batch_size)
         self.context_dim = check_int_at_least("context_dim", context_dim, 0)
         CategoricalMLPPolicy.__init__(self, obs_dim, action_dim, name, hidden_sizes, learn_std, hidden_nonlinearity,

@@ -1,26 +1,18 @@
 """A Gaussian policy with diagonal covariance matrix, whose mean is a multi-layer perceptron."""
 import math
 from collections import OrderedDict
-from typing import Dict, Mapping, Optional, Sequence, Union
+from typing import Dict, Mapping, Optional, Sequence
 
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.parameters import (
-    CONTEXT,
-    LOG_STD,
-    check_std,
-    fold_context,
-    initial_log_std,
-    initial_mlp_values,
-)
+from meta_policy_search.actors.parameters import LOG_STD, check_std, fold_context, initial_log_std
 from meta_policy_search.actors.stacked_mlp import gaussian_actor
 from meta_policy_search.policies.base import ACTING, Policy, log_path_mean
 from meta_policy_search.policies.distributions.diagonal_gaussian import DiagonalGaussian
-from meta_policy_search.policies.networks import Nonlinearity, forward_mlp, make_variables, numpy_network
+from meta_policy_search.policies.networks import Nonlinearity, build_mlp, forward_mlp, numpy_network
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Params, Path
-from meta_policy_search.utils import seeding
 from meta_policy_search.utils.fast_paths import replaces
 
 
@@ -35,12 +27,13 @@ class GaussianMLPPolicy(Policy):
         obs_dim (int): size `O` of an observation.
         action_dim (int): size `A` of an action.
         name (str): name scope of the policy's operations. Default: `"policy"`.
-        hidden_sizes (tuple of int): number of units of each hidden layer; empty for a linear policy. Default: (32, 32).
+        hidden_sizes (sequence of int): units of each hidden layer; empty for a linear policy. Default: (32, 32).
         learn_std (bool): whether the standard deviation is a trained parameter; otherwise, it is fixed at its initial
             value. Default: True.
-        hidden_nonlinearity (callable, str or None): nonlinearity of the hidden layers, such as `tf.tanh` or `'tanh'`;
-            None for the identity. Default: `tf.tanh`.
-        output_nonlinearity (callable, str or None): nonlinearity of the output layer. Default: None, the identity.
+        hidden_nonlinearity (str, callable or None): nonlinearity of the hidden layers: `'tanh'`, `'relu'`, `'sigmoid'`,
+            `'softplus'`, `'elu'`, a TensorFlow function, or None for the identity. Default: `'tanh'`.
+        output_nonlinearity (str, callable or None): nonlinearity of the output layer, in the same forms. Default: None,
+            the identity.
         init_std (float): initial standard deviation, in the action's unit, at least `min_std`. Default: 1.
         min_std (float): minimum standard deviation, in the action's unit, above 0. Default: 1e-6.
     """
@@ -48,8 +41,8 @@ class GaussianMLPPolicy(Policy):
     context_dim = 0  # MetaGaussianMLPPolicy has this argument
 
     def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
-                 learn_std: bool = True, hidden_nonlinearity: Union[str, Nonlinearity] = tf.tanh,
-                 output_nonlinearity: Union[str, Nonlinearity] = None, *, init_std: float = 1.0,
+                 learn_std: bool = True, hidden_nonlinearity: Nonlinearity = "tanh",
+                 output_nonlinearity: Nonlinearity = None, *, init_std: float = 1.0,
                  min_std: float = 1e-6) -> None:
         Policy.__init__(self, obs_dim, action_dim, name, hidden_sizes, learn_std, hidden_nonlinearity,
                         output_nonlinearity)
@@ -59,21 +52,8 @@ class GaussianMLPPolicy(Policy):
 
     def build_graph(self) -> None:
         """Builds the policy's variables and the operations for acting; called once, by the constructor."""
-        rng = seeding.next_rng(seeding.Stream.WEIGHTS)
-        values = initial_mlp_values("mean_network", self.obs_dim + self.context_dim, self.action_dim,
-                                    self.hidden_sizes, rng)
-        if self.learn_std:
-            values[LOG_STD] = initial_log_std(self.action_dim, self.init_std)
-        if self.context_dim:
-            values[CONTEXT] = np.zeros(self.context_dim, np.float32)
-        with tf.name_scope(self.name):
-            self._register_parameters(make_variables(values))
-            self._build_acting()
-
-    @property
-    def distribution(self) -> DiagonalGaussian:
-        """The `DiagonalGaussian` distribution over actions of size `A`."""
-        return self._distribution
+        log_std = {LOG_STD: initial_log_std(self.action_dim, self.init_std)} if self.learn_std else {}
+        build_mlp(self, "mean_network", log_std)
 
     def distribution_info_sym(self, obs_var: tf.Tensor,
                               params: Optional[Mapping[str, tf.Tensor]] = None) -> Dict[str, tf.Tensor]:
@@ -111,5 +91,5 @@ class GaussianMLPPolicy(Policy):
 
         `AveragePolicyStd` is the mean over paths of the mean standard deviation over each path, in the action's unit.
         """
-        super().log_diagnostics(paths, prefix)
+        Policy.log_diagnostics(self, paths, prefix)
         log_path_mean(paths, prefix + "AveragePolicyStd", ["log_std"], lambda info: np.exp(info["log_std"]))

@@ -10,7 +10,7 @@ from meta_policy_search.actors.gru import GRUActor, initial_gru_values
 from meta_policy_search.actors.parameters import LOG_STD, check_std, initial_log_std
 from meta_policy_search.actors.stacked_mlp import sample_categorical, sample_gaussian
 from meta_policy_search.ops.recurrent import gru
-from meta_policy_search.policies.base import ACTING, Policy
+from meta_policy_search.policies.base import ACTING, Policy, copy_for_tasks, split_tasks
 from meta_policy_search.policies.distributions.categorical import Categorical
 from meta_policy_search.policies.distributions.diagonal_gaussian import DiagonalGaussian
 from meta_policy_search.policies.networks import make_variables
@@ -19,7 +19,6 @@ from meta_policy_search.types import Infos
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.fast_paths import replaces
-from meta_policy_search.utils.serializable import shallow_copy
 
 
 class GRUPolicy(Policy):
@@ -32,14 +31,14 @@ class GRUPolicy(Policy):
     The parameters are `gru/input_kernel`, `gru/recurrent_kernel`, `gru/bias`, `action/kernel`, `action/bias`,
     `value/kernel` and `value/bias`.
 
-    A subclass implements `distribution`, `_dist_info` and `make_actor`.
+    A subclass implements `_dist_info` and `make_actor`.
 
     Args:
         meta_batch_size (int): number `M` of tasks.
         obs_dim (int): size `O` of an observation.
         action_dim (int): size `A` of an action; if actions are discrete, the number of actions.
         name (str): name scope of the policy's operations.
-        hidden_size (int): number of units `H`.
+        hidden_size (int): number of gated recurrent units `H`, at least 1.
     """
 
     def __init__(self, meta_batch_size: int, obs_dim: int, action_dim: int, name: str, hidden_size: int) -> None:
@@ -90,10 +89,8 @@ class GRUPolicy(Policy):
 
     def with_meta_batch_size(self, meta_batch_size: int) -> "GRUPolicy":
         """Returns a policy for another number of tasks. Both policies share their graph and parameters."""
-        other = shallow_copy(self)
-        other.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
-        other._given = self._arguments_with({"meta_batch_size": other.meta_batch_size})
-        other._rng, other._states = seeding.next_rng(seeding.Stream.POLICY), None
+        other = copy_for_tasks(self, meta_batch_size)
+        other._states = None
         return other
 
     def reset(self, dones: Any = None) -> None:
@@ -105,7 +102,7 @@ class GRUPolicy(Policy):
         if dones is None or self._states is None:
             self._states = None
         else:
-            self._states[np.asarray(dones, bool)] = 0.0
+            self._states = np.where(np.asarray(dones, bool)[..., None], np.float32(0.0), self._states)
 
     def get_action(self, observation: np.ndarray) -> Tuple[np.ndarray, Infos]:
         """Samples the next action of a path; call `reset` at its start.
@@ -135,9 +132,7 @@ class GRUPolicy(Policy):
         if len(observations) != self.meta_batch_size:
             raise ValueError(f"observations: expected {self.meta_batch_size} arrays (meta_batch_size), got "
                              f"{len(observations)}")
-        actions, infos = self._next_actions(self._check_observations("observations", observations, ndim=3))
-        return list(actions), [[{key: value[m, i] for key, value in infos.items()} for i in range(actions.shape[1])]
-                               for m in range(self.meta_batch_size)]
+        return split_tasks(*self._next_actions(self._check_observations("observations", observations, ndim=3)))
 
     def _next_actions(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
         """Samples actions for the observations `[M, B, O]` and updates the hidden states."""
@@ -148,13 +143,21 @@ class GRUPolicy(Policy):
         actor.states = self._states
         noise = np.empty((*observations.shape[:2], actor.noise_dim), np.float32)
         actor.draw_noise(self._rng, noise)
-        answer = actor.act(observations, noise)
+        result = actor.act(observations, noise)
         self._states = actor.states
-        return answer
+        return result
 
     @abc.abstractmethod
     def make_actor(self) -> GRUActor:
         """Returns an actor for the `M` tasks that does not need TensorFlow."""
+
+    def __getstate__(self) -> Dict[str, Any]:
+        """Also returns the hidden states."""
+        return {**super().__getstate__(), "hidden_states": self._states}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._states = state["hidden_states"]
 
 
 class CategoricalGRUPolicy(GRUPolicy):
@@ -164,8 +167,8 @@ class CategoricalGRUPolicy(GRUPolicy):
         meta_batch_size (int): number `M` of tasks.
         obs_dim (int): size `O` of an observation.
         action_dim (int): number of actions `n`.
-        name (str): name scope of the policy's operations.
-        hidden_size (int): number of units `H`; default 64.
+        name (str): name scope of the policy's operations. Default: `"policy"`.
+        hidden_size (int): number of gated recurrent units `H`, at least 1. Default: 64.
     """
 
     def __init__(self, meta_batch_size: int, obs_dim: int, action_dim: int, name: str = "policy",
@@ -173,11 +176,6 @@ class CategoricalGRUPolicy(GRUPolicy):
         GRUPolicy.__init__(self, meta_batch_size, obs_dim, action_dim, name, hidden_size)
         self._distribution = Categorical(self.action_dim)
         self.build_graph()
-
-    @property
-    def distribution(self) -> Categorical:
-        """The distribution over actions, a `Categorical`."""
-        return self._distribution
 
     def _dist_info(self, outputs: tf.Tensor, params: Mapping[str, tf.Tensor]) -> Dict[str, tf.Tensor]:
         return OrderedDict(log_prob=tf.nn.log_softmax(outputs))
@@ -196,10 +194,10 @@ class GaussianGRUPolicy(GRUPolicy):
         meta_batch_size (int): number `M` of tasks.
         obs_dim (int): size `O` of an observation.
         action_dim (int): size `A` of an action.
-        name (str): name scope of the policy's operations.
-        hidden_size (int): number of units `H`; default 64.
-        init_std (float): initial standard deviation of the actions; default 1.
-        min_std (float): smallest standard deviation; default 1e-6.
+        name (str): name scope of the policy's operations. Default: `"policy"`.
+        hidden_size (int): number of gated recurrent units `H`, at least 1. Default: 64.
+        init_std (float): initial standard deviation, in the action's unit, at least `min_std`. Default: 1.
+        min_std (float): minimum standard deviation, in the action's unit, above 0. Default: 1e-6.
     """
 
     def __init__(self, meta_batch_size: int, obs_dim: int, action_dim: int, name: str = "policy",
@@ -213,11 +211,6 @@ class GaussianGRUPolicy(GRUPolicy):
         values = super()._initial_values(rng)
         values[LOG_STD] = initial_log_std(self.action_dim, self.init_std)
         return values
-
-    @property
-    def distribution(self) -> DiagonalGaussian:
-        """The distribution over actions, a `DiagonalGaussian`."""
-        return self._distribution
 
     def _dist_info(self, outputs: tf.Tensor, params: Mapping[str, tf.Tensor]) -> Dict[str, tf.Tensor]:
         log_std = tf.maximum(params[LOG_STD], np.float32(math.log(self.min_std)))

@@ -1,5 +1,5 @@
 """A Gaussian MLP policy with adapted parameters for each task of a meta-batch."""
-from typing import Optional, Sequence, Union
+from typing import Optional, Sequence
 
 import numpy as np
 
@@ -7,7 +7,6 @@ from meta_policy_search.actors.actor import Actor
 from meta_policy_search.policies.base import ACTING, MetaPolicy
 from meta_policy_search.policies.gaussian_mlp_policy import GaussianMLPPolicy
 from meta_policy_search.policies.networks import Nonlinearity
-from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.checks import check_int_at_least
 from meta_policy_search.utils.fast_paths import replaces
 
@@ -20,12 +19,13 @@ class MetaGaussianMLPPolicy(GaussianMLPPolicy, MetaPolicy):
         obs_dim (int): size `O` of an observation.
         action_dim (int): size `A` of an action.
         name (str): name scope of the policy's operations. Default: `"policy"`.
-        hidden_sizes (tuple of int): number of units of each hidden layer; empty for a linear policy. Default: (32, 32).
+        hidden_sizes (sequence of int): units of each hidden layer; empty for a linear policy. Default: (32, 32).
         learn_std (bool): whether the standard deviation is a trained parameter; otherwise, it is fixed at its initial
             value. Default: True.
-        hidden_nonlinearity (callable, str or None): nonlinearity of the hidden layers, such as `tf.tanh` or `'tanh'`;
-            None for the identity. Default: `tf.tanh`.
-        output_nonlinearity (callable, str or None): nonlinearity of the output layer. Default: None, the identity.
+        hidden_nonlinearity (str, callable or None): nonlinearity of the hidden layers: `'tanh'`, `'relu'`, `'sigmoid'`,
+            `'softplus'`, `'elu'`, a TensorFlow function, or None for the identity. Default: `'tanh'`.
+        output_nonlinearity (str, callable or None): nonlinearity of the output layer, in the same forms. Default: None,
+            the identity.
         init_std (float): initial standard deviation, in the action's unit, at least `min_std`. Default: 1.
         min_std (float): minimum standard deviation, in the action's unit, above 0. Default: 1e-6.
         context_dim (int): number of context parameters (CAVIA, arXiv:1810.03642), at least 0. The context is appended
@@ -44,8 +44,8 @@ class MetaGaussianMLPPolicy(GaussianMLPPolicy, MetaPolicy):
 
     def __init__(self, meta_batch_size: int, obs_dim: int, action_dim: int, name: str = "policy",
                  hidden_sizes: Sequence[int] = (32, 32), learn_std: bool = True,
-                 hidden_nonlinearity: Union[str, Nonlinearity] = tf.tanh,
-                 output_nonlinearity: Union[str, Nonlinearity] = None, *, init_std: float = 1.0,
+                 hidden_nonlinearity: Nonlinearity = "tanh",
+                 output_nonlinearity: Nonlinearity = None, *, init_std: float = 1.0,
                  min_std: float = 1e-6, context_dim: int = 0) -> None:
         self._init_tasks(meta_batch_size)
         self.context_dim = check_int_at_least("context_dim", context_dim, 0)

@@ -4,37 +4,43 @@ from typing import Any, Callable, Mapping, Optional, Union
 
 import numpy as np
 
+from meta_policy_search.actors.parameters import CONTEXT, initial_mlp_values
 from meta_policy_search.actors.stacked_mlp import NONLINEARITIES, Network
 from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_choice
 from meta_policy_search.utils.fast_paths import fast_path
 
-Nonlinearity = Optional[Callable[[tf.Tensor], tf.Tensor]]
+Nonlinearity = Union[str, Callable[[tf.Tensor], tf.Tensor], None]
+"""Name of a nonlinearity, a graph function, or None for the identity."""
 
 _BY_NAME = {"tanh": tf.tanh, "relu": tf.nn.relu, "sigmoid": tf.sigmoid, "softplus": tf.nn.softplus, "elu": tf.nn.elu}
 assert set(_BY_NAME) == set(NONLINEARITIES)
 
 
-def resolve_nonlinearity(argument: str, value: Union[str, Nonlinearity]) -> Nonlinearity:
-    """Returns the graph function of a nonlinearity, given as a function, by name, or as None (the identity).
+def check_nonlinearity(argument: str, value: Nonlinearity) -> Nonlinearity:
+    """Returns a nonlinearity unchanged.
 
     Raises:
         TypeError: `value` is neither a function, a string nor None; the message calls it `argument`.
         ValueError: `value` is not the name of a known nonlinearity.
     """
     if isinstance(value, str):
-        return _BY_NAME[check_choice(argument, value, _BY_NAME)]
+        return check_choice(argument, value, _BY_NAME)
     if value is not None and not callable(value):
-        raise TypeError(f"{argument}: expected a TensorFlow function, one of {sorted(_BY_NAME)} or None, got {value!r}")
+        raise TypeError(f"{argument}: expected one of {', '.join(map(repr, _BY_NAME))}, a TensorFlow function or None, "
+                        f"got {value!r}")
     return value
 
 
 def nonlinearity_name(value: Nonlinearity) -> Optional[str]:
-    """Returns the name of a TensorFlow nonlinearity if it can be specified by name, else None.
+    """Returns the name of a nonlinearity that can be specified by name, else None.
 
     TensorFlow exports the same nonlinearity as several function objects (`tf.tanh`, `tf.nn.tanh`), and not all of them
     can be pickled. The function is therefore identified by its module and name.
     """
+    if isinstance(value, str):
+        return value
     module, name = (getattr(value, part, None) for part in ("__module__", "__name__"))
     return name if str(module).startswith("tensorflow.") and name in _BY_NAME else None
 
@@ -58,8 +64,26 @@ def make_variables(values: Mapping[str, np.ndarray]) -> "OrderedDict[str, tf.Var
     return OrderedDict((name, tf.Variable(value, use_resource=True, name=name)) for name, value in values.items())
 
 
+def build_mlp(policy: Any, scope: str, further_values: Mapping[str, np.ndarray]) -> None:
+    """Builds the variables of an MLP policy and the operations for acting.
+
+    Args:
+        policy: the policy.
+        scope: prefix of the parameter names of the network.
+        further_values: initial values of further parameters by name.
+    """
+    rng = seeding.next_rng(seeding.Stream.WEIGHTS)
+    values = initial_mlp_values(scope, policy.obs_dim + policy.context_dim, policy.action_dim, policy.hidden_sizes, rng)
+    values.update(further_values)
+    if policy.context_dim:
+        values[CONTEXT] = np.zeros(policy.context_dim, np.float32)
+    with tf.name_scope(policy.name):
+        policy._register_parameters(make_variables(values))
+        policy._build_acting()
+
+
 def forward_mlp(params: Mapping[str, tf.Tensor], inputs: tf.Tensor, scope: str, num_hidden_layers: int,
-                hidden_nonlinearity: Nonlinearity = tf.tanh, output_nonlinearity: Nonlinearity = None) -> tf.Tensor:
+                hidden_nonlinearity: Nonlinearity = "tanh", output_nonlinearity: Nonlinearity = None) -> tf.Tensor:
     """Builds the output of the network, for one set of parameters or for one set per task.
 
     Args:
@@ -68,7 +92,7 @@ def forward_mlp(params: Mapping[str, tf.Tensor], inputs: tf.Tensor, scope: str, 
         inputs: `[N, in]` or `[M, N, in]`; with stacked parameters, `[M, N, in]`.
         scope: prefix of the parameter names.
         num_hidden_layers: number of hidden layers.
-        hidden_nonlinearity: nonlinearity of every hidden layer; None for the identity. Default: `tf.tanh`.
+        hidden_nonlinearity: nonlinearity of every hidden layer. Default: `"tanh"`.
         output_nonlinearity: nonlinearity of the output layer. Default: None, the identity.
 
     Returns:
@@ -81,6 +105,7 @@ def forward_mlp(params: Mapping[str, tf.Tensor], inputs: tf.Tensor, scope: str, 
         stacked = kernel.shape.rank == 3
         x = tf.matmul(x, kernel) + (bias[:, None, :] if stacked else bias)
         nonlinearity = output_nonlinearity if i == num_hidden_layers else hidden_nonlinearity
-        if nonlinearity is not None:
-            x = nonlinearity(x)
+        function = _BY_NAME[nonlinearity] if isinstance(nonlinearity, str) else nonlinearity
+        if function is not None:
+            x = function(x)
     return x

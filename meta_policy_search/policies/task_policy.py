@@ -6,11 +6,10 @@ import numpy as np
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.flat_policy import FlatPolicy
-from meta_policy_search.actors.of_policies import make_actors
 from meta_policy_search.actors.parameters import flatten_params
 from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.types import Infos, Params
-from meta_policy_search.utils.fast_paths import replaces
+from meta_policy_search.utils.fast_paths import fast_path, replaces
 
 
 class TaskPolicy(FlatPolicy):
@@ -55,7 +54,8 @@ class TaskPolicy(FlatPolicy):
     @replaces("get_action", "get_actions")
     def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
         """Returns an actor for parameters `[M, D]`; None if the meta-policy has no vectorized method."""
-        return make_actors(self._policy, flat_params)
+        make_actors = fast_path(self._policy, "make_actors")
+        return None if make_actors is None else make_actors(flat_params)
 
     def get_actions(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
         """Chooses an action for each observation; see `FlatPolicy.get_actions`."""

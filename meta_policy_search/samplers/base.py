@@ -3,9 +3,9 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.baselines.base import Baseline, as_baseline
-from meta_policy_search.baselines.zero_baseline import ZeroBaseline
-from meta_policy_search.envs.gym_compat import method_of
+from meta_policy_search.baselines import Baseline, ZeroBaseline, make_baseline
+from meta_policy_search.baselines.base import original_baseline
+from meta_policy_search.envs.compat import check_steppable
 from meta_policy_search.samplers.paths import (
     TaskPaths,
     check_finite_steps,
@@ -19,7 +19,6 @@ from meta_policy_search.types import Path, TaskSamples
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_choice, check_fraction, check_positive_int
 from meta_policy_search.utils.fast_paths import fast_path
-from meta_policy_search.utils.published_hooks import refuse_uncalled
 from meta_policy_search.utils.serializable import Configurable
 from meta_policy_search.utils.utils import discount_cumsum, normalize_advantages, shift_advantages_to_positive
 
@@ -46,9 +45,7 @@ class Sampler(Configurable):
     """Total number of sampled environment steps, for the log; 0 for samplers that do not count steps."""
 
     def __init__(self, env: Any, policy: Any, batch_size: int, max_path_length: int) -> None:
-        if method_of(env, "reset") is None or method_of(env, "step") is None:
-            raise TypeError(f"env: expected an environment with the methods reset and step, got {env!r}")
-        self.env = env
+        self.env = check_steppable(env)
         self.policy = policy
         self.batch_size = check_positive_int("batch_size", batch_size)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
@@ -98,14 +95,15 @@ class SampleProcessor(Configurable):
     `V` is zero after the last step of a path, also if the path ended at `max_path_length`, as in the published code.
 
     Args:
-        baseline: a `Baseline`, or any object with `fit(paths)` and `predict(path)`.
-        discount: discount factor per step, in [0, 1]; default 0.99.
-        gae_lambda: GAE parameter lambda, in [0, 1]; 1 gives the return minus the baseline, 0 gives the one-step
-            temporal difference. Default: 1.
-        normalize_adv: whether to scale the advantages of a task to zero mean and unit standard deviation; default
+        baseline (str or Baseline): reward baseline: the name of a class (one of `baselines.BASELINES`), a `Baseline`,
+            or any object with `fit(paths)` and `predict(path)`.
+        discount (float): discount factor per step, in [0, 1]. Default: 0.99.
+        gae_lambda (float): parameter lambda of generalized advantage estimation, in [0, 1]; 1 gives the return minus
+            the baseline, 0 gives the one-step temporal difference. Default: 1.
+        normalize_adv (bool): whether to normalize the advantages of a task to mean 0 and standard deviation 1. Default:
             False.
-        positive_adv: whether to shift the (normalized) advantages of a task so that the smallest is 1e-8; default
-            False.
+        positive_adv (bool): whether to shift the (normalized) advantages of a task so that the smallest is 1e-8.
+            Default: False.
 
     Raises:
         TypeError, ValueError: an argument is invalid.
@@ -118,13 +116,9 @@ class SampleProcessor(Configurable):
     max_path_length: Optional[int] = None
     """Number of steps to which paths are padded; None for no padding."""
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        refuse_uncalled(cls, SampleProcessor)
-
-    def __init__(self, baseline: Any, discount: float = 0.99, gae_lambda: float = 1, normalize_adv: bool = False,
-                 positive_adv: bool = False) -> None:
-        self._baseline, self._given_baseline = as_baseline(baseline), baseline
+    def __init__(self, baseline: Union[str, Any], discount: float = 0.99, gae_lambda: float = 1,
+                 normalize_adv: bool = False, positive_adv: bool = False) -> None:
+        self._baseline = make_baseline(baseline)
         self.discount = check_fraction("discount", discount, low_open=False)
         self.gae_lambda = check_fraction("gae_lambda", gae_lambda, low_open=False)
         self.normalize_adv = check_bool("normalize_adv", normalize_adv)
@@ -132,8 +126,8 @@ class SampleProcessor(Configurable):
 
     @property
     def baseline(self) -> Any:
-        """The `baseline` argument of the constructor."""
-        return self._given_baseline
+        """The baseline: the object that was passed to the constructor, or an object of the named class."""
+        return original_baseline(self._baseline)
 
     def process_samples(self, paths: Sequence[Path], log: Any = False, log_prefix: str = "") -> TaskSamples:
         """Processes the paths of one task.
@@ -300,4 +294,4 @@ def _discounted_sums(padded: np.ndarray, discount: float) -> np.ndarray:
 def _baseline_of(processor: Any) -> Baseline:
     """Returns the baseline of a sample processor; one from outside the package may have none."""
     baseline = getattr(processor, "baseline", None)
-    return ZeroBaseline() if baseline is None else as_baseline(baseline)
+    return ZeroBaseline() if baseline is None else make_baseline(baseline)

@@ -22,17 +22,19 @@ Two effects can bias a DiCE gradient:
   term is zero for the longest paths. Later steps, which no path reached, are omitted, because an extrapolated baseline
   only adds noise. The remaining bias is small if a path of the maximum length is likely.
 """
-from typing import Any, List, Mapping, Sequence, Tuple
+from typing import Any, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.baselines.base import Baseline, as_baseline
+from meta_policy_search.baselines import Baseline, make_baseline
+from meta_policy_search.baselines.base import original_baseline
 from meta_policy_search.samplers.base import SampleProcessor, add_to_paths, check_predictions
 from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor, standardized_rewards
 from meta_policy_search.samplers.paths import (
     TaskPaths,
     check_finite_steps,
     concatenate_paths,
+    concatenate_tasks,
     pad_steps,
     path_mask,
 )
@@ -51,17 +53,18 @@ class DiceSampleProcessor(SampleProcessor):
     `max_path_length`. With a `return_baseline`, advantages are estimated as in `SampleProcessor`.
 
     Args:
-        baseline: a `Baseline` that depends only on time (see the notes on bias in this module), or any object with
+        baseline (str or Baseline): baseline of the rewards, which depends only on time (see the notes on bias in this
+            module): the name of a class (one of `baselines.BASELINES`), a `Baseline`, or any object with
             `fit(paths, target_key)` and `predict(path)`.
-        max_path_length: number of steps of padded paths, at least 1.
-        discount: discount factor per step, in [0, 1]; default 0.99.
-        gae_lambda: GAE parameter lambda of the advantages, in [0, 1]; default 1.
-        normalize_adv: whether to scale the adjusted rewards (and the advantages) of the task to zero mean and unit
-            standard deviation; default True.
-        positive_adv: whether to shift the (normalized) adjusted rewards (and the advantages) of the task so that the
-            smallest is 1e-8; default False.
-        return_baseline: a `Baseline` that is fitted to the returns, for the advantages; it may depend on state and
-            time. None (default): no advantages are computed.
+        max_path_length (int): number of steps of padded paths, at least 1.
+        discount (float): discount factor per step, in [0, 1]. Default: 0.99.
+        gae_lambda (float): parameter lambda of generalized advantage estimation, in [0, 1]. Default: 1.
+        normalize_adv (bool): whether to normalize the adjusted rewards (and the advantages) of a task to mean 0 and
+            standard deviation 1. Default: True.
+        positive_adv (bool): whether to shift the (normalized) adjusted rewards (and the advantages) of a task so that
+            the smallest is 1e-8. Default: False.
+        return_baseline (str, Baseline or None): baseline of the returns, for the advantages, in the same forms; it may
+            depend on state and time. Default: None, no advantages are computed.
 
     Raises:
         TypeError, ValueError: an argument is invalid.
@@ -72,12 +75,17 @@ class DiceSampleProcessor(SampleProcessor):
 
     max_path_length: int
 
-    def __init__(self, baseline: Any, max_path_length: int, discount: float = 0.99, gae_lambda: float = 1,
-                 normalize_adv: bool = True, positive_adv: bool = False, return_baseline: Any = None) -> None:
+    def __init__(self, baseline: Union[str, Any], max_path_length: int, discount: float = 0.99, gae_lambda: float = 1,
+                 normalize_adv: bool = True, positive_adv: bool = False,
+                 return_baseline: Optional[Union[str, Any]] = None) -> None:
         SampleProcessor.__init__(self, baseline, discount, gae_lambda, normalize_adv, positive_adv)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
-        self.return_baseline = return_baseline
-        self._return_baseline = None if return_baseline is None else as_baseline(return_baseline, "return_baseline")
+        self._return_baseline = None if return_baseline is None else make_baseline(return_baseline, "return_baseline")
+
+    @property
+    def return_baseline(self) -> Any:
+        """The baseline of the returns, as `baseline`; None if there is none."""
+        return original_baseline(self._return_baseline)
 
     def process_samples(self, paths: Sequence[Path], log: Any = False, log_prefix: str = "") -> TaskSamples:
         """Processes the paths of one task.
@@ -190,24 +198,26 @@ class DiceMetaSampleProcessor(MetaSampleProcessor, DiceSampleProcessor):
     """Converts the paths of a meta-batch to padded samples for DiCE, one dict per task.
 
     Args:
-        baseline: a `Baseline` that depends only on time, or any object with `fit(paths, target_key)` and
-            `predict(path)`. It is fitted to each task separately.
-        max_path_length: number of steps of padded paths, at least 1.
-        discount: discount factor per step, in [0, 1]; default 0.99.
-        gae_lambda: GAE parameter lambda of the advantages, in [0, 1]; default 1.
-        normalize_adv: whether to scale the adjusted rewards (and the advantages) of each task to zero mean and unit
-            standard deviation; default True.
-        positive_adv: whether to shift the (normalized) adjusted rewards (and the advantages) of each task so that the
-            smallest is 1e-8; default False.
-        return_baseline: a `Baseline` that is fitted to the returns, for the advantages; it may depend on state and
-            time. None (default): no advantages are computed.
+        baseline (str or Baseline): baseline of the rewards, which depends only on time (see the notes on bias in this
+            module): the name of a class (one of `baselines.BASELINES`), a `Baseline`, or any object with
+            `fit(paths, target_key)` and `predict(path)`. It is fitted to each task separately.
+        max_path_length (int): number of steps of padded paths, at least 1.
+        discount (float): discount factor per step, in [0, 1]. Default: 0.99.
+        gae_lambda (float): parameter lambda of generalized advantage estimation, in [0, 1]. Default: 1.
+        normalize_adv (bool): whether to normalize the adjusted rewards (and the advantages) of a task to mean 0 and
+            standard deviation 1. Default: True.
+        positive_adv (bool): whether to shift the (normalized) adjusted rewards (and the advantages) of a task so that
+            the smallest is 1e-8. Default: False.
+        return_baseline (str, Baseline or None): baseline of the returns, for the advantages, in the same forms; it may
+            depend on state and time. Default: None, no advantages are computed.
 
     Raises:
         TypeError, ValueError: an argument is invalid.
     """
 
-    def __init__(self, baseline: Any, max_path_length: int, discount: float = 0.99, gae_lambda: float = 1,
-                 normalize_adv: bool = True, positive_adv: bool = False, return_baseline: Any = None) -> None:
+    def __init__(self, baseline: Union[str, Any], max_path_length: int, discount: float = 0.99, gae_lambda: float = 1,
+                 normalize_adv: bool = True, positive_adv: bool = False,
+                 return_baseline: Optional[Union[str, Any]] = None) -> None:
         DiceSampleProcessor.__init__(self, baseline, max_path_length, discount, gae_lambda, normalize_adv, positive_adv,
                                      return_baseline)
 
@@ -222,7 +232,7 @@ class DiceMetaSampleProcessor(MetaSampleProcessor, DiceSampleProcessor):
             A list with one dict per task, in the order of `paths_meta_batch`. The dicts have the entries that
             `DiceSampleProcessor.process_samples` returns, and `adj_avg_rewards` `[P, T]`, zero on padding.
         """
-        return MetaSampleProcessor.process_samples(self, paths_meta_batch, log, log_prefix)
+        return self._process(concatenate_tasks(paths_meta_batch), log, log_prefix)
 
     def _make_samples(self, tasks: Sequence[TaskPaths]) -> List[TaskSamples]:
         samples = DiceSampleProcessor._make_samples(self, tasks)

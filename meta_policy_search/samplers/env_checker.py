@@ -3,7 +3,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.gym_compat import check_meta_env, make_batched, sample_tasks
+from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.samplers.vectorized_env_executor.base import SteppingExecutor
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaIterativeEnvExecutor, make_local_executor
@@ -33,9 +33,9 @@ def check_env(env: Any, num_steps: int = 50, seed: int = 0) -> None:
         ValueError: the path differed in a run. The message names the setting, the step, the value and the remedy.
         EnvWorkerError: the environment raised an error, or its values do not fit its spaces.
     """
-    check_meta_env(env)
+    adapted = adapt_env(env)
     num_steps, seed = check_positive_int("num_steps", num_steps), check_int_at_least("seed", seed, 0)
-    tasks = sample_tasks(env, 2, np.random.default_rng(seed))
+    tasks = adapted.sample_tasks(2, np.random.default_rng(seed))
 
     def play(executor: SteppingExecutor, *env_ids: int, first_seed: int = 0) -> List[Dict[str, Any]]:
         seeds = [(seed, first_seed + i) for i in range(len(env_ids))]
@@ -53,7 +53,7 @@ def check_env(env: Any, num_steps: int = 50, seed: int = 0) -> None:
         executor.set_tasks(tasks)
         _compare(env, expected, play(executor, 0), "after a path in another task")
         _compare(env, expected, play(executor, 0, 1, 2, 3), "together with other copies")
-    if make_batched(env, 1) is not None:
+    if adapted.make_batched(1) is not None:
         with MetaIterativeEnvExecutor(env, 2, 1, num_steps) as executor:
             executor.set_tasks(tasks)
             _compare(env, expected, play(executor, 0), "without make_batched")

@@ -2,7 +2,7 @@
 import traceback
 from typing import Sequence
 
-FAULTS = (Exception, SystemExit)
+ENV_EXCEPTIONS = (Exception, SystemExit)
 """Exceptions of environment code that are reported as `EnvWorkerError`; `sys.exit` must not end training silently."""
 
 

@@ -1,28 +1,32 @@
-"""Sample processor for the paths of a meta-batch."""
-from typing import Any, List, Mapping, Sequence
+"""Sample processors for the paths of a meta-batch, and for the trials of RL^2 (arXiv:1611.02779)."""
+from typing import Any, List, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
+from meta_policy_search.baselines.value_head_baseline import ValueHeadBaseline
+from meta_policy_search.envs.trial_env import EPISODE
 from meta_policy_search.samplers.base import SampleProcessor
-from meta_policy_search.samplers.paths import TaskPaths, concatenate_paths
+from meta_policy_search.samplers.paths import TaskPaths, concatenate_tasks
 from meta_policy_search.types import Path, TaskSamples
+from meta_policy_search.utils import logger
 from meta_policy_search.utils.utils import finite_std
 
-__all__ = ["MetaSampleProcessor"]
+__all__ = ["MetaSampleProcessor", "TrialSampleProcessor"]
 
 
 class MetaSampleProcessor(SampleProcessor):
     """Converts the paths of a meta-batch to samples with advantages, one `TaskSamples` per task.
 
     Args:
-        baseline: a `Baseline`, or any object with `fit(paths)` and `predict(path)`. It is fitted to each task
-            separately.
-        discount: discount factor per step, in [0, 1]; default 0.99.
-        gae_lambda: GAE parameter lambda, in [0, 1], see `SampleProcessor`; default 1.
-        normalize_adv: whether to scale the advantages of each task to zero mean and unit standard deviation; default
+        baseline (str or Baseline): reward baseline: the name of a class (one of `baselines.BASELINES`), a `Baseline`,
+            or any object with `fit(paths)` and `predict(path)`. It is fitted to each task separately.
+        discount (float): discount factor per step, in [0, 1]. Default: 0.99.
+        gae_lambda (float): parameter lambda of generalized advantage estimation, in [0, 1]; see `SampleProcessor`.
+            Default: 1.
+        normalize_adv (bool): whether to normalize the advantages of a task to mean 0 and standard deviation 1. Default:
             False.
-        positive_adv: whether to shift the (normalized) advantages of each task so that the smallest is 1e-8; default
-            False.
+        positive_adv (bool): whether to shift the (normalized) advantages of a task so that the smallest is 1e-8.
+            Default: False.
 
     Raises:
         TypeError, ValueError: an argument is invalid.
@@ -50,18 +54,57 @@ class MetaSampleProcessor(SampleProcessor):
             ValueError: there are no tasks, a path is malformed, or a number is not finite; the message names task, path
                 and step.
         """
-        if not isinstance(paths_meta_batch, Mapping):
-            raise TypeError("paths_meta_batch: expected a dict from task index to a list of paths, got "
-                            f"{type(paths_meta_batch).__name__}")
-        if not paths_meta_batch:
-            raise ValueError("paths_meta_batch: expected the paths of at least one task, got an empty dict")
-        tasks = [concatenate_paths(paths, f"task {task}, ") for task, paths in paths_meta_batch.items()]
-        return self._process(tasks, log, log_prefix)
+        return self._process(concatenate_tasks(paths_meta_batch), log, log_prefix)
 
     def _make_samples(self, tasks: Sequence[TaskPaths]) -> List[TaskSamples]:
         samples = SampleProcessor._make_samples(self, tasks)
         for task_samples, rewards in zip(samples, standardized_rewards(tasks)):
             task_samples["adj_avg_rewards"] = rewards
+        return samples
+
+
+class TrialSampleProcessor(MetaSampleProcessor):
+    """Converts the trials of a meta-batch to samples with advantages, one `TaskSamples` per task.
+
+    The policy does not observe the task. Therefore the baseline is fitted to the trials of all tasks together, and
+    advantages are normalized over all tasks. In contrast, `MetaSampleProcessor` treats each task separately.
+
+    The processor also logs the mean return of the first and of the last episode of a trial, as `FirstEpisodeReturn` and
+    `LastEpisodeReturn`.
+
+    Args:
+        baseline (str, Baseline or None): reward baseline: the name of a class (one of `baselines.BASELINES`), a
+            `Baseline`, or any object with `fit(paths)` and `predict(path)`. Default: None, a `ValueHeadBaseline`, which
+            uses the value head of the policy.
+        discount (float): discount factor per step, in [0, 1]. Default: 0.99.
+        gae_lambda (float): parameter lambda of generalized advantage estimation, in [0, 1]; see `SampleProcessor`.
+            Default: 0.3.
+        normalize_adv (bool): whether to normalize advantages to mean 0 and standard deviation 1. Default: True.
+        positive_adv (bool): whether to shift the (normalized) advantages so that the smallest is 1e-8. Default: False.
+    """
+
+    def __init__(self, baseline: Optional[Union[str, Any]] = None, discount: float = 0.99, gae_lambda: float = 0.3,
+                 normalize_adv: bool = True, positive_adv: bool = False) -> None:
+        super().__init__(ValueHeadBaseline() if baseline is None else baseline, discount, gae_lambda, normalize_adv,
+                         positive_adv)
+
+    def _make_samples(self, tasks: Sequence[TaskPaths]) -> List[TaskSamples]:
+        keys = [key for key in tasks[0].env_infos if all(key in task.env_infos for task in tasks)]
+        joined = TaskPaths(
+            "", [path for task in tasks for path in task.paths], np.concatenate([task.lengths for task in tasks]),
+            {key: np.concatenate([task.arrays[key] for task in tasks]) for key in tasks[0].arrays},
+            {key: np.concatenate([task.env_infos[key] for task in tasks]) for key in keys},
+            {key: np.concatenate([task.agent_infos[key] for task in tasks]) for key in tasks[0].agent_infos})
+        (samples,) = SampleProcessor._make_samples(self, [joined])
+        ends = np.cumsum([task.lengths.sum() for task in tasks]).tolist()
+        return [_task_samples(samples, slice(start, end), task.lengths)
+                for start, end, task in zip([0, *ends], ends, tasks)]
+
+    def _process(self, tasks: Sequence[TaskPaths], log: Any, log_prefix: str) -> List[TaskSamples]:
+        samples = super()._process(tasks, log, log_prefix)
+        if log not in (False, "reward") and all(EPISODE in task.env_infos for task in tasks):
+            first, last = _end_returns(tasks)
+            logger.logkvs({log_prefix + "FirstEpisodeReturn": first, log_prefix + "LastEpisodeReturn": last})
         return samples
 
 
@@ -75,3 +118,20 @@ def standardized_rewards(tasks: Sequence[TaskPaths]) -> List[np.ndarray]:
         largest = int(np.argmax([np.abs(of_task).max() for of_task in rewards]))
         raise ValueError(f"{tasks[largest].name}{error}") from error
     return [(of_task - of_all.mean()) / (std + 1e-8) for of_task in rewards]
+
+
+def _task_samples(samples: Any, steps: slice, lengths: np.ndarray) -> TaskSamples:
+    """Selects the rows `steps` of one task from the samples of all tasks."""
+    of_task: Any = {}
+    for key, value in samples.items():
+        of_task[key] = {name: info[steps] for name, info in value.items()} if isinstance(value, dict) else value[steps]
+    of_task["path_lengths"] = lengths
+    return of_task
+
+
+def _end_returns(tasks: Sequence[TaskPaths]) -> List[float]:
+    """Returns the mean returns of the first and the last episode of a trial."""
+    episodes, rewards = (np.concatenate(arrays) for arrays in zip(*(
+        (task.env_infos[EPISODE], task.arrays["rewards"]) for task in tasks)))
+    num_trials = sum(len(task.lengths) for task in tasks)
+    return [float(rewards[episodes == number].sum() / num_trials) for number in (0, episodes.max())]

@@ -6,10 +6,9 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.of_policies import actor_of, check_spaces, sizes_of
-from meta_policy_search.envs.gym_compat import check_meta_env, make_batched, own_generators, sample_tasks
+from meta_policy_search.actors.from_policy import actor_from_policy, check_spaces, sizes_of
+from meta_policy_search.envs.compat import adapt_env, own_generators
 from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.envs.spaces import check_has_spaces
 from meta_policy_search.samplers.base import Sampler
 from meta_policy_search.samplers.ray.connection import RayOptions, check_parallel
 from meta_policy_search.samplers.ray.executor import RayExecutor
@@ -17,11 +16,10 @@ from meta_policy_search.samplers.rollout_loop import INITIAL_BUFFER_STEPS, PathR
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
-from meta_policy_search.types import PathsMetaBatch, Task
+from meta_policy_search.types import PathsMetaBatch, Task, WithoutEffect
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_agrees, check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.fast_paths import fast_path
-from meta_policy_search.utils.published_hooks import refuse_uncalled
 from meta_policy_search.utils.threads import total_memory
 
 EXECUTORS = {"iterative": MetaIterativeEnvExecutor, "batched": MetaBatchedEnvExecutor,
@@ -72,16 +70,11 @@ class MetaSampler(Sampler):
         ValueError: the policy does not match `meta_batch_size` or the spaces of the environment.
     """
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        refuse_uncalled(cls, MetaSampler)
-
     def __init__(self, env: MetaEnv, policy: Any, rollouts_per_meta_task: int, meta_batch_size: int,
-                 max_path_length: int, envs_per_task: Optional[int] = None,
-                 parallel: Union[bool, str, RayOptions] = False,
-                 executor: Union[str, ExecutorFactory, None] = None) -> None:
-        check_meta_env(env)
-        check_has_spaces(env)
+                 max_path_length: int, envs_per_task: WithoutEffect[Optional[int]] = None,
+                 parallel: WithoutEffect[Union[bool, str, RayOptions]] = False,
+                 executor: WithoutEffect[Union[str, ExecutorFactory, None]] = None) -> None:
+        self._adapted_env = adapt_env(env)
         super().__init__(env, policy, check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task),
                          max_path_length)
         self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
@@ -147,7 +140,8 @@ class MetaSampler(Sampler):
         """
         itr = self._itr + 1
         if tasks is None:
-            tasks = sample_tasks(self.env, self.meta_batch_size, seeding.rng_for(seeding.Stream.TASKS, itr))
+            rng = seeding.rng_for(seeding.Stream.TASKS, itr)
+            tasks = self._adapted_env.sample_tasks(self.meta_batch_size, rng)
         self._set_iteration(itr, 0, list(tasks))
 
     def _set_iteration(self, itr: int, step: int, tasks: List[Task]) -> None:
@@ -198,7 +192,7 @@ class MetaSampler(Sampler):
 
     def make_actor(self) -> Actor:
         """Returns an actor for all tasks with the current parameters of the policy."""
-        return actor_of(self.policy, tuple(self.env.action_space.shape))
+        return actor_from_policy(self.policy, tuple(self.env.action_space.shape))
 
     @property
     def path_rng(self) -> PathRng:
@@ -240,7 +234,7 @@ def make_executor(env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_pa
                   parallel: Union[bool, str, RayOptions],
                   executor: Union[str, ExecutorFactory, None]) -> MetaEnvExecutor:
     """Creates the executor that collects paths; for the arguments, see `MetaSampler`."""
-    parallel, is_vectorized = check_parallel(parallel), make_batched(env, 1) is not None
+    parallel, is_vectorized = check_parallel(parallel), adapt_env(env).make_batched(1) is not None
     generators = [] if is_vectorized else own_generators(env)
     if generators:
         warnings.warn(f"{', '.join(generators)}: paths that draw from this generator depend on the number of copies "

@@ -1,5 +1,5 @@
 """Arrays of the steps of path dicts: concatenated, `[N, ...]`, or padded, `[P, T, ...]`, with a mask."""
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -45,6 +45,21 @@ def concatenate_paths(paths: Any, name: str = "") -> TaskPaths:
                              f"but {sorted(agent_infos[0])} in path 0")
     return TaskPaths(name, paths, lengths, arrays, _concatenate_infos(name, "env_infos", env_infos, lengths),
                      _concatenate_infos(name, "agent_infos", agent_infos, lengths))
+
+
+def concatenate_tasks(paths_meta_batch: Any) -> List[TaskPaths]:
+    """Checks the path dicts of several tasks, a dict from task index to list, and concatenates the arrays of each task.
+
+    Raises:
+        TypeError: `paths_meta_batch` is not a dict; otherwise as `concatenate_paths`.
+        ValueError: there are no tasks; otherwise as `concatenate_paths`.
+    """
+    if not isinstance(paths_meta_batch, Mapping):
+        raise TypeError("paths_meta_batch: expected a dict from task index to a list of paths, got "
+                        f"{type(paths_meta_batch).__name__}")
+    if not paths_meta_batch:
+        raise ValueError("paths_meta_batch: expected the paths of at least one task, got an empty dict")
+    return [concatenate_paths(paths, f"task {task}, ") for task, paths in paths_meta_batch.items()]
 
 
 def _length_of(path: Path, name: str) -> int:

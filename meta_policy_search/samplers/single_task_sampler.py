@@ -5,10 +5,8 @@ from typing import Any, Dict, List, Optional, Tuple, Union
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.of_policies import actor_of, actors_of, check_spaces, make_actors, sizes_of
-from meta_policy_search.envs.adapters import SingleTaskEnv
-from meta_policy_search.envs.gym_compat import method_of
-from meta_policy_search.envs.spaces import check_has_spaces
+from meta_policy_search.actors.from_policy import PolicyActor, actor_from_policy, check_spaces, sizes_of
+from meta_policy_search.envs.compat import SingleTaskEnv, adapt_env, has_tasks
 from meta_policy_search.samplers.meta_sampler import ExecutorFactory, make_executor
 from meta_policy_search.samplers.ray.connection import check_parallel
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
@@ -45,10 +43,9 @@ class SingleTaskSampler(Configurable):
     def __init__(self, algo: Any, env: Any, parallel: bool = False,
                  executor: Union[str, ExecutorFactory, None] = None) -> None:
         self._algo = algo
-        self._env = SingleTaskEnv(env) if isinstance(env, type) or method_of(env, "sample_tasks") is None else env
+        self._env = adapt_env(env) if has_tasks(env) else SingleTaskEnv(env)
         self._parallel, self._executor = check_parallel(parallel), executor
         self._executors: Dict[int, Tuple[Tuple[int, ...], MetaEnvExecutor]] = {}  # sizes and executor, by purpose
-        check_has_spaces(self._env)
         check_spaces(algo.policy, self._env)
 
     def start_worker(self) -> None:
@@ -95,8 +92,8 @@ class SingleTaskSampler(Configurable):
         """
         policy, length = self._algo.policy, self._algo.max_path_length
         num_paths = count_paths(batch_size, length)
-        actor = make_actors(policy, flat_params)
-        if actor is not None:
+        actor = actor_from_policy(policy, flat_params=flat_params)
+        if not isinstance(actor, PolicyActor):
             return self._collect(policy, actor, itr, len(flat_params), num_paths, length)
         population: List[List[Path]] = []
         for number, candidate in enumerate(flat_params, start=itr):
@@ -107,7 +104,7 @@ class SingleTaskSampler(Configurable):
     def _collect_paths(self, policy: Any, itr: int, num_paths: int, length: int, **arguments: int) -> List[Path]:
         """Collects paths with the current parameters of a policy."""
         is_meta_policy = sizes_of(policy).meta_batch_size is not None  # acts with its pre-update parameters
-        actor = actors_of(policy, policy.get_flat_params()[None]) if is_meta_policy else actor_of(policy)
+        actor = actor_from_policy(policy, flat_params=policy.get_flat_params()[None] if is_meta_policy else None)
         return self._collect(policy, actor, itr, 1, num_paths, length, **arguments)[0]
 
     def _collect(self, policy: Any, actor: Actor, itr: int, num_candidates: int, num_paths: int, length: int,
@@ -172,7 +169,7 @@ class OffPolicySampler(SingleTaskSampler):
                                    purpose=_EVALUATION)
 
     def _length(self, name: str, length: Optional[int]) -> int:
-        limit = getattr(getattr(self._env, "spec", None), "max_episode_steps", None) if length is None else length
+        limit = self._env.max_episode_steps if length is None else length
         if limit is None:
             raise ValueError(f"{name}: expected a number of steps, because {type(self._env.unwrapped).__name__} has no "
                              "time limit (env.spec.max_episode_steps), got None")

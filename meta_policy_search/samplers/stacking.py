@@ -138,9 +138,9 @@ def _checked_lengths(task: Mapping[str, Any], m: int, count: int) -> np.ndarray:
     return lengths
 
 
-def _unequal(m: int, key: str, count: int, given: int) -> ValueError:
+def _unequal(m: int, key: str, count: int, other_count: int) -> ValueError:
     return ValueError(f"task {m}: expected the same number of samples, at least 1, in all entries, got {count} "
-                      f"observations and {given} of {key}")
+                      f"observations and {other_count} of {key}")
 
 
 def _mask_of(task: Mapping[str, Any], m: int) -> Optional[np.ndarray]:

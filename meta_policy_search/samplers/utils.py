@@ -5,7 +5,7 @@ from typing import Any, Callable, Iterator, Optional
 
 import numpy as np
 
-from meta_policy_search.envs.gym_compat import reset_env, step_env
+from meta_policy_search.envs.compat import SingleTaskEnv, adapt_env, copied, has_tasks
 from meta_policy_search.samplers.errors import EnvValueError
 from meta_policy_search.samplers.vectorized_env_executor.base import stack_infos
 from meta_policy_search.types import Path
@@ -41,23 +41,24 @@ def rollout(env: Any, agent: Any, max_path_length: int = 1000, animated: bool = 
     """
     max_path_length = check_positive_int("max_path_length", max_path_length)
     speedup, ignore_done = check_positive("speedup", speedup), check_bool("ignore_done", ignore_done)
+    env = adapt_env(env) if has_tasks(env) else SingleTaskEnv(env)
     columns: dict = {"observations": [], "actions": [], "rewards": [], "env_infos": [], "agent_infos": []}
     with _camera(env, check_bool("save_video", save_video), video_filename, speedup) as film:
-        observation, terminated, truncated = _copied(reset_env(env)), False, False
+        observation, terminated, truncated = copied(env.reset()[0]), False, False
         if hasattr(agent, "reset"):
             agent.reset()
         film()
         while len(columns["rewards"]) < max_path_length and (ignore_done or not (terminated or truncated)):
-            action, agent_info = map(_copied, agent.get_action(observation))
+            action, agent_info = map(copied, agent.get_action(observation))
             agent_info = agent_info or {}
-            next_observation, reward, terminated, truncated, env_info = map(_copied, step_env(env, _copied(action)))
+            next_observation, reward, terminated, truncated, env_info = map(copied, env.step(copied(action)))
             for column, value in zip(columns.values(), (observation, action, reward, env_info, agent_info)):
                 column.append(value)
             observation = next_observation
             film()
             if animated:
                 env.render()
-                time.sleep(_duration(env) / speedup)
+                time.sleep(env.dt / speedup)
     path: Any = {key: np.asarray(columns[key]) for key in ("observations", "actions", "rewards")}
     for kind in ("env_infos", "agent_infos"):
         try:
@@ -74,21 +75,8 @@ def _camera(env: Any, is_on: bool, filename: Optional[str], speedup: float) -> I
     if not is_on:
         yield lambda: None
         return
-    render_mode = getattr(env, "render_mode", None)
-    if render_mode != "rgb_array":
+    if env.render_mode != "rgb_array":
         raise ValueError('save_video: expected an environment created with render_mode="rgb_array", got '
-                         f"render_mode={render_mode!r}")
-    with mp4_file("sim_out.mp4" if filename is None else filename, speedup / _duration(env)) as append:
+                         f"render_mode={env.render_mode!r}")
+    with mp4_file("sim_out.mp4" if filename is None else filename, speedup / env.dt) as append:
         yield lambda: append(env.render())
-
-
-def _duration(env: Any) -> float:
-    """Returns the duration of a step in real time, s."""
-    return getattr(env, "dt", 0.05)
-
-
-def _copied(value: Any) -> Any:
-    """Returns `value` with copies of its arrays, because environments and agents may overwrite their arrays later."""
-    if isinstance(value, dict):
-        return {key: _copied(item) for key, item in value.items()}
-    return value.copy() if isinstance(value, np.ndarray) else value

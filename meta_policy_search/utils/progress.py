@@ -2,7 +2,7 @@
 import contextlib
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Iterator, Optional
+from typing import TYPE_CHECKING, Any, Container, Iterator, Optional, Sequence
 
 if TYPE_CHECKING:  # worker processes show no bars
     import tqdm
@@ -90,3 +90,16 @@ def in_notebook() -> bool:
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return shell is not None and "IPKernelApp" in shell.config
+
+
+def text_table(rows: Sequence[Sequence[str]], right: Container[int]) -> str:
+    """Formats rows of cells as a text table.
+
+    Args:
+        rows: the cells of each row; the first row is the header.
+        right: indices of the columns to align right; other columns are aligned left.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(cell.rjust(width) if i in right else cell.ljust(width)
+                               for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
+                     for row in rows)

@@ -1,13 +1,15 @@
 """Schedules: settings that depend on the index of the meta-update."""
-from typing import Callable, Union
+from typing import Callable, Mapping, Union
 
-from meta_policy_search.utils.checks import check_non_negative, check_positive_int
+from meta_policy_search.utils.checks import check_non_negative, check_positive, check_positive_int
+from meta_policy_search.utils.serializable import Configurable
 
-Schedule = Union[float, Callable[[int], float]]
-"""A number, or a function of the index of the meta-update (starting at 0)."""
+Schedule = Union[float, Mapping[str, float], Callable[[int], float]]
+"""A number, the arguments of a `LinearSchedule` by name, or a function of the index of the meta-update (starting at 0).
+"""
 
 
-class LinearSchedule:
+class LinearSchedule(Configurable):
     """Linear interpolation from `start` to `end` over the first meta-updates.
 
     Args:
@@ -27,5 +29,20 @@ class LinearSchedule:
         """Returns the value at meta-update `update` (starting at 0)."""
         return self.start + (self.end - self.start) * min(update / self.num_updates, 1.0)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(start={self.start}, end={self.end}, num_updates={self.num_updates})"
+
+def check_schedule(argument: str, value: Schedule) -> Union[float, Callable[[int], float]]:
+    """Returns a number above 0 as `float`, the `LinearSchedule` with the arguments of a mapping, or a function.
+
+    Raises:
+        TypeError, ValueError: `value` is none of these; the message calls it `argument`.
+    """
+    if isinstance(value, Mapping):
+        names = ["start", "end", "num_updates"]
+        if sorted(value) != sorted(names):
+            raise ValueError(f"{argument}: expected the entries {', '.join(names)} of a linear schedule, got "
+                             f"{', '.join(map(str, value)) or 'none'}")
+        try:
+            return LinearSchedule(**value)  # type: ignore[arg-type]  # checked by the constructor
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{argument}: {error}") from None
+    return value if callable(value) else check_positive(argument, value)

@@ -1,17 +1,18 @@
 """Base classes of objects that record the arguments of their constructor call."""
 import inspect
 import reprlib
+import typing
 from itertools import zip_longest
 from types import FunctionType
 from typing import Any, Dict, Mapping, Set, TypeVar
 
 import numpy as np
 
+from meta_policy_search.types import NO_EFFECT
+from meta_policy_search.utils.removed_hooks import reject_removed_hooks
+
 S = TypeVar("S", bound="Serializable")
 T = TypeVar("T")
-
-_NOT_COMPARED = {"render_mode", "num_threads", "parallel", "envs_per_task", "executor", "policy"}
-"""Arguments to omit: `policy`, which is compared separately, and those that do not change the data of a run."""
 
 _LINE, _SHORT = 100, 60  # maximum characters of a one-line repr, and of one argument
 
@@ -23,6 +24,10 @@ class Configurable:
     """
 
     _given: tuple[tuple, Dict[str, Any]]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        reject_removed_hooks(cls)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Creates the object and records the arguments."""
@@ -155,9 +160,9 @@ def present_arguments(obj: Configurable, only_changed: bool = False) -> Dict[str
 def flat_configuration(name: str, value: Any) -> Dict[str, Any]:
     """Flattens a value to a dict that can be compared with `==`. The keys are dotted names that begin with `name`.
 
-    A `Configurable` is represented by its class name and its constructor arguments, except arguments that do not change
-    the data of a run. Arrays are converted to lists. Functions and other objects are represented by the name of the
-    function or class.
+    A `Configurable` is represented by its class name and its constructor arguments, except arguments without effect on
+    the result of a run (`types.WithoutEffect`) and policies, which are compared separately. Arrays are converted to
+    lists. Functions and other objects are represented by the name of the function or class.
     """
     if isinstance(value, Configurable) and "_given" in vars(value):  # pickles of user classes may lack it
         return flat_arguments(name, type(value), *value._given)
@@ -176,11 +181,24 @@ def flat_arguments(name: str, cls: type, args: tuple, kwargs: Mapping[str, Any])
     """Returns the `flat_configuration` that an object `cls(*args, **kwargs)` would have, without building it."""
     given = constructor_signature(cls).bind(*args, **kwargs)
     given.apply_defaults()
-    found = {name: cls.__name__}
+    found, hints = {name: cls.__name__}, type_hints(cls.__init__)  # type: ignore[misc]
     for key, value in given.arguments.items():
-        if key not in _NOT_COMPARED:
+        if key != "policy" and not is_without_effect(hints.get(key)):
             found.update(flat_configuration(f"{name}.{key}", value))
     return found
+
+
+def type_hints(function: Any) -> Dict[str, Any]:
+    """Returns the type hints of a function with their marks; those that cannot be evaluated are omitted."""
+    try:
+        return typing.get_type_hints(function, include_extras=True)
+    except (NameError, TypeError):  # names that only type checkers import
+        return {}
+
+
+def is_without_effect(hint: Any) -> bool:
+    """Returns whether a type hint is marked with `types.WithoutEffect`."""
+    return NO_EFFECT in getattr(hint, "__metadata__", ())
 
 
 def argument_names(cls: type) -> Set[str]:

@@ -6,6 +6,7 @@ script or notebook. `joblib.load` and `pickle.load` can also read the file, but 
 
 Loading a snapshot executes code that it contains. Only load snapshots that you trust.
 """
+import functools
 import hashlib
 import math
 import os
@@ -172,14 +173,14 @@ def check_same_version(what: str, version: Optional[str]) -> None:
                          "a new run with the policy's weights (policy.save_npz there, policy.load_npz here)")
 
 
-def load_snapshot(path: PathLike, itr: Union[int, str, None] = None, unpickler: type = pickle.Unpickler) -> Any:
+def load_snapshot(path: PathLike, itr: Union[int, str, None] = None, unpickler: Optional[type] = None) -> Any:
     """Loads a snapshot after checking its digest. Loading executes code from the file.
 
     Args:
         path: a snapshot file or a run folder.
         itr: iteration of the snapshot, or `"best"` (see `EvalCallback`), if `path` is a folder. Default None: the last
             snapshot.
-        unpickler: class that reads the file; default `pickle.Unpickler`.
+        unpickler: subclass of `Unpickler` that reads the file. Default None: `Unpickler`.
 
     Returns:
         The saved object; for the snapshot of a run, a dict.
@@ -202,11 +203,39 @@ def load_snapshot(path: PathLike, itr: Union[int, str, None] = None, unpickler: 
         raise SnapshotError(f"the snapshot {path} is damaged: {damage}. {_last_whole(os.path.dirname(path) or '.')}")
     try:
         with open(path, "rb") as file:
-            return unpickler(file).load()
+            return (unpickler or Unpickler)(file).load()
     except Exception as error:
         raise SnapshotError(f"the snapshot {path} is intact, but its objects could not be rebuilt: {error!r}. A "
                             "snapshot from another version can only be loaded by that version: save the weights there "
                             "with policy.save_npz and load them here with policy.load_npz") from error
+
+
+class Unpickler(pickle.Unpickler):
+    """Unpickler that does not change the classes of this process.
+
+    cloudpickle stores classes of scripts and notebooks by value. If such a class exists in this process, it is used as
+    it is now, like a class that is imported from a module; `pickle.load` would reset its attributes and methods.
+    Otherwise each load creates a separate class.
+    """
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Returns a class or function by module and name."""
+        found = super().find_class(module, name)
+        if module == cloudpickle.cloudpickle.__name__:
+            if name in ("_make_skeleton_class", "_make_skeleton_enum"):
+                return functools.partial(self._find_or_make, found)
+            if name == "_class_setstate":
+                return self._set_state
+        return found
+
+    def _find_or_make(self, make: Callable[..., type], *arguments: Any) -> type:
+        *definition, tracker_id, extra = arguments
+        existing = cloudpickle.cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID.get(tracker_id)
+        return make(*definition, None, extra) if existing is None else existing
+
+    def _set_state(self, cls: type, state: Any) -> type:
+        is_new = cls not in cloudpickle.cloudpickle._DYNAMIC_CLASS_TRACKER_BY_CLASS
+        return cloudpickle.cloudpickle._class_setstate(cls, state) if is_new else cls
 
 
 def _dump(file: BinaryIO, itr: int, written_ns: int, params: Any) -> None:

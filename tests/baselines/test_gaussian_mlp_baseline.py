@@ -7,7 +7,7 @@ import pytest
 
 import meta_policy_search as mps
 from meta_policy_search.actors.parameters import initial_mlp_values
-from meta_policy_search.baselines import GaussianMLPBaseline, LinearFeatureBaseline, gaussian_mlp_baseline
+from meta_policy_search.baselines import GaussianMLPBaseline, LinearFeatureBaseline
 from meta_policy_search.baselines.gaussian_mlp_baseline import value_loss
 from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.utils import seeding
@@ -327,7 +327,3 @@ def test_a_failed_training_changes_nothing():
     with pytest.raises(ValueError):
         baseline.train([{"observations": np.zeros((3, 2)), "returns": np.full(3, 1e308)}])
     assert_same(before, baseline.get_param_values())
-
-
-def test_it_needs_no_tensorflow():
-    assert "tensorflow" not in vars(gaussian_mlp_baseline)

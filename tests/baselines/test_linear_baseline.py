@@ -7,8 +7,14 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from meta_policy_search.baselines import Baseline, LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
-from meta_policy_search.baselines.base import as_baseline
+from meta_policy_search import baselines
+from meta_policy_search.baselines import (
+    Baseline,
+    LinearFeatureBaseline,
+    LinearTimeBaseline,
+    ZeroBaseline,
+    make_baseline,
+)
 from meta_policy_search.baselines.linear_baseline import LinearBaseline
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.fast_paths import fast_path
@@ -230,7 +236,7 @@ class Mean:
 
 def test_object_with_fit_and_predict_is_adapted_to_a_baseline():
     mean, paths = Mean(), make_paths()
-    baseline = as_baseline(mean)
+    baseline = make_baseline(mean)
     assert isinstance(baseline, Baseline) and baseline.wrapped is mean
     baseline.fit(paths)
     np.testing.assert_array_equal(baseline.predict(paths[0]), mean.predict(paths[0]))
@@ -238,7 +244,7 @@ def test_object_with_fit_and_predict_is_adapted_to_a_baseline():
     assert mean.target_key == "rewards"
     assert baseline.get_param_values() is None
     own = LinearTimeBaseline()
-    assert as_baseline(own) is own
+    assert make_baseline(own) is own
     assert fast_path(baseline, "fit_predict") is None
 
 
@@ -246,16 +252,27 @@ def test_parameters_of_an_adapted_object_are_forwarded():
     own = LinearTimeBaseline()
     other = type("Other", (), {name: staticmethod(getattr(own, name))
                                for name in ("fit", "predict", "get_param_values", "set_params")})()
-    baseline = as_baseline(other)
+    baseline = make_baseline(other)
     baseline.set_params([1.0, 2.0, 3.0, 4.0])
     np.testing.assert_array_equal(own.get_param_values(), [1.0, 2.0, 3.0, 4.0])
     np.testing.assert_array_equal(baseline.get_param_values(), own.get_param_values())
 
 
+@pytest.mark.parametrize("name", baselines.BASELINES)
+def test_name_of_a_class_stands_for_a_new_object_with_default_arguments(name):
+    one, other = make_baseline(name), make_baseline(name)
+    assert type(one) is getattr(baselines, name) and one is not other and repr(one) == f"{name}()"
+
+
+def test_unknown_name_is_refused():
+    with pytest.raises(ValueError, match="^return_baseline: expected one of .*; did you mean 'LinearTimeBaseline'"):
+        make_baseline("LinearTimeBasline", "return_baseline")
+
+
 @pytest.mark.parametrize("value", [None, 3, types.SimpleNamespace(fit=print), types.SimpleNamespace(fit=1, predict=2)])
 def test_object_without_fit_and_predict_is_refused(value):
-    with pytest.raises(TypeError, match="^return_baseline: expected an object with the methods fit and predict, "):
-        as_baseline(value, "return_baseline")
+    with pytest.raises(TypeError, match="^return_baseline: expected .* an object with the methods fit and predict, "):
+        make_baseline(value, "return_baseline")
 
 
 @pytest.mark.parametrize("cls", LINEAR)

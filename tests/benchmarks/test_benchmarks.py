@@ -13,9 +13,8 @@ import pytest
 
 from benchmarks import engine_share, machine, ray_cost_model, run
 from benchmarks.processes import Measurement, measure_apart, measure_here
-from benchmarks.training import build
+from benchmarks.training import build, configure
 from benchmarks.workload import Times
-from experiments import pro_mp
 
 BENCHMARKS = Path(run.__file__).parent
 
@@ -58,7 +57,7 @@ def test_scaling_measures_the_documented_figures(monkeypatch):
 
 @pytest.mark.parametrize("robot", ["hopper", "humanoid"])  # task-specific models; derived quantities and early ends
 def test_engine_benchmark_repeats_the_sampled_steps(robot):
-    config = pro_mp.Config(env=engine_share.ROBOTS[robot], meta_batch_size=2, rollouts_per_meta_task=2,
+    config = configure(env=engine_share.ROBOTS[robot], meta_batch_size=2, rollouts_per_meta_task=2,
                            max_path_length=30)
     recording = engine_share.record(config, build(config))
     batched = engine_share.make_batched(config, recording.tasks)

@@ -191,7 +191,7 @@ def test_interruption_ends_all_runs_and_the_next_call_resumes_them(tmp_path):
     """A signal ends two started runs and one waiting run; the next call finishes all three."""
     grid = write_grid(tmp_path, {"seed": [1, 2, 3]}, n_itr=200)
     output = tmp_path / "runs"
-    command = [sys.executable, str(ROOT / "experiments" / "sweep.py"), str(grid), "--output", str(output),
+    command = [sys.executable, "-m", "meta_policy_search", "sweep", str(grid), "--output", str(output),
                "--processes", "2"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_for(lambda: min(count_rows(output / "seed=1"), count_rows(output / "seed=2")) >= 3)

@@ -4,7 +4,7 @@ import pytest
 
 from meta_policy_search.cli.task_observation import TaskObservingEnv
 from meta_policy_search.envs import make_env
-from meta_policy_search.envs.gym_compat import make_batched
+from meta_policy_search.envs.compat import adapt_env
 
 NAMES = ["MetaPointEnvCorner", "HalfCheetahRandDirecEnv", "HalfCheetahRandVelEnv"]
 
@@ -26,7 +26,7 @@ def test_observations_end_with_the_task(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_vectorized_environment_equals_single_environments(name):
     env = TaskObservingEnv(make_env(name))
-    batched, tasks = make_batched(env, 3), env.sample_tasks(3, np.random.default_rng(2))
+    batched, tasks = adapt_env(env).make_batched(3), env.sample_tasks(3, np.random.default_rng(2))
     batched.set_tasks(tasks)
     observations = batched.reset(np.arange(3), [np.random.default_rng(i) for i in range(3)])
     actions = np.random.default_rng(3).uniform(-5.0, 5.0, (2, *env.action_space.shape))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from meta_policy_search.envs import BatchedEnv, MetaEnv, available_envs, get_env_class, mujoco_envs, normalize
-from meta_policy_search.envs.gym_compat import make_batched, set_rng
+from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.envs.spaces import is_box, is_discrete
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaIterativeEnvExecutor
 from meta_policy_search.utils import logger
@@ -64,7 +64,7 @@ def start(batched, seed=0):
 
 def start_alone(env, seed, i=0):
     """Resets a single environment like environment `i` in `start`."""
-    set_rng(env, np.random.default_rng((seed, i)))
+    adapt_env(env).np_random = np.random.default_rng((seed, i))
     return env.reset()[0]
 
 
@@ -85,7 +85,7 @@ def arrays_in(value):
 @FORMS_OF_ALL
 def test_results_match_the_spaces(name, form):
     env = FORMS[form](make_env(name))
-    assert isinstance(env, MetaEnv) and make_batched(env, 1) is not None
+    assert isinstance(env, MetaEnv) and adapt_env(env).make_batched(1) is not None
     assert is_box(env.observation_space) and env.observation_space.dtype == np.float64
     assert is_discrete(env.action_space) or (is_box(env.action_space) and env.action_space.dtype == np.float64)
 

@@ -1,5 +1,4 @@
 """Tests RandomEnv: robots whose physical parameters are the task."""
-import pickle
 
 import numpy as np
 import pytest
@@ -94,26 +93,6 @@ def test_new_task_replaces_all_parameters():
     run(batched, [task])
     np.testing.assert_array_equal(run(batched, [{}]), before)  # parameters missing in the task are those of the model
     assert (run(batched, [task]) != before).any()
-
-
-def test_tasks_are_copied():
-    env = HopperEnv(log_scale_limit=1.0)
-    (task,) = env.sample_tasks(1, np.random.default_rng(0))
-    mass = task["body_mass"].copy()
-    env.set_task(task)
-    task["body_mass"] *= 2.0
-    env.get_task()["body_mass"][:] = 0.0
-    np.testing.assert_array_equal(env.get_task()["body_mass"], mass)
-
-
-def test_pickled_copy_keeps_its_task():
-    env = HopperEnv(log_scale_limit=3.0)
-    env.set_task(env.sample_tasks(1, np.random.default_rng(0))[0])
-    env.reset(seed=0)
-    env.step(np.ones(3))
-    twin = pickle.loads(pickle.dumps(env))
-    np.testing.assert_array_equal(twin.get_task()["dof_damping"], env.get_task()["dof_damping"])
-    np.testing.assert_array_equal(twin.step(-np.ones(3))[0], env.step(-np.ones(3))[0])
 
 
 def test_path_ends_as_defined_by_the_subclass():

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
-from experiments import evaluate, pro_mp, rl2
+from experiments import pro_mp, rl2
+from meta_policy_search.cli import evaluate
 from meta_policy_search.evaluation import eval_callback
 from meta_policy_search.plotting import read_progress
 from meta_policy_search.tf_compat import tf

@@ -2,9 +2,8 @@
 import numpy as np
 import pytest
 
-from experiments.results.entries import ENTRIES, config_class
-from meta_policy_search.cli.algorithms import build_trainer
-from meta_policy_search.cli.settings import SMOKE, make_config
+from benchmarks.workload import SMOKE
+from experiments.results.entries import ENTRIES, all_settings, build
 from meta_policy_search.evaluation import MetaEvaluator
 from meta_policy_search.meta_algos.adapted_params import select_params
 from meta_policy_search.policies import MetaGaussianMLPPolicy
@@ -16,10 +15,10 @@ CASES = [(name, method) for name in ENTRIES if name.startswith("partial_adaptati
 
 def test_methods_adapt_their_parameters():
     for name, method in CASES:
-        config = make_config(config_class(method.script), {**ENTRIES[name].settings, **method.settings})
+        settings = all_settings(method.script, {**ENTRIES[name].settings, **method.settings})
         with tf.Graph().as_default():
-            names = list(MetaGaussianMLPPolicy(2, 2, 2, context_dim=config.context_dim).get_params())
-        assert list(select_params(config.adapt_params, names)) == expected_names(names, method.name)
+            names = list(MetaGaussianMLPPolicy(2, 2, 2, context_dim=settings["context_dim"]).get_params())
+        assert list(select_params(settings["adapt_params"], names)) == expected_names(names, method.name)
 
 
 @pytest.mark.thorough(but="navigation-cavia")
@@ -28,12 +27,11 @@ def test_a_method_trains_and_adapts(entry, method):
     name, method = next(case for case in CASES if (case[0], case[1].name) == (f"partial_adaptation_{entry}", method))
     entry = ENTRIES[name]
     settings = {**entry.settings, **method.settings, **SMOKE, "seed": 1}
-    with tf.Graph().as_default():
-        trainer = build_trainer(make_config(config_class(method.script), settings))
-        trainer.train_itr()
-        trainer.sampler.close()
-        assert list(trainer.algo.step_sizes) == expected_names(list(trainer.policy.get_params()), method.name)
-        returns = MetaEvaluator.from_trainer(trainer).evaluate(2, entry.num_steps).task_returns
+    trainer = build(method.script, settings)
+    trainer.train_itr()
+    trainer.sampler.close()
+    assert list(trainer.algo.step_sizes) == expected_names(list(trainer.policy.get_params()), method.name)
+    returns = MetaEvaluator.from_trainer(trainer).evaluate(2, entry.num_steps).task_returns
     assert returns.shape == (2, entry.num_steps + 1) and np.isfinite(returns).all()
 
 

@@ -9,10 +9,12 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from benchmarks.workload import SMOKE
 from experiments import metaworld_evaluation, reproduce
 from experiments.results import derivatives, gradient_variance, gradient_variance_published, reproduced
-from experiments.results.entries import ENTRIES, MEASUREMENTS, config_class
-from meta_policy_search.cli.settings import SMOKE, make_config
+from experiments.results.entries import ENTRIES, MEASUREMENTS, all_settings, script_settings
+from meta_policy_search.cli.train import SMOKE as TRAIN_SMOKE
+from meta_policy_search.parallel_runs import check_settings
 from meta_policy_search.tf_compat import tf
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -258,7 +260,8 @@ def test_policies_of_each_estimator_are_measured_in_equal_tasks(folder, monkeypa
 def test_entries_have_valid_settings_and_report_few_seeds(name):
     entry = ENTRIES[name]
     for method in entry.methods:
-        make_config(config_class(method.script), {**entry.settings, **method.settings})
+        settings = script_settings(method.script, {**entry.settings, **method.settings})
+        check_settings(settings.pop("algo"), settings)
         assert len(method.seeds) >= 3 or "seed" in entry.differs
 
 
@@ -272,7 +275,7 @@ def test_entry_is_trained_evaluated_and_plotted_once(folder, small_entry, tmp_pa
     weights = np.load(folder / "weights" / f"{NAME},{small_entry.methods[0].name},seed=1.npz")
     assert sum(weights[key].size for key in weights) > 0
     page = (tmp_path / "papers.md").read_text(encoding="utf-8")
-    assert "published | | | | 0.25 | 0.50 |  |  | |" in page and f"reproduce.py {NAME}`" in page
+    assert "published | | | | 0.25 | 0.50 |  |  | |" in page and f"experiments.reproduce {NAME}`" in page
     capsys.readouterr()
     assert reproduce.main(arguments) == 0
     assert "1 of 1 runs complete" in capsys.readouterr().out
@@ -310,13 +313,14 @@ def test_figures_of_measurements_are_not_those_of_their_training(folder):
 def test_each_entry_completes_at_tiny_size(name, folder, monkeypatch, tmp_path):
     entry = ENTRIES[name]
     methods = [dataclasses.replace(method, seeds=(1,), settings={
-        **method.settings, **config_class(method.script).smoke, **TINY}) for method in entry.methods]
+        **method.settings, **TINY, **{key: value for key, value in TRAIN_SMOKE.items()
+                                      if key in all_settings(method.script, {})}}) for method in entry.methods]
     monkeypatch.setitem(ENTRIES, name, dataclasses.replace(entry, methods=methods, rollouts=2, test_tasks=6))
     assert reproduce.main([name, "--output", str(tmp_path / "runs")]) == 0
     scores = reproduced.read_scores(name)
     assert sorted(scores) == sorted(method.name for method in methods)
     assert all(np.isfinite(scores[method.name][1]).all() for method in methods)
-    assert f"reproduce.py {name}`" in (tmp_path / "papers.md").read_text(encoding="utf-8")
+    assert f"experiments.reproduce {name}`" in (tmp_path / "papers.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.thorough
@@ -363,7 +367,7 @@ def test_similar_names_of_entries_are_suggested(capsys):
 
 
 def test_interrupted_runs_leave_the_page_unchanged(folder, monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(reproduce.sweep, "run_all", lambda *arguments: ([], True))
+    monkeypatch.setattr(reproduce, "train_all", lambda *arguments: ([], True))
     assert reproduce.main([NAME, "--output", str(tmp_path / "runs")]) == reproduce.INTERRUPTED
     assert "run the same command to resume" in capsys.readouterr().out
     assert not (tmp_path / "papers.md").exists()

@@ -2,8 +2,8 @@
 import numpy as np
 import pytest
 
+from benchmarks.workload import SMOKE
 from experiments.results import draw, stability
-from meta_policy_search.cli.settings import SMOKE
 
 
 @pytest.mark.thorough

@@ -11,7 +11,7 @@ from meta_policy_search.cli import sweep
 from meta_policy_search.cli.flags import Parser
 from meta_policy_search.cli.settings import read_json
 from meta_policy_search.envs import MetaPointEnvCorner, normalize
-from meta_policy_search.envs.adapters import GymnasiumMetaEnv
+from meta_policy_search.envs.compat import GymnasiumMetaEnv
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampler

@@ -8,13 +8,11 @@ import cloudpickle
 import numpy as np
 import pytest
 
-from meta_policy_search.actors import actor_of
-from meta_policy_search.actors.stacked_mlp import StackedMLP
 from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs import MetaPointEnvCorner, normalize
 from meta_policy_search.meta_algos import ProMP
 from meta_policy_search.np import policies as np_policies
-from meta_policy_search.policies import GaussianMLPPolicy, MetaGaussianMLPPolicy, TaskPolicy
+from meta_policy_search.policies import GaussianMLPPolicy, MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.utils.utils import set_seed
@@ -67,12 +65,6 @@ def patch_inner(env):
 
 
 @contextlib.contextmanager
-def mock_object(env):
-    with mock.patch.object(env.wrapped_env, "step", side_effect=doubled(env.wrapped_env.step)):
-        yield
-
-
-@contextlib.contextmanager
 def patch_class(env):
     with mock.patch.object(MetaPointEnvCorner, "step", doubled(MetaPointEnvCorner.step)):
         yield
@@ -92,7 +84,7 @@ def patch_helper(env):
         yield
 
 
-PATCHES = [patch_object, patch_inner, mock_object, patch_class, patch_wrapper_class, patch_helper]
+PATCHES = [patch_object, patch_inner, patch_class, patch_wrapper_class, patch_helper]
 
 
 @pytest.mark.parametrize("patch", PATCHES)
@@ -146,54 +138,6 @@ class Delegating:
 def test_policy_wrapper_samples_through_the_wrapper():
     with MetaSampler(make_env(), Delegating(make_policy()), P, M, T) as sampler:
         assert all((path["actions"] == 0.0).all() for path in flat_paths(sampler.obtain_samples()))
-
-
-def shifted(policy, original):
-    def distribution_info_sym(obs_var, params=None):
-        info = original(obs_var, params)
-        return {**info, "mean": info["mean"] + 100.0}
-
-    return distribution_info_sym
-
-
-REPLACED = "distribution_info_sym: this method was replaced after the policy's graph was built"
-
-
-def test_replaced_distribution_info_sym_is_refused_after_the_graph_is_built():
-    policy = make_policy()
-    assert isinstance(actor_of(policy), StackedMLP)
-    policy.distribution_info_sym = shifted(policy, policy.distribution_info_sym)
-    with MetaSampler(make_env(), policy, P, M, T) as sampler, pytest.raises(TypeError, match=REPLACED):
-        sampler.obtain_samples()
-    with pytest.raises(TypeError, match=REPLACED):
-        policy.get_action(np.zeros(2))
-    with pytest.raises(TypeError, match=REPLACED):
-        TaskPolicy(policy).get_actions(np.zeros((1, 2)))
-    del policy.distribution_info_sym
-    policy.get_action(np.zeros(2))
-
-
-def test_distribution_info_sym_replaced_on_the_class_is_refused():
-    policy = make_policy()
-    with mock.patch.object(GaussianMLPPolicy, "distribution_info_sym"):
-        with pytest.raises(TypeError, match=REPLACED):
-            policy.get_actions(np.zeros((M, 1, 2)))
-    policy.get_actions(np.zeros((M, 1, 2)))
-
-
-class ShiftedInConstructor(MetaGaussianMLPPolicy):
-    """Replaces the method before the graph is built."""
-
-    def __init__(self, *args, **kwargs):
-        self.distribution_info_sym = shifted(self, super().distribution_info_sym)
-        super().__init__(*args, **kwargs)
-
-
-def test_distribution_info_sym_replaced_before_construction_is_used():
-    policy = make_policy(ShiftedInConstructor)
-    with MetaSampler(make_env(), policy, P, M, T) as sampler:
-        assert all((path["actions"] > 50.0).all() for path in flat_paths(sampler.obtain_samples()))
-    assert (TaskPolicy(policy).get_actions(np.zeros((1, 2)))[0] > 50.0).all()
 
 
 # Baselines and hooks

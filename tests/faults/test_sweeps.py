@@ -107,7 +107,7 @@ def test_runs_end_with_a_killed_sweep_and_the_next_sweep_continues(number, tmp_p
     """After a sweep is killed twice, its run ends too, and the finished run has every row once."""
     output = tmp_path / "runs"
     grid = write_grid(tmp_path, [1], n_itr=300)
-    command = [sys.executable, str(ROOT / "experiments" / "sweep.py"), grid, "--output", str(output)]
+    command = [sys.executable, "-m", "meta_policy_search", "sweep", grid, "--output", str(output)]
     progress = output / "seed=1" / "progress.csv"
     for count in (3, 20):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)

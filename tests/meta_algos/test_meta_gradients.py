@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
-from meta_policy_search.meta_algos.exploring import INNER_TYPES
+from meta_policy_search.meta_algos.inner_losses import INNER_TYPES
 from tests.helpers.gradients import DICE, INNER_LR, adapts, case, input_values, reference
 from tests.helpers.numpy_reference import central_differences, inner_gradient, inner_loss
 from tests.helpers.small_world import M, draw_data, flat_task_params, make_policy, relative_error, set_theta, shapes_of

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from meta_policy_search.ops import losses, ragged
+from meta_policy_search.ops import losses
 from meta_policy_search.samplers import stacking as samples
 from meta_policy_search.tf_compat import tf
 
@@ -35,7 +35,7 @@ def stacked(data):
 
 @pytest.fixture
 def weights():
-    return ragged.sample_weights(tf.constant(samples.task_mask(LENGTHS)))
+    return losses.sample_weights(tf.constant(samples.task_mask(LENGTHS)))
 
 
 def test_likelihood_ratio_loss_is_the_mean_over_valid_samples(data, stacked, weights):

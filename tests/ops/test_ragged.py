@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from meta_policy_search.ops import ragged
+from meta_policy_search.ops import losses
 from meta_policy_search.samplers.stacking import path_starts, stack_tasks, task_mask
 from meta_policy_search.tf_compat import tf
 
@@ -26,7 +26,7 @@ def test_mask_is_one_on_samples():
 
 
 def test_weights_sum_to_one_and_are_zero_on_padding_and_in_empty_tasks():
-    weights = run(ragged.sample_weights(tf.constant([[1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0], [0.0] * 4])))
+    weights = run(losses.sample_weights(tf.constant([[1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0], [0.0] * 4])))
     np.testing.assert_array_equal(weights, [[1, 0, 0, 0], [0.25] * 4, [0] * 4])
 
 
@@ -37,5 +37,5 @@ def test_path_starts():
 @pytest.mark.parametrize("longest", [3, 5])
 def test_path_weights_count_paths_and_steps(longest):
     starts = stack_tasks([path_starts([2, 1, 3]), path_starts([2])], np.int32)
-    weights = run(ragged.path_weights(tf.constant(task_mask([6, 2])), tf.constant(starts), tf.constant(longest)))
+    weights = run(losses.path_weights(tf.constant(task_mask([6, 2])), tf.constant(starts), tf.constant(longest)))
     np.testing.assert_allclose(weights, [[1 / (3 * longest)] * 6, [1 / longest] * 2 + [0] * 4], rtol=1e-6)

@@ -218,6 +218,16 @@ def test_arguments_of_the_finite_difference_are_checked(arguments, error):
         FiniteDifferenceHvp(**arguments)
 
 
+@pytest.mark.parametrize("name, cls", [("finite_difference", FiniteDifferenceHvp), ("exact", ExactHvp)])
+def test_method_for_products_can_be_specified_by_name(name, cls):
+    """A name stands for an object of the class with default arguments; steps have equal bits."""
+    by_name, by_object = (Problem(ConjugateGradientOptimizer(hvp_approach=hvp)) for hvp in (name, cls()))
+    assert type(by_name.optimizer.hvp_approach) is cls
+    for problem in (by_name, by_object):
+        problem.optimize()
+    np.testing.assert_array_equal(by_name.w, by_object.w)
+
+
 # Steps
 
 
@@ -520,7 +530,8 @@ def test_restored_state_draws_the_same_subsamples():
         ({"max_backtracks": 0}, ValueError),
         ({"debug_nan": 1}, TypeError),
         ({"accept_violation": "no"}, TypeError),
-        ({"hvp_approach": "exact"}, TypeError),
+        ({"hvp_approach": "newton"}, ValueError),
+        ({"hvp_approach": ExactHvp}, TypeError),
     ],
 )
 def test_arguments_are_checked(arguments, error):

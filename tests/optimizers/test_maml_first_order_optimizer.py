@@ -10,6 +10,7 @@ from meta_policy_search.optimizers import MAMLFirstOrderOptimizer, MAMLPPOOptimi
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
+from meta_policy_search.utils.schedules import LinearSchedule
 
 SGD = tf.train.GradientDescentOptimizer
 START = np.array([1.0, -2.0], "f")
@@ -341,10 +342,14 @@ def test_problem_is_validated():
 @pytest.mark.parametrize(
     "arguments, error",
     [
-        ({"tf_optimizer_cls": "adam"}, TypeError),
+        ({"tf_optimizer_cls": "Newton"}, ValueError),
         ({"tf_optimizer_cls": SGD(0.1)}, TypeError),
+        ({"tf_optimizer_cls": dict}, TypeError),
         ({"learning_rate": 0.0}, ValueError),
         ({"learning_rate": np.nan}, ValueError),
+        ({"learning_rate": "linear"}, TypeError),
+        ({"learning_rate": {"start": 0.1}}, ValueError),
+        ({"learning_rate": {"start": 0.1, "end": 0.0, "num_updates": 1.5}}, TypeError),
         ({"max_epochs": 0}, ValueError),
         ({"tolerance": -1.0}, ValueError),
         ({"num_minibatches": 0}, ValueError),
@@ -356,6 +361,42 @@ def test_arguments_are_checked(arguments, error):
     (name,) = arguments
     with pytest.raises(error, match=name):
         MAMLFirstOrderOptimizer(**arguments)
+
+
+@pytest.mark.parametrize("cls", [MAMLFirstOrderOptimizer, MAMLPPOOptimizer])
+@pytest.mark.parametrize("name", ["Adam", "RMSProp", "GradientDescent", "Adagrad", "AdamOptimizer"])
+def test_tensorflow_optimizer_can_be_specified_by_name(cls, name):
+    """Steps have equal bits with the name and with the class."""
+    tf_optimizer_cls = getattr(tf.train, name.removesuffix("Optimizer") + "Optimizer")
+    by_name, by_class = (Quadratic(cls(each, learning_rate=0.1, max_epochs=3)) for each in (name, tf_optimizer_cls))
+    for problem in (by_name, by_class):
+        problem.optimize(ZEROS)
+    np.testing.assert_array_equal(by_name.w, by_class.w)
+    assert (by_name.w != START).all()
+
+
+def test_schedule_can_be_a_dict_of_arguments():
+    """Steps have equal bits with the dict, which JSON can represent, and with the object."""
+    arguments = {"start": 0.1, "end": 0.0, "num_updates": 4}
+    by_dict, by_object = (Quadratic(MAMLFirstOrderOptimizer(SGD, learning_rate=rate))
+                          for rate in (arguments, LinearSchedule(**arguments)))
+    for _ in range(3):
+        for problem in (by_dict, by_object):
+            problem.optimize(ZEROS)
+    np.testing.assert_array_equal(by_dict.w, by_object.w)
+    np.testing.assert_allclose(by_dict.w, START * (1 - 0.1) * (1 - 0.075) * (1 - 0.05), rtol=1e-6)
+    # and it can be assigned
+    by_dict.optimizer.learning_rate = {"start": 0.5, "end": 0.1, "num_updates": np.int64(6)}
+    assert by_dict.optimizer.learning_rate == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("rate, message", [
+    ({"start": 0.1, "stop": 0.0}, "expected the entries start, end, num_updates of a linear schedule, got start, stop"),
+    ({"start": 0.1, "end": -1.0, "num_updates": 4}, "end: expected a finite number of at least 0, got -1.0"),
+])
+def test_message_about_an_invalid_schedule(rate, message):
+    with pytest.raises(ValueError, match=f"^learning_rate: {message}$"):
+        MAMLFirstOrderOptimizer(learning_rate=rate)
 
 
 def ppo_quadratic(**arguments):

@@ -131,27 +131,17 @@ def test_adaptation_curve_of_one_task_has_no_error_bars(tmp_path):
     np.testing.assert_array_equal(curve.lines[0].get_ydata(), [1.0, 2.0])
 
 
-def test_wide_bands_do_not_flatten_the_lines():
-    """With two runs, the half width of the interval is 12.7 standard errors."""
+@pytest.mark.parametrize("distance, lowest, highest", [(10.0, (-4.0, 0.0), (14.0, 18.0)),
+                                                       (0.01, (-1.0, -0.06), (4.07, 5.0))])
+def test_narrow_bands_are_shown_completely_and_wide_bands_do_not_flatten_the_lines(distance, lowest, highest):
+    """With two runs, the half width of the interval is 12.7 standard errors. Lines drawn later extend the axis."""
     x = np.arange(5.0)
-    figure = plot_comparison({"return": [Curve("a", [(x, x), (x, x + 10.0)])]})
-    low, high = figure.axes[0].get_ylim()
-    assert -4.0 <= low < 0.0 and 14.0 < high <= 18.0
-
-
-def test_narrow_bands_are_shown_completely():
-    x = np.arange(5.0)
-    figure = plot_comparison({"return": [Curve("a", [(x, x), (x, x + 0.01)])]})
-    low, high = figure.axes[0].get_ylim()
-    assert low < -0.06 and high > 4.07
+    (axes,) = plot_comparison({"return": [Curve("a", [(x, x), (x, x + distance)])]}).axes
+    low, high = axes.get_ylim()
+    assert lowest[0] <= low < lowest[1] and highest[0] < high <= highest[1]
+    axes.plot([0.0, 4.0], [50.0, 50.0])
+    assert axes.get_ylim()[1] == high if distance == 10.0 else axes.get_ylim()[1] > 50.0
 
 
 def test_panel_without_curves_is_empty():
     assert not plot_comparison({"return": []}).axes[0].lines
-
-
-def test_lines_drawn_later_extend_the_axis():
-    x = np.arange(5.0)
-    figure = plot_comparison({"return": [Curve("a", [(x, x)])]})
-    figure.axes[0].plot([0.0, 4.0], [50.0, 50.0])
-    assert figure.axes[0].get_ylim()[1] > 50.0

@@ -1,6 +1,4 @@
 """Tests reading the log files of runs."""
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -55,9 +53,3 @@ def test_return_columns():
     assert list(return_columns(dict.fromkeys(trials, np.zeros(1))).values()) == trials[1:]
     with pytest.raises(ValueError, match="expected a column 'Step_0-AverageReturn', got only Itr"):
         return_columns({"Itr": np.zeros(1)})
-
-
-def test_importing_does_not_load_matplotlib_or_tensorflow():
-    program = ("import sys, meta_policy_search.plotting\n"
-               "print([name for name in ('matplotlib', 'tensorflow') if name in sys.modules])")
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "[]\n"

@@ -6,7 +6,13 @@ import cloudpickle
 import numpy as np
 import pytest
 
-from meta_policy_search.policies import GaussianMLPPolicy, MetaGaussianMLPPolicy
+from meta_policy_search.policies import (
+    CategoricalGRUPolicy,
+    GaussianGRUPolicy,
+    GaussianMLPPolicy,
+    MetaCategoricalMLPPolicy,
+    MetaGaussianMLPPolicy,
+)
 from meta_policy_search.sessions import get_session
 from meta_policy_search.tf_compat import tf
 
@@ -22,15 +28,17 @@ def flat_task_params(policy):
     return np.array([np.concatenate([v.ravel() for v in values.values()]) for values in policy.policies_params_vals])
 
 
-@pytest.mark.parametrize("arguments", [
-    {},
-    {"hidden_sizes": (4,), "hidden_nonlinearity": tf.nn.tanh, "output_nonlinearity": tf.nn.relu},
-    {"hidden_sizes": (), "hidden_nonlinearity": tf.sigmoid, "learn_std": False, "init_std": 0.5, "name": "other"},
+@pytest.mark.parametrize("cls, arguments", [
+    (MetaGaussianMLPPolicy, {"learn_std": False, "init_std": 0.5}),
+    *((cls, arguments) for cls in (MetaGaussianMLPPolicy, MetaCategoricalMLPPolicy) for arguments in (
+        {},
+        {"hidden_sizes": (4,), "hidden_nonlinearity": tf.nn.tanh, "output_nonlinearity": tf.nn.relu},
+        {"hidden_sizes": (), "hidden_nonlinearity": tf.sigmoid, "name": "other"})),
 ])
 @pytest.mark.parametrize("pickler", [pickle, cloudpickle])
-def test_copy_has_arguments_parameters_and_random_state(arguments, pickler, observations):
+def test_copy_has_arguments_parameters_and_random_state(cls, arguments, pickler, observations):
     # given a policy after a parameter change, adaptation and sampling
-    policy = MetaGaussianMLPPolicy(M, O, A, **arguments)
+    policy = cls(M, O, A, **arguments)
     size = len(policy.get_flat_params())
     policy.set_flat_params(np.random.default_rng(1).normal(size=size))
     policy.load_params(np.random.default_rng(2).normal(size=(M, size)))
@@ -38,9 +46,10 @@ def test_copy_has_arguments_parameters_and_random_state(arguments, pickler, obse
     # when it is pickled and unpickled
     copied = pickle.loads(pickler.dumps(policy))
     # then it has equal arguments, parameters and next actions
-    assert isinstance(copied, MetaGaussianMLPPolicy)
-    for name in ("meta_batch_size", "obs_dim", "action_dim", "name", "hidden_sizes", "learn_std", "init_std"):
+    assert type(copied) is cls
+    for name in ("meta_batch_size", "obs_dim", "action_dim", "name", "hidden_sizes", "learn_std"):
         assert getattr(copied, name) == getattr(policy, name)
+    assert cls is MetaCategoricalMLPPolicy or copied.init_std == policy.init_std
     np.testing.assert_array_equal(copied.get_flat_params(), policy.get_flat_params())
     np.testing.assert_array_equal(flat_task_params(copied), flat_task_params(policy))
     np.testing.assert_array_equal(copied.get_actions(observations)[0], policy.get_actions(observations)[0])
@@ -59,6 +68,27 @@ def test_single_task_policy_and_deepcopy(observations):
     np.testing.assert_array_equal(copied.get_actions(observations[0])[0], policy.get_actions(observations[0])[0])
     copied.set_flat_params(0 * policy.get_flat_params())
     assert policy.get_flat_params().any()
+
+
+@pytest.mark.parametrize("cls", [GaussianGRUPolicy, CategoricalGRUPolicy])
+@pytest.mark.parametrize("make_copy", [copy.deepcopy, lambda policy: pickle.loads(pickle.dumps(policy))])
+def test_copy_of_a_recurrent_policy_continues_its_paths(cls, make_copy, observations):
+    # given a policy in the middle of its paths
+    policy = cls(M, O, A, hidden_size=4)
+    for _ in range(3):
+        policy.get_actions(observations)
+    copied = make_copy(policy)
+    # then the copy has equal next actions and values, also if another copy starts new paths in its first task
+    restarted = make_copy(policy)
+    restarted.reset(np.array([[True] * 4, [False] * 4]))
+    (actions, infos), (copied_actions, copied_infos), (_, restarted_infos) = (
+        each.get_actions(observations) for each in (policy, copied, restarted))
+    np.testing.assert_array_equal(copied_actions, actions)
+    values, copied_values, restarted_values = (np.array([[info["value"] for info in task] for task in each])
+                                               for each in (infos, copied_infos, restarted_infos))
+    np.testing.assert_array_equal(copied_values, values)
+    assert (restarted_values[0] != values[0]).all()
+    np.testing.assert_array_equal(restarted_values[1], values[1])
 
 
 def test_function_of_a_script_is_pickled_by_cloudpickle(observations):

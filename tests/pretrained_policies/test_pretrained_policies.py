@@ -8,10 +8,10 @@ import pytest
 import meta_policy_search as mps
 from experiments.results import pretrained as script
 from experiments.results import reproduced
-from meta_policy_search.pretrained_policies.listing import DATA, find_pretrained
+from meta_policy_search.pretrained_policies import DATA, find_pretrained
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.statistics import mean_interval
-from tests.test_documented_code import blocks_of
+from tests.helpers.documentation import blocks_of
 from tests.test_imports import run_python
 
 RECORDS = {record.name: record for record in mps.pretrained()}

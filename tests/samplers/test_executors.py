@@ -487,7 +487,7 @@ def test_environment_that_cannot_be_copied_is_refused(kind):
     env = ClassicWalk()
     env.file = open(os.devnull, "rb")  # noqa: SIM115
     env.generator = (i for i in range(3))
-    with env.file, pytest.raises(TypeError, match="env: expected an environment that can be pickled"):
+    with env.file, pytest.raises(TypeError, match="env: expected an environment that .* got ClassicWalk, which raised"):
         executor(kind, env)
     assert not workers_of()
 

@@ -5,11 +5,11 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from meta_policy_search.actors import actor_of
-from meta_policy_search.actors.of_policies import SlowActor, make_actors
+from meta_policy_search.actors import actor_from_policy
+from meta_policy_search.actors.from_policy import PolicyActor
 from meta_policy_search.actors.stacked_mlp import StackedMLP
 from meta_policy_search.envs import MetaPointEnvCorner, normalize
-from meta_policy_search.envs.gym_compat import make_batched
+from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.envs.normalized_env import NormalizedEnv
 from meta_policy_search.np import policies as np_policies
 from meta_policy_search.policies import DiagonalGaussian, GaussianMLPPolicy, MetaGaussianMLPPolicy, TaskPolicy
@@ -64,7 +64,7 @@ def test_overridden_distribution_of_a_package_policy_is_sampled():
     path = sample_path(make(Shifted))
     assert (path["actions"] > 50.0).all() and (path["agent_infos"]["mean"] > 50.0).all()
     policy = TaskPolicy(make(Shifted))
-    assert make_actors(policy, policy.get_flat_params()[None]) is None
+    assert isinstance(actor_from_policy(policy, flat_params=policy.get_flat_params()[None]), PolicyActor)
     assert (policy.get_actions(np.zeros((3, 2)))[0] > 50.0).all()
 
 
@@ -90,8 +90,8 @@ class Fixed(MetaGaussianMLPPolicy):
 @pytest.mark.parametrize("cls", [AlwaysRight, Shifted, Mixed, Fixed])
 def test_any_override_disables_both_vectorized_methods(cls):
     policy = make(cls)
-    assert isinstance(actor_of(policy), SlowActor)
-    assert make_actors(policy, policy.get_flat_params()[None]) is None
+    assert isinstance(actor_from_policy(policy), PolicyActor)
+    assert isinstance(actor_from_policy(policy, flat_params=policy.get_flat_params()[None]), PolicyActor)
 
 
 def right(observations):
@@ -100,11 +100,11 @@ def right(observations):
 
 def test_patched_method_of_instance_or_class_is_used():
     policy = make()
-    assert isinstance(actor_of(policy), StackedMLP)
+    assert isinstance(actor_from_policy(policy), StackedMLP)
     policy.get_actions = right
     np.testing.assert_array_equal(sample_path(policy)["actions"], ALWAYS_RIGHT)
     del policy.get_actions
-    assert isinstance(actor_of(policy), StackedMLP)
+    assert isinstance(actor_from_policy(policy), StackedMLP)
 
     with mock.patch.object(policy, "get_actions", side_effect=right) as get_actions:
         np.testing.assert_array_equal(sample_path(policy)["actions"], ALWAYS_RIGHT)
@@ -112,16 +112,16 @@ def test_patched_method_of_instance_or_class_is_used():
     with mock.patch.object(MetaGaussianMLPPolicy, "get_actions", lambda self, observations: right(observations)):
         np.testing.assert_array_equal(sample_path(policy)["actions"], ALWAYS_RIGHT)
     with mock.patch.object(GaussianMLPPolicy, "distribution_info_sym"):
-        assert isinstance(actor_of(policy), SlowActor)
-    assert isinstance(actor_of(policy), StackedMLP)
+        assert isinstance(actor_from_policy(policy), PolicyActor)
+    assert isinstance(actor_from_policy(policy), StackedMLP)
 
 
 @pytest.mark.parametrize("name", ["distribution_info_sym", "get_action", "get_actions", "_sample_actions"])
 def test_replaced_method_of_the_instance_is_detected(name):
     policy = make()
     setattr(policy, name, getattr(policy, name))
-    assert isinstance(actor_of(policy), SlowActor)
-    assert make_actors(policy, policy.get_flat_params()[None]) is None
+    assert isinstance(actor_from_policy(policy), PolicyActor)
+    assert isinstance(actor_from_policy(policy, flat_params=policy.get_flat_params()[None]), PolicyActor)
 
 
 class Centered(DiagonalGaussian):
@@ -149,7 +149,7 @@ def test_patched_distribution_class_is_detected():
     with mock.patch.object(DiagonalGaussian, "sample", lambda self, info, rng=None: np.asarray(info["mean"])):
         path = sample_path(policy)
         np.testing.assert_array_equal(path["actions"], path["agent_infos"]["mean"])
-    assert isinstance(actor_of(policy), StackedMLP)
+    assert isinstance(actor_from_policy(policy), StackedMLP)
 
 
 class NumpyRight(np_policies.GaussianMLPPolicy):
@@ -162,15 +162,15 @@ class NumpyRight(np_policies.GaussianMLPPolicy):
 
 def test_overridden_get_actions_of_a_numpy_policy_is_used():
     policy = NumpyRight(2, 2, (4,))
-    actions, infos = actor_of(policy).act(np.zeros((1, 4, 2)), np.zeros((1, 4, 0), "f"))
+    actions, infos = actor_from_policy(policy).act(np.zeros((1, 4, 2)), np.zeros((1, 4, 0), "f"))
     np.testing.assert_array_equal(actions[0], ALWAYS_RIGHT)
     assert set(infos) == {"mean", "log_std"}
-    assert make_actors(policy, policy.get_flat_params()[None]) is None
+    assert isinstance(actor_from_policy(policy, flat_params=policy.get_flat_params()[None]), PolicyActor)
 
 
 def test_wrapper_that_overrides_step_disables_vectorized_stepping():
-    assert make_batched(NormalizedEnv(MetaPointEnvCorner()), 1) is not None
-    assert make_batched(Doubled(MetaPointEnvCorner()), 1) is None
+    assert adapt_env(NormalizedEnv(MetaPointEnvCorner())).make_batched(1) is not None
+    assert adapt_env(Doubled(MetaPointEnvCorner())).make_batched(1) is None
 
     policy = MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(4,))
     rewards = []

@@ -9,8 +9,9 @@ import pytest
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.samplers.base import SampleProcessor, Sampler
 from meta_policy_search.samplers.dice_sample_processor import DiceSampleProcessor
-from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor
+from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor, TrialSampleProcessor
 from meta_policy_search.utils import logger
+from tests.helpers.paths import make_path, make_paths, reward_path
 
 
 class FixedBaseline:
@@ -24,28 +25,6 @@ class FixedBaseline:
 
     def predict(self, path):
         return path["baseline"]
-
-
-def make_path(rng, length, obs_dim=3, action_dim=2):
-    return {
-        "observations": rng.normal(size=(length, obs_dim)),
-        "actions": rng.normal(size=(length, action_dim)),
-        "rewards": rng.normal(size=length),
-        "env_infos": {"forward": rng.normal(size=length)},
-        "agent_infos": {"mean": rng.normal(size=(length, action_dim)), "log_std": np.zeros((length, action_dim))},
-        "baseline": rng.normal(size=length),
-    }
-
-
-def make_paths(lengths=(6, 9, 4), seed=0):
-    rng = np.random.default_rng(seed)
-    return [make_path(rng, length) for length in lengths]
-
-
-def reward_path(rewards, baseline=None):
-    rewards = np.array(rewards)
-    return {"observations": np.ones((len(rewards), 1)), "actions": np.ones((len(rewards), 1)), "rewards": rewards,
-            "env_infos": {}, "agent_infos": {}, "baseline": baseline}
 
 
 def slow_gae(rewards, values, discount, gae_lambda):
@@ -150,7 +129,7 @@ def test_samples_are_concatenated_paths():
     np.testing.assert_array_equal(samples["path_lengths"], [6, 9, 4])
     for key in ("observations", "actions", "rewards", "returns"):
         np.testing.assert_array_equal(samples[key], np.concatenate([path[key] for path in paths]))
-    for infos, keys in (("env_infos", {"forward"}), ("agent_infos", {"mean", "log_std"})):
+    for infos, keys in (("env_infos", {"forward", "image"}), ("agent_infos", {"mean", "log_std"})):
         assert set(samples[infos]) == keys
         for key in keys:
             np.testing.assert_array_equal(samples[infos][key], np.concatenate([path[infos][key] for path in paths]))
@@ -186,7 +165,7 @@ def test_lists_are_accepted_and_infos_are_optional():
 def test_env_infos_that_only_some_paths_have_are_left_out():
     paths = make_paths((3, 3))
     paths[1]["env_infos"]["fell"] = np.ones(3)
-    assert set(SampleProcessor(ZeroBaseline()).process_samples(paths)["env_infos"]) == {"forward"}
+    assert set(SampleProcessor(ZeroBaseline()).process_samples(paths)["env_infos"]) == {"forward", "image"}
     paths[0]["env_infos"] = {"fell": np.zeros(3)}
     samples = SampleProcessor(ZeroBaseline()).process_samples(paths)
     np.testing.assert_array_equal(samples["env_infos"]["fell"], [0, 0, 0, 1, 1, 1])
@@ -375,7 +354,7 @@ def test_unknown_log_level_is_refused(log):
     (dict(gae_lambda="1"), TypeError, "gae_lambda: expected a number in"),
     (dict(normalize_adv=1), TypeError, "normalize_adv: expected True or False"),
     (dict(positive_adv="no"), TypeError, "positive_adv: expected True or False"),
-    (dict(baseline=None), TypeError, "baseline: expected an object with the methods fit and predict"),
+    (dict(baseline=None), TypeError, "baseline: expected .*, or an object with the methods fit and predict"),
 ])
 def test_arguments_are_checked(cls, arguments, error, message):
     with pytest.raises(error, match=message):
@@ -415,3 +394,37 @@ def test_importing_baselines_and_processors_does_not_import_tensorflow():
     code = ("import sys, meta_policy_search.baselines, meta_policy_search.samplers.dice_sample_processor\n"
             "sys.exit('tensorflow' in sys.modules)")
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+# Baselines by name --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [
+    lambda baseline: SampleProcessor(baseline, np.float64(0.9), np.float32(0.5)).process_samples(make_paths()),
+    lambda baseline: MetaSampleProcessor(baseline).process_samples({0: make_paths()})[0],
+    lambda baseline: TrialSampleProcessor(baseline).process_samples({0: make_paths()})[0],
+    lambda baseline: DiceSampleProcessor("ZeroBaseline", np.int64(9), return_baseline=baseline).process_samples(
+        make_paths()),
+])
+def test_baseline_can_be_specified_by_name(make):
+    """The name of a class stands for an object with default arguments; advantages have equal bits."""
+    np.testing.assert_array_equal(make("LinearFeatureBaseline")["advantages"],
+                                  make(LinearFeatureBaseline())["advantages"])
+
+
+def test_attributes_hold_the_named_baselines():
+    processor = DiceSampleProcessor("LinearTimeBaseline", 9, return_baseline="LinearFeatureBaseline")
+    assert type(processor.baseline) is LinearTimeBaseline
+    assert type(processor.return_baseline) is LinearFeatureBaseline
+    assert "baseline=LinearTimeBaseline()" in repr(processor)
+    custom = FixedBaseline()
+    assert SampleProcessor(custom).baseline is custom and DiceSampleProcessor(custom, 9).return_baseline is None
+
+
+@pytest.mark.parametrize("arguments, message", [
+    ({"baseline": "LinearBaseline"}, "baseline: expected one of .*, got 'LinearBaseline'; did you mean"),
+    ({"baseline": "ZeroBaseline", "return_baseline": "none"}, "return_baseline: expected one of .*, got 'none'"),
+])
+def test_unknown_names_of_baselines_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        DiceSampleProcessor(max_path_length=9, **arguments)

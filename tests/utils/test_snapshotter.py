@@ -4,6 +4,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 
 import joblib
@@ -339,3 +340,33 @@ def test_contents_are_on_the_disk_before_the_file_is_renamed(tmp_path, monkeypat
     Snapshotter(tmp_path).save(0, {})
     # then the order is: sync the file, rename it, sync its folder
     assert order == ["sync", "rename", "sync"]
+
+
+LOADING = '''
+    import sys, gym, numpy as np
+    from meta_policy_search.utils.snapshotter import Snapshotter, load_snapshot
+    FACTOR = 1.0
+    class Reward:
+        scale = 1.0
+        def value(self):
+            return FACTOR * self.scale
+    if sys.argv[1] == "write":
+        Snapshotter("a").save(0, Reward())
+        Reward.scale = 2.0
+        Snapshotter("b").save(0, Reward())
+        # when the class changes, then loading a snapshot does not change it back
+        Reward.scale, Reward.value = 3.0, lambda self: 10.0 * FACTOR * self.scale
+        FACTOR = 2.0
+        loaded = load_snapshot("a")
+        assert type(loaded) is Reward and Reward.scale == 3.0
+        assert loaded.value() == Reward().value() == 60.0
+    else:  # in another process, each object has the class that was saved with it
+        first, second = load_snapshot("a"), load_snapshot("b")
+        assert (first.value(), second.value(), first.value(), Reward().value()) == (1.0, 2.0, 1.0, 1.0)
+'''
+
+
+def test_loading_does_not_change_classes_of_the_script(tmp_path):
+    for step in ("write", "read"):
+        command = [sys.executable, "-c", textwrap.dedent(LOADING), step]
+        subprocess.run(command, cwd=tmp_path, check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})

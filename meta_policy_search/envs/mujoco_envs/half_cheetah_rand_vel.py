@@ -61,13 +61,7 @@ class HalfCheetahRandVelEnv(MujocoMetaEnv):
     Args:
         max_velocity: upper bound of the target velocities, m/s, above 0; default 3.0. The task before the first call of
             `set_task` is `max_velocity / 2`.
-        engine: physics engine, `"mujoco"` (the official package) or `"mujoco-py"` (MuJoCo 2.1.0). None (default): the
-            value of the environment variable `META_POLICY_SEARCH_ENGINE`, or `"mujoco"` if it is not set.
-        inertials: source of the robot's masses and inertias: `"mujoco210"` (default; MuJoCo 2.1.0) or `"modern"`
-            (computed by the installed MuJoCo).
-        num_threads: number of native threads that step a vectorized environment. None (default): all cores available
-            to the process. It does not affect the results. The engine `"mujoco-py"` always uses one thread.
-        render_mode: `"rgb_array"` to enable `render`; default None.
+        engine, inertials, num_threads, render_mode: see `MujocoMetaEnv`.
     """
 
     def __init__(self, max_velocity: float = 3.0, *, engine: Optional[str] = None, inertials: str = "mujoco210",

@@ -71,13 +71,7 @@ class HopperRandParamsEnv(RandomEnv):
         log_scale_limit: half-width of the distribution of the exponents `u`, at least 0. The default, 3.0, is the
             published value and scales masses by factors between 0.30 and 3.4.
         rand_params: names of the parameters that a task changes; default all.
-        engine: physics engine, `"mujoco"` (the official package) or `"mujoco-py"` (MuJoCo 2.1.0). None (default): the
-            value of the environment variable `META_POLICY_SEARCH_ENGINE`, or `"mujoco"` if it is not set.
-        inertials: source of the robot's masses and inertias: `"mujoco210"` (default; MuJoCo 2.1.0) or `"modern"`
-            (computed by the installed MuJoCo).
-        num_threads: number of native threads that step a vectorized environment. None (default): all cores available
-            to the process. It does not affect the results. The engine `"mujoco-py"` always uses one thread.
-        render_mode: `"rgb_array"` to enable `render`; default None.
+        engine, inertials, num_threads, render_mode: see `MujocoMetaEnv`.
 
     References:
         `HopperRandParamsEnv` in the public code of rand_param_envs (github.com/dennisl88/rand_param_envs), used by

@@ -74,13 +74,7 @@ class HumanoidRandDirec2DEnv(MujocoMetaEnv):
 
     Args:
         goal_direction: task before the first call of `set_task`, a unit vector `(x, y)`; default (1, 0).
-        engine: physics engine, `"mujoco"` (the official package) or `"mujoco-py"` (MuJoCo 2.1.0). None (default): the
-            value of the environment variable `META_POLICY_SEARCH_ENGINE`, or `"mujoco"` if it is not set.
-        inertials: source of the robot's masses and inertias: `"mujoco210"` (default; MuJoCo 2.1.0) or `"modern"`
-            (computed by the installed MuJoCo).
-        num_threads: number of native threads that step a vectorized environment. None (default): all cores available
-            to the process. It does not affect the results. The engine `"mujoco-py"` always uses one thread.
-        render_mode: `"rgb_array"` to enable `render`; default None.
+        engine, inertials, num_threads, render_mode: see `MujocoMetaEnv`.
         contact_forces: whether to compute contact forces. False (default): contact forces are zero, as in mujoco-py
             2.1, which does not compute them. True: steps are slower and match mujoco-py up to version 1.5.
 

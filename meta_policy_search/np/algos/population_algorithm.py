@@ -1,13 +1,15 @@
 """Base class of algorithms that search for policy parameters by comparing candidates."""
 import abc
 import copy
-from typing import Any, Dict, List, Optional, Sequence, Tuple, TypeVar
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 import numpy as np
 
-from meta_policy_search.actors.of_policies import check_spaces
-from meta_policy_search.envs.env_spec import check_env_spec
+from meta_policy_search.actors.from_policy import check_spaces
+from meta_policy_search.baselines import Baseline, make_baseline
+from meta_policy_search.envs.env_spec import EnvSpec, check_env_spec
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
+from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.samplers.base import SampleProcessor
 from meta_policy_search.samplers.paths import concatenate_paths, path_returns
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
@@ -43,8 +45,29 @@ class PopulationAlgorithm(RLAlgorithm):
         best_return (float or None): mean undiscounted return of the best candidate of the last epoch.
     """
 
+    default_settings = {**RLAlgorithm.default_settings, "n_itr": 30, "n_samples": 40, "batch_size": 2000}
     sampler_cls = SingleTaskSampler
     cur_mean: np.ndarray
+
+    @classmethod
+    def for_env(cls: Type[SearchT], env: Any, *, hidden_sizes: Sequence[int] = (),
+                hidden_nonlinearity: Optional[str] = "tanh", output_nonlinearity: Optional[str] = None,
+                baseline: Union[str, Baseline] = "LinearFeatureBaseline", **settings: Any) -> SearchT:
+        """Builds the search of a `DeterministicMLPPolicy` for an environment.
+
+        Args:
+            env: the environment.
+            hidden_sizes: number of units in each hidden layer of the policy; default: none, a linear policy.
+            hidden_nonlinearity: activation of the hidden layers, or None; default `"tanh"`.
+            output_nonlinearity: activation of the policy's output, or None (default).
+            baseline: baseline, or name of its class; only its explained variance of the discounted returns is logged.
+                Default `"LinearFeatureBaseline"`.
+            **settings: arguments of the constructor.
+        """
+        spec = EnvSpec.of(env)
+        policy = DeterministicMLPPolicy(spec.obs_dim, spec.action_dim, hidden_sizes, hidden_nonlinearity,
+                                        output_nonlinearity, spec.is_discrete)
+        return cls(env_spec=spec, policy=policy, baseline=make_baseline(baseline), **settings)
 
     def __init__(self, env_spec: Any, policy: Any, baseline: Any, n_samples: int, discount: float,
                  max_path_length: int) -> None:

@@ -1,8 +1,10 @@
 """Interface of algorithms that a `LocalRunner` runs."""
 import abc
-from typing import Any
+from typing import Any, Mapping, Tuple, Type, TypeVar
 
 from meta_policy_search.utils.serializable import Configurable
+
+A = TypeVar("A", bound="RLAlgorithm")
 
 
 class RLAlgorithm(Configurable, abc.ABC):
@@ -17,9 +19,27 @@ class RLAlgorithm(Configurable, abc.ABC):
         baseline: the baseline, stored in snapshots. Default: None.
     """
 
+    env_wrappers: Tuple[type, ...] = ()
+    """Wrappers of the environment in a training with `meta_policy_search.train`."""
+
+    default_settings: Mapping[str, Any] = {"env": "CartPole-v1", "n_itr": 100, "batch_size": 1000}
+    """Settings of a training that have no default in their class, or another one. `env` applies to the command line."""
+
     sampler_cls: Any = None
     policy: Any = None
     baseline: Any = None
+
+    @classmethod
+    def for_env(cls: Type[A], env: Any, **settings: Any) -> A:
+        """Builds the algorithm and its parts for an environment.
+
+        Subclasses list the arguments of the parts explicitly; these are settings of `meta_policy_search.train`.
+
+        Args:
+            env: the environment, with all wrappers.
+            **settings: arguments of the constructor.
+        """
+        raise NotImplementedError(f"{cls.__name__}.for_env: override this class method for meta_policy_search.train")
 
     @abc.abstractmethod
     def train(self, runner: Any) -> Any:

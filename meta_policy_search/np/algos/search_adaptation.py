@@ -4,7 +4,7 @@ from typing import Any, Dict, Optional, Tuple
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.of_policies import actors_of, sizes_of
+from meta_policy_search.actors.from_policy import actor_from_policy, sizes_of
 from meta_policy_search.np.algos.meta_rl_algorithm import MetaRLAlgorithm
 from meta_policy_search.np.algos.population_algorithm import PopulationAlgorithm
 from meta_policy_search.trajectory_batch import TrajectoryBatch
@@ -116,7 +116,7 @@ class SearchPolicy:
     @replaces("get_action", "get_actions")
     def make_actor(self) -> Actor:
         """Returns an actor for one task; during exploration, candidate `r % n` of `n` acts in path `r`."""
-        actors = actors_of(self.search.policy, self._flat_params)
+        actors = actor_from_policy(self.search.policy, flat_params=self._flat_params)
         return RoundRobinActor(actors, len(self._flat_params)) if self.is_exploring else actors
 
     def reset(self) -> None:
@@ -139,7 +139,7 @@ class SearchPolicy:
     def get_actions(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
         """Chooses an action for each observation `[B, O]`, all with the same candidate; see `get_action`."""
         observations, turn = np.asarray(observations), max(self._turn, 0) % len(self._flat_params)
-        actor = actors_of(self.search.policy, self._flat_params[turn, None])
+        actor = actor_from_policy(self.search.policy, flat_params=self._flat_params[turn, None])
         noise = np.empty((len(observations), actor.noise_dim), np.float32)
         actor.draw_noise(self._rng, noise)
         actions, infos = actor.act(observations[None], noise[None])

@@ -22,9 +22,8 @@ import cloudpickle
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.envs.gym_compat import check_meta_env, sample_tasks
+from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.envs.spaces import check_has_spaces
 from meta_policy_search.samplers.errors import EnvValueError, EnvWorkerError, tasks_text
 from meta_policy_search.samplers.rollout_loop import (
     Collection,
@@ -64,13 +63,11 @@ class MetaEnvExecutor(abc.ABC):
     logs_rllib_names = False
 
     def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int) -> None:
-        check_meta_env(env)
-        check_has_spaces(env)
         self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
         self.envs_per_task = check_positive_int("envs_per_task", envs_per_task)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
         self.tasks: Optional[List[Task]] = None
-        self._env = env
+        self._env = adapt_env(env)
         self._is_closed = False
 
     def set_tasks(self, tasks: Optional[Sequence[Task]]) -> None:
@@ -88,7 +85,7 @@ class MetaEnvExecutor(abc.ABC):
         """
         self._check_open()
         if tasks is None:
-            tasks = sample_tasks(self._env, self.meta_batch_size, rng=next_rng(Stream.EXECUTOR))
+            tasks = self._env.sample_tasks(self.meta_batch_size, next_rng(Stream.EXECUTOR))
         tasks = list(tasks)
         if len(tasks) != self.meta_batch_size:
             raise ValueError(f"tasks: expected meta_batch_size={self.meta_batch_size} tasks, got {len(tasks)}")
@@ -310,8 +307,8 @@ def pickle_env(env: MetaEnv) -> bytes:
     try:
         return cloudpickle.dumps(env)
     except Exception as error:
-        raise TypeError(f"env: expected an environment that can be pickled (to copy it), got {type(env).__name__}, "
-                        f"which raised {type(error).__name__}: {error}") from error
+        raise TypeError(f"env: expected an environment that can be pickled for other processes, got "
+                        f"{type(env).__name__}, which raised {type(error).__name__}: {error}") from error
 
 
 def stack_infos(infos: List[Dict[str, Any]]) -> Infos:

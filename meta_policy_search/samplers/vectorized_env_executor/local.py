@@ -1,15 +1,14 @@
 """Executors that step environments in this process."""
 import copy
-import pickle
 from typing import Any, List, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.envs.gym_compat import close_env, make_batched, reset_env, set_rng, step_env
+from meta_policy_search.envs.compat import adapt_env, copy_env
 from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
 from meta_policy_search.envs.spaces import as_numbers
-from meta_policy_search.samplers.errors import FAULTS, EnvWorkerError
-from meta_policy_search.samplers.vectorized_env_executor.base import SteppingExecutor, pickle_env
+from meta_policy_search.samplers.errors import ENV_EXCEPTIONS, EnvWorkerError
+from meta_policy_search.samplers.vectorized_env_executor.base import SteppingExecutor
 from meta_policy_search.types import BatchedStep, Task
 
 
@@ -26,29 +25,28 @@ class MetaIterativeEnvExecutor(SteppingExecutor):
         max_path_length: maximum number of steps of a path in `step`, at least 1.
 
     Raises:
-        TypeError: `env` cannot be pickled, which is needed to copy it; also see `MetaEnvExecutor`.
+        TypeError: `env` cannot be copied (`copy.deepcopy`); also see `MetaEnvExecutor`.
         ValueError: see `MetaEnvExecutor`.
     """
 
     def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int) -> None:
         super().__init__(env, meta_batch_size, envs_per_task, max_path_length)
-        pickled = pickle_env(env)
-        self._envs: List[Any] = [pickle.loads(pickled) for _ in range(self.num_envs)]
+        self._envs: List[Any] = [copy_env(self._env) for _ in range(self.num_envs)]
 
     def _assign(self, tasks: List[Task]) -> None:
         for e, env in enumerate(self._envs):
             try:
-                env.set_task(copy.deepcopy(tasks[e // self.envs_per_task]))
-            except FAULTS as error:
+                env.set_task(tasks[e // self.envs_per_task])
+            except ENV_EXCEPTIONS as error:
                 raise self._fault(error, "set_task", [e]) from error
 
     def reset_envs(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
         observations = np.empty((len(env_ids), *self.observation_shape))
         for row, (e, rng) in enumerate(zip(env_ids.tolist(), rngs, strict=True)):
             try:
-                set_rng(self._envs[e], rng)
-                observations[row] = _checked("observation", reset_env(self._envs[e]), self.observation_shape)
-            except FAULTS as error:
+                self._envs[e].np_random = rng
+                observations[row] = _checked("observation", self._envs[e].reset()[0], self.observation_shape)
+            except ENV_EXCEPTIONS as error:
                 raise self._fault(error, "reset", [e]) from error
         return observations
 
@@ -58,16 +56,16 @@ class MetaIterativeEnvExecutor(SteppingExecutor):
         terminated, truncated, infos = np.empty(n, dtype=bool), np.empty(n, dtype=bool), []
         for row, e in enumerate(env_ids.tolist()):
             try:
-                observation, rewards[row], terminated[row], truncated[row], info = step_env(self._envs[e], actions[row])
+                observation, rewards[row], terminated[row], truncated[row], info = self._envs[e].step(actions[row])
                 observations[row] = _checked("observation", observation, self.observation_shape)
-                infos.append(dict(info))
-            except FAULTS as error:
+                infos.append(info)
+            except ENV_EXCEPTIONS as error:
                 raise self._fault(error, "step", [e]) from error
         return BatchedStep(observations, rewards, terminated, truncated, infos)  # type: ignore[arg-type]  # infos: list
 
     def _close(self) -> None:
         for env in self._envs:
-            close_env(env)
+            env.close()
 
 
 class MetaBatchedEnvExecutor(SteppingExecutor):
@@ -83,13 +81,13 @@ class MetaBatchedEnvExecutor(SteppingExecutor):
         max_path_length: maximum number of steps of a path in `step`, at least 1.
 
     Raises:
-        TypeError: `env` cannot be vectorized, see `envs.gym_compat.make_batched`; also see `MetaEnvExecutor`.
+        TypeError: `env` cannot be vectorized, see `envs.compat.WrappingEnv.make_batched`; also see `MetaEnvExecutor`.
         ValueError: see `MetaEnvExecutor`.
     """
 
     def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int) -> None:
         super().__init__(env, meta_batch_size, envs_per_task, max_path_length)
-        batched = make_batched(env, self.num_envs)
+        batched = self._env.make_batched(self.num_envs)
         if batched is None:
             raise TypeError(f"env: expected an environment that can be vectorized (make_batched), got "
                             f"{type(env).__name__}; MetaIterativeEnvExecutor supports every environment")
@@ -100,14 +98,14 @@ class MetaBatchedEnvExecutor(SteppingExecutor):
         try:
             tasks = copy.deepcopy(tasks)
             self._batched.set_tasks([task for task in tasks for _ in range(self.envs_per_task)])
-        except FAULTS as error:
+        except ENV_EXCEPTIONS as error:
             raise self._batched_fault(error, "set_tasks", range(self.num_envs)) from error
 
     def reset_envs(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
         try:
             observations = self._batched.reset(env_ids, rngs)
             return _checked("observation", observations, (len(env_ids), *self.observation_shape))
-        except FAULTS as error:
+        except ENV_EXCEPTIONS as error:
             raise self._batched_fault(error, "reset", env_ids) from error
 
     def advance(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
@@ -117,7 +115,7 @@ class MetaBatchedEnvExecutor(SteppingExecutor):
                                _checked("rewards", steps.rewards, (count,)),
                                _checked("terminated", steps.terminated, (count,), bool),
                                _checked("truncated", steps.truncated, (count,), bool), steps.env_infos)
-        except FAULTS as error:
+        except ENV_EXCEPTIONS as error:
             raise self._batched_fault(error, "step", env_ids) from error
 
     def _batched_fault(self, error: BaseException, doing: str, env_ids: Any) -> EnvWorkerError:
@@ -138,7 +136,7 @@ def _checked(name: str, values: Any, shape: Tuple[int, ...], dtype: type = np.fl
 def make_local_executor(env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int,
                         first_task: int = 0) -> Union[MetaBatchedEnvExecutor, MetaIterativeEnvExecutor]:
     """Creates the fastest executor in this process: `MetaBatchedEnvExecutor` if `env` can be vectorized."""
-    kind = MetaIterativeEnvExecutor if make_batched(env, 1) is None else MetaBatchedEnvExecutor
+    kind = MetaIterativeEnvExecutor if adapt_env(env).make_batched(1) is None else MetaBatchedEnvExecutor
     executor = kind(env, meta_batch_size, envs_per_task, max_path_length)
     executor.first_task = first_task
     return executor

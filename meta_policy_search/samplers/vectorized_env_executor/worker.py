@@ -12,6 +12,7 @@ also ends when its parent has ended for any reason. In both cases, it stops coll
 Ctrl-C reaches only the parent. Both kinds of workers return the bytes of `pickle_result`.
 """
 import contextlib
+import io
 import operator
 import os
 import pickle
@@ -29,6 +30,7 @@ from meta_policy_search.samplers.errors import EnvWorkerError, NotFiniteError, w
 from meta_policy_search.samplers.vectorized_env_executor.base import SteppingExecutor
 from meta_policy_search.samplers.vectorized_env_executor.local import make_local_executor
 from meta_policy_search.utils.processes import has_ended, wait_for_end
+from meta_policy_search.utils.snapshotter import Unpickler
 from meta_policy_search.utils.threads import THREAD_VARIABLES
 
 _START = ("import sys; fd = int(sys.argv[1]); sys.path[:] = sys.argv[2:]; del sys.argv[1:]; "
@@ -58,7 +60,7 @@ def load_result(pickled: bytes, worker: str, env_ids: Sequence[int] = ()) -> Any
         NotFiniteError: an observation, reward or action is not finite.
         EnvWorkerError: the worker raised another error.
     """
-    succeeded, result = pickle.loads(pickled)
+    succeeded, result = Unpickler(io.BytesIO(pickled)).load()
     if not succeeded:
         raise result.by(worker, env_ids) if isinstance(result, EnvWorkerError) else result
     return result

@@ -256,7 +256,7 @@ def test_tensorflow_policies_can_be_searched(cls):
     ({"discount": 1.5}, ValueError, "discount: expected a number in"),
     ({"max_path_length": 0}, ValueError, "max_path_length: expected an integer of at least 1, got 0"),
     ({"n_samples": 2.5}, TypeError, "n_samples: expected an integer"),
-    ({"baseline": object()}, TypeError, "baseline: expected an object with the methods fit and predict"),
+    ({"baseline": object()}, TypeError, "baseline: expected .*, or an object with the methods fit and predict"),
     ({"policy": object()}, TypeError, "policy: expected an object with get_flat_params"),
     ({"policy": DeterministicMLPPolicy(3, 2)}, ValueError, r"policy.obs_dim: expected \(2,\), .* got 3"),
     ({"policy": CategoricalMLPPolicy(2, 2)}, ValueError, "policy: expected a policy for the action space"),

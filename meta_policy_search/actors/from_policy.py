@@ -1,0 +1,194 @@
+"""Creates actors from policies: `actor_from_policy` turns any policy into an `Actor`.
+
+A policy may have a vectorized method, declared with `utils.fast_paths.replaces`. The method of a meta-policy is
+`make_actor()`, for its current parameters. The method of a policy for one task is `make_actors(flat_params)`, for
+several sets of parameters. A policy acts through its documented method `get_actions` if it has no vectorized method, or
+if it overrides a method that the vectorized method replaces.
+"""
+import functools
+import reprlib
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from meta_policy_search.actors.actor import Actor, join_tasks
+from meta_policy_search.envs.spaces import is_discrete
+from meta_policy_search.types import Infos
+from meta_policy_search.utils.fast_paths import fast_path, replaces
+
+
+class PolicySizes(NamedTuple):
+    """Sizes that a policy has as attributes; None for missing attributes."""
+
+    obs_dim: Optional[int]
+    action_dim: Optional[int]
+    action_shape: Optional[Tuple[int, ...]]  # `(A,)`, or `()` if actions are discrete; default `(action_dim,)`
+    meta_batch_size: Optional[int]  # number of tasks of a meta-policy, None for a policy for one task
+
+
+def sizes_of(policy: Any) -> PolicySizes:
+    """Returns the sizes of a policy, which may be any object with `get_actions`."""
+    sizes = PolicySizes(*(getattr(policy, name, None) for name in PolicySizes._fields))
+    shape = sizes.action_shape
+    if shape is None and sizes.action_dim is not None:
+        shape = (sizes.action_dim,)
+    return sizes._replace(action_shape=None if shape is None else tuple(shape))
+
+
+def check_spaces(policy: Any, env: Any) -> None:
+    """Raises `ValueError` unless the policy fits the observation and action space of an environment or `EnvSpec`.
+
+    Sizes that the policy does not have as attributes (`obs_dim`, `action_dim`) are not checked.
+    """
+    space, is_index, sizes = env.action_space, is_discrete(env.action_space), sizes_of(policy)
+    if sizes.action_shape is not None and is_index != (sizes.action_shape == ()):
+        actions = "integers" if sizes.action_shape == () else f"arrays of shape {sizes.action_shape}"
+        raise ValueError(f"policy: expected a policy for the action space {space}, got a {type(policy).__name__}, "
+                         f"whose actions are {actions}")
+    if is_index and getattr(space, "start", 0) != 0:
+        raise ValueError(f"env: expected discrete actions numbered from 0, got {space}")
+    for kind, name, shape, size in (
+            ("observation", "obs_dim", env.observation_space.shape, sizes.obs_dim),
+            ("action", "action_dim", (int(space.n),) if is_index else space.shape, sizes.action_dim)):
+        if len(shape) != 1:
+            raise ValueError(f"env.{kind}_space: expected vectors, got arrays of shape {shape}; flatten them in a "
+                             "wrapper (GymnasiumMetaEnv flattens observations)")
+        if size not in (None, shape[0]):
+            raise ValueError(f"policy.{name}: expected {shape}, the size of the environment's space, got {size}")
+
+
+def actor_from_policy(policy: Any, action_shape: Optional[Tuple[int, ...]] = None,
+                      flat_params: Optional[np.ndarray] = None) -> Actor:
+    """Returns an actor that acts like a policy.
+
+    Samplers call this function at the start of each round, so the actor has the current parameters.
+
+    Args:
+        policy: a meta-policy (an object with `meta_batch_size`), which acts in its `M` tasks, or a policy for one task
+            (`M = 1`). Any object with `get_actions` is accepted.
+        action_shape: shape of an action. If given, the policy is treated as a meta-policy, even if `get_actions` is its
+            only attribute. Default: None.
+        flat_params: `[n, D]`. If given, the actor acts in `n` tasks, like a policy for one task with each row of
+            parameters. Default: None, the current parameters.
+
+    Returns:
+        The actor of the policy's vectorized method, or a `PolicyActor` if there is none. With `flat_params`, a
+        `PolicyActor` sets each row of parameters, acts, and then restores the policy's parameters.
+
+    Raises:
+        TypeError: a vectorized method does not declare which methods it replaces, or does not return an `Actor`.
+    """
+    if flat_params is not None:
+        actor = _vectorized_actor(policy, "make_actors", flat_params)
+        return actor or PolicyActor(functools.partial(_act_with_params, policy, flat_params))
+    sizes = sizes_of(policy)
+    actor = _vectorized_actor(policy, "make_actor")
+    if action_shape is None and sizes.meta_batch_size is None:
+        if actor is None and fast_path(policy, "make_actors") is not None:
+            actor = _vectorized_actor(policy, "make_actors", policy.get_flat_params()[None])
+        return actor or PolicyActor(functools.partial(_act_in_one_task, policy))
+    shape: Any = sizes.action_shape if action_shape is None else action_shape
+    noise_dim = int(np.prod(shape)) if sizes.action_dim is None else sizes.action_dim
+    return actor or PolicyActor(functools.partial(_act_in_all_tasks, policy, shape), noise_dim)
+
+
+def _vectorized_actor(policy: Any, name: str, *args: Any) -> Optional[Actor]:
+    """Returns the actor of a policy's vectorized method, or None if the documented methods must be called instead."""
+    method = fast_path(policy, name)
+    actor = None if method is None else method(*args)
+    if actor is not None and not isinstance(actor, Actor):
+        raise TypeError(f"policy.{name}: expected an actors.Actor or None, got {reprlib.repr(actor)}")
+    return actor
+
+
+class PolicyActor(Actor):
+    """Acts through the `get_actions` method of a policy, which draws its own noise.
+
+    For meta-policies, the noise of a Gaussian policy is also drawn, but not used. The environments therefore receive
+    the same random numbers as with a vectorized policy.
+
+    Args:
+        get_actions: function of observations `[M, R, O]` with the return value of `act`.
+        noise_dim: number of random numbers to draw per action. Default: 0.
+    """
+
+    def __init__(self, get_actions: Callable[[np.ndarray], Tuple[np.ndarray, Infos]], noise_dim: int = 0) -> None:
+        self._get_actions = get_actions
+        self.noise_dim = noise_dim
+
+    def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        return self._get_actions(observations)
+
+
+def _act_in_one_task(policy: Any, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
+    """Acts at observations `[1, R, O]`."""
+    actions, infos = policy.get_actions(observations[0])
+    return np.asarray(actions)[None], {key: np.asarray(value)[None] for key, value in (infos or {}).items()}
+
+
+def _act_with_params(policy: Any, flat_params: np.ndarray, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
+    """Acts at observations `[M, R, O]` with the parameters `flat_params` `[M, D]`."""
+    results, current_params = [], policy.get_flat_params()
+    for params, rows in zip(flat_params, observations, strict=True):
+        policy.set_flat_params(params)
+        results.append(_act_in_one_task(policy, rows[None]))
+    policy.set_flat_params(current_params)
+    return join_tasks(results)
+
+
+def _act_in_all_tasks(policy: Any, action_shape: Tuple[int, ...], observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
+    """Acts at observations `[M, R, O]` with a meta-policy, and checks its return value."""
+    actions, agent_infos = policy.get_actions(list(observations))
+    num_tasks, num_paths = observations.shape[:2]
+    shapes, expected = [np.shape(task_actions) for task_actions in actions], (num_paths, *action_shape)
+    if shapes != [expected] * num_tasks:
+        raise ValueError(f"policy.get_actions: expected actions of {num_tasks} tasks, each of shape {expected}, "
+                         f"got the shapes {shapes}")
+    if agent_infos is None:
+        return np.asarray(actions), {}
+    if [len(task_infos) for task_infos in agent_infos] != [num_paths] * num_tasks:
+        raise ValueError(f"policy.get_actions: expected agent infos of {num_tasks} tasks, each a list of "
+                         f"{num_paths} dicts, got {reprlib.repr(agent_infos)}")
+    rows = [info for task_infos in agent_infos for info in task_infos]
+    infos = {key: np.stack([row[key] for row in rows]).reshape(num_tasks, num_paths, *np.shape(rows[0][key]))
+             for key in rows[0]}
+    return np.asarray(actions), infos
+
+
+class TaskPolicies:
+    """Combines policies for single tasks into one meta-policy. The list `policies` may be changed at any time.
+
+    Args:
+        policies: one policy per task, all for the same spaces, such as a policy from `np.policies`, a `TaskPolicy`, a
+            `SearchPolicy`, or any object with `obs_dim`, `action_dim` and `get_actions`.
+    """
+
+    def __init__(self, policies: Sequence[Any]) -> None:
+        self.policies: List[Any] = list(policies)
+        self.meta_batch_size = len(self.policies)
+        self.obs_dim, self.action_dim, self.action_shape, _ = sizes_of(self.policies[0])
+
+    @replaces()
+    def make_actor(self) -> "PerTaskActor":
+        """Returns an actor that acts in all tasks with the current policies."""
+        return PerTaskActor([actor_from_policy(policy) for policy in self.policies])
+
+
+class PerTaskActor(Actor):
+    """Acts in each task with a separate actor; all actors have the same type."""
+
+    def __init__(self, actors: Sequence[Actor]) -> None:
+        self._actors = actors
+        self.noise_dim = actors[0].noise_dim
+        self.draw_noise = actors[0].draw_noise  # type: ignore[method-assign]
+        self.can_divide = all(actor.can_divide for actor in actors)
+
+    def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        return join_tasks([actor.act(observations[i, None], noise[i, None]) for i, actor in enumerate(self._actors)])
+
+    def start_paths(self, is_starting: np.ndarray) -> None:
+        for i, actor in enumerate(self._actors):
+            actor.start_paths(is_starting[i, None])
+
+    def for_tasks(self, start: int, stop: int) -> "PerTaskActor":
+        return PerTaskActor(self._actors[start:stop])

@@ -1,0 +1,200 @@
+"""The commands `train` and `resume`, and the training scripts.
+
+The sources of settings are the defaults of the script, `--config_file`, `--smoke` and flags. Later sources override
+earlier sources.
+"""
+import argparse
+import os
+import signal
+import sys
+from typing import Any, Callable, Mapping, Optional, Sequence
+
+from meta_policy_search.cli.flags import Parser, add_flag, make_training_parser
+from meta_policy_search.samplers.errors import EnvWorkerError, WorkerDiedError
+from meta_policy_search.settings import read_json
+from meta_policy_search.utils.log_outputs import LOG_FILE, LogFileError, append_text
+from meta_policy_search.utils.progress import print_line
+from meta_policy_search.utils.snapshotter import SnapshotError
+from meta_policy_search.utils.user_modules import import_name
+
+PROG = "meta-policy-search"  # name of the command
+INTERRUPTED = 130  # exit status after Ctrl-C, as in shells
+USER_ERRORS = (EnvWorkerError, FloatingPointError, ImportError, OSError, SnapshotError, TypeError, ValueError)
+"""Errors of wrong flags, files or settings, which are reported in one line without a traceback."""
+
+SMOKE = {"n_itr": 2, "meta_batch_size": 2, "rollouts_per_meta_task": 2, "envs_per_task": None, "max_path_length": 10,
+         "hidden_sizes": (8,), "hidden_size": 8, "num_minibatches": 1, "n_samples": 20, "batch_size": 10,
+         "steps_per_epoch": 2, "n_train_steps": 2, "min_buffer_size": 10}
+"""Settings of a smoke test, which takes seconds and only checks that everything works."""
+
+COMMAND_DEFAULTS = {"plot_gap": 20}
+"""Defaults of the command that differ from those of `meta_policy_search.train`."""
+
+
+def make_main(algorithm: str, published: Mapping[str, Any], path: str, description: Optional[str]
+              ) -> Callable[[Optional[Sequence[str]]], int]:
+    """Returns the function `main(argv=None)` of a training script; see `train`.
+
+    Args:
+        algorithm: name of the algorithm.
+        published: settings of the script that differ from the defaults.
+        path: path of the script.
+        description: first part of the help text.
+    """
+    def main(argv: Optional[Sequence[str]] = None) -> int:
+        return train(algorithm, argv, os.path.basename(path), description, published)
+
+    return main
+
+
+def train(algorithm: str, argv: Optional[Sequence[str]], prog: str, description: Optional[str],
+          published: Mapping[str, Any] = {}) -> int:  # noqa: B006
+    """Starts or resumes a run, trains and prints the result.
+
+    Args:
+        algorithm: name of the algorithm, or MODULE:NAME of its class.
+        argv: command line flags; None for the flags of this process.
+        prog: name of the command in messages.
+        description: first part of the help text.
+        published: settings of a script that differ from the defaults.
+
+    Returns:
+        The exit status: 0, or 130 after Ctrl-C.
+
+    Raises:
+        SystemExit: with status 2 and a one-line message if a flag, file or setting is wrong; with status 1 if rows or
+            snapshots can no longer be written, a worker process dies or numbers are no longer finite.
+    """
+    import meta_policy_search as mps
+    from meta_policy_search.run import settings_of_algorithm
+    from meta_policy_search.settings import settings_of
+
+    argv = sys.argv[1:] if argv is None else list(argv)
+    parser = Parser(prog, None)
+    try:
+        algo_class: Any = mps.get_algorithm(algorithm)
+        settings = settings_of_algorithm(algo_class, _policy_class(argv))
+    except USER_ERRORS as error:
+        parser.error(str(error))
+    defaults = {**algo_class.default_settings, **COMMAND_DEFAULTS, **published}
+    settings = {name: each._replace(default=defaults.get(name, each.default)) for name, each in settings.items()}
+    parser = make_training_parser(prog, description, algorithm, settings, settings_of([mps.train], ()))
+    arguments = vars(parser.parse_args(argv))
+    if os.environ.get("SMOKE", "0") not in ("", "0"):
+        arguments["smoke"] = True
+
+    def start() -> Any:
+        smoke = {name: value for name, value in SMOKE.items() if name in settings}
+        given = {name: value for name, value in arguments.items()
+                 if name not in ("config_file", "dump_path", "resume", "smoke")}
+        content = read_json(arguments["config_file"]) if "config_file" in arguments else {}
+        if isinstance(content.get("settings"), dict):  # the params.json of a run
+            content = {**content.get("options", {}), **content["settings"]}
+            content = {name: value for name, value in content.items() if name in settings}
+        values = {"env": defaults["env"], **COMMAND_DEFAULTS, **published, **content,
+                  **(smoke if arguments.get("smoke") else {}), **given}
+        return mps.train(algo=algorithm, dump_path=arguments.get("dump_path"), **values)
+
+    def resume() -> Any:
+        given = {name: value for name, value in arguments.items() if name not in ("resume", "smoke")}
+        return mps.load_run(arguments["resume"]).resume(**given)
+
+    return report(parser, resume if "resume" in arguments else start)
+
+
+def resume(argv: Sequence[str]) -> int:
+    """Resumes a run; returns the exit status, see `train`."""
+    parser = Parser(f"{PROG} resume", "Resumes a run. The result is the same as that of an uninterrupted run.",
+                    usage=f"{PROG} resume RUN_FOLDER [--n_itr N] [--SETTING VALUE ...]",
+                    argument_default=argparse.SUPPRESS)
+    parser.add_argument("run_folder", metavar="RUN_FOLDER", help="folder of the run")
+    parser.add_argument("--n_itr", type=int, metavar="N", help="final iteration; default: as in the run")
+    if not {"-h", "--help"} & set(argv):
+        from meta_policy_search.run import make_trainer, train
+        from meta_policy_search.samplers import MetaSampler
+        from meta_policy_search.settings import settings_of
+
+        for setting in settings_of([MetaSampler, train, make_trainer]).values():
+            if not setting.affects_result:
+                add_flag(parser, setting)
+    arguments = vars(parser.parse_args(argv))
+
+    def work() -> Any:
+        import meta_policy_search as mps
+
+        folder = arguments.pop("run_folder")
+        return mps.load_run(folder).resume(**arguments)
+
+    return report(parser, work)
+
+
+def report(parser: Parser, work: Callable[[], Any]) -> int:
+    """Trains, prints the result, and returns the exit status.
+
+    Args:
+        parser: parser that reports errors.
+        work: function that trains and returns the `Run`.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # `__main__` lets Ctrl-C end the process before
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        run = work()
+    except (SnapshotError, LogFileError, WorkerDiedError, FloatingPointError) as error:
+        parser.exit(1, f"{parser.prog}: error: {error}\n")
+    except USER_ERRORS as error:
+        parser.error(str(error))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    if not run.is_complete:
+        return INTERRUPTED
+    try:
+        _say(run, run.summarize())
+        if run.has_best:
+            _say(run, run.summarize_best())
+    except Exception as error:  # for example columns that the user's trainer does not log
+        _say(run, f"warning: could not summarize the run: {error}")
+    _say(run, f"Run folder: {run.folder}")
+    return 0
+
+
+def _say(run: Any, text: str) -> None:
+    """Prints a line and appends it to the `log.txt` of a run, if there is one."""
+    print_line(text)
+    path = os.path.join(run.folder, LOG_FILE)
+    if os.path.exists(path):
+        append_text(path, text + "\n")
+
+
+def _policy_class(argv: Sequence[str]) -> Any:
+    """Returns the class that `--policy` names, whose arguments are further flags; None if there is no such flag."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--policy", default=None)
+    policy = parser.parse_known_args(argv)[0].policy
+    return None if policy is None else import_name("policy", policy, {})
+
+
+def run_tool(
+    parser: Parser, work: Callable[[argparse.Namespace], Optional[int]], argv: Optional[Sequence[str]] = None
+) -> int:
+    """Runs a command that does not train.
+
+    Args:
+        parser: parser of the flags.
+        work: function that receives the parsed flags and returns the exit status, or None for 0.
+        argv: command line flags; default None, the flags of this process.
+
+    Returns:
+        The exit status; 130 after Ctrl-C.
+
+    Raises:
+        SystemExit: with status 2 and a one-line message if a flag or file is wrong.
+    """
+    arguments = parser.parse_args(argv)
+    if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # `__main__` lets Ctrl-C end the process before
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return work(arguments) or 0
+    except USER_ERRORS as error:
+        parser.error(str(error))
+    except KeyboardInterrupt:
+        return INTERRUPTED

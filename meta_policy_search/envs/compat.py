@@ -1,0 +1,609 @@
+"""One internal interface for gym 0.26, Gymnasium and classic gym environments, wrapped or not.
+
+In the classic gym API (before 0.26), `reset()` returns only the observation, and `step` returns `(observation, reward,
+done, info)`. Samplers, wrappers and evaluators adapt the user's environment when they receive it (`adapt_env`,
+`SingleTaskEnv`), and then call the methods of the adapter.
+"""
+import copy
+import functools
+import inspect
+import random
+import types
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
+from meta_policy_search.envs.spaces import as_array, as_numbers, check_has_spaces, is_box, is_discrete
+from meta_policy_search.types import Path, Task
+from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.fast_paths import fast_path, replaces
+from meta_policy_search.utils.gym_import import gym
+
+
+class WrappingEnv(MetaEnv):
+    """Adapts a meta-environment with any gym API to the interface of `MetaEnv`; base class of wrappers.
+
+    `reset` and `step` follow the gym 0.26 API, and their results are checked. Tasks and infos are copied. If the
+    environment is a wrapper without `sample_tasks` and `set_task`, the methods of the innermost environment are used.
+    Attributes that this class does not define are looked up on the wrapped environment.
+
+    Args:
+        env: meta-environment with the gym 0.26, Gymnasium or classic gym API.
+
+    Raises:
+        TypeError: `env` is not a meta-environment or has no spaces.
+        ValueError: the spaces are invalid, see `spaces.check_has_spaces`.
+
+    Attributes:
+        wrapped_env: the user's environment.
+    """
+
+    def __init__(self, env: Any) -> None:
+        check_meta_env(env)
+        check_has_spaces(env)
+        self._wrap(env)
+
+    def _wrap(self, env: Any) -> None:
+        """Sets `env` as the wrapped environment."""
+        self.wrapped_env = env
+        self.observation_space, self.action_space = env.observation_space, env.action_space
+        self.metadata = attribute(env, "metadata", {})
+        self.reward_range = attribute(env, "reward_range", MetaEnv.reward_range)
+        self.spec = attribute(env, "spec")
+
+    def __getattr__(self, name: str) -> Any:
+        """Returns the attribute `name` of the wrapped environment.
+
+        Raises:
+            AttributeError: the wrapped environment has no such attribute, or `name` is a special method.
+        """
+        if name.startswith("__") or "wrapped_env" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.wrapped_env, name)
+
+    @property
+    def _owner(self) -> Any:
+        return _owner_of_tasks(self.wrapped_env)
+
+    @property
+    def unwrapped(self) -> Any:
+        """The environment without its wrappers."""
+        return innermost(self.wrapped_env)
+
+    @property
+    def render_mode(self) -> Optional[str]:
+        """The render mode of the wrapped environment. Setting it calls `set_render_mode`."""
+        return attribute(self.wrapped_env, "render_mode")
+
+    @render_mode.setter
+    def render_mode(self, render_mode: Optional[str]) -> None:
+        set_render_mode(self.wrapped_env, render_mode)
+
+    @property
+    def dt(self) -> float:
+        """Duration of a step in real time, s; 0.05 if the environment does not state it."""
+        return attribute(self.wrapped_env, "dt", 0.05)
+
+    @property
+    def max_episode_steps(self) -> Optional[int]:
+        """Time limit of the environment (`spec.max_episode_steps`); None if it has none."""
+        return attribute(self.spec, "max_episode_steps")
+
+    @property
+    def np_random(self) -> np.random.Generator:
+        """The generator of the innermost environment. Setting it makes that environment draw from the new generator.
+
+        If the innermost environment holds a legacy `RandomState`, it receives a `RandomState` that draws from the bit
+        generator. Environments without an attribute `np_random`, which draw from the global `numpy.random`, do not
+        change.
+        """
+        return self.unwrapped.np_random
+
+    @np_random.setter
+    def np_random(self, rng: np.random.Generator) -> None:
+        env = self.unwrapped
+        attributes = _attributes(env)
+        if "np_random" not in attributes and "np_random" not in dir(type(env)):
+            return
+        current = attributes.get("_np_random", attributes.get("np_random"))
+        env.np_random = np.random.RandomState(rng.bit_generator) if isinstance(current, np.random.RandomState) else rng
+
+    @replaces("reset", "step", "set_task")
+    def make_batched(self, num_envs: int) -> Optional[BatchedEnv]:
+        """Returns a vectorized environment of `num_envs` copies, or None if `env` must be called by its own methods.
+
+        The result is None in three cases: the wrapped environment has no `make_batched`; a subclass overrides `reset`,
+        `step` or `set_task` but not `make_batched` (see `utils.fast_paths`); the wrapped environment wraps an
+        environment to which one of these cases applies.
+        """
+        vectorized = fast_path(self.wrapped_env, "make_batched")
+        return None if vectorized is None else vectorized(num_envs)
+
+    def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
+        """Returns a list of `n_tasks` tasks sampled from the wrapped environment.
+
+        Args:
+            n_tasks: number of tasks, at least 1.
+            rng: generator to draw from. It is passed to `sample_tasks` of the wrapped environment if this method has an
+                argument `rng`; otherwise it becomes the generator of the environment. None (default): the environment
+                uses its own generator.
+
+        Raises:
+            ValueError: the wrapped environment did not return `n_tasks` tasks in a list, tuple or array.
+            RuntimeError: the wrapped environment called `sys.exit`.
+        """
+        n_tasks = check_positive_int("n_tasks", n_tasks)
+        arguments = {}
+        if rng is not None and "rng" in inspect.signature(self._owner.sample_tasks).parameters:
+            arguments = {"rng": rng}
+        elif rng is not None:
+            self.np_random = rng
+        name = f"sample_tasks of {type(self._owner).__name__}"
+        try:
+            tasks = self._owner.sample_tasks(n_tasks, **arguments)
+        except SystemExit as error:  # would otherwise end training without an error message
+            raise RuntimeError(f"{name}: called sys.exit({error})") from error
+        if not isinstance(tasks, (list, tuple, np.ndarray)) or len(tasks) != n_tasks:
+            raise ValueError(f"{name}: expected a list of {n_tasks} tasks, got {tasks!r}")
+        return list(tasks)
+
+    def set_task(self, task: Task) -> None:
+        """Sets a copy of the task."""
+        self._owner.set_task(copy.deepcopy(task))
+
+    def get_task(self) -> Task:
+        return self._owner.get_task()
+
+    def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[Any, Dict[str, Any]]:
+        """Starts a new path; returns `(observation, info)`. The info of a classic environment is empty.
+
+        `seed` and `options` are passed to the wrapped environment unless they are None, because classic environments
+        take no arguments.
+        """
+        arguments = {name: value for name, value in (("seed", seed), ("options", options)) if value is not None}
+        result = self.wrapped_env.reset(**arguments)
+        if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict):
+            return result[0], copied(result[1])
+        return result, {}
+
+    def step(self, action: Any) -> Tuple[Any, float, bool, bool, Dict[str, Any]]:
+        """Takes one environment step.
+
+        The `done` of a classic environment means terminated, unless its info contains a true `TimeLimit.truncated`:
+        gym's time limit sets this entry if the path ended because of the time limit.
+
+        Returns:
+            `(observation, reward, terminated, truncated, info)`. The observation is returned unchanged; reward is a
+            float, terminated and truncated are bools, and info is a copy.
+
+        Raises:
+            ValueError: the wrapped environment returned neither four nor five values, or a value of the wrong type.
+        """
+        result = self.wrapped_env.step(action)
+        name = f"step of {type(self.wrapped_env).__name__}"
+        if not isinstance(result, (tuple, list)) or len(result) not in (4, 5):
+            raise ValueError(f"{name}: expected (observation, reward, terminated, truncated, info) or (observation, "
+                             f"reward, done, info), got {result!r}")
+        observation, reward, *flags, info = result
+        if not isinstance(info, Mapping):
+            raise ValueError(f"{name}: expected a dict as info, got {info!r}")
+        info = {key: copied(value) for key, value in info.items()}
+        if len(flags) == 2:
+            terminated, truncated = _as_flag(name, flags[0], "terminated"), _as_flag(name, flags[1], "truncated")
+        else:
+            done = _as_flag(name, flags[0], "done")
+            truncated = done and bool(info.get("TimeLimit.truncated", False))
+            terminated = done and not truncated
+        return observation, _as_number(name, reward, "a single number as reward"), terminated, truncated, info
+
+    def render(self, *args: Any, **kwargs: Any) -> Any:
+        """Renders the wrapped environment."""
+        return self.wrapped_env.render(*args, **kwargs)
+
+    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
+        """Logs the statistics that the wrapped environment logs; see `MetaEnv.log_diagnostics`."""
+        log_diagnostics(self._owner, paths, prefix)
+
+    def close(self) -> None:
+        """Closes the wrapped environment if it has a method `close`."""
+        attribute(self.wrapped_env, "close", lambda: None)()
+
+
+class SingleTaskEnv(WrappingEnv):
+    """Adapts an environment without tasks to the meta-environment interface.
+
+    The only task is None. All else is as in `WrappingEnv`.
+
+    Args:
+        env: environment with the gym 0.26, Gymnasium or classic gym API.
+
+    Raises:
+        TypeError: `env` is a class, or has no `reset` or `step`.
+    """
+
+    def __init__(self, env: Any) -> None:
+        check_steppable(env)
+        check_has_spaces(env)
+        self._wrap(env)
+
+    @replaces("reset", "step", "set_task")
+    def make_batched(self, num_envs: int) -> None:
+        """Returns None, because vectorized environments have other tasks."""
+
+    def sample_tasks(self, n_tasks: int) -> List[Task]:  # type: ignore[override]  # no random numbers are drawn
+        """Returns a list that contains None `n_tasks` times."""
+        return [None] * check_positive_int("n_tasks", n_tasks)
+
+    def set_task(self, task: Task) -> None:
+        """Accepts None, the only task.
+
+        Raises:
+            ValueError: `task` is not None.
+        """
+        if task is not None:
+            raise ValueError(f"task: expected None ({type(self.wrapped_env).__name__} has no tasks), got {task!r}")
+
+    def get_task(self) -> Task:
+        """Returns None."""
+        return None
+
+
+class GymnasiumMetaEnv(WrappingEnv):
+    """Adapts a Gymnasium environment and a task distribution to the meta-environment interface.
+
+    - Tasks: `sample_task` draws a task, and `set_task` applies it.
+    - Seeds: every reset seeds the wrapped environment, with the given seed or with a seed drawn from `np_random`.
+      Samplers use a separate generator for each path. Paths are therefore independent if the wrapped environment draws
+      all its random numbers from the generator that its seed initializes.
+    - Observations: float64 vectors. `gymnasium.spaces.flatten` flattens observations of any other space; a discrete
+      observation becomes a one-hot vector.
+    - Actions: clipped to the bounds of a `Box`. Discrete actions are integers from 0, also if the wrapped space starts
+      at another number.
+
+    A copy (by pickling or `copy.deepcopy`) creates a new wrapped environment with the same task and the same state of
+    `np_random`. The copy must be reset before its first step.
+
+    Args:
+        env: id of a registered environment, such as `"Pendulum-v1"`, or a function without arguments that creates an
+            environment, such as its class.
+        sample_task: function `(rng) -> task` that draws a task from a `numpy.random.Generator`.
+        set_task: function `(env, task)` that sets the task of the environment; `env` includes its wrappers. The task
+            may take effect immediately or at the next reset. None (default): calls `env.unwrapped.set_task(task)`.
+
+    Raises:
+        TypeError: `env` has no `reset` or `step`; `set_task` is None and the environment has no method `set_task`; the
+            observation space cannot be flattened; or the action space is neither a 1-D `Box` nor `Discrete`.
+        gymnasium.error.Error: the environment id is not registered.
+
+    Attributes:
+        wrapped_env: the Gymnasium environment.
+    """
+
+    def __init__(self, env: Union[str, Callable[[], Any]], sample_task: Callable[[np.random.Generator], Task],
+                 set_task: Optional[Callable[[Any, Task], None]] = None) -> None:
+        self._make_env = _make_by_id(env) if isinstance(env, str) else env
+        if not callable(self._make_env):
+            raise TypeError(f"env: expected an environment id or a function that creates an environment, got {env!r}")
+        self._sample_task, self._set_task = sample_task, set_task
+        self._task: Task = None
+        self._wrap(check_steppable(self._make_env()))
+        inner = innermost(self.wrapped_env)
+        if set_task is None and _method(inner, "set_task") is None:
+            raise TypeError(f"set_task: expected a function (env, task), got None; {type(inner).__name__} has no "
+                            "method set_task that could be used instead")
+        self.observation_space = _observation_space(self.wrapped_env.observation_space)
+        self.action_space = _action_space(self.wrapped_env.action_space)
+
+    unwrapped = MetaEnv.unwrapped  # returns self, because paths draw from the generator of this wrapper
+    np_random = MetaEnv.np_random
+
+    def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
+        """Returns a list of `n_tasks` tasks drawn from `rng`, by default from `np_random`."""
+        rng = self.np_random if rng is None else rng
+        return [self._sample_task(rng) for _ in range(check_positive_int("n_tasks", n_tasks))]
+
+    def set_task(self, task: Task) -> None:
+        """Sets a copy of the task. Errors of the wrapped environment are not caught."""
+        self._apply_task(task)
+        self._task = copy.deepcopy(task)
+
+    def get_task(self) -> Task:
+        """Returns the current task, or None before the first call of `set_task`."""
+        return copy.deepcopy(self._task)
+
+    def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
+        """Starts a new path; returns `(observation [O], info)`.
+
+        A given `seed` seeds both `np_random` and the wrapped environment. Without a seed, the seed of the wrapped
+        environment is drawn from `np_random`.
+        """
+        MetaEnv.reset(self, seed=None if seed is None else int(seed))  # gym requires a Python integer
+        seed = int(self.np_random.integers(2**31) if seed is None else seed)
+        observation, info = super().reset(seed=seed, options=options)
+        return self._as_vector(observation), info
+
+    def step(self, action: Any) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
+        """Takes one step; returns `(observation [O], reward, terminated, truncated, env_info)`."""
+        observation, *others = super().step(self._wrapped_action(action))
+        return (self._as_vector(observation), *others)  # type: ignore[return-value]
+
+    @WrappingEnv.render_mode.setter  # type: ignore[attr-defined]
+    def render_mode(self, render_mode: Optional[str]) -> None:
+        if render_mode == self.render_mode:
+            return
+        make_env: Callable[..., Any] = self._make_env
+        try:
+            env = make_env(render_mode=render_mode)
+        except TypeError as error:
+            raise ValueError(f"render_mode: the function that creates {self} has no argument render_mode; create the "
+                             f"environment with render_mode={render_mode!r}") from error
+        self.wrapped_env.close()
+        self._make_env, self.wrapped_env = functools.partial(make_env, render_mode=render_mode), env
+        if self._task is not None:
+            self._apply_task(self._task)
+
+    def _apply_task(self, task: Task) -> None:
+        if self._set_task is None:
+            innermost(self.wrapped_env).set_task(copy.deepcopy(task))
+        else:
+            self._set_task(self.wrapped_env, copy.deepcopy(task))
+
+    def _as_vector(self, observation: Any) -> np.ndarray:
+        space = self.wrapped_env.observation_space
+        if not _is_vector(space):
+            from gymnasium import spaces
+
+            observation = spaces.flatten(space, observation)
+        return as_numbers("observation", observation).astype(np.float64)
+
+    def _wrapped_action(self, action: Any) -> Any:
+        space = self.wrapped_env.action_space
+        if is_box(space):
+            action = as_array("action", action, self.action_space.shape)
+            return np.clip(action, self.action_space.low, self.action_space.high).astype(space.dtype)
+        index = np.asarray(action)
+        if index.shape != () or index.dtype.kind not in "iu" or not 0 <= index < space.n:
+            raise ValueError(f"action: expected an integer from 0 to {space.n - 1}, got {action!r}")
+        return space.dtype.type(int(index) + int(space.start))
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "wrapped_env"}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.wrapped_env = self._make_env()
+        if self._task is not None:
+            self._apply_task(self._task)
+
+
+def _make_by_id(env_id: str) -> Callable[[], Any]:
+    import gymnasium
+
+    return functools.partial(gymnasium.make, env_id, disable_env_checker=True)
+
+
+def _is_vector(space: Any) -> bool:
+    return is_box(space) and len(space.shape) == 1
+
+
+def _observation_space(space: Any) -> gym.spaces.Box:
+    if not _is_vector(space):
+        from gymnasium import spaces
+
+        flat = spaces.flatten_space(space)
+        if not is_box(flat):
+            raise TypeError(f"env: expected an observation space that can be flattened to a vector, got {space}")
+        space = flat
+    return _box(space)
+
+
+def _action_space(space: Any) -> gym.Space:
+    if _is_vector(space) and np.dtype(space.dtype).kind == "f":
+        return _box(space)
+    if is_discrete(space):
+        return gym.spaces.Discrete(int(space.n))
+    raise TypeError(f"env: expected a 1-D Box of real numbers or a Discrete action space, got {space}")
+
+
+def _box(space: Any) -> gym.spaces.Box:
+    low, high = (np.asarray(bound, dtype=np.float64) for bound in (space.low, space.high))
+    return gym.spaces.Box(low, high, dtype=np.float64)
+
+
+def adapt_env(env: Any) -> WrappingEnv:
+    """Returns the adapter of a meta-environment; an adapter is returned unchanged. Wrappers are adapted again."""
+    return env if type(env) in (WrappingEnv, SingleTaskEnv) else WrappingEnv(env)
+
+
+def check_meta_env(env: Any, name: str = "env") -> None:
+    """Checks that `env` implements `sample_tasks` and `set_task`.
+
+    Args:
+        env: the object to check.
+        name: name of the argument in the error message; default "env".
+
+    Raises:
+        TypeError: `env` is a class, or a method is missing.
+    """
+    if isinstance(env, type):
+        raise TypeError(f"{name}: expected an environment, got the class {env.__name__}; create an instance first")
+    missing = [method for method in ("sample_tasks", "set_task") if _method(_owner_of_tasks(env), method) is None]
+    if missing:
+        raise TypeError(f"{name}: expected a meta-environment with the methods sample_tasks and set_task, got "
+                        f"{type(env).__name__} without {' and '.join(missing)}")
+
+
+def check_steppable(env: Any) -> Any:
+    """Returns `env` unchanged; raises `TypeError` if it has no `reset` or `step`."""
+    if isinstance(env, type) or _method(env, "reset") is None or _method(env, "step") is None:
+        raise TypeError(f"env: expected an environment with the methods reset and step, got {env!r}")
+    return env
+
+
+def has_tasks(env: Any) -> bool:
+    """Returns whether an environment, or the environment that it wraps, samples tasks."""
+    return _method(_owner_of_tasks(env), "sample_tasks") is not None
+
+
+def _owner_of_tasks(env: Any) -> Any:
+    """Returns the environment with the methods for tasks: `env` or, if this is a wrapper, the innermost environment."""
+    return env if _method(env, "sample_tasks") is not None else innermost(env)
+
+
+def _method(env: Any, name: str) -> Optional[Callable]:
+    """Returns the method `name` of an environment, or None if the environment does not implement it.
+
+    The methods of `MetaEnv` that only raise `NotImplementedError` count as not implemented.
+    """
+    method = getattr(env, name, None)
+    is_missing = name in ("sample_tasks", "set_task") and attribute(method, "__func__") is vars(MetaEnv)[name]
+    return method if callable(method) and not is_missing else None
+
+
+def attribute(env: Any, name: str, default: Any = None) -> Any:
+    """Returns an attribute of an environment or of its innermost environment; `default` if both lack it."""
+    for each in (env, innermost(env)):
+        value = getattr(each, name, None)
+        if value is not None:
+            return value
+    return default
+
+
+def innermost(env: Any) -> Any:
+    """Returns the environment without its wrappers."""
+    return getattr(env, "unwrapped", env)
+
+
+def name_of_env(env: Any) -> str:
+    """Returns the class name of an environment without its wrappers, or the id of a wrapped Gymnasium environment."""
+    inner = innermost(env)
+    while isinstance(inner, WrappingEnv):  # an adapter
+        inner = innermost(inner.wrapped_env)
+        if attribute(inner, "spec") is not None:
+            return inner.spec.id
+    return type(inner).__name__
+
+
+def set_render_mode(env: Any, render_mode: Optional[str]) -> None:
+    """Sets the render mode of an environment that has not been reset.
+
+    Raises:
+        ValueError: the environment does not support the mode, or its mode is fixed when it is created.
+    """
+    inner = innermost(env)
+    if attribute(env, "render_mode") == render_mode:
+        return
+    if not isinstance(inner, MetaEnv) or render_mode not in inner.metadata.get("render_modes", ()):
+        raise ValueError(f"render_mode: {type(inner).__name__} does not support render_mode={render_mode!r}; create "
+                         "the environment with this render mode")
+    inner.render_mode = render_mode
+
+
+def log_diagnostics(env: Any, paths: Sequence[Path], prefix: str) -> None:
+    """Calls `log_diagnostics` of an environment (see `MetaEnv`) or policy, if there is such a method.
+
+    Raises:
+        TypeError: the method does not accept a prefix. Without prefixes, the statistics of one adaptation step would
+            overwrite the statistics of another step.
+    """
+    method = _method(env, "log_diagnostics")
+    if method is None:
+        return
+    try:
+        inspect.signature(method).bind(paths, prefix)
+    except TypeError:
+        raise TypeError(f"{type(env).__name__}.log_diagnostics: expected the arguments (paths, prefix), got "
+                        f"{inspect.signature(method)}. Put the prefix, such as 'Step_0-', before each key") from None
+    method(paths, prefix)
+
+
+def copied(value: Any) -> Any:
+    """Returns `value` with copies of its dicts, lists, tuples and arrays, which an environment may overwrite later."""
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(copied, value))
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def own_generators(env: Any) -> List[str]:
+    """Returns the attributes of `env` and its wrapped environments, except `np_random`, that hold random generators.
+
+    Each entry is `"ClassName.attribute"`.
+    """
+    return [f"{type(layer).__name__}.{name}" for layer in _layers(env) for name, value in _attributes(layer).items()
+            if isinstance(value, (np.random.Generator, np.random.RandomState, random.Random))
+            and name not in ("np_random", "_np_random")]
+
+
+def copy_env(env: Any) -> Any:
+    """Returns a deep copy of an environment for use in this process.
+
+    Functions and methods that are stored as attributes of an environment or wrapper, such as a replaced `step`, refer
+    to the copy where the original functions refer to the original.
+
+    Raises:
+        TypeError: the environment cannot be copied.
+    """
+    copies: Dict[int, Any] = {}  # by the id of the original
+    try:
+        copied = copy.deepcopy(env, copies)
+    except Exception as error:
+        raise TypeError(f"env: expected an environment that copy.deepcopy can copy, got "
+                        f"{type(innermost(env)).__name__}, which raised {type(error).__name__}: {error}") from error
+    for layer in _layers(copied):
+        for name, value in _attributes(layer).items():
+            if isinstance(value, types.FunctionType):
+                vars(layer)[name] = _refer_to_copies(value, copies)
+    return copied
+
+
+def _refer_to_copies(value: Any, copies: Dict[int, Any]) -> Any:
+    """Returns the copy of `value`; a function becomes a function whose closure refers to copies."""
+    if id(value) in copies:
+        return copies[id(value)]
+    if isinstance(value, types.MethodType):
+        return types.MethodType(value.__func__, _refer_to_copies(value.__self__, copies))
+    if not isinstance(value, types.FunctionType) or value.__closure__ is None:
+        return value
+    cells = tuple(types.CellType() for _ in value.__closure__)
+    function = types.FunctionType(value.__code__, value.__globals__, value.__name__, value.__defaults__, cells)
+    function.__kwdefaults__ = value.__kwdefaults__
+    copies[id(value)] = function  # first, because a function may refer to itself
+    for cell, original in zip(cells, value.__closure__):
+        cell.cell_contents = _refer_to_copies(original.cell_contents, copies)
+    return function
+
+
+def _layers(env: Any) -> Iterator[Any]:
+    """Yields an environment and all environments that it wraps, outermost first."""
+    while env is not None:
+        yield env
+        own = _attributes(env)
+        env = own.get("wrapped_env", own.get("env"))
+
+
+def _attributes(env: Any) -> Dict[str, Any]:
+    """Returns the instance attributes of an environment; an empty dict if it has no `__dict__`."""
+    return getattr(env, "__dict__", {})
+
+
+def _as_number(name: str, value: Any, expected: str) -> float:
+    """Returns a number as a float; an array with one element is accepted."""
+    if type(value) is float:
+        return value
+    array = as_numbers(name, value, expected)
+    if array.size != 1:
+        raise ValueError(f"{name}: expected {expected}, got {value!r}")
+    return float(array.item())
+
+
+def _as_flag(name: str, value: Any, kind: str) -> bool:
+    """Returns a flag as a bool; 0 and 1 count as False and True."""
+    if type(value) is bool:
+        return value
+    number = _as_number(name, value, f"True or False as {kind}")
+    if number not in (0.0, 1.0):
+        raise ValueError(f"{name}: expected True or False as {kind}, got {value!r}")
+    return number == 1.0

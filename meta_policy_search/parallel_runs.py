@@ -1,0 +1,220 @@
+"""Trains several runs in parallel processes, for `compare` and the command `sweep`."""
+import contextlib
+import hashlib
+import inspect
+import json
+import os
+import re
+import signal
+import sys
+import threading
+import time
+import traceback
+from concurrent.futures import Future, wait
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+
+import cloudpickle
+from joblib.externals.loky import ProcessPoolExecutor
+
+from meta_policy_search import run_folder
+from meta_policy_search.envs import available_envs, get_env_class, register_env
+from meta_policy_search.envs.registry import BUILT_IN
+from meta_policy_search.registry import find_algorithm, get_entry, register_algorithm
+from meta_policy_search.run import find_algo_class, find_env_name, load_run, settings_of_algorithm, train
+from meta_policy_search.settings import check_names
+from meta_policy_search.utils.files import lock_folder, write_text
+from meta_policy_search.utils.progress import print_line
+from meta_policy_search.utils.snapshotter import snapshot_paths
+from meta_policy_search.utils.threads import VARIABLE as THREADS
+from meta_policy_search.utils.threads import available_cores
+
+DIGESTS = "digests.json"  # hashes of the code and the arguments of environments and algorithms, by name of the run
+ERROR_LINES = 12  # printed lines of the traceback of a failed run
+GRACE = 20.0  # seconds from Ctrl-C until runs that have not ended are killed
+
+
+class Member(NamedTuple):
+    """A run of a comparison or of a sweep."""
+
+    name: str
+    algo: Any  # name or class
+    settings: Mapping[str, Any]  # arguments of `train`, including env, seed and n_itr
+    folder: str
+
+    @property
+    def n_itr(self) -> int:
+        """Number of iterations."""
+        return self.settings.get("n_itr", find_algo_class(self.algo).default_settings["n_itr"])
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all iterations are complete."""
+        return run_folder.is_done(self.folder, self.n_itr)
+
+
+def check_settings(algo: Any, settings: Mapping[str, Any]) -> None:
+    """Raises `TypeError` if a setting is not an argument of a training with an algorithm."""
+    algo_class = find_algo_class(algo)
+    check_names(settings, settings_of_algorithm(algo_class), f"for {algo_class.__name__}")
+
+
+def train_all(output: str, members: Sequence[Member], processes: int) -> Tuple[List[str], bool]:
+    """Starts or resumes all incomplete runs, `processes` at a time, each in a process of its own.
+
+    All processes have ended when this function returns or raises an error. They also end if this process is killed.
+
+    Args:
+        output: parent folder of the run folders.
+        members: the runs.
+        processes: maximum number of runs at a time.
+
+    Returns:
+        The names of the failed runs (their errors are printed), and whether Ctrl-C was pressed.
+
+    Raises:
+        ValueError: a folder contains a run with different settings or other code, or another process trains the same
+            runs.
+    """
+    digests = {member.name: _digest(member) for member in members}
+    _check_earlier(output, members, digests)
+    os.makedirs(output, exist_ok=True)
+    with lock_folder(output):
+        write_text(os.path.join(output, DIGESTS), json.dumps({**_read_digests(output), **digests}, indent=2) + "\n")
+        waiting = [member for member in members if not member.is_done]
+        count = len(waiting)
+        print_line(f"{len(members) - count} of {len(members)} runs complete; {min(processes, count)} at a time; "
+                   f"runs in {output}")
+        environ = _environment(processes)
+        running: Dict[Future, Tuple[Member, ProcessPoolExecutor]] = {}
+        failed: List[str] = []
+        try:
+            while waiting or running:
+                while waiting and len(running) < processes:
+                    member = waiting.pop(0)
+                    print_line(f"{member.name}: {'resumes' if _has_snapshot(member) else 'starts'}")
+                    pool = ProcessPoolExecutor(max_workers=1, env=environ)  # the death of one process fails one run
+                    future = pool.submit(_train_member, member, _registered(member), os.getpid(), sys.path)
+                    running[future] = member, pool
+                for future in wait(running, return_when="FIRST_COMPLETED").done:
+                    member, pool = running.pop(future)
+                    pool.shutdown(wait=True)
+                    number = f"({count - len(waiting) - len(running)} of {count})"
+                    error = str(future.exception() or "") or future.result()
+                    if not error and member.is_done:
+                        print_line(f"{member.name}: done {number}")
+                    else:
+                        failed.append(member.name)
+                        lines = error.rstrip().splitlines()[-ERROR_LINES:]
+                        print_line("\n    ".join([f"{member.name}: failed {number}", *lines]))
+        except KeyboardInterrupt:
+            print_line("Stopping the runs")
+            for _, pool in running.values():
+                for process in list(pool._processes):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(process, signal.SIGINT)
+            wait(running, GRACE)
+            return failed, True
+        finally:
+            for future, (_, pool) in running.items():
+                pool.shutdown(kill_workers=not future.done())
+    return failed, False
+
+
+def _registered(member: Member) -> List[Tuple[Any, ...]]:
+    """Returns the registrations of the user that a run in another process needs, as functions and their arguments."""
+    env, algo = member.settings["env"], member.algo
+    found: List[Tuple[Any, ...]] = []
+    if isinstance(env, str) and env in available_envs() and env not in BUILT_IN:
+        found.append((register_env, env, get_env_class(env)))
+    if isinstance(algo, str) and isinstance(get_entry(algo).cls, type):
+        found.append((register_algorithm, find_algorithm(algo), *get_entry(algo)[:2]))
+    return found
+
+
+def _train_member(member: Member, registered: Sequence[Tuple[Any, ...]], parent: int, path: Sequence[str]) -> str:
+    """Starts or resumes a run in this process; returns the error message, empty if there was no error."""
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    sys.path[:] = path  # finds the modules that the parent process finds
+    try:
+        for register, *arguments in registered:
+            register(*arguments)
+        if _has_snapshot(member):
+            load_run(member.folder).resume(member.n_itr, log_formats=("log", "csv"))
+        else:
+            with contextlib.suppress(FileNotFoundError):  # of a run that ended before its first snapshot
+                for name in (run_folder.PARAMS_FILE, run_folder.PROGRESS_FILE):
+                    os.remove(os.path.join(member.folder, name))
+            train(algo=member.algo, dump_path=member.folder, **{
+                "log_formats": ("log", "csv"), "progress_bar": False, **member.settings})
+    except KeyboardInterrupt:
+        return "interrupted"
+    except BaseException:
+        return traceback.format_exc()
+    return ""
+
+
+def _end_with(parent: int) -> None:
+    """Ends this process when its parent process ends."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+
+
+def _has_snapshot(member: Member) -> bool:
+    return os.path.isdir(member.folder) and bool(snapshot_paths(member.folder))
+
+
+def _check_earlier(output: str, members: Sequence[Member], digests: Mapping[str, str]) -> None:
+    """Raises `ValueError` if a folder contains a run with different settings or code; `n_itr` may be larger."""
+    before = _read_digests(output)
+    for member in members:
+        if not run_folder.is_run(member.folder):
+            continue
+        if before.get(member.name, digests[member.name]) != digests[member.name]:
+            raise ValueError(f"{member.folder}: the code or the arguments of the environment or algorithm have changed "
+                             "since this run. Choose another folder")
+        recorded = run_folder.read_params(member.folder)["settings"]
+        algo_class = find_algo_class(member.algo)
+        known = settings_of_algorithm(algo_class)
+        now = {name: run_folder.as_json(member.settings.get(name, setting.default))
+               for name, setting in known.items() if setting.affects_result}
+        now.update(env=find_env_name(member.settings["env"], algo_class), n_itr=member.n_itr,
+                   env_kwargs=member.settings.get("env_kwargs") or {})
+        differing = [f"{name} {recorded[name]!r} (run), {value!r}" for name, value in now.items()
+                     if name in recorded and recorded[name] != value
+                     and not (name == "n_itr" and recorded[name] < value)]
+        if differing:
+            raise ValueError(f"{member.folder} contains a run with different settings: {'; '.join(differing)}. Choose "
+                             "another folder")
+
+
+def _read_digests(output: str) -> Dict[str, str]:
+    try:
+        with open(os.path.join(output, DIGESTS), encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return {}
+
+
+def _digest(member: Member) -> str:
+    """Returns a hash of the user's code and objects that a run depends on, equal in all processes."""
+    env, result = member.settings["env"], hashlib.sha256()
+    if isinstance(env, str):
+        env = None if env in BUILT_IN or "/" in env else get_env_class(env)
+    for used in (env, find_algo_class(member.algo), member.settings.get("policy")):
+        if used is None or isinstance(used, str):
+            continue
+        pickled = re.sub(rb"[0-9a-f]{32}", b"", cloudpickle.dumps(used))  # cloudpickle gives each class a random id
+        result.update(pickled)
+        for cls in (used if isinstance(used, type) else type(used)).__mro__:
+            if cls.__module__.partition(".")[0] not in ("meta_policy_search", "builtins", "abc", "gym", "gymnasium"):
+                with contextlib.suppress(OSError, TypeError):  # no source
+                    result.update(inspect.getsource(cls).encode())
+    return result.hexdigest()
+
+
+def _environment(processes: int) -> Dict[str, str]:
+    """Returns environment variables that divide the cores among runs; user-defined variables are kept."""
+    threads = str(max(1, available_cores() // processes))
+    shares = {name: threads for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")}
+    return {**shares, **{name: os.environ[name] for name in shares if name in os.environ}, THREADS: threads}

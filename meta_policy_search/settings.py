@@ -1,0 +1,123 @@
+"""Settings of a training: the arguments of the classes that it consists of, by name.
+
+An argument is declared once, in the class that uses it: its name, type, default and description. The function
+`meta_policy_search.train` passes each setting to every class that has an argument of this name. The command line, JSON
+files, sweeps and `compare` translate text into such a call.
+"""
+import functools
+import inspect
+import json
+import re
+import typing
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Union
+
+from meta_policy_search.utils.checks import did_you_mean
+from meta_policy_search.utils.serializable import constructor_signature, is_without_effect, type_hints
+
+SUPPLIED = frozenset({
+    "env", "env_spec", "obs_dim", "action_dim", "policy", "qf", "replay_buffer", "exploration_policy", "sampler",
+    "sample_processor", "algo", "algo_class", "name", "n_itr", "start_itr", "sess", "callbacks",
+    "is_discrete"})
+"""Arguments of the classes that `train` supplies; they are not settings."""
+
+Part = Union[type, Callable[..., Any]]
+"""A class or function whose arguments are settings."""
+
+
+class Setting(NamedTuple):
+    """An argument of a class or function."""
+
+    name: str
+    hint: Any  # type hint without marks; the type of the default if there is no hint
+    default: Any  # `inspect.Parameter.empty` if the argument is required
+    help: str  # description in the docstring; empty if there is none
+    affects_result: bool  # False for arguments whose type hint is marked with `types.WithoutEffect`
+
+
+def settings_of(parts: Iterable[Part], supplied: Iterable[str] = SUPPLIED) -> Dict[str, Setting]:
+    """Returns the settings of classes and functions by name; of several with the same name, the first.
+
+    Args:
+        parts: the classes and functions. An argument `**kwargs` of a class stands for the arguments of its base class.
+        supplied: names of arguments that are not settings; default `SUPPLIED`.
+    """
+    found: Dict[str, Setting] = {}
+    for part in parts:
+        for name, setting in _arguments(part).items():
+            if name not in supplied:
+                found.setdefault(name, setting)
+    return found
+
+
+@functools.lru_cache(maxsize=None)
+def _arguments(part: Part) -> Dict[str, Setting]:
+    function: Any = part.__init__ if isinstance(part, type) else part  # type: ignore[misc]
+    signature = constructor_signature(part) if isinstance(part, type) else inspect.signature(part)
+    hints = type_hints(function)
+    texts = describe_arguments(inspect.getdoc(part) or "")
+    found: Dict[str, Setting] = {}
+    for name, parameter in signature.parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD and isinstance(part, type):
+            found.update({key: value for key, value in _arguments(part.__mro__[1]).items() if key not in found})
+        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+            continue
+        hint = hints.get(name, type(parameter.default))
+        without_effect = is_without_effect(hint)
+        found[name] = Setting(name, typing.get_args(hint)[0] if without_effect else hint, parameter.default,
+                              texts.get(name, ""), not without_effect)
+    return found
+
+
+def describe_arguments(doc: str) -> Dict[str, str]:
+    """Returns the descriptions in the section `Args:` of a docstring, by name of the argument.
+
+    Args:
+        doc: a docstring in Google style, without indentation (`inspect.getdoc`).
+    """
+    section = re.search(r"^Args:\n((?: .*\n|\n)+)", doc + "\n", re.MULTILINE)
+    entries = re.findall(r"^    (\w[\w, ]*?)(?: \([^)]*\))?: (.*\n(?:        .*\n|\n)*)", section[1] if section else "",
+                         re.MULTILINE)
+    return {name: " ".join(text.split()) for names, text in entries for name in names.split(", ")}
+
+
+def check_names(settings: Iterable[str], known: Iterable[str], what: str) -> None:
+    """Raises `TypeError` if a setting is not known.
+
+    Args:
+        settings: names of the settings.
+        known: valid names.
+        what: end of the message after the name, such as "for ProMP".
+    """
+    known = set(known)
+    for name in settings:
+        if name not in known:
+            raise TypeError(f"unknown setting {name!r} {what}{did_you_mean(name, known)}")
+
+
+def read_json(path: str) -> Dict[str, Any]:
+    """Reads an object from a JSON file.
+
+    Raises:
+        ValueError: the file is missing, or its content is not a JSON object.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            content = load_json(file.read())
+    except (OSError, ValueError, RecursionError) as error:  # missing, invalid JSON, or nested too deeply
+        raise ValueError(f"could not read {path}: {error}") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{path}: expected a JSON object, got {type(content).__name__}")
+    return content
+
+
+def load_json(text: str) -> Any:
+    """Returns the value of a JSON text; raises `ValueError` if an object has two entries of the same name."""
+
+    def to_dict(pairs: Sequence[Any]) -> Dict[str, Any]:
+        names: List[str] = [name for name, _ in pairs]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"expected each name once, got {name!r} {names.count(name)} times")
+        return dict(pairs)
+
+    return json.loads(text, object_pairs_hook=to_dict)

@@ -1,0 +1,219 @@
+"""Compares the vectorized actors of policies with their graph, and tests actors based on `get_actions`."""
+import copy
+
+import numpy as np
+import pytest
+
+from meta_policy_search.actors import Actor, actor_from_policy
+from meta_policy_search.actors.from_policy import PolicyActor, TaskPolicies
+from meta_policy_search.actors.stacked_mlp import NONLINEARITIES
+from meta_policy_search.np import policies
+from meta_policy_search.policies import GaussianMLPPolicy, MetaGaussianMLPPolicy
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils.fast_paths import replaces
+
+M, B, O, A = 3, 6, 4, 2
+
+
+def with_random_task_params(policy, seed=0):
+    rng = np.random.default_rng(seed)
+    policy.load_params(rng.normal(size=(M, len(policy.get_flat_params()))))
+    return policy
+
+
+def noise_of_next_get_actions(policy, shape):
+    return copy.deepcopy(policy._rng).standard_normal(shape, dtype=np.float32)
+
+
+@pytest.mark.parametrize("output_nonlinearity", [None, "tanh"])
+@pytest.mark.parametrize("hidden_nonlinearity", [None, *sorted(NONLINEARITIES)])
+def test_actor_agrees_with_get_actions_for_equal_noise(hidden_nonlinearity, output_nonlinearity):
+    policy = with_random_task_params(MetaGaussianMLPPolicy(
+        M, O, A, hidden_sizes=(5, 4), hidden_nonlinearity=hidden_nonlinearity, output_nonlinearity=output_nonlinearity
+    ))
+    observations = np.random.default_rng(1).normal(size=(M, B, O))
+    noise = noise_of_next_get_actions(policy, (M, B, A))
+    expected, expected_infos = policy.get_actions(observations)
+    actions, infos = actor_from_policy(policy).act(observations, noise)
+    assert actions.dtype == infos["mean"].dtype == infos["log_std"].dtype == np.float32
+    assert actions.shape == infos["mean"].shape == infos["log_std"].shape == (M, B, A)
+    scale = max(1.0, np.abs(expected).max())
+    np.testing.assert_allclose(actions, np.stack(expected), rtol=0, atol=1e-6 * scale)
+    for key in ("mean", "log_std"):
+        expected_info = [[info[key] for info in task_infos] for task_infos in expected_infos]
+        np.testing.assert_allclose(infos[key], expected_info, rtol=0, atol=1e-6 * scale)
+
+
+def test_actor_of_a_single_task_policy_has_one_task():
+    policy = GaussianMLPPolicy(O, A, hidden_sizes=())
+    observations = np.random.default_rng(1).normal(size=(B, O))
+    noise = noise_of_next_get_actions(policy, (B, A))
+    expected, _ = policy.get_actions(observations)
+    actions, _ = actor_from_policy(policy).act(observations[None], noise[None])
+    np.testing.assert_allclose(actions[0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("learn_std", [True, False])
+def test_actor_has_the_std_of_the_policy(learn_std):
+    policy = MetaGaussianMLPPolicy(M, O, A, hidden_sizes=(), learn_std=learn_std, init_std=0.3)
+    _, infos = actor_from_policy(policy).act(np.zeros((M, B, O)), np.zeros((M, B, A), "f"))
+    np.testing.assert_allclose(np.exp(infos["log_std"]), np.full((M, B, A), 0.3), rtol=1e-6)
+
+
+def test_zero_noise_gives_the_mean():
+    policy = with_random_task_params(MetaGaussianMLPPolicy(M, O, A, hidden_sizes=(5,)))
+    actions, infos = actor_from_policy(policy).act(np.ones((M, B, O)), np.zeros((M, B, A), "f"))
+    np.testing.assert_array_equal(actions, infos["mean"])
+
+
+def test_actor_keeps_the_parameters_at_its_creation():
+    policy = with_random_task_params(MetaGaussianMLPPolicy(M, O, A, hidden_sizes=(5,)))
+    observations, noise = np.ones((M, B, O)), np.zeros((M, B, A), "f")
+    actor = actor_from_policy(policy)
+    before, _ = actor.act(observations, noise)
+    with_random_task_params(policy, seed=1)
+    np.testing.assert_array_equal(actor.act(observations, noise)[0], before)
+    assert (actor_from_policy(policy).act(observations, noise)[0] != before).any()
+
+
+def test_actions_of_a_task_do_not_depend_on_the_other_tasks():
+    policy = with_random_task_params(MetaGaussianMLPPolicy(M, O, A, hidden_sizes=(64, 64)))
+    rng = np.random.default_rng(0)
+    observations, noise = rng.normal(size=(M, B, O)), rng.normal(size=(M, B, A)).astype("f")
+    together, _ = actor_from_policy(policy).act(observations, noise)
+    other = observations.copy()
+    other[1:] += 1.0
+    np.testing.assert_array_equal(actor_from_policy(policy).act(other, noise)[0][0], together[0])
+
+
+def test_actor_for_some_tasks_acts_like_the_actor_for_all():
+    policy = with_random_task_params(MetaGaussianMLPPolicy(M, O, A, hidden_sizes=(64, 64)))
+    rng = np.random.default_rng(0)
+    observations, noise = rng.normal(size=(M, B, O)), rng.normal(size=(M, B, A)).astype("f")
+    actor = actor_from_policy(policy)
+    actions, infos = actor.act(observations, noise)
+    part_actions, part_infos = actor.for_tasks(1, M).act(observations[1:], noise[1:])
+    np.testing.assert_array_equal(part_actions, actions[1:])
+    for key, values in infos.items():
+        np.testing.assert_array_equal(part_infos[key], values[1:])
+
+
+@pytest.mark.parametrize("argument", ["hidden_nonlinearity", "output_nonlinearity"])
+def test_other_nonlinearities_have_no_actor(argument):
+    policy = MetaGaussianMLPPolicy(M, O, A, hidden_sizes=(5,), **{argument: tf.nn.leaky_relu})
+    assert policy.make_actor() is None
+    assert isinstance(actor_from_policy(policy), PolicyActor)
+    assert actor_from_policy(policy).act(np.zeros((M, B, O)), None)[0].shape == (M, B, A)
+
+
+# Several parameter vectors of one policy
+
+
+class OnRequest:
+    """A user-defined linear policy with only the documented methods."""
+
+    obs_dim, action_dim = O, A
+
+    def __init__(self):
+        self.flat_params = np.ones(O * A)
+
+    def get_flat_params(self):
+        return self.flat_params
+
+    def set_flat_params(self, flat_params):
+        self.flat_params = flat_params
+
+    def get_actions(self, observations):
+        return observations @ self.flat_params.reshape(O, A), {"twice": 2.0 * observations}
+
+
+def test_policy_without_vectorized_actor_is_called_per_parameter_vector_and_keeps_its_parameters():
+    policy, observations = OnRequest(), np.random.default_rng(1).normal(size=(M, B, O))
+    candidates = np.random.default_rng(2).normal(size=(M, O * A))
+    actor = actor_from_policy(policy, flat_params=candidates)
+    assert isinstance(actor, PolicyActor) and not actor.can_divide and actor.noise_dim == 0
+    actions, infos = actor.act(observations, np.empty((M, B, 0), "f"))
+    np.testing.assert_allclose(actions, observations @ candidates.reshape(M, O, A))
+    np.testing.assert_array_equal(infos["twice"], 2.0 * observations)
+    own, _ = actor_from_policy(policy).act(observations[:1], np.empty((1, B, 0), "f"))
+    np.testing.assert_allclose(own[0], observations[0] @ np.ones((O, A)))
+
+
+@pytest.mark.parametrize("arguments", [{"learn_std": True}, {"learn_std": False}], ids=str)
+def test_numpy_candidates_can_be_divided(arguments):
+    policy = policies.GaussianMLPPolicy(O, A, (5,), init_std=0.3, **arguments)
+    candidates = np.random.default_rng(0).normal(size=(M, len(policy.get_flat_params())))
+    observations, noise = np.ones((M, B, O)), np.ones((M, B, A), "f")
+    actor = actor_from_policy(policy, flat_params=candidates)
+    actions, infos = actor.act(observations, noise)
+    part_actions, part_infos = actor.for_tasks(1, M).act(observations[1:], noise[1:])
+    np.testing.assert_array_equal(part_actions, actions[1:])
+    np.testing.assert_array_equal(part_infos["log_std"], infos["log_std"][1:])
+
+
+# Several policies
+
+
+def test_each_task_policy_acts_in_its_task():
+    own = [policies.GaussianMLPPolicy(O, A, ()) for _ in range(M)]
+    observations, noise = np.random.default_rng(1).normal(size=(M, B, O)), np.zeros((M, B, A), "f")
+    actor = TaskPolicies(own).make_actor()
+    assert actor.can_divide and actor.noise_dim == A
+    actions, infos = actor.act(observations, noise)
+    for m, policy in enumerate(own):
+        alone, _ = actor_from_policy(policy).act(observations[m, None], noise[m, None])
+        np.testing.assert_array_equal(actions[m], alone[0])
+    part_actions, part_infos = actor.for_tasks(1, M).act(observations[1:], noise[1:])
+    np.testing.assert_array_equal(part_actions, actions[1:])
+    np.testing.assert_array_equal(part_infos["mean"], infos["mean"][1:])
+
+
+def test_indivisible_actor_keeps_all_tasks_together():
+    actor = TaskPolicies([policies.DeterministicMLPPolicy(O, A), OnRequest()]).make_actor()
+    assert not actor.can_divide
+
+
+# Actor interface
+
+
+class Constant(Actor):
+    """The minimal actor."""
+
+    def act(self, observations, noise):
+        return np.zeros((*observations.shape[:2], A)), {}
+
+
+def test_default_actor_draws_no_noise_and_acts_for_all_tasks_together():
+    actor, rng = Constant(), np.random.default_rng(0)
+    actor.draw_noise(rng, np.empty((B, actor.noise_dim), np.float32))
+    assert rng.bit_generator.state == np.random.default_rng(0).bit_generator.state
+    assert not actor.can_divide
+    with pytest.raises(TypeError, match="Constant acts for all tasks together"):
+        actor.for_tasks(0, 1)
+
+
+class Wrong:
+    """A policy whose vectorized methods do not return actors."""
+
+    meta_batch_size = M
+
+    @replaces()
+    def make_actor(self):
+        return 3
+
+    @replaces()
+    def make_actors(self, flat_params):
+        return flat_params
+
+
+def test_returned_actors_are_checked():
+    with pytest.raises(TypeError, match="^policy.make_actor: expected an actors.Actor or None, got 3$"):
+        actor_from_policy(Wrong())
+    with pytest.raises(TypeError, match=r"^policy.make_actors: expected an actors.Actor or None, got array\(\[\[0."):
+        actor_from_policy(Wrong(), flat_params=np.zeros((1, 2)))
+
+
+def test_vectorized_method_declares_the_methods_it_replaces():
+    policy = type("Mine", (), {"meta_batch_size": M, "make_actor": lambda self: Constant()})()
+    with pytest.raises(TypeError, match=r"^Mine.make_actor: expected a method decorated with @replaces"):
+        actor_from_policy(policy)

@@ -1,0 +1,178 @@
+"""Tests the environments with discrete actions: rewards, transitions and common properties."""
+import numpy as np
+import pytest
+
+from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv
+from meta_policy_search.utils.gym_import import gym
+
+ALL = [MetaBernoulliBanditEnv, MetaTabularMDPEnv]
+S, A = 3, 2
+CHAIN = {  # action 0 leads from 0 to 1 to 2 to 0, action 1 stays
+    "transitions": np.stack([np.roll(np.eye(S), 1, axis=1), np.eye(S)], axis=1),
+    "reward_means": [[10.0, 20.0], [30.0, 40.0], [50.0, 60.0]],
+}
+
+
+def fair(outcomes, probability):
+    """Returns whether the share of independent outcomes is within five standard deviations of its probability."""
+    return abs(np.mean(outcomes) - probability) < 5 * np.sqrt(probability * (1 - probability) / np.size(outcomes))
+
+
+def many(env, n, task, seed=0):
+    """Returns `n` copies of an environment after a reset, each with its own generator."""
+    batched = env.make_batched(n)
+    batched.set_tasks([task] * n)
+    batched.reset(np.arange(n), [np.random.default_rng((seed, i)) for i in range(n)])
+    return batched
+
+
+# Bandit
+
+
+@pytest.mark.parametrize("arm, probability", [(0, 0.9), (1, 0.0), (2, 0.25), (3, 1.0)])
+def test_arm_pays_with_its_probability(arm, probability):
+    batched = many(MetaBernoulliBanditEnv(num_arms=4), 500, [0.9, 0.0, 0.25, 1.0])
+    rewards = np.array([batched.step(np.full(500, arm)).rewards for _ in range(10)])
+    assert set(np.unique(rewards)) <= {0.0, 1.0} and rewards.dtype == np.float64
+    assert np.mean(rewards) == probability if probability in (0.0, 1.0) else fair(rewards, probability)
+
+
+def test_bandit_observation_is_constant_and_paths_never_end():
+    env = MetaBernoulliBanditEnv()
+    assert env.reset(seed=0)[0].tolist() == [1.0]
+    for arm in range(5):
+        observation, _, terminated, truncated, info = env.step(arm)
+        assert (observation.tolist(), terminated, truncated, info) == ([1.0], False, False, {})
+
+
+def test_probabilities_of_arms_are_uniform_and_independent():
+    tasks = np.array(MetaBernoulliBanditEnv(num_arms=3).sample_tasks(4000, rng=np.random.default_rng(0)))
+    assert tasks.shape == (4000, 3) and tasks.min() >= 0.0 and tasks.max() <= 1.0
+    np.testing.assert_allclose(tasks.mean(axis=0), 0.5, atol=0.025)
+    np.testing.assert_allclose(tasks.var(axis=0), 1.0 / 12.0, rtol=0.08)
+    assert np.abs(np.corrcoef(tasks.T) - np.eye(3)).max() < 0.08
+    assert tasks.max(axis=1).mean() == pytest.approx(3.0 / 4.0, abs=0.02)  # success probability of the best arm
+
+
+@pytest.mark.parametrize("task, complaint", [
+    ([0.5, 0.5], r"task 0: expected finite numbers of shape \(3,\)"),
+    ([0.5, 0.5, np.nan], "task 0: expected finite numbers"),
+    (["a", "b", "c"], "task 0: expected finite numbers"),
+    ([0.5, -0.1, 0.5], r"task 0: expected probabilities in \[0, 1\], got \[0.5, -0.1, 0.5\]"),
+    ([0.5, 0.5, 1.1], "task 0: expected probabilities"),
+])
+def test_probabilities_are_validated(task, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        MetaBernoulliBanditEnv(num_arms=3).set_task(task)
+
+
+# Markov decision process
+
+
+def test_states_and_rewards_follow_the_tables():
+    env = MetaTabularMDPEnv(S, A)
+    env.set_task(CHAIN)
+    observation, info = env.reset(seed=0)
+    assert observation.tolist() == [1.0, 0.0, 0.0] and info == {}
+    for action, state, mean in [(1, 0, 20.0), (0, 1, 10.0), (0, 2, 30.0), (1, 2, 60.0), (0, 0, 50.0)]:
+        observation, reward, terminated, truncated, info = env.step(action)
+        assert observation.tolist() == np.eye(S)[state].tolist()
+        assert abs(reward - mean) < 5.0  # standard deviation 1
+        assert (terminated, truncated, info) == (False, False, {})
+
+
+def test_next_states_and_rewards_have_the_distribution_of_the_task():
+    n = 4000
+    task = {"transitions": np.full((S, A, S), [0.2, 0.0, 0.8]), "reward_means": np.full((S, A), -3.0)}
+    task["transitions"][0, 1], task["reward_means"][0, 1] = [0.1, 0.6, 0.3], 2.0
+    batched = many(MetaTabularMDPEnv(S, A), n, task)
+    answer = batched.step(np.ones(n, int))
+    for state, probability in enumerate([0.1, 0.6, 0.3]):
+        assert fair(answer.observations[:, state], probability)
+    assert answer.rewards.mean() == pytest.approx(2.0, abs=5 / np.sqrt(n))
+    assert answer.rewards.std() == pytest.approx(1.0, rel=0.06)
+    assert abs(np.corrcoef(answer.rewards, answer.observations[:, 1])[0, 1]) < 0.08  # independent draws
+    rewards = batched.step(np.ones(n, int)).rewards
+    for state, mean in enumerate([2.0, -3.0, -3.0]):
+        here = answer.observations[:, state] == 1.0
+        assert rewards[here].mean() == pytest.approx(mean, abs=5 / np.sqrt(here.sum()))
+
+
+def test_path_starts_in_state_zero():
+    batched = many(MetaTabularMDPEnv(S, A), 2, CHAIN)
+    batched.step(np.zeros(2, int))
+    again = batched.reset(np.array([1]), [np.random.default_rng(0)])
+    np.testing.assert_array_equal(again, [[1.0, 0.0, 0.0]])
+    np.testing.assert_array_equal(batched.step(np.ones(2, int)).observations, np.eye(S)[[1, 0]])
+
+
+def test_tasks_are_random_processes():
+    env = MetaTabularMDPEnv()
+    tasks = env.sample_tasks(300, rng=np.random.default_rng(0))
+    transitions = np.array([task["transitions"] for task in tasks])
+    means = np.array([task["reward_means"] for task in tasks])
+    assert transitions.shape == (300, 10, 5, 10) and means.shape == (300, 10, 5)
+    np.testing.assert_allclose(transitions.sum(axis=-1), 1.0)
+    # flat Dirichlet: each probability has mean 1 / S and variance (S - 1) / (S^2 (S + 1))
+    np.testing.assert_allclose(transitions.mean(axis=(0, 1, 2)), 0.1, rtol=0.05)
+    np.testing.assert_allclose(transitions.var(axis=(0, 1, 2)), 9.0 / (100.0 * 11.0), rtol=0.1)
+    assert means.mean() == pytest.approx(1.0, abs=0.05) and means.std() == pytest.approx(1.0, rel=0.03)
+
+
+@pytest.mark.parametrize("change, complaint", [
+    (lambda task: [0.5], "task 0: expected a dict with the keys transitions and reward_means, got"),
+    (lambda task: {"transitions": task["transitions"]}, "task 0: expected a dict with the keys"),
+    (lambda task: {**task, "reward_means": np.zeros((A, S))},
+     r"task 0, reward_means: expected finite numbers of shape \(3, 2\)"),
+    (lambda task: {**task, "transitions": task["transitions"][:1]},
+     r"task 0, transitions: expected finite numbers of shape \(3, 2, 3\)"),
+    (lambda task: {**task, "transitions": 1.001 * task["transitions"]}, "task 0, transitions: expected probabilities"),
+    (lambda task: {**task, "transitions": 2.0 * task["transitions"] - 1.0 / 3.0},
+     "task 0, transitions: expected probabilities"),
+])
+def test_processes_are_validated(change, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        MetaTabularMDPEnv(S, A).set_task(change(CHAIN))
+
+
+# Both environments
+
+
+@pytest.mark.parametrize("make, name", [
+    (lambda n: MetaBernoulliBanditEnv(n), "num_arms"), (lambda n: MetaTabularMDPEnv(n, 2), "num_states"),
+    (lambda n: MetaTabularMDPEnv(2, n), "num_actions"),
+])
+@pytest.mark.parametrize("n, error", [(0, ValueError), (2.0, TypeError)])
+def test_sizes_are_validated(make, name, n, error):
+    with pytest.raises(error, match=f"^{name}: expected an integer of at least 1"):
+        make(n)
+
+
+@pytest.mark.parametrize("env, obs_dim, num_actions", [
+    (MetaBernoulliBanditEnv(), 1, 5), (MetaBernoulliBanditEnv(7), 1, 7), (MetaTabularMDPEnv(), 10, 5),
+    (MetaTabularMDPEnv(S, A), S, A),
+])
+def test_spaces(env, obs_dim, num_actions):
+    assert env.observation_space.shape == (obs_dim,)
+    assert isinstance(env.action_space, gym.spaces.Discrete) and env.action_space.n == num_actions
+
+
+@pytest.mark.parametrize("env_class", ALL)
+@pytest.mark.parametrize("action, complaint", [
+    (5, r"actions: expected integers from 0 to 4, got \[5\]"),
+    (-1, r"actions: expected integers from 0 to 4, got \[-1\]"),
+    (1.0, r"actions: expected integers from 0 to 4, got \[1.0\]"),
+    (True, r"actions: expected integers from 0 to 4, got \[True\]"),
+    ([1, 2], r"actions: expected shape \(1,\), got \(1, 2\)"),
+])
+def test_actions_are_validated(env_class, action, complaint):
+    env = env_class()
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=complaint):
+        env.step(action)
+
+
+@pytest.mark.parametrize("env_class", ALL)
+def test_step_before_the_first_reset_is_refused(env_class):
+    with pytest.raises(RuntimeError, match=r"call reset\(\) first"):
+        env_class().step(0)

@@ -1,0 +1,844 @@
+"""Tests the adapters for all gym APIs, for Gymnasium environments and for environments without tasks, and copies."""
+import copy
+import functools
+import pickle
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from meta_policy_search.envs import (
+    GymnasiumMetaEnv,
+    MetaEnv,
+    MetaPointEnvCorner,
+    NormalizedEnv,
+    SingleTaskEnv,
+    normalize,
+)
+from meta_policy_search.envs.compat import adapt_env, check_meta_env, copy_env
+from meta_policy_search.policies import MetaGaussianMLPPolicy
+from meta_policy_search.samplers import MetaSampler
+from meta_policy_search.samplers.errors import EnvWorkerError
+from meta_policy_search.samplers.vectorized_env_executor.local import MetaIterativeEnvExecutor
+from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
+from meta_policy_search.utils.fast_paths import replaces
+from meta_policy_search.utils.gym_import import gym
+from meta_policy_search.utils.utils import set_seed
+
+SPACES = {"observation_space": gym.spaces.Box(-np.inf, np.inf, (2,)), "action_space": gym.spaces.Box(-1.0, 1.0, (2,))}
+
+
+class Scripted:
+    """An environment without a gym class and without tasks that returns fixed results."""
+
+    observation_space, action_space = SPACES.values()
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def reset(self):
+        return self.answer
+
+    def step(self, action):
+        return self.answer
+
+
+class OldMetaEnv:
+    """A classic meta-environment that draws from the global numpy.random and accepts no generators."""
+
+    observation_space, action_space = SPACES.values()
+
+    def sample_tasks(self, n_tasks):
+        return np.random.uniform(size=(n_tasks, 2))
+
+    def set_task(self, task):
+        self.task = task
+
+
+class GymMetaEnv(MetaEnv):
+    """Draws tasks from gym's generator and accepts no generator argument."""
+
+    observation_space, action_space = SPACES.values()
+
+    def sample_tasks(self, n_tasks):
+        return list(self.np_random.uniform(size=n_tasks))
+
+    def set_task(self, task):
+        self.task = task
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.np_random.uniform(size=2), {"options": options}
+
+
+class GymnasiumEnv(gymnasium.Env):
+    observation_space, action_space = spaces.Box(-np.inf, np.inf, (2,)), spaces.Box(-1.0, 1.0, (2,))
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.np_random.uniform(size=2), {}
+
+
+# Reset and step
+
+
+def test_reset_accepts_old_and_new_results():
+    observation, info = np.array([1.0, 2.0]), {"from": "new"}
+    for answer, expected in (((observation, info), info), (observation, {})):
+        env = SingleTaskEnv(Scripted(answer))
+        assert env.reset()[0] is observation and env.reset()[1] == expected
+    pair = (1.0, 2.0)  # a classic observation that is a pair
+    assert SingleTaskEnv(Scripted(pair)).reset() == (pair, {})
+
+
+def test_reset_passes_arguments_that_are_not_none():
+    env = adapt_env(GymMetaEnv())
+    first, info = env.reset(seed=3, options={"far": True})
+    assert info == {"options": {"far": True}}
+    np.testing.assert_array_equal(env.reset(seed=3, options=None)[0], first)
+    with pytest.raises(TypeError, match="seed"):
+        SingleTaskEnv(Scripted(np.zeros(2))).reset(seed=3)  # a classic environment does not accept arguments
+
+
+@pytest.mark.parametrize("answer, expected", [
+    (("obs", 1.5, True, False, {"k": 1}), ("obs", 1.5, True, False, {"k": 1})),
+    (("obs", 1.5, False, True, {}), ("obs", 1.5, False, True, {})),
+    (("obs", 1.5, True, True, {}), ("obs", 1.5, True, True, {})),
+    (("obs", 1.5, False, {"k": 1}), ("obs", 1.5, False, False, {"k": 1})),
+    (("obs", 1.5, True, {}), ("obs", 1.5, True, False, {})),
+    (("obs", 1.5, True, {"TimeLimit.truncated": True}), ("obs", 1.5, False, True, {"TimeLimit.truncated": True})),
+    (("obs", 1.5, True, {"TimeLimit.truncated": False}), ("obs", 1.5, True, False, {"TimeLimit.truncated": False})),
+    (("obs", 1.5, False, {"TimeLimit.truncated": True}), ("obs", 1.5, False, False, {"TimeLimit.truncated": True})),
+    (["obs", np.float32(1.5), np.bool_(True), {}], ("obs", 1.5, True, False, {})),
+    (("obs", np.array([1.5]), False, {}), ("obs", 1.5, False, False, {})),
+    (("obs", np.array([[2]]), False, np.bool_(True), {}), ("obs", 2.0, False, True, {})),
+])
+def test_step_accepts_four_and_five_values(answer, expected):
+    result = SingleTaskEnv(Scripted(answer)).step(None)
+    assert result == expected
+    assert [type(part) for part in result[1:4]] == [float, bool, bool]
+
+
+@pytest.mark.parametrize("answer, complaint", [
+    (("obs", 1.0, False), "step of Scripted: expected .* got \\('obs', 1.0, False\\)"),
+    (None, "step of Scripted: expected .* got None"),
+    (("obs", None, False, {}), "step of Scripted: expected a single number as reward, got None"),
+    (("obs", np.zeros(2), False, {}), r"step of Scripted: expected a single number as reward, got array\(\[0., 0.\]\)"),
+    (("obs", "high", False, {}), "step of Scripted: expected a single number as reward, got 'high'"),
+])
+def test_step_names_the_invalid_result(answer, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        SingleTaskEnv(Scripted(answer)).step(None)
+
+
+def test_time_limit_of_gym_truncates():
+    env = SingleTaskEnv(gymnasium.make("CartPole-v1", max_episode_steps=3))
+    env.reset()
+    assert env.max_episode_steps == 3
+    answers = [env.step(action) for action in (0, 1, 0)]
+    assert [answer[2:4] for answer in answers] == [(False, False), (False, False), (False, True)]
+
+
+# Generators
+
+
+@pytest.mark.parametrize("make_env", [
+    GymMetaEnv, lambda: gym.Wrapper(GymMetaEnv()), GymnasiumEnv, lambda: gymnasium.Wrapper(GymnasiumEnv()),
+    lambda: normalize(MetaPointEnvCorner()), lambda: normalize(gym.Wrapper(MetaPointEnvCorner())),
+])
+def test_generator_reaches_the_innermost_environment(make_env):
+    """Two environments with equal generators have equal start states and draw from the given generators."""
+    starts = []
+    for _ in range(2):
+        env, rng = make_env(), np.random.default_rng(5)
+        adapted = adapt_env(env) if hasattr(env.unwrapped, "sample_tasks") else SingleTaskEnv(env)
+        adapted.np_random = rng
+        assert env.np_random is adapted.np_random is rng
+        starts.append(adapted.reset()[0])
+    np.testing.assert_array_equal(*starts)
+    assert not np.array_equal(adapted.reset()[0], starts[0])
+
+
+def test_legacy_environment_receives_a_random_state():
+    env = Scripted(None)
+    env.np_random = np.random.RandomState(0)
+    rng = np.random.default_rng(5)
+    SingleTaskEnv(env).np_random = rng
+    expected = np.random.RandomState(np.random.default_rng(5).bit_generator).randn(3)
+    np.testing.assert_array_equal(env.np_random.randn(3), expected)
+    assert rng.bit_generator.state != np.random.default_rng(5).bit_generator.state  # one stream, not a copy
+
+
+def test_setting_a_generator_leaves_an_environment_without_a_generator_unchanged():
+    env = OldMetaEnv()
+    adapt_env(env).np_random = np.random.default_rng(0)
+    assert vars(env) == {}
+
+
+# Tasks
+
+
+def test_sample_tasks_passes_the_generator_if_accepted():
+    env = MetaPointEnvCorner()
+    own = np.random.default_rng(0)
+    env.np_random = own
+    tasks = adapt_env(env).sample_tasks(20, np.random.default_rng(5))
+    np.testing.assert_array_equal(tasks, env.sample_tasks(20, rng=np.random.default_rng(5)))
+    assert env.np_random is own
+
+
+def test_sample_tasks_sets_the_generator_if_not_accepted():
+    expected = np.random.default_rng(5).uniform(size=3)
+    np.testing.assert_array_equal(adapt_env(GymMetaEnv()).sample_tasks(3, np.random.default_rng(5)), expected)
+
+
+def test_sample_tasks_without_a_generator_uses_that_of_the_environment():
+    env = GymMetaEnv()
+    env.np_random = np.random.default_rng(5)
+    np.testing.assert_array_equal(adapt_env(env).sample_tasks(3), np.random.default_rng(5).uniform(size=3))
+
+
+def test_sample_tasks_of_a_classic_environment():
+    np.random.seed(0)
+    tasks = adapt_env(OldMetaEnv()).sample_tasks(3, np.random.default_rng(5))
+    np.random.seed(0)
+    np.testing.assert_array_equal(tasks, np.random.uniform(size=(3, 2)))
+    assert isinstance(tasks, list)  # converted from an array
+
+
+@pytest.mark.parametrize("tasks, complaint", [
+    ([1], "sample_tasks of OldMetaEnv: expected a list of 2 tasks, got \\[1\\]"),
+    (None, "sample_tasks of OldMetaEnv: expected a list of 2 tasks, got None"),
+    (7, "sample_tasks of OldMetaEnv: expected a list of 2 tasks, got 7"),
+])
+def test_sample_tasks_validates_the_result(tasks, complaint):
+    env = OldMetaEnv()
+    env.sample_tasks = lambda n_tasks: tasks
+    with pytest.raises(ValueError, match=complaint):
+        adapt_env(env).sample_tasks(2)
+
+
+def test_sample_tasks_requires_a_positive_number():
+    with pytest.raises(ValueError, match="n_tasks: expected an integer of at least 1, got 0"):
+        adapt_env(OldMetaEnv()).sample_tasks(0)
+
+
+def test_check_meta_env_accepts_environments_with_tasks():
+    for env in (OldMetaEnv(), GymMetaEnv(), MetaPointEnvCorner(), gym.Wrapper(MetaPointEnvCorner())):
+        check_meta_env(env)
+
+
+@pytest.mark.parametrize("env, complaint", [
+    (GymnasiumEnv(), "GymnasiumEnv without sample_tasks and set_task"),
+    (MetaEnv(), "MetaEnv without sample_tasks and set_task"),
+    (None, "NoneType without sample_tasks and set_task"),
+    (type("HalfDone", (MetaEnv,), {"sample_tasks": lambda self, n_tasks: []})(), "HalfDone without set_task"),
+    (gym.Wrapper(MetaEnv()), "Wrapper without sample_tasks and set_task"),
+    (MetaPointEnvCorner, "got the class MetaPointEnvCorner; create an instance first"),
+])
+def test_check_meta_env_names_the_missing_method(env, complaint):
+    with pytest.raises(TypeError, match=f"task_env: expected .*{complaint}"):
+        check_meta_env(env, "task_env")
+
+
+# Vectorized environments
+
+
+class Slippery(MetaPointEnvCorner):
+    """A user-defined environment that overrides `step` of the single environment only."""
+
+    def step(self, action):
+        return super().step(0.5 * np.asarray(action))
+
+
+class SlipperyBoth(Slippery):
+    """The same environment with a vectorized environment declared for its `step`."""
+
+    @replaces("step")
+    def make_batched(self, num_envs):
+        return super().make_batched(num_envs)
+
+
+class Halving(NormalizedEnv):
+    """A wrapper that overrides `step`."""
+
+    def step(self, action):
+        observation, reward, *rest = super().step(action)
+        return (observation, 0.5 * reward, *rest)
+
+
+def patched(name, env, inner=None):
+    """Replaces a method on the object `env` or on the environment inside it; returns `env`."""
+    target = env if inner is None else getattr(env, inner)
+    original = getattr(target, name)
+    setattr(target, name, lambda *args, **kwargs: original(*args, **kwargs))
+    return env
+
+
+def test_vectorized_environment_has_the_settings_of_the_environment():
+    env = MetaPointEnvCorner(reward_type="dense")
+    batched = adapt_env(env).make_batched(3)
+    assert batched.num_envs == 3
+    batched.reset(np.arange(3), [np.random.default_rng(i) for i in range(3)])
+    assert (batched.step(np.zeros((3, 2))).rewards < -2.0).all()  # minus the distance; the default is 0
+    assert adapt_env(normalize(env)).make_batched(3).num_envs == 3
+    assert adapt_env(normalize(normalize(env))).make_batched(3).num_envs == 3
+    assert adapt_env(SlipperyBoth()).make_batched(3).num_envs == 3
+    renamed = type("Renamed", (MetaPointEnvCorner,), {"sample_tasks": lambda self, n_tasks: [(2.0, 2.0)] * n_tasks})
+    assert adapt_env(renamed()).make_batched(3).num_envs == 3  # different task distribution, equal steps
+
+
+@pytest.mark.parametrize("env", [
+    OldMetaEnv(), GymMetaEnv(), Slippery(), gym.Wrapper(MetaPointEnvCorner()), normalize(Slippery()),
+    normalize(gym.wrappers.TimeLimit(MetaPointEnvCorner(), 5)), Halving(MetaPointEnvCorner()),
+    normalize(Halving(MetaPointEnvCorner())),
+    *(patched(name, MetaPointEnvCorner()) for name in ("reset", "step", "set_task")),
+    *(patched(name, normalize(MetaPointEnvCorner())) for name in ("reset", "step", "set_task")),
+    *(patched(name, normalize(MetaPointEnvCorner()), "wrapped_env") for name in ("reset", "step", "set_task")),
+])
+def test_no_vectorized_environment_if_results_would_differ(env):
+    assert adapt_env(env).make_batched(3) is None
+
+
+@pytest.mark.parametrize("name", ["reset", "step", "set_task"])
+def test_no_vectorized_environment_while_the_class_is_patched(name, monkeypatch):
+    original = getattr(MetaPointEnvCorner, name)
+    monkeypatch.setattr(MetaPointEnvCorner, name, lambda self, *args, **kwargs: original(self, *args, **kwargs))
+    for env in (MetaPointEnvCorner(), normalize(MetaPointEnvCorner())):
+        assert adapt_env(env).make_batched(3) is None
+    monkeypatch.undo()
+    assert adapt_env(MetaPointEnvCorner()).make_batched(3) is not None
+
+
+def test_vectorized_environment_declares_the_methods_it_replaces():
+    undeclared = type("Undeclared", (MetaPointEnvCorner,), {"make_batched": lambda self, num_envs: None})
+    with pytest.raises(TypeError, match="Undeclared.make_batched: expected a method decorated with @replaces"):
+        adapt_env(undeclared()).make_batched(3)
+
+
+def twice_the_reward(step):
+    def step_env(*arguments):
+        observation, reward, *rest = step(*arguments)
+        return (observation, 2.0 * reward, *rest)
+
+    return step_env
+
+
+def start_of(env):
+    """Returns observations and rewards of the first steps of a path, as collected by a sampler."""
+    policy = MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(4,))
+    set_seed(1)
+    with MetaSampler(env, policy, 3, 2, 4) as sampler:
+        path = sampler.obtain_samples()[1][2]
+    return path["observations"], path["rewards"]
+
+
+def patched_step():
+    env = MetaPointEnvCorner("dense")
+    env.step = twice_the_reward(env.step)
+    return env
+
+
+def patched_wrapper():
+    env = normalize(MetaPointEnvCorner("dense"))
+    env.step = twice_the_reward(env.step)
+    return env
+
+
+class Twice(MetaPointEnvCorner):
+    step = twice_the_reward(MetaPointEnvCorner.step)
+
+
+@pytest.mark.parametrize("make_env, plain", [
+    (patched_step, MetaPointEnvCorner), (lambda: normalize(patched_step()), lambda t: normalize(MetaPointEnvCorner(t))),
+    (patched_wrapper, lambda t: normalize(MetaPointEnvCorner(t))), (lambda: Twice("dense"), MetaPointEnvCorner),
+])
+def test_environment_with_overridden_step_is_sampled_with_it(make_env, plain):
+    np.testing.assert_array_equal(start_of(make_env())[1], 2.0 * start_of(plain("dense"))[1])
+
+
+def test_environment_of_a_patched_class_is_sampled_with_the_patch(monkeypatch):
+    expected = start_of(MetaPointEnvCorner("dense"))[1]
+    monkeypatch.setattr(MetaPointEnvCorner, "step", twice_the_reward(MetaPointEnvCorner.step))
+    np.testing.assert_array_equal(start_of(MetaPointEnvCorner("dense"))[1], 2.0 * expected)
+
+
+def test_environment_with_overridden_reset_is_sampled_with_it():
+    env = MetaPointEnvCorner()
+    env.reset = lambda: (np.array([7.0, 7.0]), {})
+    np.testing.assert_array_equal(start_of(env)[0][0], [7.0, 7.0])
+
+
+# Infos
+
+
+class Reusing(MetaPointEnvCorner):
+    """Changes its info, which it returns in every step, and its task."""
+
+    def reset(self, **arguments):
+        self.info = {"stats": {"steps": 0, "visited": [], "last": np.zeros(1)}}
+        return super().reset(**arguments)
+
+    def set_task(self, task):
+        self.task = task
+        super().set_task(task)
+
+    def step(self, action):
+        observation, reward, terminated, truncated, _ = super().step(action)
+        stats = self.info["stats"]
+        stats["steps"] += 1
+        stats["visited"].append(stats["steps"])
+        stats["last"][:] = stats["steps"]
+        self.task += 1.0
+        return observation, reward, terminated, truncated, self.info
+
+
+@pytest.mark.parametrize("wrap", [lambda env: env, normalize])
+def test_infos_and_tasks_are_copied(wrap):
+    env, task = adapt_env(wrap(Reusing())), np.full(2, 2.0)
+    env.set_task(task)
+    env.reset()
+    stats = [env.step(np.zeros(2))[4]["stats"] for _ in range(2)]
+    assert [each["steps"] for each in stats] == [1, 2] and [each["visited"] for each in stats] == [[1], [1, 2]]
+    assert [each["last"][0] for each in stats] == [1.0, 2.0] and task.tolist() == [2.0, 2.0]
+
+
+# Wrappers around environments with tasks
+
+
+def test_wrapper_without_task_methods_uses_those_of_the_innermost_environment():
+    class Point(GymnasiumEnv):
+        goal = 0.0
+
+        def sample_tasks(self, n_tasks):
+            return list(self.np_random.uniform(size=n_tasks))
+
+        def set_task(self, task):
+            self.goal = task
+
+        def get_task(self):
+            return self.goal
+
+    env = gymnasium.wrappers.TimeLimit(Point(), 5)
+    adapted = adapt_env(normalize(env))
+    (task,) = adapted.sample_tasks(1, np.random.default_rng(0))
+    adapted.set_task(task)
+    assert env.unwrapped.goal == adapted.get_task() == task == np.random.default_rng(0).uniform()
+    assert adapted.wrapped_env.wrapped_env is env and adapted.unwrapped is env.unwrapped
+
+
+# Copies of environments
+
+
+def test_copy_in_this_process_is_independent_of_later_changes():
+    env = MetaPointEnvCorner("dense")
+    with MetaSampler(env, MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(4,)), 3, 2, 4, executor="iterative") as sampler:
+        set_seed(1)
+        expected = sampler.obtain_samples()[1][2]["rewards"]
+    with MetaSampler(env, MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(4,)), 3, 2, 4, executor="iterative") as sampler:
+        env.step = twice_the_reward(env.step)
+        set_seed(1)
+        assert sampler.obtain_samples()[1][2]["rewards"].shape == expected.shape
+
+
+def test_functions_in_attributes_of_a_copy_refer_to_the_copy():
+    env = MetaPointEnvCorner("dense")
+    env.visits = []
+    calls = []  # not part of the environment, and therefore shared
+
+    def count():
+        env.visits.append(len(calls))
+        calls.append(count)
+
+    env.count, env.step = count, twice_the_reward(twice_the_reward(env.step))
+    env.reset(seed=0)
+    copied = copy_env(env)
+    copied.count()
+    assert (env.visits, copied.visits, len(calls)) == ([], [0], 1)
+    before = env.step(np.zeros(2))[0]
+    copied.step(np.ones(2))
+    np.testing.assert_array_equal(env.step(np.zeros(2))[0], before)
+
+
+def test_environment_that_cannot_be_copied_is_named():
+    env = normalize(MetaPointEnvCorner())
+    env.file = (line for line in ())
+    with pytest.raises(TypeError, match="env: expected an environment that copy.deepcopy can copy, got MetaPointEnvC"):
+        copy_env(env)
+
+
+# Render modes
+
+
+@pytest.mark.parametrize("env", [
+    lambda: MetaPointEnvCorner(), lambda: normalize(MetaPointEnvCorner()),
+    lambda: normalize(gym.wrappers.TimeLimit(MetaPointEnvCorner(), 3)), lambda: normalize(drift()),
+    lambda: GymnasiumMetaEnv("Pendulum-v1", draw_gravity, set_gravity),
+])
+def test_render_mode_can_be_set_until_the_first_reset(env):
+    adapted = adapt_env(env())
+    assert adapted.render_mode is None
+    adapted.set_task(adapted.sample_tasks(1)[0])
+    adapted.render_mode = "rgb_array"
+    adapted.render_mode = "rgb_array"
+    assert adapted.render_mode == adapted.wrapped_env.render_mode == "rgb_array"
+    if adapted.spec is None:
+        adapted.reset(seed=0)
+        assert adapted.render().dtype == np.uint8  # images of Gymnasium's environments require pygame
+
+
+def test_unsupported_render_mode_is_refused():
+    with pytest.raises(ValueError, match="render_mode: MetaPointEnvCorner does not support render_mode='human'"):
+        adapt_env(normalize(MetaPointEnvCorner())).render_mode = "human"
+    with pytest.raises(ValueError, match="render_mode: the function .* has no argument render_mode"):
+        adapt_env(GymnasiumMetaEnv(lambda: Drift(), draw_place)).render_mode = "rgb_array"
+
+
+# Environments of Gymnasium
+
+
+class Drift(gymnasium.Env):
+    """A point on a line with a task-specific goal; start and motion are random. Terminates far away."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (1,), np.float32)
+    action_space = spaces.Box(-2.0, 1.0, (1,), np.float32)
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 7}
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+        self.goal, self.is_closed, self.seeds, self.actions = 0.0, False, [], []
+
+    def set_task(self, task):
+        if not isinstance(task, float):
+            raise ValueError(f"task: expected a float, got {task!r}")
+        self.goal = task
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.seeds.append(seed)
+        self.x = self.np_random.normal(scale=0.1, size=1).astype(np.float32)
+        return self.x, {"options": options}
+
+    def step(self, action):
+        self.actions.append(action)
+        self.x = (self.x + action + self.np_random.normal(scale=0.1, size=1)).astype(np.float32)
+        distance = abs(float(self.x[0]) - self.goal)
+        return self.x, -distance, bool(abs(self.x[0]) > 5.0), False, {"success": distance < 0.5}
+
+    def render(self):
+        return np.full((2, 2, 3), 7, np.uint8)
+
+    def close(self):
+        self.is_closed = True
+
+
+class Choices(gymnasium.Env):
+    """Actions are -1, 0 and 1; observes a dict with the index of one of three fields, and a matrix."""
+
+    observation_space = spaces.Dict({"field": spaces.Discrete(3), "matrix": spaces.Box(0.0, 9.0, (2, 2))})
+    action_space = spaces.Discrete(3, start=-1)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.field = 1
+        return self._observe(), {}
+
+    def step(self, action):
+        assert type(action) is np.int64 and action in self.action_space
+        self.field = (self.field + int(action)) % 3
+        return self._observe(), 1.0, False, False, {}
+
+    def _observe(self):
+        return {"field": self.field, "matrix": np.arange(4.0, dtype=np.float32).reshape(2, 2)}
+
+
+def draw_place(rng):
+    return float(rng.uniform(-1.0, 1.0))
+
+
+def set_gravity(env, g):
+    env.unwrapped.g = g
+
+
+def draw_gravity(rng):
+    return rng.uniform(5.0, 15.0)
+
+
+def ignore(env, task):
+    pass
+
+
+def drift(env=Drift):
+    return GymnasiumMetaEnv(env, sample_task=draw_place)
+
+
+def pendulum():
+    return GymnasiumMetaEnv("Pendulum-v1", sample_task=draw_gravity, set_task=set_gravity)
+
+
+MAKERS = pytest.mark.parametrize("make", [drift, pendulum], ids=["class", "id"])
+CLONES = pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+
+
+def walk(env, steps=5, seed=0):
+    rng = np.random.default_rng(seed)
+    return [env.step(rng.uniform(-1.0, 1.0, 1))[:4] for _ in range(steps)]
+
+
+# Interface
+
+
+@MAKERS
+def test_adapter_is_a_meta_environment_with_the_gym_interface(make):
+    env = make()
+    assert isinstance(env, MetaEnv) and adapt_env(env).make_batched(1) is None
+    for space in (env.observation_space, env.action_space):
+        assert isinstance(space, gym.spaces.Box) and space.dtype == np.float64
+    observation, info = env.reset(seed=0)
+    assert observation.dtype == np.float64 and env.observation_space.contains(observation) and isinstance(info, dict)
+    observation, *rest = env.step(np.zeros(1))
+    assert observation.dtype == np.float64 and [type(value) for value in rest] == [float, bool, bool, dict]
+
+
+def test_finite_bounds_of_spaces_are_kept():
+    space = drift().action_space
+    assert (space.low, space.high, space.shape) == (-2.0, 1.0, (1,))
+    np.testing.assert_allclose(pendulum().observation_space.high, [1.0, 1.0, 8.0])
+
+
+def test_wrapped_environment_is_accessible():
+    env = GymnasiumMetaEnv(functools.partial(Drift, render_mode="rgb_array"), draw_place)
+    assert env.metadata == Drift.metadata and env.render_mode == "rgb_array" and env.goal == 0.0
+    assert env.render().shape == (2, 2, 3)
+    env.close()
+    assert env.wrapped_env.is_closed
+    with pytest.raises(AttributeError, match="color"):
+        _ = env.color
+
+
+def test_termination_and_truncation_are_distinguished():
+    env = pendulum()  # Gymnasium's time limit of 200 steps applies
+    env.reset(seed=0)
+    assert [answer[2:] for answer in walk(env, 200)][-2:] == [(False, False), (False, True)]
+    env = drift()
+    env.reset(seed=0)
+    ends = [env.step(np.ones(1))[2:4] for _ in range(8)]
+    assert (True, False) in ends and (False, True) not in ends
+
+
+# Spaces
+
+
+def test_non_vector_observations_are_flattened_and_discrete_actions_start_at_0():
+    env = GymnasiumMetaEnv(Choices, lambda rng: None, ignore)
+    assert env.observation_space.shape == (7,) and env.action_space == gym.spaces.Discrete(3)
+    np.testing.assert_array_equal(env.reset()[0], [0, 1, 0, 0, 1, 2, 3])
+    np.testing.assert_array_equal(env.step(0)[0][:3], [1, 0, 0])  # one step to the left
+    np.testing.assert_array_equal(env.step(np.int32(2))[0][:3], [0, 1, 0])
+    for action in (3, -1, 0.5, [1], None):
+        with pytest.raises(ValueError, match="action: expected an integer from 0 to 2, got"):
+            env.step(action)
+
+
+@pytest.mark.parametrize("name, space, complaint", [
+    ("action_space", spaces.MultiDiscrete([2, 3]), "expected a 1-D Box of real numbers or a Discrete"),
+    ("action_space", spaces.Box(0.0, 1.0, (2, 2)), "expected a 1-D Box of real numbers or a Discrete"),
+    ("observation_space", spaces.Sequence(spaces.Discrete(2)), "expected an observation space that can be flattened"),
+])
+def test_other_spaces_are_refused(name, space, complaint):
+    env = type("Unsupported", (Drift,), {name: space})
+    with pytest.raises(TypeError, match=f"env: {complaint}"):
+        drift(env)
+
+
+def test_box_actions_are_clipped_and_cast():
+    env = drift()
+    env.reset()
+    given = np.array([9.0])
+    for action in (given, [-9], np.array([0.3])):
+        env.step(action)
+    np.testing.assert_array_equal(env.wrapped_env.actions, np.float32([[1.0], [-2.0], [0.3]]))
+    assert all(action.dtype == np.float32 for action in env.wrapped_env.actions)
+    assert given == 9.0
+
+
+@pytest.mark.parametrize("action, complaint", [
+    (np.zeros(2), r"action: expected finite numbers of shape \(1,\), got"), (0.0, r"numbers of shape \(1,\), got 0.0"),
+    ([np.nan], "action: expected finite numbers of"), ([np.inf], "action: expected finite numbers of"),
+])
+def test_invalid_actions_are_refused_without_a_step(action, complaint):
+    env = drift()
+    env.reset()
+    with pytest.raises(ValueError, match=complaint):
+        env.step(action)
+    assert env.wrapped_env.actions == []
+
+
+def test_returned_observations_are_copies():
+    env, reference = drift(), drift()
+    for one in (env, reference):
+        one.reset(seed=0)[0][:] = 99.0
+    answer, expected = env.step(np.ones(1)), reference.step(np.ones(1))
+    assert answer[:2] == expected[:2] and abs(answer[0][0]) < 5.0
+
+
+# Tasks
+
+
+@MAKERS
+def test_tasks_are_drawn_from_the_given_or_the_default_generator(make):
+    env = make()
+    tasks = adapt_env(env).sample_tasks(5, np.random.default_rng(3))
+    assert tasks == env.sample_tasks(5, np.random.default_rng(3)) and len(set(tasks)) == 5
+    env.np_random = np.random.default_rng(3)
+    assert env.sample_tasks(5) == tasks != env.sample_tasks(5)
+    with pytest.raises(ValueError, match="n_tasks"):
+        env.sample_tasks(0)
+
+
+def test_task_is_passed_to_the_environment():
+    env = drift()
+    assert env.get_task() is None
+    env.set_task(0.5)
+    assert env.get_task() == env.wrapped_env.goal == 0.5
+    with pytest.raises(ValueError, match="task: expected a float, got 'north'"):
+        env.set_task("north")
+    assert env.get_task() == 0.5
+    env = pendulum()
+    env.set_task(12.0)
+    assert env.wrapped_env.unwrapped.g == env.get_task() == 12.0
+
+
+def test_pendulum_tasks_change_the_motion():
+    ends = []
+    for g in (5.0, 15.0):
+        env = pendulum()
+        env.set_task(g)
+        env.reset(seed=0)
+        ends.append(walk(env)[-1][0])
+    assert abs(ends[0] - ends[1]).max() > 0.1
+
+
+def test_tasks_are_copied():
+    task = np.array([1.0])
+    env = GymnasiumMetaEnv(Drift, lambda rng: task, lambda env, goal: setattr(env, "goal", goal))
+    env.set_task(task)
+    task[:] = 7.0
+    env.get_task()[:] = 8.0
+    assert env.get_task() == env.wrapped_env.goal == 1.0
+
+
+# Seeds
+
+
+def test_seeded_reset_equals_gymnasium():
+    env, reference = drift(), Drift()
+    np.testing.assert_array_equal(env.reset(seed=5)[0], reference.reset(seed=5)[0])
+    assert env.reset(seed=np.int64(5), options={"far": True})[1] == {"options": {"far": True}}
+
+
+def test_every_unseeded_reset_draws_a_seed_from_the_generator():
+    runs = []
+    for _ in range(2):
+        env = drift()
+        adapt_env(env).np_random = np.random.default_rng(3)
+        env.reset()
+        env.reset()
+        runs.append(env.wrapped_env.seeds)
+    assert runs[0] == runs[1] and len(set(runs[0])) == 2
+    env.reset(seed=1)
+    assert env.np_random.random() == gymnasium.utils.seeding.np_random(1)[0].random()
+
+
+# Copies
+
+
+@MAKERS
+@CLONES
+def test_copy_has_the_task_and_the_generator_and_is_independent(make, clone):
+    env = make()
+    env.set_task(0.7)
+    env.reset(seed=0)
+    walk(env)
+    twin = clone(env)
+    assert twin.wrapped_env is not env.wrapped_env and twin.get_task() == 0.7
+    np.testing.assert_array_equal(twin.reset()[0], env.reset()[0])
+    np.testing.assert_equal(walk(twin, seed=3), walk(env, seed=3))
+
+
+@CLONES
+def test_copy_before_the_first_reset_has_the_task(clone):
+    env = drift()
+    env.set_task(0.7)
+    assert clone(env).wrapped_env.goal == 0.7
+
+
+# Executors
+
+
+@pytest.mark.parametrize("wrap", [lambda env: env, normalize], ids=["plain", "normalized"])
+@pytest.mark.parametrize("make", [drift, pendulum])
+def test_data_do_not_depend_on_the_executor(make, wrap):
+    """Worker processes, sequential copies and single environments give equal steps for equal tasks and generators."""
+    env = wrap(make())
+    tasks, actions = env.sample_tasks(3, np.random.default_rng(0)), np.random.default_rng(1).normal(size=(6, 6, 1))
+    everyone, answers = np.arange(6), []
+    executors = [MetaIterativeEnvExecutor(env, 3, 2, 100), MetaParallelEnvExecutor(env, 3, 2, 100, num_processes=2)]
+    for executor in executors:
+        with executor:
+            executor.set_tasks(tasks)
+            for _ in range(2):  # the second round starts with used environments
+                answer = [executor.reset_envs(everyone, [np.random.default_rng((0, i)) for i in everyone])]
+                for action in actions:
+                    step = executor.step_envs(action, everyone)
+                    answer += [step.observations, step.rewards]
+                answers.append(answer)
+    for answer in answers[1:]:
+        np.testing.assert_equal(answer, answers[0])
+
+    alone = wrap(make())
+    alone.set_task(tasks[2])
+    adapt_env(alone).np_random = np.random.default_rng((0, 5))
+    np.testing.assert_array_equal(alone.reset()[0], answers[0][0][5])
+    for step, action in enumerate(actions):
+        observation, reward, *_ = alone.step(action[5])
+        np.testing.assert_array_equal(observation, answers[0][1 + 2 * step][5])
+        assert reward == answers[0][2 + 2 * step][5]
+
+
+# Invalid arguments
+
+
+@pytest.mark.parametrize("env, error, complaint", [
+    (None, TypeError, "env: expected an environment id or a function that creates an environment, got None"),
+    (dict, TypeError, "env: expected an environment with the methods reset and step, got {}"),
+    ("Pendulumm-v1", gymnasium.error.NameNotFound, "`Pendulumm` doesn't exist. Did you mean: `Pendulum`"),
+    (Choices, TypeError, r"set_task: expected a function \(env, task\), got None; Choices has no method set_task"),
+])
+def test_objects_that_are_not_environments_are_refused(env, error, complaint):
+    with pytest.raises(error, match=complaint):
+        GymnasiumMetaEnv(env, draw_place)
+
+
+def test_refused_task_is_named():
+    env = GymnasiumMetaEnv(Drift, lambda rng: "north")
+    with MetaIterativeEnvExecutor(env, 1, 1, 10) as executor, pytest.raises(EnvWorkerError, match="expected a float"):
+        executor.set_tasks(None)
+
+
+# Environments without tasks
+
+
+def test_environment_without_tasks_has_the_task_none():
+    env = SingleTaskEnv(gymnasium.make("Pendulum-v1"))
+    assert env.sample_tasks(2) == [None, None] and env.get_task() is None
+    env.set_task(None)
+    with pytest.raises(ValueError, match="task: expected None"):
+        env.set_task(1.0)
+    adapt_env(env).np_random = np.random.default_rng(0)
+    expected = gymnasium.make("Pendulum-v1")
+    expected.unwrapped.np_random = np.random.default_rng(0)
+    np.testing.assert_array_equal(env.reset()[0], expected.reset()[0])
+    with pytest.raises(TypeError, match="env: expected an environment with the methods reset and step"):
+        SingleTaskEnv(Drift)

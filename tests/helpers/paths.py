@@ -1,0 +1,26 @@
+"""Path dicts for tests of sample processors."""
+import numpy as np
+
+
+def make_path(rng, length, obs_dim=3, action_dim=2):
+    """Returns a random path; the entry `baseline` is for baselines that predict it."""
+    return {
+        "observations": rng.normal(size=(length, obs_dim)),
+        "actions": rng.normal(size=(length, action_dim)),
+        "rewards": rng.normal(size=length),
+        "env_infos": {"forward": rng.normal(size=length), "image": rng.normal(size=(length, 2, 2))},
+        "agent_infos": {"mean": rng.normal(size=(length, action_dim)), "log_std": np.zeros((length, action_dim))},
+        "baseline": rng.normal(size=length),
+    }
+
+
+def make_paths(lengths=(6, 9, 4), seed=0):
+    rng = np.random.default_rng(seed)
+    return [make_path(rng, length) for length in lengths]
+
+
+def reward_path(rewards, baseline=None):
+    """Returns a path with the given rewards; observations and actions are one."""
+    rewards = np.array(rewards)
+    return {"observations": np.ones((len(rewards), 1)), "actions": np.ones((len(rewards), 1)), "rewards": rewards,
+            "env_infos": {}, "agent_infos": {}, "baseline": baseline}
