@@ -53,8 +53,9 @@ class MetaSampler(Sampler):
         envs_per_task (int or None): number of paths of a task that are sampled concurrently. A smaller number needs
             less memory and more time. Default and maximum: `rollouts_per_meta_task`.
         parallel (bool, str or RayOptions): False (default): environments run in this process, vectorized if they have
-            `make_batched`, otherwise sequentially. True: environments run in worker processes. `'ray'` or `RayOptions`:
-            workers on a Ray cluster collect whole paths.
+            `make_batched`, otherwise sequentially. True: worker processes collect the paths. `'ray'` or `RayOptions`:
+            workers on a Ray cluster collect the paths. Worker processes also support policies without a vectorized
+            actor; these act in this process.
         executor (str, callable or None): selects an executor: `'iterative'`, `'batched'`, `'parallel'`, or a callable
             `(env, meta_batch_size, envs_per_task, max_path_length) -> MetaEnvExecutor`. None (default): chosen by
             `parallel`.

@@ -159,11 +159,11 @@ def _join(ray: Any, address: str, quiet: Dict[str, Any]) -> None:
         try:
             with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_TIMEOUT) as connection:
                 connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0]))
-                answer = connection.recv(9)
+                frame = connection.recv(9)
         except OSError as error:
             raise ConnectionError(f"address: expected the address of a Ray cluster, got no answer at {address}: "
                                   f"{error}") from error
-        if answer[3:4] != bytes([_SETTINGS]) and os.environ.get("RAY_USE_TLS", "0") not in ("1", "true"):
+        if frame[3:4] != bytes([_SETTINGS]) and os.environ.get("RAY_USE_TLS", "0") not in ("1", "true"):
             raise ConnectionError(f"address: expected the address of a Ray cluster, got another service at {address}")
     try:
         ray.init(address=address, **quiet)
