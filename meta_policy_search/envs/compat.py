@@ -580,8 +580,8 @@ def _layers(env: Any) -> Iterator[Any]:
     """Yields an environment and all environments that it wraps, outermost first."""
     while env is not None:
         yield env
-        own = _attributes(env)
-        env = own.get("wrapped_env", own.get("env"))
+        attributes = _attributes(env)
+        env = attributes.get("wrapped_env", attributes.get("env"))
 
 
 def _attributes(env: Any) -> Dict[str, Any]:
