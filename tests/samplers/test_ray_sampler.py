@@ -36,7 +36,6 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.utils import set_seed
-from tests.faults import test_patched_objects as of_patches
 from tests.helpers.sampling import (
     EnvWithRareInfos,
     FixedPolicy,
@@ -448,10 +447,6 @@ def test_refused_task_and_unloadable_environment_raise():
 
 
 # Invalid arguments
-
-
-def test_patched_environment_is_refused():
-    of_patches.test_worker_processes_refuse_a_patched_environment(of_patches.patch_class, "ray")
 
 
 @pytest.mark.parametrize("arguments, error, message", [

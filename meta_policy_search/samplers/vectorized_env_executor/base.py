@@ -16,7 +16,7 @@ reproducible only in `MetaIterativeEnvExecutor`.
 """
 import abc
 import reprlib
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
 
 import cloudpickle
 import numpy as np
@@ -35,6 +35,8 @@ from meta_policy_search.samplers.rollout_loop import (
 from meta_policy_search.types import BatchedStep, Infos, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.seeding import Stream, next_rng
+
+E = TypeVar("E", bound="MetaEnvExecutor")
 
 
 class MetaEnvExecutor(abc.ABC):
@@ -120,7 +122,7 @@ class MetaEnvExecutor(abc.ABC):
     def _close(self) -> None:
         """Implements `close`; by default does nothing."""
 
-    def __enter__(self) -> "MetaEnvExecutor":
+    def __enter__(self: E) -> E:
         return self
 
     def __exit__(self, *exc_info: Any) -> None:
