@@ -4,6 +4,7 @@ In the classic gym API (before 0.26), `reset()` returns only the observation, an
 done, info)`. Samplers, wrappers and evaluators adapt the user's environment when they receive it (`adapt_env`,
 `SingleTaskEnv`), and then call the methods of the adapter.
 """
+import contextlib
 import copy
 import functools
 import inspect
@@ -572,7 +573,8 @@ def _refer_to_copies(value: Any, copies: Dict[int, Any]) -> Any:
     function.__kwdefaults__ = value.__kwdefaults__
     copies[id(value)] = function  # first, because a function may refer to itself
     for cell, original in zip(cells, value.__closure__):
-        cell.cell_contents = _refer_to_copies(original.cell_contents, copies)
+        with contextlib.suppress(ValueError):  # the cell is empty
+            cell.cell_contents = _refer_to_copies(original.cell_contents, copies)
     return function
 
 
@@ -580,8 +582,8 @@ def _layers(env: Any) -> Iterator[Any]:
     """Yields an environment and all environments that it wraps, outermost first."""
     while env is not None:
         yield env
-        own = _attributes(env)
-        env = own.get("wrapped_env", own.get("env"))
+        attributes = _attributes(env)
+        env = attributes.get("wrapped_env", attributes.get("env"))
 
 
 def _attributes(env: Any) -> Dict[str, Any]:
