@@ -10,8 +10,8 @@ import sys
 from typing import Any, Callable, Mapping, Optional, Sequence
 
 from meta_policy_search.cli.flags import Parser, add_flag, make_training_parser
-from meta_policy_search.samplers.errors import EnvWorkerError, WorkerDiedError
 from meta_policy_search.run_folder import read_params
+from meta_policy_search.samplers.errors import EnvWorkerError, WorkerDiedError
 from meta_policy_search.settings import Setting, read_json
 from meta_policy_search.utils.log_outputs import LOG_FILE, LogFileError, append_text
 from meta_policy_search.utils.progress import print_line
