@@ -474,8 +474,8 @@ class Run:
         Raises:
             SnapshotError: the snapshot is missing or damaged.
             TypeError: the run has no such setting.
-            ValueError: a setting with an effect on the result differs from that of the run, the run already has at least `n_itr` iterations, another process uses the folder, or the
-                snapshot lacks the constructor arguments of a part.
+            ValueError: a setting with an effect on the result differs from that of the run, the run has at least `n_itr`
+                iterations, another process uses the folder, or the snapshot lacks the constructor arguments of a part.
         """
         with contextlib.ExitStack() as stack:
             stack.enter_context(one_thread())
@@ -485,8 +485,8 @@ class Run:
             description = snapshot["state"]["description"]
             n_itr = check_positive_int("n_itr", description.settings["n_itr"] if n_itr is None else n_itr)
             if n_itr <= snapshot["itr"] + 1:
-                raise ValueError(f"{self.folder} has completed {snapshot['itr'] + 1} iterations: to continue, pass a larger "
-                                 f"n_itr than {n_itr}")
+                raise ValueError(f"{self.folder} has completed {snapshot['itr'] + 1} iterations: to continue, pass a "
+                                 f"larger n_itr than {n_itr}")
             replace_options(snapshot, options)
             formats = check_formats(log_formats or description.options.get("log_formats", _LOG_FORMATS), "log_formats")
             replaced = {} if callbacks is None else {"callbacks": callbacks}
