@@ -474,7 +474,7 @@ class Run:
         Raises:
             SnapshotError: the snapshot is missing or damaged.
             TypeError: the run has no such setting.
-            ValueError: a setting with an effect on the result differs from that of the run, the run has at least `n_itr`
+            ValueError: a setting with an effect on the result differs from the run, the run has at least `n_itr`
                 iterations, another process uses the folder, or the snapshot lacks the constructor arguments of a part.
         """
         with contextlib.ExitStack() as stack:
