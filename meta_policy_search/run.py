@@ -340,8 +340,7 @@ class Run:
                                  f"{n_itr}")
             self.trainer = Trainer.from_snapshot(snapshot, n_itr=n_itr, callbacks=callbacks,
                                                  progress_bar=self.trainer.progress_bar)
-            positions = snapshot["state"]["outputs"]
-            with logger.scoped_configure(self.folder, {*formats, *positions}, positions=positions):
+            with logger.scoped_configure(self.folder, formats, resume_at=self.trainer.itr):
                 return self._train()
 
     def _train(self) -> "Run":

@@ -272,7 +272,7 @@ def _restore(experiment: Experiment, folder: str, config: RunConfig) -> Any:
                          "continue, pass a larger --n_itr")
     trainer = experiment.build(config)
     experiment.restore(trainer, snapshot, config)
-    _configure_logger(folder, config, positions=snapshot["state"]["outputs"])
+    _configure_logger(folder, config, resume_at=trainer.itr)
     return trainer
 
 
