@@ -455,7 +455,7 @@ class Run:
         return plot_learning_curve(self.folder, path, ax=ax)
 
     def resume(self, n_itr: Optional[int] = None, log_formats: Optional[Sequence[str]] = None,
-               callbacks: Optional[Sequence[Callback]] = None, **options: Any) -> "Run":
+               callbacks: Sequence[Callback] = (), **options: Any) -> "Run":
         """Resumes training from the last snapshot. The resumed run equals an uninterrupted run.
 
         Existing log files are always continued, even if `log_formats` does not contain their format. Callbacks of this
@@ -464,7 +464,8 @@ class Run:
         Args:
             n_itr: total number of iterations, including the completed ones. Default None: as in the run.
             log_formats: outputs, see `utils.logger`. Default None: as in the run.
-            callbacks: replace the callbacks of the run, see `Trainer`. Default None: the callbacks in the snapshot.
+            callbacks: further callbacks, see `Trainer`. A callback replaces that of the snapshot with the same class or
+                name. Default: none.
             **options: new values of settings without effect on the result, such as `parallel` or `progress_bar`. Other
                 settings must equal those of the run.
 
@@ -489,12 +490,12 @@ class Run:
                                  f"larger n_itr than {n_itr}")
             replace_options(snapshot, options)
             formats = check_formats(log_formats or description.options.get("log_formats", _LOG_FORMATS), "log_formats")
-            replaced = {} if callbacks is None else {"callbacks": callbacks}
-            self.trainer = _restore(snapshot, n_itr=n_itr, progress_bar=description.options["progress_bar"], **replaced)
+            self.trainer = _restore(snapshot, n_itr=n_itr, progress_bar=description.options["progress_bar"],
+                                    callbacks=callbacks)
             self.trainer.description = description._replace(settings={**description.settings, "n_itr": n_itr})
             stack.enter_context(logger.scoped_configure(
-                self.folder, {*formats, *snapshot["state"]["outputs"]}, description.options["snapshot_mode"],
-                description.options.get("snapshot_gap", 1), positions=snapshot["state"]["outputs"]))
+                self.folder, formats, description.options["snapshot_mode"], description.options.get("snapshot_gap", 1),
+                resume_at=self.trainer.itr))
             logger.log(f"Resuming at iteration {self.trainer.itr} in {self.folder}")
             return self._train(n_itr)
 
