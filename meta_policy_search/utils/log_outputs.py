@@ -63,7 +63,7 @@ class RowFile:
         """Appends a row and flushes it to disk; returns the size of the file before, in bytes."""
         size = os.path.getsize(self.path) if os.path.exists(self.path) else 0
         if self._is_csv:
-            header: list[Sequence[Any]] = [] if size else [self._columns]
+            header: list[Iterable[Any]] = [] if size else [self._columns]
             text = csv_text([*header, [row.get(key) for key in self._columns]])
         else:
             text = json.dumps(row) + "\n"
@@ -83,7 +83,7 @@ class RowFile:
 
     def _rewrite(self, rows: Sequence[Row]) -> None:
         if self._is_csv:
-            table = [self._columns, *([row.get(key) for key in self._columns] for row in rows)]
+            table: list[Iterable[Any]] = [self._columns, *([row.get(key) for key in self._columns] for row in rows)]
             text = csv_text(table if self._columns else [])
         else:
             text = "".join(json.dumps(row) + "\n" for row in rows)
