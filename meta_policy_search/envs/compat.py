@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 import numpy as np
 
 from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
-from meta_policy_search.envs.spaces import as_array, as_numbers, check_has_spaces, is_box, is_discrete
+from meta_policy_search.envs.spaces import as_array, as_numbers, check_has_shape, is_box, is_discrete
 from meta_policy_search.types import Path, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.fast_paths import fast_path, replaces
@@ -34,7 +34,7 @@ class WrappingEnv(MetaEnv):
 
     Raises:
         TypeError: `env` is not a meta-environment or has no spaces.
-        ValueError: the spaces are invalid, see `spaces.check_has_spaces`.
+        ValueError: the spaces are invalid, see `check_has_spaces`.
 
     Attributes:
         wrapped_env: the user's environment.
@@ -433,6 +433,27 @@ def check_meta_env(env: Any, name: str = "env") -> None:
     if missing:
         raise TypeError(f"{name}: expected a meta-environment with the methods sample_tasks and set_task, got "
                         f"{type(env).__name__} without {' and '.join(missing)}")
+
+
+def check_has_spaces(env: Any) -> None:
+    """Checks the spaces of an environment.
+
+    Raises:
+        TypeError: the observation or action space is missing or has no shape.
+        ValueError: a lower bound of a box exceeds the upper bound, the difference of two finite action bounds
+            overflows, or actions are neither discrete nor real numbers.
+    """
+    for name in ("observation_space", "action_space"):
+        space = check_has_shape(f"env.{name}", attribute(env, name))
+        if is_box(space):
+            low, high = (np.asarray(bound, np.float64) for bound in (space.low, space.high))
+            with np.errstate(over="ignore"):
+                overflows = np.isinf(high - low) & np.isfinite(low) & np.isfinite(high)
+            if not (low <= high).all() or name == "action_space" and overflows.any():
+                raise ValueError(f"env.{name}: expected a box with low <= high and a finite width, or infinite bounds, "
+                                 f"got bounds from {space.low} to {space.high}")
+    if not is_discrete(env.action_space) and np.dtype(attribute(env.action_space, "dtype", float)).kind != "f":
+        raise ValueError(f"env.action_space: expected a Box of real numbers or a Discrete, got {env.action_space}")
 
 
 def check_steppable(env: Any) -> Any:

@@ -44,7 +44,8 @@ class MetaSampler(Sampler):
     `check_env` does.
 
     Args:
-        env (MetaEnv): environment to sample; it is copied.
+        env (MetaEnv): environment to sample. It is copied here, so later changes, such as a replaced method, have no
+            effect.
         policy (MetaPolicy): policy with current parameters for each task, or any object with the `get_actions` method
             of a `MetaPolicy`. `get_actions` may return None as agent infos.
         rollouts_per_meta_task (int): number of paths per task, `P`.
