@@ -350,11 +350,10 @@ class Trainer(TrainingLoop):
         check_same_version("snapshot: the run", state.get("version"))
         before, now = (_configuration(parts, policy, env) for parts, policy, env in (
             (state.get("parts", {}), snapshot["policy"], snapshot["env"]), (self._parts, self.policy, self.env)))
-        differing = [f"{name} was {before[name]!r}, is {value!r}" for name, value in now.items()
+        differing = [f"{name} {before[name]!r} (snapshot), {value!r} (trainer)" for name, value in now.items()
                      if before.get(name, value) != value]
         if differing:
-            raise ValueError(f"snapshot: expected one of a trainer that was built like this one, but "
-                             f"{'; '.join(differing)}. To train its weights with other settings: "
+            raise ValueError(f"snapshot: settings differ: {'; '.join(differing)}. To train its weights with others: "
                              "policy.set_params(snapshot['state']['policy_params'])")
         self.policy.set_params(state["policy_params"])
         self.policy.switch_to_pre_update()

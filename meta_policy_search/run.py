@@ -2,6 +2,7 @@
 import contextlib
 import copy
 import os
+import reprlib
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 import numpy as np
@@ -36,6 +37,7 @@ from meta_policy_search.utils.callbacks import Callback
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
 from meta_policy_search.utils.files import PathLike, lock_folder
 from meta_policy_search.utils.log_outputs import check_formats
+from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.snapshotter import BEST, BEST_FILE, load_snapshot
 from meta_policy_search.utils.statistics import mean_interval
 from meta_policy_search.utils.threads import one_thread
@@ -116,7 +118,8 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
                                    plot_gap=plot_gap)
         n_itr, env_name = description.settings["n_itr"], description.settings["env"]
         folder = dump_path or run_folder.make_run_folder(description.algorithm, env_name, seed)
-        with logger.scoped_configure(folder, formats, snapshot_mode, snapshot_gap):
+        with logger.scoped_configure(folder, formats, snapshot_mode, snapshot_gap,
+                                     overwrite=run_folder.ended_before_first_snapshot(os.fspath(folder))):
             count = f"{n_itr} iteration{'s' * (n_itr != 1)}"
             logger.log(f"{env_name}, seed {seed}: {count} of {type(trainer.algo).__name__}, written to {folder}")
             return Run(trainer, folder)._train(n_itr)
@@ -174,6 +177,8 @@ def make_env_of(env: Any, env_kwargs: Mapping[str, Any], algo_class: type) -> An
         TypeError: `env_kwargs` are given for an environment that exists.
         ValueError: there is no environment of this name.
     """
+    if not isinstance(env_kwargs, Mapping):
+        raise TypeError(f"env_kwargs: expected a dict, got {reprlib.repr(env_kwargs)}")
     if not isinstance(env, str):
         if env_kwargs:
             raise TypeError(f"env_kwargs: expected none for an environment that exists, got {dict(env_kwargs)}")
@@ -490,6 +495,9 @@ class Run:
                                  f"larger n_itr than {n_itr}")
             replace_options(snapshot, options)
             formats = check_formats(log_formats or description.options.get("log_formats", _LOG_FORMATS), "log_formats")
+            if not run_folder.count_rows(self.folder):
+                raise ValueError(f"{self.folder}: the rows in {run_folder.PROGRESS_FILE} are missing. To resume the "
+                                 "run, restore the file")
             self.trainer = _restore(snapshot, n_itr=n_itr, progress_bar=description.options["progress_bar"],
                                     callbacks=callbacks)
             self.trainer.description = description._replace(settings={**description.settings, "n_itr": n_itr})
@@ -511,6 +519,9 @@ class Run:
                 if trainer.itr == 0:
                     raise
                 logger.log(run_folder.resume_hint(self.folder))
+            except Exception:
+                print_line(run_folder.resume_hint(self.folder))
+                raise
             for callback in trainer.callbacks:
                 if isinstance(callback, PlotCallback):
                     callback.draw(self.folder)

@@ -103,8 +103,8 @@ class TrainingLoop(Configurable, abc.ABC):
             logger.log(f"set_seed({seeding.get_root()}) was ignored: the {type(self).__name__} keeps seed {self._root}")
         missing = [name for name in self._missing if name not in map(_name_of, self.callbacks)]
         if missing:
-            logger.warn(f"the run had the callbacks {', '.join(missing)}, which its snapshot does not contain. To "
-                        "resume with them, pass them again")
+            logger.warn(f"training continues without the callbacks {', '.join(missing)}, because a snapshot contains "
+                        "only their names: pass them again")
         self._missing = []
         if self._started is None:
             self._started = time.perf_counter()

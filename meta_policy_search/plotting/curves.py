@@ -164,7 +164,7 @@ class PlotCallback(StatefulCallback):
 
     def __call__(self, trainer: Any, row: Mapping[str, Any]) -> None:
         """Draws the pictures if this is due."""
-        if self.every and row["Itr"] and row["Itr"] % self.every == 0:
+        if self.every and trainer.itr and trainer.itr % self.every == 0:
             self.draw(str(logger.get_dir()))
 
     def draw(self, run_folder: str) -> None:

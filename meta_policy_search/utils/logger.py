@@ -129,9 +129,10 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
             remove_snapshots(folder, resume_at)  # first, so that the rows of the last snapshot always exist
         else:
             _make_room(folder, overwrite)
+        start_step = None if resume_at is None else max([file.next_step for file in files], default=resume_at)
         for file in files:
             file.start()
-        curves = EventFile(os.path.join(folder, "tensorboard"), resume_at) if "tensorboard" in formats else None
+        curves = EventFile(os.path.join(folder, "tensorboard"), start_step) if "tensorboard" in formats else None
         if curves is not None:
             lock.callback(curves.close)
         if "log" in formats:
