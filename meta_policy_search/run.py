@@ -269,8 +269,10 @@ def make_runner(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[C
     """
     if policy is not None:
         raise TypeError(f"policy: expected None for {algo_class.__name__}, which builds its policy, got {policy!r}")
-    env = env if has_tasks(env) else SingleTaskEnv(env)
-    env.set_task(adapt_env(env).sample_tasks(1, seeding.rng_for(seeding.Stream.TASKS, 0))[0])
+    if has_tasks(env):
+        env.set_task(adapt_env(env).sample_tasks(1, seeding.rng_for(seeding.Stream.TASKS, 0))[0])
+    else:
+        env = SingleTaskEnv(env)
     wrappers = _remaining_wrappers(env, algo_class, False)
     given = _distribute([*wrappers, algo_class.for_env, algo_class], algo_class, settings)
     for wrapper in wrappers:
