@@ -38,7 +38,7 @@ from meta_policy_search.utils.checks import check_int_at_least, check_positive_i
 from meta_policy_search.utils.files import PathLike, lock_folder
 from meta_policy_search.utils.log_outputs import check_formats
 from meta_policy_search.utils.progress import print_line
-from meta_policy_search.utils.snapshotter import BEST, BEST_FILE, load_snapshot
+from meta_policy_search.utils.snapshotter import BEST, BEST_FILE, check_mode, load_snapshot
 from meta_policy_search.utils.statistics import mean_interval
 from meta_policy_search.utils.threads import one_thread
 from meta_policy_search.utils.user_modules import import_name
@@ -106,6 +106,7 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
     formats = check_formats(log_formats, "log_formats")
     if "csv" not in formats:
         raise ValueError(f"log_formats: expected formats including 'csv', got {log_formats!r}")
+    check_mode(snapshot_mode, snapshot_gap)
     if plot_gap is not None:
         callbacks = [*callbacks, PlotCallback(plot_gap)]
     if dump_path is not None:
@@ -135,6 +136,7 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
         A `Trainer`; for an algorithm that learns a single task, a `LocalRunner`.
     """
     algo_class = find_algo_class(algo)
+    policy = import_name("policy", policy, {}) if isinstance(policy, str) else policy
     given = {"env", "seed", *settings, *(name for name, value in (("n_itr", n_itr), ("policy", policy)) if value)}
     n_itr = check_positive_int("n_itr", algo_class.default_settings["n_itr"] if n_itr is None else n_itr)
     env_name = find_env_name(env, algo_class)
@@ -224,7 +226,6 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
     if check_int_at_least("eval_every", eval_every, 0):
         callbacks = [*callbacks, EvalCallback(eval_every, eval_tasks)]
     wrappers = _remaining_wrappers(env, algo_class, observe_task)
-    policy = import_name("policy", policy, {}) if isinstance(policy, str) else policy
     policy = policy or algo_class.policy_cls(is_discrete(env.action_space))
     if not isinstance(policy, type):
         settings.setdefault("meta_batch_size", getattr(policy, "meta_batch_size", None))

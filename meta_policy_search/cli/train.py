@@ -98,7 +98,7 @@ def train(algorithm: str, argv: Optional[Sequence[str]], prog: str, description:
 
     def resume() -> Any:
         given = {name: value for name, value in arguments.items() if name not in ("resume", "smoke")}
-        return mps.load_run(arguments["resume"]).resume(**given)
+        return _load_run(parser, arguments["resume"]).resume(**given)
 
     return report(parser, resume if "resume" in arguments else start)
 
@@ -119,13 +119,17 @@ def resume(argv: Sequence[str]) -> int:
             parser.error(f"{argv[0]} cannot be resumed: {error}")
     arguments = vars(parser.parse_args(argv))
 
-    def work() -> Any:
-        import meta_policy_search as mps
+    return report(parser, lambda: _load_run(parser, arguments.pop("run_folder")).resume(**arguments))
 
-        folder = arguments.pop("run_folder")
-        return mps.load_run(folder).resume(**arguments)
 
-    return report(parser, work)
+def _load_run(parser: Parser, folder: str) -> Any:
+    """Loads a run; a missing or damaged snapshot is reported as a wrong argument."""
+    import meta_policy_search as mps
+
+    try:
+        return mps.load_run(folder)
+    except SnapshotError as error:
+        parser.error(str(error))
 
 
 def _settings_of_run(folder: str) -> Mapping[str, Setting]:

@@ -40,6 +40,11 @@ class SnapshotError(RuntimeError):
     """A snapshot cannot be written, is damaged or is missing; the message names it and the last intact snapshot."""
 
 
+def check_mode(mode: str, gap: int) -> tuple[str, int]:
+    """Returns a snapshot mode and gap, see `Snapshotter`; raises ValueError if they are invalid."""
+    return check_choice("snapshot_mode", mode, MODES), check_positive_int("snapshot_gap", gap)
+
+
 class SnapshotFile(NamedTuple):
     """A snapshot file in a run folder."""
 
@@ -77,8 +82,7 @@ class Snapshotter:
     """
 
     def __init__(self, dir: PathLike, mode: str = "last", gap: int = 1) -> None:
-        self.mode = check_choice("snapshot_mode", mode, MODES)
-        self.gap = check_positive_int("snapshot_gap", gap)
+        self.mode, self.gap = check_mode(mode, gap)
         self.dir = os.path.abspath(os.fspath(dir))
         os.makedirs(self.dir, exist_ok=True)
         remove_temporary_files(self.dir)
