@@ -1,13 +1,15 @@
 """Tests `compare`: runs of several algorithms and seeds in processes, their table and their plot."""
-import os
+import json
 
 import numpy as np
 import pytest
 
 import meta_policy_search as mps
-from meta_policy_search.cli import sweep
-from meta_policy_search.cli.algorithms import ProMPConfig
+from meta_policy_search import comparison as comparison_module
+from meta_policy_search import parallel_runs
 from meta_policy_search.envs import registry
+from meta_policy_search.parallel_runs import Member
+from meta_policy_search.utils.threads import VARIABLE
 
 TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}
 
@@ -46,7 +48,7 @@ def test_classes_and_settings_reach_the_processes(comparison, local_classes):
 
 
 def test_second_call_skips_complete_runs(comparison, arguments, capsys, monkeypatch):
-    monkeypatch.setattr(sweep, "_start", None)
+    monkeypatch.setattr(parallel_runs, "ProcessPoolExecutor", None)
     assert mps.compare(**arguments).runs == comparison.runs
     assert capsys.readouterr().out.startswith("1 of 1 runs complete; 0 at a time")
 
@@ -60,9 +62,45 @@ def test_run_equals_that_of_train(comparison, arguments, tmp_path):
         np.testing.assert_array_equal(compared[name], alone[name])
 
 
-def test_processes_find_the_modules_of_this_process(monkeypatch):
-    monkeypatch.syspath_prepend("/modules of the caller")
-    assert sweep.child_environment(1)["PYTHONPATH"].split(os.pathsep)[0] == "/modules of the caller"
+@pytest.mark.parametrize("changed", ["reward_type", "code"])
+def test_changed_environment_is_refused(changed, comparison, arguments, local_classes):
+    """The settings are those of the run, but the environment has another argument or another method."""
+    env_class, _ = local_classes
+    if changed == "reward_type":
+        env = env_class(reward_type="sparse")
+    else:
+        class Corner(mps.MetaPointEnvCorner):
+            def reward(self, *args):
+                return 0.0
+        env = Corner(reward_type="dense")
+    with pytest.raises(ValueError, match="code or the arguments of the environment or algorithm have changed"):
+        mps.compare(**{**arguments, "env": env})
+
+
+@pytest.mark.thorough
+def test_processes_know_registered_environments_and_modules_of_the_caller(tmp_path, monkeypatch):
+    """The environment is registered in this process only, under a name; its module is on the path of this process."""
+    (tmp_path / "module_of_the_caller.py").write_text(
+        "import meta_policy_search as mps\n\n\nclass Own(mps.MetaPointEnvCorner):\n    pass\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
+    from module_of_the_caller import Own
+
+    mps.register_env("MyEnv-v0", Own)
+    found = mps.compare("myenv-v0", ["vpg_maml"], 1, n_itr=1, folder=tmp_path / "a", **TINY)
+    (folder,) = found.runs["vpg_maml"]
+    assert json.loads((tmp_path / "a" / "vpg_maml,seed=1" / "params.json").read_text())["settings"]["env"] == "MyEnv-v0"
+    assert isinstance(mps.load_run(folder).env.unwrapped, Own)
+
+
+@pytest.mark.parametrize("count, processes, threads", [(8, 2, "4"), (8, 3, "2"), (2, 5, "1")])
+def test_processes_share_the_cores(count, processes, threads, monkeypatch):
+    monkeypatch.setattr(parallel_runs, "available_cores", lambda: count)
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "7")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    environ = parallel_runs._environment(processes)
+    assert environ[VARIABLE] == environ["OMP_NUM_THREADS"] == threads
+    assert environ["TF_NUM_INTRAOP_THREADS"] == "7"  # set by the user
 
 
 # Table and plot of runs written by hand ----------------------------------------------------------------------------
@@ -75,8 +113,10 @@ def runs(tmp_path):
     In row `i` of the ProMP run with seed `s`, the return is `s` before and `10 s` after adaptation.
     """
     def write(name, rows, columns):
-        run = sweep.make_run(name, ProMPConfig, {"n_itr": 12, "snapshot_mode": "none"}, {}, str(tmp_path))
+        run = Member(name, "promp", {"n_itr": 12, "snapshot_mode": "none"}, str(tmp_path / name))
         (tmp_path / name).mkdir()
+        (tmp_path / name / "params.json").write_text(json.dumps(
+            {"settings": {"n_itr": 12}, "options": {"snapshot_mode": "none"}}))
         lines = [",".join(["n_timesteps", *columns])]
         lines += [",".join(map(str, [100 * (i + 1), *columns.values()])) for i in range(rows)]
         (tmp_path / name / "progress.csv").write_text("\n".join(lines) + "\n")
@@ -118,23 +158,14 @@ def test_plot_shows_complete_runs_over_environment_steps(runs, tmp_path):
 
 def test_interrupted_comparison_says_how_to_continue(tmp_path, monkeypatch, capsys):
     started = []
-    monkeypatch.setattr(sweep, "run_all", lambda output, runs, processes: (started.extend(runs), True))
+    monkeypatch.setattr(comparison_module, "train_all", lambda output, runs, processes: (started.extend(runs), True))
     comparison = mps.compare("MetaPointEnvCorner", ["promp", "rl2"], 2, folder=tmp_path / "a", hidden_size=8,
                              settings_of={"promp": {"inner_lr": 0.3}})
     assert comparison.runs == {"promp": [], "rl2": []}
     assert [run.name for run in started] == ["promp,seed=1", "rl2,seed=1", "promp,seed=2", "rl2,seed=2"]
-    assert [run.config.hidden_size for run in started[1::2]] == [8, 8]  # ProMP does not have it
-    assert [run.config.inner_lr for run in started[::2]] == [0.3, 0.3]
+    assert [run.settings.get("hidden_size") for run in started] == [None, 8, None, 8]  # ProMP does not have it
+    assert [run.settings.get("inner_lr") for run in started] == [0.3, None, 0.3, None]
     assert capsys.readouterr().out.endswith(f"the same arguments and folder='{tmp_path / 'a'}'\n")
-    assert not (tmp_path / "a").exists()  # registered names need no file
-
-
-def test_names_of_environments_are_found_like_in_train(tmp_path, monkeypatch):
-    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
-    mps.register_env("MyEnv-v0", mps.MetaPointEnvCorner)
-    monkeypatch.setattr(sweep, "run_all", lambda *_: ([], True))
-    mps.compare("myenv-v0", ["promp"], 1, folder=tmp_path)
-    assert (tmp_path / "objects.pkl").exists()
 
 
 @pytest.mark.parametrize("arguments, error, message", [

@@ -1,4 +1,4 @@
-"""Tests sweeps: grids, parallel runs, repeated calls, failures, Ctrl-C and invalid arguments."""
+"""Tests sweeps: grids, parallel runs, repeated calls, failures, Ctrl-C, kills and invalid arguments."""
 import csv
 import json
 import os
@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -16,13 +15,12 @@ import psutil
 import pytest
 
 from meta_policy_search.cli import sweep
-from meta_policy_search.cli.settings import SMOKE
-from meta_policy_search.cli.training import INTERRUPTED
-from meta_policy_search.utils.threads import VARIABLE
+from meta_policy_search.cli.train import INTERRUPTED, SMOKE
+from meta_policy_search.utils.files import lock_folder
+from meta_policy_search.utils.snapshotter import Snapshotter
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SMALL = {"env": "MetaPointEnv", "n_samples": 20, "rollouts_per_candidate": 1, "max_path_length": 5, "n_itr": 2,
-         "plot_gap": 0}
+SMALL = {"env": "MetaPointEnv", "n_samples": 20, "batch_size": 5, "max_path_length": 5, "n_itr": 2}
 
 
 @pytest.fixture(autouse=True)
@@ -30,8 +28,8 @@ def package_on_the_path(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
 
-def write_grid(folder, grid, algorithm="cem", name="grid.json", **settings):
-    path = folder / name
+def write_grid(folder, grid, algorithm="cem", **settings):
+    path = folder / "grid.json"
     path.write_text(json.dumps({"algorithm": algorithm, "settings": {**SMALL, **settings}, "grid": grid}))
     return path
 
@@ -41,6 +39,10 @@ def rows(path):
         return list(csv.DictReader(file))
 
 
+def statuses(folder):
+    return {row["run"]: row["status"] for row in rows(folder / "summary.csv")}
+
+
 def mistake(capsys, *arguments):
     """Returns the error message: one line, with exit status 2."""
     with pytest.raises(SystemExit) as stop:
@@ -48,6 +50,17 @@ def mistake(capsys, *arguments):
     output = capsys.readouterr()
     assert (stop.value.code, output.out, output.err.count("\n")) == (2, "", 1)
     return output.err
+
+
+def wait_for(condition, seconds=120.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.02)
+
+
+def has_ended(process):
+    return not process.is_running() or process.status() == "zombie"
 
 
 # Sweeps ------------------------------------------------------------------------------------------------------------
@@ -61,14 +74,14 @@ def test_every_combination_is_run_and_failures_are_reported(tmp_path, capsys):
     assert sweep.main(arguments) == 1
     said = capsys.readouterr().out
     names = [f"best_frac={fraction},seed={seed}" for fraction in (0.5, 0.01) for seed in (1, 2)]
-    assert f"0 of 4 runs complete; 2 at a time; logs in {output}" in said
+    assert f"0 of 4 runs complete; 2 at a time; runs in {output}" in said
     for name in names[:2]:
         assert len(rows(output / name / "progress.csv")) == 2
         settings = json.loads((output / name / "params.json").read_text())["settings"]
         assert settings["n_samples"] == 20 and name == f"best_frac={settings['best_frac']},seed={settings['seed']}"
     for name in names[2:]:
-        assert re.search(rf"{name}: failed with status 2 \(. of 4\); last lines of {output / name}.log:\n", said)
-    assert "    meta-policy-search train cem: error: best_frac: expected at least 1 / n_samples = 0.05" in said
+        assert re.search(rf"{name}: failed \(. of 4\)\n", said)
+    assert "    ValueError: best_frac: expected at least 1 / n_samples = 0.05" in said
     table = rows(output / "summary.csv")
     assert [row["run"] for row in table] == names and [row["status"] for row in table] == ["done"] * 2 + ["failed"] * 2
     assert [row["seed"] for row in table] == ["1", "2", "1", "2"]
@@ -119,26 +132,25 @@ def test_meta_learning_algorithms(tmp_path, capsys):
     assert float(row["return before adaptation"]) == float(iteration["Step_0-AverageReturn"])
 
 
-def test_files_of_a_run_that_did_not_start_are_replaced(tmp_path):
-    """The run starts anew if a process was killed before it wrote its settings."""
-    folder = tmp_path / "runs" / "seed=1"
-    folder.mkdir(parents=True)
-    (folder / "progress.csv").touch()
-    (folder / "log.txt").write_text("Logging to here")
-    assert sweep.main([str(write_grid(tmp_path, {"seed": [1]})), "--output", str(tmp_path / "runs")]) == 0
-    assert len(rows(folder / "progress.csv")) == 2
+@pytest.mark.thorough
+def test_files_of_users_and_of_runs_that_did_not_start(tmp_path, capsys):
+    """Other files are kept; a run starts if its process was killed before the first row.
 
-
-@pytest.mark.parametrize("count, processes, threads", [(8, 2, "4"), (8, 3, "2"), (2, 5, "1")])
-def test_processes_share_the_cores(count, processes, threads, monkeypatch):
-    monkeypatch.setattr(sweep, "available_cores", lambda: count)
-    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "7")
-    monkeypatch.setenv("SMOKE", "1")
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    environ = sweep.child_environment(processes)
-    assert environ[VARIABLE] == environ["OMP_NUM_THREADS"] == threads
-    assert environ["TF_NUM_INTRAOP_THREADS"] == "7"  # set by the user
-    assert "SMOKE" not in environ and environ["PATH"] == os.environ["PATH"]
+    A folder with a snapshot that no run wrote is not changed, and its run fails.
+    """
+    output = tmp_path / "runs"
+    for seed in (1, 2, 3):
+        (output / f"seed={seed}").mkdir(parents=True)
+    (output / "seed=1" / "notes.txt").write_text("mine")
+    (output / "seed=2" / "progress.csv").touch()
+    (output / "seed=2" / "log.txt").write_text("Logging to here")
+    Snapshotter(output / "seed=3").save(3, {"itr": 3})
+    before = {path.name: path.read_bytes() for path in (output / "seed=3").iterdir()}
+    assert sweep.main([str(write_grid(tmp_path, {"seed": [1, 2, 3]})), "--output", str(output)]) == 1
+    assert statuses(output) == {"seed=1": "done", "seed=2": "done", "seed=3": "failed"}
+    assert (output / "seed=1" / "notes.txt").read_text() == "mine"
+    assert len(rows(output / "seed=2" / "progress.csv")) == 2
+    assert {path.name: path.read_bytes() for path in (output / "seed=3").iterdir() if path.name != ".lock"} == before
 
 
 @pytest.mark.parametrize("varied, name", [
@@ -153,37 +165,20 @@ def test_folders_are_named_after_the_values(varied, name):
     assert sweep.name_of(varied) == name
 
 
-def test_sweeps_page_is_correct(monkeypatch):
-    """The commands of the page use existing flags, and the documented environment variables are set."""
+def test_command_of_the_sweeps_page_has_existing_flags():
     page = (ROOT / "docs" / "sweeps.rst").read_text()
     (arguments,) = re.findall(r"^    meta-policy-search sweep (.+)$", page, flags=re.MULTILINE)
     assert sweep.make_parser().parse_args(shlex.split(arguments)).processes == 2
-    said = re.findall(r"``(\w+_THREADS)``", page)
-    for name in said:
-        monkeypatch.delenv(name, raising=False)
-    assert {*said, "PYTHONPATH"} == set(sweep.child_environment(1)) - set(os.environ) | {"PYTHONPATH"}
 
 
 def test_example_is_a_valid_grid(tmp_path):
-    example = sweep.read_grid(str(ROOT / "experiments" / "configs" / "sweep_point.json"), str(tmp_path))
-    assert len(example) == 9 and example[0].config.algorithm == "trpo_maml"
-    assert example[0].config.env == "MetaPointEnvCorner" and example[0].name == "inner_lr=0.05,seed=1"
+    example, varied = sweep.read_grid(str(ROOT / "experiments" / "configs" / "sweep_point.json"), str(tmp_path))
+    assert len(example) == 9 and example[0].algo == "trpo_maml"
+    assert example[0].settings["env"] == "MetaPointEnvCorner" and example[0].name == "inner_lr=0.05,seed=1"
+    assert varied[example[0].name] == {"inner_lr": 0.05, "seed": 1}
 
 
-# Ctrl-C ------------------------------------------------------------------------------------------------------------
-
-
-def wait_for(condition, seconds=90.0):
-    """Waits until a condition is true."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.02)
-
-
-def count_rows(folder):
-    path = folder / "progress.csv"
-    return len(path.read_text().splitlines()) - 1 if path.exists() else 0
+# Ctrl-C and kills --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.thorough
@@ -194,69 +189,59 @@ def test_interruption_ends_all_runs_and_the_next_call_resumes_them(tmp_path):
     command = [sys.executable, "-m", "meta_policy_search", "sweep", str(grid), "--output", str(output),
                "--processes", "2"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    wait_for(lambda: min(count_rows(output / "seed=1"), count_rows(output / "seed=2")) >= 3)
+    wait_for(lambda: all((output / f"seed={seed}" / "params.pkl").exists() for seed in (1, 2)))
     children = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGINT)
     said, errors = process.communicate(timeout=90)
     assert process.returncode == INTERRUPTED and errors == ""
     assert "Stopping the runs" in said and "Interrupted; run the same command to resume" in said
-    assert len(children) >= 2 and not any(child.is_running() and child.status() != "zombie" for child in children)
-    assert [row["status"] for row in rows(output / "summary.csv")] == ["not done"] * 3
-    assert not (output / "seed=3").exists()
+    assert len(children) >= 2 and all(map(has_ended, children))
+    assert set(statuses(output).values()) == {"not done"} and not (output / "seed=3").exists()
 
     again = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert again.returncode == 0, again.stdout + again.stderr
     assert "seed=1: resumes" in again.stdout and "seed=3: starts" in again.stdout
     for seed in (1, 2, 3):
-        epochs = [int(row["Epoch"]) for row in rows(output / f"seed={seed}" / "progress.csv")]
-        assert epochs == list(range(200))
-    assert [row["status"] for row in rows(output / "summary.csv")] == ["done"] * 3
+        assert [int(row["Epoch"]) for row in rows(output / f"seed={seed}" / "progress.csv")] == list(range(200))
+    assert set(statuses(output).values()) == {"done"}
 
 
-STUBBORN = """
-import signal, subprocess, sys, time
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"])
-open(sys.argv[1], "w").write(str(helper.pid))
-time.sleep(300)
-"""
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+@pytest.mark.thorough
+def test_runs_end_with_a_killed_sweep_and_the_next_sweep_continues(number, tmp_path):
+    """After a sweep is killed twice, its run ends too, and the finished run has every row once."""
+    output = tmp_path / "runs"
+    grid = write_grid(tmp_path, {"seed": [1]}, n_itr=250)
+    command = [sys.executable, "-m", "meta_policy_search", "sweep", str(grid), "--output", str(output)]
+    progress = output / "seed=1" / "progress.csv"
+    for count in (3, 110):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        wait_for(lambda: progress.exists() and len(progress.read_text().splitlines()) > count)  # noqa: B023
+        children = psutil.Process(process.pid).children(recursive=True)
+        os.kill(process.pid, number)
+        process.wait()
+        wait_for(lambda: all(map(has_ended, children)), seconds=10)  # noqa: B023
+        with lock_folder(output / "seed=1"):
+            pass
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [int(row["Epoch"]) for row in rows(progress)] == list(range(250))
 
 
-def test_runs_that_ignore_ctrl_c_are_killed_with_their_processes(tmp_path, monkeypatch, capsys):
-    """A run that ignores Ctrl-C is killed together with its child process."""
-    note = tmp_path / "pid"
-    monkeypatch.setattr(sweep, "command", lambda *arguments: [sys.executable, "-c", STUBBORN, str(note)])
-    monkeypatch.setattr(sweep, "GRACE", 0.3)
-
-    def interrupt():
-        wait_for(lambda: note.exists() and note.read_text())
-        os.kill(os.getpid(), signal.SIGINT)
-
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    assert sweep.main([str(write_grid(tmp_path, {"seed": [1]})), "--output", str(tmp_path / "runs")]) == 130
-    thread.join()
-    pid = int(note.read_text())
-    wait_for(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == "zombie", seconds=10)
-
-
-def test_error_in_the_sweep_ends_the_runs(tmp_path, monkeypatch):
-    """If the second run cannot be started, the first run is ended."""
-    note, started = tmp_path / "pid", []
-    monkeypatch.setattr(sweep, "command", lambda *arguments: [sys.executable, "-c", STUBBORN, str(note)])
-    monkeypatch.setattr(sweep, "GRACE", 0.3)
-
-    def start(*arguments, start=sweep._start):
-        if started:
-            raise OSError("no space left")
-        started.append(start(*arguments))
-        return started[0]
-
-    monkeypatch.setattr(sweep, "_start", start)
-    runs = sweep.read_grid(str(write_grid(tmp_path, {"seed": [1, 2]})), str(tmp_path / "runs"))
-    with pytest.raises(OSError, match="no space left"):
-        sweep.run_all(str(tmp_path / "runs"), runs, 2)
-    assert started[0].returncode is not None
+def test_sweep_does_not_run_twice_at_once(tmp_path, capsys):
+    """A second sweep reports the running sweep in one line and changes nothing."""
+    (tmp_path / "runs").mkdir()
+    program = ("import sys, time\nfrom meta_policy_search.utils.files import lock_folder\n"
+               "lock = lock_folder(sys.argv[1])\nlock.__enter__()\nprint('ready', flush=True)\ntime.sleep(300)")
+    first = subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "runs")], stdout=subprocess.PIPE, text=True)
+    try:
+        assert first.stdout.readline() == "ready\n"
+        assert f"process {first.pid} on " in mistake(
+            capsys, write_grid(tmp_path, {"seed": [1]}), "--output", tmp_path / "runs")
+        assert os.listdir(tmp_path / "runs") == [".lock"]
+    finally:
+        first.kill()
+        first.communicate()
 
 
 # Invalid arguments -------------------------------------------------------------------------------------------------
@@ -268,10 +253,8 @@ def test_error_in_the_sweep_ends_the_runs(tmp_path, monkeypatch):
     ({"algorithm": 1, "settings": {}, "grid": {}}, "expected an object with the keys algorithm"),
     ({"algorithm": "gone", "settings": {}, "grid": {}}, "got 'gone'"),
     ({"algorithm": "gone:CEM", "settings": {}, "grid": {}}, "got 'gone:CEM': No module named 'gone'"),
-    ({"algorithm": "cem", "settings": {"inner_lr": 1}, "grid": {}}, ", got 'inner_lr'"),
-    ({"algorithm": "cem", "settings": {}, "grid": {"sead": [1]}}, ", got 'sead'; did you mean 'seed'?"),
-    ({"algorithm": "cem", "settings": {}, "grid": {"seed": [1, "2"]}}, "seed: expected an integer, got '2'"),
-    ({"algorithm": "cem", "settings": {"env_kwargs": 3}, "grid": {}}, "env_kwargs: expected an object"),
+    ({"algorithm": "cem", "settings": {"inner_lr": 1}, "grid": {}}, "'inner_lr'"),
+    ({"algorithm": "cem", "settings": {}, "grid": {"sead": [1]}}, "'sead'; did you mean 'seed'?"),
     ({"algorithm": "cem", "settings": {}, "grid": {"seed": 1}}, "grid, seed: expected a list of at least one value"),
     ({"algorithm": "cem", "settings": {}, "grid": {"seed": []}}, "grid, seed: expected a list of at least one value"),
     ({"algorithm": "cem", "settings": {"seed": 1}, "grid": {"seed": [1]}}, "grid, seed: expected a setting that"),
@@ -298,19 +281,12 @@ def test_runs_with_other_settings_are_left_unchanged(tmp_path, capsys):
     assert sweep.main([str(write_grid(tmp_path, {"seed": [1]})), "--output", str(output)]) == 0
     shutil.copytree(output, tmp_path / "before")
     capsys.readouterr()
-    for changed, difference in (({"n_samples": 25}, "n_samples was 20, is 25"),
-                                ({"n_itr": 1}, "n_itr was 2, is 1")):
+    for changed, difference in (({"n_samples": 25}, "n_samples 20 (run), 25"), ({"n_itr": 1}, "n_itr 2 (run), 1")):
         said = mistake(capsys, write_grid(tmp_path, {"seed": [1]}, **changed), "--output", output)
-        assert f"{output / 'seed=1'}, which contains a run with different settings: {difference}" in said
+        assert f"{output / 'seed=1'} contains a run with different settings: {difference}. Choose another" in said
     for path in output.rglob("*"):
         if path.is_file():
             assert path.read_bytes() == (tmp_path / "before" / path.relative_to(output)).read_bytes()
-    # a setting added after the run has its default value there
-    params = json.loads((output / "seed=1" / "params.json").read_text())
-    del params["settings"]["plot_gap"], params["settings"]["init_std"]
-    (output / "seed=1" / "params.json").write_text(json.dumps(params))
-    said = mistake(capsys, write_grid(tmp_path, {"seed": [1]}), "--output", output)
-    assert "plot_gap was 10, is 0" in said and "init_std" not in said
 
 
 def test_help_explains_all_flags(capsys):
