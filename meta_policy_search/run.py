@@ -28,7 +28,8 @@ from meta_policy_search.plotting import (
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.policies import MetaPolicy, Policy
 from meta_policy_search.registry import get_algorithm, name_of
-from meta_policy_search.samplers import MetaSampler, RayOptions
+from meta_policy_search.samplers import MetaSampler
+from meta_policy_search.samplers.ray.connection import Parallel
 from meta_policy_search.settings import Setting, check_names, settings_of
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Task, WithoutEffect
@@ -252,7 +253,7 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
 
 
 def make_runner(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[Callback] = (), policy: Any = None, *,
-                batch_size: int, parallel: WithoutEffect[Union[bool, str, Mapping[str, Any], RayOptions]] = False,
+                batch_size: int, parallel: WithoutEffect[Parallel] = False,
                 progress_bar: WithoutEffect[bool] = False, **settings: Any) -> LocalRunner:
     """Builds a single-task algorithm and its runner; see `train`.
 
