@@ -71,7 +71,7 @@ class MetaSampler(Sampler):
 
     def __init__(self, env: MetaEnv, policy: Any, rollouts_per_meta_task: int, meta_batch_size: int,
                  max_path_length: int, envs_per_task: WithoutEffect[Optional[int]] = None,
-                 parallel: WithoutEffect[Union[bool, str, RayOptions]] = False,
+                 parallel: WithoutEffect[Union[bool, str, Mapping[str, Any], RayOptions]] = False,
                  executor: WithoutEffect[Union[str, ExecutorFactory, None]] = None) -> None:
         self._adapted_env = adapt_env(env)
         super().__init__(env, policy, check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task),
