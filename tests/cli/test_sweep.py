@@ -17,7 +17,7 @@ import pytest
 
 from meta_policy_search.cli import sweep
 from meta_policy_search.cli.settings import SMOKE
-from meta_policy_search.cli.training import INTERRUPTED
+from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.utils.threads import VARIABLE
 
 ROOT = Path(__file__).resolve().parent.parent.parent

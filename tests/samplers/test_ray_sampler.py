@@ -313,8 +313,8 @@ def test_scripts_train_resume_and_evaluate_on_ray(tmp_path):
     without, on_ray = tmp_path / "without", tmp_path / "on_ray"
     arguments = ("--smoke", "--env", "MetaPointEnv", "--snapshot_mode", "last", "--dump_path")
     run(pro_mp.main, *arguments, without, "--n_itr", 3)
-    run(pro_mp.main, *arguments, on_ray, "--parallel", "ray", "--ray_workers", 2)
-    run(pro_mp.main, "--resume", on_ray, "--n_itr", 3, "--ray_workers", 1)
+    run(pro_mp.main, *arguments, on_ray, "--parallel", '{"num_workers": 2}')
+    run(pro_mp.main, "--resume", on_ray, "--n_itr", 3, "--parallel", '{"num_workers": 1}')
     expected, rows = read_rows(without), read_rows(on_ray)
     assert len(rows) == len(expected) == 3
     assert [{key: row[key] for key in expected[0]} for row in rows] == expected
@@ -322,7 +322,7 @@ def test_scripts_train_resume_and_evaluate_on_ray(tmp_path):
 
     sizes = ("--num_tasks", 3, "--num_steps", 1, "--reference", "random")
     run(evaluate.main, on_ray, *sizes)
-    run(evaluate.main, without, *sizes, "--parallel", "ray", "--ray_workers", 3)
+    run(evaluate.main, without, *sizes, "--parallel", '{"num_workers": 3}')
     run(evaluate.main, without, *sizes, "--output", tmp_path / "here")
     tables = [(folder / "returns.csv").read_text().replace(str(on_ray), str(without))
               for folder in (on_ray / "evaluation", without / "evaluation", tmp_path / "here")]
@@ -330,12 +330,12 @@ def test_scripts_train_resume_and_evaluate_on_ray(tmp_path):
 
 
 @pytest.mark.parametrize("flags, error", [
-    (("--ray_workers", 2), "ray_workers: expected no value without --parallel ray, got {'ray_workers': 2}"),
-    (("--parallel", "ray", "--ray_workers", CPUS + 1), "num_workers: expected at most 4, because the cluster has 4"),
-    (("--parallel", "ray", "--ray_address", "host"), "address: expected 'host:port' of a Ray cluster"),
-    (("--parallel", "dask"), "argument --parallel: invalid choice: 'dask'"),
+    (("--parallel", '{"ray_workers": 2}'), "parallel: expected names among address, num_workers, .*'ray_workers'"),
+    (("--parallel", f'{{"num_workers": {CPUS + 1}}}'), "num_workers: expected at most 4, because the cluster has 4"),
+    (("--parallel", '{"address": "host"}'), "address: expected 'host:port' of a Ray cluster"),
+    (("--parallel", "dask"), "parallel: expected one of False, True, 'ray', got 'dask'"),
     (("--no-parallel", "ray"), "unrecognized arguments: ray"),
-    (("--parallel", "ray", "--ray_cpus_per_worker", 8), "cpus_per_worker: expected .*, got 8"),
+    (("--parallel", '{"cpus_per_worker": 8}'), "cpus_per_worker: expected .*, got 8"),
 ])
 def test_invalid_flags_are_reported_in_one_line(flags, error, tmp_path, capsys):
     with pytest.raises(SystemExit) as stop:
