@@ -33,10 +33,10 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Task, WithoutEffect
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback
-from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
+from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.files import PathLike, lock_folder
 from meta_policy_search.utils.log_outputs import check_formats
-from meta_policy_search.utils.snapshotter import BEST, BEST_FILE, load_snapshot
+from meta_policy_search.utils.snapshotter import BEST, BEST_FILE, MODES, load_snapshot
 from meta_policy_search.utils.statistics import mean_interval
 from meta_policy_search.utils.threads import one_thread
 from meta_policy_search.utils.user_modules import import_name
@@ -104,8 +104,10 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
     formats = check_formats(log_formats, "log_formats")
     if "csv" not in formats:
         raise ValueError(f"log_formats: expected formats including 'csv', got {log_formats!r}")
+    check_choice("snapshot_mode", snapshot_mode, MODES)
+    check_positive_int("snapshot_gap", snapshot_gap)
     if plot_gap is not None:
-        callbacks = [*callbacks, PlotCallback(plot_gap)]
+        callbacks = [*callbacks, PlotCallback(check_int_at_least("plot_gap", plot_gap, 0))]
     if dump_path is not None:
         run_folder.check_is_unused(dump_path)
     with tf.Graph().as_default():
@@ -140,7 +142,7 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
     values = {**algo_class.default_settings, **settings, "progress_bar": progress_bar}
     arguments = {name: value for name, value in values.items() if name in settings or name in settings_of([build])}
     trainer = build(make_env_of(env, env_kwargs or {}, algo_class), algo_class, n_itr, callbacks, policy, **arguments)
-    known = settings_of_algorithm(algo_class, policy if isinstance(policy, type) else None)
+    known = settings_of_algorithm(algo_class, type(trainer.policy))
     of_builders = settings_of([build] if build is make_trainer else [build, algo_class.for_env])
     values = {name: values.get(name, setting.default) for name, setting in of_builders.items()} | settings
     texts = {name: run_folder.as_json(value) for name, value in values.items()}
@@ -171,10 +173,14 @@ def make_env_of(env: Any, env_kwargs: Mapping[str, Any], algo_class: type) -> An
     """Returns the environment of a training: `env`, or a new environment of this name.
 
     Raises:
-        TypeError: `env_kwargs` are given for an environment that exists.
+        TypeError: `env` is not an environment, or `env_kwargs` is not a mapping or given for an environment that exists.
         ValueError: there is no environment of this name.
     """
+    if not isinstance(env_kwargs, Mapping):
+        raise TypeError(f"env_kwargs: expected names and values, got {env_kwargs!r}")
     if not isinstance(env, str):
+        if not hasattr(env, "action_space"):
+            raise TypeError(f"env: expected an environment or its name, got {env!r}")
         if env_kwargs:
             raise TypeError(f"env_kwargs: expected none for an environment that exists, got {dict(env_kwargs)}")
         return env

@@ -92,8 +92,8 @@ def test_interrupted_training_returns_the_completed_iterations(tmp_path, monkeyp
         raise_signal(SIGINT)
 
     run = mps.train("MetaPointEnvCorner", "vpg_maml", 3, dump_path=tmp_path / "a", callbacks=[press], **TINY)
-    resume = f"To resume: run.resume(n_itr=3), or in another process mps.load_run('{tmp_path}/a').resume(n_itr=3)\n"
-    assert capsys.readouterr().out.endswith(resume)
+    resume = f"meta-policy-search resume {tmp_path}/a, or in Python mps.load_run('{tmp_path}/a').resume()\n"
+    assert capsys.readouterr().out.endswith(f"To resume after iteration 0: {resume}")
     assert run.trainer.itr == 1 and len(run.progress["Itr"]) == 1 and run.trainer.sampler.vec_env._is_closed
     with monkeypatch.context() as patch:
         patch.setattr(mps.VPGMAML, "optimize_policy", press)
@@ -136,7 +136,7 @@ def test_given_policy_is_copied_with_its_weights(run, tmp_path):
     np.testing.assert_array_equal(run.policy.get_flat_params(), before)
     change = np.abs(other.policy.get_flat_params() - before)
     assert 0.0 < change.max() < 2e-3  # Adam
-    with pytest.raises(TypeError, match="train: unknown argument 'hidden_sizes' for ProMP"):
+    with pytest.raises(TypeError, match="unknown setting 'hidden_sizes' for ProMP"):
         mps.train("MetaPointEnvCorner", policy=run.policy, **TINY)
     with pytest.raises(ValueError, match=r"policy.obs_dim: expected \(3,\), the size of the environment's space"):
         mps.train("PendulumMassEnv", policy=run.policy, **settings)
@@ -153,18 +153,18 @@ def test_given_baseline_is_copied(tmp_path):
 
 
 @pytest.mark.parametrize("arguments, error, message", [
-    ({"inner_lrr": 1.0}, TypeError, "train: unknown argument 'inner_lrr' for ProMP; did you mean 'inner_lr'?"),
-    ({"n_iter": 1}, TypeError, "train: unknown argument 'n_iter' for ProMP; did you mean 'n_itr'?"),
-    ({"learning_rate": 1.0, "algo": "trpo_maml"}, TypeError, "unknown argument 'learning_rate' for TRPOMAML"),
+    ({"inner_lrr": 1.0}, TypeError, "unknown setting 'inner_lrr' for ProMP; did you mean 'inner_lr'?"),
+    ({"n_iter": 1}, TypeError, "unknown setting 'n_iter' for ProMP; did you mean 'n_itr'?"),
+    ({"learning_rate": 1.0, "algo": "trpo_maml"}, TypeError, "unknown setting 'learning_rate' for TRPOMAML"),
     ({"algo": "pro_mpp"}, ValueError, "algo: expected one of"),
     ({"env": "Corner"}, ValueError, "expected one of"),
     ({"n_itr": 0, **TINY}, ValueError, "n_itr: expected an integer of at least 1, got 0"),
-    ({"algo": mps.MetaEnv}, TypeError, "algo: expected a subclass of MAMLAlgo or RL2, or its name, got"),
+    ({"algo": mps.MetaEnv}, TypeError, "algo: expected a subclass of MetaAlgo or RLAlgorithm, or its name, got"),
     ({"policy": mps.GaussianGRUPolicy}, TypeError, "policy: expected a MetaPolicy or a subclass of it, got GaussianGR"),
     ({"policy": mps.MetaGaussianMLPPolicy, "algo": "rl2"}, TypeError, "policy: expected a GRUPolicy or a subclass of"),
     ({"policy": mps.MetaCategoricalMLPPolicy, **TINY}, ValueError, "policy: expected a policy for the action space"),
     ({"env": mps.normalize(mps.MetaPointEnvCorner()), "normalization_scale": 3.0}, TypeError, "'normalization_scale'"),
-    ({"env": TRIALS, "algo": "rl2", "episodes_per_trial": 9}, TypeError, "unknown argument 'episodes_per_trial'"),
+    ({"env": TRIALS, "algo": "rl2", "episodes_per_trial": 9}, TypeError, "unknown setting 'episodes_per_trial'"),
     ({"env": TRIALS, "algo": "rl2", "max_path_length": 9}, TypeError, "max_path_length: expected no value for a Tr"),
     ({"algo": "rl2", "meta_batch_size": 1, "rollouts_per_meta_task": 3}, ValueError, "number of trials in an iterat"),
     ({"baseline": "GausianMLPBaseline", **TINY}, ValueError, "baseline: expected one of 'GaussianMLPBaseline', 'Lin"),

@@ -132,7 +132,7 @@ def _kinds(hint: Any) -> set[type]:
         hint = origin
     if not isinstance(hint, type) or hint in (type(None), Any):
         return set()
-    if issubclass(hint, str):
+    if hint is type or issubclass(hint, str):  # classes are given by name
         return {str}
     if issubclass(hint, abc.Mapping):
         return {dict}

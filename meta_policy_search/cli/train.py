@@ -140,7 +140,8 @@ def report(parser: Parser, work: Callable[[], Any]) -> int:
     try:
         run = work()
     except (SnapshotError, LogFileError, WorkerDiedError, FloatingPointError) as error:
-        parser.exit(1, f"{parser.prog}: error: {error}\n")
+        could_not_load = isinstance(error, SnapshotError) and not str(error).startswith("could not write")
+        parser.exit(2 if could_not_load else 1, f"{parser.prog}: error: {error}\n")
     except USER_ERRORS as error:
         parser.error(str(error))
     except KeyboardInterrupt:

@@ -1,5 +1,5 @@
 """RL^2 (arXiv:1611.02779): trains a recurrent policy on whole trials with proximal policy optimization (PPO)."""
-from typing import Any, Dict, Mapping, Optional, Sequence, Type
+from typing import Any, Dict, Mapping, Optional, Sequence, Type, Union
 
 import numpy as np
 
@@ -73,7 +73,7 @@ class RL2(MetaAlgo):
     def __init__(self, policy: GRUPolicy, meta_batch_size: int = 20, *, name: str = "rl2", num_ppo_steps: int = 8,
                  num_minibatches: int = 4, clip_eps: float = 0.1, value_coef: float = 0.5, entropy_coef: float = 0.0,
                  learning_rate: Schedule = 1e-3,
-                 tf_optimizer_cls: Type[tf.train.Optimizer] = tf.train.AdamOptimizer,
+                 tf_optimizer_cls: Union[str, Type[tf.train.Optimizer]] = tf.train.AdamOptimizer,
                  tf_optimizer_args: Optional[Mapping[str, Any]] = None) -> None:
         if not isinstance(policy, GRUPolicy):
             raise TypeError(f"policy: expected a GRUPolicy (such as CategoricalGRUPolicy), got a "

@@ -52,9 +52,9 @@ class MetaSampler(Sampler):
         max_path_length (int): maximum number of steps of a path.
         envs_per_task (int or None): number of paths of a task that are sampled concurrently. A smaller number needs
             less memory and more time. Default and maximum: `rollouts_per_meta_task`.
-        parallel (bool, str, RayOptions or dict): False (default): environments run in this process, vectorized if they have
-            `make_batched`, otherwise sequentially. True: environments run in worker processes. `'ray'`, `RayOptions` or a
-            dict of its arguments: workers on a Ray cluster collect whole paths.
+        parallel (bool, str, RayOptions or dict): False (default): environments run in this process, vectorized if they
+            have `make_batched`, otherwise sequentially. True: environments run in worker processes. `'ray'`,
+            `RayOptions` or a dict of its arguments: workers on a Ray cluster collect whole paths.
         executor (str, callable or None): selects an executor: `'iterative'`, `'batched'`, `'parallel'`, or a callable
             `(env, meta_batch_size, envs_per_task, max_path_length) -> MetaEnvExecutor`. None (default): chosen by
             `parallel`.

@@ -6,7 +6,6 @@ import time
 
 import pytest
 
-from meta_policy_search.cli.sweep import _stop
 from meta_policy_search.samplers.vectorized_env_executor.worker import WorkerProcess, stop_workers
 from meta_policy_search.utils.processes import has_ended, wait_for_end
 
@@ -50,10 +49,3 @@ def test_workers_end_if_the_lock_of_popen_stays_locked():
     stop_workers(workers, owner=os.getpid())
     assert not workers
     assert worker.process.returncode is not None
-
-
-def test_runs_of_a_sweep_end_if_the_lock_of_popen_stays_locked():
-    process = start("import time; time.sleep(60)")
-    process._waitpid_lock.acquire()
-    _stop([process])
-    assert process.returncode is not None
