@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pytest
 
-from experiments import cem, vpg_maml
+import meta_policy_search as mps
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline
 from meta_policy_search.envs import MetaPointEnvCorner, MetaPointEnvNavigation, normalize
 from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
@@ -16,70 +16,25 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger, set_seed
 from meta_policy_search.utils.snapshotter import load_snapshot
 
-SMALL = ["--smoke", "--log_formats", "csv", "--plot_gap", "0"]
-
-
 # params.json
 
 
-def edit(path, **settings):
+@pytest.mark.parametrize("algo, edited", [("vpg_maml", {"inner_lr": 0.2, "seed": 7}), ("cem", {"n_samples": 9})])
+def test_edited_params_json_does_not_change_the_resumed_run(algo, edited, tmp_path):
+    """The snapshot determines the settings, and `params.json` contains them again after resuming."""
+    tiny = {"hidden_sizes": (4,), "max_path_length": 5, **({"n_samples": 10, "batch_size": 5} if algo == "cem" else
+                                                           {"meta_batch_size": 2, "rollouts_per_meta_task": 2})}
+    for name in ("whole", "edited"):
+        mps.train("MetaPointEnvCorner", algo, 3 if name == "whole" else 2, dump_path=tmp_path / name, **tiny)
+    path = tmp_path / "edited" / "params.json"
     params = json.loads(path.read_text())
-    params["settings"].update(settings)
-    path.write_text(json.dumps(params))
-
-
-def refusal(capsys, script, *arguments):
-    """Returns the one line in which a script refuses its arguments."""
-    with pytest.raises(SystemExit) as stop:
-        script.main([str(argument) for argument in arguments])
-    said = capsys.readouterr().err
-    assert stop.value.code == 2 and said.count("\n") == 1
-    return said
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """A finished run of each script."""
-    folder = tmp_path_factory.mktemp("runs")
-    for script, env in ((vpg_maml, "MetaPointEnvCorner"), (cem, "MetaPointEnv")):
-        with tf.Graph().as_default():
-            name = script.__name__.rpartition(".")[2]
-            assert script.main([*SMALL, "--env", env, "--dump_path", str(folder / name)]) == 0
-    return folder
-
-
-@pytest.mark.parametrize("script, setting, value", [
-    (vpg_maml, "inner_lr", 0.2), (vpg_maml, "discount", 0.5), (vpg_maml, "learning_rate", 0.5),
-    (vpg_maml, "max_path_length", 5), (vpg_maml, "normalize_adv", False), (vpg_maml, "seed", 7),
-    (vpg_maml, "env_kwargs", {"reward_type": "dense"}), (vpg_maml, "n_itr", 1), (cem, "n_samples", 9), (cem, "seed", 7),
-])
-def test_an_edited_setting_is_refused_like_the_flag(script, setting, value, runs, capsys):
-    """Given a run, then another value in `params.json` and as a flag gives the same line, and no file changes."""
-    folder = runs / script.__name__.rpartition(".")[2]
-    path, more = folder / "params.json", [] if setting == "n_itr" else ["--n_itr", "3"]
-    before, flag = path.read_text(), [f"--{setting}", json.dumps(value)]
-    if isinstance(value, bool):
-        flag = [f"--no-{setting}"]
-    by_flag = refusal(capsys, script, "--resume", folder, *more, *flag)
-    assert f"expected the settings of the run (n_itr may be increased), but {setting} was " in by_flag
-    try:
-        edit(path, **{setting: value})
-        edited, rows = path.read_text(), (folder / "progress.csv").read_text()
-        assert refusal(capsys, script, "--resume", folder, *more) == by_flag
-        assert (path.read_text(), (folder / "progress.csv").read_text()) == (edited, rows)
-    finally:
-        path.write_text(before)
-
-
-def test_what_may_differ_may_be_edited(tmp_path):
-    """Given a run, then more iterations and settings of output may be edited, and a resumed run can be resumed."""
-    folder = tmp_path / "run"
-    assert vpg_maml.main([*SMALL, "--env", "MetaPointEnvCorner", "--dump_path", str(folder)]) == 0
-    for n_itr in (3, 4):
-        edit(folder / "params.json", n_itr=n_itr, plot_gap=n_itr, progress_bar=False)
-        with tf.Graph().as_default():
-            assert vpg_maml.main(["--resume", str(folder)]) == 0
-        assert (folder / "progress.csv").read_text().count("\n") == n_itr + 1
+    path.write_text(json.dumps({**params, "settings": {**params["settings"], **edited}}))
+    resumed = mps.load_run(tmp_path / "edited").resume(3).progress
+    whole = json.loads((tmp_path / "whole" / "params.json").read_text())
+    assert json.loads(path.read_text())["settings"] == whole["settings"]
+    expected = mps.plotting.read_progress(tmp_path / "whole")
+    for name in expected.keys() - {name for name in expected if "Time" in name}:
+        np.testing.assert_array_equal(resumed[name], expected[name])
 
 
 # Trainer.restore
