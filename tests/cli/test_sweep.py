@@ -15,8 +15,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from meta_policy_search import parallel_runs
 from meta_policy_search.cli import sweep
-from meta_policy_search.cli.settings import SMOKE
 from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.utils.threads import VARIABLE
 

@@ -2,14 +2,11 @@
 import numpy as np
 import pytest
 
-from experiments.pro_mp import Config
-from meta_policy_search.cli.algorithms import build_trainer
-from meta_policy_search.cli.settings import SMOKE
 from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
+from meta_policy_search.run import build_trainer
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.schedules import LinearSchedule
-from meta_policy_search.utils.serializable import present_arguments
 from tests.helpers.small_world import M, draw_data, make_policy, relative_error, set_theta
 
 SGD = tf.train.GradientDescentOptimizer
@@ -126,9 +123,8 @@ def test_linear_schedule_is_linear_and_then_constant():
         LinearSchedule(1.0, 0.0, 0)
 
 
-def test_scripts_have_learning_rate_settings():
-    settings = {**SMOKE, "env": "MetaPointEnv", "n_itr": 10, "learning_rate": 0.02, "learning_rate_schedule": "linear",
-                "meta_optimizer": "RMSProp"}
-    arguments = present_arguments(build_trainer(Config(**settings)).algo)
-    assert arguments["learning_rate"](5) == pytest.approx(0.01)
-    assert arguments["tf_optimizer_cls"] is tf.train.RMSPropOptimizer
+def test_schedule_and_optimizer_are_settings():
+    trainer = build_trainer("MetaPointEnv", "promp", hidden_sizes=(4,), tf_optimizer_cls="RMSProp",
+                            learning_rate={"start": 0.02, "end": 0.0, "num_updates": 10})
+    assert trainer.algo.learning_rate(5) == pytest.approx(0.01)
+    assert trainer.algo.optimizer._tf_optimizer_cls is tf.train.RMSPropOptimizer
