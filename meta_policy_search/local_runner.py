@@ -43,8 +43,9 @@ class LocalRunner(TrainingLoop):
             `snapshot_gap`) is also accepted.
         snapshot_mode (str): which epochs to save: `all`, `last`, `gap`, `last_gap` or `none`. Default: `last`.
         snapshot_gap (int): number of epochs between snapshots, at least 1; used by `gap` and `last_gap`. Default: 1.
-        callbacks (sequence of callables): each is called as `callback(runner, row)` after every epoch, with the logged
-            row. If a callback returns True, training stops. Default: none.
+        callbacks (sequence of callables): each is called as `callback(runner, row)` at the end of every epoch, before
+            its row is written; it can add columns with `logger.logkv`. If a callback returns True, training stops. See
+            `utils.callbacks`. Default: none.
         progress_bar (bool): whether to show a progress bar with the remaining time, on a terminal or in a notebook
             (`utils.progress`). Default: False.
 
@@ -79,6 +80,8 @@ class LocalRunner(TrainingLoop):
         self.env: Any = None
         self.sampler: Any = None
         self._plan: Optional[Dict[str, Any]] = None  # the arguments of `train`
+        self._resume_at: Optional[int] = None
+        self._is_configured = True  # whether the logger writes to the run folder, or the caller configured it
         self._begin_counting()
 
     def __enter__(self) -> "LocalRunner":
@@ -152,7 +155,8 @@ class LocalRunner(TrainingLoop):
         """
         self._algo("train")
         plan = _check_plan(check_positive_int("n_epochs", n_epochs), batch_size, store_paths)
-        self._configure_logger(None)
+        self._resume_at, self._is_configured = None, False
+        self._configure_logger()
         self._plan = plan
         self._begin_counting()
         return self._run()
@@ -183,6 +187,7 @@ class LocalRunner(TrainingLoop):
             raise ValueError(f"n_epochs: expected at least {self.epoch} (completed epochs), got {n_epochs}")
         self._plan = _check_plan(n_epochs, self._plan["batch_size"] if batch_size is None else batch_size,
                                  self._plan["store_paths"] if store_paths is None else store_paths)
+        self._configure_logger()
         return self._run()
 
     def describe(self) -> run_folder.Description:
@@ -206,8 +211,8 @@ class LocalRunner(TrainingLoop):
     def step_epochs(self) -> Iterator[int]:
         """Yields the number of each epoch to the algorithm, which trains one epoch per value.
 
-        The runner starts the sampler's workers before the first epoch. After each epoch, it logs the row, saves the
-        snapshot and calls the callbacks. `train` and `resume` shut down the workers when they end.
+        The runner starts the sampler's workers before the first epoch. After each epoch, it calls the callbacks, logs
+        the row and saves the snapshot. `train` and `resume` shut down the workers when they end.
 
         Raises:
             RuntimeError: the runner is not training.
@@ -220,16 +225,14 @@ class LocalRunner(TrainingLoop):
             self.sampler.start_worker()
         with self._bar(end) as bar:
             while self.itr < end and not self.stopped:
-                self._begin()
                 self.step_path, self._times = None, {"Time-Sampling": 0.0}
                 logger.logkv("Epoch", self.itr)
                 with timed(self._times, "EpochTime"):
                     yield self.itr
                 logger.logkvs({"Itr": self.step_itr, "n_timesteps": self.total_timesteps_sampled, **self._times,
                                "Time": self._elapsed()})
-                row = self._commit()
+                self._finish_iteration()
                 bar.update()
-                self._call_callbacks(row)
 
     def obtain_samples(self, itr: int, batch_size: Optional[int] = None) -> List[Path]:
         """Collects paths with the algorithm's current policy and counts their environment steps.
@@ -322,14 +325,19 @@ class LocalRunner(TrainingLoop):
 
     def _get_state(self) -> Optional[Tuple]:
         state = self._algo("train").get_state()
-        return None if state is None else (state, self.step_itr, self.step_path, self.total_timesteps_sampled)
+        if state is None:
+            return None
+        loop = {"itr": self.itr - 1, "state": self._loop_state()}
+        return state, self.step_itr, self.step_path, self.total_timesteps_sampled, loop
 
     def _set_state(self, state: Tuple) -> None:
-        algo_state, self.step_itr, self.step_path, self.total_timesteps_sampled = state
+        algo_state, self.step_itr, self.step_path, self.total_timesteps_sampled, loop = state
         self._algo("train").set_state(algo_state)
+        self._restore_loop(loop)
 
-    def _save(self, itr: int) -> None:
-        self.save(itr)
+    def _save(self) -> Optional[Tuple]:
+        self.save(self.itr - 1)
+        return self._get_state()
 
     def get_snapshot(self, epoch: int) -> Dict[str, Any]:
         """Returns the snapshot of an epoch.
@@ -363,7 +371,8 @@ class LocalRunner(TrainingLoop):
         """Restores a run from a snapshot. Call `resume` afterwards.
 
         This restores algorithm, environment, sampler, counters and random generators. If `from_dir` is the runner's
-        `snapshot_dir`, rows that were logged after the restored epoch are removed.
+        `snapshot_dir`, `resume` continues its files: it removes the rows and snapshots of later epochs. `restore`
+        changes no file.
 
         Args:
             from_dir: run folder.
@@ -377,12 +386,13 @@ class LocalRunner(TrainingLoop):
         snapshot = load_snapshot(from_dir, _find_epoch(from_dir, from_epoch))
         self.restore_snapshot(snapshot)
         is_own = self._snapshot_dir is not None and os.path.realpath(self._snapshot_dir) == os.path.realpath(from_dir)
-        self._configure_logger(snapshot["state"]["outputs"] if is_own else None)
+        self._resume_at = self.itr if is_own else None
+        self._is_configured = False
 
     def restore_snapshot(self, snapshot: Mapping[str, Any]) -> None:
         """Restores a run from a loaded snapshot; does not configure the logger.
 
-        To continue in the same folder, the caller configures the logger with `positions=snapshot["state"]["outputs"]`.
+        To continue in the same folder, the caller configures the logger with `resume_at=runner.itr`.
 
         Args:
             snapshot: return value of `utils.snapshotter.load_snapshot`.
@@ -406,9 +416,11 @@ class LocalRunner(TrainingLoop):
             raise RuntimeError(f"{method}: call setup() first")
         return self.algo
 
-    def _configure_logger(self, positions: Optional[Mapping[str, Any]]) -> None:
-        if self._snapshot_dir is not None:
-            logger.configure(self._snapshot_dir, None, self._snapshot_mode, self._snapshot_gap, positions)
+    def _configure_logger(self) -> None:
+        """Opens the files of the run folder when training begins."""
+        if self._snapshot_dir is not None and not self._is_configured:
+            logger.configure(self._snapshot_dir, None, self._snapshot_mode, self._snapshot_gap, self._resume_at)
+        self._is_configured = True
 
 
 def _check_plan(n_epochs: int, batch_size: Optional[int], store_paths: bool) -> Dict[str, Any]:

@@ -1,4 +1,5 @@
 """The training loop: samples, adapts, samples again and performs a meta-update."""
+import functools
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from meta_policy_search.samplers.base import SampleProcessor, Sampler
 from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor
 from meta_policy_search.sessions import adopt_session
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.training_loop import TrainingLoop, with_defaults
+from meta_policy_search.training_loop import TrainingLoop
 from meta_policy_search.types import PathsMetaBatch, TaskSamples, WithoutEffect
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.callbacks import Callback, EarlyStopping
@@ -48,12 +49,15 @@ class Trainer(TrainingLoop):
                 algo.adapt(samples)
             samples = sample_processor.process_samples(sampler.obtain_samples())      # adapted policies
             algo.optimize_policy(samples of all steps)
+            for callback in callbacks:
+                callback(trainer, row)
+            write the row, save the snapshot
 
     Every iteration logs one row (`utils.logger`) and saves a snapshot. After training, the policy remains usable in
     this process. It then acts with the pre-update parameters.
 
-    Sampler, algorithm and environment need not derive from the classes named below. If such an object lacks a method,
-    the trainer uses the default of the class.
+    Algorithm, sampler and sample processor need not derive from the classes named below. The trainer then adds the
+    defaults of the optional methods and attributes of that class to the object.
 
     Args:
         algo (MetaAlgo): the algorithm.
@@ -66,8 +70,9 @@ class Trainer(TrainingLoop):
         num_inner_grad_steps (int): adaptation steps per iteration; must equal `algo.num_inner_grad_steps`. Default 1.
         sess (tf.Session or None): session to run in, for example one with the parameters of a loaded policy. Default
             None: the session of the policy's graph.
-        callbacks (sequence of callables): each is called as `callback(trainer, row)` after every iteration, with the
-            logged row. If a callback returns True, training stops. Default: none.
+        callbacks (sequence of callables): each is called as `callback(trainer, row)` at the end of every iteration,
+            before its row is written; it can add columns with `logger.logkv`. If a callback returns True, training
+            stops. See `utils.callbacks`. Default: none.
         progress_bar (bool): whether to show a progress bar with the remaining time, on a terminal or in a notebook
             (`utils.progress`); default False.
         diagnostics (bool): whether to log gradient diagnostics before each meta-update: the noise of the meta-gradient
@@ -75,7 +80,8 @@ class Trainer(TrainingLoop):
             long as two gradient steps on the meta-objective. Default False.
 
     Attributes:
-        itr (int): number of the next iteration.
+        itr (int): number of the current iteration, in callbacks too; between iterations, number of the next one.
+        stopped (bool): whether a callback stopped the run.
 
     Raises:
         TypeError: `sess` is not a `tf.Session`, or an argument has the wrong type.
@@ -98,10 +104,10 @@ class Trainer(TrainingLoop):
         progress_bar: WithoutEffect[bool] = False,
         diagnostics: WithoutEffect[bool] = False,
     ) -> None:
-        self.algo, self._algo = algo, with_defaults(algo, MetaAlgo)  # type: ignore[type-abstract]
+        self.algo = _add_defaults(algo, MetaAlgo)
         self.env = env
-        self.sampler, self._sampler = sampler, with_defaults(sampler, Sampler)
-        self.sample_processor, self._processor = sample_processor, with_defaults(sample_processor, SampleProcessor)
+        self.sampler = _add_defaults(sampler, Sampler)
+        self.sample_processor = _add_defaults(sample_processor, SampleProcessor)
         self.policy = policy
         self.n_itr = check_positive_int("n_itr", n_itr)
         self.start_itr = check_int_at_least("start_itr", start_itr, 0)
@@ -115,7 +121,7 @@ class Trainer(TrainingLoop):
         super().__init__(callbacks, progress_bar, self.start_itr)
         self.diagnostics = check_bool("diagnostics", diagnostics)
         if self.diagnostics:
-            self._algo.build_diagnostics()
+            self.algo.build_diagnostics()
         parts = {"algo": algo, "sampler": sampler, "sample_processor": sample_processor}
         self._parts: Dict[str, Part] = {
             name: (type(part), *part._given) for name, part in parts.items() if isinstance(part, Configurable)}
@@ -126,7 +132,7 @@ class Trainer(TrainingLoop):
 
         Policy and environment come from the snapshot. Algorithm, sampler and sample processor are built from their
         saved arguments in the default graph. Load the snapshot in the same graph, and configure the logger with
-        `positions=snapshot["state"]["outputs"]`.
+        `resume_at=trainer.itr`.
 
         Args:
             snapshot: return value of `utils.snapshotter.load_snapshot`.
@@ -183,11 +189,8 @@ class Trainer(TrainingLoop):
         self.stopped = False
         with self._recording(self.itr - self.start_itr), self._running(), self._bar(end) as bar:
             while self.itr < end and not self.stopped:
-                self._begin()
-                self.perform_itr()
-                row = self._commit()
+                self._iterate()
                 bar.update()
-                self._call_callbacks(row)
 
     def describe(self) -> run_folder.Description:
         """Returns the settings of all parts, for `params.json`."""
@@ -207,16 +210,20 @@ class Trainer(TrainingLoop):
 
     @one_thread()
     def train_itr(self) -> Row:
-        """Performs one iteration and saves its snapshot; returns the logged row."""
+        """Performs one iteration with its callbacks, row and snapshot; returns the logged row."""
         with self._recording(self.itr - self.start_itr), self._running():
-            self._begin()
-            self.perform_itr()
-            return self._commit()
+            return self._iterate()
+
+    def _iterate(self) -> Row:
+        self.sampler.start_at(self.itr)
+        self._before["state"]["sampler"] = self.sampler.get_state()  # without tasks: a rollback must not set them
+        self.perform_itr()
+        return self._finish_iteration()
 
     def perform_itr(self) -> List[np.ndarray]:
         """Performs one iteration and logs its columns.
 
-        The caller writes the row, saves the snapshot and increments `itr`.
+        The caller calls the callbacks, writes the row, saves the snapshot and increments `itr`.
 
         Returns:
             A list of `num_inner_grad_steps + 1` arrays, float64 `[M]`, with the mean return in each task before
@@ -226,8 +233,8 @@ class Trainer(TrainingLoop):
         returns: List[np.ndarray] = []
         times: Dict[str, float] = {}
         with timed(times, "Time-TotalInner"):
-            self._sampler.start_at(self.itr)
-            self._sampler.update_tasks()
+            self.sampler.start_at(self.itr)
+            self.sampler.update_tasks()
             self.policy.switch_to_pre_update()
             for step in range(self.num_inner_grad_steps + 1):
                 paths, samples = self._obtain_samples(step, times)
@@ -238,7 +245,7 @@ class Trainer(TrainingLoop):
                 all_samples.append(samples)
                 returns.append(task_returns(paths))
             with timed(times, "Time-SampleProc"):
-                self._processor.train_baseline([path for task in pre_update_paths.values() for path in task])
+                self.sample_processor.train_baseline([path for task in pre_update_paths.values() for path in task])
         self._update(all_samples, times)
         self._log_figures(returns, times)
         return returns
@@ -247,7 +254,7 @@ class Trainer(TrainingLoop):
         """Collects and processes the paths of an adaptation step, and logs their statistics."""
         prefix = f"Step_{step}-"
         with timed(times, "Time-Sampling"):
-            paths = self._sampler.obtain_samples(log=True, log_prefix=prefix)
+            paths = self.sampler.obtain_samples(log=True, log_prefix=prefix)
         with timed(times, "Time-SampleProc"):
             samples = self.sample_processor.process_samples(paths, log="all", log_prefix=prefix)
             all_paths = [path for task_paths in paths.values() for path in task_paths]
@@ -257,8 +264,8 @@ class Trainer(TrainingLoop):
 
     def _adapt(self, step: int, samples: Sequence[TaskSamples], times: Dict[str, float]) -> None:
         with timed(times, "Time-InnerStep"):
-            self._algo.adapt(samples)
-        kl = self._algo.adaptation_kl
+            self.algo.adapt(samples)
+        kl = self.algo.adaptation_kl
         if kl is not None:
             logger.logkv(f"Step_{step}-AdaptationKL", float(kl.mean()))
 
@@ -266,10 +273,10 @@ class Trainer(TrainingLoop):
         """Computes the diagnostics (if `self.diagnostics`), then performs the meta-update."""
         if self.diagnostics:
             with timed(times, "Time-Diagnostics"):
-                logger.logkvs(self._algo.compute_diagnostics(all_samples))
+                logger.logkvs(self.algo.compute_diagnostics(all_samples))
             logger.logkv("Time-Diagnostics", times["Time-Diagnostics"])  # its column follows the diagnostics
         with timed(times, "Time-OuterStep"):
-            self._algo.optimize_policy(all_samples)
+            self.algo.optimize_policy(all_samples)
             self.policy.switch_to_pre_update()
 
     def _log_figures(self, returns: Sequence[np.ndarray], times: Dict[str, float]) -> None:
@@ -279,7 +286,7 @@ class Trainer(TrainingLoop):
             "AdaptationGain": float(gain),
             "AdaptationGainCI95": float(half_width),
             "Itr": self.itr,
-            "n_timesteps": self._sampler.total_timesteps_sampled,
+            "n_timesteps": self.sampler.total_timesteps_sampled,
             **times,
             "Time-MAMLSteps": times.get("Time-InnerStep", 0.0) + times["Time-OuterStep"],
             "ItrTime": times["Time-TotalInner"] + times.get("Time-Diagnostics", 0.0) + times["Time-OuterStep"],
@@ -287,14 +294,15 @@ class Trainer(TrainingLoop):
         })
 
     def _get_state(self) -> Dict[str, Any]:
-        self._sampler.start_at(self.itr)  # clears the tasks: restoring the state must not set them
         return self.get_itr_snapshot(self.itr - 1)
 
     def _set_state(self, state: Dict[str, Any]) -> None:
         self.restore(state)
 
-    def _save(self, itr: int) -> None:
-        logger.save_itr_params(itr, self.get_itr_snapshot(itr))
+    def _save(self) -> Dict[str, Any]:
+        snapshot = self._get_state()
+        logger.save_itr_params(self.itr - 1, snapshot)
+        return snapshot
 
     def get_itr_snapshot(self, itr: int) -> Dict[str, Any]:
         """Returns the snapshot of an iteration.
@@ -312,9 +320,9 @@ class Trainer(TrainingLoop):
             "env": self.env,
             "baseline": self.sample_processor.baseline,
             "state": {
-                "algo": self._algo.get_state(),
-                "sampler": self._sampler.get_state(),
-                "sample_processor": self._processor.get_state(),
+                "algo": self.algo.get_state(),
+                "sampler": self.sampler.get_state(),
+                "sample_processor": self.sample_processor.get_state(),
                 "policy_params": self.policy.get_param_values(),
                 "policy": self.policy.get_state(),
                 "parts": {**self._parts, "trainer": {
@@ -329,7 +337,7 @@ class Trainer(TrainingLoop):
         """Restores a snapshot; the next `train` resumes after its iteration.
 
         This trainer must have been built with the same arguments as the trainer that saved the snapshot. The caller
-        configures the logger with `positions=snapshot["state"]["outputs"]`.
+        configures the logger with `resume_at=trainer.itr`.
 
         Args:
             snapshot: return value of `get_itr_snapshot` or `utils.snapshotter.load_snapshot`.
@@ -342,22 +350,29 @@ class Trainer(TrainingLoop):
         check_same_version("snapshot: the run", state.get("version"))
         before, now = (_configuration(parts, policy, env) for parts, policy, env in (
             (state.get("parts", {}), snapshot["policy"], snapshot["env"]), (self._parts, self.policy, self.env)))
-        differing = [f"{name} was {before[name]!r}, is {value!r}" for name, value in now.items()
+        differing = [f"{name} {before[name]!r} (snapshot), {value!r} (trainer)" for name, value in now.items()
                      if before.get(name, value) != value]
         if differing:
-            raise ValueError(f"snapshot: expected one of a trainer that was built like this one, but "
-                             f"{'; '.join(differing)}. To train its weights with other settings: "
+            raise ValueError(f"snapshot: settings differ: {'; '.join(differing)}. To train its weights with others: "
                              "policy.set_params(snapshot['state']['policy_params'])")
         self.policy.set_params(state["policy_params"])
         self.policy.switch_to_pre_update()
         self.policy.set_state(state["policy"])
         if state["algo"] is not None:
-            self._algo.set_state(state["algo"])
+            self.algo.set_state(state["algo"])
         if state["sampler"] is not None:
-            self._sampler.set_state(state["sampler"])
+            self.sampler.set_state(state["sampler"])
         if state.get("sample_processor") is not None:
-            self._processor.set_state(state["sample_processor"])
+            self.sample_processor.set_state(state["sample_processor"])
         self._restore_loop(snapshot)
+
+
+def _add_defaults(part: Any, interface: type) -> Any:
+    """Adds the public attributes of an interface that an object of another class lacks; returns the object."""
+    for name, default in vars(interface).items() if not isinstance(part, interface) else ():
+        if not name.startswith("_") and not hasattr(part, name):
+            setattr(part, name, functools.partial(default, part) if callable(default) else default)
+    return part
 
 
 def _configuration(parts: Dict[str, Part], policy: MetaPolicy, env: Any) -> Dict[str, Any]:

@@ -141,9 +141,6 @@ def _train_member(member: Member, registered: Sequence[Tuple[Any, ...]], parent:
         if _has_snapshot(member):
             load_run(member.folder).resume(member.n_itr, log_formats=("log", "csv"))
         else:
-            with contextlib.suppress(FileNotFoundError):  # of a run that ended before its first snapshot
-                for name in (run_folder.PARAMS_FILE, run_folder.PROGRESS_FILE):
-                    os.remove(os.path.join(member.folder, name))
             train(algo=member.algo, dump_path=member.folder, **{
                 "log_formats": ("log", "csv"), "progress_bar": False, **member.settings})
     except KeyboardInterrupt:

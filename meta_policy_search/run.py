@@ -2,6 +2,7 @@
 import contextlib
 import copy
 import os
+import reprlib
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 import numpy as np
@@ -33,10 +34,11 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Task, WithoutEffect
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback
-from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
+from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
 from meta_policy_search.utils.files import PathLike, lock_folder
 from meta_policy_search.utils.log_outputs import check_formats
-from meta_policy_search.utils.snapshotter import BEST, BEST_FILE, MODES, load_snapshot
+from meta_policy_search.utils.progress import print_line
+from meta_policy_search.utils.snapshotter import BEST, BEST_FILE, check_mode, load_snapshot
 from meta_policy_search.utils.statistics import mean_interval
 from meta_policy_search.utils.threads import one_thread
 from meta_policy_search.utils.user_modules import import_name
@@ -104,10 +106,9 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
     formats = check_formats(log_formats, "log_formats")
     if "csv" not in formats:
         raise ValueError(f"log_formats: expected formats including 'csv', got {log_formats!r}")
-    check_choice("snapshot_mode", snapshot_mode, MODES)
-    check_positive_int("snapshot_gap", snapshot_gap)
+    check_mode(snapshot_mode, snapshot_gap)
     if plot_gap is not None:
-        callbacks = [*callbacks, PlotCallback(check_int_at_least("plot_gap", plot_gap, 0))]
+        callbacks = [*callbacks, PlotCallback(plot_gap)]
     if dump_path is not None:
         run_folder.check_is_unused(dump_path)
     with tf.Graph().as_default():
@@ -118,7 +119,8 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
                                    plot_gap=plot_gap)
         n_itr, env_name = description.settings["n_itr"], description.settings["env"]
         folder = dump_path or run_folder.make_run_folder(description.algorithm, env_name, seed)
-        with logger.scoped_configure(folder, formats, snapshot_mode, snapshot_gap):
+        with logger.scoped_configure(folder, formats, snapshot_mode, snapshot_gap,
+                                     overwrite=run_folder.ended_before_first_snapshot(os.fspath(folder))):
             count = f"{n_itr} iteration{'s' * (n_itr != 1)}"
             logger.log(f"{env_name}, seed {seed}: {count} of {type(trainer.algo).__name__}, written to {folder}")
             return Run(trainer, folder)._train(n_itr)
@@ -134,6 +136,7 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
         A `Trainer`; for an algorithm that learns a single task, a `LocalRunner`.
     """
     algo_class = find_algo_class(algo)
+    policy = import_name("policy", policy, {}) if isinstance(policy, str) else policy
     given = {"env", "seed", *settings, *(name for name, value in (("n_itr", n_itr), ("policy", policy)) if value)}
     n_itr = check_positive_int("n_itr", algo_class.default_settings["n_itr"] if n_itr is None else n_itr)
     env_name = find_env_name(env, algo_class)
@@ -142,7 +145,7 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
     values = {**algo_class.default_settings, **settings, "progress_bar": progress_bar}
     arguments = {name: value for name, value in values.items() if name in settings or name in settings_of([build])}
     trainer = build(make_env_of(env, env_kwargs or {}, algo_class), algo_class, n_itr, callbacks, policy, **arguments)
-    known = settings_of_algorithm(algo_class, type(trainer.policy))
+    known = settings_of_algorithm(algo_class, policy if isinstance(policy, type) else None)
     of_builders = settings_of([build] if build is make_trainer else [build, algo_class.for_env])
     values = {name: values.get(name, setting.default) for name, setting in of_builders.items()} | settings
     texts = {name: run_folder.as_json(value) for name, value in values.items()}
@@ -173,14 +176,12 @@ def make_env_of(env: Any, env_kwargs: Mapping[str, Any], algo_class: type) -> An
     """Returns the environment of a training: `env`, or a new environment of this name.
 
     Raises:
-        TypeError: `env` is not an environment, or `env_kwargs` is not a mapping or given for an environment that exists.
+        TypeError: `env_kwargs` are given for an environment that exists.
         ValueError: there is no environment of this name.
     """
     if not isinstance(env_kwargs, Mapping):
-        raise TypeError(f"env_kwargs: expected names and values, got {env_kwargs!r}")
+        raise TypeError(f"env_kwargs: expected a dict, got {reprlib.repr(env_kwargs)}")
     if not isinstance(env, str):
-        if not hasattr(env, "action_space"):
-            raise TypeError(f"env: expected an environment or its name, got {env!r}")
         if env_kwargs:
             raise TypeError(f"env_kwargs: expected none for an environment that exists, got {dict(env_kwargs)}")
         return env
@@ -225,7 +226,6 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
     if check_int_at_least("eval_every", eval_every, 0):
         callbacks = [*callbacks, EvalCallback(eval_every, eval_tasks)]
     wrappers = _remaining_wrappers(env, algo_class, observe_task)
-    policy = import_name("policy", policy, {}) if isinstance(policy, str) else policy
     policy = policy or algo_class.policy_cls(is_discrete(env.action_space))
     if not isinstance(policy, type):
         settings.setdefault("meta_batch_size", getattr(policy, "meta_batch_size", None))
@@ -270,8 +270,10 @@ def make_runner(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[C
     """
     if policy is not None:
         raise TypeError(f"policy: expected None for {algo_class.__name__}, which builds its policy, got {policy!r}")
-    env = env if has_tasks(env) else SingleTaskEnv(env)
-    env.set_task(adapt_env(env).sample_tasks(1, seeding.rng_for(seeding.Stream.TASKS, 0))[0])
+    if has_tasks(env):
+        env.set_task(adapt_env(env).sample_tasks(1, seeding.rng_for(seeding.Stream.TASKS, 0))[0])
+    else:
+        env = SingleTaskEnv(env)
     wrappers = _remaining_wrappers(env, algo_class, False)
     given = _distribute([*wrappers, algo_class.for_env, algo_class], algo_class, settings)
     for wrapper in wrappers:
@@ -360,12 +362,18 @@ def replace_options(snapshot: Dict[str, Any], options: Mapping[str, Any]) -> Non
     """Replaces arguments without effect on the result (`types.WithoutEffect`) in a snapshot, before it is restored.
 
     Raises:
-        TypeError: a part of the run has no such argument, or it has an effect on the result.
+        TypeError: the run has no such setting.
+        ValueError: a setting with an effect on the result differs from that of the run.
     """
     state = snapshot["state"]
-    recorded = state["description"].options
-    check_names(options, recorded, "without effect on the result of the run")
-    recorded.update(run_folder.as_json(dict(options)))
+    _, settings, recorded, _ = state["description"]
+    check_names(options, {*settings, *recorded}, "of the run")
+    new = run_folder.as_json(dict(options))
+    differing = [f"{name} {settings[name]!r} (run), {value!r}" for name, value in new.items()
+                 if name not in recorded and settings[name] != value]
+    if differing:
+        raise ValueError(f"settings differ: {'; '.join(differing)}. A resumed run keeps its settings")
+    recorded.update({name: value for name, value in new.items() if name in recorded})
     parts = [part if isinstance(part, dict) else part[-1] for part in state.get("parts", {}).values()]
     for arguments in (*parts, state.get("sampler_args", {})):
         arguments.update({name: value for name, value in options.items() if name in arguments})
@@ -455,7 +463,7 @@ class Run:
         return plot_learning_curve(self.folder, path, ax=ax)
 
     def resume(self, n_itr: Optional[int] = None, log_formats: Optional[Sequence[str]] = None,
-               callbacks: Optional[Sequence[Callback]] = None, **options: Any) -> "Run":
+               callbacks: Sequence[Callback] = (), **options: Any) -> "Run":
         """Resumes training from the last snapshot. The resumed run equals an uninterrupted run.
 
         Existing log files are always continued, even if `log_formats` does not contain their format. Callbacks of this
@@ -464,17 +472,19 @@ class Run:
         Args:
             n_itr: total number of iterations, including the completed ones. Default None: as in the run.
             log_formats: outputs, see `utils.logger`. Default None: as in the run.
-            callbacks: replace the callbacks of the run, see `Trainer`. Default None: the callbacks in the snapshot.
-            **options: new values of settings without effect on the result, such as `parallel` or `progress_bar`.
+            callbacks: further callbacks, see `Trainer`. A callback replaces that of the snapshot with the same class or
+                name. Default: none.
+            **options: new values of settings without effect on the result, such as `parallel` or `progress_bar`. Other
+                settings must equal those of the run.
 
         Returns:
             This run; after Ctrl-C, with the completed iterations.
 
         Raises:
             SnapshotError: the snapshot is missing or damaged.
-            TypeError: an option is unknown, or has an effect on the result.
-            ValueError: the run already has at least `n_itr` iterations, another process uses the folder, or the
-                snapshot lacks the constructor arguments of a part.
+            TypeError: the run has no such setting.
+            ValueError: a setting with an effect on the result differs from the run, the run has at least `n_itr`
+                iterations, another process uses the folder, or the snapshot lacks the constructor arguments of a part.
         """
         with contextlib.ExitStack() as stack:
             stack.enter_context(one_thread())
@@ -484,15 +494,19 @@ class Run:
             description = snapshot["state"]["description"]
             n_itr = check_positive_int("n_itr", description.settings["n_itr"] if n_itr is None else n_itr)
             if n_itr <= snapshot["itr"] + 1:
-                raise ValueError(f"n_itr: expected more than {snapshot['itr'] + 1} (completed iterations), got {n_itr}")
+                raise ValueError(f"{self.folder} has completed {snapshot['itr'] + 1} iterations: to continue, pass a "
+                                 f"larger n_itr than {n_itr}")
             replace_options(snapshot, options)
             formats = check_formats(log_formats or description.options.get("log_formats", _LOG_FORMATS), "log_formats")
-            replaced = {} if callbacks is None else {"callbacks": callbacks}
-            self.trainer = _restore(snapshot, n_itr=n_itr, progress_bar=description.options["progress_bar"], **replaced)
+            if not run_folder.count_rows(self.folder):
+                raise ValueError(f"{self.folder}: the rows in {run_folder.PROGRESS_FILE} are missing. To resume the "
+                                 "run, restore the file")
+            self.trainer = _restore(snapshot, n_itr=n_itr, progress_bar=description.options["progress_bar"],
+                                    callbacks=callbacks)
             self.trainer.description = description._replace(settings={**description.settings, "n_itr": n_itr})
             stack.enter_context(logger.scoped_configure(
-                self.folder, {*formats, *snapshot["state"]["outputs"]}, description.options["snapshot_mode"],
-                description.options.get("snapshot_gap", 1), positions=snapshot["state"]["outputs"]))
+                self.folder, formats, description.options["snapshot_mode"], description.options.get("snapshot_gap", 1),
+                resume_at=self.trainer.itr))
             logger.log(f"Resuming at iteration {self.trainer.itr} in {self.folder}")
             return self._train(n_itr)
 
@@ -508,6 +522,9 @@ class Run:
                 if trainer.itr == 0:
                     raise
                 logger.log(run_folder.resume_hint(self.folder))
+            except Exception:
+                print_line(run_folder.resume_hint(self.folder))
+                raise
             for callback in trainer.callbacks:
                 if isinstance(callback, PlotCallback):
                     callback.draw(self.folder)

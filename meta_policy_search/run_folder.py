@@ -327,12 +327,22 @@ def _runs_below(folder: str) -> Iterator[str]:
             yield path
 
 
+def ended_before_first_snapshot(folder: str) -> bool:
+    """Returns whether a folder contains a run that ended before its first snapshot: it can only be started again."""
+    mode = (_read(folder) or {}).get("options", {}).get("snapshot_mode", "none")
+    return mode != "none" and not snapshot_paths(folder) and count_rows(folder) <= 1
+
+
 def check_is_unused(folder: PathLike) -> None:
-    """Raises `ValueError` if a folder contains files of a run or is not writable. Does not create the folder."""
+    """Raises `ValueError` if a folder contains files of a run or is not writable. Does not create the folder.
+
+    The files of a run that ended before its first snapshot may be overwritten.
+    """
     folder = existing = os.fspath(folder)
     if not folder:
         raise ValueError("dump_path: expected a folder, got ''")
-    if os.path.isdir(folder) and (is_run(folder) or snapshot_paths(folder) or count_rows(folder)):
+    is_used = os.path.isdir(folder) and (is_run(folder) or snapshot_paths(folder) or count_rows(folder))
+    if is_used and not ended_before_first_snapshot(folder):
         raise ValueError(f"dump_path: {folder} already contains a run: resume it ({resume_command(folder)}) or choose "
                          "another folder")
     while existing and not os.path.exists(existing):

@@ -20,7 +20,7 @@ axis  meaning
 `theta` denotes the parameters before adaptation, `theta_prime` the parameters after adaptation. This module does not
 import TensorFlow.
 """
-from typing import Annotated, Any, Dict, List, Mapping, NamedTuple, TypedDict, TypeVar, Union
+from typing import Annotated, Any, Dict, List, Mapping, NamedTuple, Optional, TypedDict, TypeVar, Union
 
 import numpy as np
 
@@ -29,6 +29,12 @@ NO_EFFECT = "no effect on the result of a run"
 WithoutEffect = Annotated[T, NO_EFFECT]
 """Type hint of an argument that does not change the rows and weights of a run, such as `parallel: WithoutEffect[bool]`.
 Runs that differ only in such arguments belong together, and a resumed run may change them."""
+
+NumThreads = WithoutEffect[Optional[int]]
+"""Number of native threads of a vectorized environment; None: one per core."""
+
+RenderMode = WithoutEffect[Optional[str]]
+"""Render mode of an environment, such as `"rgb_array"`; None: no rendering."""
 
 Task = Any
 """A task of a meta-environment: `sample_tasks` returns a list of tasks, `set_task` takes one."""

@@ -19,7 +19,6 @@ import numpy as np
 import psutil
 import pytest
 
-from meta_policy_search.cli.record import load_in_own_graph
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.snapshotter import list_snapshots, load_snapshot, snapshot_paths
 
@@ -36,7 +35,7 @@ ALGORITHMS = {  # covers every kind of state of a run
 }
 TINY = ("--smoke", "--env", "MetaPointEnvCorner", "--env_kwargs", '{"reward_type": "dense"}', "--hidden_sizes",
         *FORMATS)
-CEM = ("--smoke", "--env", "MetaPointEnv", "--snapshot_gap", "3", *FORMATS)
+CEM = ("--smoke", "--hidden_sizes", "--env", "MetaPointEnv", "--snapshot_gap", "3", *FORMATS)
 NUM_KILLS = 20
 
 
@@ -112,10 +111,12 @@ def json_rows(folder):
 
 
 def curves(folder):
-    """Returns the points of all event files by tag as `(step, value)`, in file order."""
+    """Returns the points of all event files by tag as `(step, value)`; a start event discards later points."""
     points = {}
     for path in sorted(Path(folder).glob("tensorboard/*")):
         for event in tf.train.summary_iterator(str(path)):
+            if event.HasField("session_log"):
+                points = {tag: [point for point in of_tag if point[0] < event.step] for tag, of_tag in points.items()}
             for value in event.summary.value:
                 points.setdefault(value.tag, []).append((event.step, value.simple_value))
     return without_times(points)
@@ -127,8 +128,9 @@ def without_times(row):
 
 def state(folder):
     """Returns the content of the last snapshot without times and constructor arguments."""
-    snapshot = load_in_own_graph(folder)
-    state = {key: value for key, value in snapshot["state"].items() if key not in ("time", "outputs", "parts")}
+    with tf.Graph().as_default():
+        snapshot = load_snapshot(folder)
+    state = {key: value for key, value in snapshot["state"].items() if key not in ("time", "parts", "description")}
     parts = {"itr": snapshot["itr"], "state": state}
     if "algo" in snapshot:  # snapshot of a `LocalRunner`
         parts["algo"] = {key: value for key, value in vars(snapshot["algo"]).items() if is_plain(value)}
@@ -189,16 +191,16 @@ QUICK = set(zip(ALGORITHMS, EXECUTORS))  # every algorithm and every executor on
     for pair in itertools.product(ALGORITHMS, EXECUTORS)
 ])
 def test_resumed_run_of_3_and_3_iterations_equals_6_iterations(name, executor, whole_runs, run, tmp_path):
-    run(name, *TINY, *ALGORITHMS[name], "--n_itr", 3, "--dump_path", tmp_path / "run", executor=executor)
+    run(name, *TINY, *ALGORITHMS[name], "--n_itr", 3, "--dump_path", tmp_path / "run", "--executor", executor)
     assert len(csv_rows(tmp_path / "run")) == 3
-    run(name, "--resume", tmp_path / "run", "--n_itr", 6, executor=executor)
+    run(name, "--resume", tmp_path / "run", "--n_itr", 6, "--executor", executor)
     assert_same_run(tmp_path / "run", whole_runs / name)
 
 
 def test_compared_state_is_complete(whole_runs):
     """A snapshot of ProMP with all trainable parts has weights, optimizer moments, step sizes and random states."""
     content = state(whole_runs / "pro_mp")["state"]
-    assert set(content) == {"version", "settings", "algo", "sampler", "sample_processor", "policy_params",
+    assert set(content) == {"version", "stopped", "callbacks", "algo", "sampler", "sample_processor", "policy_params",
                             "policy", "seeding", "random", "numpy_random"}
     moments = content["algo"]["optimizer"]["variables"]
     assert len(moments) > 2 * len(content["policy_params"]) and any(np.any(value) for value in moments.values())
@@ -230,8 +232,8 @@ class Victim:
         self._output = folder.parent / "output.txt"
 
     def _start(self, **options):
-        has_begun = (self._folder / "params.json").exists()
-        flags = ["--resume", self._folder] if has_begun else [*self._flags, "--dump_path", self._folder]
+        has_snapshot = self._folder.exists() and snapshot_paths(self._folder)
+        flags = ["--resume", self._folder] if has_snapshot else [*self._flags, "--dump_path", self._folder]
         server = next(self._servers)
         return server, server.start(self._script, *flags, output=self._output, **options)
 
@@ -352,12 +354,12 @@ def test_full_disk_raises_a_clear_error_and_keeps_saved_files(run, three_epochs,
     """A run ends if a file cannot grow to the size of a snapshot, and resumes when it can."""
     size = (three_epochs / "params.pkl").stat().st_size
     text = run("cem", "--resume", three_epochs, "--n_itr", 6, status=1, largest_file=size - 1)
-    error, how_to_go_on = text.splitlines()[-2:]
+    (how_to_go_on, error) = text.splitlines()[-2:]
     assert error.startswith(f"cem.py: error: could not write the snapshot {three_epochs}/itr_3.pkl: ")
     assert "File too large" in error and error.endswith(f"{three_epochs}/params.pkl (iteration 2)")
-    assert re.fullmatch(r"To resume after iteration 2: meta-policy-search resume .*run", how_to_go_on)
+    assert re.match(r"To resume after iteration 2: meta-policy-search resume .*run, or in Python", how_to_go_on)
     assert load_snapshot(three_epochs)["itr"] == 2
-    run("cem", "--resume", three_epochs)
+    run("cem", "--resume", three_epochs, "--n_itr", 6)
     assert_same_run(three_epochs, six_epochs)
 
 
@@ -369,7 +371,7 @@ def test_deleted_folder_raises_a_clear_error(servers, tmp_path):
         time.sleep(0.01)
     folder.rename(tmp_path / "elsewhere")
     assert server.wait(pid) == 1
-    error, how_to_go_on = (tmp_path / "output.txt").read_text().splitlines()[-2:]
+    how_to_go_on, error = (tmp_path / "output.txt").read_text().splitlines()[-2:]
     assert re.match(rf"cem.py: error: .*{folder}/.*", error) and "No such file" in error
     assert how_to_go_on == "There is no snapshot to resume from"
     assert load_snapshot(tmp_path / "elsewhere")["itr"] >= 1

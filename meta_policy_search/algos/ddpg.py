@@ -211,26 +211,19 @@ class DDPG(OffPolicyRLAlgorithm):
             network.set_flat_params(flatten_params(OrderedDict(zip(variables, values, strict=True))))
         return means
 
-    def get_learnt(self) -> Dict[str, np.ndarray]:
-        """Returns the values of all variables, including the variables of Adam."""
-        return self._variables.read()
-
-    def set_learnt(self, learnt: Mapping[str, np.ndarray]) -> None:
-        self._variables.write(learnt)
-
     def __getstate__(self) -> Dict[str, Any]:
         """Replaces the graph by the values of all variables, including the variables of Adam."""
         graph = ("_inputs", "_policy_vars", "_qf_vars", "_target_policy_vars", "_target_qf_vars", "_update", "_figures",
                  "_variables")
         kept = {name: value for name, value in vars(self).items() if name not in graph}
-        return {**kept, "_values": self.get_learnt()}
+        return {**kept, "_values": self._variables.read()}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         """Rebuilds the graph and restores the values."""
         values = state.pop("_values")
         vars(self).update(state)
         self.init_opt()
-        self.set_learnt(values)
+        self._variables.write(values)
 
 
 def _make_variables(scope: str, network: Network) -> "OrderedDict[str, tf.Variable]":

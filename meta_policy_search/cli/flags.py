@@ -132,7 +132,7 @@ def _kinds(hint: Any) -> set[type]:
         hint = origin
     if not isinstance(hint, type) or hint in (type(None), Any):
         return set()
-    if hint is type or issubclass(hint, str):  # classes are given by name
+    if issubclass(hint, str):
         return {str}
     if issubclass(hint, abc.Mapping):
         return {dict}

@@ -28,7 +28,7 @@ VIDEO = "video.mp4"
 
 def render(arguments: argparse.Namespace) -> None:
     """Adapts the policy of a run and writes the video."""
-    from meta_policy_search.evaluation.video import frame_rate, write_video  # imports TensorFlow
+    from meta_policy_search.evaluation.recording import frame_rate, write_video  # imports TensorFlow
 
     folder = run_folder.find_run(arguments.run_folder)
     output = arguments.output or os.path.join(folder, VIDEO)

@@ -10,8 +10,9 @@ import sys
 from typing import Any, Callable, Mapping, Optional, Sequence
 
 from meta_policy_search.cli.flags import Parser, add_flag, make_training_parser
+from meta_policy_search.run_folder import read_params
 from meta_policy_search.samplers.errors import EnvWorkerError, WorkerDiedError
-from meta_policy_search.settings import read_json
+from meta_policy_search.settings import Setting, read_json
 from meta_policy_search.utils.log_outputs import LOG_FILE, LogFileError, append_text
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.snapshotter import SnapshotError
@@ -97,7 +98,7 @@ def train(algorithm: str, argv: Optional[Sequence[str]], prog: str, description:
 
     def resume() -> Any:
         given = {name: value for name, value in arguments.items() if name not in ("resume", "smoke")}
-        return mps.load_run(arguments["resume"]).resume(**given)
+        return _load_run(parser, arguments["resume"]).resume(**given)
 
     return report(parser, resume if "resume" in arguments else start)
 
@@ -109,23 +110,35 @@ def resume(argv: Sequence[str]) -> int:
                     argument_default=argparse.SUPPRESS)
     parser.add_argument("run_folder", metavar="RUN_FOLDER", help="folder of the run")
     parser.add_argument("--n_itr", type=int, metavar="N", help="final iteration; default: as in the run")
-    if not {"-h", "--help"} & set(argv):
-        from meta_policy_search.run import make_trainer, train
-        from meta_policy_search.samplers import MetaSampler
-        from meta_policy_search.settings import settings_of
-
-        for setting in settings_of([MetaSampler, train, make_trainer]).values():
-            if not setting.affects_result:
-                add_flag(parser, setting)
+    if argv and not argv[0].startswith("-"):
+        try:
+            for setting in _settings_of_run(argv[0]).values():
+                if setting.name != "n_itr":
+                    add_flag(parser, setting)
+        except USER_ERRORS as error:
+            parser.error(f"{argv[0]} cannot be resumed: {error}")
     arguments = vars(parser.parse_args(argv))
 
-    def work() -> Any:
-        import meta_policy_search as mps
+    return report(parser, lambda: _load_run(parser, arguments.pop("run_folder")).resume(**arguments))
 
-        folder = arguments.pop("run_folder")
-        return mps.load_run(folder).resume(**arguments)
 
-    return report(parser, work)
+def _load_run(parser: Parser, folder: str) -> Any:
+    """Loads a run; a missing or damaged snapshot is reported as a wrong argument."""
+    import meta_policy_search as mps
+
+    try:
+        return mps.load_run(folder)
+    except SnapshotError as error:
+        parser.error(str(error))
+
+
+def _settings_of_run(folder: str) -> Mapping[str, Setting]:
+    """Returns the settings of the algorithm of a run, by name."""
+    import meta_policy_search as mps
+    from meta_policy_search.run import settings_of_algorithm
+
+    params = read_params(folder)
+    return settings_of_algorithm(mps.get_algorithm(params.get("algorithm", "")))
 
 
 def report(parser: Parser, work: Callable[[], Any]) -> int:
@@ -140,8 +153,7 @@ def report(parser: Parser, work: Callable[[], Any]) -> int:
     try:
         run = work()
     except (SnapshotError, LogFileError, WorkerDiedError, FloatingPointError) as error:
-        could_not_load = isinstance(error, SnapshotError) and not str(error).startswith("could not write")
-        parser.exit(2 if could_not_load else 1, f"{parser.prog}: error: {error}\n")
+        parser.exit(1, f"{parser.prog}: error: {error}\n")
     except USER_ERRORS as error:
         parser.error(str(error))
     except KeyboardInterrupt:

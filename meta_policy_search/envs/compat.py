@@ -4,6 +4,7 @@ In the classic gym API (before 0.26), `reset()` returns only the observation, an
 done, info)`. Samplers, wrappers and evaluators adapt the user's environment when they receive it (`adapt_env`,
 `SingleTaskEnv`), and then call the methods of the adapter.
 """
+import contextlib
 import copy
 import functools
 import inspect
@@ -14,7 +15,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 import numpy as np
 
 from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
-from meta_policy_search.envs.spaces import as_array, as_numbers, check_has_spaces, is_box, is_discrete
+from meta_policy_search.envs.spaces import as_array, as_numbers, check_has_shape, is_box, is_discrete
 from meta_policy_search.types import Path, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.fast_paths import fast_path, replaces
@@ -33,7 +34,7 @@ class WrappingEnv(MetaEnv):
 
     Raises:
         TypeError: `env` is not a meta-environment or has no spaces.
-        ValueError: the spaces are invalid, see `spaces.check_has_spaces`.
+        ValueError: the spaces are invalid, see `check_has_spaces`.
 
     Attributes:
         wrapped_env: the user's environment.
@@ -434,6 +435,27 @@ def check_meta_env(env: Any, name: str = "env") -> None:
                         f"{type(env).__name__} without {' and '.join(missing)}")
 
 
+def check_has_spaces(env: Any) -> None:
+    """Checks the spaces of an environment.
+
+    Raises:
+        TypeError: the observation or action space is missing or has no shape.
+        ValueError: a lower bound of a box exceeds the upper bound, the difference of two finite action bounds
+            overflows, or actions are neither discrete nor real numbers.
+    """
+    for name in ("observation_space", "action_space"):
+        space = check_has_shape(f"env.{name}", attribute(env, name))
+        if is_box(space):
+            low, high = (np.asarray(bound, np.float64) for bound in (space.low, space.high))
+            with np.errstate(over="ignore"):
+                overflows = np.isinf(high - low) & np.isfinite(low) & np.isfinite(high)
+            if not (low <= high).all() or name == "action_space" and overflows.any():
+                raise ValueError(f"env.{name}: expected a box with low <= high and a finite width, or infinite bounds, "
+                                 f"got bounds from {space.low} to {space.high}")
+    if not is_discrete(env.action_space) and np.dtype(attribute(env.action_space, "dtype", float)).kind != "f":
+        raise ValueError(f"env.action_space: expected a Box of real numbers or a Discrete, got {env.action_space}")
+
+
 def check_steppable(env: Any) -> Any:
     """Returns `env` unchanged; raises `TypeError` if it has no `reset` or `step`."""
     if isinstance(env, type) or _method(env, "reset") is None or _method(env, "step") is None:
@@ -572,7 +594,8 @@ def _refer_to_copies(value: Any, copies: Dict[int, Any]) -> Any:
     function.__kwdefaults__ = value.__kwdefaults__
     copies[id(value)] = function  # first, because a function may refer to itself
     for cell, original in zip(cells, value.__closure__):
-        cell.cell_contents = _refer_to_copies(original.cell_contents, copies)
+        with contextlib.suppress(ValueError):  # the cell is empty
+            cell.cell_contents = _refer_to_copies(original.cell_contents, copies)
     return function
 
 
@@ -580,8 +603,8 @@ def _layers(env: Any) -> Iterator[Any]:
     """Yields an environment and all environments that it wraps, outermost first."""
     while env is not None:
         yield env
-        own = _attributes(env)
-        env = own.get("wrapped_env", own.get("env"))
+        attributes = _attributes(env)
+        env = attributes.get("wrapped_env", attributes.get("env"))
 
 
 def _attributes(env: Any) -> Dict[str, Any]:

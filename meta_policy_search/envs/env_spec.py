@@ -3,6 +3,7 @@ from typing import Any, Tuple
 
 import numpy as np
 
+from meta_policy_search.envs.compat import attribute
 from meta_policy_search.envs.spaces import check_has_shape, is_discrete
 
 
@@ -60,6 +61,6 @@ def check_env_spec(name: str, env_spec: Any) -> Any:
     Raises:
         TypeError: a space is missing.
     """
-    if not (hasattr(env_spec, "observation_space") and hasattr(env_spec, "action_space")):
+    if attribute(env_spec, "observation_space") is None or attribute(env_spec, "action_space") is None:
         raise TypeError(f"{name}: expected an EnvSpec, got {env_spec!r}")
     return env_spec

@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from meta_policy_search.envs.spaces import as_array, is_discrete
-from meta_policy_search.types import BatchedStep, Path, Task
+from meta_policy_search.types import BatchedStep, Path, RenderMode, Task
 from meta_policy_search.utils.checks import check_choice, check_positive_int
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym
@@ -194,7 +194,7 @@ class BatchableMetaEnv(MetaEnv):
 
     batched_class: type
 
-    def __init__(self, *, render_mode: Optional[str] = None, **kwargs: Any) -> None:
+    def __init__(self, *, render_mode: RenderMode = None, **kwargs: Any) -> None:
         self.render_mode = check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
         self._batched_kwargs: Dict[str, Any] = kwargs
         self._batched: BatchedEnv = self.batched_class(1, **kwargs)

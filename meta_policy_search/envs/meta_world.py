@@ -22,7 +22,7 @@ from meta_policy_search.envs.interface import BatchedEnv, MetaEnv, PhysicsError
 from meta_policy_search.envs.mujoco_envs.engines.camera import Camera
 from meta_policy_search.envs.mujoco_envs.engines.mujoco import write_no_warnings
 from meta_policy_search.envs.spaces import as_array
-from meta_policy_search.types import BatchedStep, Task
+from meta_policy_search.types import BatchedStep, RenderMode, Task
 from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int, did_you_mean
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym
@@ -50,7 +50,7 @@ class _MetaWorldEnv(MetaEnv):
     metadata = {"render_modes": ["rgb_array"], "render_fps": 80}
 
     def __init__(self, split: str = "train", seed: int = 0, reward_function_version: str = "v2",
-                 render_mode: Optional[str] = None) -> None:
+                 render_mode: RenderMode = None) -> None:
         check_choice("split", split, SPLITS)
         check_int_at_least("seed", seed, 0)
         self._reward_function_version = check_choice("reward_function_version", reward_function_version, ("v1", "v2"))
@@ -244,7 +244,7 @@ class MetaWorldML1(_MetaWorldEnv):
     """
 
     def __init__(self, env_name: str = "reach-v3", split: str = "train", seed: int = 0,
-                 reward_function_version: str = "v2", render_mode: Optional[str] = None) -> None:
+                 reward_function_version: str = "v2", render_mode: RenderMode = None) -> None:
         find_kind("env_name", env_name)
         self._env_name = env_name
         super().__init__(split, seed, reward_function_version, render_mode)

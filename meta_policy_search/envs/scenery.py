@@ -6,6 +6,8 @@ from typing import Any, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 
+from meta_policy_search.envs.compat import attribute
+
 SIZE = 480  # width and height of an image, pixels
 _DPI = 100
 _TRAIL_COLOR, _GOAL_COLOR, _OTHER_COLOR = "#4472a8", "#2a7f62", "#bbbbbb"
@@ -25,7 +27,7 @@ class Scenery(NamedTuple):
 
 def check_is_planar(env: Any) -> None:
     """Raises `ValueError` unless `env` has a position in the plane (attribute `position`)."""
-    if getattr(env.unwrapped, "position", None) is None:
+    if attribute(env, "position") is None:
         raise ValueError("env: expected a planar environment, which has a position (x, y), such as MetaPointEnvCorner "
                          f"or AntRandGoalEnv, got {type(env.unwrapped).__name__}")
 

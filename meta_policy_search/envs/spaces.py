@@ -4,27 +4,6 @@ from typing import Any, Optional, Tuple
 import numpy as np
 
 
-def check_has_spaces(env: Any) -> None:
-    """Checks the spaces of an environment.
-
-    Raises:
-        TypeError: the observation or action space is missing or has no shape.
-        ValueError: a lower bound of a box exceeds the upper bound, the difference of two finite action bounds
-            overflows, or actions are neither discrete nor real numbers.
-    """
-    for name in ("observation_space", "action_space"):
-        space = check_has_shape(f"env.{name}", getattr(env, name, None))
-        if is_box(space):
-            low, high = (np.asarray(bound, np.float64) for bound in (space.low, space.high))
-            with np.errstate(over="ignore"):
-                overflows = np.isinf(high - low) & np.isfinite(low) & np.isfinite(high)
-            if not (low <= high).all() or name == "action_space" and overflows.any():
-                raise ValueError(f"env.{name}: expected a box with low <= high and a finite width, or infinite bounds, "
-                                 f"got bounds from {space.low} to {space.high}")
-    if not is_discrete(env.action_space) and np.dtype(getattr(env.action_space, "dtype", float)).kind != "f":
-        raise ValueError(f"env.action_space: expected a Box of real numbers or a Discrete, got {env.action_space}")
-
-
 def check_has_shape(name: str, space: Any) -> Any:
     """Returns `space` unchanged; raises `TypeError` if it has no shape. `name` is its name in the error message."""
     if getattr(space, "shape", None) is None:

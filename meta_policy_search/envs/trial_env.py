@@ -178,8 +178,8 @@ def split_episodes(path: Path) -> List[Path]:
             return {key: part(item, steps) for key, item in value.items()}
         return value[steps] if isinstance(value, np.ndarray) and len(value) == len(path["rewards"]) else value
 
-    own = {key: value for key, value in path.items() if key != "last_observation"}
-    return [part(own, slice(start, stop)) for start, stop in zip(bounds[:-1], bounds[1:])]
+    entries = {key: value for key, value in path.items() if key != "last_observation"}
+    return [part(entries, slice(start, stop)) for start, stop in zip(bounds[:-1], bounds[1:])]
 
 
 def episode_lengths(path: Path, num_episodes: int) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import List, Optional, Sequence, Tuple
 import numpy as np
 
 from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv
-from meta_policy_search.types import BatchedStep, Task
+from meta_policy_search.types import BatchedStep, RenderMode, Task
 
 Rngs = Sequence[Optional[np.random.Generator]]
 
@@ -75,7 +75,7 @@ class WorldMetaEnv(BatchableMetaEnv):
     state_size: int = 0
     _batched: BatchedWorld
 
-    def __init__(self, *, render_mode: Optional[str] = None) -> None:
+    def __init__(self, *, render_mode: RenderMode = None) -> None:
         super().__init__(render_mode=render_mode, world=self)
 
     def _draw_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:

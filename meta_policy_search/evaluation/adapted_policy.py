@@ -8,8 +8,8 @@ from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.trial_env import TrialEnv, episode_returns
 from meta_policy_search.evaluation.evaluator import MetaEvaluator
+from meta_policy_search.evaluation.recording import write_video
 from meta_policy_search.evaluation.trial_evaluator import TrialEvaluator
-from meta_policy_search.evaluation.video import write_video
 from meta_policy_search.meta_algos import RL2, VPGMAML, MetaAlgo
 from meta_policy_search.plotting import describe_task
 from meta_policy_search.policies import GRUPolicy, MetaPolicy
@@ -184,7 +184,7 @@ class AdaptedPolicy:
             fps: environment steps per second; default None, real time.
 
         Raises:
-            ImportError, OSError, RuntimeError, ValueError: see `evaluation.video.write_video`.
+            ImportError, OSError, RuntimeError, ValueError: see `evaluation.recording.write_video`.
         """
         write_video(self.recording, path, fps)
 

@@ -57,8 +57,8 @@ class ProMP(MAMLAlgo):
         learning_rate (float, dict or callable): step size of the meta-update, above 0; for a linear schedule, a dict of
             the arguments of `utils.schedules.LinearSchedule`; or a function from the index of the meta-update to the
             step size. Default: 1e-3.
-        tf_optimizer_cls (str or type): optimizer of `tf.train`, by name such as `"Adam"`, or a subclass of
-            `tf.train.Optimizer`. Default: `tf.train.AdamOptimizer`.
+        tf_optimizer_cls (str or type): optimizer of `tf.train`, by name such as `"Adam"` or `"RMSProp"`, or a subclass
+            of `tf.train.Optimizer`. Default: `"Adam"`.
         tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`. Default: None.
         entropy_coef (float): coefficient of the entropy bonus, at least 0. The loss is reduced by this coefficient
             times the mean entropy of the adapted policies (nats). Default: 0.
@@ -93,7 +93,7 @@ class ProMP(MAMLAlgo):
                  name: str = "ppo_maml", num_ppo_steps: int = 5, num_minibatches: int = 1, clip_eps: float = 0.2,
                  target_inner_step: float = 0.01, init_inner_kl_penalty: float = 1e-2,
                  adaptive_inner_kl_penalty: bool = True, anneal_factor: float = 1.0, learning_rate: Schedule = 1e-3,
-                 tf_optimizer_cls: Union[str, Type[tf.train.Optimizer]] = tf.train.AdamOptimizer,
+                 tf_optimizer_cls: Union[str, Type[tf.train.Optimizer]] = "Adam",
                  tf_optimizer_args: Optional[Mapping[str, Any]] = None,
                  entropy_coef: float = 0.0, max_grad_norm: Optional[float] = None,
                  adapt_params: Union[str, Sequence[str]] = "all") -> None:

@@ -49,7 +49,7 @@ class RL2(MetaAlgo):
         learning_rate (float, dict or callable): step size, above 0; for a linear schedule, a dict of the arguments of
             `utils.schedules.LinearSchedule`; or a function of the index of the meta-update. Default: 1e-3.
         tf_optimizer_cls (str or type): optimizer of `tf.train`, by name such as `"Adam"` or `"RMSProp"`, or a subclass
-            of `tf.train.Optimizer`. Default: `tf.train.AdamOptimizer`.
+            of `tf.train.Optimizer`. Default: `"Adam"`.
         tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`.
 
     Attributes:
@@ -73,7 +73,7 @@ class RL2(MetaAlgo):
     def __init__(self, policy: GRUPolicy, meta_batch_size: int = 20, *, name: str = "rl2", num_ppo_steps: int = 8,
                  num_minibatches: int = 4, clip_eps: float = 0.1, value_coef: float = 0.5, entropy_coef: float = 0.0,
                  learning_rate: Schedule = 1e-3,
-                 tf_optimizer_cls: Union[str, Type[tf.train.Optimizer]] = tf.train.AdamOptimizer,
+                 tf_optimizer_cls: Union[str, Type[tf.train.Optimizer]] = "Adam",
                  tf_optimizer_args: Optional[Mapping[str, Any]] = None) -> None:
         if not isinstance(policy, GRUPolicy):
             raise TypeError(f"policy: expected a GRUPolicy (such as CategoricalGRUPolicy), got a "

@@ -34,8 +34,8 @@ class VPG_DICEMAML(DICEMAML):  # noqa: N801  (name in the public ProMP code)
         learning_rate (float, dict or callable): step size of the meta-update, above 0; for a linear schedule, a dict of
             the arguments of `utils.schedules.LinearSchedule`; or a function from the index of the meta-update to the
             step size. Default: 1e-3.
-        tf_optimizer_cls (str or type): optimizer of `tf.train`, by name such as `"Adam"`, or a subclass of
-            `tf.train.Optimizer`. Default: `tf.train.AdamOptimizer`.
+        tf_optimizer_cls (str or type): optimizer of `tf.train`, by name such as `"Adam"` or `"RMSProp"`, or a subclass
+            of `tf.train.Optimizer`. Default: `"Adam"`.
         tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`. Default: None.
         entropy_coef (float): coefficient of the entropy bonus, at least 0. The loss is reduced by this coefficient
             times the mean entropy of the adapted policies (nats). Default: 0.
@@ -51,7 +51,7 @@ class VPG_DICEMAML(DICEMAML):  # noqa: N801  (name in the public ProMP code)
     def __init__(self, max_path_length: int, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
                  num_inner_grad_steps: int = 1, trainable_inner_step_size: bool = False, first_order: bool = False, *,
                  name: str = "vpg_dice_maml", learning_rate: Schedule = 1e-3,
-                 tf_optimizer_cls: Union[str, Type[tf.train.Optimizer]] = tf.train.AdamOptimizer,
+                 tf_optimizer_cls: Union[str, Type[tf.train.Optimizer]] = "Adam",
                  tf_optimizer_args: Optional[Mapping[str, Any]] = None,
                  entropy_coef: float = 0.0, max_grad_norm: Optional[float] = None,
                  adapt_params: Union[str, Sequence[str]] = "all") -> None:

@@ -1,5 +1,5 @@
 """Replay buffer for off-policy algorithms."""
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Sequence
 
 import numpy as np
 
@@ -30,7 +30,6 @@ class ReplayBuffer(Configurable):
         self.n_transitions_stored = 0
         self._next_row = 0
         self._rng = seeding.next_rng(seeding.Stream.REPLAY)
-        self._overwritten: Optional[List[Tuple[np.ndarray, Dict[str, np.ndarray]]]] = None  # since the last `get_state`
         self._allocate()
 
     def _allocate(self) -> None:
@@ -49,9 +48,6 @@ class ReplayBuffer(Configurable):
         trajectories = TrajectoryBatch.from_paths(self.env_spec, paths)
         number = min(len(trajectories.rewards), self.size_in_transitions)
         rows = (self._next_row + np.arange(number)) % self.size_in_transitions
-        if self._overwritten is not None:
-            old = rows[rows < self.n_transitions_stored]
-            self._overwritten.append((old, {name: column[old] for name, column in self._columns.items()}))
         for name, column in self._columns.items():
             column[rows] = getattr(trajectories, name)[-number:]
         self._next_row = (self._next_row + number) % self.size_in_transitions
@@ -75,26 +71,10 @@ class ReplayBuffer(Configurable):
         rows = self._rng.integers(self.n_transitions_stored, size=batch_size)
         return {name: column[rows] for name, column in self._columns.items()}
 
-    def get_state(self) -> Tuple[int, int, Mapping[str, Any]]:
-        """Returns a state for `set_state`.
-
-        Until the next call of `get_state` or `set_state`, the buffer keeps a copy of all rows that it overwrites.
-        """
-        self._overwritten = []
-        return self.n_transitions_stored, self._next_row, self._rng.bit_generator.state
-
-    def set_state(self, state: Tuple[int, int, Mapping[str, Any]]) -> None:
-        """Rolls back the buffer to the last call of `get_state`, which returned `state`."""
-        for rows, values in reversed(self._overwritten or ()):
-            for name, column in self._columns.items():
-                column[rows] = values[name]
-        self.n_transitions_stored, self._next_row, self._rng.bit_generator.state = state
-        self._overwritten = None
-
     def __getstate__(self) -> Dict[str, Any]:
         """Omits empty rows."""
         columns = {name: column[:self.n_transitions_stored] for name, column in self._columns.items()}
-        return {**vars(self), "_columns": columns, "_overwritten": None}
+        return {**vars(self), "_columns": columns}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         """Restores the buffer, including its empty rows."""

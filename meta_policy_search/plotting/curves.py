@@ -10,9 +10,9 @@ from meta_policy_search.plotting import style
 from meta_policy_search.plotting.progress import Progress, columns, describe_run, read_progress, step_columns
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.utils import logger
+from meta_policy_search.utils.callbacks import StatefulCallback
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
 from meta_policy_search.utils.files import PathLike
-from meta_policy_search.utils.serializable import Configurable
 from meta_policy_search.utils.statistics import Interval, mean_interval, running_mean
 
 _STYLES = ("-", "--", ":", "-.")
@@ -149,7 +149,7 @@ def _draw_curve(axes: Any, curve: Curve, index: int) -> Any:
 
 
 
-class PlotCallback(Configurable):
+class PlotCallback(StatefulCallback):
     """Callback that draws `learning_curve.png` and, if gradient diagnostics are logged, `diagnostics.png`.
 
     A picture that cannot be drawn, for example because the disk is full, causes only a warning.
@@ -164,7 +164,7 @@ class PlotCallback(Configurable):
 
     def __call__(self, trainer: Any, row: Mapping[str, Any]) -> None:
         """Draws the pictures if this is due."""
-        if self.every and row["Itr"] and row["Itr"] % self.every == 0:
+        if self.every and trainer.itr and trainer.itr % self.every == 0:
             self.draw(str(logger.get_dir()))
 
     def draw(self, run_folder: str) -> None:

@@ -68,20 +68,20 @@ def _play(executor: SteppingExecutor, space: Any, env_ids: Sequence[int], seeds:
     ids = np.array(env_ids)
     rngs = dict(zip(env_ids, [np.random.default_rng((*seed, 1)) for seed in seeds]))  # generators of the actions
     observations = executor.reset_envs(ids, [np.random.default_rng((*seed, 0)) for seed in seeds])
-    given = [{"observation": observations[0].copy()}]
-    while len(ids) and ids[0] == env_ids[0] and len(given) <= num_steps:
+    steps = [{"observation": observations[0].copy()}]
+    while len(ids) and ids[0] == env_ids[0] and len(steps) <= num_steps:
         actions = [rngs[e].integers(space.n) if is_discrete(space) else
                    np.clip(rngs[e].standard_normal(space.shape), space.low, space.high) for e in ids.tolist()]
         answer = executor.step_envs(np.array(actions), ids)
-        given.append({"observation": answer.observations[0].copy(), "reward": answer.rewards[0],
+        steps.append({"observation": answer.observations[0].copy(), "reward": answer.rewards[0],
                       "terminated": answer.terminated[0], "truncated": answer.truncated[0],
                       **{f"env_infos[{key!r}]": values[0] for key, values in answer.env_infos.items()}})
         ids = ids[~(answer.terminated | answer.truncated)]
-    return given
+    return steps
 
 
-def _compare(env: Any, expected: List[Dict[str, Any]], given: List[Dict[str, Any]], where: str) -> None:
-    for step, (before, now) in enumerate(zip(expected, given)):
+def _compare(env: Any, expected: List[Dict[str, Any]], steps: List[Dict[str, Any]], where: str) -> None:
+    for step, (before, now) in enumerate(zip(expected, steps)):
         for key in before:
             try:
                 np.testing.assert_equal(now.get(key), before[key])

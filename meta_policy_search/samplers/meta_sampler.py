@@ -1,7 +1,7 @@
 """Sampler that collects paths in all tasks of a meta-batch at once."""
 import functools
 import warnings
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
 import numpy as np
 
@@ -44,7 +44,8 @@ class MetaSampler(Sampler):
     `check_env` does.
 
     Args:
-        env (MetaEnv): environment to sample; it is copied.
+        env (MetaEnv): environment to sample. It is copied here, so later changes, such as a replaced method, have no
+            effect.
         policy (MetaPolicy): policy with current parameters for each task, or any object with the `get_actions` method
             of a `MetaPolicy`. `get_actions` may return None as agent infos.
         rollouts_per_meta_task (int): number of paths per task, `P`.
@@ -52,9 +53,10 @@ class MetaSampler(Sampler):
         max_path_length (int): maximum number of steps of a path.
         envs_per_task (int or None): number of paths of a task that are sampled concurrently. A smaller number needs
             less memory and more time. Default and maximum: `rollouts_per_meta_task`.
-        parallel (bool, str, RayOptions or dict): False (default): environments run in this process, vectorized if they
-            have `make_batched`, otherwise sequentially. True: environments run in worker processes. `'ray'`,
-            `RayOptions` or a dict of its arguments: workers on a Ray cluster collect whole paths.
+        parallel (bool, str or RayOptions): False (default): environments run in this process, vectorized if they have
+            `make_batched`, otherwise sequentially. True: worker processes collect the paths. `'ray'` or `RayOptions`:
+            workers on a Ray cluster collect the paths. Worker processes also support policies without a vectorized
+            actor; these act in this process.
         executor (str, callable or None): selects an executor: `'iterative'`, `'batched'`, `'parallel'`, or a callable
             `(env, meta_batch_size, envs_per_task, max_path_length) -> MetaEnvExecutor`. None (default): chosen by
             `parallel`.
@@ -71,7 +73,7 @@ class MetaSampler(Sampler):
 
     def __init__(self, env: MetaEnv, policy: Any, rollouts_per_meta_task: int, meta_batch_size: int,
                  max_path_length: int, envs_per_task: WithoutEffect[Optional[int]] = None,
-                 parallel: WithoutEffect[Union[bool, str, Mapping[str, Any], RayOptions]] = False,
+                 parallel: WithoutEffect[Union[bool, str, RayOptions]] = False,
                  executor: WithoutEffect[Union[str, ExecutorFactory, None]] = None) -> None:
         self._adapted_env = adapt_env(env)
         super().__init__(env, policy, check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task),

@@ -1,4 +1,20 @@
-"""Callbacks for training loops."""
+"""Callbacks for training loops.
+
+A callback is a function `callback(trainer, row)`. It is part of the iteration: a training loop samples, adapts, updates
+the policy, calls the callbacks, writes the row and saves the snapshot, in this order. During the call
+
+* `trainer.itr` is the number of the current iteration (for a `LocalRunner`, `runner.epoch` that of the epoch), the same
+  number as in the row;
+* `row` contains the columns of the iteration so far, with Python numbers and strings as values;
+* `logger.logkv` adds a column to the row.
+
+If a callback returns True, training stops after this iteration. If the process is interrupted or killed in a callback,
+the iteration is repeated.
+
+Snapshots contain each `StatefulCallback`, so a resumed run has it. They contain only the names of other callbacks,
+which must be passed again.
+"""
+import abc
 from typing import Any, Callable, Optional
 
 import numpy as np
@@ -8,13 +24,26 @@ from meta_policy_search.utils.logger import Row
 from meta_policy_search.utils.serializable import Configurable
 
 Callback = Callable[[Any, Row], Optional[bool]]
-"""Function `callback(trainer, row)`, called with the logged row after every iteration; True stops training."""
+"""Function `callback(trainer, row)`, called at the end of every iteration; True stops training."""
 
 
-class EarlyStopping(Configurable):
+class StatefulCallback(Configurable, abc.ABC):
+    """Base class of callbacks that snapshots contain. A resumed run continues with them and with their state."""
+
+    @abc.abstractmethod
+    def __call__(self, trainer: Any, row: Row) -> Optional[bool]:
+        """Returns whether training should stop."""
+
+    def get_state(self) -> Any:
+        """Returns what calls change, for rollback and snapshots. Default: an empty tuple, for no state."""
+        return ()
+
+    def set_state(self, state: Any) -> None:
+        """Restores the state that `get_state` returned. Default: does nothing."""
+
+
+class EarlyStopping(StatefulCallback):
     """Callback that stops training when a column no longer improves.
-
-    Snapshots do not contain the state of the callback. In a resumed run, it starts counting from zero.
 
     Args:
         key (str): name of the column, such as `Step_1-AverageReturn`.
@@ -25,7 +54,7 @@ class EarlyStopping(Configurable):
 
     Raises:
         TypeError: an argument has the wrong type.
-        ValueError: a number is out of range, or the column was not logged when the callback is called.
+        ValueError: a number is out of range, or the row lacks the column when the callback is called.
     """
 
     def __init__(self, key: str, patience: int, min_delta: float = 0.0, higher_is_better: bool = True,
@@ -48,3 +77,11 @@ class EarlyStopping(Configurable):
             self._since += 1
         reached = self.target is not None and value >= self._sign * self.target
         return bool(reached or self._since >= self.patience)
+
+    def get_state(self) -> Any:
+        """Returns the best value and the number of iterations since."""
+        return self._best, self._since
+
+    def set_state(self, state: Any) -> None:
+        """Restores the state that `get_state` returned."""
+        self._best, self._since = state

@@ -4,14 +4,16 @@ import csv
 import fcntl
 import io
 import os
+import re
 import socket
+import uuid
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, Optional, Union
 
 PathLike = Union[str, "os.PathLike[str]"]
 
-TEMPORARY = ".tmp"  # suffix of files that are being written
+_TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")  # names of files that are being written
 
 _LOCK_FILE = ".lock"
 _LOCK_TIMEOUT = 0.05  # seconds; must exceed the time that `is_locked` in another process holds its shared lock
@@ -38,7 +40,7 @@ def atomic_file(path: PathLike, before_replace: Optional[Callable[[], None]] = N
 def atomic_path(path: PathLike, before_replace: Optional[Callable[[], None]] = None) -> Iterator[str]:
     """Yields the path of a temporary file that replaces `path` when the `with` block ends; see `atomic_file`."""
     path = os.fspath(path)
-    temporary = path + TEMPORARY
+    temporary = os.path.join(os.path.dirname(path), f".{uuid.uuid4().hex}.tmp")
     try:
         yield temporary
         if before_replace is not None:
@@ -49,6 +51,12 @@ def atomic_path(path: PathLike, before_replace: Optional[Callable[[], None]] = N
             os.remove(temporary)
         raise
     _sync_folder(os.path.dirname(path) or ".")
+
+
+def remove_temporary_files(folder: PathLike) -> None:
+    """Removes the temporary files that killed processes left in a folder."""
+    for name in filter(_TEMPORARY.fullmatch, os.listdir(folder)):
+        os.remove(os.path.join(folder, name))
 
 
 def write_text(path: PathLike, text: str) -> None:

@@ -1,35 +1,24 @@
-"""Output files and terminal formats of the logger.
-
-The attribute `state` of an output file describes the written rows. To roll back rows, set `state` to an earlier value:
-the next row then overwrites all later rows. If a write fails, the file keeps its earlier rows.
-"""
+"""Output files and terminal formats of the logger."""
 import contextlib
 import csv
 import glob
-import hashlib
 import importlib
 import io
-import itertools
 import json
 import os
 import re
-import socket
 import time
-import warnings
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Optional, Union
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Optional
 
 import numpy as np
 
 from meta_policy_search.utils.checks import check_choice
-from meta_policy_search.utils.files import atomic_file, csv_text
+from meta_policy_search.utils.files import csv_text, write_text
 from meta_policy_search.utils.progress import in_notebook
 
 Row = dict[str, Any]
 """A logged row: column name to number, string or None."""
-
-Position = dict[str, Any]
-"""Position of an output after a row, in JSON types."""
 
 
 class LogFileError(OSError):
@@ -37,185 +26,154 @@ class LogFileError(OSError):
 
 
 class RowFile:
-    """Output file with one row per line, written by one process only.
-
-    If another program changes the size of the file, the next `write_row` moves the changed file to `<path>.changed` and
-    writes a new file with all rows of the run.
+    """Output file with one row per line: `progress.csv` or `progress.json`. One process at a time writes to it.
 
     Args:
-        path: path of the file.
-        position: position where a resumed run continues; None starts an empty file.
-        with_row: function `(state, row) -> state` that adds a row. A state is a dict with the keys `content` (bytes),
-            `rows` (number of rows) and, for CSV, `keys` (columns). States are never modified in place.
-        content_at: function `(content, position) -> content` that truncates the content to a position.
+        path: path of the file; the suffix selects the format.
+        resume_at: iteration that a resumed run logs next: the rows of earlier iterations are kept. Default None: the
+            file is empty.
 
     Raises:
-        ValueError: the content of the file up to `position` has changed.
-        LogFileError: the file cannot be written.
+        ValueError: the row of an earlier iteration is missing. The file does not change before `start` is called.
+        LogFileError: the file cannot be read.
     """
 
-    def __init__(self, path: str, position: Optional[Position], with_row: Callable[[dict, Row], dict],
-                 content_at: Callable[[bytes, Position], bytes]) -> None:
-        self._path, self._with_row = path, with_row
-        self._attempted = b""  # content that the last call tried to write; the file may contain a part of it
-        self.state: dict[str, Any] = {"content": b"", "rows": 0}
-        if position is not None and position["rows"]:
-            content = content_at(_read(path), position)
-            if hashlib.sha256(content).hexdigest() != position["sha256"]:
-                raise ValueError(f"{path}: expected the {position['rows']} rows that the run had when its snapshot was "
-                                 "taken, but they were changed or deleted, or a column was added. Restore the file to "
-                                 "resume the run")
-            self.state = {"content": content, **{key: position[key] for key in ("rows", "keys") if key in position}}
-        self._replace(self.state["content"])
+    def __init__(self, path: str, resume_at: Optional[int] = None) -> None:
+        self.path, self._is_csv = path, path.endswith(".csv")
+        self._rows: list[Row] = [] if resume_at is None else _rows_before(resume_at, self._read(), path)
+        self._columns = _used_columns(self._rows)
 
-    def position(self) -> Position:
-        """Returns the position after the last row, from which a resumed run can continue."""
-        known = dict(self.state)
-        content = known.pop("content")
-        return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(), **known}
+    @property
+    def next_step(self) -> int:
+        """Step of the first new row in curves: the `Itr` of the last kept row plus one."""
+        return int(float(self._rows[-1].get("Itr") or -1)) + 1 if self._rows else 0
 
-    def write_row(self, row: Row) -> None:
-        """Appends a row. Rewrites the file if the row changes earlier lines or the file has an unexpected size."""
-        state = self._with_row(self.state, row)
-        before, after = self.state["content"], state["content"]
-        is_known = os.path.exists(self._path) and os.path.getsize(self._path) == len(before)
-        if not is_known:
-            self._keep_changed()
-        self._attempted = after
-        if is_known and after.startswith(before):
-            _append(self._path, len(before), after[len(before):])
+    def start(self) -> None:
+        """Writes the kept rows to the file, without the columns that only later rows had."""
+        self._rewrite(self._rows)
+        self._rows = []
+
+    def add_columns(self, row: Row) -> None:
+        """Extends the header of a CSV file by the new columns of a row; earlier rows get empty cells."""
+        new = [key for key in row if key not in self._columns]
+        if new and self._is_csv:
+            before, self._columns = self._columns, self._columns + new
+            try:
+                self._rewrite(self._read())
+            except BaseException:
+                self._columns = before
+                raise
+
+    def append(self, row: Row) -> int:
+        """Appends a row and flushes it to disk; returns the size of the file before, in bytes."""
+        size = os.path.getsize(self.path) if os.path.exists(self.path) else 0
+        if self._is_csv:
+            header: list[Iterable[Any]] = [] if size else [self._columns]
+            text = csv_text([*header, [row.get(key) for key in self._columns]])
         else:
-            self._replace(after)
-        self.state = state
+            text = json.dumps(row) + "\n"
+        append_text(self.path, text, is_flushed=True)
+        return size
 
-    def _keep_changed(self) -> None:
-        """Moves the file to `<path>.changed` if another program has written to it."""
-        with _naming(self._path), contextlib.suppress(FileNotFoundError), open(self._path, "rb") as file:
-            if not self._attempted.startswith(file.read()):
-                os.replace(self._path, f"{self._path}.changed")
-                warnings.warn(f"{self._path} was changed by another program. The changed file was moved to "
-                              f"{self._path}.changed, and a new file with all rows was written", stacklevel=2)
+    def _read(self) -> list[Row]:
+        """Returns the complete lines of the file as rows; cells of CSV files are strings."""
+        if not os.path.exists(self.path):
+            return []
+        with _naming(self.path), open(self.path, "rb") as file:
+            text = file.read().decode(errors="replace")
+        text = text[:text.rfind("\n") + 1]  # a killed process can leave an incomplete line
+        if self._is_csv:
+            return list(csv.DictReader(io.StringIO(text, newline=""), restkey=""))
+        return [json.loads(line) for line in text.splitlines()]
 
-    def _replace(self, content: bytes) -> None:
-        with _naming(self._path), atomic_file(self._path) as file:
-            file.write(content)
-
-
-def _csv_with_row(state: dict, row: Row) -> dict:
-    """Adds a row to a CSV file; earlier rows get empty cells in new columns. Returns the new `RowFile.state`."""
-    old_keys, content = state.get("keys", []), state["content"]
-    keys = old_keys + [key for key in row if key not in old_keys]
-    lines = [[row.get(key) for key in keys]]
-    if keys != old_keys:
-        blanks = [None] * (len(keys) - len(old_keys))
-        earlier = itertools.islice(_csv_lines(content), 1, None)
-        lines, content = [keys, *(line + blanks for line in earlier), *lines], b""
-    return {"content": content + csv_text(lines).encode(), "rows": state["rows"] + 1, "keys": keys}
+    def _rewrite(self, rows: Sequence[Row]) -> None:
+        if self._is_csv:
+            table: list[Iterable[Any]] = [self._columns, *([row.get(key) for key in self._columns] for row in rows)]
+            text = csv_text(table if self._columns else [])
+        else:
+            text = "".join(json.dumps(row) + "\n" for row in rows)
+        with _naming(self.path):
+            write_text(self.path, text)
 
 
-def _csv_content_at(data: bytes, position: Position) -> bytes:
-    """Returns a CSV file up to a position, without the columns that the run added later, where rows are blank."""
-    lines, width = itertools.islice(_csv_lines(data), position["rows"] + 1), len(position["keys"])
-    return csv_text(line if row and any(line[width:]) else line[:width] for row, line in enumerate(lines)).encode()
+def _rows_before(itr: int, rows: Sequence[Row], path: str) -> list[Row]:
+    """Returns the rows up to the last row of iteration `itr - 1`; raises `ValueError` if the row of one is missing."""
+    numbers = [_iteration(row) for row in rows]
+    earlier = {number for number in numbers if number is not None and number < itr}
+    if rows and itr > 0 and set(numbers) <= {None}:
+        earlier = {-1}  # without iteration numbers, the first row is missing
+    if not earlier:
+        return []
+    missing = set(range(min(earlier), itr)) - earlier
+    if missing:
+        raise ValueError(f"{path}: the row of iteration {min(missing)} is missing. Restore the file to resume the run")
+    return list(rows[:len(numbers) - numbers[::-1].index(itr - 1)])
 
 
-def _csv_lines(content: bytes) -> Iterator[list[str]]:
-    return csv.reader(io.StringIO(content.decode(errors="replace"), newline=""))
+def _iteration(row: Row) -> Optional[int]:
+    """Returns the number of a row: its `Epoch`, else its `Itr`; None if the row has neither."""
+    for column in ("Epoch", "Itr"):
+        with contextlib.suppress(KeyError, TypeError, ValueError):
+            return int(float(row[column]))
+    return None
 
 
-def _json_with_row(state: dict, row: Row) -> dict:
-    """Adds a row to a JSON Lines file; returns the new `RowFile.state`."""
-    return {**state, "content": state["content"] + (json.dumps(row) + "\n").encode(), "rows": state["rows"] + 1}
-
-
-def _read(path: str) -> bytes:
-    """Returns the content of a file; nothing if it does not exist."""
-    if not os.path.exists(path):
-        return b""
-    with open(path, "rb") as file:
-        return file.read()
-
-
-def _json_content_at(data: bytes, position: Position) -> bytes:
-    return data.replace(b"\r\n", b"\n")[: position["bytes"]]
+def _used_columns(rows: Sequence[Row]) -> list[str]:
+    """Returns the columns of rows without the last ones if they are empty: they belong to later rows."""
+    columns = [column for column in rows[0] if column] if rows else []
+    while columns and not any(row[columns[-1]] for row in rows):
+        columns.pop()
+    return columns
 
 
 class EventFile:
-    """Writes the numbers of each row to a TensorBoard event file.
+    """Writes the numbers of each row to a TensorBoard event file, a new file for each process.
 
-    Each process writes a new file, because a running TensorBoard reads only data that is appended to a file. A resumed
-    run truncates the existing files to the position and writes a start event. At this event, a running TensorBoard
-    discards the points of this step and of later steps. `state` contains the next `step` and `files`, the size of each
-    file in bytes.
+    The file of a resumed run begins with a start event. At this event, TensorBoard discards the points of this step
+    and of later ones, which earlier files contain.
 
     Args:
         folder: folder of the event files; created if missing.
-        position: position where a resumed run continues; None starts at step 0.
+        start_step: step of the next row of a resumed run, see `RowFile.next_step`. Default None: a new run.
     """
 
-    def __init__(self, folder: str, position: Optional[Position]) -> None:
+    def __init__(self, folder: str, start_step: Optional[int] = None) -> None:
         from tensorboard.compat.proto.event_pb2 import SessionLog
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-        os.makedirs(folder, exist_ok=True)
-        now = time.time_ns()  # TensorBoard reads files in alphabetical order
-        self._folder, self._name = folder, f"events.out.tfevents.{now // 10**9}.{socket.gethostname()}.{now}"
-        files = {} if position is None else position["files"]
-        for name in os.listdir(folder) if position is not None else ():
-            path = os.path.join(folder, name)
-            if name not in files:
-                os.remove(path)
-            elif os.path.getsize(path) > files[name]:
-                os.truncate(path, files[name])
-        self.state: dict[str, Any] = {"step": 0 if position is None else position["step"], "files": files}
-        self._append(0, file_version="brain.Event:2")
-        if position is not None:
-            self._append(position["step"], session_log=SessionLog(status=SessionLog.START))
-
-    def position(self) -> Position:
-        """Returns the position after the last row, from which a resumed run can continue."""
-        return self.state
+        self._folder, self._step = folder, start_step or 0
+        earlier = os.path.join(glob.escape(folder), "events.out.tfevents.{:010d}.*")
+        while glob.glob(earlier.format(int(time.time()))):  # TensorBoard reads files in the order of their names
+            time.sleep(0.05)
+        with _naming(folder):
+            self._writer = EventFileWriter(folder)
+        if start_step is not None:
+            self._add(start_step, session_log=SessionLog(status=SessionLog.START))
 
     def write_row(self, row: Row) -> None:
         """Appends the numbers of a row as float32."""
         from tensorboard.compat.proto.summary_pb2 import Summary
 
-        step = row.get("Itr", self.state["step"])
+        step = row.get("Itr", self._step)
         values = [Summary.Value(tag=key, simple_value=value) for key, value in row.items() if _is_number(value)]
-        self._append(step, summary=Summary(value=values))
-        self.state = {**self.state, "step": step + 1}
+        self._add(step, summary=Summary(value=values))
+        self._step = step + 1
 
-    def _append(self, step: int, **content: Any) -> None:
+    def close(self) -> None:
+        """Closes the file."""
+        self._writer.close()
+
+    def _add(self, step: int, **content: Any) -> None:
         from tensorboard.compat.proto.event_pb2 import Event
-        from tensorboard.summary.writer.record_writer import RecordWriter
 
-        record = io.BytesIO()
-        RecordWriter(record).write(Event(wall_time=time.time(), step=step, **content).SerializeToString())
-        files = self.state["files"]
-        size = _append(os.path.join(self._folder, self._name), files.get(self._name, 0), record.getvalue())
-        self.state = {**self.state, "files": {**files, self._name: size}}
+        with _naming(self._folder):
+            self._writer.add_event(Event(wall_time=time.time(), step=step, **content))
+            self._writer.flush()
 
-
-OutputFile = Union[RowFile, EventFile]
 
 LOG_FILE = "log.txt"
-EVALUATIONS_FILE = "evaluations.csv"  # see `EvalCallback`
 TERMINAL_FORMATS = ("stdout", "line")
 FORMATS = (*TERMINAL_FORMATS, "log", "csv", "json", "tensorboard")
-
-
-def open_output(format: str, folder: str, position: Optional[Position]) -> OutputFile:
-    """Opens the output file of a log format in a run folder.
-
-    Args:
-        format: `"csv"`, `"json"` or `"tensorboard"`.
-        folder: run folder.
-        position: position in the file from which a resumed run continues; None starts a new file.
-    """
-    if format == "csv":
-        return RowFile(os.path.join(folder, "progress.csv"), position, _csv_with_row, _csv_content_at)
-    if format == "json":
-        return RowFile(os.path.join(folder, "progress.json"), position, _json_with_row, _json_content_at)
-    return EventFile(os.path.join(folder, "tensorboard"), position)
 
 
 def check_formats(format_strs: Optional[Iterable[str]], name: str = "format_strs") -> list[str]:
@@ -253,10 +211,26 @@ def written_files(folder: str) -> dict[str, list[str]]:
     return {format: glob.glob(os.path.join(glob.escape(folder), name)) for format, name in names.items()}
 
 
-def append_text(path: str, text: str) -> None:
-    """Appends text to a file; creates the file if missing."""
-    with _naming(path), open(path, "a", encoding="utf-8", errors="backslashreplace") as file:
-        file.write(text)
+def append_text(path: str, text: str, is_flushed: bool = False) -> None:
+    """Appends text to a file, which is created if missing. If this fails, the file is truncated to its earlier size.
+
+    Args:
+        path: the file.
+        text: the text.
+        is_flushed: whether to flush the file to disk. Default False.
+    """
+    with _naming(path):
+        size = os.path.getsize(path) if os.path.exists(path) else 0
+        try:
+            with open(path, "a", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text)
+                file.flush()
+                if is_flushed:
+                    os.fsync(file.fileno())
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.truncate(path, size)
+            raise
 
 
 def _is_number(value: Any) -> bool:
@@ -307,28 +281,6 @@ def line(row: Row) -> str:
     if f"{unit}Time" in numbers:
         parts.append(f"{numbers[f'{unit}Time']:6.2f} s")
     return " | ".join(parts if returns else [f"{key} {_readable(numbers[key])}" for key in list(numbers)[:6]])
-
-
-def _append(path: str, size: int, data: bytes) -> int:
-    """Writes `data` after the first `size` bytes of a file and flushes it to disk; returns the new size in bytes.
-
-    If the write fails, the file is truncated to `size` bytes. If another program has deleted or truncated the file,
-    `data` is appended at its end.
-    """
-    size = min(size, os.path.getsize(path)) if os.path.exists(path) else 0
-    with _naming(path):
-        try:
-            with open(path, "r+b" if size else "wb") as file:
-                file.seek(size)
-                file.truncate()
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-                return file.tell()
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.truncate(path, size)
-            raise
 
 
 @contextlib.contextmanager

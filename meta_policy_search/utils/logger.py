@@ -26,12 +26,9 @@ format           destination         content
 Messages are printed above tqdm progress bars. Before `configure` is called, messages and rows are printed to the
 terminal only (format `line` in a notebook, otherwise `stdout`), and `save_itr_params` saves nothing.
 
-Resuming: `dumpkvs` flushes each row to disk before it returns. A snapshot that is saved afterwards contains
-`output_positions()`. `configure(..., positions=...)` truncates the files to these positions. This removes the rows
-after the snapshot, which the resumed run writes again. `log.txt` is not truncated.
-
-Other programs must not write to `progress.csv` or `progress.json` during a run. If the size of such a file has changed,
-the next row rewrites the file with all rows of the run.
+Resuming: `dumpkvs` flushes each row to disk before it returns. `configure(..., resume_at=itr)` removes the rows and the
+snapshots of iteration `itr` and of later iterations, which the resumed run writes again. The number of a row is its
+column `Epoch` or, without this column, `Itr`. `log.txt` keeps all messages.
 """
 import contextlib
 import dataclasses
@@ -44,23 +41,21 @@ from typing import Any, Optional
 from meta_policy_search.utils.checks import check_choice
 from meta_policy_search.utils.files import PathLike, lock_folder
 from meta_policy_search.utils.log_outputs import (
-    EVALUATIONS_FILE,
     LOG_FILE,
     TERMINAL_FORMATS,
-    OutputFile,
-    Position,
+    EventFile,
     Row,
+    RowFile,
     append_text,
     check_formats,
     line,
-    open_output,
     plain,
     table,
     written_files,
 )
 from meta_policy_search.utils.log_outputs import LogFileError as LogFileError
 from meta_policy_search.utils.progress import print_line, print_row
-from meta_policy_search.utils.snapshotter import BEST_FILE, Snapshotter, snapshot_paths
+from meta_policy_search.utils.snapshotter import BEST_FILE, Snapshotter, remove_snapshots, snapshot_paths
 from meta_policy_search.utils.threads import one_thread
 
 DEBUG = 10
@@ -68,8 +63,6 @@ INFO = 20
 WARN = 30
 ERROR = 40
 DISABLED = 50  # no messages, and no rows on the terminal
-
-RowState = tuple[Row, dict[str, int], list[tuple[OutputFile, dict[str, Any]]]]
 
 _LEVEL_NAMES = {DEBUG: "debug", INFO: "info", WARN: "warning", ERROR: "error"}
 
@@ -80,7 +73,8 @@ class _Logger:
 
     formats: Sequence[str]
     folder: Optional[str] = None
-    files: Mapping[str, OutputFile] = dataclasses.field(default_factory=dict)
+    files: Sequence[RowFile] = ()
+    curves: Optional[EventFile] = None
     snapshotter: Optional[Snapshotter] = None
     lock: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
     level: int = INFO
@@ -94,7 +88,7 @@ def _unconfigured(level: int = INFO) -> _Logger:
 
 @one_thread()
 def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str]] = None,
-              snapshot_mode: str = "last", snapshot_gap: int = 1, positions: Optional[Mapping[str, Position]] = None,
+              snapshot_mode: str = "last", snapshot_gap: int = 1, resume_at: Optional[int] = None,
               overwrite: bool = False) -> None:
     """Sets the run folder and the outputs of this process.
 
@@ -109,32 +103,44 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
             `utils.snapshotter.Snapshotter`. Default `last`.
         snapshot_gap: number of iterations between snapshots, at least 1; used by the modes `gap` and `last_gap`.
             Default 1.
-        positions: return value of `output_positions` from the snapshot that this run resumes. Default None: start new
-            files.
+        resume_at: number of the iteration that a resumed run performs next, `snapshot["itr"] + 1`. Rows and snapshots
+            of earlier iterations are kept, later ones are removed. Existing files are continued even if `format_strs`
+            lacks their format. Default None: start new files.
         overwrite: whether to delete the files of an earlier run in the folder (rows, messages, snapshots) instead of
             raising an error. Default False.
 
     Raises:
-        ValueError: the folder is not writable, is locked by another process or contains an earlier run; its files have
-            changed since `positions` were saved; or a format or snapshot mode is unknown.
+        ValueError: the folder is not writable, is locked by another process or contains an earlier run; the row of
+            an iteration before `resume_at` is missing; or a format or snapshot mode is unknown.
         ImportError: the package for a format is not installed; the message contains the command that installs it.
     """
     global _current
     formats = check_formats(format_strs)
     folder = _usable_folder(dir)
+    if resume_at is not None:
+        formats += [name for name, paths in written_files(folder).items() if paths and name not in formats]
     lock = contextlib.ExitStack()
     try:
         lock.enter_context(lock_folder(folder))
+        files = [RowFile(os.path.join(folder, f"progress.{name}"), resume_at) for name in ("csv", "json")
+                 if name in formats]
         snapshotter = Snapshotter(folder, snapshot_mode, snapshot_gap)
-        _make_room(folder, positions, overwrite)
-        files = {name: open_output(name, folder, (positions or {}).get(name)) for name in formats
-                 if name not in (*TERMINAL_FORMATS, "log")}
+        if resume_at is not None:
+            remove_snapshots(folder, resume_at)  # first, so that the rows of the last snapshot always exist
+        else:
+            _make_room(folder, overwrite)
+        start_step = None if resume_at is None else max([file.next_step for file in files], default=resume_at)
+        for file in files:
+            file.start()
+        curves = EventFile(os.path.join(folder, "tensorboard"), start_step) if "tensorboard" in formats else None
+        if curves is not None:
+            lock.callback(curves.close)
         if "log" in formats:
             append_text(os.path.join(folder, LOG_FILE), "")
     except BaseException:
         lock.close()
         raise
-    before, _current = _current, _Logger(formats, folder, files, snapshotter, lock, _current.level)
+    before, _current = _current, _Logger(formats, folder, files, curves, snapshotter, lock, _current.level)
     before.lock.close()
     if dir is None:
         info(f"Logging to {folder}")
@@ -154,37 +160,30 @@ def _usable_folder(dir: Optional[PathLike]) -> str:
     return folder
 
 
-def _earlier_files(folder: str, positions: Optional[Mapping[str, Position]]) -> list[str]:
-    """Returns the rows and snapshots of an earlier run, except files in `positions`."""
-    written = written_files(folder)
-    rows = [path for format in ("csv", "json") if format not in (positions or {}) for path in written[format]]
-    return [path for path in rows if os.path.getsize(path) > 0] + (snapshot_paths(folder) if positions is None else [])
+def _earlier_files(folder: str) -> list[str]:
+    """Returns the rows and snapshots of an earlier run."""
+    written, best = written_files(folder), os.path.join(folder, BEST_FILE)
+    rows = [path for path in written["csv"] + written["json"] if os.path.getsize(path) > 0]
+    return rows + snapshot_paths(folder) + [best] * os.path.exists(best)
 
 
-def check_is_unused(folder: str, positions: Optional[Mapping[str, Position]] = None) -> None:
-    """Raises `ValueError` if an existing folder contains rows or snapshots of an earlier run.
-
-    Args:
-        folder: the folder.
-        positions: see `configure`; default None.
-    """
-    earlier = _earlier_files(folder, positions)
+def check_is_unused(folder: str) -> None:
+    """Raises `ValueError` if an existing folder contains rows or snapshots of an earlier run."""
+    earlier = _earlier_files(folder)
     if earlier:
         found = ", ".join(os.path.basename(path) for path in earlier)
-        raise ValueError(f"dir: expected a folder without an earlier run, got {folder}, which contains {found}. Choose "
-                         "another folder, or in Python resume that run (positions=...) or delete it "
-                         "(overwrite=True)")
+        raise ValueError(f"dir: {folder} already contains a run ({found}). Choose another folder, or in Python resume "
+                         "that run (resume_at=...) or delete it (overwrite=True)")
 
 
-def _make_room(folder: str, positions: Optional[Mapping[str, Position]], overwrite: bool) -> None:
-    """Deletes the files of an earlier run, or raises `ValueError` unless `overwrite`; keeps files in `positions`."""
+def _make_room(folder: str, overwrite: bool) -> None:
+    """Deletes the files of an earlier run, or raises `ValueError` unless `overwrite`."""
     if not overwrite:
-        return check_is_unused(folder, positions)
-    earlier = _earlier_files(folder, positions)
-    if earlier and positions is None:
+        return check_is_unused(folder)
+    earlier = _earlier_files(folder)
+    if earlier:
         written = written_files(folder)
-        evaluations = (os.path.join(folder, name) for name in (EVALUATIONS_FILE, BEST_FILE))
-        earlier += written["log"] + written["tensorboard"] + list(filter(os.path.exists, evaluations))
+        earlier += written["log"] + written["tensorboard"]
     for path in earlier:
         os.remove(path)
 
@@ -232,21 +231,14 @@ def logkvs(d: Mapping[str, Any]) -> None:
 
 
 def getkvs() -> Row:
-    """Returns a copy of the current row."""
-    return dict(_current.row)
+    """Returns the current row as `dumpkvs` would write it, with Python numbers and strings as values."""
+    return {str(key): plain(value) for key, value in _current.row.items()}
 
 
-def row_state() -> RowState:
-    """Returns the state of the current row and of the files, for `set_row_state`."""
-    return dict(_current.row), dict(_current.mean_counts), [(file, file.state) for file in _current.files.values()]
-
-
-def set_row_state(state: RowState) -> None:
-    """Restores the current row from the return value of `row_state`; the next row overwrites all rows written since."""
-    row, mean_counts, files = state
-    _current.row, _current.mean_counts = dict(row), dict(mean_counts)
-    for file, file_state in files:
-        file.state = file_state
+def clearkvs() -> None:
+    """Starts a new row without writing the current one."""
+    _current.row.clear()
+    _current.mean_counts.clear()
 
 
 def dumpkvs() -> Row:
@@ -258,36 +250,33 @@ def dumpkvs() -> Row:
         The written row, with Python numbers and strings as values.
 
     Raises:
-        LogFileError: a file cannot be written. All files keep their earlier rows, and the current row is kept. If some
-            files already contain the row, the next row overwrites it.
+        LogFileError: a file cannot be written. All files keep their earlier rows, and the current row is kept.
     """
-    row, before = {str(key): plain(value) for key, value in _current.row.items()}, row_state()
-    try:
-        for file in _current.files.values() if row else ():
-            file.write_row(row)
-        if row and "log" in _current.formats:
-            _append_to_log(table(row))
-        if row and _current.level <= INFO and _has_terminal():
-            print_row(line(row)) if "line" in _current.formats else print_line(table(row))
-    except BaseException:  # the row must be in all files, or in none
-        set_row_state(before)
-        raise
-    _current.row.clear()
-    _current.mean_counts.clear()
+    row = getkvs()
+    if row:
+        _write_row(row)
+    clearkvs()
     return row
 
 
-def output_positions() -> dict[str, Position]:
-    """Returns the positions of the output files after the last row, for a snapshot; see `configure(positions=...)`.
-
-    Returns:
-        Dict from format to position, in JSON types. The positions have the keys
-
-        * `csv`: `bytes`, `rows`, `sha256` (digest of the content) and `keys` (columns);
-        * `json`: `bytes`, `rows` and `sha256`;
-        * `tensorboard`: `step` and `files` (size of each file in bytes).
-    """
-    return {name: file.position() for name, file in _current.files.items()}
+def _write_row(row: Row) -> None:
+    """Writes a row to all outputs. If one fails, the row is removed from the others."""
+    for file in _current.files:
+        file.add_columns(row)
+    sizes: dict[str, int] = {}
+    try:
+        for file in _current.files:
+            sizes[file.path] = file.append(row)
+        if _current.curves is not None:
+            _current.curves.write_row(row)
+        if "log" in _current.formats:
+            _append_to_log(table(row))
+        if _current.level <= INFO and _has_terminal():
+            print_row(line(row)) if "line" in _current.formats else print_line(table(row))
+    except BaseException:
+        for path, size in sizes.items():
+            os.truncate(path, size)
+        raise
 
 
 def log(*args: Any, level: int = INFO) -> None:
@@ -360,7 +349,7 @@ def get_snapshot_mode() -> str:
 def save_itr_params(itr: int, params: Any) -> Optional[str]:
     """Saves a snapshot of an iteration if the snapshot mode saves this iteration.
 
-    For a resumable run, call this function after `dumpkvs` and include `output_positions()` in `params`.
+    For a resumable run, call this function after `dumpkvs`.
 
     Args:
         itr: number of the iteration, at least 0.

@@ -21,7 +21,7 @@ import cloudpickle
 
 from meta_policy_search import __version__
 from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
-from meta_policy_search.utils.files import TEMPORARY, PathLike, atomic_file
+from meta_policy_search.utils.files import PathLike, atomic_file, remove_temporary_files
 
 MODES = ("all", "last", "gap", "last_gap", "none")
 
@@ -38,6 +38,11 @@ _BLOCK = 1 << 20  # bytes per read
 
 class SnapshotError(RuntimeError):
     """A snapshot cannot be written, is damaged or is missing; the message names it and the last intact snapshot."""
+
+
+def check_mode(mode: str, gap: int) -> tuple[str, int]:
+    """Returns a snapshot mode and gap, see `Snapshotter`; raises ValueError if they are invalid."""
+    return check_choice("snapshot_mode", mode, MODES), check_positive_int("snapshot_gap", gap)
 
 
 class SnapshotFile(NamedTuple):
@@ -77,13 +82,10 @@ class Snapshotter:
     """
 
     def __init__(self, dir: PathLike, mode: str = "last", gap: int = 1) -> None:
-        self.mode = check_choice("snapshot_mode", mode, MODES)
-        self.gap = check_positive_int("snapshot_gap", gap)
+        self.mode, self.gap = check_mode(mode, gap)
         self.dir = os.path.abspath(os.fspath(dir))
         os.makedirs(self.dir, exist_ok=True)
-        for name in os.listdir(self.dir):  # left by a killed process
-            if name.endswith(TEMPORARY) and _SNAPSHOT_NAME.fullmatch(name[: -len(TEMPORARY)]):
-                os.remove(os.path.join(self.dir, name))
+        remove_temporary_files(self.dir)
         self._written_ns = max((snapshot.written_ns for snapshot in list_snapshots(self.dir)), default=0)
 
     def save(self, itr: int, params: Any) -> Optional[str]:
@@ -156,6 +158,19 @@ def list_snapshots(folder: PathLike) -> list[SnapshotFile]:
 def snapshot_paths(folder: PathLike) -> list[str]:
     """Returns the files in a folder with the name of a snapshot: intact, damaged, or of another program."""
     return [os.path.join(folder, name) for name in os.listdir(folder) if _SNAPSHOT_NAME.fullmatch(name)]
+
+
+def remove_snapshots(folder: PathLike, itr: int) -> None:
+    """Removes the snapshots of an iteration and of later ones, with the best policy if it is one of them.
+
+    Args:
+        folder: run folder.
+        itr: the iteration.
+    """
+    best = describe_snapshot(os.path.join(folder, BEST_FILE))
+    for snapshot in [*list_snapshots(folder), *([best] if best else [])]:
+        if snapshot.itr >= itr:
+            os.remove(snapshot.path)
 
 
 def check_same_version(what: str, version: Optional[str]) -> None:

@@ -11,7 +11,7 @@ from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.envs import make_env
 from meta_policy_search.envs.mujoco_envs.engines import camera
 from meta_policy_search.evaluation import MetaEvaluator
-from meta_policy_search.evaluation import video as video_module
+from meta_policy_search.evaluation import recording as video_module
 from meta_policy_search.utils import logger
 
 ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="needs the extra video")

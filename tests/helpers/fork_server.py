@@ -3,7 +3,6 @@
 The server loads all modules, then forks a process for each requested experiment before any TensorFlow session exists.
 It reads requests as JSON lines from standard input; `test_resume.py` starts it.
 """
-import functools
 import importlib
 import itertools
 import json
@@ -35,14 +34,13 @@ def serve():
         print(pid, flush=True)
 
 
-def run(script, arguments, output, executor=None, kill_at=None, largest_file=None):
+def run(script, arguments, output, kill_at=None, largest_file=None):
     """Runs an experiment in this process and exits.
 
     Args:
         script: name of the experiment.
         arguments: its flags.
         output: file that receives the standard output.
-        executor: executor of the sampler, or None for the default.
         kill_at: kills the process at this file operation, counted from 0.
         largest_file: maximum file size in bytes.
     """
@@ -53,9 +51,6 @@ def run(script, arguments, output, executor=None, kill_at=None, largest_file=Non
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(file, 1)
         os.dup2(file, 2)
-        if executor is not None:
-            module = sys.modules["meta_policy_search.run"]
-            module._split_settings = functools.partial(with_executor, module._split_settings, executor)
         if kill_at is not None:
             kill_at_operation(kill_at)
         if largest_file is not None:
@@ -69,13 +64,6 @@ def run(script, arguments, output, executor=None, kill_at=None, largest_file=Non
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
-
-
-def with_executor(split_settings, executor, *args, **kwargs):
-    """Returns the arguments of the components of the run; sets the executor of the sampler."""
-    found = split_settings(*args, **kwargs)
-    found[sys.modules["meta_policy_search.samplers"].MetaSampler]["executor"] = executor
-    return found
 
 
 def kill_at_operation(number):

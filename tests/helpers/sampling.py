@@ -7,7 +7,6 @@ import numpy as np
 
 from meta_policy_search.actors.stacked_mlp import StackedMLP, sample_gaussian
 from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv, MetaEnv
-from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
 from meta_policy_search.types import BatchedStep
@@ -103,6 +102,8 @@ class Scripted(MetaEnv):
 
 def make_policy(env, meta_batch_size=M, **arguments):
     """Returns a policy that acts differently in each task."""
+    from meta_policy_search.policies import MetaGaussianMLPPolicy  # imports TensorFlow
+
     policy = MetaGaussianMLPPolicy(meta_batch_size, env.observation_space.shape[0], env.action_space.shape[0],
                                    **{"hidden_sizes": (4,), **arguments})
     rng = np.random.default_rng(0)
@@ -172,13 +173,15 @@ class EnvWithRareInfos(MetaEnv):
 
 
 class FixedPolicy:
-    """Policies of two tasks that ignore the observation."""
+    """A policy without TensorFlow that ignores the observation; `size` is the size of observations and actions."""
 
-    meta_batch_size, obs_dim, action_dim = 2, 1, 1
+    def __init__(self, meta_batch_size=2, size=1):
+        self.meta_batch_size, self.obs_dim, self.action_dim = meta_batch_size, size, size
 
     @replaces()
     def make_actor(self):
-        params = {"mean_network/output/kernel": np.zeros((2, 1, 1), np.float32),
-                  "mean_network/output/bias": np.zeros((2, 1), np.float32),
-                  "log_std_network/log_std_var": np.zeros((2, 1), np.float32)}
+        tasks_and_size = self.meta_batch_size, self.obs_dim
+        params = {"mean_network/output/kernel": np.zeros((*tasks_and_size, self.obs_dim), np.float32),
+                  "mean_network/output/bias": np.zeros(tasks_and_size, np.float32),
+                  "log_std_network/log_std_var": np.zeros(tasks_and_size, np.float32)}
         return StackedMLP(params, "mean_network", (0, None, None), sample_gaussian, noise_dim=1)

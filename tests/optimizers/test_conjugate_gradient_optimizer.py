@@ -46,7 +46,7 @@ class Problem:
         self.phs = {"x": tf.placeholder(tf.float32, [None], name="x"), "scale": tf.placeholder(tf.float32, []),
                     "bend": tf.placeholder(tf.float32, [])}
         w = self.target.vector()
-        loss = self.phs["scale"] * tf.reduce_sum(G.astype("f") * w) + self.phs["bend"] * tf.reduce_sum(w**2)
+        loss = self.phs["scale"] * slope(w) + self.phs["bend"] * tf.reduce_sum(w**2)
         kl = 0.5 * tf.reduce_mean(self.phs["x"]) * tf.reduce_sum(w * tf.linalg.matvec(H.astype("f"), w))
         self.epsilon = epsilon
         optimizer.build_graph(loss, self.target, self.phs, (kl, epsilon), damping=damping)
@@ -60,6 +60,18 @@ class Problem:
     @property
     def w(self):
         return self.optimizer.get_flat()
+
+
+def build_optimizer(optimizer, loss, constraint=lambda w: tf.reduce_sum(w**2), inputs=None):
+    """Builds an optimizer of `loss(w)` under `constraint(w) <= 0.02`, starting at zero; returns the optimizer."""
+    target = Target()
+    w = target.vector()
+    optimizer.build_graph(loss(w), target, inputs or {}, (constraint(w), 0.02))
+    return optimizer
+
+
+def slope(w):
+    return tf.reduce_sum(G.astype("f") * w)
 
 
 def natural_step(h=H, epsilon=0.02):
@@ -338,12 +350,10 @@ def test_step_that_violates_the_constraint_is_shortened():
 
 def hopeless(**arguments):
     """A problem whose loss increases in every direction by a cliff without gradient."""
-    optimizer = ConjugateGradientOptimizer(hvp_approach=ExactHvp(), **arguments)
-    target = Target()
-    w = target.vector()
-    cliff = tf.stop_gradient(tf.cast(tf.reduce_any(tf.not_equal(w, 0.0)), tf.float32))
-    optimizer.build_graph(tf.reduce_sum(G.astype("f") * w) + 10.0 * cliff, target, {}, (tf.reduce_sum(w**2), 0.02))
-    return optimizer
+    def loss(w):
+        return slope(w) + 10.0 * tf.stop_gradient(tf.cast(tf.reduce_any(tf.not_equal(w, 0.0)), tf.float32))
+
+    return build_optimizer(ConjugateGradientOptimizer(hvp_approach=ExactHvp(), **arguments), loss)
 
 
 @pytest.mark.parametrize("max_backtracks", [1, 4])
@@ -367,9 +377,7 @@ def test_accept_violation_keeps_the_smallest_step(messages):
 
 def test_accept_violation_never_keeps_a_step_into_nan():
     optimizer = ConjugateGradientOptimizer(hvp_approach=ExactHvp(), accept_violation=True, max_backtracks=2)
-    target = Target()
-    w = target.vector()
-    optimizer.build_graph(tf.reduce_sum(tf.log(1.0 - 1e6 * w)), target, {}, (tf.reduce_sum(w**2), 0.02))
+    build_optimizer(optimizer, lambda w: tf.reduce_sum(tf.log(1.0 - 1e6 * w)))
     optimizer.optimize({})  # the loss decreases towards the end of the logarithm's domain
     assert optimizer.get_flat().tolist() == [0.0, 0.0, 0.0] and optimizer.step_stats["StepFraction"] == 0.0
 
@@ -377,13 +385,11 @@ def test_accept_violation_never_keeps_a_step_into_nan():
 @pytest.mark.parametrize("drop", [0.0, -np.inf])
 def test_loss_of_minus_infinity_is_not_accepted(drop):
     # given a loss that drops to minus infinity after a tenth of the full step
-    optimizer = ConjugateGradientOptimizer(hvp_approach=ExactHvp(), backtrack_ratio=0.5)
-    target = Target()
-    w = target.vector()
-    constraint = tf.reduce_sum(w**2)
-    is_far = tf.stop_gradient(constraint) > 0.02 * 0.1**2
-    loss = tf.reduce_sum(G.astype("f") * w) + tf.where(is_far, tf.constant(drop, tf.float32), 0.0)
-    optimizer.build_graph(loss, target, {}, (constraint, 0.02))
+    def loss(w):
+        is_far = tf.stop_gradient(tf.reduce_sum(w**2)) > 0.02 * 0.1**2
+        return slope(w) + tf.where(is_far, tf.constant(drop, tf.float32), 0.0)
+
+    optimizer = build_optimizer(ConjugateGradientOptimizer(hvp_approach=ExactHvp(), backtrack_ratio=0.5), loss)
     optimizer.optimize({})
     assert optimizer.step_stats["StepFraction"] == (1.0 if drop == 0.0 else 0.0625)
 
@@ -423,11 +429,10 @@ def test_non_finite_loss_is_refused_and_debug_nan_names_the_cause(debug_nan):
 
 
 def test_debug_nan_names_the_first_tensor():
-    optimizer, target = ConjugateGradientOptimizer(debug_nan=True), Target()
     x_ph = tf.placeholder(tf.float32, [])
     culprit = tf.log(x_ph, name="culprit")
-    w = target.vector()
-    optimizer.build_graph(tf.reduce_sum(w * tf.exp(culprit)), target, {"x": x_ph}, (tf.reduce_sum(w**2), 1.0))
+    optimizer = ConjugateGradientOptimizer(debug_nan=True)
+    build_optimizer(optimizer, lambda w: tf.reduce_sum(w * tf.exp(culprit)), inputs={"x": x_ph})
     with pytest.raises(FloatingPointError, match="first tensor that is not finite: culprit:0"):
         optimizer.optimize({"x": -1.0})
 
@@ -444,9 +449,7 @@ def test_debugger_opens_only_on_a_terminal(debug_nan, is_terminal, opened, monke
 
 
 def test_non_finite_gradient_is_refused():
-    optimizer, target = ConjugateGradientOptimizer(), Target()
-    w = target.vector()
-    optimizer.build_graph(tf.reduce_sum(tf.sqrt(w)), target, {}, (tf.reduce_sum(w**2), 1.0))
+    optimizer = build_optimizer(ConjugateGradientOptimizer(), lambda w: tf.reduce_sum(tf.sqrt(w)))
     with pytest.raises(FloatingPointError, match="the gradient of the loss is not finite"):
         optimizer.optimize({})
     assert optimizer.get_flat().tolist() == [0.0, 0.0, 0.0]
@@ -464,10 +467,8 @@ def test_non_finite_constraint_is_refused(accept_violation):
 @pytest.mark.parametrize("make_hvp", HVPS)
 def test_non_finite_curvature_is_refused(make_hvp):
     # given a constraint that is zero at zero and NaN elsewhere: |w|^1.5, whose second derivative is infinite at zero
-    optimizer, target = ConjugateGradientOptimizer(hvp_approach=make_hvp()), Target()
-    w = target.vector()
-    constraint = tf.reduce_sum(w * tf.sqrt(w))
-    optimizer.build_graph(tf.reduce_sum(G.astype("f") * w), target, {}, (constraint, 0.02))
+    optimizer = build_optimizer(ConjugateGradientOptimizer(hvp_approach=make_hvp()), slope,
+                                constraint=lambda w: tf.reduce_sum(w * tf.sqrt(w)))
     with pytest.raises(FloatingPointError, match="the curvature of the constraint is not finite"):
         optimizer.optimize({})
     assert optimizer.get_flat().tolist() == [0.0, 0.0, 0.0]

@@ -1,6 +1,5 @@
 """Tests the executors: documented interface, equal data from all executors, faults, and process cleanup."""
 import gc
-import multiprocessing.resource_tracker
 import os
 import re
 import signal
@@ -27,6 +26,7 @@ from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaPar
 from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.gym_import import gym
+from tests.helpers.processes import assert_gone, start_script, workers_of
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # keeps workers from importing this file and pytest
 
@@ -211,35 +211,6 @@ def drive(ex, env, seed=3, n_steps=9):
             record.append((np.array(observations).tolist(), rewards, dones,
                            [{key: np.asarray(value).tolist() for key, value in info.items()} for info in infos]))
     return record
-
-
-def workers_of(process=None):
-    """Returns the running child processes, except the resource tracker of `multiprocessing`."""
-    tracker = multiprocessing.resource_tracker._resource_tracker._pid
-    return [child for child in (process or psutil.Process()).children(recursive=True)
-            if child.pid != tracker and is_running(child)]
-
-
-def is_running(process):
-    """Returns whether a process runs; a zombie process does not count."""
-    try:
-        return process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def assert_gone(processes, timeout=30.0):
-    """Checks that the processes ended; zombie processes count as ended."""
-    def is_alive(process):
-        try:
-            return process.status() != psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return False
-
-    deadline = time.monotonic() + timeout
-    while any(map(is_alive, processes)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not any(map(is_alive, processes))
 
 
 # Documented interface.
@@ -633,42 +604,49 @@ def test_workers_end_on_close_and_on_garbage_collection():
 
 
 SCRIPT = """
-    import os, signal, sys, time
+    import functools, os, signal, sys, time
     import numpy as np
     from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
     from meta_policy_search.samplers.vectorized_env_executor import MetaParallelEnvExecutor
+    from meta_policy_search.utils import seeding
+    from tests.helpers.sampling import FixedPolicy
     import script_settings
 
     class Env(MetaPointEnvCorner):
         def step(self, action):
-            if np.any(action > 0.1):
+            if np.all(action == 1.0):
                 time.sleep(script_settings.SECONDS)
             return super().step(action)
 
+        def close(self):
+            open(f"{script_settings.FOLDER}/closed {os.getpid()}", "w").close()
+
     print("started")
-    executor = MetaParallelEnvExecutor(Env(), 3, 1, 10, num_processes=2)
+    executor = MetaParallelEnvExecutor(Env(), 3, 1, 1_000_000, num_processes=2)
     executor.set_tasks()
     executor.reset()
     executor.step(np.zeros((3, 2)))
     print("stepped", flush=True)
     input()
 """
+COLLECT = """
+executor.collect(1, functools.partial(seeding.rng_for, seeding.Stream.ROLLOUT, 0, 0, root=1),
+                 FixedPolicy(3, 2).make_actor())
+"""
+ACTIVITIES = {"idle": "time.sleep(60)", "in a step": "executor.step(np.ones((3, 2)))", "collecting paths": COLLECT}
 
 
 class Script:
-    """A script in a separate process group, as started by a shell, with a module in its folder."""
+    """A script that holds an executor with two workers, with a module in its folder."""
 
     def __init__(self, tmp_path, text):
-        (tmp_path / "script_settings.py").write_text("SECONDS = 60")
-        path = tmp_path / "script.py"
-        path.write_text(textwrap.dedent(SCRIPT) + textwrap.dedent(text))
-        self.popen = subprocess.Popen(
-            [sys.executable, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True, start_new_session=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+        self.folder = tmp_path
+        (tmp_path / "script_settings.py").write_text(f"SECONDS, FOLDER = 60, {str(tmp_path)!r}")
+        self.popen = start_script(tmp_path, textwrap.dedent(SCRIPT) + textwrap.dedent(text))
 
     def __enter__(self):
-        assert self.popen.stdout.readline() == "started\n"
-        assert self.popen.stdout.readline() == "stepped\n"
+        assert self.popen.stdout.readline() == "started\n", self.popen.stderr.read()
+        assert self.popen.stdout.readline() == "stepped\n", self.popen.stderr.read()
         self.workers = workers_of(psutil.Process(self.popen.pid))
         assert len(self.workers) == 2
         return self
@@ -676,6 +654,10 @@ class Script:
     def proceed(self):
         self.popen.stdin.write("\n")
         self.popen.stdin.flush()
+
+    def closed(self):
+        """Returns the ids of the processes that closed their environments."""
+        return {int(name.split()[1]) for name in os.listdir(self.folder) if name.startswith("closed")}
 
     def __exit__(self, *exc_info):
         for process in (self.popen, *self.workers):
@@ -694,26 +676,31 @@ def test_script_without_main_guard_runs_once_and_leaves_no_process(tmp_path):
         assert_gone(script.workers, timeout=0)
 
 
-@pytest.mark.parametrize("doing", ["signal.pause()", "executor.step(np.ones((3, 2)))"], ids=["idle", "in a step"])
-@pytest.mark.thorough(but="in a step")
+@pytest.mark.parametrize("doing", ACTIVITIES)
+@pytest.mark.thorough(but=("in a step", "collecting paths"))
 def test_workers_end_when_the_parent_is_killed(tmp_path, doing):
-    with Script(tmp_path, doing) as script:
+    with Script(tmp_path, ACTIVITIES[doing]) as script:
         script.proceed()
         time.sleep(0.3)  # wait until the step is running
         os.kill(script.popen.pid, signal.SIGKILL)
         assert_gone(script.workers)
+        if doing != "in a step":
+            assert script.closed() == {worker.pid for worker in script.workers}
 
 
-@pytest.mark.parametrize("doing", ["time.sleep(60)", "executor.step(np.ones((3, 2)))"], ids=["idle", "in a step"])
-@pytest.mark.thorough(but="in a step")
+@pytest.mark.parametrize("doing", ACTIVITIES)
+@pytest.mark.thorough(but=("in a step", "collecting paths"))
 def test_ctrl_c_ends_parent_and_workers(tmp_path, doing):
-    with Script(tmp_path, doing) as script:
+    """Workers close their environments, also while they collect paths, except in a step that never returns."""
+    with Script(tmp_path, ACTIVITIES[doing]) as script:
         script.proceed()
         time.sleep(0.3)  # wait until the step is running
         os.killpg(script.popen.pid, signal.SIGINT)  # like a terminal: signals the whole group
         _, err = script.popen.communicate(timeout=60)
         assert err.count("Traceback") == 1 and err.rstrip().endswith("KeyboardInterrupt")  # signals only the parent
         assert_gone(script.workers, timeout=0)
+        if doing != "in a step":
+            assert script.closed() == {worker.pid for worker in script.workers}
 
 
 @pytest.mark.thorough

@@ -1,7 +1,6 @@
 """Tests the sampler: equal data from all executors, path contents, seeds, faults and state."""
 import os
 import pickle
-import re
 import signal
 import sys
 import threading
@@ -18,7 +17,7 @@ from meta_policy_search.envs.normalized_env import normalize
 from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import Sampler
-from meta_policy_search.samplers.errors import EnvWorkerError
+from meta_policy_search.samplers.errors import EnvWorkerError, NotFiniteError, WorkerDiedError
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
 from meta_policy_search.tf_compat import tf
@@ -394,10 +393,12 @@ class Marching:
         return actions, [[{"task": m, "seen": obs} for obs in task_obs] for m, task_obs in enumerate(observations)]
 
 
-@pytest.mark.parametrize("envs_per_task", [None, 1])
-def test_policy_without_vectorized_actor_acts_through_get_actions(envs_per_task):
+@pytest.mark.parametrize("executor, envs_per_task", [("batched", None), ("batched", 1), (parallel(2), None)])
+def test_policy_without_vectorized_actor_acts_through_get_actions(executor, envs_per_task):
+    """It acts in this process, also if worker processes step the environments."""
     policy = Marching()
-    batch = sampler_of(MetaPointEnvCorner(), policy, envs_per_task=envs_per_task).obtain_samples()
+    with sampler_of(MetaPointEnvCorner(), policy, executor=executor, envs_per_task=envs_per_task) as sampler:
+        batch = sampler.obtain_samples()
     for m, paths in batch.items():
         for path in paths:
             np.testing.assert_allclose(path["actions"], np.full((T, 2), 0.01 * (m + 1)))
@@ -425,12 +426,12 @@ def test_policy_with_nonlinearity_unknown_to_numpy_acts_through_get_actions():
     "fault, what, number, step",
     [("reset", "observation", "nan", 0), ("observation", "observation", "inf", 2), ("reward", "reward", "nan", 2)],
 )
-@pytest.mark.parametrize("envs_per_task", [P, 1])
-def test_non_finite_numbers_raise_with_task_path_and_step(fault, what, number, step, envs_per_task):
-    sampler = sampler_of(Scripted(fault), envs_per_task=envs_per_task)
-    with pytest.raises(ValueError, match=f"{what}: expected finite .*numbers, got .*{number}.* in task 1, path 0, "
-                                         f"step {step}$"):
-        sampler.obtain_samples()
+@pytest.mark.parametrize("executor, envs_per_task", [("iterative", P), ("iterative", 1), (parallel(2), P)])
+def test_non_finite_numbers_raise_with_task_path_and_step(fault, what, number, step, executor, envs_per_task):
+    with sampler_of(Scripted(fault), executor=executor, envs_per_task=envs_per_task) as sampler:
+        with pytest.raises(NotFiniteError, match=f"^{what}: expected finite .*numbers, got .*{number}.* in task 1, "
+                                                 f"path 0, step {step}$"):
+            sampler.obtain_samples()
 
 
 def test_non_finite_action_raises_with_its_place():
@@ -448,27 +449,36 @@ def test_non_finite_action_raises_with_its_place():
         sampler_of(MetaPointEnvCorner(), policy).obtain_samples()
 
 
-@pytest.mark.parametrize("executor", ["iterative", "parallel"])
-def test_exception_in_the_environment_names_its_place(executor):
-    with sampler_of(Scripted("exception"), envs_per_task=1, executor=executor) as sampler:
-        with pytest.raises(EnvWorkerError, match="no such place") as error:
+@pytest.mark.parametrize("executor, prefix, suffix", [
+    ("iterative", "", "$"),
+    (parallel(2), r"worker process 1 \(tasks 1 to 2\): ", r"\n\nThe worker's traceback:\n.*, in "),
+])
+@pytest.mark.parametrize("fault, error, message", [
+    ("exception", EnvWorkerError, "raised OSError in step: no such place"),
+    ("shape", ValueError, r"raised ValueError in step: observation: expected shape \(2,\).*got \(3,\)"),
+])
+def test_error_in_the_environment_names_its_place(executor, prefix, suffix, fault, error, message):
+    with sampler_of(Scripted(fault), executor=executor) as sampler:
+        with pytest.raises(error, match=rf"(?s)^{prefix}environment 4 \(task 1: 2\) {message} "
+                                        rf"\[while sampling task 1, path 0, step 2\]{suffix}"):
             sampler.obtain_samples()
-    assert "task 1, path 0, step 2" in str(error.value)
-    if executor == "parallel":
-        assert re.search(r", in step\n( .*\n)*OSError: ", str(error.value))  # traceback of the worker
-
-
-@pytest.mark.parametrize("executor", ["iterative", "parallel"])
-def test_step_result_of_wrong_shape_raises_a_value_error_with_its_place(executor):
-    with sampler_of(Scripted("shape"), executor=executor) as sampler:
-        with pytest.raises(ValueError, match=r"observation: expected shape \(2,\).*got \(3,\)") as error:
-            sampler.obtain_samples()
-    assert "[while sampling task 1, path 0, step 2]" in str(error.value)
 
 
 def test_info_that_cannot_be_sent_names_the_tasks_of_the_worker():
     with sampler_of(Scripted("info that cannot be sent"), executor=parallel(2)) as sampler:
         with pytest.raises(EnvWorkerError, match=r"^worker process 1 \(tasks 1 to 2\): TypeError: cannot pickle.*lock"):
+            sampler.obtain_samples()
+
+
+def test_worker_that_dies_while_it_collects_paths_names_its_tasks():
+    class Leaving(Scripted):
+        def step(self, action):
+            if self.task == 2 and self.step_number == 2:
+                os._exit(7)
+            return super().step(action)
+
+    with sampler_of(Leaving(), executor=parallel(2)) as sampler:
+        with pytest.raises(WorkerDiedError, match=r"^worker process 1 \(tasks 1 to 2\) died with exit code 7$"):
             sampler.obtain_samples()
 
 

@@ -6,10 +6,8 @@ import os
 import pathlib
 import re
 import signal
-import subprocess
 import sys
 import tempfile
-import textwrap
 import time
 import types
 
@@ -20,7 +18,6 @@ import pytest
 
 from experiments import cem, pro_mp
 from meta_policy_search.actors import Actor
-from meta_policy_search.actors.stacked_mlp import StackedMLP, sample_gaussian
 from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.cli import evaluate
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_direc import HalfCheetahRandDirecEnv
@@ -36,7 +33,7 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.utils import set_seed
-from tests.faults import test_patched_objects as of_patches
+from tests.helpers.processes import assert_gone, run_script, start_script
 from tests.helpers.sampling import (
     EnvWithRareInfos,
     FixedPolicy,
@@ -73,7 +70,7 @@ def cluster():
 @pytest.fixture(scope="module", autouse=True)
 def workers(cluster):
     """Keeps the workers between tests, because starting them takes seconds."""
-    sampler = ray_sampler_of(Scripted(), Still(), meta_batch_size=CPUS)
+    sampler = ray_sampler_of(Scripted(), FixedPolicy(CPUS, 2), meta_batch_size=CPUS)
     yield
     sampler.close()
 
@@ -84,19 +81,6 @@ def messages(monkeypatch):
     found = []
     monkeypatch.setattr(logger, "warn", lambda *args: found.append(" ".join(map(str, args))))
     return found
-
-
-class Still:
-    """A policy without TensorFlow for one task per CPU."""
-
-    meta_batch_size, obs_dim, action_dim = CPUS, 2, 2
-
-    @replaces()
-    def make_actor(self):
-        params = {"mean_network/output/kernel": np.zeros((CPUS, 2, 2), np.float32),
-                  "mean_network/output/bias": np.zeros((CPUS, 2), np.float32),
-                  "log_std_network/log_std_var": np.zeros((CPUS, 2), np.float32)}
-        return StackedMLP(params, "mean_network", (0, None, None), sample_gaussian, noise_dim=2)
 
 
 def ray_sampler_of(env, policy=None, **arguments):
@@ -450,10 +434,6 @@ def test_refused_task_and_unloadable_environment_raise():
 # Invalid arguments
 
 
-def test_patched_environment_is_refused():
-    of_patches.test_worker_processes_refuse_a_patched_environment(of_patches.patch_class, "ray")
-
-
 @pytest.mark.parametrize("arguments, error, message", [
     ({"num_workers": CPUS + 1}, ValueError, r"num_workers: expected at most 4, because the cluster has 4 CPUs and "
                                             r"each worker uses cpus_per_worker=1, got 5"),
@@ -516,29 +496,13 @@ def test_missing_cluster_too_few_cpus_and_missing_ray_raise_immediately(tmp_path
 # Processes
 
 
-def start_script(tmp_path, text, **environ):
-    path = tmp_path / "script.py"
-    path.write_text(textwrap.dedent(text))
-    return subprocess.Popen(
-        [sys.executable, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        start_new_session=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environ})
-
-
-def run_script(tmp_path, text, **environ):
-    with start_script(tmp_path, text, **environ) as process:
-        out, err = process.communicate(timeout=200)
-    assert process.returncode == 0, err
-    return out
-
-
 LOCAL = """
     import time
     import numpy as np
     import ray
     from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
-    from meta_policy_search.actors.stacked_mlp import StackedMLP, sample_gaussian
     from meta_policy_search.samplers import MetaSampler, RayOptions
-    from meta_policy_search.utils.fast_paths import replaces
+    from tests.helpers.sampling import FixedPolicy
 
     class Env(MetaPointEnvCorner):
         slow = False
@@ -547,29 +511,15 @@ LOCAL = """
             time.sleep(60.0 if self.slow else 0.0)
             return super().step(action)
 
-    class Policy:
-        meta_batch_size, obs_dim, action_dim = 2, 2, 2
-
-        @replaces()
-        def make_actor(self):
-            params = {"mean_network/output/kernel": np.zeros((2, 2, 2), np.float32),
-                      "mean_network/output/bias": np.zeros((2, 2), np.float32),
-                      "log_std_network/log_std_var": np.zeros((2, 2), np.float32)}
-            return StackedMLP(params, "mean_network", (0, None, None), sample_gaussian, noise_dim=2)
-
-    sampler = MetaSampler(Env(), Policy(), 3, 2, 5, parallel=RayOptions(num_workers=2, cpus_per_worker=0.5))
+    sampler = MetaSampler(Env(), FixedPolicy(2, 2), 3, 2, 5, parallel=RayOptions(num_workers=2, cpus_per_worker=0.5))
     print(len(sampler.obtain_samples()), flush=True)
     print(ray.cluster_resources()["object_store_memory"] <= 4 << 30)
     Env.slow = True
-    slow = MetaSampler(Env(), Policy(), 3, 2, 5, parallel="ray")
+    slow = MetaSampler(Env(), FixedPolicy(2, 2), 3, 2, 5, parallel="ray")
     print("sampled", flush=True)
     if input() == "sample":
         slow.obtain_samples()
 """
-
-
-def alive(processes):
-    return [process for process in processes if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
 
 
 @pytest.mark.parametrize("how", ["end", "Ctrl-C"])
@@ -589,10 +539,69 @@ def test_ray_started_by_the_sampler_ends_with_the_script_silently(tmp_path, how)
             assert (err, process.returncode) == ("", 0)
         else:
             assert err.count("Traceback") == 1 and err.rstrip().endswith("KeyboardInterrupt")
-        gone, left = psutil.wait_procs(started, timeout=20)
-        assert not alive(left)
+        assert_gone(started, timeout=20)
     finally:
         process.kill()
+
+
+INTERRUPTED = """
+    import ipaddress, os, pathlib, signal, threading, time
+    import numpy as np
+    import psutil
+    from meta_policy_search.samplers import RayOptions
+    from tests.helpers.sampling import FixedPolicy, MetaEnv, assert_same, gym, sampler_of
+
+    FOLDER = str(pathlib.Path(__file__).parent)
+
+    class Env(MetaEnv):
+        observation_space = action_space = gym.spaces.Box(-np.inf, np.inf, (1,), np.float64)
+
+        def sample_tasks(self, n_tasks):
+            return [None] * n_tasks
+
+        def set_task(self, task):
+            pass
+
+        def reset(self, *, seed=None, options=None):
+            return self.np_random.normal(size=1), {}
+
+        def step(self, action):
+            if not os.path.exists(FOLDER + "/quick"):
+                open(FOLDER + f"/busy {os.getpid()}", "w").close()
+                time.sleep(300.0)
+            return action, 1.0, False, False, {}
+
+    def interrupt():  # once all workers are in a step
+        while sum(name.startswith("busy") for name in os.listdir(FOLDER)) < sampler.vec_env.num_workers:
+            time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    sampler = sampler_of(Env(), FixedPolicy(), meta_batch_size=2, parallel=RayOptions())
+    family = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    ports = [port for process in family for port in process.net_connections("inet") if port.status == "LISTEN"]
+    addresses = [ipaddress.ip_address(port.laddr.ip) for port in ports]
+    assert addresses and all((getattr(ip, "ipv4_mapped", None) or ip).is_loopback for ip in addresses), addresses
+
+    threading.Thread(target=interrupt).start()
+    try:
+        sampler.obtain_samples()
+        raise AssertionError("not interrupted")
+    except KeyboardInterrupt:
+        open(FOLDER + "/quick", "w").close()
+    started = time.monotonic()
+    paths = sampler.obtain_samples()
+    assert time.monotonic() - started < 50.0  # below the time that it waits for workers that are lost
+    expected = sampler_of(Env(), FixedPolicy(), meta_batch_size=2).obtain_samples()
+    assert_same(list(paths.values()), list(expected.values()))
+    sampler.close()
+    print("done")
+"""
+
+
+def test_ray_listens_only_locally_and_workers_restart_after_ctrl_c(tmp_path, monkeypatch):
+    """Ctrl-C during a step of all workers leaves a sampler that continues on the Ray that it started."""
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    assert run_script(tmp_path, INTERRUPTED) == "done\n"
 
 
 CLUSTER = """

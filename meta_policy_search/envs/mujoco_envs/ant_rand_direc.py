@@ -4,6 +4,7 @@ from typing import Optional
 from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv
 from meta_policy_search.envs.mujoco_envs.robots import Ant
 from meta_policy_search.envs.mujoco_envs.tasks import Directions
+from meta_policy_search.types import NumThreads, RenderMode
 
 
 class AntRandDirecEnv(MujocoMetaEnv):
@@ -74,7 +75,7 @@ class AntRandDirecEnv(MujocoMetaEnv):
     """
 
     def __init__(self, goal_direction: Optional[float] = None, *, engine: Optional[str] = None,
-                 inertials: str = "mujoco210", num_threads: Optional[int] = None, render_mode: Optional[str] = None,
+                 inertials: str = "mujoco210", num_threads: NumThreads = None, render_mode: RenderMode = None,
                  contact_forces: bool = False) -> None:
         super().__init__(Ant(contact_forces=contact_forces),
                          Directions(1.0 if goal_direction is None else goal_direction), engine=engine,

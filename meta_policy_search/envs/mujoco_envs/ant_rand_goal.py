@@ -6,6 +6,7 @@ import numpy as np
 from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv
 from meta_policy_search.envs.mujoco_envs.robots import Ant
 from meta_policy_search.envs.mujoco_envs.tasks import Goals
+from meta_policy_search.types import NumThreads, RenderMode
 
 
 class AntRandGoalEnv(MujocoMetaEnv):
@@ -78,7 +79,7 @@ class AntRandGoalEnv(MujocoMetaEnv):
     """
 
     def __init__(self, goal: Sequence[float] = (2.0, 0.0), *, engine: Optional[str] = None,
-                 inertials: str = "mujoco210", num_threads: Optional[int] = None, render_mode: Optional[str] = None,
+                 inertials: str = "mujoco210", num_threads: NumThreads = None, render_mode: RenderMode = None,
                  contact_forces: bool = False) -> None:
         robot = Ant(first_observed=0, control_cost=0.1, survival_reward=0.0, contact_forces=contact_forces,
                     heights=(-np.inf, np.inf))

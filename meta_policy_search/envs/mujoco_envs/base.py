@@ -12,7 +12,7 @@ from meta_policy_search.envs.mujoco_envs.engines import chosen_engine, make_engi
 from meta_policy_search.envs.mujoco_envs.robots import Robot
 from meta_policy_search.envs.mujoco_envs.tasks import SCALE_BASES, RandomParameters, TaskFamily
 from meta_policy_search.envs.scenery import Scenery
-from meta_policy_search.types import BatchedStep, Path, Task
+from meta_policy_search.types import BatchedStep, NumThreads, Path, RenderMode, Task
 from meta_policy_search.utils.gym_import import gym
 
 MAX_THREADS = 4
@@ -38,7 +38,7 @@ class BatchedMujocoEnv(BatchedEnv):
     """
 
     def __init__(self, num_envs: int, robot: Robot, tasks: TaskFamily, *, engine: Optional[str] = None,
-                 inertials: str = "mujoco210", num_threads: Optional[int] = None) -> None:
+                 inertials: str = "mujoco210", num_threads: NumThreads = None) -> None:
         super().__init__(num_envs)
         self.robot, self.tasks = robot, tasks
         self.engine = make_engine(engine, robot.model, self.num_envs, robot.frame_skip, inertials, num_threads,
@@ -125,7 +125,7 @@ class MujocoMetaEnv(BatchableMetaEnv):
     metadata = {"render_modes": ["rgb_array"]}
 
     def __init__(self, robot: Robot, tasks: TaskFamily, *, engine: Optional[str] = None, inertials: str = "mujoco210",
-                 num_threads: Optional[int] = None, render_mode: Optional[str] = None) -> None:
+                 num_threads: NumThreads = None, render_mode: RenderMode = None) -> None:
         super().__init__(render_mode=render_mode, robot=robot, tasks=tasks, engine=chosen_engine(engine),
                          inertials=inertials, num_threads=num_threads)
         self.metadata = {**self.metadata, "render_fps": round(1.0 / self.dt)}
@@ -199,7 +199,7 @@ class RandomEnv(MujocoMetaEnv):
     RAND_PARAMS = tuple(SCALE_BASES)
 
     def __init__(self, robot: Robot, log_scale_limit: float = 3.0, rand_params: Sequence[str] = RAND_PARAMS, *,
-                 engine: Optional[str] = None, inertials: str = "mujoco210", num_threads: Optional[int] = None,
-                 render_mode: Optional[str] = None) -> None:
+                 engine: Optional[str] = None, inertials: str = "mujoco210", num_threads: NumThreads = None,
+                 render_mode: RenderMode = None) -> None:
         super().__init__(robot, RandomParameters(log_scale_limit, rand_params), engine=engine, inertials=inertials,
                          num_threads=num_threads, render_mode=render_mode)

@@ -4,6 +4,7 @@ from typing import Optional
 from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv
 from meta_policy_search.envs.mujoco_envs.robots import HALF_CHEETAH
 from meta_policy_search.envs.mujoco_envs.tasks import Directions
+from meta_policy_search.types import NumThreads, RenderMode
 
 
 class HalfCheetahRandDirecEnv(MujocoMetaEnv):
@@ -65,7 +66,7 @@ class HalfCheetahRandDirecEnv(MujocoMetaEnv):
     """
 
     def __init__(self, goal_direction: Optional[float] = None, *, engine: Optional[str] = None,
-                 inertials: str = "mujoco210", num_threads: Optional[int] = None,
-                 render_mode: Optional[str] = None) -> None:
+                 inertials: str = "mujoco210", num_threads: NumThreads = None,
+                 render_mode: RenderMode = None) -> None:
         super().__init__(HALF_CHEETAH, Directions(1.0 if goal_direction is None else goal_direction), engine=engine,
                          inertials=inertials, num_threads=num_threads, render_mode=render_mode)

@@ -4,6 +4,7 @@ from typing import Optional
 from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv
 from meta_policy_search.envs.mujoco_envs.robots import HALF_CHEETAH
 from meta_policy_search.envs.mujoco_envs.tasks import Velocities
+from meta_policy_search.types import NumThreads, RenderMode
 
 
 class HalfCheetahRandVelEnv(MujocoMetaEnv):
@@ -65,6 +66,6 @@ class HalfCheetahRandVelEnv(MujocoMetaEnv):
     """
 
     def __init__(self, max_velocity: float = 3.0, *, engine: Optional[str] = None, inertials: str = "mujoco210",
-                 num_threads: Optional[int] = None, render_mode: Optional[str] = None) -> None:
+                 num_threads: NumThreads = None, render_mode: RenderMode = None) -> None:
         super().__init__(HALF_CHEETAH, Velocities(0.0, max_velocity), engine=engine, inertials=inertials,
                          num_threads=num_threads, render_mode=render_mode)

@@ -3,6 +3,7 @@ from typing import Optional, Sequence
 
 from meta_policy_search.envs.mujoco_envs.base import RandomEnv
 from meta_policy_search.envs.mujoco_envs.robots import HOPPER
+from meta_policy_search.types import NumThreads, RenderMode
 
 
 class HopperRandParamsEnv(RandomEnv):
@@ -79,7 +80,7 @@ class HopperRandParamsEnv(RandomEnv):
     """
 
     def __init__(self, log_scale_limit: float = 3.0, rand_params: Sequence[str] = RandomEnv.RAND_PARAMS, *,
-                 engine: Optional[str] = None, inertials: str = "mujoco210", num_threads: Optional[int] = None,
-                 render_mode: Optional[str] = None) -> None:
+                 engine: Optional[str] = None, inertials: str = "mujoco210", num_threads: NumThreads = None,
+                 render_mode: RenderMode = None) -> None:
         super().__init__(HOPPER, log_scale_limit, rand_params, engine=engine, inertials=inertials,
                          num_threads=num_threads, render_mode=render_mode)

@@ -4,6 +4,7 @@ from typing import Optional
 from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv
 from meta_policy_search.envs.mujoco_envs.robots import Humanoid
 from meta_policy_search.envs.mujoco_envs.tasks import Directions
+from meta_policy_search.types import NumThreads, RenderMode
 
 
 class HumanoidRandDirecEnv(MujocoMetaEnv):
@@ -83,7 +84,7 @@ class HumanoidRandDirecEnv(MujocoMetaEnv):
     """
 
     def __init__(self, goal_direction: float = 1.0, *, engine: Optional[str] = None, inertials: str = "mujoco210",
-                 num_threads: Optional[int] = None, render_mode: Optional[str] = None,
+                 num_threads: NumThreads = None, render_mode: RenderMode = None,
                  contact_forces: bool = False) -> None:
         super().__init__(Humanoid(contact_forces=contact_forces), Directions(goal_direction), engine=engine,
                          inertials=inertials, num_threads=num_threads, render_mode=render_mode)

@@ -4,6 +4,7 @@ from typing import Optional
 from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv
 from meta_policy_search.envs.mujoco_envs.robots import SWIMMER
 from meta_policy_search.envs.mujoco_envs.tasks import Velocities
+from meta_policy_search.types import NumThreads, RenderMode
 
 
 class SwimmerRandVelEnv(MujocoMetaEnv):
@@ -67,7 +68,7 @@ class SwimmerRandVelEnv(MujocoMetaEnv):
     """
 
     def __init__(self, min_velocity: float = 0.1, max_velocity: float = 0.2, *, engine: Optional[str] = None,
-                 inertials: str = "mujoco210", num_threads: Optional[int] = None,
-                 render_mode: Optional[str] = None) -> None:
+                 inertials: str = "mujoco210", num_threads: NumThreads = None,
+                 render_mode: RenderMode = None) -> None:
         super().__init__(SWIMMER, Velocities(min_velocity, max_velocity), engine=engine, inertials=inertials,
                          num_threads=num_threads, render_mode=render_mode)

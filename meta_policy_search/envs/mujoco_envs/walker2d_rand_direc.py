@@ -4,6 +4,7 @@ from typing import Optional
 from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv
 from meta_policy_search.envs.mujoco_envs.robots import WALKER2D
 from meta_policy_search.envs.mujoco_envs.tasks import Directions
+from meta_policy_search.types import NumThreads, RenderMode
 
 
 class Walker2DRandDirecEnv(MujocoMetaEnv):
@@ -66,6 +67,6 @@ class Walker2DRandDirecEnv(MujocoMetaEnv):
     """
 
     def __init__(self, goal_direction: float = 1.0, *, engine: Optional[str] = None, inertials: str = "mujoco210",
-                 num_threads: Optional[int] = None, render_mode: Optional[str] = None) -> None:
+                 num_threads: NumThreads = None, render_mode: RenderMode = None) -> None:
         super().__init__(WALKER2D, Directions(goal_direction), engine=engine, inertials=inertials,
                          num_threads=num_threads, render_mode=render_mode)

@@ -5,6 +5,7 @@ from typing import Optional
 from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv
 from meta_policy_search.envs.mujoco_envs.robots import WALKER2D
 from meta_policy_search.envs.mujoco_envs.tasks import Velocities
+from meta_policy_search.types import NumThreads, RenderMode
 
 
 class Walker2DRandVelEnv(MujocoMetaEnv):
@@ -69,6 +70,6 @@ class Walker2DRandVelEnv(MujocoMetaEnv):
     """
 
     def __init__(self, max_velocity: float = 10.0, *, engine: Optional[str] = None, inertials: str = "mujoco210",
-                 num_threads: Optional[int] = None, render_mode: Optional[str] = None) -> None:
+                 num_threads: NumThreads = None, render_mode: RenderMode = None) -> None:
         super().__init__(dataclasses.replace(WALKER2D, survival_reward=15.0), Velocities(0.0, max_velocity),
                          engine=engine, inertials=inertials, num_threads=num_threads, render_mode=render_mode)

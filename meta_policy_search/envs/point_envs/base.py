@@ -10,7 +10,7 @@ from meta_policy_search.envs.interface import BatchedEnv
 from meta_policy_search.envs.scenery import Scenery, draw
 from meta_policy_search.envs.spaces import as_array
 from meta_policy_search.envs.worlds import Rngs, WorldMetaEnv
-from meta_policy_search.types import Task
+from meta_policy_search.types import RenderMode, Task
 from meta_policy_search.utils.checks import check_choice, check_positive
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym
@@ -47,7 +47,7 @@ class PointMetaEnv(WorldMetaEnv):
     start_range: float = 0.0
     state_size = 2
 
-    def __init__(self, *, render_mode: Optional[str] = None) -> None:
+    def __init__(self, *, render_mode: RenderMode = None) -> None:
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (self.state_size,), np.float64)
         self.action_space = gym.spaces.Box(-self.max_push, self.max_push, (2,), np.float64)
         super().__init__(render_mode=render_mode)

@@ -1,9 +1,9 @@
 """2D navigation to one of four corners with a sparse reward: the exploration experiment of ProMP (arXiv:1810.06784)."""
-from typing import Optional
 
 import numpy as np
 
 from meta_policy_search.envs.point_envs.base import CornerTaskEnv, distances
+from meta_policy_search.types import RenderMode
 
 
 class MetaPointEnvCorner(CornerTaskEnv):
@@ -43,7 +43,7 @@ class MetaPointEnvCorner(CornerTaskEnv):
     max_push = 0.2
 
     def __init__(self, reward_type: str = "sparse", sparse_reward_radius: float = 0.5, *,
-                 render_mode: Optional[str] = None) -> None:
+                 render_mode: RenderMode = None) -> None:
         super().__init__(reward_type, sparse_reward_radius, render_mode=render_mode)
 
     def _sparse_rewards(self, before: np.ndarray, after: np.ndarray, goals: np.ndarray) -> np.ndarray:

@@ -1,9 +1,9 @@
 """2D navigation to one of four corners by a point with inertia, which actions accelerate."""
-from typing import Optional
 
 import numpy as np
 
 from meta_policy_search.envs.point_envs.base import CornerTaskEnv, distances
+from meta_policy_search.types import RenderMode
 
 
 class MetaPointEnvMomentum(CornerTaskEnv):
@@ -44,7 +44,7 @@ class MetaPointEnvMomentum(CornerTaskEnv):
     state_size = 4  # position and velocity: x, y, vx, vy
 
     def __init__(self, reward_type: str = "sparse", sparse_reward_radius: float = 2.0, *,
-                 render_mode: Optional[str] = None) -> None:
+                 render_mode: RenderMode = None) -> None:
         super().__init__(reward_type, sparse_reward_radius, render_mode=render_mode)
 
     def _start(self, rng: np.random.Generator) -> np.ndarray:

@@ -1,11 +1,11 @@
 """2D navigation to one of four corners through task-specific gaps in two circular walls."""
-from typing import List, Optional
+from typing import List
 
 import numpy as np
 
 from meta_policy_search.envs.point_envs.base import CornerTaskEnv, as_point, distances
 from meta_policy_search.envs.scenery import Scenery
-from meta_policy_search.types import Task
+from meta_policy_search.types import RenderMode, Task
 
 _KEYS = ("goal", "gap_1", "gap_2")
 
@@ -58,7 +58,7 @@ class MetaPointEnvWalls(CornerTaskEnv):
     clearance = 1e-6  # relative distance of a stopped point from its wall; prevents crossing by rounding
 
     def __init__(self, reward_type: str = "dense", sparse_reward_radius: float = 2.0, *,
-                 render_mode: Optional[str] = None) -> None:
+                 render_mode: RenderMode = None) -> None:
         super().__init__(reward_type, sparse_reward_radius, render_mode=render_mode)
 
     def _draw_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:

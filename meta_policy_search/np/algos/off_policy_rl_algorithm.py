@@ -1,7 +1,7 @@
 """Base class of algorithms that learn from a replay buffer."""
 import abc
 from collections import deque
-from typing import Any, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence
 
 import numpy as np
 
@@ -30,8 +30,8 @@ _SUCCESS_KEYS = ("is_success", "success")  # keys of env infos in Gymnasium and 
 class OffPolicyRLAlgorithm(RLAlgorithm):
     """Base class of off-policy algorithms such as DDPG.
 
-    A subclass implements `init_opt`, which its constructor calls last, and `optimize_policy`. To support rolling back
-    an interrupted epoch, it also implements `get_learnt` and `set_learnt`.
+    A subclass implements `init_opt`, which its constructor calls last, and `optimize_policy`. An interrupted epoch is
+    not rolled back, because a copy of the replay buffer would take too long: resume the run from its snapshot.
 
     An epoch consists of `steps_per_epoch` cycles; each cycle is one iteration of the runner. A cycle collects paths
     with the exploration policy and stores them in the buffer. If the buffer contains at least `min_buffer_size`
@@ -115,31 +115,6 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
         Args:
             batches: return values of `ReplayBuffer.sample_transitions`, with scaled rewards.
         """
-
-    def get_learnt(self) -> Any:
-        """Returns what `optimize_policy` changes besides `policy` and `qf`; None (default) if it cannot be restored."""
-
-    def set_learnt(self, learnt: Any) -> None:
-        """Restores the state that `get_learnt` returned; not called for None."""
-
-    def get_state(self) -> Optional[Tuple]:
-        """Returns the state for rollback. Of the replay buffer, it contains only the rows that the epoch overwrites."""
-        learnt = self.get_learnt()
-        if learnt is None:
-            return None
-        stored = self.replay_buffer.get_state()
-        figures = list(self._returns), list(self._successes), self._average_return
-        return learnt, stored, self.policy.get_flat_params(), self.qf.get_flat_params(), figures
-
-    def set_state(self, state: Tuple) -> None:
-        learnt, stored, policy_params, qf_params, (returns, successes, self._average_return) = state
-        self.set_learnt(learnt)
-        self.replay_buffer.set_state(stored)
-        self.policy.set_flat_params(policy_params)
-        self.qf.set_flat_params(qf_params)
-        for figures, before in ((self._returns, returns), (self._successes, successes)):
-            figures.clear()
-            figures.extend(before)
 
     def train(self, runner: Any) -> Optional[float]:
         """Trains the policy for all epochs of the runner.

@@ -5,7 +5,7 @@ Workers are stateless: each call passes the environment, the tasks and the reque
 If a worker is lost, another worker repeats its call. Each path has a separate generator, so the repeated call collects
 the same paths.
 
-Ray's object store transfers the environment once per sampler and the policy's parameters once per round of sampling.
-Workers return arrays. Objects defined by the user are transferred as `cloudpickle` bytes, as in
-`MetaParallelEnvExecutor`. Workers do not import TensorFlow.
+Ray's object store transfers the environment once per sampler. Each call contains the part of the actor that acts in
+its tasks. Requests and results are `cloudpickle` bytes, as in `MetaParallelEnvExecutor`, whose worker processes run the
+same code (`vectorized_env_executor.worker`). Workers do not import TensorFlow.
 """

@@ -4,9 +4,9 @@ import logging
 import os
 import shutil
 import socket
-from typing import Any, Dict, Mapping, Optional, Union
+from typing import Any, Dict, Optional, Union
 
-from meta_policy_search.utils.checks import check_choice, check_positive, check_positive_int, did_you_mean
+from meta_policy_search.utils.checks import check_choice, check_positive, check_positive_int
 from meta_policy_search.utils.threads import available_cores, total_memory
 
 _SETTINGS = 4  # type of the first HTTP/2 frame, which gRPC uses
@@ -61,21 +61,11 @@ class RayOptions:
 
 
 def check_parallel(parallel: Any) -> Union[bool, RayOptions]:
-    """Returns the argument `parallel` of `MetaSampler`; `'ray'` and a mapping become `RayOptions`.
-
-    Args:
-        parallel: False, True, `'ray'`, `RayOptions`, or a mapping from names of its arguments to values, as in JSON.
+    """Returns the argument `parallel` of `MetaSampler`, with `'ray'` converted to `RayOptions()`.
 
     Raises:
-        ValueError: `parallel` is not a valid choice, or the mapping has other names.
+        ValueError: `parallel` is not a valid choice.
     """
-    if isinstance(parallel, Mapping):
-        known = [field.name for field in dataclasses.fields(RayOptions)]
-        for name in parallel:
-            if name not in known:
-                raise ValueError(f"parallel: expected names among {', '.join(known)}, got {name!r}"
-                                 f"{did_you_mean(name, known)}")
-        return RayOptions(**parallel)
     if isinstance(parallel, RayOptions):
         return parallel
     return RayOptions() if check_choice("parallel", parallel, (False, True, "ray")) == "ray" else parallel
@@ -169,11 +159,11 @@ def _join(ray: Any, address: str, quiet: Dict[str, Any]) -> None:
         try:
             with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_TIMEOUT) as connection:
                 connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0]))
-                answer = connection.recv(9)
+                frame = connection.recv(9)
         except OSError as error:
             raise ConnectionError(f"address: expected the address of a Ray cluster, got no answer at {address}: "
                                   f"{error}") from error
-        if answer[3:4] != bytes([_SETTINGS]) and os.environ.get("RAY_USE_TLS", "0") not in ("1", "true"):
+        if frame[3:4] != bytes([_SETTINGS]) and os.environ.get("RAY_USE_TLS", "0") not in ("1", "true"):
             raise ConnectionError(f"address: expected the address of a Ray cluster, got another service at {address}")
     try:
         ray.init(address=address, **quiet)

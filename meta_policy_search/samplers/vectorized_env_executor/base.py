@@ -16,7 +16,7 @@ reproducible only in `MetaIterativeEnvExecutor`.
 """
 import abc
 import reprlib
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
 
 import cloudpickle
 import numpy as np
@@ -35,6 +35,8 @@ from meta_policy_search.samplers.rollout_loop import (
 from meta_policy_search.types import BatchedStep, Infos, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.seeding import Stream, next_rng
+
+Executor = TypeVar("Executor", bound="MetaEnvExecutor")
 
 
 class MetaEnvExecutor(abc.ABC):
@@ -120,7 +122,7 @@ class MetaEnvExecutor(abc.ABC):
     def _close(self) -> None:
         """Implements `close`; by default does nothing."""
 
-    def __enter__(self) -> "MetaEnvExecutor":
+    def __enter__(self: Executor) -> Executor:
         return self
 
     def __exit__(self, *exc_info: Any) -> None:
@@ -324,25 +326,25 @@ _MISSING = object()
 
 
 def _stacked(key: str, values: List[Any]) -> np.ndarray:
-    given = [row for row, value in enumerate(values) if value is not _MISSING]
+    present = [row for row, value in enumerate(values) if value is not _MISSING]
     try:
-        array = np.array([values[row] for row in given])
+        array = np.array([values[row] for row in present])
     except ValueError:  # values of different shapes, or nested lists of different lengths
-        shapes = [_shape(values[row]) for row in given]
-        for row, shape in zip(given, shapes):
+        shapes = [_shape(values[row]) for row in present]
+        for row, shape in zip(present, shapes):
             if shape != shapes[0]:
                 raise EnvValueError(f"{key}: expected shape {shapes[0]} as in other environments or steps, got {shape}"
                                     "; put an info of variable size into a dict", [row]) from None
         array = None
     if array is None or array.dtype.kind not in "biufc":
         objects = np.empty(len(values), dtype=object)
-        for row in given:
+        for row in present:
             objects[row] = values[row]
         return objects
-    if len(given) == len(values):
+    if len(present) == len(values):
         return array
     filled = np.full((len(values), *array.shape[1:]), np.nan, dtype=np.result_type(array, np.float64))
-    filled[given] = array
+    filled[present] = array
     return filled
 
 

@@ -124,12 +124,12 @@ class MetaBatchedEnvExecutor(SteppingExecutor):
 
 def _checked(name: str, values: Any, shape: Tuple[int, ...], dtype: type = np.float64) -> np.ndarray:
     """Converts values of an environment to an array; raises `ValueError` for another shape or no numbers."""
-    given = as_numbers(name, values)
-    array: np.ndarray = given.astype(dtype, copy=False)
+    numbers = as_numbers(name, values)
+    array: np.ndarray = numbers.astype(dtype, copy=False)
     if array.shape != shape:
         raise ValueError(f"{name}: expected shape {shape}, got {array.shape}")
-    if dtype is bool and (array != given).any():
-        raise ValueError(f"{name}: expected True or False, got {given}")
+    if dtype is bool and (array != numbers).any():
+        raise ValueError(f"{name}: expected True or False, got {numbers}")
     return array
 
 

@@ -70,6 +70,7 @@ class WorkerProcess:
     """Handle of a worker in the parent process. The constructor does not wait until the worker has started."""
 
     def __init__(self) -> None:
+        self.has_environments = False  # the first result says that they are built
         self.connection, theirs = Pipe()
         environ = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1")}
         command = [sys.executable, "-c", _START, str(theirs.fileno()), *sys.path]
@@ -88,7 +89,9 @@ class WorkerProcess:
 
     def receive(self) -> bytes:
         """Returns the result as bytes for `load_result`; raises `EOFError` or `OSError` if the worker has ended."""
-        return self.connection.recv_bytes()
+        pickled = self.connection.recv_bytes()
+        self.has_environments = True
+        return pickled
 
     def has_died(self) -> bool:
         """Returns whether the process has ended without leaving a result."""
@@ -101,7 +104,7 @@ class WorkerProcess:
 
 
 def stop_workers(workers: List[WorkerProcess], owner: int) -> None:
-    """Ends all `workers` and empties the list. Workers that do not close within 2 seconds are killed.
+    """Ends all `workers` and empties the list. Workers that do not close their environments in 2 seconds are killed.
 
     `owner` is the id of the process that started the workers. A call in a fork of this process does nothing.
     """
@@ -115,7 +118,8 @@ def stop_workers(workers: List[WorkerProcess], owner: int) -> None:
     while workers:
         worker = workers.pop()
         try:
-            wait_for_end(worker.process, deadline - time.monotonic())
+            if worker.has_environments:
+                wait_for_end(worker.process, deadline - time.monotonic())
         finally:
             worker.process.kill()  # no effect on an ended process
             wait_for_end(worker.process)
@@ -158,7 +162,7 @@ def exit_after_parent(fd: int, grace: float) -> None:
 
 
 def build_executor(pickled_env: bytes, tasks: range, envs_per_task: int, max_path_length: int) -> SteppingExecutor:
-    """Creates the executor of a worker, for the tasks with the given indices."""
+    """Creates the executor of a worker; `tasks` are the indices of its tasks."""
     return make_local_executor(pickle.loads(pickled_env), len(tasks), envs_per_task, max_path_length, tasks.start)
 
 

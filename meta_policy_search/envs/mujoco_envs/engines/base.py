@@ -15,6 +15,7 @@ import numpy as np
 from meta_policy_search.envs.interface import PhysicsError
 from meta_policy_search.envs.mujoco_envs.engines.camera import Camera
 from meta_policy_search.envs.spaces import as_array
+from meta_policy_search.types import NumThreads
 from meta_policy_search.utils.checks import check_choice, check_positive_int
 from meta_policy_search.utils.threads import available_cores
 
@@ -93,7 +94,7 @@ class Engine(abc.ABC):
     name: str
 
     def __init__(self, robot: str, num_envs: int, frame_skip: int, inertials: str = "mujoco210",
-                 num_threads: Optional[int] = None, derived: Sequence[str] = ()) -> None:
+                 num_threads: NumThreads = None, derived: Sequence[str] = ()) -> None:
         self.robot = check_choice("robot", robot, ROBOTS)
         self.num_envs = check_positive_int("num_envs", num_envs)
         self.frame_skip = check_positive_int("frame_skip", frame_skip)

@@ -1,0 +1,551 @@
+"""Training from the command line and scripts: settings, run folders, resuming, wrong arguments and Ctrl-C."""
+import contextlib
+import csv
+import functools
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import meta_policy_search as mps
+from experiments import dice_maml, e_maml, maml_trpo, pro_mp, vpg_maml
+from meta_policy_search import __version__, run_folder, sessions
+from meta_policy_search.cli.main import main
+from meta_policy_search.parallel_runs import check_settings
+from meta_policy_search.plotting import curves
+from meta_policy_search.run import settings_of_algorithm
+from meta_policy_search.utils.snapshotter import load_snapshot
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SCRIPTS = {"pro_mp": pro_mp, "maml_trpo": maml_trpo, "e_maml": e_maml, "vpg_maml": vpg_maml, "dice_maml": dice_maml}
+POINT = ("--env", "MetaPointEnv")
+
+
+def start(*command, cwd, **variables):
+    """Starts a process in a separate process group, with the package on its path."""
+    return subprocess.Popen(
+        [sys.executable, *map(str, command)], cwd=cwd, env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def run(script, *arguments):
+    """Runs a script in this process; returns the exit status."""
+    return script.main([str(argument) for argument in arguments])
+
+
+def mistake(capsys, script, *arguments):
+    """Returns the error message of a script, or of the command if `script` is None: one line, with exit status 2."""
+    arguments = [str(argument) for argument in arguments]
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as stop:
+        main(arguments) if script is None else script.main(arguments)
+    output = capsys.readouterr()
+    assert stop.value.code == 2
+    assert output.err.count("\n") == 1 and output.out == ""
+    return output.err
+
+
+@pytest.fixture
+def settings_of(monkeypatch, capsys):
+    """Returns a function that returns the arguments of `train` for a command line, without training."""
+    def settings_of(script, *arguments):
+        called = []
+
+        @functools.wraps(mps.train)
+        def train(**settings):
+            called.append(settings)
+            raise ValueError("this is all that was asked for")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(mps.run, "train", train)
+            patch.setattr(mps, "train", train)
+            assert "this is all" in mistake(capsys, script, *arguments)
+        return called[0]
+
+    return settings_of
+
+
+def rows(folder):
+    """Returns the rows of `progress.csv` as text, without times."""
+    with open(Path(folder, "progress.csv"), newline="") as file:
+        return [{key: value for key, value in row.items() if "Time" not in key} for row in csv.DictReader(file)]
+
+
+def contents(folder):
+    """Returns the files of a folder by name, without the lock file, which lock checks may create."""
+    return {path.name: path.read_bytes() for path in Path(folder).iterdir() if path.name != ".lock"}
+
+
+def params(folder):
+    return json.loads(Path(folder, "params.json").read_text())
+
+
+def write_json(path, content):
+    path.write_text(json.dumps(content))
+    return path
+
+
+class Finished:
+    """A run of 12 iterations: flags, folder (tests must not change it), output, and rows when it was drawn."""
+
+    def __init__(self, folder, monkeypatch):
+        config_file = write_json(folder / "settings.json", {"env": "MetaPointEnvCorner", "plot_gap": 5,
+                                                            "env_kwargs": {"reward_type": "dense"}, "inner_lr": 1})
+        self.folder = folder / "run"
+        self.flags = ["--smoke", "--config_file", str(config_file), "--meta_batch_size", "3"]
+        self.drawn_after = []
+        draw = curves.plot_learning_curve
+        monkeypatch.setattr(curves, "plot_learning_curve", lambda where: (
+            self.drawn_after.append(len(rows(where))), draw(where)))
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            assert run(pro_mp, *self.flags, "--n_itr", 12, "--dump_path", self.folder) == 0
+        self.output = output.getvalue()
+
+
+def skip_graph_optimization():
+    """TensorFlow's graph optimization changes the last bits; `finished` may start before a test has set it."""
+    sessions.CONFIG.graph_options.rewrite_options.disable_meta_optimizer = True
+
+
+@pytest.fixture(autouse=True)
+def _no_graph_optimization(_fresh_graph):
+    skip_graph_optimization()
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    skip_graph_optimization()
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        return Finished(tmp_path_factory.mktemp("finished"), monkeypatch)
+
+
+@pytest.fixture
+def finished_copy(finished, tmp_path):
+    return shutil.copytree(finished.folder, tmp_path / "copy")
+
+
+# Runs ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def scripts_at_work(tmp_path_factory):
+    """Starts each script in separate processes: as a file and as a module."""
+    folder, processes = tmp_path_factory.mktemp("scripts"), {}
+    for name in SCRIPTS:
+        command = ["-m", f"experiments.{name}"] if name == "vpg_maml" else [ROOT / "experiments" / f"{name}.py"]
+        processes[name] = start(*command, *([] if name == "pro_mp" else POINT), cwd=folder, SMOKE="1")
+    yield folder, processes
+    for process in processes.values():
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.thorough
+def test_each_script_runs_to_its_end(scripts_at_work, name):
+    """With SMOKE=1 and no folder, the last lines name a new folder with all files and the gain."""
+    parent, processes = scripts_at_work
+    out, err = processes[name].communicate(timeout=120)
+    assert (processes[name].returncode, err) == (0, "")
+    env = "HalfCheetahRandDirecEnv" if name == "pro_mp" else "MetaPointEnv"
+    (folder,) = (parent / "data" / SCRIPTS[name].ALGORITHM / env).iterdir()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_seed1", folder.name)
+    *lines, gain, last = out.splitlines()
+    assert sum(line.startswith("itr ") for line in lines) == 2
+    assert last == f"Run folder: {folder}"
+    assert "95% interval over tasks" in gain and "mean of the last 2 iterations" in gain
+    assert {file.name for file in folder.iterdir()} == {
+        ".lock", "params.json", "progress.csv", "log.txt", "params.pkl", "params.prev.pkl", "itr_0.pkl",
+        "learning_curve.png"}
+    assert [row["Itr"] for row in rows(folder)] == ["0", "1"]
+    assert gain in (folder / "log.txt").read_text()
+    assert params(folder)["algorithm"] == SCRIPTS[name].ALGORITHM and params(folder)["settings"]["env"] == env
+
+
+@pytest.mark.thorough
+def test_gain_sentence_agrees_with_the_rows(finished):
+    last = rows(finished.folder)[-10:]
+    gains, half_widths, before, after = (
+        np.array([float(row[key]) for row in last])
+        for key in ("AdaptationGain", "AdaptationGainCI95", "Step_0-AverageReturn", "Step_1-AverageReturn"))
+    mean, half_width = gains.mean(), np.sqrt((half_widths**2).sum()) / 10
+    assert (
+        f"\nAdaptation changes the return by {mean:+.2f} (95% interval over tasks {mean - half_width:+.2f} to "
+        f"{mean + half_width:+.2f}), from {before.mean():.2f} to {after.mean():.2f}: mean of the last 10 iterations, "
+        f"each with 3 sampled tasks and 2 paths per task\nRun folder: {finished.folder}\n") in finished.output
+    np.testing.assert_allclose(after.mean() - before.mean(), mean)
+
+
+def test_params_json_records_the_run(finished):
+    content = params(finished.folder)
+    chosen = {"env": "MetaPointEnvCorner", "env_kwargs": {"reward_type": "dense"}, "inner_lr": 1.0, "n_itr": 12,
+              "meta_batch_size": 3, "rollouts_per_meta_task": 2, "max_path_length": 10, "hidden_sizes": [8], "seed": 1,
+              "clip_eps": 0.3, "discount": 0.99, "baseline": "LinearFeatureBaseline"}
+    assert {name: content["settings"][name] for name in chosen} == chosen
+    assert content["options"]["plot_gap"] == 5 and content["options"]["parallel"] is False
+    assert content["settings"].keys().isdisjoint(content["options"])
+    assert content["algorithm"] == "promp" and {"inner_lr", "meta_batch_size"} <= set(content["given"])
+    assert content["versions"]["numpy"] == np.__version__
+    assert set(content["versions"].values()).isdisjoint({None, ""})
+    assert content["tensorflow_flags"].keys() >= {"TF_NUM_INTRAOP_THREADS", "TF_ENABLE_ONEDNN_OPTS"}
+    assert content["machine"]["cores"] >= 1 and content["machine"]["physics_engine"] == "mujoco"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d", content["started"])
+    git = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    revision = content["git_revision"]
+    assert revision is None if git.returncode else revision.removesuffix("-dirty") in git.stdout
+
+
+def test_summary_of_the_run_is_printed_before_the_first_row(finished):
+    first, row, *_ = finished.output.splitlines()
+    assert first == f"MetaPointEnvCorner, seed 1: 12 iterations of ProMP, written to {finished.folder}"
+    assert row.startswith("itr    0 |")
+    assert f" info: {first}\n" in (finished.folder / "log.txt").read_text()
+
+
+def test_learning_curve_is_plotted_during_the_run(finished):
+    """A callback draws the rows before the current one; after training, the picture has all rows."""
+    assert finished.drawn_after == [5, 10, 12]
+    assert (finished.folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.thorough
+def test_diagnostics_are_logged_and_plotted(tmp_path):
+    assert run(maml_trpo, "--smoke", *POINT, "--diagnostics", "--dump_path", tmp_path / "run") == 0
+    assert {"MetaGradVariance", "PrePostGradCosine"} <= set(rows(tmp_path / "run")[0])
+    assert (tmp_path / "run" / "diagnostics.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_policy_is_categorical_for_discrete_actions(tmp_path):
+    assert run(vpg_maml, "--smoke", "--env", "MetaBernoulliBanditEnv", "--dump_path", tmp_path / "run") == 0
+    assert 0.0 < float(rows(tmp_path / "run")[-1]["Step_1-AveragePolicyEntropy"]) <= np.log(5)
+
+
+def test_runs_are_equal_for_equal_seeds_only(finished, tmp_path):
+    for name, seed in {"same": 1, "other": 2}.items():
+        run(pro_mp, *finished.flags, "--n_itr", 3, "--seed", seed, "--dump_path", tmp_path / name)
+    assert rows(tmp_path / "same") == rows(finished.folder)[:3] != rows(tmp_path / "other")
+
+
+# Settings --------------------------------------------------------------------------------------------------------
+
+
+def test_pro_mp_has_the_published_settings():
+    """arXiv:1810.06784, appendix D, and its run script for MuJoCo."""
+    known = settings_of_algorithm(mps.ProMP)
+    settings = {name: setting.default for name, setting in known.items()} | pro_mp.PUBLISHED
+    published = {
+        "env": "HalfCheetahRandDirecEnv", "baseline": "LinearFeatureBaseline", "meta_batch_size": 40,
+        "rollouts_per_meta_task": 20, "max_path_length": 100, "discount": 0.99, "gae_lambda": 1.0,
+        "normalize_adv": True, "hidden_sizes": (64, 64), "hidden_nonlinearity": "tanh", "learn_std": True,
+        "inner_lr": 0.1, "learning_rate": 1e-3, "num_ppo_steps": 5, "clip_eps": 0.3, "target_inner_step": 0.01,
+        "init_inner_kl_penalty": 5e-4, "adaptive_inner_kl_penalty": False, "n_itr": 1001, "num_inner_grad_steps": 1}
+    assert {name: settings[name] for name in published} == published
+
+
+def test_flags_override_smoke_and_smoke_overrides_the_file(tmp_path, settings_of):
+    config_file = write_json(tmp_path / "a.json", {"n_itr": 500, "hidden_sizes": [32], "inner_lr": 0.2, "seed": 7})
+    found = settings_of(pro_mp, "--config_file", config_file, "--smoke", "--n_itr", 6, "--inner_lr", 0.3,
+                        "--dump_path", tmp_path / "run")
+    chosen = {"seed": 7, "hidden_sizes": (8,), "n_itr": 6, "inner_lr": 0.3, "clip_eps": 0.3, "algo": "promp",
+              "plot_gap": 20, "env": "HalfCheetahRandDirecEnv", "dump_path": str(tmp_path / "run")}
+    assert {name: found[name] for name in chosen} == chosen
+
+
+def test_every_type_of_flag(settings_of):
+    found = settings_of(
+        None, "train", "promp", "--hidden_sizes", 16, 8, "--no-normalize_adv", "--parallel", "--envs_per_task", 4,
+        "--env_kwargs", '{"inertials": "modern"}', "--output_nonlinearity", "tanh", "--hidden_nonlinearity", "none",
+        "--discount", 1, "--log_formats", "csv", "--adapt_params", "head", "--learning_rate",
+        '{"start": 0.1, "end": 0, "num_updates": 5}', "--tf_optimizer_cls", "RMSProp")
+    assert found == {
+        "env": "HalfCheetahRandDirecEnv", "algo": "promp", "dump_path": None, "plot_gap": 20, "hidden_sizes": [16, 8],
+        "normalize_adv": False, "parallel": True, "envs_per_task": 4, "env_kwargs": {"inertials": "modern"},
+        "output_nonlinearity": "tanh", "hidden_nonlinearity": None, "discount": 1, "log_formats": ["csv"],
+        "adapt_params": ["head"], "learning_rate": {"start": 0.1, "end": 0, "num_updates": 5},
+        "tf_optimizer_cls": "RMSProp"}
+
+
+def test_smoke_can_be_set_as_environment_variable(monkeypatch, settings_of):
+    for value, n_itr in {"1": 2, "0": 1001, "": 1001}.items():
+        monkeypatch.setenv("SMOKE", value)
+        assert settings_of(pro_mp)["n_itr"] == n_itr
+
+
+def test_params_json_of_a_run_is_a_valid_config_file(finished, settings_of):
+    found = settings_of(None, "train", "promp", "--config_file", finished.folder / "params.json")
+    recorded = params(finished.folder)
+    assert {**recorded["options"], **recorded["settings"]}.items() >= {
+        name: value for name, value in found.items() if name not in ("algo", "dump_path")}.items()
+    assert found["inner_lr"] == 1 and found["n_itr"] == 12
+
+
+@pytest.mark.parametrize("path", [path for path in sorted((ROOT / "experiments" / "configs").iterdir())
+                                  if not path.name.startswith("sweep_")], ids=lambda path: path.name)
+def test_presets_are_settings_of_their_script(path):
+    check_settings("trpo_maml" if path.name.startswith("maml_") else "promp", json.loads(path.read_text()))
+
+
+@pytest.mark.parametrize("name", ["promp", "rl2", "cem", "ddpg"])
+def test_help_explains_every_setting_that_a_flag_can_express(name, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["train", name, "--help"])
+    text = capsys.readouterr().out
+    flags = set(re.findall(r"^  --(\w+)", text, flags=re.MULTILINE))
+    known = settings_of_algorithm(mps.get_algorithm(name))
+    assert stop.value.code == 0
+    assert {"env", "seed", "n_itr", "discount", "max_path_length"} <= flags <= {
+        *known, "config_file", "dump_path", "resume", "smoke", "no"}
+    assert all(setting.help for setting in known.values())
+    assert "Default" not in text.partition("settings of this algorithm")[2].replace("(default", "")
+
+
+def test_settings_of_an_own_policy_become_flags(tmp_path, monkeypatch, settings_of):
+    (tmp_path / "own_policy.py").write_text(
+        "import meta_policy_search as mps\n\n\nclass Own(mps.MetaGaussianMLPPolicy):\n"
+        "    def __init__(self, meta_batch_size, obs_dim, action_dim, name='policy', width=3):\n"
+        "        super().__init__(meta_batch_size, obs_dim, action_dim, name, (width,))\n        self.width = width\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert settings_of(vpg_maml, "--policy", "own_policy:Own", "--width", 5)["width"] == 5
+    assert run(vpg_maml, "--smoke", *POINT, "--policy", "own_policy:Own", "--width", 5, "--dump_path", "run") == 0
+    assert mps.load_run("run").policy.width == 5 and params("run")["settings"]["width"] == 5
+
+
+# Wrong arguments -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--env", "Nowhere"], r"env: expected one of .*, got 'Nowhere'"),
+    (["--env", "HalfCheetahRandDirec"], r".*, got 'HalfCheetahRandDirec'; did you mean 'HalfCheetahRandDirecEnv'\?"),
+    (["--baseline", "Best"], r"baseline: expected one of 'GaussianMLPBaseline', .*, got 'Best'"),
+    (["--hidden_nonlinearity", "gelu"], r"hidden_nonlinearity: expected one of .*'relu'.*, got 'gelu'"),
+    (["--n_itr", "many"], r"n_itr: expected an integer of at least 1, got 'many'"),
+    (["--envs_per_task", "few"], r"envs_per_task: expected an integer of at least 1, got 'few'"),
+    (["--env_kwargs", "{"], r"env_kwargs: expected a dict, got '{'"),
+    (["--env_kwargs", "[1]"], r"env_kwargs: expected a dict, got \[1\]"),
+    (["--env_kwargs", '{"depth": 3}'], r".*unexpected keyword argument 'depth'"),
+    (["--log_formats", "line"], r"log_formats: expected formats including 'csv', got \['line'\]"),
+    (["--log_formats", "csv", "xml"], r"log_formats: expected one of .*'tensorboard', got 'xml'"),
+    (["--snapshot_gap", "0"], r"snapshot_gap: expected an integer of at least 1, got 0"),
+    (["--plot_gap", "-1"], r"every: expected an integer of at least 0, got -1"),
+    (["--inner_lr", "-1"], r"inner_lr: expected a finite number of at least 0, got -1"),
+    (["--meta_batch_size", "0"], r"meta_batch_size: expected an integer of at least 1, got 0"),
+    (["--num_inner_grad_steps", "-1"], r"num_inner_grad_steps: expected an integer of at least 0, got -1"),
+    (["--parallel", "all"], r"parallel: expected .*, got 'all'"),
+    (["--inner_ir", "0.1"], r"unrecognized arguments: --inner_ir 0.1"),
+    (["--meta-batch-size=3"], r"unrecognized arguments: --meta-batch-size=3"),
+    (["--seed", "1", "--seed", "2"], r"--seed: expected once, got it 2 times"),
+    (["--dump_path", "run", "--resume", "run"], r"argument --resume: not allowed with argument --dump_path"),
+    (["--config_file", "missing.json"], r"could not read missing.json: .*No such file"),
+    (["--resume", "missing"], r"expected a run folder or a snapshot, got missing: No such file or directory"),
+])
+def test_wrong_settings_are_reported_in_one_line(arguments, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    env = () if "--env" in arguments or "--resume" in arguments else POINT
+    error = mistake(capsys, pro_mp, *(() if "--resume" in arguments else ("--smoke",)), *env, *arguments)
+    assert re.fullmatch(f"pro_mp.py: error: {message}.*\n", error)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("content, message", [
+    ({"inner_rl": 0.1}, r"unknown setting 'inner_rl' for ProMP; did you mean 'inner_lr'\?"),
+    ({"env": "Nowhere"}, r"env: expected one of .*, got 'Nowhere'"),
+    ({"n_itr": 2.5}, r"n_itr: expected an integer of at least 1, got 2.5"),
+    ({"n_itr": True}, r"n_itr: expected an integer of at least 1, got True"),
+    ({"discount": "high"}, r"discount: expected a number in \[0, 1\], got 'high'"),
+    ({"hidden_sizes": 64}, r"hidden_sizes: expected .*, got 64"),
+    ({"hidden_sizes": [64, "x"]}, r"hidden_sizes.*'x'.*"),
+    ([1], r".*a.json: expected a JSON object, got list"),
+])
+def test_wrong_config_files_are_reported(content, message, tmp_path, capsys):
+    path = write_json(tmp_path / "a.json", content)
+    error = mistake(capsys, pro_mp, "--config_file", path, "--dump_path", tmp_path / "run")
+    assert re.fullmatch(f"pro_mp.py: error: {message}\n", error) and not (tmp_path / "run").exists()
+
+
+def test_config_file_that_is_not_json_is_reported(tmp_path, capsys):
+    path = tmp_path / "a.json"
+    path.write_text("{'env': 1}")
+    assert f"could not read {path}: Expecting property name" in mistake(capsys, pro_mp, "--config_file", path)
+
+
+@pytest.mark.parametrize("name", ["params.json", "progress.csv", "params.pkl", "itr_100.pkl"])
+def test_no_file_of_an_earlier_run_is_overwritten(name, finished, tmp_path, capsys):
+    """A folder with any single file of a run is refused, and the file is unchanged."""
+    if name == "params.json":  # of a run without snapshots
+        write_json(tmp_path / name, {"settings": {}, "options": {"snapshot_mode": "none"}})
+    else:
+        shutil.copy(finished.folder / {"itr_100.pkl": "params.pkl"}.get(name, name), tmp_path / name)
+    before = contents(tmp_path)
+    message = mistake(capsys, pro_mp, "--smoke", *POINT, "--dump_path", tmp_path)
+    assert f"{tmp_path} already contains a run: resume it (meta-policy-search resume" in message
+    assert contents(tmp_path) == before
+
+
+def test_folder_can_be_used_after_an_error(tmp_path, capsys):
+    arguments = ["--smoke", *POINT, "--n_itr", 1, "--dump_path", tmp_path]
+    mistake(capsys, vpg_maml, *arguments, "--learning_rate", -1)
+    assert run(vpg_maml, *arguments) == 0
+
+
+# Resuming --------------------------------------------------------------------------------------------------------
+
+
+def assert_same_end(folder, whole):
+    assert rows(folder) == rows(whole)
+    ours, theirs = (load_snapshot(path)["state"]["policy_params"] for path in (folder, whole))
+    for name, value in theirs.items():
+        np.testing.assert_array_equal(ours[name], value)
+
+
+@pytest.mark.thorough
+def test_resumed_run_equals_uninterrupted_run(tmp_path):
+    """3 + 3 iterations equal 6 iterations if the settings are repeated with a larger number of iterations."""
+    flags = ["--env", "HalfCheetahRandDirecEnv"]
+    run(maml_trpo, "--smoke", *flags, "--n_itr", 6, "--dump_path", tmp_path / "whole")
+    run(maml_trpo, "--smoke", *flags, "--n_itr", 3, "--dump_path", tmp_path / "parts")
+    run(maml_trpo, "--resume", tmp_path / "parts", *flags, "--hidden_sizes", 8, "--n_itr", 6)
+    assert_same_end(tmp_path / "parts", tmp_path / "whole")
+    content = params(tmp_path / "parts")
+    assert content["settings"] == params(tmp_path / "whole")["settings"]
+    assert [process["itr"] for process in content["resumed"]] == [3]
+
+
+@pytest.mark.parametrize("first", ["shell", "python"])
+def test_runs_of_shell_and_python_resume_each_other(first, finished, tmp_path, capsys):
+    """The `params.json` of both have the same form, and the resumed run equals an uninterrupted one."""
+    folder = tmp_path / "run"
+    settings = {name: params(finished.folder)["settings"][name] for name in (
+        "env", "env_kwargs", "inner_lr", "meta_batch_size", "rollouts_per_meta_task", "max_path_length", "hidden_sizes",
+        "clip_eps", "init_inner_kl_penalty", "adaptive_inner_kl_penalty")}
+    if first == "shell":
+        run(pro_mp, *finished.flags, "--n_itr", 2, "--dump_path", folder)
+        mps.load_run(folder).resume(4)
+    else:
+        mps.train(algo="promp", n_itr=2, dump_path=folder, **settings)
+        assert main(["resume", str(folder), "--n_itr", "4"]) == 0
+    assert rows(folder) == rows(finished.folder)[:4]
+    assert {**params(folder)["settings"], "n_itr": 12} == params(finished.folder)["settings"]
+    assert [process["itr"] for process in params(folder)["resumed"]] == [2]
+
+
+@pytest.mark.thorough
+def test_resuming_from_a_snapshot_before_the_last_row(finished, tmp_path):
+    """With a snapshot every second iteration, a run of four iterations repeats the fourth one."""
+    flags = ["--snapshot_mode", "gap", "--snapshot_gap", 2, "--log_formats", "log", "csv", "json"]
+    run(pro_mp, *finished.flags, *flags, "--n_itr", 4, "--dump_path", tmp_path)
+    run(pro_mp, "--resume", tmp_path, "--n_itr", 6)
+    assert rows(tmp_path) == rows(finished.folder)[:6]
+    assert [json.loads(line)["Itr"] for line in (tmp_path / "progress.json").open()] == list(range(6))
+    assert [process["itr"] for process in params(tmp_path)["resumed"]] == [3]
+
+
+def test_a_resumed_run_keeps_its_settings(finished_copy, capsys):
+    before = contents(finished_copy)
+
+    def refusal(*arguments):
+        return mistake(capsys, None, "resume", finished_copy, *arguments)
+
+    assert refusal("--n_itr", 13, "--inner_lr", 0.2, "--seed", 1, "--hidden_sizes", 8, 8).endswith(
+        "error: settings differ: inner_lr 1 (run), 0.2; hidden_sizes [8] (run), [8, 8]. A resumed run keeps its "
+        "settings\n")
+    assert "has completed 12 iterations: to continue, pass a larger n_itr than 12" in refusal()
+    assert "unrecognized arguments: --inner_rl 3" in refusal("--inner_rl", 3)
+    assert contents(finished_copy) == before
+    for snapshot in finished_copy.glob("*.pkl"):
+        snapshot.unlink()
+    with pytest.raises(SystemExit):
+        main(["resume", str(finished_copy), "--n_itr", "13"])
+    assert "contains no snapshot" in capsys.readouterr().err
+
+
+def test_a_run_that_ended_before_its_first_snapshot_starts_again(finished_copy, finished, capsys):
+    """Given the files of a run that was killed after its first row, the same command starts it again."""
+    for name in ("params.pkl", "params.prev.pkl", "itr_0.pkl"):
+        (finished_copy / name).unlink()
+    lines = (finished_copy / "progress.csv").read_text().splitlines()
+    (finished_copy / "progress.csv").write_text("\n".join(lines[:2]) + "\n")
+    assert run_folder.ended_before_first_snapshot(str(finished_copy))
+    run(pro_mp, *finished.flags, "--n_itr", 3, "--dump_path", finished_copy)
+    assert rows(finished_copy) == rows(finished.folder)[:3]
+
+
+@pytest.mark.thorough
+def test_damaged_snapshot_is_reported_with_the_previous_one(finished_copy, capsys):
+    path = finished_copy / "params.pkl"
+    path.write_bytes(path.read_bytes()[:-1])
+    before = contents(finished_copy)
+    with pytest.raises(SystemExit) as stop:
+        main(["resume", str(finished_copy), "--n_itr", "13"])
+    message = capsys.readouterr().err
+    assert stop.value.code == 1 and f"{path} is damaged: " in message
+    assert message.endswith(f"snapshot in the folder is {finished_copy / 'params.prev.pkl'} (iteration 10)\n")
+    assert contents(finished_copy) == before
+
+
+def test_snapshot_of_another_version_is_refused(finished_copy, monkeypatch, capsys):
+    monkeypatch.setattr("meta_policy_search.utils.snapshotter.__version__", "9.9")
+    message = mistake(capsys, None, "resume", finished_copy, "--n_itr", 13)
+    assert f"is from meta_policy_search {__version__}, and this is version 9.9" in message and "load_npz" in message
+
+
+@pytest.mark.thorough
+def test_resuming_on_another_platform_warns(finished_copy, capsys):
+    content = params(finished_copy)
+    content["versions"]["numpy"], content["machine"]["cores"] = "1.0", 1000
+    write_json(finished_copy / "params.json", content)
+    assert main(["resume", str(finished_copy), "--n_itr", "13"]) == 0
+    cores = params(finished_copy)["resumed"][0]["machine"]["cores"]
+    warning = re.search("^warning: the resumed run may differ.*", capsys.readouterr().out, flags=re.MULTILINE)[0]
+    assert warning.endswith(f"numpy was 1.0, is {np.__version__}; cores was 1000, is {cores}")
+
+
+# Failures and Ctrl-C ---------------------------------------------------------------------------------------------
+
+
+def test_error_in_training_is_one_line_with_its_traceback_in_the_log(tmp_path, monkeypatch, capsys):
+    def fail(*_):
+        raise ValueError("something is wrong")
+
+    monkeypatch.setattr(mps.VPGMAML, "optimize_policy", fail)
+    with pytest.raises(SystemExit) as stop:
+        run(vpg_maml, "--smoke", *POINT, "--dump_path", tmp_path / "run")
+    assert stop.value.code == 2 and capsys.readouterr().err == "vpg_maml.py: error: something is wrong\n"
+    assert 'raise ValueError("something is wrong")' in (tmp_path / "run" / "log.txt").read_text()
+    assert params(tmp_path / "run")["error"] == "ValueError"
+
+
+@pytest.mark.thorough
+def test_ctrl_c_ends_a_run_cleanly(tmp_path):
+    """SIGINT from a terminal ends a run with worker processes, and the command to resume is printed."""
+    process = start("-m", "experiments.pro_mp", "--smoke", *POINT, "--parallel", "--n_itr", 100_000,
+                    "--dump_path", "run", cwd=tmp_path)
+    try:
+        while "itr    2" not in process.stdout.readline():
+            assert process.poll() is None
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, err) == (130, "")
+        with pytest.raises(ProcessLookupError):  # the workers ended too
+            os.killpg(process.pid, 0)
+    finally:
+        process.kill()
+    snapshot = load_snapshot(tmp_path / "run")
+    assert len(rows(tmp_path / "run")) >= snapshot["itr"] + 1 >= 2  # row 2 is printed before its snapshot is saved
+    assert f"To resume after iteration {snapshot['itr']}: meta-policy-search resume run, or in Python" in out
+
+
+def test_ctrl_c_before_the_first_iteration(tmp_path, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(mps.run, "build_trainer", interrupt)
+    assert run(pro_mp, "--dump_path", tmp_path / "run") == 130 and not (tmp_path / "run").exists()

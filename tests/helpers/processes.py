@@ -1,0 +1,49 @@
+"""Helpers of tests that start scripts and look for their child processes."""
+import multiprocessing.resource_tracker
+import os
+import subprocess
+import sys
+import textwrap
+import time
+
+import psutil
+
+
+def is_running(process):
+    """Returns whether a process runs; a zombie process does not count."""
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def workers_of(process=None):
+    """Returns the running child processes, except the resource tracker of `multiprocessing`."""
+    tracker = multiprocessing.resource_tracker._resource_tracker._pid
+    return [child for child in (process or psutil.Process()).children(recursive=True)
+            if child.pid != tracker and is_running(child)]
+
+
+def assert_gone(processes, timeout=30.0):
+    """Checks that the processes end within `timeout` seconds."""
+    deadline = time.monotonic() + timeout
+    while any(map(is_running, processes)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(map(is_running, processes))
+
+
+def start_script(folder, text, **environ):
+    """Starts a script in a separate process group, as a shell does."""
+    path = folder / "script.py"
+    path.write_text(textwrap.dedent(text))
+    return subprocess.Popen(
+        [sys.executable, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environ})
+
+
+def run_script(folder, text, **environ):
+    """Runs a script; returns its output."""
+    with start_script(folder, text, **environ) as process:
+        out, err = process.communicate(timeout=280)
+    assert process.returncode == 0, err
+    return out

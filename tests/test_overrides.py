@@ -1,0 +1,772 @@
+"""Code of users: subclasses, overridden and replaced methods, custom policies and distributions, hooks of older code.
+
+A vectorized method is used only if the methods that it replaces are not overridden on the class or replaced on the
+object.
+"""
+import contextlib
+import csv
+import sys
+import types
+from types import SimpleNamespace
+from unittest import mock
+
+import cloudpickle
+import numpy as np
+import pytest
+
+import meta_policy_search as mps
+from meta_policy_search.actors import actor_from_policy
+from meta_policy_search.actors.from_policy import PolicyActor
+from meta_policy_search.actors.stacked_mlp import StackedMLP
+from meta_policy_search.baselines import LinearFeatureBaseline, ZeroBaseline
+from meta_policy_search.envs import MetaPointEnvCorner, NormalizedEnv, normalize
+from meta_policy_search.envs.compat import adapt_env
+from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
+from meta_policy_search.meta_trainer import Trainer
+from meta_policy_search.np import policies as np_policies
+from meta_policy_search.policies import (
+    CategoricalMLPPolicy,
+    DiagonalGaussian,
+    Distribution,
+    GaussianMLPPolicy,
+    MetaCategoricalMLPPolicy,
+    MetaGaussianMLPPolicy,
+    MetaPolicy,
+    TaskPolicy,
+)
+from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
+from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.fast_paths import fast_path, replaces
+from meta_policy_search.utils.utils import set_seed
+from tests.helpers.sampling import flat_paths
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+M, P, T = 2, 3, 4
+
+
+def make(cls=MetaGaussianMLPPolicy, hidden_sizes=(4,)):
+    return cls(M, 2, 2, hidden_sizes=hidden_sizes)
+
+
+def sample_path(policy):
+    """Returns the last path of the last task."""
+    with MetaSampler(normalize(MetaPointEnvCorner()), policy, P, M, T) as sampler:
+        return sampler.obtain_samples()[1][2]
+
+
+def make_env():
+    """Returns an environment in a wrapper, which changes neither actions nor rewards."""
+    return normalize(MetaPointEnvCorner("dense"), normalization_scale=0.2)
+
+
+def make_sampler(env, **arguments):
+    set_seed(1)
+    return MetaSampler(env, make(), P, M, T, **arguments)
+
+
+def rewards_of(sampler):
+    return np.array([path["rewards"] for path in flat_paths(sampler.obtain_samples())])
+
+
+# `fast_path` and `replaces`
+
+
+class Policy:
+    """Has a vectorized method for `act` that uses the property `scale`."""
+
+    def act(self, x):
+        return self.scale * x
+
+    @property
+    def scale(self):
+        return 2
+
+    @replaces("act", "scale")
+    def make_actor(self):
+        return "vectorized"
+
+
+class Inheriting(Policy):
+    """Overrides an unrelated method."""
+
+    def other(self):
+        return 0
+
+
+class Overriding(Policy):
+    def act(self, x):
+        return -x
+
+
+class OverridingProperty(Policy):
+    scale = 3
+
+
+class Declaring(Overriding):
+    """Overrides `act` and its vectorized method."""
+
+    @replaces("act")
+    def make_actor(self):
+        return "its own"
+
+
+class OverridingDeclared(Declaring):
+    def act(self, x):
+        return 0
+
+
+class Mixin:
+    def act(self, x):
+        return 7
+
+
+class Mixed(Mixin, Policy):
+    """Overrides `act` through its first base class."""
+
+
+class Undeclared(Policy):
+    def make_actor(self):
+        return "without a decorator"
+
+
+class Delegating:
+    """Forwards all attributes to the wrapped object."""
+
+    def __init__(self, wrapped):
+        self._wrapped = wrapped
+
+    def __getattr__(self, name):
+        return getattr(self._wrapped, name)
+
+
+@pytest.mark.parametrize("cls, expected", [(Policy, "vectorized"), (Inheriting, "vectorized"), (Declaring, "its own")])
+def test_vectorized_method_of_an_unchanged_object_is_used(cls, expected):
+    assert fast_path(cls(), "make_actor")() == expected
+
+
+@pytest.mark.parametrize("cls", [Overriding, OverridingProperty, OverridingDeclared, Mixed])
+def test_class_that_overrides_a_replaced_method_has_no_vectorized_method(cls):
+    assert fast_path(cls(), "make_actor") is None
+    assert cls().make_actor() in ("vectorized", "its own")  # a direct call still works
+
+
+def test_object_without_vectorized_method():
+    assert fast_path(object(), "make_actor") is None
+
+
+def test_patched_instance_has_no_vectorized_method_while_patched():
+    policy, other = Policy(), Policy()
+    policy.act = lambda x: x
+    assert fast_path(policy, "make_actor") is None and fast_path(other, "make_actor") is not None
+    del policy.act
+    assert fast_path(policy, "make_actor")() == "vectorized"
+
+
+def test_patched_class_has_no_vectorized_method_while_patched():
+    policy = Inheriting()
+    with mock.patch.object(Policy, "act", lambda self, x: x):
+        assert fast_path(policy, "make_actor") is None
+    assert fast_path(policy, "make_actor")() == "vectorized"
+    with mock.patch.object(policy, "act", autospec=True):
+        assert fast_path(policy, "make_actor") is None
+    with mock.patch.object(Policy, "scale", new_callable=mock.PropertyMock):
+        assert fast_path(policy, "make_actor") is None
+    assert fast_path(policy, "make_actor")() == "vectorized"
+
+
+def test_method_added_later_to_a_subclass_is_detected():
+    class Later(Policy):
+        pass
+
+    assert fast_path(Later(), "make_actor") is not None
+    Later.act = lambda self, x: x
+    assert fast_path(Later(), "make_actor") is None
+
+
+def test_attributes_forwarded_by_a_wrapper_are_ignored():
+    wrapper = Delegating(Policy())
+    assert wrapper.make_actor() == "vectorized" and fast_path(wrapper, "make_actor") is None
+
+
+def test_object_with_slots_can_have_a_vectorized_method():
+    class Slots:
+        __slots__ = ()
+
+        def act(self, x):
+            return x
+
+        @replaces("act")
+        def make_actor(self):
+            return "vectorized"
+
+    assert fast_path(Slots(), "make_actor")() == "vectorized"
+
+
+def test_vectorized_method_without_declaration_is_refused():
+    with pytest.raises(TypeError, match=r"^Undeclared\.make_actor: expected a method decorated with @replaces"):
+        fast_path(Undeclared(), "make_actor")
+
+
+def test_declaration_of_an_unknown_method_is_refused_with_the_class():
+    with pytest.raises((AttributeError, RuntimeError)):  # before Python 3.12 it is wrapped in a RuntimeError
+        class Misspelt:
+            @replaces("get_action")
+            def make_actor(self):
+                return None
+
+
+# Policies that override acting
+
+
+ALWAYS_RIGHT = np.tile([10.0, 0.0], (4, 1))
+
+
+class AlwaysRight(MetaGaussianMLPPolicy):
+    """Overrides `get_actions`."""
+
+    def get_actions(self, observations):
+        actions, infos = super().get_actions(observations)
+        return [np.tile([10.0, 0.0], (len(a), 1)) for a in actions], infos
+
+
+class Doubled(NormalizedEnv):
+    """Doubles rewards in `step` of the single environment only."""
+
+    def step(self, action):
+        observation, reward, *rest = super().step(action)
+        return (observation, 2 * reward, *rest)
+
+
+def test_overridden_get_actions_is_used():
+    path = sample_path(make(AlwaysRight))
+    np.testing.assert_array_equal(path["actions"], ALWAYS_RIGHT)
+    np.testing.assert_allclose(np.diff(path["observations"][:, 0]), 0.2)
+
+
+class Shifted(MetaGaussianMLPPolicy):
+    """A Gaussian policy with a mean shifted by 100, like a policy of this package."""
+
+    __module__ = MetaGaussianMLPPolicy.__module__
+
+    def distribution_info_sym(self, obs_var, params=None):
+        info = super().distribution_info_sym(obs_var, params)
+        return {**info, "mean": info["mean"] + 100.0}
+
+
+def test_overridden_distribution_of_a_package_policy_is_sampled():
+    path = sample_path(make(Shifted))
+    assert (path["actions"] > 50.0).all() and (path["agent_infos"]["mean"] > 50.0).all()
+    policy = TaskPolicy(make(Shifted))
+    assert isinstance(actor_from_policy(policy, flat_params=policy.get_flat_params()[None]), PolicyActor)
+    assert (policy.get_actions(np.zeros((3, 2)))[0] > 50.0).all()
+
+
+class RightMixin:
+    """Overrides `get_actions` from outside the policy hierarchy."""
+
+    def get_actions(self, observations):
+        return [np.tile([10.0, 0.0], (len(each), 1)) for each in observations], None
+
+
+class MixedPolicy(RightMixin, MetaGaussianMLPPolicy):
+    pass
+
+
+class Fixed(MetaGaussianMLPPolicy):
+    """Overrides the operations that compute actions."""
+
+    def _build_acting(self):
+        super()._build_acting()
+        self._acting_info = {**self._acting_info, "mean": 0.0 * self._acting_info["mean"] + 100.0}
+
+
+@pytest.mark.parametrize("cls", [AlwaysRight, Shifted, MixedPolicy, Fixed])
+def test_any_override_disables_both_vectorized_methods(cls):
+    policy = make(cls)
+    assert isinstance(actor_from_policy(policy), PolicyActor)
+    assert isinstance(actor_from_policy(policy, flat_params=policy.get_flat_params()[None]), PolicyActor)
+
+
+def right(observations):
+    return [np.tile([10.0, 0.0], (len(each), 1)) for each in observations], None
+
+
+def test_patched_method_of_instance_or_class_is_used():
+    policy = make()
+    assert isinstance(actor_from_policy(policy), StackedMLP)
+    policy.get_actions = right
+    np.testing.assert_array_equal(sample_path(policy)["actions"], ALWAYS_RIGHT)
+    del policy.get_actions
+    assert isinstance(actor_from_policy(policy), StackedMLP)
+
+    with mock.patch.object(policy, "get_actions", side_effect=right) as get_actions:
+        np.testing.assert_array_equal(sample_path(policy)["actions"], ALWAYS_RIGHT)
+    assert get_actions.call_count == 4  # one call per step
+    with mock.patch.object(MetaGaussianMLPPolicy, "get_actions", lambda self, observations: right(observations)):
+        np.testing.assert_array_equal(sample_path(policy)["actions"], ALWAYS_RIGHT)
+    with mock.patch.object(GaussianMLPPolicy, "distribution_info_sym"):
+        assert isinstance(actor_from_policy(policy), PolicyActor)
+    assert isinstance(actor_from_policy(policy), StackedMLP)
+
+
+@pytest.mark.parametrize("name", ["distribution_info_sym", "get_action", "get_actions", "_sample_actions"])
+def test_replaced_method_of_the_instance_is_detected(name):
+    policy = make()
+    setattr(policy, name, getattr(policy, name))
+    assert isinstance(actor_from_policy(policy), PolicyActor)
+    assert isinstance(actor_from_policy(policy, flat_params=policy.get_flat_params()[None]), PolicyActor)
+
+
+class Centered(DiagonalGaussian):
+    """Samples the mean."""
+
+    def sample(self, dist_info, rng=None):
+        return np.asarray(dist_info["mean"])
+
+
+@pytest.mark.parametrize("replace", [
+    lambda policy: setattr(policy, "_distribution", Centered(2)),
+    lambda policy: setattr(policy, "_distribution", types.SimpleNamespace(
+        sample=Centered(2).sample, dist_info_specs=DiagonalGaussian(2).dist_info_specs, action_shape=(2,))),
+    lambda policy: setattr(policy.distribution, "sample", Centered(2).sample),
+], ids=["subclass", "other class", "patched"])
+def test_replaced_distribution_is_sampled(replace):
+    policy = make()
+    replace(policy)
+    path = sample_path(policy)
+    np.testing.assert_array_equal(path["actions"], path["agent_infos"]["mean"])
+
+
+def test_patched_distribution_class_is_detected():
+    policy = make()
+    with mock.patch.object(DiagonalGaussian, "sample", lambda self, info, rng=None: np.asarray(info["mean"])):
+        path = sample_path(policy)
+        np.testing.assert_array_equal(path["actions"], path["agent_infos"]["mean"])
+    assert isinstance(actor_from_policy(policy), StackedMLP)
+
+
+class NumpyRight(np_policies.GaussianMLPPolicy):
+    """A NumPy policy that overrides `get_actions`."""
+
+    def get_actions(self, observations):
+        actions, infos = super().get_actions(observations)
+        return np.tile([10.0, 0.0], (len(actions), 1)), infos
+
+
+def test_overridden_get_actions_of_a_numpy_policy_is_used():
+    policy = NumpyRight(2, 2, (4,))
+    actions, infos = actor_from_policy(policy).act(np.zeros((1, 4, 2)), np.zeros((1, 4, 0), "f"))
+    np.testing.assert_array_equal(actions[0], ALWAYS_RIGHT)
+    assert set(infos) == {"mean", "log_std"}
+    assert isinstance(actor_from_policy(policy, flat_params=policy.get_flat_params()[None]), PolicyActor)
+
+
+def test_wrapper_that_overrides_step_disables_vectorized_stepping():
+    assert adapt_env(NormalizedEnv(MetaPointEnvCorner())).make_batched(1) is not None
+    assert adapt_env(Doubled(MetaPointEnvCorner())).make_batched(1) is None
+
+    rewards = []
+    for wrapper in (NormalizedEnv, Doubled):
+        with make_sampler(wrapper(MetaPointEnvCorner("dense"))) as sampler:
+            rewards.append(rewards_of(sampler))
+    np.testing.assert_array_equal(rewards[1], 2 * rewards[0])
+
+
+class Returns:
+    """A custom policy that returns a fixed result."""
+
+    meta_batch_size, obs_dim, action_dim = 2, 2, 2
+
+    def __init__(self, actions, infos):
+        self.answer = actions, infos
+
+    def get_actions(self, observations):
+        return self.answer
+
+
+ACTIONS, INFOS = [np.zeros((3, 2))] * 2, [[{"a": 1}] * 3] * 2
+
+
+@pytest.mark.parametrize("actions, infos, message", [
+    (ACTIONS[:1], INFOS, r"actions of 2 tasks, each of shape \(3, 2\), got the shapes \[\(3, 2\)\]"),
+    ([np.zeros((3, 1))] * 2, INFOS, r"actions of 2 tasks, each of shape \(3, 2\), got the shapes \[\(3, 1\), \(3, 1\)"),
+    (np.zeros((6, 2)), INFOS, r"actions of 2 tasks, each of shape \(3, 2\), got the shapes \[\(2,\), "),
+    (ACTIONS, INFOS[:1], r"agent infos of 2 tasks, each a list of 3 dicts, got \[\[{'a': 1}"),
+    (ACTIONS, {"a": np.zeros((2, 3, 1))}, "agent infos of 2 tasks, each a list of 3 dicts, got {'a': array"),
+])
+def test_result_of_get_actions_is_checked(actions, infos, message):
+    with MetaSampler(MetaPointEnvCorner(), Returns(ACTIONS, INFOS), 3, 2, 4) as sampler:
+        assert sampler.obtain_samples()[1][2]["agent_infos"]["a"].tolist() == [1] * 4
+        sampler.policy.answer = actions, infos
+        with pytest.raises(ValueError, match=f"^policy.get_actions: expected .*{message}"):
+            sampler.obtain_samples()
+
+
+class StandingStill(Delegating):
+    """Forwards everything to a policy except how it acts."""
+
+    def get_actions(self, observations):
+        actions, infos = self._wrapped.get_actions(observations)
+        return [0.0 * each for each in actions], infos
+
+
+def test_policy_wrapper_samples_through_the_wrapper():
+    assert (sample_path(StandingStill(make()))["actions"] == 0.0).all()
+
+
+# Environments with replaced methods
+
+
+def doubled(step):
+    """Returns a `step` that doubles the rewards of another one."""
+
+    def doubling(*arguments):
+        observation, reward, *rest = step(*arguments)
+        return (observation, 2 * reward, *rest)
+
+    return doubling
+
+
+@contextlib.contextmanager
+def patch_object(env):
+    env.step = doubled(env.step)
+    yield
+    del env.step
+
+
+@contextlib.contextmanager
+def patch_inner(env):
+    with patch_object(env.wrapped_env):
+        yield
+
+
+@contextlib.contextmanager
+def patch_class(env):
+    with mock.patch.object(MetaPointEnvCorner, "step", doubled(MetaPointEnvCorner.step)):
+        yield
+
+
+@contextlib.contextmanager
+def patch_wrapper_class(env):
+    with mock.patch.object(type(env), "step", doubled(type(env).step)):
+        yield
+
+
+@contextlib.contextmanager
+def patch_helper(env):
+    """Replaces what both the vectorized form and `step` of a point environment call."""
+    rewards = MetaPointEnvCorner._rewards
+    with mock.patch.object(MetaPointEnvCorner, "_rewards", lambda self, *moves: 2 * rewards(self, *moves)):
+        yield
+
+
+PATCHES = [patch_object, patch_inner, patch_class, patch_wrapper_class, patch_helper]
+
+
+@pytest.mark.parametrize("patch", PATCHES)
+def test_patched_environment_uses_the_patch(patch):
+    with make_sampler(make_env()) as sampler:
+        expected = 2 * rewards_of(sampler)
+    env = make_env()
+    with patch(env), make_sampler(env) as sampler:
+        np.testing.assert_array_equal(rewards_of(sampler), expected)
+
+
+def test_patched_set_task_and_reset_are_used():
+    env = MetaPointEnvCorner("dense")
+    original_reset, original_set_task = env.reset, env.set_task
+    env.reset = lambda **arguments: original_reset(seed=3)
+    env.set_task = lambda task: original_set_task(-np.asarray(task))
+    with make_sampler(env) as sampler:
+        sampler.update_tasks([(2.0, 2.0)] * M)
+        paths = flat_paths(sampler.obtain_samples())
+    for path in paths:
+        np.testing.assert_array_equal(path["observations"][0], paths[0]["observations"][0])
+        distances = np.linalg.norm(path["observations"][1:] - (-2.0, -2.0), axis=1)
+        np.testing.assert_allclose(path["rewards"][:-1], -distances)
+
+
+def test_single_task_sampler_uses_the_patch():
+    env = MetaPointEnvCorner("dense")
+    algo = SimpleNamespace(policy=np_policies.GaussianMLPPolicy(2, 2, (4,)), max_path_length=T)
+    expected = SingleTaskSampler(algo, env).obtain_samples(0, T)[0]["rewards"]
+    with patch_object(env):
+        np.testing.assert_array_equal(SingleTaskSampler(algo, env).obtain_samples(0, T)[0]["rewards"], 2 * expected)
+
+
+# Baselines, and hooks of older code
+
+
+@pytest.mark.parametrize("name", ["fit", "predict"])
+def test_replaced_baseline_methods_are_called(name):
+    baseline = LinearFeatureBaseline()
+    processor = MetaSampleProcessor(baseline)
+    with make_sampler(make_env()) as sampler:
+        paths = sampler.obtain_samples()
+    processor.process_samples(paths)
+    with mock.patch.object(baseline, name, wraps=getattr(baseline, name)) as method:
+        processor.process_samples(paths)
+    assert method.call_count == (M if name == "fit" else M * P)
+
+
+@pytest.mark.parametrize(("base", "method", "instead"), [
+    (MetaSampleProcessor, "_log_path_stats", "process_samples"),
+    (ProMP, "make_vars", "meta_objective"),
+    (ProMP, "_extract_input_dict_meta_op", "meta_input_values"),
+    (GaussianMLPPolicy, "_build_output", "distribution_info_sym"),
+    (MetaGaussianMLPPolicy, "_get_post_update_actions", "get_actions"),
+    (MetaSampler, "_handle_info_dicts", "obtain_samples"),
+])
+def test_uncalled_hooks_of_older_code_are_refused(base, method, instead):
+    hooks = {method: lambda self, *args: None}
+    mixin = type("Mixin", (), hooks)
+    for bases, own in (((base,), hooks), ((mixin, base), {})):
+        with pytest.raises(TypeError, match=f"Mine.{method}: .* never calls this .*; override {instead} instead"):
+            type("Mine", bases, own)
+
+
+# Subclasses with additional arguments
+
+
+class BoundedPolicy(MetaGaussianMLPPolicy):
+    """A policy whose mean is bounded."""
+
+    def __init__(self, meta_batch_size, obs_dim, action_dim, bound=1.0, **kwargs):
+        self.bound = bound
+        super().__init__(meta_batch_size, obs_dim, action_dim, **kwargs)
+
+    def distribution_info_sym(self, obs_var, params=None):
+        info = super().distribution_info_sym(obs_var, params)
+        return {**info, "mean": self.bound * tf.tanh(info["mean"] / self.bound)}
+
+
+class ScaledVPG(mps.VPGMAML):
+    """An algorithm whose inner step size is given in percent."""
+
+    def __init__(self, policy, percent=10.0, **kwargs):
+        super().__init__(policy, inner_lr=percent / 100.0, **kwargs)
+        self.percent = percent
+
+
+def train(folder, n_itr):
+    """Trains a `BoundedPolicy` with a `ScaledVPG`; returns the policy."""
+    with tf.Graph().as_default():
+        set_seed(1)
+        env = mps.normalize(mps.MetaPointEnvCorner())
+        policy = BoundedPolicy(M, 2, 2, bound=0.5, hidden_sizes=(4,))
+        algo = ScaledVPG(policy, percent=20.0, meta_batch_size=M)
+        processor = mps.MetaSampleProcessor(mps.LinearFeatureBaseline(), normalize_adv=True)
+        with logger.scoped_configure(folder, ["csv"]), mps.MetaSampler(env, policy, P, M, T) as sampler:
+            mps.Trainer(algo, env, sampler, processor, policy, n_itr).train()
+        return policy
+
+
+def returns_of(folder):
+    with open(folder / "progress.csv") as file:
+        return [row["Step_1-AverageReturn"] for row in csv.DictReader(file)]
+
+
+def test_resumed_run_of_subclasses_equals_uninterrupted_run(tmp_path):
+    # given a run of three iterations, and one that is stopped after the first
+    whole = train(tmp_path / "whole", 3)
+    train(tmp_path / "parts", 1)
+    # when the second one is loaded and resumed
+    run = mps.load_run(tmp_path / "parts")
+    assert type(run.policy) is BoundedPolicy and run.policy.bound == 0.5
+    assert type(run.trainer.algo) is ScaledVPG and run.trainer.algo.percent == 20.0
+    run.resume(3, log_formats=["csv"])
+    # then both are equal
+    assert returns_of(tmp_path / "parts") == returns_of(tmp_path / "whole")
+    np.testing.assert_array_equal(run.policy.get_flat_params(), whole.get_flat_params())
+
+
+def test_mps_train_accepts_a_subclass_with_additional_arguments(tmp_path):
+    run = mps.train("MetaPointEnvCorner", ScaledVPG, n_itr=1, dump_path=tmp_path / "run", log_formats=["csv"],
+                    percent=30.0, meta_batch_size=M, rollouts_per_meta_task=P, max_path_length=T, progress_bar=False)
+    assert run.trainer.algo.percent == 30.0 and run.trainer.algo.inner_lr == pytest.approx(0.3)
+    loaded = mps.load_run(tmp_path / "run")
+    loaded.resume(2, log_formats=["csv"])
+    assert loaded.trainer.algo.percent == 30.0 and len(returns_of(tmp_path / "run")) == 2
+
+
+@pytest.mark.parametrize("cls, bases", [
+    (MetaGaussianMLPPolicy, (GaussianMLPPolicy, MetaPolicy)),
+    (MetaCategoricalMLPPolicy, (CategoricalMLPPolicy, MetaPolicy)),
+    (mps.DiceMetaSampleProcessor, (MetaSampleProcessor, mps.DiceSampleProcessor)),
+])
+def test_classes_do_not_depend_on_the_order_of_their_bases(cls, bases):
+    """Every attribute is the same function or object if the bases are swapped."""
+    assert cls.__bases__ == bases
+    own = {name: value for name, value in vars(cls).items() if not name.startswith("__") or name == "__init__"}
+    swapped = type("Swapped", bases[::-1], own)
+    for name in {name for name in dir(cls) if not name.startswith("__")} - {"_abc_impl"} | {"__init__", "__getstate__"}:
+        ours, theirs = (next((vars(c)[name] for c in each.__mro__ if name in vars(c)), None) for each in (cls, swapped))
+        assert ours is theirs, name
+
+
+def test_policy_for_another_number_of_tasks_shares_parameters_and_can_be_pickled():
+    policy = BoundedPolicy(M, 2, 2, bound=0.5, hidden_sizes=(4,))
+    adapted = np.ones((M, len(policy.get_flat_params())))
+    policy.load_params(adapted)
+    other = policy.with_meta_batch_size(5)
+    assert type(other) is BoundedPolicy and (other.meta_batch_size, policy.meta_batch_size) == (5, M)
+    other.set_flat_params(np.full(adapted.shape[1], 2.0))
+    np.testing.assert_array_equal(policy.get_flat_params(), 2.0)  # one set of variables
+    np.testing.assert_array_equal(other.policies_params_vals[4]["mean_network/output/bias"], 2.0)
+    np.testing.assert_array_equal(policy.policies_params_vals[0]["mean_network/output/bias"], 1.0)
+    copied = other.clone()
+    assert copied.meta_batch_size == 5 and copied.bound == 0.5
+    assert repr(other) == "BoundedPolicy(meta_batch_size=5, obs_dim=2, action_dim=2, bound=0.5)"
+
+
+def test_override_of_an_unused_method_is_refused():
+    with pytest.raises(TypeError, match="Old._get_pre_update_actions: .*never calls .*; override get_actions"):
+        type("Old", (MetaGaussianMLPPolicy,), {"_get_pre_update_actions": lambda self: None})
+
+
+# Distributions of users
+
+
+class Laplace:
+    """`p(a) = exp(-|a - mean| / b) / (2 b)`, `b = exp(log_std)`; has only the methods for VPG-MAML and sampling."""
+
+    dim, action_shape, dist_info_specs = 2, (2,), (("mean", (2,)), ("log_std", (2,)))
+
+    def log_likelihood_sym(self, x_var, info):
+        scale = tf.exp(info["log_std"])
+        return -tf.reduce_sum(tf.abs(x_var - info["mean"]) / scale + info["log_std"] + np.log(2.0), -1)
+
+    def sample(self, info, rng):
+        return rng.laplace(info["mean"], np.exp(info["log_std"])).astype("f")
+
+
+class LaplaceSubclass(Laplace, Distribution):
+    """The same distribution as a subclass of the package's `Distribution`, which requires more methods."""
+
+    dim, action_shape = 2, (2,)
+
+    def kl_sym(self, *args):
+        raise NotImplementedError
+
+    log_likelihood = kl = entropy_sym = entropy = kl_sym
+
+
+class LaplacePolicy(MetaGaussianMLPPolicy):
+    """A policy with a non-Gaussian distribution."""
+
+    own = Laplace()
+
+    @property
+    def distribution(self):
+        return self.own
+
+
+class LaplaceSubclassPolicy(LaplacePolicy):
+    own = LaplaceSubclass()
+
+
+class WithoutDensity(LaplacePolicy):
+    class OnlySamples:
+        dim, action_shape, dist_info_specs = 2, (2,), (("mean", (2,)),)
+
+    own = OnlySamples()
+
+
+class WithoutStd(MetaGaussianMLPPolicy):
+    """Omits a parameter of its distribution."""
+
+    def distribution_info_sym(self, obs_var, params=None):
+        return {"mean": super().distribution_info_sym(obs_var, params)["mean"]}
+
+
+class WithoutStdInfo(MetaGaussianMLPPolicy):
+    """Omits the standard deviation from its agent infos."""
+
+    def get_actions(self, observations):
+        actions, infos = super().get_actions(observations)
+        return actions, [[{"mean": info["mean"]} for info in task_infos] for task_infos in infos]
+
+
+def trainer_of(algo):
+    env = MetaPointEnvCorner("dense")
+    sampler, processor = MetaSampler(env, algo.policy, P, M, T), MetaSampleProcessor(ZeroBaseline(), normalize_adv=True)
+    return Trainer(algo, env, sampler, processor, algo.policy, n_itr=1)
+
+
+@pytest.mark.parametrize("policy_cls", [LaplacePolicy, LaplaceSubclassPolicy])
+@pytest.mark.parametrize("algo_cls", [ProMP, TRPOMAML])
+def test_missing_divergence_error_names_algorithms_that_do_not_need_it(algo_cls, policy_cls):
+    name = type(policy_cls.own).__name__
+    with pytest.raises(TypeError, match=f"^policy: expected a distribution with kl_sym for {algo_cls.__name__}, got "
+                                        f"{name} without it; VPGMAML and DICEMAML do not need kl_sym$"):
+        algo_cls(make(policy_cls, ()), meta_batch_size=M)
+
+
+@pytest.mark.parametrize("policy_cls", [LaplacePolicy, LaplaceSubclassPolicy])
+@pytest.mark.parametrize("exploration", [False, True])
+@pytest.mark.thorough(but="True-LaplaceSubclassPolicy")
+def test_algorithm_that_only_needs_densities_trains(policy_cls, exploration):
+    algo = VPGMAML(make(policy_cls, ()), inner_lr=0.1, meta_batch_size=M, exploration=exploration)
+    before, adaptations = algo.policy.get_param_values(), []
+    original = algo.adapt
+    algo.adapt = lambda samples: original(samples) or adaptations.append((samples, algo.policy.policies_params_vals))
+    row = trainer_of(algo).train_itr()
+    assert not {"Step_0-AveragePolicyEntropy", "Step_0-AdaptationKL"} & set(row)  # requires other methods
+    # the adaptation step follows the gradient of the density: d log p / d mean = sign(a - mean) / b
+    ((all_samples, adapted),) = adaptations
+    for samples, params in zip(all_samples, adapted):
+        infos = samples["agent_infos"]
+        score = np.sign(samples["actions"] - infos["mean"]) / np.exp(infos["log_std"])
+        step = 0.1 * np.mean(score * samples["advantages"][:, None], axis=0)
+        bias = "mean_network/output/bias"
+        np.testing.assert_allclose(params[bias] - before[bias], step, atol=1e-6)
+        assert np.abs(step).max() > 1e-3
+    # and the meta-update changes all parameters
+    after = algo.policy.get_param_values()
+    assert all((after[name] != before[name]).all() for name in before)
+
+
+@pytest.mark.parametrize("algo_cls", [ProMP, TRPOMAML, VPGMAML])
+def test_distribution_without_densities_is_refused(algo_cls):
+    with pytest.raises(AttributeError, match="'OnlySamples' object has no attribute 'log_likelihood_sym'"):
+        algo_cls(make(WithoutDensity, ()), meta_batch_size=M)
+
+
+def test_error_in_a_custom_distribution_is_not_reported_as_a_missing_method(monkeypatch):
+    def kl_sym(old, new):
+        raise AttributeError("my mistake")
+
+    monkeypatch.setattr(Laplace, "kl_sym", staticmethod(kl_sym), raising=False)
+    with pytest.raises(AttributeError, match="my mistake"):
+        ProMP(make(LaplacePolicy, ()), meta_batch_size=M)
+
+
+def test_policy_that_omits_part_of_its_distribution_is_refused():
+    with pytest.raises(KeyError, match="log_std"):
+        VPGMAML(make(WithoutStd, ()), meta_batch_size=M)
+
+
+def test_missing_entries_of_agent_infos_are_named_if_required():
+    trainer = trainer_of(VPGMAML(make(WithoutStdInfo, ()), meta_batch_size=M))
+    before = trainer.policy.get_flat_params()
+    with pytest.raises(ValueError, match="^adaptation: task 0: expected samples with an entry 'agent_infos/log_std'"):
+        trainer.train()
+    np.testing.assert_array_equal(trainer.policy.get_flat_params(), before)
+    assert not {"Step_0-AveragePolicyStd", "Step_0-AveragePolicyEntropy"} & set(logger.getkvs())
+
+
+def test_non_finite_adaptation_step_is_refused():
+    algo = VPGMAML(make(MetaGaussianMLPPolicy, ()), inner_lr=1e3, meta_batch_size=M)
+    trainer = trainer_of(algo)
+    samples = trainer.sample_processor.process_samples(trainer.sampler.obtain_samples())
+    before = algo.policy.policies_params_vals
+    samples[1]["advantages"][2] = 1e38
+    with pytest.raises(FloatingPointError, match="^adaptation: mean_network/output/kernel of task 1 would not be "
+                                                 "finite; the step was rejected and the policy is unchanged"):
+        algo.adapt(samples)
+    for params, kept in zip(algo.policy.policies_params_vals, before):
+        for name in kept:
+            np.testing.assert_array_equal(params[name], kept[name])
