@@ -108,7 +108,7 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
         raise ValueError(f"log_formats: expected formats including 'csv', got {log_formats!r}")
     check_mode(snapshot_mode, snapshot_gap)
     if plot_gap is not None:
-        callbacks = [*callbacks, PlotCallback(plot_gap)]
+        callbacks = [*callbacks, PlotCallback(check_int_at_least("plot_gap", plot_gap, 0))]
     if dump_path is not None:
         run_folder.check_is_unused(dump_path)
     with tf.Graph().as_default():
@@ -145,7 +145,7 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
     values = {**algo_class.default_settings, **settings, "progress_bar": progress_bar}
     arguments = {name: value for name, value in values.items() if name in settings or name in settings_of([build])}
     trainer = build(make_env_of(env, env_kwargs or {}, algo_class), algo_class, n_itr, callbacks, policy, **arguments)
-    known = settings_of_algorithm(algo_class, policy if isinstance(policy, type) else None)
+    known = settings_of_algorithm(algo_class, type(trainer.policy))
     of_builders = settings_of([build] if build is make_trainer else [build, algo_class.for_env])
     values = {name: values.get(name, setting.default) for name, setting in of_builders.items()} | settings
     texts = {name: run_folder.as_json(value) for name, value in values.items()}
@@ -176,12 +176,14 @@ def make_env_of(env: Any, env_kwargs: Mapping[str, Any], algo_class: type) -> An
     """Returns the environment of a training: `env`, or a new environment of this name.
 
     Raises:
-        TypeError: `env_kwargs` are given for an environment that exists.
+        TypeError: `env` is None, or `env_kwargs` are no dict or given for an environment that exists.
         ValueError: there is no environment of this name.
     """
     if not isinstance(env_kwargs, Mapping):
         raise TypeError(f"env_kwargs: expected a dict, got {reprlib.repr(env_kwargs)}")
     if not isinstance(env, str):
+        if env is None:
+            raise TypeError("env: expected an environment or its name, got None")
         if env_kwargs:
             raise TypeError(f"env_kwargs: expected none for an environment that exists, got {dict(env_kwargs)}")
         return env

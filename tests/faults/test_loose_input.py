@@ -266,7 +266,7 @@ def test_duplicate_json_keys_are_refused(text, tmp_path, capsys):
 
 def test_duplicate_json_keys_in_a_flag_are_refused(capsys):
     said = mistake(capsys, pro_mp.main, "--env_kwargs", '{"reward_type": "dense", "reward_type": "sparse"}')
-    assert said.startswith("pro_mp.py: error: env_kwargs: expected names and values") and said.count("\n") == 1
+    assert said.startswith("pro_mp.py: error: env_kwargs: expected a dict") and said.count("\n") == 1
 
 
 @pytest.mark.parametrize("values", [[1, 1.0], [0.5, 5e-1], [1, 2, 1]])
