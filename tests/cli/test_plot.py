@@ -10,8 +10,7 @@ import pytest
 
 import meta_policy_search as mps
 from experiments import maml_trpo
-from meta_policy_search import plotting
-from meta_policy_search import run_folder
+from meta_policy_search import plotting, run_folder
 from meta_policy_search.cli import plot, render
 from meta_policy_search.utils import logger
 
