@@ -150,7 +150,8 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
     values = {name: values.get(name, setting.default) for name, setting in of_builders.items()} | settings
     texts = {name: run_folder.as_json(value) for name, value in values.items()}
     trainer.description = run_folder.Description(
-        algo if isinstance(algo, str) and ":" in algo else name_of(algo_class), {"env": env_name, "env_kwargs": run_folder.as_json(env_kwargs or {}), "seed": seed,
+        algo if isinstance(algo, str) and ":" in algo else name_of(algo_class),
+        {"env": env_name, "env_kwargs": run_folder.as_json(env_kwargs or {}), "seed": seed,
                               **{name: text for name, text in texts.items() if known[name].affects_result},
                               "n_itr": n_itr},
         {name: text for name, text in texts.items() if not known[name].affects_result}, sorted(given))

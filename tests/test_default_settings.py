@@ -1,4 +1,4 @@
-"""The page "Default settings" lists the defaults of the classes, of `mps.train` and the command line, and of scripts."""
+"""The page "Default settings" lists the defaults of classes, of `mps.train` and the command line, and of scripts."""
 import inspect
 import json
 import re

@@ -166,7 +166,7 @@ def test_given_baseline_is_copied(tmp_path):
     ({"env": mps.normalize(mps.MetaPointEnvCorner()), "normalization_scale": 3.0}, TypeError, "'normalization_scale'"),
     ({"env": TRIALS, "algo": "rl2", "episodes_per_trial": 9}, TypeError, "unknown setting 'episodes_per_trial'"),
     ({"env": TRIALS, "algo": "rl2", "max_path_length": 9}, TypeError, "max_path_length: expected no value for a Tr"),
-    ({"algo": "rl2", "meta_batch_size": 1, "rollouts_per_meta_task": 3}, ValueError, "num_minibatches: expected at most"),
+    ({"algo": "rl2", "meta_batch_size": 1, "rollouts_per_meta_task": 3}, ValueError, "num_minibatches: exp"),
     ({"baseline": "GausianMLPBaseline", **TINY}, ValueError, "baseline: expected one of 'GaussianMLPBaseline', 'Lin"),
     ({"hidden_sizes": 8}, TypeError, "hidden_sizes: expected a list of integers, got 8"),
     ({"adapt_params": "context", **TINY}, ValueError, "'context' requires a policy with a context, such as context_d"),

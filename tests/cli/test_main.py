@@ -220,6 +220,7 @@ def test_parts_of_a_user_algorithm_are_used(my_module, capsys):
         assert type(trainer.env) is module.Scaled and trainer.env.scale == 0.5
         run.evaluate(tasks=2)
         assert module.evaluated.pop() is module.WithParts
+    capsys.readouterr()
     assert "algo: expected" in mistake(capsys, "train", f"{my_module}:MyEnv", *ONE)
 
 

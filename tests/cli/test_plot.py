@@ -78,7 +78,7 @@ def test_only_run_of_a_folder_is_found(tmp_path, monkeypatch):
     for name in ("a/b/run", "c/run1", "c/run2"):
         write_run(tmp_path / name)
     (tmp_path / "empty").mkdir()
-    assert run_folder.find_run("a") == record.find_run("a/b/run") == "a/b/run"
+    assert run_folder.find_run("a") == run_folder.find_run("a/b/run") == "a/b/run"
     for folder, message in (("c", "expected one run, got 2: c/run1, c/run2"), ("gone", "gone, which does not exist"),
                             ("empty", "empty, which contains no progress.csv")):
         with pytest.raises(ValueError, match=message):
