@@ -152,8 +152,7 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
     trainer.description = run_folder.Description(
         algo if isinstance(algo, str) and ":" in algo else name_of(algo_class),
         {"env": env_name, "env_kwargs": run_folder.as_json(env_kwargs or {}), "seed": seed,
-                              **{name: text for name, text in texts.items() if known[name].affects_result},
-                              "n_itr": n_itr},
+         **{name: text for name, text in texts.items() if known[name].affects_result}, "n_itr": n_itr},
         {name: text for name, text in texts.items() if not known[name].affects_result}, sorted(given))
     return trainer
 

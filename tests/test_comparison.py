@@ -170,7 +170,7 @@ def test_interrupted_comparison_says_how_to_continue(tmp_path, monkeypatch, caps
 
 @pytest.mark.parametrize("arguments, error, message", [
     ({"algorithms": ["promq"]}, ValueError, "algo: expected one of"),
-    ({"algorithms": [mps.MetaEnv]}, TypeError, "algo: expected a subclass of MetaAlgo or RLAlgorithm, or its name, got"),
+    ({"algorithms": [mps.MetaEnv]}, TypeError, "algo: expected a subclass of MetaAlgo or RLAlgorithm"),
     ({"algorithms": ["promp", "ProMP"]}, ValueError, "compare: expected different algorithms and different seeds"),
     ({"seeds": 0}, ValueError, "seeds: expected an integer of at least 1, got 0"),
     ({"seeds": [1, 1]}, ValueError, "compare: expected different algorithms and different seeds"),

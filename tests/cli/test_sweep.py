@@ -255,7 +255,7 @@ def test_runs_that_ignore_ctrl_c_are_killed(tmp_path, monkeypatch, capsys):
     ({"algorithm": "gone", "settings": {}, "grid": {}}, "got 'gone'"),
     ({"algorithm": "gone:CEM", "settings": {}, "grid": {}}, "got 'gone:CEM': No module named 'gone'"),
     ({"algorithm": "cem", "settings": {"inner_lr": 1}, "grid": {}}, "unknown setting 'inner_lr' for CEM"),
-    ({"algorithm": "cem", "settings": {}, "grid": {"sead": [1]}}, "unknown setting 'sead' for CEM; did you mean 'seed'?"),
+    ({"algorithm": "cem", "settings": {}, "grid": {"sead": [1]}}, "'sead' for CEM; did you mean 'seed'?"),
     ({"algorithm": "cem", "settings": {}, "grid": {"seed": 1}}, "grid, seed: expected a list of at least one value"),
     ({"algorithm": "cem", "settings": {}, "grid": {"seed": []}}, "grid, seed: expected a list of at least one value"),
     ({"algorithm": "cem", "settings": {"seed": 1}, "grid": {"seed": [1]}}, "grid, seed: expected a setting that"),
