@@ -80,7 +80,7 @@ def test_loaded_run_resumes_like_an_uninterrupted_run(tmp_path, capsys):
         np.testing.assert_array_equal(run.policy.get_param_values()[name], value)
     before, after = (mps.plotting.read_progress(tmp_path / name) for name in ("whole", "parts"))
     np.testing.assert_array_equal(after["AdaptationGain"], before["AdaptationGain"])
-    with pytest.raises(ValueError, match="n_itr: expected more than 3 .completed iterations., got 3"):
+    with pytest.raises(ValueError, match="has completed 3 iterations: to continue, pass a larger n_itr than 3"):
         run.resume(3)
     with pytest.raises(TypeError, match="log_formats: expected a list of formats, got the string 'csv'"):
         run.resume(4, log_formats="csv")

@@ -10,7 +10,7 @@ import pytest
 
 import meta_policy_search as mps
 from experiments import maml_trpo
-from meta_policy_search import plotting, run_folder
+from meta_policy_search import plotting
 from meta_policy_search.cli import plot, render
 from meta_policy_search.run_folder import find_run, find_runs
 from meta_policy_search.utils import logger
