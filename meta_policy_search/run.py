@@ -281,7 +281,7 @@ def make_runner(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[C
     for wrapper in wrappers:
         env = wrapper(env, **given[wrapper])
     runner = LocalRunner(callbacks=callbacks, progress_bar=progress_bar)
-    runner.setup(algo_class.for_env(env, **given[algo_class.for_env], **given[algo_class]), env,
+    runner.setup(algo_class.for_env(env, **{**given[algo_class.for_env], **given[algo_class]}), env,
                  sampler_args={"parallel": parallel})
     runner.batch_size = check_positive_int("batch_size", batch_size)
     return runner
