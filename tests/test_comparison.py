@@ -1,13 +1,11 @@
 """Tests `compare`: runs of several algorithms and seeds in processes, their table and their plot."""
-import os
-
 import numpy as np
 import pytest
 
 import meta_policy_search as mps
-from meta_policy_search.cli import sweep
-from meta_policy_search.cli.algorithms import ProMPConfig
-from meta_policy_search.envs import registry
+from meta_policy_search import comparison as comparison_module
+from meta_policy_search import parallel_runs
+from meta_policy_search.parallel_runs import Member
 
 TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}
 
@@ -46,7 +44,7 @@ def test_classes_and_settings_reach_the_processes(comparison, local_classes):
 
 
 def test_second_call_skips_complete_runs(comparison, arguments, capsys, monkeypatch):
-    monkeypatch.setattr(sweep, "_start", None)
+    monkeypatch.setattr(parallel_runs, "ProcessPoolExecutor", None)
     assert mps.compare(**arguments).runs == comparison.runs
     assert capsys.readouterr().out.startswith("1 of 1 runs complete; 0 at a time")
 
@@ -60,9 +58,49 @@ def test_run_equals_that_of_train(comparison, arguments, tmp_path):
         np.testing.assert_array_equal(compared[name], alone[name])
 
 
-def test_processes_find_the_modules_of_this_process(monkeypatch):
-    monkeypatch.syspath_prepend("/modules of the caller")
-    assert sweep.child_environment(1)["PYTHONPATH"].split(os.pathsep)[0] == "/modules of the caller"
+@pytest.mark.parametrize("changes, message", [
+    ({"inner_lr": 0.3}, "different settings: inner_lr 0.2 .run., 0.3"),
+    ({"settings_of": {"Slow": {"learning_rate": 1e-4}}}, "different settings: learning_rate 1e-05 .run., 0.0001"),
+    ({"env": mps.MetaPointEnvCorner(reward_type="dense")}, "arguments of the environment or algorithm have changed"),
+    ("env arguments", "the arguments of the environment or algorithm have changed"),
+    ("algorithm code", "the code or the arguments of the environment or algorithm have changed"),
+])
+def test_changed_settings_and_code_are_refused(changes, message, comparison, arguments, local_classes, capsys):
+    """A folder never mixes runs of different settings, code or arguments."""
+    if changes == "env arguments":
+        changes = {"env": local_classes[0](reward_type="sparse")}
+    if changes == "algorithm code":
+        class Slow(mps.VPGMAML):
+            default_settings = {**mps.VPGMAML.default_settings, "discount": 0.5}
+
+        changes = {"algorithms": [Slow]}
+    with pytest.raises(ValueError, match=message):
+        mps.compare(**{**arguments, **changes})
+
+
+def test_failed_run_does_not_stop_the_others_and_is_repeated(tmp_path, monkeypatch, capsys):
+    """The second call resumes nothing that is complete, repeats the failed run, and a larger n_itr resumes both."""
+    flag = tmp_path / "broken"
+
+    class Fragile(mps.VPGMAML):
+        def optimize_policy(self, *args, **kwargs):
+            if flag.exists():
+                raise RuntimeError("it broke")
+            super().optimize_policy(*args, **kwargs)
+
+    flag.touch()
+    given = {"env": "MetaPointEnvCorner", "algorithms": [Fragile, "vpg_maml"], "seeds": 1, "n_itr": 1,
+             "folder": tmp_path / "a", **TINY}
+    first = mps.compare(**given)
+    assert [len(runs) for runs in first.runs.values()] == [0, 1]
+    said = capsys.readouterr().out
+    assert "Fragile,seed=1: failed" in said and "RuntimeError: it broke" in said and "vpg_maml,seed=1: done" in said
+    flag.unlink()
+    second = mps.compare(**given)
+    assert [len(runs) for runs in second.runs.values()] == [1, 1]
+    assert capsys.readouterr().out.startswith("1 of 2 runs complete; 1 at a time")
+    assert [len(mps.compare(**{**given, "n_itr": 2}).runs[name]) for name in ("Fragile", "vpg_maml")] == [1, 1]
+    assert capsys.readouterr().out.count(": resumes") == 2
 
 
 # Table and plot of runs written by hand ----------------------------------------------------------------------------
@@ -75,7 +113,7 @@ def runs(tmp_path):
     In row `i` of the ProMP run with seed `s`, the return is `s` before and `10 s` after adaptation.
     """
     def write(name, rows, columns):
-        run = sweep.make_run(name, ProMPConfig, {"n_itr": 12, "snapshot_mode": "none"}, {}, str(tmp_path))
+        run = Member(name, "promp", {"env": "Corner", "n_itr": 12}, str(tmp_path / name))
         (tmp_path / name).mkdir()
         lines = [",".join(["n_timesteps", *columns])]
         lines += [",".join(map(str, [100 * (i + 1), *columns.values()])) for i in range(rows)]
@@ -118,37 +156,30 @@ def test_plot_shows_complete_runs_over_environment_steps(runs, tmp_path):
 
 def test_interrupted_comparison_says_how_to_continue(tmp_path, monkeypatch, capsys):
     started = []
-    monkeypatch.setattr(sweep, "run_all", lambda output, runs, processes: (started.extend(runs), True))
+    monkeypatch.setattr(comparison_module, "train_all", lambda output, runs, processes: (started.extend(runs), True))
     comparison = mps.compare("MetaPointEnvCorner", ["promp", "rl2"], 2, folder=tmp_path / "a", hidden_size=8,
                              settings_of={"promp": {"inner_lr": 0.3}})
     assert comparison.runs == {"promp": [], "rl2": []}
     assert [run.name for run in started] == ["promp,seed=1", "rl2,seed=1", "promp,seed=2", "rl2,seed=2"]
-    assert [run.config.hidden_size for run in started[1::2]] == [8, 8]  # ProMP does not have it
-    assert [run.config.inner_lr for run in started[::2]] == [0.3, 0.3]
+    assert [run.settings["hidden_size"] for run in started[1::2]] == [8, 8]
+    assert [run.settings["inner_lr"] for run in started[::2]] == [0.3, 0.3]
+    assert not any("hidden_size" in run.settings for run in started[::2])
     assert capsys.readouterr().out.endswith(f"the same arguments and folder='{tmp_path / 'a'}'\n")
     assert not (tmp_path / "a").exists()  # registered names need no file
 
 
-def test_names_of_environments_are_found_like_in_train(tmp_path, monkeypatch):
-    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
-    mps.register_env("MyEnv-v0", mps.MetaPointEnvCorner)
-    monkeypatch.setattr(sweep, "run_all", lambda *_: ([], True))
-    mps.compare("myenv-v0", ["promp"], 1, folder=tmp_path)
-    assert (tmp_path / "objects.pkl").exists()
-
-
 @pytest.mark.parametrize("arguments, error, message", [
     ({"algorithms": ["promq"]}, ValueError, "algo: expected one of"),
-    ({"algorithms": [mps.MetaEnv]}, TypeError, "algorithms: expected names or subclasses of MAMLAlgo or RL2, got"),
+    ({"algorithms": [mps.MetaEnv]}, TypeError, "algo: expected a subclass of MetaAlgo or RLAlgorithm"),
     ({"algorithms": ["promp", "ProMP"]}, ValueError, "compare: expected different algorithms and different seeds"),
     ({"seeds": 0}, ValueError, "seeds: expected an integer of at least 1, got 0"),
     ({"seeds": [1, 1]}, ValueError, "compare: expected different algorithms and different seeds"),
     ({"processes": 0}, ValueError, "processes: expected an integer of at least 1, got 0"),
-    ({"inner_lrr": 1.0}, TypeError, "compare: unknown argument 'inner_lrr'; did you mean 'inner_lr'?"),
+    ({"inner_lrr": 1.0}, TypeError, "unknown setting 'inner_lrr' for any of the algorithms; did you mean 'inner_lr'?"),
     ({"settings_of": {"rl2": {}}}, ValueError, "settings_of: expected names among promp, got 'rl2'"),
-    ({"settings_of": {"promp": {"step_size": 1.0}}}, ValueError, "got 'step_size'"),
+    ({"settings_of": {"promp": {"step_size": 1.0}}}, TypeError, "unknown setting 'step_size' for ProMP"),
     ({"env": "Corner"}, ValueError, "env: expected one of"),
-    ({"seed": 5}, TypeError, "compare: unknown argument 'seed'; did you mean 'seeds'?"),
+    ({"seed": 5}, TypeError, "unknown setting 'seed' for any of the algorithms"),
     ({"settings_of": {"promp": {"seed": 9}}}, ValueError, "settings_of: expected no 'seed'"),
 ])
 def test_invalid_arguments_create_no_folder(arguments, error, message, tmp_path, monkeypatch):

@@ -1,8 +1,4 @@
-"""The page "Default settings" lists the defaults of the classes, of `mps.train` and the command line, and of scripts.
-
-`tests/cli/test_main.py` checks that the command line has the defaults of `mps.train`.
-"""
-import dataclasses
+"""The page "Default settings" lists the defaults of classes, of `mps.train` and the command line, and of scripts."""
 import inspect
 import json
 import re
@@ -12,17 +8,16 @@ import pytest
 
 import meta_policy_search as mps
 from experiments import dice_maml, e_maml, maml_trpo, pro_mp, vpg_maml
-from meta_policy_search import run
-from meta_policy_search.cli.settings import RunConfig
-from meta_policy_search.utils.serializable import constructor_signature
+from meta_policy_search.run import settings_of_algorithm
+from meta_policy_search.settings import settings_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "default_settings.rst").read_text(encoding="utf-8")
-CLASSES = (mps.NormalizedEnv, mps.MetaSampler, mps.MetaGaussianMLPPolicy, mps.MetaSampleProcessor,
-           mps.DiceMetaSampleProcessor, mps.ProMP, mps.TRPOMAML, mps.VPGMAML, mps.DICEMAML, mps.VPG_DICEMAML,
-           mps.ConjugateGradientOptimizer, mps.Trainer)
 SCRIPTS = (pro_mp, maml_trpo, e_maml, vpg_maml, dice_maml)
-COMMON = {field.name for field in dataclasses.fields(RunConfig)} - {"progress_bar"}
+ALGORITHMS = {script.__name__.rpartition(".")[2]: mps.get_algorithm(script.ALGORITHM) for script in SCRIPTS}
+CLASSES = (mps.NormalizedEnv, mps.MetaSampler, mps.MetaGaussianMLPPolicy, mps.MetaSampleProcessor,
+           mps.DiceMetaSampleProcessor, *ALGORITHMS.values(), mps.VPG_DICEMAML, mps.ConjugateGradientOptimizer)
+COMMON = settings_of([mps.train], {"algo", "dump_path", "callbacks"}).keys()
 PRESETS = sorted(path for path in (ROOT / "experiments" / "configs").glob("*.json") if "grid" not in path.read_text())
 
 
@@ -41,7 +36,7 @@ def rows(title):
 def as_text(value):
     if value is inspect.Parameter.empty:
         return "required"
-    return value.__name__ if callable(value) else str(value)
+    return getattr(value, "__name__", str(value))
 
 
 def joined(values):
@@ -55,19 +50,21 @@ def joined(values):
     return "; ".join([first, *(f"{', '.join(names)}: {text}" for text, names in others.items())])
 
 
-def make_expected_rows():
-    signatures = {cls.__name__: constructor_signature(cls).parameters for cls in CLASSES}
-    configs = {script.__name__.rpartition(".")[2]: vars(script.Config()) for script in SCRIPTS}
-    for name in dict.fromkeys(name for config in configs.values() for name in config):
-        defaults = [(cls, parameters[name].default) for cls, parameters in signatures.items() if name in parameters]
-        if defaults and name not in COMMON:
-            train = {"baseline": "LinearFeatureBaseline; DiCE: LinearTimeBaseline"}
-            train.update({key: str(value) for key, value in run.TRAIN_DEFAULTS.items()})
-            scripts = [(script, config[name]) for script, config in configs.items() if name in config]
-            yield [name, joined(defaults), train.get(name, ""), joined(scripts)]
+def expected_rows():
+    """Yields a row for each setting of the meta-learning algorithms, apart from those that all algorithms share."""
+    of_classes = {cls.__name__: settings_of([cls]) for cls in CLASSES}
+    of_train = {name: settings_of_algorithm(cls) for name, cls in ALGORITHMS.items()}
+    for setting in dict.fromkeys(setting for settings in of_train.values() for setting in settings):
+        defaults = [(name, settings[setting].default) for name, settings in of_classes.items() if setting in settings]
+        if setting in COMMON or not defaults:
+            continue
+        trained = [(name, settings[setting].default) for name, settings in of_train.items() if setting in settings]
+        scripts = [(name, script.PUBLISHED.get(setting, dict(trained)[name]))
+                   for name, script in zip(ALGORITHMS, SCRIPTS, strict=True) if setting in dict(trained)]
+        yield [setting, *map(joined, (defaults, trained, scripts))]
 
 
-EXPECTED = list(make_expected_rows())
+EXPECTED = list(expected_rows())
 
 
 @pytest.mark.parametrize("expected", EXPECTED, ids=lambda row: row[0])

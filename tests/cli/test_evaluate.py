@@ -13,7 +13,7 @@ import pytest
 import meta_policy_search as mps
 from experiments import dice_maml, maml_trpo, vpg_maml
 from meta_policy_search.cli import evaluate, plot, render
-from meta_policy_search.cli.training import INTERRUPTED
+from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.envs import make_env, normalize
 from meta_policy_search.evaluation import MetaEvaluator, load_evaluator
 from meta_policy_search.utils import logger, seeding

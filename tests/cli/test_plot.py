@@ -11,7 +11,8 @@ import pytest
 import meta_policy_search as mps
 from experiments import maml_trpo
 from meta_policy_search import plotting
-from meta_policy_search.cli import plot, record, render
+from meta_policy_search.cli import plot, render
+from meta_policy_search.run_folder import find_run, find_runs
 from meta_policy_search.utils import logger
 
 META = ("Itr", "n_timesteps", "Time", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain")
@@ -69,8 +70,8 @@ def test_folders_are_searched_for_runs_without_duplicates_and_in_order(tmp_path,
         write_run(tmp_path / name)
     (tmp_path / "b" / "notes").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert record.find_runs(["b", "a/"]) == ["b/seed1", "b/seed2", "a"]
-    assert record.find_runs([str(tmp_path)]) == [str(tmp_path / name) for name in ("a", "b/seed1", "b/seed2", "c")]
+    assert find_runs(["b", "a/"]) == ["b/seed1", "b/seed2", "a"]
+    assert find_runs([str(tmp_path)]) == [str(tmp_path / name) for name in ("a", "b/seed1", "b/seed2", "c")]
 
 
 def test_only_run_of_a_folder_is_found(tmp_path, monkeypatch):
@@ -78,11 +79,11 @@ def test_only_run_of_a_folder_is_found(tmp_path, monkeypatch):
     for name in ("a/b/run", "c/run1", "c/run2"):
         write_run(tmp_path / name)
     (tmp_path / "empty").mkdir()
-    assert record.find_run("a") == record.find_run("a/b/run") == "a/b/run"
+    assert find_run("a") == find_run("a/b/run") == "a/b/run"
     for folder, message in (("c", "expected one run, got 2: c/run1, c/run2"), ("gone", "gone, which does not exist"),
                             ("empty", "empty, which contains no progress.csv")):
         with pytest.raises(ValueError, match=message):
-            record.find_run(folder)
+            find_run(folder)
 
 
 def groups_of(*settings):

@@ -9,8 +9,7 @@ def run_of(folder="a", rows=4, **settings):
 
 
 @pytest.mark.parametrize("settings, labels", [
-    ([{"progress_bar": True}, {"progress_bar": False}], ["promp, E"]),
-    ([{"eval_every": 0}, {"eval_every": 5}], ["promp, E"]),
+    ([{"n_itr": 3}, {"n_itr": 5}], ["promp, E"]),
     ([{"env": "a/objects.pkl:A"}, {"env": "B"}], ["A", "B"]),
     ([{"baseline": "A(\n    x=1,\n)"}, {"baseline": "B"}], ["baseline A", "baseline B"]),
     ([{"baseline": "A(x=1)"}, {"baseline": "A(x=2)"}], ["baseline A(x=1)", "baseline A(x=2)"]),

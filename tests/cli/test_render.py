@@ -7,7 +7,7 @@ import pytest
 import meta_policy_search as mps
 from experiments import maml_trpo
 from meta_policy_search.cli import render
-from meta_policy_search.cli.training import INTERRUPTED
+from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.envs import make_env
 from meta_policy_search.envs.mujoco_envs.engines import camera
 from meta_policy_search.evaluation import MetaEvaluator

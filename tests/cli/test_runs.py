@@ -1,5 +1,4 @@
 """Tests the table of runs: filters, sorting, states, and the commands that resume runs."""
-import contextlib
 import datetime
 import json
 import os
@@ -14,8 +13,10 @@ import pytest
 import meta_policy_search as mps
 from experiments import cem
 from meta_policy_search import run_folder
-from meta_policy_search.cli import record, runs, training
+from meta_policy_search.cli import runs
 from meta_policy_search.cli.main import main
+from meta_policy_search.cli.train import INTERRUPTED
+from meta_policy_search.plotting import PlotCallback
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import is_locked, lock_folder
 
@@ -31,7 +32,9 @@ def write_run(folder, rows=3, gain=1.0, algorithm="promp", columns=META, days=0,
     (folder / "progress.csv").write_text("\n".join(lines) + "\n" if rows else "")
     settings = {"env": "MetaPointEnv", "seed": 1, "n_itr": 3, "snapshot_mode": "none", **settings}
     started = (run_folder.now() - datetime.timedelta(days=days)).isoformat(timespec="seconds")
-    (folder / "params.json").write_text(json.dumps({"algorithm": algorithm, "settings": settings, "started": started}))
+    options = {name: settings.pop(name) for name in ("snapshot_mode",)}
+    (folder / "params.json").write_text(json.dumps({"algorithm": algorithm, "settings": settings, "options": options,
+                                                    "started": started}))
     return folder
 
 
@@ -70,7 +73,7 @@ def test_the_table(three, capsys):
     assert re.fullmatch(r"promp +MetaPointEnv +1  \S+ \S+ +3/3 +\+2.00 +2.00  finished +data/a", a)
     assert re.fullmatch(r"promp +MetaPointEnv +1  \S+ \S+ +1/3 +-1.00 +-1.00  interrupted +data/c", c)
     assert re.fullmatch(rf"promp +HalfCheetahRandDirecEnv +7  {today} \S+ +3/3 +\+3.50 +3.50  finished +data/b", b)
-    assert rest == ["", "To resume interrupted and failed runs:", "    meta-policy-search resume data/c"]
+    assert rest == []  # no snapshot
 
 
 @pytest.mark.parametrize("arguments, expected", [
@@ -95,18 +98,16 @@ def test_run_that_began_after_earlier_iterations_is_finished(tmp_path, monkeypat
     assert listed(capsys, "--state", "finished") == ["a"]
 
 
-def test_only_runs_of_the_command_line_restart_without_a_snapshot(tmp_path, monkeypatch, capsys):
+def test_run_without_a_snapshot_cannot_be_resumed(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    for name, more in (("a", {}), ("b", {"made_by": run_folder.MADE_BY_TRAINER})):
-        write_run(tmp_path / "data" / name, rows=0, snapshot_mode="last")
-        run_folder.write_params(f"data/{name}", {**record.read_params(f"data/{name}"), **more})
-    assert [run["resume"] for run in json.loads(shown(capsys, "--json"))] == [
-        "meta-policy-search resume data/a", None]
+    write_run(tmp_path / "data" / "a", rows=0, snapshot_mode="last")
+    (run,) = json.loads(shown(capsys, "--json"))
+    assert (run["state"], run["resume"]) == ("interrupted", None)
 
 
 def test_json_has_all_fields(three, capsys):
     (run,) = json.loads(shown(capsys, "--json", "data/b"))
-    params = record.read_params("data/b")
+    params = run_folder.read_params("data/b")
     assert run == {
         "folder": "data/b", "algorithm": "promp", "environment": "HalfCheetahRandDirecEnv", "seed": 7,
         "started": params["started"], "ended": None, "error": None, "iterations": 3, "n_itr": 3, "gain": 3.5,
@@ -139,8 +140,8 @@ def test_other_columns_and_damaged_files(tmp_path, capsys):
     (write_run(tmp_path / "damaged") / "params.json").write_text("{")
     write_run(tmp_path / "begun", rows=0)
     write_run(tmp_path / "python", algorithm="ProMP")
-    params = record.read_params(tmp_path / "python")
-    del params["settings"]["snapshot_mode"]  # a column that `Trainer` does not log
+    params = run_folder.read_params(tmp_path / "python")
+    del params["options"]["snapshot_mode"]  # a column that `Trainer` does not log
     (tmp_path / "python" / "params.json").write_text(json.dumps(params))
     write_run(tmp_path / "foreign", rows=1, algorithm="../setup", n_itr=None)
     assert runs.main([str(tmp_path), "--json"]) == 0
@@ -160,7 +161,7 @@ def test_printed_command_resumes_the_run(tmp_path, monkeypatch, capsys):
     """A run of two of four iterations is listed as running, then as interrupted, and as finished after resuming."""
     monkeypatch.chdir(tmp_path)
     assert cem.main(["--smoke", "--env", "MetaPointEnv", "--dump_path", "data/run"]) == 0
-    begun = record.read_params("data/run")
+    begun = run_folder.read_params("data/run")
     assert begun["started"] <= begun["ended"] <= run_folder.now().isoformat()
     begun["settings"]["n_itr"] = 4
     run_folder.write_params("data/run", begun)
@@ -173,37 +174,26 @@ def test_printed_command_resumes_the_run(tmp_path, monkeypatch, capsys):
     (run,) = json.loads(shown(capsys, "--json"))
     program, *command = shlex.split(run["resume"])
     assert program == "meta-policy-search"
-    during = []
-    monkeypatch.setattr(training, "plot_returns", lambda folder: during.append(record.read_params(folder)))
-    assert main([*command, "--plot_gap", "3"]) == 0
-    assert "ended" not in during[0] and "ended" in during[-1]
+    assert main([*command, "--n_itr", "4"]) == 0
     capsys.readouterr()
     (run,) = json.loads(shown(capsys, "--json"))
     assert (run["state"], run["iterations"], run["resume"]) == ("finished", 4, None)
 
 
-@pytest.mark.parametrize("error, state", [(ZeroDivisionError, "failed"), (KeyboardInterrupt, "interrupted")])
-def test_run_that_ends_with_an_error_has_failed_until_it_is_resumed(error, state, tmp_path, monkeypatch, capsys):
+def test_interrupted_run_is_interrupted_until_it_is_resumed(tmp_path, monkeypatch, capsys):
+    def press(*arguments):
+        raise KeyboardInterrupt
+
     monkeypatch.chdir(tmp_path)
-
-    def fail(trainer, row):
-        raise error
-
-    def train(self, trainer, config, train=training.SingleTask.train):
-        trainer.callbacks.append(fail)
-        train(self, trainer, config)
-
-    with monkeypatch.context() as patch, contextlib.suppress(ZeroDivisionError):
-        patch.setattr(training.SingleTask, "train", train)
-        assert cem.main(["--smoke", "--env", "MetaPointEnv", "--dump_path", "data/run"]) == training.INTERRUPTED
+    with monkeypatch.context() as patch:
+        patch.setattr(PlotCallback, "__call__", press)
+        assert cem.main(["--smoke", "--env", "MetaPointEnv", "--dump_path", "data/run"]) == INTERRUPTED
     capsys.readouterr()
-    assert listed(capsys, "--state", state) == ["run"]
     (run,) = json.loads(shown(capsys, "--json"))
-    assert run["error"] == {"failed": "ZeroDivisionError"}.get(state) and run["iterations"] == 1
+    assert (run["state"], run["error"], run["iterations"]) == ("interrupted", None, 1)
     assert main(shlex.split(run["resume"])[1:]) == 0
     capsys.readouterr()
-    (run,) = json.loads(shown(capsys, "--json"))
-    assert (run["state"], run["error"]) == ("finished", None)
+    assert listed(capsys, "--state", "finished") == ["run"]
 
 
 def test_error_in_python_is_recorded(tmp_path):
@@ -226,11 +216,8 @@ def test_run_made_in_python_is_resumed_and_is_finished_after_a_callback_stop(tmp
     capsys.readouterr()
     (run,) = json.loads(shown(capsys, "--json"))
     assert (run["state"], run["iterations"], run["n_itr"], run["resume"]) == ("finished", 1, 9, None)
-    with pytest.raises(SystemExit):
-        cem.main(["--resume", "data/run"])
-    assert "Resume it with: meta-policy-search resume data/run" in capsys.readouterr().err
     mps.load_run("data/run").resume(n_itr=2)
-    params = record.read_params("data/run")
+    params = run_folder.read_params("data/run")
     run_folder.write_params("data/run", {**params, "settings": {**params["settings"], "n_itr": 3}})
     capsys.readouterr()
     (run,) = json.loads(shown(capsys, "--json"))

@@ -19,6 +19,7 @@ def test_modules_of_the_current_folder_are_found_after_installed_ones(tmp_path, 
     assert import_name("env", "a_module_of_a_user:mine", {"mine": json}) is json
     with pytest.raises(ValueError, match="env: expected MODULE:NAME with an object of the module or a registered name"):
         import_name("env", "a_module_of_a_user:half", {"mine": json})
-    with pytest.raises(ValueError, match="env: expected MODULE:NAME with a module that can be imported"):
-        import_name("env", "nowhere:load", {})
+    for name in ("nowhere:load", ".json:load"):
+        with pytest.raises(ValueError, match="env: expected MODULE:NAME with a module that can be imported"):
+            import_name("env", name, {})
     sys.modules.pop("a_module_of_a_user")
