@@ -51,7 +51,7 @@ def test_user_name_can_be_registered_again_but_builtin_name_cannot():
     mps.register_algorithm("mine", MyProMP)
     mps.register_algorithm("mine", mps.VPGMAML)  # as when the user reruns a notebook cell
     assert registry.get_algorithm("mine") is mps.VPGMAML
-    with pytest.raises(ValueError, match="name: 'promp' is a built-in algorithm"):
+    with pytest.raises(ValueError, match="name: expected a name that no built-in algorithm has, got 'promp'"):
         mps.register_algorithm("promp", MyProMP)
 
 

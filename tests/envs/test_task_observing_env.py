@@ -2,10 +2,6 @@
 import numpy as np
 import pytest
 
-<<<<<<<< HEAD:tests/envs/test_task_observing_env.py
-========
-from meta_policy_search.envs.task_observing_env import TaskObservingEnv
->>>>>>>> cli2:tests/envs/test_task_observation.py
 from meta_policy_search.envs import make_env
 from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.envs.task_observing_env import TaskObservingEnv

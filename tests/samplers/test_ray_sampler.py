@@ -645,7 +645,8 @@ CLUSTER = """
             if cluster is not None:
                 cluster.remove_node(nodes[0], allow_graceful=False)
                 try:
-                    trainer.train_itr()
+                    for _ in range(100):  # workers end a little later than their machine
+                        trainer.train_itr()
                 except EnvWorkerError as error:
                     print(json.dumps(str(error)))
             sampler.close()
