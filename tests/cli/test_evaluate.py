@@ -294,8 +294,11 @@ def test_unwritable_output_is_reported_before_the_evaluation(runs, tmp_path, cap
 
 def test_recorded_tasks_depend_only_on_the_seed():
     """Also for environments that draw tasks from the global random generator."""
-    env = SimpleNamespace(sample_tasks=lambda n_tasks: list(np.random.normal(size=n_tasks)))
-    evaluator = SimpleNamespace(env=env, record=lambda tasks, *arguments: tasks)
+    class GloballyRandom(mps.MetaPointEnv):
+        def sample_tasks(self, n_tasks):
+            return np.random.normal(size=(n_tasks, 2)).tolist()
+
+    evaluator = SimpleNamespace(env=GloballyRandom(), record=lambda tasks, *arguments: tasks)
     first, again, other = (evaluate.record_paths(evaluator, SimpleNamespace(
         tasks=None, num_tasks=3, num_steps=1, step_sizes=None, seed=seed)) for seed in (1, 1, 2))
     assert len(first) == 3 and first == again and first != other

@@ -87,7 +87,7 @@ def test_only_run_of_a_folder_is_found(tmp_path, monkeypatch):
 
 
 def groups_of(*settings):
-    runs = [plot.Run(str(i), one, {}) for i, one in enumerate(settings)]
+    runs = [plot.Run(str(i), one, {}, given=["inner_lr"]) for i, one in enumerate(settings)]
     return {label: [run.folder for run in group] for label, group in plot.group_runs(runs).items()}
 
 
