@@ -33,7 +33,8 @@ class SingleTaskSampler(Configurable):
         algo (RLAlgorithm): algorithm whose `policy` acts in paths of at most `max_path_length` steps.
         env: environment with the gym 0.26, Gymnasium or classic gym API. A `MetaEnv` is sampled in the task that is set
             when samples are obtained.
-        parallel (bool, str, dict or RayOptions): whether environments run in worker processes, see `MetaSampler`; default False.
+        parallel (bool, str, dict or RayOptions): whether environments run in worker processes, see `MetaSampler`;
+            default False.
         executor (str, callable or None): selects an executor, see `MetaSampler`; default None.
 
     Raises:
@@ -141,7 +142,8 @@ class OffPolicySampler(SingleTaskSampler):
             to `rollout_batch_size` environments concurrently. Its `policy` is evaluated.
         env: see `SingleTaskSampler`. If `max_path_length` is None, the environment must have a time limit
             (`env.spec.max_episode_steps`).
-        parallel (bool, str, dict or RayOptions): whether environments run in worker processes, see `MetaSampler`; default False.
+        parallel (bool, str, dict or RayOptions): whether environments run in worker processes, see `MetaSampler`;
+            default False.
         executor (str, callable or None): selects an executor, see `MetaSampler`; default None.
     """
 

@@ -317,7 +317,7 @@ def test_scripts_train_resume_and_evaluate_on_ray(tmp_path):
     (["--parallel", f'{{"num_workers": {CPUS + 1}}}'], "num_workers: expected at most 4, because the cluster has 4"),
     (["--parallel", '{"num_workers": "two"}'], "num_workers: expected an integer of at least 1, got 'two'"),
     (["--parallel", '{"address": "host"}'], "address: expected 'host:port' of a Ray cluster"),
-    (["--parallel", '{"workers": 2}'], "parallel: expected one of 'address', .*, got 'workers'; did you mean 'num_work"),
+    (["--parallel", '{"workers": 2}'], "parallel: expected one of 'address', .*, got 'workers'; did you mean 'num_"),
     (["--parallel", '{"cpus_per_worker": 8}'], "cpus_per_worker: expected .*, got 8"),
     (["--parallel", "dask"], "parallel: expected one of False, True, 'ray', got 'dask'"),
     (["--no-parallel", "ray"], "unrecognized arguments: ray"),
