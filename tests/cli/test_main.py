@@ -1,4 +1,5 @@
 """Tests the command line of the package: commands, resuming, user modules and errors before TensorFlow is loaded."""
+import functools
 import json
 import os
 import re
@@ -10,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import meta_policy_search as mps
-from experiments import vpg_maml
 from meta_policy_search.cli.flags import Parser
 from meta_policy_search.cli.main import COMMANDS, main
 from meta_policy_search.envs import registry as env_registry
@@ -19,23 +19,16 @@ from meta_policy_search.registry import describe_algorithms
 from meta_policy_search.run import settings_of_algorithm
 from meta_policy_search.run_folder import read_params
 from meta_policy_search.utils import logger
+from tests.helpers import commands
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+mistake = functools.partial(commands.mistake, main)
 ONE = ("--env", "MetaPointEnvCorner", "--smoke", "--n_itr", "1")
 
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-
-def mistake(capsys, *arguments):
-    """Returns the error message of a command: one line, with exit status 2."""
-    with pytest.raises(SystemExit) as stop:
-        main([str(argument) for argument in arguments])
-    output = capsys.readouterr()
-    assert (stop.value.code, output.out, output.err.count("\n")) == (2, "", 1)
-    return output.err
 
 
 def start(*arguments):
@@ -80,25 +73,6 @@ def test_training_creates_a_folder_with_the_name_of_the_algorithm(capsys):
     assert capsys.readouterr().out.endswith(f"Run folder: {folder.resolve()}\n")
     params = read_params(str(folder))
     assert params["algorithm"] == "promp" and params["command"] == [os.path.basename(sys.argv[0]), *sys.argv[1:]]
-
-
-def train_in_python(folder):
-    mps.train("MetaPointEnvCorner", "vpg_maml", 1, dump_path=folder, meta_batch_size=2, rollouts_per_meta_task=2,
-              max_path_length=5, hidden_sizes=())
-
-
-@pytest.mark.thorough(but="script")
-@pytest.mark.parametrize("train", [
-    lambda folder: main(["train", "vpg_maml", *ONE, "--dump_path", folder]),
-    lambda folder: vpg_maml.main([*ONE, "--dump_path", folder]), train_in_python,
-], ids=["command line", "script", "python"])
-def test_runs_are_resumed(train):
-    train("run")
-    logger.reset()
-    assert main(["resume", "run", "--n_itr", "2"]) == 0
-    assert list(read_progress("run")["Itr"]) == [0, 1]
-    params = read_params("run")
-    assert params["settings"]["n_itr"] == 2 and [process["itr"] for process in params["resumed"]] == [1]
 
 
 def test_unknown_flag_next_to_a_flag_that_ends_in_an_underscore(capsys):
@@ -246,7 +220,7 @@ def test_commands_without_computation_do_not_load_tensorflow(tmp_path):
     """Lists, plots and general help take less than the import of TensorFlow, and leave no folder."""
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "progress.csv").write_text("Itr,n_timesteps,AverageReturn\n0,1,2\n1,2,3\n")
-    commands = ["runs run", "envs", "algorithms", "--help", "--version", "trains"]
+    commands = ["runs run", "plot run", "envs", "algorithms", "--help", "--version", "trains"]
     program = ("import sys\nfrom meta_policy_search.cli.main import main\n"
                "for command in sys.argv[1:]:\n"
                "    try:\n        status = main(command.split())\n"
@@ -254,7 +228,7 @@ def test_commands_without_computation_do_not_load_tensorflow(tmp_path):
                "    print('status', status, 'tensorflow' in sys.modules)\n")
     out, err = start("-c", program, *commands).communicate(timeout=120)
     statuses = re.findall(r"^status (\d) (\w+)$", out, flags=re.MULTILINE)
-    assert statuses == [("0", "False")] * 5 + [("2", "False")], out + err
+    assert statuses == [("0", "False")] * 6 + [("2", "False")], out + err
     assert sorted(os.listdir()) == ["run"]
 
 

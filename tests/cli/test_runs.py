@@ -1,5 +1,6 @@
 """Tests the table of runs: filters, sorting, states, and the commands that resume runs."""
 import datetime
+import functools
 import json
 import os
 import re
@@ -19,7 +20,9 @@ from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.plotting import PlotCallback
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import is_locked, lock_folder
+from tests.helpers import commands
 
+mistake = functools.partial(commands.mistake, runs.main)
 YESTERDAY = run_folder.now() - datetime.timedelta(days=1)
 META = ("Itr", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain", "AdaptationGainCI95")
 
@@ -68,14 +71,6 @@ def resume(run):
     """Runs the command that `runs` prints for a run."""
     program, *command = shlex.split(run["resume"])
     assert program == "meta-policy-search" and main(command) == 0
-
-
-def mistake(capsys, *arguments):
-    with pytest.raises(SystemExit) as stop:
-        runs.main([str(argument) for argument in arguments])
-    output = capsys.readouterr()
-    assert (stop.value.code, output.out, output.err.count("\n")) == (2, "", 1)
-    return output.err
 
 
 def test_the_table(three, capsys):

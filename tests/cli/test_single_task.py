@@ -15,6 +15,7 @@ from meta_policy_search.cli.train import SMOKE
 from meta_policy_search.run import build_trainer, settings_of_algorithm
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.snapshotter import load_snapshot
+from tests.helpers.commands import mistake
 
 SCRIPTS = {"cem": cem, "cma_es": cma_es, "ddpg": ddpg}
 POINT = ("--env", "MetaPointEnv")
@@ -30,15 +31,6 @@ def rows(folder):
     """Returns the rows of `progress.csv` as text, without times."""
     with open(Path(folder, "progress.csv"), newline="") as file:
         return [{key: value for key, value in row.items() if "Time" not in key} for row in csv.DictReader(file)]
-
-
-def mistake(capsys, script, *arguments):
-    """Returns the error message of an experiment: one line, with exit status 2."""
-    with pytest.raises(SystemExit) as stop:
-        run(script, *arguments)
-    output = capsys.readouterr()
-    assert stop.value.code == 2 and output.err.count("\n") == 1 and output.out == ""
-    return output.err
 
 
 @pytest.mark.parametrize("name, env", [("cem", "CartPole-v1"), ("cma_es", "Pendulum-v1"), ("cem", "MetaPointEnv"),
@@ -104,7 +96,7 @@ def test_task_depends_on_the_seed():
     (["--baseline", "Best"], "baseline: expected one of 'GaussianMLPBaseline'"),
 ])
 def test_invalid_arguments_are_reported(arguments, message, tmp_path, capsys):
-    assert re.search(message, mistake(capsys, cem, *arguments, "--dump_path", tmp_path))
+    assert re.search(message, mistake(cem.main, capsys, *arguments, "--dump_path", tmp_path))
 
 
 @pytest.mark.parametrize("algo, settings", [
@@ -119,7 +111,7 @@ def test_settings_are_checked_before_training(algo, settings):
 def test_meta_learning_evaluation_refuses_search_runs(tmp_path, capsys):
     run(cem, "--smoke", *POINT, "--dump_path", tmp_path / "run")
     capsys.readouterr()
-    assert "A Trainer saves them for parts" in mistake(capsys, evaluate, tmp_path / "run")
+    assert "A Trainer saves them for parts" in mistake(evaluate.main, capsys, tmp_path / "run")
 
 
 def test_tensorflow_is_loaded_by_training_and_gymnasium_and_cma_on_demand(tmp_path):
