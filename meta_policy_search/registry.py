@@ -60,7 +60,7 @@ def register_algorithm(name: str, algo_class: type, title: Optional[str] = None)
     if not isinstance(algo_class, type):
         raise TypeError(f"algo_class: expected a class, got {algo_class!r}")
     if plain(name) in map(plain, (*_BUILT_IN, *_ALIASES)):
-        raise ValueError(f"name: {name!r} is a built-in algorithm")
+        raise ValueError(f"name: expected a name that no built-in algorithm has, got {name!r}")
     doc = (algo_class.__doc__ or "").strip().partition("\n")[0]
     _ALGORITHMS[name] = Algorithm(algo_class, title or algo_class.__name__, doc)
 

@@ -28,7 +28,8 @@ from meta_policy_search.plotting import (
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.policies import MetaPolicy, Policy
 from meta_policy_search.registry import get_algorithm, name_of
-from meta_policy_search.samplers import MetaSampler, RayOptions
+from meta_policy_search.samplers import MetaSampler
+from meta_policy_search.samplers.ray.connection import Parallel
 from meta_policy_search.settings import Setting, check_names, settings_of
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Task, WithoutEffect
@@ -108,7 +109,7 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
         raise ValueError(f"log_formats: expected formats including 'csv', got {log_formats!r}")
     check_mode(snapshot_mode, snapshot_gap)
     if plot_gap is not None:
-        callbacks = [*callbacks, PlotCallback(plot_gap)]
+        callbacks = [*callbacks, PlotCallback(check_int_at_least("plot_gap", plot_gap, 0))]
     if dump_path is not None:
         run_folder.check_is_unused(dump_path)
     with tf.Graph().as_default():
@@ -145,14 +146,14 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
     values = {**algo_class.default_settings, **settings, "progress_bar": progress_bar}
     arguments = {name: value for name, value in values.items() if name in settings or name in settings_of([build])}
     trainer = build(make_env_of(env, env_kwargs or {}, algo_class), algo_class, n_itr, callbacks, policy, **arguments)
-    known = settings_of_algorithm(algo_class, policy if isinstance(policy, type) else None)
+    known = settings_of_algorithm(algo_class, type(trainer.algo.policy))
     of_builders = settings_of([build] if build is make_trainer else [build, algo_class.for_env])
     values = {name: values.get(name, setting.default) for name, setting in of_builders.items()} | settings
     texts = {name: run_folder.as_json(value) for name, value in values.items()}
     trainer.description = run_folder.Description(
-        name_of(algo_class), {"env": env_name, "env_kwargs": run_folder.as_json(env_kwargs or {}), "seed": seed,
-                              **{name: text for name, text in texts.items() if known[name].affects_result},
-                              "n_itr": n_itr},
+        algo if isinstance(algo, str) and ":" in algo else name_of(algo_class),
+        {"env": env_name, "env_kwargs": run_folder.as_json(env_kwargs or {}), "seed": seed,
+         **{name: text for name, text in texts.items() if known[name].affects_result}, "n_itr": n_itr},
         {name: text for name, text in texts.items() if not known[name].affects_result}, sorted(given))
     return trainer
 
@@ -176,12 +177,14 @@ def make_env_of(env: Any, env_kwargs: Mapping[str, Any], algo_class: type) -> An
     """Returns the environment of a training: `env`, or a new environment of this name.
 
     Raises:
-        TypeError: `env_kwargs` are given for an environment that exists.
+        TypeError: `env` is None, or `env_kwargs` are no dict or given for an environment that exists.
         ValueError: there is no environment of this name.
     """
     if not isinstance(env_kwargs, Mapping):
         raise TypeError(f"env_kwargs: expected a dict, got {reprlib.repr(env_kwargs)}")
     if not isinstance(env, str):
+        if env is None:
+            raise TypeError("env: expected an environment or its name, got None")
         if env_kwargs:
             raise TypeError(f"env_kwargs: expected none for an environment that exists, got {dict(env_kwargs)}")
         return env
@@ -252,7 +255,7 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
 
 
 def make_runner(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[Callback] = (), policy: Any = None, *,
-                batch_size: int, parallel: WithoutEffect[Union[bool, str, Mapping[str, Any], RayOptions]] = False,
+                batch_size: int, parallel: WithoutEffect[Parallel] = False,
                 progress_bar: WithoutEffect[bool] = False, **settings: Any) -> LocalRunner:
     """Builds a single-task algorithm and its runner; see `train`.
 
@@ -279,7 +282,7 @@ def make_runner(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[C
     for wrapper in wrappers:
         env = wrapper(env, **given[wrapper])
     runner = LocalRunner(callbacks=callbacks, progress_bar=progress_bar)
-    runner.setup(algo_class.for_env(env, **given[algo_class.for_env], **given[algo_class]), env,
+    runner.setup(algo_class.for_env(env, **{**given[algo_class.for_env], **given[algo_class]}), env,
                  sampler_args={"parallel": parallel})
     runner.batch_size = check_positive_int("batch_size", batch_size)
     return runner

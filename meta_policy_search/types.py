@@ -27,20 +27,20 @@ import numpy as np
 T = TypeVar("T")
 NO_EFFECT = "no effect on the result of a run"
 WithoutEffect = Annotated[T, NO_EFFECT]
-"""Type hint of an argument that does not change the rows and weights of a run, such as `parallel: WithoutEffect[bool]`.
+"""Type hint of an argument that does not change the rows and weights of a run, for example `WithoutEffect[bool]`.
 Runs that differ only in such arguments belong together, and a resumed run may change them."""
 
 NumThreads = WithoutEffect[Optional[int]]
-"""Number of native threads of a vectorized environment; None: one per core."""
+"""Number of native threads of a vectorized environment; None means one per core."""
 
 RenderMode = WithoutEffect[Optional[str]]
-"""Render mode of an environment, such as `"rgb_array"`; None: no rendering."""
+"""Render mode of an environment, such as `"rgb_array"`; None means no rendering."""
 
 Task = Any
 """A task of a meta-environment: `sample_tasks` returns a list of tasks, `set_task` takes one."""
 
 Rows = Union[slice, np.ndarray]
-"""Selected rows of an array: a slice, or an integer index array `[k]`."""
+"""Selected rows of an array, as a slice or an integer index array `[k]`."""
 
 Params = Mapping[str, np.ndarray]
 """Ordered mapping from parameter name (such as `mean_network/hidden_0/kernel`) to a float32 array."""

@@ -1,15 +1,11 @@
 """Tests `compare`: runs of several algorithms and seeds in processes, their table and their plot."""
-import json
-
 import numpy as np
 import pytest
 
 import meta_policy_search as mps
 from meta_policy_search import comparison as comparison_module
 from meta_policy_search import parallel_runs
-from meta_policy_search.envs import registry
 from meta_policy_search.parallel_runs import Member
-from meta_policy_search.utils.threads import VARIABLE
 
 TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}
 
@@ -62,45 +58,49 @@ def test_run_equals_that_of_train(comparison, arguments, tmp_path):
         np.testing.assert_array_equal(compared[name], alone[name])
 
 
-@pytest.mark.parametrize("changed", ["reward_type", "code"])
-def test_changed_environment_is_refused(changed, comparison, arguments, local_classes):
-    """The settings are those of the run, but the environment has another argument or another method."""
-    env_class, _ = local_classes
-    if changed == "reward_type":
-        env = env_class(reward_type="sparse")
-    else:
-        class Corner(mps.MetaPointEnvCorner):
-            def reward(self, *args):
-                return 0.0
-        env = Corner(reward_type="dense")
-    with pytest.raises(ValueError, match="code or the arguments of the environment or algorithm have changed"):
-        mps.compare(**{**arguments, "env": env})
+@pytest.mark.parametrize("changes, message", [
+    ({"inner_lr": 0.3}, "different settings: inner_lr 0.2 .run., 0.3"),
+    ({"settings_of": {"Slow": {"learning_rate": 1e-4}}}, "different settings: learning_rate 1e-05 .run., 0.0001"),
+    ({"env": mps.MetaPointEnvCorner(reward_type="dense")}, "arguments of the environment or algorithm have changed"),
+    ("env arguments", "the arguments of the environment or algorithm have changed"),
+    ("algorithm code", "the code or the arguments of the environment or algorithm have changed"),
+])
+def test_changed_settings_and_code_are_refused(changes, message, comparison, arguments, local_classes, capsys):
+    """A folder never mixes runs of different settings, code or arguments."""
+    if changes == "env arguments":
+        changes = {"env": local_classes[0](reward_type="sparse")}
+    if changes == "algorithm code":
+        class Slow(mps.VPGMAML):
+            default_settings = {**mps.VPGMAML.default_settings, "discount": 0.5}
+
+        changes = {"algorithms": [Slow]}
+    with pytest.raises(ValueError, match=message):
+        mps.compare(**{**arguments, **changes})
 
 
-@pytest.mark.thorough
-def test_processes_know_registered_environments_and_modules_of_the_caller(tmp_path, monkeypatch):
-    """The environment is registered in this process only, under a name; its module is on the path of this process."""
-    (tmp_path / "module_of_the_caller.py").write_text(
-        "import meta_policy_search as mps\n\n\nclass Own(mps.MetaPointEnvCorner):\n    pass\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
-    from module_of_the_caller import Own
+def test_failed_run_does_not_stop_the_others_and_is_repeated(tmp_path, monkeypatch, capsys):
+    """The second call resumes nothing that is complete, repeats the failed run, and a larger n_itr resumes both."""
+    flag = tmp_path / "broken"
 
-    mps.register_env("MyEnv-v0", Own)
-    found = mps.compare("myenv-v0", ["vpg_maml"], 1, n_itr=1, folder=tmp_path / "a", **TINY)
-    (folder,) = found.runs["vpg_maml"]
-    assert json.loads((tmp_path / "a" / "vpg_maml,seed=1" / "params.json").read_text())["settings"]["env"] == "MyEnv-v0"
-    assert isinstance(mps.load_run(folder).env.unwrapped, Own)
+    class Fragile(mps.VPGMAML):
+        def optimize_policy(self, *args, **kwargs):
+            if flag.exists():
+                raise RuntimeError("it broke")
+            super().optimize_policy(*args, **kwargs)
 
-
-@pytest.mark.parametrize("count, processes, threads", [(8, 2, "4"), (8, 3, "2"), (2, 5, "1")])
-def test_processes_share_the_cores(count, processes, threads, monkeypatch):
-    monkeypatch.setattr(parallel_runs, "available_cores", lambda: count)
-    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "7")
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    environ = parallel_runs._environment(processes)
-    assert environ[VARIABLE] == environ["OMP_NUM_THREADS"] == threads
-    assert environ["TF_NUM_INTRAOP_THREADS"] == "7"  # set by the user
+    flag.touch()
+    given = {"env": "MetaPointEnvCorner", "algorithms": [Fragile, "vpg_maml"], "seeds": 1, "n_itr": 1,
+             "folder": tmp_path / "a", **TINY}
+    first = mps.compare(**given)
+    assert [len(runs) for runs in first.runs.values()] == [0, 1]
+    said = capsys.readouterr().out
+    assert "Fragile,seed=1: failed" in said and "RuntimeError: it broke" in said and "vpg_maml,seed=1: done" in said
+    flag.unlink()
+    second = mps.compare(**given)
+    assert [len(runs) for runs in second.runs.values()] == [1, 1]
+    assert capsys.readouterr().out.startswith("1 of 2 runs complete; 1 at a time")
+    assert [len(mps.compare(**{**given, "n_itr": 2}).runs[name]) for name in ("Fragile", "vpg_maml")] == [1, 1]
+    assert capsys.readouterr().out.count(": resumes") == 2
 
 
 # Table and plot of runs written by hand ----------------------------------------------------------------------------
@@ -113,10 +113,8 @@ def runs(tmp_path):
     In row `i` of the ProMP run with seed `s`, the return is `s` before and `10 s` after adaptation.
     """
     def write(name, rows, columns):
-        run = Member(name, "promp", {"n_itr": 12, "snapshot_mode": "none"}, str(tmp_path / name))
+        run = Member(name, "promp", {"env": "Corner", "n_itr": 12}, str(tmp_path / name))
         (tmp_path / name).mkdir()
-        (tmp_path / name / "params.json").write_text(json.dumps(
-            {"settings": {"n_itr": 12}, "options": {"snapshot_mode": "none"}}))
         lines = [",".join(["n_timesteps", *columns])]
         lines += [",".join(map(str, [100 * (i + 1), *columns.values()])) for i in range(rows)]
         (tmp_path / name / "progress.csv").write_text("\n".join(lines) + "\n")
@@ -163,23 +161,25 @@ def test_interrupted_comparison_says_how_to_continue(tmp_path, monkeypatch, caps
                              settings_of={"promp": {"inner_lr": 0.3}})
     assert comparison.runs == {"promp": [], "rl2": []}
     assert [run.name for run in started] == ["promp,seed=1", "rl2,seed=1", "promp,seed=2", "rl2,seed=2"]
-    assert [run.settings.get("hidden_size") for run in started] == [None, 8, None, 8]  # ProMP does not have it
-    assert [run.settings.get("inner_lr") for run in started] == [0.3, None, 0.3, None]
+    assert [run.settings["hidden_size"] for run in started[1::2]] == [8, 8]
+    assert [run.settings["inner_lr"] for run in started[::2]] == [0.3, 0.3]
+    assert not any("hidden_size" in run.settings for run in started[::2])
     assert capsys.readouterr().out.endswith(f"the same arguments and folder='{tmp_path / 'a'}'\n")
+    assert not (tmp_path / "a").exists()  # registered names need no file
 
 
 @pytest.mark.parametrize("arguments, error, message", [
     ({"algorithms": ["promq"]}, ValueError, "algo: expected one of"),
-    ({"algorithms": [mps.MetaEnv]}, TypeError, "algorithms: expected names or subclasses of MAMLAlgo or RL2, got"),
+    ({"algorithms": [mps.MetaEnv]}, TypeError, "algo: expected a subclass of MetaAlgo or RLAlgorithm"),
     ({"algorithms": ["promp", "ProMP"]}, ValueError, "compare: expected different algorithms and different seeds"),
     ({"seeds": 0}, ValueError, "seeds: expected an integer of at least 1, got 0"),
     ({"seeds": [1, 1]}, ValueError, "compare: expected different algorithms and different seeds"),
     ({"processes": 0}, ValueError, "processes: expected an integer of at least 1, got 0"),
-    ({"inner_lrr": 1.0}, TypeError, "compare: unknown argument 'inner_lrr'; did you mean 'inner_lr'?"),
+    ({"inner_lrr": 1.0}, TypeError, "unknown setting 'inner_lrr' for any of the algorithms; did you mean 'inner_lr'?"),
     ({"settings_of": {"rl2": {}}}, ValueError, "settings_of: expected names among promp, got 'rl2'"),
-    ({"settings_of": {"promp": {"step_size": 1.0}}}, ValueError, "got 'step_size'"),
+    ({"settings_of": {"promp": {"step_size": 1.0}}}, TypeError, "unknown setting 'step_size' for ProMP"),
     ({"env": "Corner"}, ValueError, "env: expected one of"),
-    ({"seed": 5}, TypeError, "compare: unknown argument 'seed'; did you mean 'seeds'?"),
+    ({"seed": 5}, TypeError, "unknown setting 'seed' for any of the algorithms"),
     ({"settings_of": {"promp": {"seed": 9}}}, ValueError, "settings_of: expected no 'seed'"),
 ])
 def test_invalid_arguments_create_no_folder(arguments, error, message, tmp_path, monkeypatch):

@@ -13,8 +13,7 @@ class MyProMP(mps.ProMP):
 
 @pytest.fixture(autouse=True)
 def names(monkeypatch):
-    for table in ("_ALGORITHMS", "_TITLES"):
-        monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
+    monkeypatch.setattr(registry, "_ALGORITHMS", dict(registry._ALGORITHMS))
 
 
 def test_builtin_names_refer_to_their_classes():

@@ -80,7 +80,7 @@ def test_loaded_run_resumes_like_an_uninterrupted_run(tmp_path, capsys):
         np.testing.assert_array_equal(run.policy.get_param_values()[name], value)
     before, after = (mps.plotting.read_progress(tmp_path / name) for name in ("whole", "parts"))
     np.testing.assert_array_equal(after["AdaptationGain"], before["AdaptationGain"])
-    with pytest.raises(ValueError, match="n_itr: expected more than 3 .completed iterations., got 3"):
+    with pytest.raises(ValueError, match="has completed 3 iterations: to continue, pass a larger n_itr than 3"):
         run.resume(3)
     with pytest.raises(TypeError, match="log_formats: expected a list of formats, got the string 'csv'"):
         run.resume(4, log_formats="csv")
@@ -92,8 +92,8 @@ def test_interrupted_training_returns_the_completed_iterations(tmp_path, monkeyp
         raise_signal(SIGINT)
 
     run = mps.train("MetaPointEnvCorner", "vpg_maml", 3, dump_path=tmp_path / "a", callbacks=[press], **TINY)
-    resume = f"To resume: run.resume(n_itr=3), or in another process mps.load_run('{tmp_path}/a').resume(n_itr=3)\n"
-    assert capsys.readouterr().out.endswith(resume)
+    resume = f"meta-policy-search resume {tmp_path}/a, or in Python mps.load_run('{tmp_path}/a').resume()\n"
+    assert capsys.readouterr().out.endswith(f"To resume after iteration 0: {resume}")
     assert run.trainer.itr == 1 and len(run.progress["Itr"]) == 1 and run.trainer.sampler.vec_env._is_closed
     with monkeypatch.context() as patch:
         patch.setattr(mps.VPGMAML, "optimize_policy", press)
@@ -136,7 +136,7 @@ def test_given_policy_is_copied_with_its_weights(run, tmp_path):
     np.testing.assert_array_equal(run.policy.get_flat_params(), before)
     change = np.abs(other.policy.get_flat_params() - before)
     assert 0.0 < change.max() < 2e-3  # Adam
-    with pytest.raises(TypeError, match="train: unknown argument 'hidden_sizes' for ProMP"):
+    with pytest.raises(TypeError, match="unknown setting 'hidden_sizes' for ProMP"):
         mps.train("MetaPointEnvCorner", policy=run.policy, **TINY)
     with pytest.raises(ValueError, match=r"policy.obs_dim: expected \(3,\), the size of the environment's space"):
         mps.train("PendulumMassEnv", policy=run.policy, **settings)
@@ -153,20 +153,20 @@ def test_given_baseline_is_copied(tmp_path):
 
 
 @pytest.mark.parametrize("arguments, error, message", [
-    ({"inner_lrr": 1.0}, TypeError, "train: unknown argument 'inner_lrr' for ProMP; did you mean 'inner_lr'?"),
-    ({"n_iter": 1}, TypeError, "train: unknown argument 'n_iter' for ProMP; did you mean 'n_itr'?"),
-    ({"learning_rate": 1.0, "algo": "trpo_maml"}, TypeError, "unknown argument 'learning_rate' for TRPOMAML"),
+    ({"inner_lrr": 1.0}, TypeError, "unknown setting 'inner_lrr' for ProMP; did you mean 'inner_lr'?"),
+    ({"n_iter": 1}, TypeError, "unknown setting 'n_iter' for ProMP; did you mean 'n_itr'?"),
+    ({"learning_rate": 1.0, "algo": "trpo_maml"}, TypeError, "unknown setting 'learning_rate' for TRPOMAML"),
     ({"algo": "pro_mpp"}, ValueError, "algo: expected one of"),
     ({"env": "Corner"}, ValueError, "expected one of"),
     ({"n_itr": 0, **TINY}, ValueError, "n_itr: expected an integer of at least 1, got 0"),
-    ({"algo": mps.MetaEnv}, TypeError, "algo: expected a subclass of MAMLAlgo or RL2, or its name, got"),
-    ({"policy": mps.GaussianGRUPolicy}, TypeError, "policy: expected a MetaPolicy or a subclass of it, got GaussianGR"),
-    ({"policy": mps.MetaGaussianMLPPolicy, "algo": "rl2"}, TypeError, "policy: expected a GRUPolicy or a subclass of"),
+    ({"algo": mps.MetaEnv}, TypeError, "algo: expected a subclass of MetaAlgo or RLAlgorithm, or its name, got"),
+    ({"policy": mps.GaussianGRUPolicy}, TypeError, "policy: expected a MetaPolicy (such as "),
+    ({"policy": mps.MetaGaussianMLPPolicy, "algo": "rl2"}, TypeError, "policy: expected a GRUPolicy (such as "),
     ({"policy": mps.MetaCategoricalMLPPolicy, **TINY}, ValueError, "policy: expected a policy for the action space"),
     ({"env": mps.normalize(mps.MetaPointEnvCorner()), "normalization_scale": 3.0}, TypeError, "'normalization_scale'"),
-    ({"env": TRIALS, "algo": "rl2", "episodes_per_trial": 9}, TypeError, "unknown argument 'episodes_per_trial'"),
+    ({"env": TRIALS, "algo": "rl2", "episodes_per_trial": 9}, TypeError, "unknown setting 'episodes_per_trial'"),
     ({"env": TRIALS, "algo": "rl2", "max_path_length": 9}, TypeError, "max_path_length: expected no value for a Tr"),
-    ({"algo": "rl2", "meta_batch_size": 1, "rollouts_per_meta_task": 3}, ValueError, "number of trials in an iterat"),
+    ({"algo": "rl2", "meta_batch_size": 1, "rollouts_per_meta_task": 3}, ValueError, "num_minibatches: exp"),
     ({"baseline": "GausianMLPBaseline", **TINY}, ValueError, "baseline: expected one of 'GaussianMLPBaseline', 'Lin"),
     ({"hidden_sizes": 8}, TypeError, "hidden_sizes: expected a list of integers, got 8"),
     ({"adapt_params": "context", **TINY}, ValueError, "'context' requires a policy with a context, such as context_d"),
@@ -187,7 +187,7 @@ def test_unsupported_number_of_adaptation_steps_is_refused(tmp_path):
         def __init__(self, policy, meta_batch_size=20):
             super().__init__(policy, meta_batch_size=meta_batch_size)
 
-    with pytest.raises(ValueError, match="the value of algo.num_inner_grad_steps, got 2"):
+    with pytest.raises(TypeError, match="unknown setting 'num_inner_grad_steps' for OneStep"):
         mps.train("MetaPointEnvCorner", OneStep, n_itr=1, num_inner_grad_steps=2, dump_path=tmp_path / "run", **TINY)
 
 

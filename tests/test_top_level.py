@@ -8,16 +8,12 @@ from pathlib import Path
 import pytest
 
 import meta_policy_search as mps
-from meta_policy_search import run
-from meta_policy_search.envs.registry import BUILT_IN
-from meta_policy_search.registry import get_algorithm
-from meta_policy_search.utils.serializable import constructor_signature
 from tests.test_api import CLASSES, class_of
 from tests.test_imports import run_python
 
 STUB = ast.parse(Path(mps.__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body
 IMPORTED = [(alias, node.module) for node in STUB if isinstance(node, ast.ImportFrom) for alias in node.names]
-NAMES = {"train": "run", **{alias.name: module for alias, module in IMPORTED if alias.asname}}
+NAMES = {alias.name: module for alias, module in IMPORTED if alias.asname}
 BY_MODULE = ("plotting", "utils")  # used through their package: `mps.plotting.plot_comparison`
 PACKAGES = [name for _, name, is_package in pkgutil.walk_packages(mps.__path__, "meta_policy_search.") if is_package]
 
@@ -34,33 +30,8 @@ def test_name_equals_the_object_at_its_module_path(name):
 def test_type_checkers_see_every_name_as_public():
     aliases = [alias for alias, _ in IMPORTED if alias.asname]
     assert all(alias.asname == alias.name for alias in aliases)
-    assert len(aliases) == len(NAMES) - 1
+    assert len(aliases) == len(NAMES)
     assert set(dir(mps)) == {"__version__", *NAMES}
-
-
-def test_stub_of_train_lists_the_names_and_defaults_of_all_settings():
-    """The default is `...` if it is not a literal, or not the same for all algorithms."""
-    stub = next(node for node in STUB if isinstance(node, ast.FunctionDef) and node.name == "train")
-    arguments = [*stub.args.args[1:], *stub.args.kwonlyargs]
-    defaults = dict(zip((argument.arg for argument in arguments), map(
-        ast.literal_eval, [*stub.args.defaults, *stub.args.kw_defaults]), strict=True))
-    parameters = list(inspect.signature(mps.train).parameters.values())
-    expected = {parameter.name: parameter.default for parameter in parameters[1:-1]}
-    algorithms = [algo for algo in map(get_algorithm, mps.available_algorithms())
-                  if algo.__module__.startswith("meta_policy_search.")]
-    for cls in (mps.NormalizedEnv, mps.TrialEnv, mps.MetaGaussianMLPPolicy, mps.MetaCategoricalMLPPolicy,
-                mps.GaussianGRUPolicy, mps.CategoricalGRUPolicy, mps.MetaSampler, mps.MetaSampleProcessor,
-                mps.DiceMetaSampleProcessor, mps.TrialSampleProcessor, *algorithms, mps.Trainer):
-        for parameter in constructor_signature(cls).parameters.values():
-            name, default = parameter.name, run.TRAIN_DEFAULTS.get(parameter.name, parameter.default)
-            if name not in run._GIVEN:
-                is_literal = isinstance(default, (bool, int, float, str, tuple, type(None)))
-                expected[name] = default if is_literal and expected.get(name, default) == default else ...
-    assert defaults == expected
-    literals = [{node.value for node in ast.walk(argument.annotation) if isinstance(node, ast.Constant)}
-                for argument in stub.args.args[:2]]
-    names = {name for name in mps.available_algorithms() if get_algorithm(name) in algorithms}
-    assert literals == [set(BUILT_IN), names]
 
 
 @pytest.mark.parametrize("package", [name for name in PACKAGES if name.split(".")[1] not in BY_MODULE])

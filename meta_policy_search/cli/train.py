@@ -67,13 +67,13 @@ def train(algorithm: str, argv: Optional[Sequence[str]], prog: str, description:
             snapshots can no longer be written, a worker process dies or numbers are no longer finite.
     """
     import meta_policy_search as mps
-    from meta_policy_search.run import settings_of_algorithm
+    from meta_policy_search.run import find_algo_class, settings_of_algorithm
     from meta_policy_search.settings import settings_of
 
     argv = sys.argv[1:] if argv is None else list(argv)
     parser = Parser(prog, None)
     try:
-        algo_class: Any = mps.get_algorithm(algorithm)
+        algo_class: Any = find_algo_class(algorithm)
         settings = settings_of_algorithm(algo_class, _policy_class(argv))
     except USER_ERRORS as error:
         parser.error(str(error))

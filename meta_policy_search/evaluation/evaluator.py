@@ -21,9 +21,9 @@ from meta_policy_search.evaluation.recording import Recording, next_start_rngs
 from meta_policy_search.meta_algos.base import MetaAlgo
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np.algos import MetaRLAlgorithm
-from meta_policy_search.samplers import MetaSampler, RayOptions
+from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.base import SampleProcessor
-from meta_policy_search.samplers.ray.connection import check_parallel
+from meta_policy_search.samplers.ray.connection import Parallel, check_parallel
 from meta_policy_search.samplers.ray.executor import keep_workers
 from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.types import PathsMetaBatch, Task
@@ -62,8 +62,8 @@ class MetaEvaluator(Configurable):
         max_path_length (int): maximum number of steps of a path; default 100.
         envs_per_task (int or None): number of environments per task that step at the same time. Default None: one
             environment per path.
-        parallel (bool, str or RayOptions): whether to step environments in worker processes, or to collect paths on a
-            Ray cluster; see `MetaSampler`. On Ray, workers of a running training are reused. Default False.
+        parallel (bool, str, dict or RayOptions): whether to step environments in worker processes, or to collect paths
+            on a Ray cluster; see `MetaSampler`. On Ray, workers of a running training are reused. Default False.
         name (str): name of the policy in tables and figures; default `"policy"`.
 
     Raises:
@@ -74,7 +74,7 @@ class MetaEvaluator(Configurable):
     def __init__(self, algo: Union[MetaAlgo, MetaRLAlgorithm], env: MetaEnv,
                  sample_processor: Optional[SampleProcessor] = None, rollouts_per_meta_task: int = 20,
                  max_path_length: int = 100, envs_per_task: Optional[int] = None,
-                 parallel: Union[bool, str, RayOptions] = False, name: str = "policy") -> None:
+                 parallel: Parallel = False, name: str = "policy") -> None:
         check_meta_env(env)
         if isinstance(algo, MetaAlgo):
             check_sample_processor(sample_processor)

@@ -75,8 +75,8 @@ class TrialEvaluator(MetaEvaluator):
         max_path_length (int): has no effect; `env.max_path_length` limits the steps of an episode. Default 100.
         envs_per_task (int or None): number of environments per task that step at the same time. Default None: one
             environment per trial.
-        parallel (bool, str or RayOptions): whether to step environments in worker processes, or to collect trials on a
-            Ray cluster; see `MetaSampler`; default False.
+        parallel (bool, str, dict or RayOptions): whether to step environments in worker processes, or to collect trials
+            on a Ray cluster; see `MetaSampler`; default False.
         name (str): name of the policy in tables and figures; default `"policy"`.
     """
 

@@ -148,7 +148,6 @@ def _draw_curve(axes: Any, curve: Curve, index: int) -> Any:
     return line
 
 
-
 class PlotCallback(StatefulCallback):
     """Callback that draws `learning_curve.png` and, if gradient diagnostics are logged, `diagnostics.png`.
 

@@ -10,7 +10,7 @@ from meta_policy_search.actors.from_policy import actor_from_policy, check_space
 from meta_policy_search.envs.compat import adapt_env, own_generators
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.samplers.base import Sampler
-from meta_policy_search.samplers.ray.connection import RayOptions, check_parallel
+from meta_policy_search.samplers.ray.connection import Parallel, RayOptions, check_parallel
 from meta_policy_search.samplers.ray.executor import RayExecutor
 from meta_policy_search.samplers.rollout_loop import INITIAL_BUFFER_STEPS, PathRng
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
@@ -53,10 +53,10 @@ class MetaSampler(Sampler):
         max_path_length (int): maximum number of steps of a path.
         envs_per_task (int or None): number of paths of a task that are sampled concurrently. A smaller number needs
             less memory and more time. Default and maximum: `rollouts_per_meta_task`.
-        parallel (bool, str or RayOptions): False (default): environments run in this process, vectorized if they have
-            `make_batched`, otherwise sequentially. True: worker processes collect the paths. `'ray'` or `RayOptions`:
-            workers on a Ray cluster collect the paths. Worker processes also support policies without a vectorized
-            actor; these act in this process.
+        parallel (bool, str, dict or RayOptions): False (default): environments run in this process, vectorized if they
+            have `make_batched`, otherwise sequentially. True: worker processes collect the paths. `'ray'`, `RayOptions`
+            or a dict of its arguments: workers on a Ray cluster collect the paths. Worker processes also support
+            policies without a vectorized actor; these act in this process.
         executor (str, callable or None): selects an executor: `'iterative'`, `'batched'`, `'parallel'`, or a callable
             `(env, meta_batch_size, envs_per_task, max_path_length) -> MetaEnvExecutor`. None (default): chosen by
             `parallel`.
@@ -73,7 +73,7 @@ class MetaSampler(Sampler):
 
     def __init__(self, env: MetaEnv, policy: Any, rollouts_per_meta_task: int, meta_batch_size: int,
                  max_path_length: int, envs_per_task: WithoutEffect[Optional[int]] = None,
-                 parallel: WithoutEffect[Union[bool, str, RayOptions]] = False,
+                 parallel: WithoutEffect[Parallel] = False,
                  executor: WithoutEffect[Union[str, ExecutorFactory, None]] = None) -> None:
         self._adapted_env = adapt_env(env)
         super().__init__(env, policy, check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task),
@@ -232,7 +232,7 @@ class MetaSampler(Sampler):
 
 
 def make_executor(env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int,
-                  parallel: Union[bool, str, RayOptions],
+                  parallel: Parallel,
                   executor: Union[str, ExecutorFactory, None]) -> MetaEnvExecutor:
     """Creates the executor that collects paths; for the arguments, see `MetaSampler`."""
     parallel, is_vectorized = check_parallel(parallel), adapt_env(env).make_batched(1) is not None

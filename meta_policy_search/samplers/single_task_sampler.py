@@ -8,7 +8,7 @@ from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.from_policy import PolicyActor, actor_from_policy, check_spaces, sizes_of
 from meta_policy_search.envs.compat import SingleTaskEnv, adapt_env, has_tasks
 from meta_policy_search.samplers.meta_sampler import ExecutorFactory, make_executor
-from meta_policy_search.samplers.ray.connection import check_parallel
+from meta_policy_search.samplers.ray.connection import Parallel, check_parallel
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
 from meta_policy_search.types import Path
 from meta_policy_search.utils import seeding
@@ -33,14 +33,15 @@ class SingleTaskSampler(Configurable):
         algo (RLAlgorithm): algorithm whose `policy` acts in paths of at most `max_path_length` steps.
         env: environment with the gym 0.26, Gymnasium or classic gym API. A `MetaEnv` is sampled in the task that is set
             when samples are obtained.
-        parallel (bool): whether environments run in worker processes, see `MetaSampler`; default False.
+        parallel (bool, str, dict or RayOptions): whether environments run in worker processes, see `MetaSampler`;
+            default False.
         executor (str, callable or None): selects an executor, see `MetaSampler`; default None.
 
     Raises:
         TypeError, ValueError: `env` is not an environment, or its spaces do not match the policy.
     """
 
-    def __init__(self, algo: Any, env: Any, parallel: bool = False,
+    def __init__(self, algo: Any, env: Any, parallel: Parallel = False,
                  executor: Union[str, ExecutorFactory, None] = None) -> None:
         self._algo = algo
         self._env = adapt_env(env) if has_tasks(env) else SingleTaskEnv(env)
@@ -141,7 +142,8 @@ class OffPolicySampler(SingleTaskSampler):
             to `rollout_batch_size` environments concurrently. Its `policy` is evaluated.
         env: see `SingleTaskSampler`. If `max_path_length` is None, the environment must have a time limit
             (`env.spec.max_episode_steps`).
-        parallel (bool): whether environments run in worker processes, see `MetaSampler`; default False.
+        parallel (bool, str, dict or RayOptions): whether environments run in worker processes, see `MetaSampler`;
+            default False.
         executor (str, callable or None): selects an executor, see `MetaSampler`; default None.
     """
 

@@ -46,7 +46,9 @@ def atomic_path(path: PathLike, before_replace: Optional[Callable[[], None]] = N
         if before_replace is not None:
             before_replace()
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename == temporary:
+            error.filename = path  # the message names the file that the user knows
         with contextlib.suppress(OSError):
             os.remove(temporary)
         raise

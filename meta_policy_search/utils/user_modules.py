@@ -24,7 +24,7 @@ def import_name(argument: str, name: str, registered: Mapping[str, Any]) -> Any:
         sys.path.append(os.getcwd())
     try:
         names = vars(importlib.import_module(module_name))
-    except (ImportError, OSError, ValueError) as error:
+    except (ImportError, OSError, TypeError, ValueError) as error:  # TypeError: a relative name
         raise ValueError(f"{argument}: expected MODULE:NAME with a module that can be imported, got {name!r}: "
                          f"{error}") from error
     found = names.get(attribute, registered.get(attribute))

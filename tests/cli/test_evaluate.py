@@ -13,25 +13,24 @@ import pytest
 import meta_policy_search as mps
 from experiments import dice_maml, maml_trpo, vpg_maml
 from meta_policy_search.cli import evaluate, plot, render
-from meta_policy_search.cli.training import INTERRUPTED
+from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.envs import make_env, normalize
 from meta_policy_search.evaluation import MetaEvaluator, load_evaluator
-from meta_policy_search.utils import logger, seeding
+from meta_policy_search.utils import seeding
+from tests.helpers import commands
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FLAGS = {"--env": "MetaPointEnv", "--normalization_scale": "1", "--inner_lr": "0.5"}
 SMALL = ["--num_tasks", "3", "--num_steps", "2"]
 
 
-def train(script, folder, *arguments):
-    from meta_policy_search.tf_compat import tf
+mistake = functools.partial(commands.mistake, evaluate.main)
 
-    logger.reset()
-    flags = [word for flag, value in FLAGS.items() if flag not in arguments for word in (flag, value)]
-    with tf.Graph().as_default() as graph:
-        assert script.main(["--smoke", *flags, "--dump_path", str(folder), *map(str, arguments)]) == 0
-    for session in graph.get_collection("meta_policy_search/session"):
-        session.close()
+
+def train(script, folder, *arguments):
+    """Trains a short run; arguments replace those of `FLAGS`."""
+    given = {flag: value for flag, value in FLAGS.items() if flag not in arguments}
+    commands.train(script, folder, *(word for pair in given.items() for word in pair), *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -59,15 +58,6 @@ def run(*arguments):
 def rows(path):
     with open(path, newline="") as file:
         return list(csv.DictReader(file))
-
-
-def mistake(capsys, *arguments):
-    """Returns the error message: one line, with exit status 2."""
-    with pytest.raises(SystemExit) as stop:
-        evaluate.main([str(argument) for argument in arguments])
-    output = capsys.readouterr()
-    assert (stop.value.code, output.out, output.err.count("\n")) == (2, "", 1)
-    return output.err
 
 
 # Evaluation --------------------------------------------------------------------------------------------------------
@@ -294,8 +284,11 @@ def test_unwritable_output_is_reported_before_the_evaluation(runs, tmp_path, cap
 
 def test_recorded_tasks_depend_only_on_the_seed():
     """Also for environments that draw tasks from the global random generator."""
-    env = SimpleNamespace(sample_tasks=lambda n_tasks: list(np.random.normal(size=n_tasks)))
-    evaluator = SimpleNamespace(env=env, record=lambda tasks, *arguments: tasks)
+    class GloballyRandom(mps.MetaPointEnv):
+        def sample_tasks(self, n_tasks):
+            return np.random.normal(size=(n_tasks, 2)).tolist()
+
+    evaluator = SimpleNamespace(env=GloballyRandom(), record=lambda tasks, *arguments: tasks)
     first, again, other = (evaluate.record_paths(evaluator, SimpleNamespace(
         tasks=None, num_tasks=3, num_steps=1, step_sizes=None, seed=seed)) for seed in (1, 1, 2))
     assert len(first) == 3 and first == again and first != other
@@ -320,7 +313,5 @@ def test_ctrl_c_ends_the_evaluation_cleanly(runs, tmp_path, monkeypatch):
 
 
 def test_help_explains_all_flags(capsys):
-    with pytest.raises(SystemExit) as stop:
-        evaluate.main(["--help"])
-    text = capsys.readouterr().out
-    assert stop.value.code == 0 and evaluate.__doc__ in text and "--step_sizes FLOAT" in text
+    text = commands.help_of(evaluate.main, capsys)
+    assert evaluate.__doc__ in text and "--step_sizes FLOAT" in text

@@ -1,5 +1,5 @@
 """Tests the command line of the package: commands, resuming, user modules and errors before TensorFlow is loaded."""
-import dataclasses
+import functools
 import json
 import os
 import re
@@ -11,34 +11,24 @@ from pathlib import Path
 import pytest
 
 import meta_policy_search as mps
-from experiments import vpg_maml
-from meta_policy_search import registry
-from meta_policy_search.cli import record
-from meta_policy_search.cli.algorithms import CONFIGS, find_config
 from meta_policy_search.cli.flags import Parser
 from meta_policy_search.cli.main import COMMANDS, main
 from meta_policy_search.envs import registry as env_registry
 from meta_policy_search.plotting import read_progress
-from meta_policy_search.run import TRAIN_DEFAULTS
+from meta_policy_search.registry import describe_algorithms
+from meta_policy_search.run import settings_of_algorithm
+from meta_policy_search.run_folder import read_params
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.serializable import constructor_signature
+from tests.helpers import commands
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+mistake = functools.partial(commands.mistake, main)
 ONE = ("--env", "MetaPointEnvCorner", "--smoke", "--n_itr", "1")
 
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-
-def mistake(capsys, *arguments):
-    """Returns the error message of a command: one line, with exit status 2."""
-    with pytest.raises(SystemExit) as stop:
-        main([str(argument) for argument in arguments])
-    output = capsys.readouterr()
-    assert (stop.value.code, output.out, output.err.count("\n")) == (2, "", 1)
-    return output.err
 
 
 def start(*arguments):
@@ -67,8 +57,8 @@ def test_version(capsys):
     (["trains"], "error: expected one of the commands train, .*, got 'trains'; did you mean 'train'?"),
     (["train", "prompt"], "train: error: algo: expected one of .*, got 'prompt'; did you mean 'promp'?"),
     (["train", "nowhere:A"], "expected MODULE:NAME with a module that can be imported, got 'nowhere:A'"),
-    (["resume", "nowhere"], "resume: error: expected the folder of a run, got nowhere: nowhere does not exist"),
-    (["resume", "."], "resume: error: expected the folder of a run, got .: . contains no params.json"),
+    (["resume", "nowhere"], "resume: error: nowhere cannot be resumed: nowhere does not exist"),
+    (["resume", "."], "resume: error: . cannot be resumed: . contains no params.json"),
     (["train", "promp", "--env", "MetaBernoulliBanditEnv", "--smoke", "--no-learn_std"],
      "train promp: error: learn_std: expected True, got False; a categorical policy has no standard deviation"),
 ])
@@ -81,35 +71,8 @@ def test_training_creates_a_folder_with_the_name_of_the_algorithm(capsys):
     assert main(["train", "pro-mp", *ONE]) == 0
     (folder,) = Path("data", "promp", "MetaPointEnvCorner").iterdir()
     assert capsys.readouterr().out.endswith(f"Run folder: {folder.resolve()}\n")
-    params = record.read_params(str(folder))
-    assert params["algorithm"] == "promp" and params["command"] == ["meta-policy-search", "train", "promp", *ONE]
-
-
-def train_in_python(folder):
-    mps.train("MetaPointEnvCorner", "vpg_maml", 1, dump_path=folder, meta_batch_size=2, rollouts_per_meta_task=2,
-              max_path_length=5, hidden_sizes=())
-
-
-@pytest.mark.thorough(but="script")
-@pytest.mark.parametrize("train", [
-    lambda folder: main(["train", "vpg_maml", *ONE, "--dump_path", folder]),
-    lambda folder: vpg_maml.main([*ONE, "--dump_path", folder]), train_in_python,
-], ids=["command line", "script", "python"])
-def test_runs_are_resumed(train):
-    train("run")
-    logger.reset()
-    assert main(["resume", "run", "--n_itr", "2"]) == 0
-    assert list(read_progress("run")["Itr"]) == [0, 1]
-    params = record.read_params("run")
-    assert params["settings"]["n_itr"] == 2 and [process["itr"] for process in params["resumed"]] == [1]
-
-
-def test_error_during_resumed_training_is_not_reported_as_a_wrong_folder(monkeypatch):
-    main(["train", "vpg_maml", *ONE, "--dump_path", "run"])
-    logger.reset()
-    monkeypatch.setattr(mps.Trainer, "train", lambda trainer: float("the environment failed"))
-    with pytest.raises(ValueError, match="the environment failed"):
-        main(["resume", "run", "--n_itr", "2"])
+    params = read_params(str(folder))
+    assert params["algorithm"] == "promp" and params["command"] == [os.path.basename(sys.argv[0]), *sys.argv[1:]]
 
 
 def test_unknown_flag_next_to_a_flag_that_ends_in_an_underscore(capsys):
@@ -121,7 +84,7 @@ def test_unknown_flag_next_to_a_flag_that_ends_in_an_underscore(capsys):
 
 
 def test_lists_of_environments_and_algorithms(capsys):
-    for command, names in (("envs", mps.available_envs()), ("algorithms", list(CONFIGS))):
+    for command, names in (("envs", mps.available_envs()), ("algorithms", list(describe_algorithms()))):
         assert main([command]) == 0
         table = capsys.readouterr().out.splitlines()
         assert [line.split()[0] for line in table[1:]] == names and table[0].split()[1] == "description"
@@ -149,6 +112,41 @@ mps.register_env("MyEnv-v0", MyEnv)
 """
 
 
+PARTS = """
+evaluated = []
+
+class Processor(mps.MetaSampleProcessor):
+    def __init__(self, baseline, reward_bonus=0.0, **kwargs):
+        super().__init__(baseline, **kwargs)
+        self.reward_bonus = reward_bonus
+
+class SmallPolicy(mps.MetaGaussianMLPPolicy):
+    def __init__(self, meta_batch_size, obs_dim, action_dim, hidden_sizes=(8,), gain=1.0):
+        super().__init__(meta_batch_size, obs_dim, action_dim, hidden_sizes=hidden_sizes)
+        self.gain = gain
+
+class Scaled(mps.NormalizedEnv):
+    def __init__(self, env, scale=1.0):
+        super().__init__(env)
+        self.scale = scale
+
+class Evaluator(mps.MetaEvaluator):
+    def evaluate(self, *args, **kwargs):
+        evaluated.append(WithParts)
+        return super().evaluate(*args, **kwargs)
+
+class WithParts(mps.VPGMAML):
+    env_wrappers = (Scaled,)
+    sample_processor_cls = Processor
+    evaluator_cls = Evaluator
+    default_settings = {**mps.VPGMAML.default_settings, "inner_lr": 0.3}
+
+    @classmethod
+    def policy_cls(cls, is_discrete):
+        return SmallPolicy
+"""
+
+
 @pytest.fixture
 def my_module(monkeypatch):
     Path("my_module_of_a_user.py").write_text(MODULE)
@@ -164,7 +162,7 @@ def test_environment_and_algorithm_of_a_user_module(my_module):
     assert main(["train", algorithm, "--env", env, "--smoke", "--n_itr", "1", "--bonus", "0.5"]) == 0
     assert sys.modules[my_module].built == [(0.5, 0.2, 1e-3)]
     (folder,) = Path("data", "MyAlgorithm", "MyEnv-v0").iterdir()
-    params = record.read_params(str(folder))
+    params = read_params(str(folder))
     assert params["algorithm"] == algorithm
     assert {"env": env, "bonus": 0.5, "inner_lr": 0.2}.items() <= params["settings"].items()
     assert type(mps.make_env(f"{my_module}:MyEnv")) is sys.modules[my_module].MyEnv
@@ -172,64 +170,57 @@ def test_environment_and_algorithm_of_a_user_module(my_module):
     assert main(["resume", str(folder), "--n_itr", "2"]) == 0 and len(read_progress(folder)["Itr"]) == 2
 
 
-@pytest.mark.parametrize("parent, has_return_baseline", [("DICEMAML", False), ("VPG_DICEMAML", True)])
-def test_algorithm_of_a_user_has_the_settings_of_its_nearest_parent(my_module, parent, has_return_baseline):
-    Path(f"{my_module}.py").write_text(MODULE.replace("VPGMAML", parent))
-    names = [field.name for field in dataclasses.fields(find_config(f"{my_module}:MyAlgorithm"))]
-    assert ("return_baseline" in names) == has_return_baseline
-
-
 def test_settings_of_a_user_algorithm_are_checked(my_module, capsys):
-    assert find_config(f"{my_module}:MyAlgorithm")(inner_lr=1).inner_lr == 1.0
-    message = mistake(capsys, "train", f"{my_module}:MyAlgorithm", *ONE, "--inner_lr", -1)
-    assert "inner_lr: expected a finite number of at least 0, got -1.0" in message
-    assert "bonus: expected a number, got 'high'" in mistake(
-        capsys, "train", f"{my_module}:MyAlgorithm", *ONE, "--bonus", "high")
+    arguments = ["train", f"{my_module}:MyAlgorithm", *ONE]
+    assert "inner_lr: expected a finite number of at least 0, got -1" in mistake(capsys, *arguments, "--inner_lr", -1)
+    assert "unrecognized arguments: --max_grad_norm 1" in mistake(capsys, *arguments, "--max_grad_norm", 1)
 
 
-# Defaults --------------------------------------------------------------------------------------------------------
-
-OTHERS = {  # settings of the command line that are not arguments of a class: the same as these defaults of `train`
-    "adapt_params": ("all",), "learning_rate_schedule": "constant", "meta_optimizer": "Adam", "observe_task": False,
-    "eval_every": 0, "curvature": "gauss_newton"}
-RUN = {"env", "env_kwargs", "seed", "n_itr", "log_formats", "snapshot_mode", "snapshot_gap", "plot_gap", "eval_tasks",
-       "parallel", "ray_address", "ray_workers", "ray_cpus_per_worker"}
-
-
-def defaults_of_train(algorithm):
-    """Returns the default of each argument of `train` for an algorithm."""
-    is_dice, is_rl2 = "dice" in algorithm, algorithm == "rl2"
-    classes = (mps.NormalizedEnv, mps.GaussianGRUPolicy if is_rl2 else mps.MetaGaussianMLPPolicy, mps.MetaSampler,
-               mps.TrialSampleProcessor if is_rl2 else mps.DiceMetaSampleProcessor if is_dice
-               else mps.MetaSampleProcessor, mps.ConjugateGradientOptimizer, mps.Trainer, mps.TrialEnv,
-               registry.get_algorithm(algorithm))
-    found = {name: argument.default for cls in classes
-             for name, argument in constructor_signature(cls).parameters.items()}
-    found = {**found, **TRAIN_DEFAULTS, **OTHERS}
-    if not is_rl2:
-        found["baseline"] = "LinearTimeBaseline" if is_dice else "LinearFeatureBaseline"
-    found["return_baseline"] = "LinearFeatureBaseline"
-    found["exploration"] = algorithm == "e_maml"
-    return found
+def test_parts_of_a_user_algorithm_are_used(my_module, capsys):
+    """Class attributes choose the parts, and the arguments of these are settings, in Python and as flags."""
+    Path(f"{my_module}.py").write_text(MODULE + PARTS)
+    algorithm = f"{my_module}:WithParts"
+    flags = ["--reward_bonus", "2", "--scale", "0.5"]
+    assert main(["train", algorithm, *ONE, *flags, "--dump_path", "shell"]) == 0
+    module = sys.modules[my_module]
+    assert settings_of_algorithm(module.WithParts)["inner_lr"].default == 0.3
+    tiny = {"hidden_sizes": (8,), "meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 10}
+    in_python = mps.train("MetaPointEnvCorner", module.WithParts, 1, dump_path="python", reward_bonus=2, scale=0.5,
+                          **tiny)
+    for run in (in_python, mps.load_run("shell")):
+        trainer = run.trainer
+        assert type(trainer.sample_processor) is module.Processor and trainer.sample_processor.reward_bonus == 2
+        assert type(trainer.policy) is module.SmallPolicy and trainer.algo.inner_lr == 0.3
+        assert type(trainer.env) is module.Scaled and trainer.env.scale == 0.5
+        run.evaluate(tasks=2)
+        assert module.evaluated.pop() is module.WithParts
+    capsys.readouterr()
+    assert "algo: expected" in mistake(capsys, "train", f"{my_module}:MyEnv", *ONE)
 
 
-@pytest.mark.parametrize("algorithm", [name for name, config in CONFIGS.items() if name in registry._ALGORITHMS])
-def test_settings_have_the_defaults_of_train(algorithm):
-    config, defaults = CONFIGS[algorithm](), defaults_of_train(algorithm)
-    names = {field.name for field in dataclasses.fields(config)} - RUN
-    shown = {name: getattr(defaults[name], "__name__", defaults[name]) for name in names}
-    assert {name: vars(config)[name] for name in names} == shown
+@pytest.mark.parametrize("is_command", [True, False], ids=["command", "Python"])
+def test_policy_of_a_user_is_given_as_a_class_or_by_name(is_command, my_module):
+    """Its arguments are settings."""
+    Path(f"{my_module}.py").write_text(MODULE + PARTS)
+    if is_command:
+        assert main(["train", "vpg_maml", *ONE, "--policy", f"{my_module}:SmallPolicy", "--gain", "3",
+                     "--dump_path", "run"]) == 0
+        run = mps.load_run("run")
+    else:
+        run = mps.train("MetaPointEnvCorner", "vpg_maml", 1, dump_path="run", policy=f"{my_module}:SmallPolicy",
+                        gain=3, meta_batch_size=2, rollouts_per_meta_task=2, max_path_length=5)
+    assert type(run.policy) is sys.modules[my_module].SmallPolicy and run.policy.gain == 3
+    assert run.resume(2).trainer.itr == 2
 
 
 # Start-up --------------------------------------------------------------------------------------------------------
 
 
 def test_commands_without_computation_do_not_load_tensorflow(tmp_path):
-    """Lists, plots, help and errors in settings take less than the import of TensorFlow, and leave no folder."""
+    """Lists, plots and general help take less than the import of TensorFlow, and leave no folder."""
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "progress.csv").write_text("Itr,n_timesteps,AverageReturn\n0,1,2\n1,2,3\n")
-    commands = ["runs run", "envs", "algorithms", "plot run", "--help", "--version", "train promp --help",
-                "train promp --learning_rate -1", "train promp --n_itr 0", "train promp --log_formats csv xml"]
+    commands = ["runs run", "plot run", "envs", "algorithms", "--help", "--version", "trains"]
     program = ("import sys\nfrom meta_policy_search.cli.main import main\n"
                "for command in sys.argv[1:]:\n"
                "    try:\n        status = main(command.split())\n"
@@ -237,10 +228,7 @@ def test_commands_without_computation_do_not_load_tensorflow(tmp_path):
                "    print('status', status, 'tensorflow' in sys.modules)\n")
     out, err = start("-c", program, *commands).communicate(timeout=120)
     statuses = re.findall(r"^status (\d) (\w+)$", out, flags=re.MULTILINE)
-    assert statuses == [("0", "False")] * 7 + [("2", "False")] * 3, out + err
-    assert [line.partition("error: ")[2].partition(",")[0] for line in err.splitlines()] == [
-        "learning_rate: expected a finite number above 0", "n_itr: expected an integer of at least 1",
-        "log_formats: expected one of 'stdout'"]
+    assert statuses == [("0", "False")] * 6 + [("2", "False")], out + err
     assert sorted(os.listdir()) == ["run"]
 
 

@@ -1,4 +1,5 @@
 """Tests figures of runs from the command line: selected runs, curves, trajectories and invalid arguments."""
+import functools
 import json
 import re
 import shlex
@@ -11,11 +12,13 @@ import pytest
 import meta_policy_search as mps
 from experiments import maml_trpo
 from meta_policy_search import plotting
-from meta_policy_search.cli import plot, record, render
-from meta_policy_search.utils import logger
+from meta_policy_search.cli import plot, render
+from meta_policy_search.run_folder import find_run, find_runs
+from tests.helpers import commands
 
 META = ("Itr", "n_timesteps", "Time", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain")
 ROOT = Path(__file__).resolve().parent.parent.parent
+mistake = functools.partial(commands.mistake, plot.main)
 
 
 def write_run(folder, rows=3, factor=1.0, columns=META, algorithm="promp", **settings):
@@ -48,15 +51,6 @@ def comparison(monkeypatch):
     return run
 
 
-def mistake(capsys, *arguments):
-    """Returns the error message: one line, with exit status 2."""
-    with pytest.raises(SystemExit) as stop:
-        plot.main([str(argument) for argument in arguments])
-    output = capsys.readouterr()
-    assert (stop.value.code, output.out, output.err.count("\n")) == (2, "", 1)
-    return output.err
-
-
 def labels(panels):
     return [curve.label for curve in next(iter(panels.values()))]
 
@@ -69,8 +63,8 @@ def test_folders_are_searched_for_runs_without_duplicates_and_in_order(tmp_path,
         write_run(tmp_path / name)
     (tmp_path / "b" / "notes").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert record.find_runs(["b", "a/"]) == ["b/seed1", "b/seed2", "a"]
-    assert record.find_runs([str(tmp_path)]) == [str(tmp_path / name) for name in ("a", "b/seed1", "b/seed2", "c")]
+    assert find_runs(["b", "a/"]) == ["b/seed1", "b/seed2", "a"]
+    assert find_runs([str(tmp_path)]) == [str(tmp_path / name) for name in ("a", "b/seed1", "b/seed2", "c")]
 
 
 def test_only_run_of_a_folder_is_found(tmp_path, monkeypatch):
@@ -78,16 +72,15 @@ def test_only_run_of_a_folder_is_found(tmp_path, monkeypatch):
     for name in ("a/b/run", "c/run1", "c/run2"):
         write_run(tmp_path / name)
     (tmp_path / "empty").mkdir()
-    assert record.find_run("a") == record.find_run("a/b/run") == "a/b/run"
+    assert find_run("a") == find_run("a/b/run") == "a/b/run"
     for folder, message in (("c", "expected one run, got 2: c/run1, c/run2"), ("gone", "gone, which does not exist"),
                             ("empty", "empty, which contains no progress.csv")):
         with pytest.raises(ValueError, match=message):
-            record.find_run(folder)
+            find_run(folder)
 
 
-def groups_of(*settings):
-    runs = [plot.Run(str(i), one, {}) for i, one in enumerate(settings)]
-    return {label: [run.folder for run in group] for label, group in plot.group_runs(runs).items()}
+def run_of(folder, settings, rows=4):
+    return plot.Run(str(folder), settings, {"Itr": [0] * rows}, given=["inner_lr"])
 
 
 @pytest.mark.parametrize("settings, expected", [
@@ -115,7 +108,34 @@ def groups_of(*settings):
     ([{"folder": "x"}, {"folder": "y"}], {"x": ["0"], "y": ["1"]}),
 ])
 def test_runs_that_differ_only_in_the_seed_form_a_group(settings, expected):
-    assert groups_of(*settings) == expected
+    groups = plot.group_runs([run_of(i, one) for i, one in enumerate(settings)])
+    assert {label: [run.folder for run in group] for label, group in groups.items()} == expected
+
+
+@pytest.mark.parametrize("settings, labels", [
+    ([{"n_itr": 3}, {"n_itr": 5}], ["promp, E"]),
+    ([{"env": "a/objects.pkl:A"}, {"env": "B"}], ["A", "B"]),
+    ([{"baseline": "A(\n    x=1,\n)"}, {"baseline": "B"}], ["baseline A", "baseline B"]),
+    ([{"baseline": "A(x=1)"}, {"baseline": "A(x=2)"}], ["baseline A(x=1)", "baseline A(x=2)"]),
+    # differ because of the algorithms
+    ([{"num_inner_grad_steps": 1}, {"algorithm": "rl2", "num_inner_grad_steps": 0}], ["promp", "rl2"]),
+    ([{"baseline": "LinearFeatureBaseline"}, {"algorithm": "rl2", "baseline": "ValueHeadBaseline"}], ["promp", "rl2"]),
+    ([{"scale_reward": 1.0}, {"scale_reward": 2.0}], ["scale_reward 1.0", "scale_reward 2.0"]),
+])
+def test_labels_are_brief(settings, labels):
+    runs = [run_of(seed, {"algorithm": "promp", "env": "E", "seed": seed, **own}) for seed, own in enumerate(settings)]
+    assert list(plot.group_runs(runs)) == labels
+
+
+def test_repeated_seeds_and_short_runs_are_skipped(capsys):
+    runs = [run_of(name, {"seed": seed}, rows)
+            for name, rows, seed in (("a", 4, 1), ("b", 1, 2), ("c", 3, 1), ("d", 2, 3))]
+    assert [run.folder for run in plot.drop_runs(runs)] == ["a", "d"]
+    assert capsys.readouterr().err.splitlines() == [
+        "Skipping c, which repeats the settings and the seed of a",
+        "Skipping b, which has 1 rows, less than half of the 4 rows of a"]
+    unknown = [run_of(folder, {"folder": folder}) for folder in "ab"]
+    assert plot.drop_runs(unknown) == unknown  # without settings, no run is a repetition
 
 
 # Curves ------------------------------------------------------------------------------------------------------------
@@ -187,6 +207,8 @@ def test_runs_of_a_custom_script(tmp_path, comparison):
     write_run(tmp_path / "mine", algorithm=None)
     panels, _, title, _ = comparison(tmp_path)
     assert labels(panels) == [str(tmp_path / "mine")] and title == "mine"
+    write_run(tmp_path / "other", algorithm=None)
+    assert comparison(tmp_path)[2] == "Comparison of runs"
 
 
 # Invalid arguments -------------------------------------------------------------------------------------------------
@@ -235,10 +257,8 @@ def test_invalid_arguments_are_reported(arguments, message, tmp_path, monkeypatc
 
 
 def test_help_explains_all_flags(capsys):
-    with pytest.raises(SystemExit) as stop:
-        plot.main(["--help"])
-    text = capsys.readouterr().out
-    assert stop.value.code == 0 and plot.__doc__ in text and "--trajectories" in text
+    text = commands.help_of(plot.main, capsys)
+    assert plot.__doc__ in text and "--trajectories" in text
 
 
 # Trajectories ------------------------------------------------------------------------------------------------------
@@ -247,15 +267,7 @@ def test_help_explains_all_flags(capsys):
 @pytest.fixture(scope="module")
 def run_folder(tmp_path_factory):
     """A run in a point environment; tests must not change it."""
-    from meta_policy_search.tf_compat import tf
-
-    folder = tmp_path_factory.mktemp("runs") / "point"
-    logger.reset()
-    with tf.Graph().as_default() as graph:
-        assert maml_trpo.main(["--smoke", "--env", "MetaPointEnvCorner", "--dump_path", str(folder)]) == 0
-    for session in graph.get_collection("meta_policy_search/session"):
-        session.close()
-    return folder
+    return commands.train(maml_trpo, tmp_path_factory.mktemp("runs") / "point", "--env", "MetaPointEnvCorner")
 
 
 @pytest.mark.thorough

@@ -1,4 +1,5 @@
 """Tests videos of a policy before and after adaptation: their contents, and invalid arguments."""
+import functools
 import sys
 
 import numpy as np
@@ -7,12 +8,12 @@ import pytest
 import meta_policy_search as mps
 from experiments import maml_trpo
 from meta_policy_search.cli import render
-from meta_policy_search.cli.training import INTERRUPTED
+from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.envs import make_env
 from meta_policy_search.envs.mujoco_envs.engines import camera
 from meta_policy_search.evaluation import MetaEvaluator
 from meta_policy_search.evaluation import recording as video_module
-from meta_policy_search.utils import logger
+from tests.helpers import commands
 
 ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="needs the extra video")
 
@@ -21,15 +22,8 @@ WIDTH, HEIGHT = 2 * SIDE + video_module.GAP, SIDE + TOP
 AXES = np.array([0.09, 0.07, 0.88, 0.88]) * SIDE  # the plot area of a point figure: left, bottom, width, height
 
 
-def train(folder, *arguments):
-    from meta_policy_search.tf_compat import tf
-
-    logger.reset()
-    with tf.Graph().as_default() as graph:
-        assert maml_trpo.main(["--smoke", "--dump_path", str(folder), *map(str, arguments)]) == 0
-    for session in graph.get_collection("meta_policy_search/session"):
-        session.close()
-    return folder
+mistake = functools.partial(commands.mistake, render.main)
+train = functools.partial(commands.train, maml_trpo)
 
 
 @pytest.fixture(scope="module")
@@ -66,15 +60,6 @@ def place_of_point(picture, limit):
 
 def run(*arguments):
     assert render.main([str(argument) for argument in arguments]) == 0
-
-
-def mistake(capsys, *arguments):
-    """Returns the error message: one line, with exit status 2."""
-    with pytest.raises(SystemExit) as stop:
-        render.main([str(argument) for argument in arguments])
-    output = capsys.readouterr()
-    assert (stop.value.code, output.out, output.err.count("\n")) == (2, "", 1)
-    return output.err
 
 
 @pytest.mark.thorough
@@ -238,7 +223,5 @@ def test_ctrl_c_leaves_no_file(point, tmp_path, monkeypatch):
 
 
 def test_help_explains_all_flags(capsys):
-    with pytest.raises(SystemExit) as stop:
-        render.main(["--help"])
-    text = capsys.readouterr().out
-    assert stop.value.code == 0 and render.__doc__ in text and "--fps FLOAT" in text
+    text = commands.help_of(render.main, capsys)
+    assert render.__doc__ in text and "--fps FLOAT" in text

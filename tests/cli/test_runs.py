@@ -1,6 +1,6 @@
 """Tests the table of runs: filters, sorting, states, and the commands that resume runs."""
-import contextlib
 import datetime
+import functools
 import json
 import os
 import re
@@ -14,24 +14,30 @@ import pytest
 import meta_policy_search as mps
 from experiments import cem
 from meta_policy_search import run_folder
-from meta_policy_search.cli import record, runs, training
+from meta_policy_search.cli import runs
 from meta_policy_search.cli.main import main
+from meta_policy_search.cli.train import INTERRUPTED
+from meta_policy_search.plotting import PlotCallback
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import is_locked, lock_folder
+from tests.helpers import commands
 
+mistake = functools.partial(commands.mistake, runs.main)
 YESTERDAY = run_folder.now() - datetime.timedelta(days=1)
 META = ("Itr", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain", "AdaptationGainCI95")
 
 
-def write_run(folder, rows=3, gain=1.0, algorithm="promp", columns=META, days=0, **settings):
+def write_run(folder, rows=3, gain=1.0, algorithm="promp", columns=META, days=0, snapshot_mode="none",
+              **settings):
     """Writes a run by hand with an age in days; its post-update return is `gain`."""
     folder.mkdir(parents=True)
     values = {name: 0 for name in columns} | {"AdaptationGain": gain, "Step_1-AverageReturn": gain}
     lines = [",".join(columns), *(",".join(str(values[name]) for name in columns) for _ in range(rows))]
     (folder / "progress.csv").write_text("\n".join(lines) + "\n" if rows else "")
-    settings = {"env": "MetaPointEnv", "seed": 1, "n_itr": 3, "snapshot_mode": "none", **settings}
+    settings = {"env": "MetaPointEnv", "seed": 1, "n_itr": 3, **settings}
     started = (run_folder.now() - datetime.timedelta(days=days)).isoformat(timespec="seconds")
-    (folder / "params.json").write_text(json.dumps({"algorithm": algorithm, "settings": settings, "started": started}))
+    run_folder.write_params(folder, {"algorithm": algorithm, "settings": settings, "started": started,
+                                     "options": {"snapshot_mode": snapshot_mode}})
     return folder
 
 
@@ -46,6 +52,7 @@ def three(tmp_path, monkeypatch):
 
 def shown(capsys, *arguments):
     """Returns the printed output."""
+    capsys.readouterr()
     assert runs.main([str(argument) for argument in arguments]) == 0
     return capsys.readouterr().out
 
@@ -55,12 +62,15 @@ def listed(capsys, *arguments):
     return [Path(run["folder"]).name for run in json.loads(shown(capsys, *arguments, "--json"))]
 
 
-def mistake(capsys, *arguments):
-    with pytest.raises(SystemExit) as stop:
-        runs.main([str(argument) for argument in arguments])
-    output = capsys.readouterr()
-    assert (stop.value.code, output.out, output.err.count("\n")) == (2, "", 1)
-    return output.err
+def only_run(capsys):
+    (run,) = json.loads(shown(capsys, "--json"))
+    return run
+
+
+def resume(run):
+    """Runs the command that `runs` prints for a run."""
+    program, *command = shlex.split(run["resume"])
+    assert program == "meta-policy-search" and main(command) == 0
 
 
 def test_the_table(three, capsys):
@@ -70,7 +80,7 @@ def test_the_table(three, capsys):
     assert re.fullmatch(r"promp +MetaPointEnv +1  \S+ \S+ +3/3 +\+2.00 +2.00  finished +data/a", a)
     assert re.fullmatch(r"promp +MetaPointEnv +1  \S+ \S+ +1/3 +-1.00 +-1.00  interrupted +data/c", c)
     assert re.fullmatch(rf"promp +HalfCheetahRandDirecEnv +7  {today} \S+ +3/3 +\+3.50 +3.50  finished +data/b", b)
-    assert rest == ["", "To resume interrupted and failed runs:", "    meta-policy-search resume data/c"]
+    assert rest == []  # no snapshot
 
 
 @pytest.mark.parametrize("arguments, expected", [
@@ -95,18 +105,15 @@ def test_run_that_began_after_earlier_iterations_is_finished(tmp_path, monkeypat
     assert listed(capsys, "--state", "finished") == ["a"]
 
 
-def test_only_runs_of_the_command_line_restart_without_a_snapshot(tmp_path, monkeypatch, capsys):
+def test_run_without_a_snapshot_cannot_be_resumed(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    for name, more in (("a", {}), ("b", {"made_by": run_folder.MADE_BY_TRAINER})):
-        write_run(tmp_path / "data" / name, rows=0, snapshot_mode="last")
-        run_folder.write_params(f"data/{name}", {**record.read_params(f"data/{name}"), **more})
-    assert [run["resume"] for run in json.loads(shown(capsys, "--json"))] == [
-        "meta-policy-search resume data/a", None]
+    write_run(tmp_path / "data" / "a", rows=0, snapshot_mode="last")
+    assert {"state": "interrupted", "resume": None}.items() <= only_run(capsys).items()
 
 
 def test_json_has_all_fields(three, capsys):
     (run,) = json.loads(shown(capsys, "--json", "data/b"))
-    params = record.read_params("data/b")
+    params = run_folder.read_params("data/b")
     assert run == {
         "folder": "data/b", "algorithm": "promp", "environment": "HalfCheetahRandDirecEnv", "seed": 7,
         "started": params["started"], "ended": None, "error": None, "iterations": 3, "n_itr": 3, "gain": 3.5,
@@ -138,10 +145,7 @@ def test_other_columns_and_damaged_files(tmp_path, capsys):
     (tmp_path / "own" / "params.json").unlink()
     (write_run(tmp_path / "damaged") / "params.json").write_text("{")
     write_run(tmp_path / "begun", rows=0)
-    write_run(tmp_path / "python", algorithm="ProMP")
-    params = record.read_params(tmp_path / "python")
-    del params["settings"]["snapshot_mode"]  # a column that `Trainer` does not log
-    (tmp_path / "python" / "params.json").write_text(json.dumps(params))
+    write_run(tmp_path / "python", algorithm="ProMP", snapshot_mode=None)
     write_run(tmp_path / "foreign", rows=1, algorithm="../setup", n_itr=None)
     assert runs.main([str(tmp_path), "--json"]) == 0
     output = capsys.readouterr()
@@ -156,89 +160,51 @@ def test_other_columns_and_damaged_files(tmp_path, capsys):
     assert "3/?" in shown(capsys, tmp_path / "own")
 
 
-def test_printed_command_resumes_the_run(tmp_path, monkeypatch, capsys):
-    """A run of two of four iterations is listed as running, then as interrupted, and as finished after resuming."""
+def press_in(itr):
+    """Returns a callback that acts like Ctrl-C in an iteration."""
+    def press(trainer, row):
+        if trainer.itr == itr:
+            raise KeyboardInterrupt
+
+    return press
+
+
+def test_interrupted_run_is_resumed_by_the_printed_command(tmp_path, monkeypatch, capsys):
+    """After Ctrl-C in the second of two iterations, a run is interrupted, then running, and finally finished."""
     monkeypatch.chdir(tmp_path)
-    assert cem.main(["--smoke", "--env", "MetaPointEnv", "--dump_path", "data/run"]) == 0
-    begun = record.read_params("data/run")
-    assert begun["started"] <= begun["ended"] <= run_folder.now().isoformat()
-    begun["settings"]["n_itr"] = 4
-    run_folder.write_params("data/run", begun)
-    capsys.readouterr()
-    (run,) = json.loads(shown(capsys, "--json"))
-    assert (run["state"], run["iterations"], run["n_itr"], run["ended"]) == ("interrupted", 2, 4, begun["ended"])
+    with monkeypatch.context() as patch:
+        patch.setattr(PlotCallback, "__call__", staticmethod(press_in(1)))
+        assert cem.main(["--smoke", "--env", "MetaPointEnv", "--dump_path", "data/run"]) == INTERRUPTED
+    params = run_folder.read_params("data/run")
+    assert params["started"] <= params["ended"] <= run_folder.now().isoformat()
+    run = only_run(capsys)
+    assert (run["state"], run["iterations"], run["n_itr"], run["ended"]) == ("interrupted", 1, 2, params["ended"])
+    assert run["error"] is None
     with lock_folder("data/run"):
-        (run,) = json.loads(shown(capsys, "--json"))
-        assert (run["state"], run["resume"]) == ("running", None)
-    (run,) = json.loads(shown(capsys, "--json"))
-    program, *command = shlex.split(run["resume"])
-    assert program == "meta-policy-search"
-    during = []
-    monkeypatch.setattr(training, "plot_returns", lambda folder: during.append(record.read_params(folder)))
-    assert main([*command, "--plot_gap", "3"]) == 0
-    assert "ended" not in during[0] and "ended" in during[-1]
-    capsys.readouterr()
-    (run,) = json.loads(shown(capsys, "--json"))
-    assert (run["state"], run["iterations"], run["resume"]) == ("finished", 4, None)
+        assert {"state": "running", "resume": None}.items() <= only_run(capsys).items()
+    resume(run)
+    assert {"state": "finished", "iterations": 2, "resume": None}.items() <= only_run(capsys).items()
 
 
-@pytest.mark.parametrize("error, state", [(ZeroDivisionError, "failed"), (KeyboardInterrupt, "interrupted")])
-def test_run_that_ends_with_an_error_has_failed_until_it_is_resumed(error, state, tmp_path, monkeypatch, capsys):
+def test_run_made_in_python_fails_stops_and_is_resumed(tmp_path, monkeypatch, capsys):
+    """An error ends it, a callback stops it, and Ctrl-C interrupts it."""
+    def fail(trainer, row):
+        if trainer.itr == 1:
+            raise ZeroDivisionError
+
     monkeypatch.chdir(tmp_path)
-
-    def fail(trainer, row):
-        raise error
-
-    def train(self, trainer, config, train=training.SingleTask.train):
-        trainer.callbacks.append(fail)
-        train(self, trainer, config)
-
-    with monkeypatch.context() as patch, contextlib.suppress(ZeroDivisionError):
-        patch.setattr(training.SingleTask, "train", train)
-        assert cem.main(["--smoke", "--env", "MetaPointEnv", "--dump_path", "data/run"]) == training.INTERRUPTED
-    capsys.readouterr()
-    assert listed(capsys, "--state", state) == ["run"]
-    (run,) = json.loads(shown(capsys, "--json"))
-    assert run["error"] == {"failed": "ZeroDivisionError"}.get(state) and run["iterations"] == 1
-    assert main(shlex.split(run["resume"])[1:]) == 0
-    capsys.readouterr()
-    (run,) = json.loads(shown(capsys, "--json"))
-    assert (run["state"], run["error"]) == ("finished", None)
-
-
-def test_error_in_python_is_recorded(tmp_path):
-    def fail(trainer, row):
-        raise ZeroDivisionError
-
     tiny = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": ()}
     with pytest.raises(ZeroDivisionError):
-        mps.train("MetaPointEnvCorner", "vpg_maml", 2, dump_path=tmp_path / "run", callbacks=[fail], **tiny)
-    assert runs.read_run(str(tmp_path / "run"))["state"] == "failed"
-    mps.load_run(tmp_path / "run").resume(2)
-    assert runs.read_run(str(tmp_path / "run"))["state"] == "finished"
-
-
-@pytest.mark.thorough
-def test_run_made_in_python_is_resumed_and_is_finished_after_a_callback_stop(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    tiny = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": ()}
-    mps.train("MetaPointEnvCorner", "vpg_maml", n_itr=9, dump_path="data/run", callbacks=[lambda *_: True], **tiny)
-    capsys.readouterr()
-    (run,) = json.loads(shown(capsys, "--json"))
-    assert (run["state"], run["iterations"], run["n_itr"], run["resume"]) == ("finished", 1, 9, None)
-    with pytest.raises(SystemExit):
-        cem.main(["--resume", "data/run"])
-    assert "Resume it with: meta-policy-search resume data/run" in capsys.readouterr().err
-    mps.load_run("data/run").resume(n_itr=2)
-    params = record.read_params("data/run")
-    run_folder.write_params("data/run", {**params, "settings": {**params["settings"], "n_itr": 3}})
-    capsys.readouterr()
-    (run,) = json.loads(shown(capsys, "--json"))
-    assert (run["state"], run["iterations"]) == ("interrupted", 2)
-    assert main(shlex.split(run["resume"])[1:]) == 0
-    capsys.readouterr()
-    (run,) = json.loads(shown(capsys, "--json", "--state", "finished"))
-    assert run["iterations"] == 3
+        mps.train("MetaPointEnvCorner", "vpg_maml", 9, dump_path="data/run", callbacks=[fail], **tiny)
+    assert {"state": "failed", "iterations": 1, "error": "ZeroDivisionError"}.items() <= only_run(capsys).items()
+    mps.load_run("data/run").resume(callbacks=[lambda *_: True])
+    assert {"state": "finished", "iterations": 2, "n_itr": 9, "error": None, "resume": None}.items() <= (
+        only_run(capsys).items())
+    mps.load_run("data/run").resume(n_itr=4, callbacks=[press_in(3)])
+    run = only_run(capsys)
+    assert (run["state"], run["iterations"]) == ("interrupted", 3)
+    resume(run)
+    assert listed(capsys, "--state", "finished") == ["run"]
 
 
 def test_log_messages_have_a_time_with_time_zone(tmp_path):

@@ -335,7 +335,7 @@ def test_settings_of_an_own_policy_become_flags(tmp_path, monkeypatch, settings_
     (["--log_formats", "line"], r"log_formats: expected formats including 'csv', got \['line'\]"),
     (["--log_formats", "csv", "xml"], r"log_formats: expected one of .*'tensorboard', got 'xml'"),
     (["--snapshot_gap", "0"], r"snapshot_gap: expected an integer of at least 1, got 0"),
-    (["--plot_gap", "-1"], r"every: expected an integer of at least 0, got -1"),
+    (["--plot_gap", "-1"], r"plot_gap: expected an integer of at least 0, got -1"),
     (["--inner_lr", "-1"], r"inner_lr: expected a finite number of at least 0, got -1"),
     (["--meta_batch_size", "0"], r"meta_batch_size: expected an integer of at least 1, got 0"),
     (["--num_inner_grad_steps", "-1"], r"num_inner_grad_steps: expected an integer of at least 0, got -1"),

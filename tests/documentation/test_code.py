@@ -26,10 +26,12 @@ from meta_policy_search.utils import logger
 from tests.helpers.documentation import DOCS, ROOT, blocks_of
 
 PACKAGE = ROOT / "meta_policy_search"
-SMALL = "meta_batch_size=2, rollouts_per_meta_task=2, max_path_length=5, hidden_sizes=(4,)"
+SHORT = "meta_batch_size=2, rollouts_per_meta_task=2, max_path_length=5"
+SMALL = f"{SHORT}, hidden_sizes=(4,)"
 IN_ONE_GO = {  # page: code changes that shorten its run time
     "howto/own_environment.rst": {"n_itr=20": "n_itr=2"},
-    "howto/own_algorithm.rst": {"n_itr=3, ": f"n_itr=1, {SMALL}, ", "n_itr=2, ": f"n_itr=1, {SMALL}, "},
+    "howto/own_algorithm.rst": {"LinearMAML, n_itr=2, ": f"LinearMAML, n_itr=1, {SHORT}, ",
+                                **{f"n_itr={n}, ": f"n_itr=1, {SMALL}, " for n in (2, 3)}},
     "howto/own_baseline.rst": {"n_itr=3": f"n_itr=1, {SMALL}"},
     "howto/own_policy.rst": {},
     "algorithms/e_maml.rst": {},
@@ -123,10 +125,10 @@ def test_examples_are_found():
 def test_page_code_runs_from_top_to_bottom(page, here):
     names = {}
     if page == "algorithms/e_maml.rst":  # the page assumes an existing policy
-        names = run("from meta_policy_search.meta_algos import TRPOMAML\n"
+        names = run("from meta_policy_search.meta_algos import EMAML\n"
                     "from meta_policy_search.policies import MetaGaussianMLPPolicy\n"
                     "policy = MetaGaussianMLPPolicy(20, 2, 2, hidden_sizes=())")
-    run("".join(block for block in blocks(page) if "from meta_policy_search.cli.training import" not in block), names)
+    run("".join(blocks(page)), names)
 
 
 @pytest.fixture(scope="module")

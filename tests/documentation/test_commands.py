@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+import meta_policy_search as mps
 from meta_policy_search.utils import logger
 from tests.helpers.documentation import ROOT, blocks_of
 
@@ -36,7 +37,7 @@ ELSEWHERE = {  # pattern of a command: where it runs instead, or why no test run
     r"make (mujoco-py|test-mujoco-py).*": ".ci/run",
     r"python -m meta_policy_search\.envs\.mujoco_envs\.engines\.build": "part of make mujoco-py, which .ci/run runs",
     r"META_POLICY_SEARCH_ENGINE=mujoco-py make train": "make test-mujoco-py runs environments on that engine",
-    r"python experiments/pro_mp\.py --parallel ray.*": "needs Ray: tests/samplers/test_ray_sampler.py",
+    r"python experiments/pro_mp\.py --parallel (ray|'\{).*": "needs Ray: tests/samplers/test_ray_sampler.py",
     r"python -m experiments\.results\.compare_searches": "tests/experiments/test_compare_searches.py, one seed",
     r"python -m experiments\.results\.estimator_laws": "tests/experiments/test_estimator_laws.py, fewer samples",
     r"python benchmarks/ray_cost_model\.py": "takes minutes and requires Ray; tests/benchmarks runs its functions",
@@ -60,7 +61,7 @@ NEEDS = {"MetaWorld": "metaworld", "meta_world": "metaworld", "search render": "
          "csv tensorboard": "tensorboard", "wandb sync": "wandb"}  # part of a command: module of an extra
 REFUSED = {"meta-policy-search resume data/corner --inner_lr 0.2 --gae_lambda 0.9"}  # documented error
 OTHER_TASKS = {"HalfCheetah*": "MetaPoint*"}  # for small runs
-TINY = ("--env", "MetaPointEnvCornerGoals", "--smoke", "--n_itr", "3")
+TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 10, "hidden_sizes": (8,)}
 
 
 def commands_of(text):
@@ -162,13 +163,10 @@ def run_command(*arguments):
 
 
 def make_run(folder):
-    """Creates a small run that was stopped before its end."""
+    """Creates a small run that a callback stopped after three of four iterations."""
     shutil.rmtree(folder, ignore_errors=True)
-    assert run_command("train", "trpo_maml", *TINY, "--dump_path", folder) == 0
-    path = Path(folder, "params.json")
-    params = json.loads(path.read_text())
-    params["settings"]["n_itr"] += 1
-    path.write_text(json.dumps(params))
+    mps.train("MetaPointEnvCornerGoals", "trpo_maml", 4, dump_path=folder,
+              callbacks=[lambda trainer, row: trainer.itr == 2], **TINY)
 
 
 def is_run_of_a_point(folder):
@@ -233,8 +231,9 @@ def test_command_runs(command, here, capfd):
 
 def write_modules_of_pages():
     """Writes the modules of the pages on custom algorithms and environments."""
-    for page, module, name in (("own_algorithm", "entropy_maml", "class EntropyMAML"),
-                               ("own_environment", "my_envs", "class HeaterEnv")):
+    for page, module, name in (
+            ("own_algorithm", "entropy_maml", "class EntropyMAML"), ("own_algorithm", "clipped_maml", "class Clipped"),
+            ("own_algorithm", "linear_maml", "class LinearMAML"), ("own_environment", "my_envs", "class HeaterEnv")):
         block = next(block for block in blocks_of(f"howto/{page}.rst") if name in block)
         Path(f"{module}.py").write_text(block)
 

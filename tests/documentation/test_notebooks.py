@@ -58,7 +58,7 @@ def test_training_in_a_notebook_has_one_output_besides_the_messages(tmp_path):
     nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
     assert {output.name for output in outputs_of(notebook, "stream")} == {"stdout"}
     assert not any("itr " in output.text for output in outputs_of(notebook, "stream"))
-    assert sum("To resume: run.resume(n_itr=3)" in output.text for output in outputs_of(notebook, "stream")) == 2
+    assert sum("To resume after iteration 1: " in output.text for output in outputs_of(notebook, "stream")) == 2
     bars = [output.data["text/plain"] for output in outputs_of(notebook, "display_data")]
     assert [(bar.partition("|")[0], bar.partition("\n")[2][:10]) for bar in bars] == [
         ("training:  67%", "itr    1 |"), ("training:  67%", "itr    1 |"), ("training: 100%", "itr    3 |")]

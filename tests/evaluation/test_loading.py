@@ -73,23 +73,19 @@ def test_params_json_records_the_training(run):
                 "seed": 3, "n_itr": 2, "meta_batch_size": 3, "rollouts_per_meta_task": 2, "max_path_length": 5,
                 "discount": 0.9,
                 "baseline": "LinearFeatureBaseline", "hidden_sizes": [4], "hidden_nonlinearity": "tanh",
-                "inner_lr": 0.3, "num_inner_grad_steps": 1, "learning_rate": 0.01, "snapshot_mode": "all"}
+                "inner_lr": 0.3, "num_inner_grad_steps": 1, "learning_rate": 0.01}
     assert {name: settings.get(name) for name in expected} == expected
+    assert params["options"]["parallel"] is False
 
 
 @pytest.mark.thorough
-def test_params_json_is_rewritten_for_another_run_and_omitted_without_folder(tmp_path):
+def test_params_json_is_rewritten_for_another_run(tmp_path):
     with logger.scoped_configure(tmp_path, ["csv"]):
         make_trainer(1).train()
     with logger.scoped_configure(tmp_path, ["csv"], overwrite=True):
         make_trainer(1, seed=4).train()
     params = json.loads((tmp_path / "params.json").read_text())
     assert params["settings"]["seed"] == 4 and params["resumed"] == []
-    trainer = make_trainer(1)
-    trainer.writes_params = False
-    with logger.scoped_configure(tmp_path / "other", ["csv"]):
-        trainer.train_itr()
-    assert not (tmp_path / "other" / "params.json").exists()
 
 
 def test_params_json_of_the_user_is_kept(tmp_path):
@@ -149,7 +145,7 @@ def test_run_resumed_from_its_folder_equals_uninterrupted_run(run, tmp_path):
         snapshot = mps.load_snapshot(tmp_path / "parts")
         trainer = mps.Trainer.from_snapshot(snapshot, n_itr=4)
         assert trainer.itr == 2
-        with logger.scoped_configure(tmp_path / "parts", ["csv"], positions=snapshot["state"]["outputs"]):
+        with logger.scoped_configure(tmp_path / "parts", ["csv"], resume_at=trainer.itr):
             trainer.train()
     whole, parts = (mps.plotting.read_progress(tmp_path / name) for name in ("whole", "parts"))
     for name in whole:

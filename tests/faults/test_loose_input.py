@@ -9,7 +9,6 @@ import meta_policy_search as mps
 from experiments import pro_mp
 from meta_policy_search.cli import sweep
 from meta_policy_search.cli.flags import Parser
-from meta_policy_search.cli.settings import read_json
 from meta_policy_search.envs import MetaPointEnvCorner, normalize
 from meta_policy_search.envs.compat import GymnasiumMetaEnv
 from meta_policy_search.envs.interface import MetaEnv
@@ -17,6 +16,7 @@ from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.errors import WorkerDiedError
 from meta_policy_search.samplers.utils import rollout
+from meta_policy_search.settings import read_json
 from meta_policy_search.utils.gym_import import gym
 from tests.helpers.sampling import BatchedWanderer, Wanderer
 
@@ -266,23 +266,23 @@ def test_duplicate_json_keys_are_refused(text, tmp_path, capsys):
 
 def test_duplicate_json_keys_in_a_flag_are_refused(capsys):
     said = mistake(capsys, pro_mp.main, "--env_kwargs", '{"reward_type": "dense", "reward_type": "sparse"}')
-    assert said.startswith("pro_mp.py: error: env_kwargs: expected an object") and said.count("\n") == 1
+    assert said.startswith("pro_mp.py: error: env_kwargs: expected a dict") and said.count("\n") == 1
 
 
 @pytest.mark.parametrize("values", [[1, 1.0], [0.5, 5e-1], [1, 2, 1]])
 def test_sweep_refuses_equal_numbers(values, tmp_path):
     path = tmp_path / "grid.json"
     path.write_text(json.dumps({"algorithm": "promp", "settings": {}, "grid": {"inner_lr": values}}))
-    with pytest.raises(ValueError, match=f"grid: expected values that differ, got inner_lr={values[0]} and inner_lr="):
+    with pytest.raises(ValueError, match="grid: expected values that differ, got inner_lr="):
         sweep.read_grid(str(path), str(tmp_path))
 
 
 @pytest.mark.parametrize("error", [WorkerDiedError("worker process 0 (task 0) died with exit code -9 (SIGKILL)"),
                                    FloatingPointError("the loss is not finite")])
-def test_an_error_that_ends_training_is_two_lines(error, tmp_path, monkeypatch, capsys):
+def test_an_error_that_ends_training_is_one_line(error, tmp_path, monkeypatch, capsys):
     def fail(self):
         raise error
 
     monkeypatch.setattr(mps.Trainer, "train", fail)
     said = mistake(capsys, pro_mp.main, "--smoke", "--env", "MetaPointEnvCorner", "--dump_path", tmp_path, status=1)
-    assert said == f"pro_mp.py: error: {error}\nThere is no snapshot to resume from\n"
+    assert said == f"pro_mp.py: error: {error}\n"

@@ -2,10 +2,8 @@
 import numpy as np
 import pytest
 
-from experiments.pro_mp import Config
-from meta_policy_search.cli.algorithms import build_trainer
-from meta_policy_search.cli.settings import SMOKE
 from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
+from meta_policy_search.run import build_trainer
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.schedules import LinearSchedule
@@ -126,9 +124,8 @@ def test_linear_schedule_is_linear_and_then_constant():
         LinearSchedule(1.0, 0.0, 0)
 
 
-def test_scripts_have_learning_rate_settings():
-    settings = {**SMOKE, "env": "MetaPointEnv", "n_itr": 10, "learning_rate": 0.02, "learning_rate_schedule": "linear",
-                "meta_optimizer": "RMSProp"}
-    arguments = present_arguments(build_trainer(Config(**settings)).algo)
-    assert arguments["learning_rate"](5) == pytest.approx(0.01)
-    assert arguments["tf_optimizer_cls"] is tf.train.RMSPropOptimizer
+def test_schedules_and_optimizers_are_settings_in_json():
+    algo = build_trainer("MetaPointEnv", meta_batch_size=2, hidden_sizes=(), tf_optimizer_cls="RMSProp",
+                         learning_rate={"start": 0.02, "end": 0, "num_updates": 10}).algo
+    assert present_arguments(algo)["learning_rate"](5) == pytest.approx(0.01)
+    assert algo.optimizer._tf_optimizer_cls is tf.train.RMSPropOptimizer

@@ -9,7 +9,6 @@ from meta_policy_search.plotting import (
     mean_gain,
     plot_diagnostics,
     plot_learning_curve,
-    plot_returns,
     read_progress,
 )
 
@@ -93,17 +92,17 @@ def test_diagnostics_without_gradient_give_no_warning(tmp_path, recwarn):
 def test_figure_of_a_search_run(tmp_path):
     columns = {"n_timesteps": [10, 20, 30], "AverageReturn": [1.0, 2.0, 4.0], "BestCandidateReturn": [3.0, 5.0, 6.0]}
     write(tmp_path, columns)
-    (axes,) = plot_returns(tmp_path).axes
+    (axes,) = plot_learning_curve(tmp_path).axes
     for label, key in (("mean", "AverageReturn"), ("best candidate", "BestCandidateReturn")):
         (line,) = [line for line in axes.get_lines() if line.get_label() == label]
         np.testing.assert_array_equal(line.get_xdata(), columns["n_timesteps"])
         np.testing.assert_array_equal(line.get_ydata(), columns[key])
     write(tmp_path, {key: columns[key] for key in ("n_timesteps", "AverageReturn")})  # an algorithm without candidates
-    plot_returns(tmp_path, tmp_path / "curve.png")
+    plot_learning_curve(tmp_path, tmp_path / "curve.png")
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
     write(tmp_path, {"n_timesteps": [10]})
-    with pytest.raises(ValueError, match="expected a column 'AverageReturn'"):
-        plot_returns(tmp_path)
+    with pytest.raises(ValueError, match="expected a column 'Step_0-AverageReturn'"):
+        plot_learning_curve(tmp_path)
 
 
 def test_missing_diagnostics_are_reported(folder):

@@ -4,7 +4,7 @@ import logging
 import os
 import shutil
 import socket
-from typing import Any, Dict, Optional, Union
+from typing import Any, Dict, Mapping, Optional, Union
 
 from meta_policy_search.utils.checks import check_choice, check_positive, check_positive_int
 from meta_policy_search.utils.threads import available_cores, total_memory
@@ -19,10 +19,10 @@ CONNECT_TIMEOUT = 5.0
 class RayOptions:
     """Options for sampling on a Ray cluster: `MetaSampler(parallel=RayOptions(...))`.
 
-    `parallel="ray"` is equivalent to `RayOptions()`. For the same seed, the paths are bit-identical to sampling in this
-    process, for any number of workers and also after the loss of workers. (Different processor models may round
-    differently.) The policy must provide a NumPy actor that can be divided among workers. All policies of this package
-    provide one.
+    `parallel="ray"` is equivalent to `RayOptions()`, and `parallel={"num_workers": 2}` to `RayOptions(num_workers=2)`.
+    For the same seed, the paths are bit-identical to sampling in this process, for any number of workers and also after
+    the loss of workers. (Different processor models may round differently.) The policy must provide a NumPy actor that
+    can be divided among workers. All policies of this package provide one.
 
     The constructor only checks the arguments. A sampler with these options raises `ImportError` if Ray is not
     installed, `ConnectionError` if there is no cluster at the address, `ValueError` if the cluster has too few CPUs,
@@ -60,14 +60,22 @@ class RayOptions:
         check_positive("worker_timeout", self.worker_timeout)
 
 
+Parallel = Union[bool, str, Mapping[str, Any], RayOptions]
+"""The argument `parallel` of `MetaSampler`; a mapping, such as that of a JSON file, has arguments of `RayOptions`."""
+
+
 def check_parallel(parallel: Any) -> Union[bool, RayOptions]:
-    """Returns the argument `parallel` of `MetaSampler`, with `'ray'` converted to `RayOptions()`.
+    """Returns the argument `parallel` of `MetaSampler`, with `'ray'` and mappings converted to `RayOptions`.
 
     Raises:
-        ValueError: `parallel` is not a valid choice.
+        TypeError: a value of a mapping has the wrong type.
+        ValueError: `parallel` is not a valid choice, or a mapping has another name than the arguments of `RayOptions`.
     """
     if isinstance(parallel, RayOptions):
         return parallel
+    if isinstance(parallel, Mapping):
+        known = [field.name for field in dataclasses.fields(RayOptions)]
+        return RayOptions(**{check_choice("parallel", name, known): value for name, value in parallel.items()})
     return RayOptions() if check_choice("parallel", parallel, (False, True, "ray")) == "ray" else parallel
 
 

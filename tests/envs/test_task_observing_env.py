@@ -2,9 +2,9 @@
 import numpy as np
 import pytest
 
-from meta_policy_search.cli.task_observation import TaskObservingEnv
 from meta_policy_search.envs import make_env
 from meta_policy_search.envs.compat import adapt_env
+from meta_policy_search.envs.task_observing_env import TaskObservingEnv
 
 NAMES = ["MetaPointEnvCorner", "HalfCheetahRandDirecEnv", "HalfCheetahRandVelEnv"]
 
