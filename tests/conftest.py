@@ -24,21 +24,28 @@ def pytest_collection_modifyitems(items):
                 item.add_marker("representative")
 
 
-@pytest.fixture(autouse=True)
-def _fresh_graph(request):
-    """Runs the test in a separate graph and closes its sessions; does nothing if TensorFlow is not loaded.
+def pytest_addoption(parser):
+    parser.addoption("--optimize-graphs", action="store_true",
+                     help="optimize TensorFlow graphs, as users do; this takes a quarter of the time of tiny graphs")
 
-    TensorFlow optimizes the graph before its first run in a session. This takes a quarter of the time of tests with
-    tiny graphs, so only tests that are excluded by default do it.
-    """
+
+@pytest.hookimpl(tryfirst=True)  # before fixtures of any scope
+def pytest_runtest_setup(item):
+    """Skips TensorFlow's graph optimization in this process, unless it is requested."""
+    sessions = sys.modules.get("meta_policy_search.sessions")
+    if sessions is not None:
+        is_skipped = not item.config.getoption("optimize_graphs")
+        sessions.CONFIG.graph_options.rewrite_options.disable_meta_optimizer = is_skipped
+
+
+@pytest.fixture(autouse=True)
+def _fresh_graph():
+    """Runs the test in a separate graph and closes its sessions; does nothing if TensorFlow is not loaded."""
     if "meta_policy_search.tf_compat" not in sys.modules:
         yield
         return
-    from meta_policy_search import sessions
     from meta_policy_search.tf_compat import tf
 
-    is_fast = not any(map(request.node.get_closest_marker, ("documentation", "slow", "thorough")))
-    sessions.CONFIG.graph_options.rewrite_options.disable_meta_optimizer = is_fast
     with tf.Graph().as_default() as graph:
         yield
     for session in graph.get_collection("meta_policy_search/session"):
