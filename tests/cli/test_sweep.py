@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from meta_policy_search.cli import sweep
-from meta_policy_search.cli.train import INTERRUPTED, SMOKE
+from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.utils.files import lock_folder
 from meta_policy_search.utils.snapshotter import Snapshotter
 
@@ -122,7 +122,8 @@ def test_grid_with_more_iterations_extends_finished_runs(tmp_path, capsys):
 def test_meta_learning_algorithms(tmp_path, capsys):
     """A grid without varied settings has one run, and the table lists pre-update and post-update returns."""
     grid = tmp_path / "one.json"
-    settings = {**SMOKE, "env": "MetaPointEnv", "n_itr": 1}
+    settings = {"env": "MetaPointEnv", "n_itr": 1, "meta_batch_size": 2, "rollouts_per_meta_task": 2,
+                "max_path_length": 5, "hidden_sizes": [8]}
     grid.write_text(json.dumps({"algorithm": "vpg_maml", "settings": settings, "grid": {}}))
     assert sweep.main([str(grid), "--output", str(tmp_path / "runs")]) == 0
     (row,) = rows(tmp_path / "runs" / "summary.csv")
@@ -254,7 +255,7 @@ def test_sweep_does_not_run_twice_at_once(tmp_path, capsys):
     ({"algorithm": "gone", "settings": {}, "grid": {}}, "got 'gone'"),
     ({"algorithm": "gone:CEM", "settings": {}, "grid": {}}, "got 'gone:CEM': No module named 'gone'"),
     ({"algorithm": "cem", "settings": {"inner_lr": 1}, "grid": {}}, "'inner_lr'"),
-    ({"algorithm": "cem", "settings": {}, "grid": {"sead": [1]}}, "'sead'; did you mean 'seed'?"),
+    ({"algorithm": "cem", "settings": {}, "grid": {"sead": [1]}}, "'sead' for CEM; did you mean 'seed'?"),
     ({"algorithm": "cem", "settings": {}, "grid": {"seed": 1}}, "grid, seed: expected a list of at least one value"),
     ({"algorithm": "cem", "settings": {}, "grid": {"seed": []}}, "grid, seed: expected a list of at least one value"),
     ({"algorithm": "cem", "settings": {"seed": 1}, "grid": {"seed": [1]}}, "grid, seed: expected a setting that"),

@@ -17,7 +17,7 @@ import pytest
 
 import meta_policy_search as mps
 from experiments import dice_maml, e_maml, maml_trpo, pro_mp, vpg_maml
-from meta_policy_search import __version__, run_folder, sessions
+from meta_policy_search import __version__, run_folder
 from meta_policy_search.cli.main import main
 from meta_policy_search.parallel_runs import check_settings
 from meta_policy_search.plotting import curves
@@ -110,19 +110,8 @@ class Finished:
         self.output = output.getvalue()
 
 
-def skip_graph_optimization():
-    """TensorFlow's graph optimization changes the last bits; `finished` may start before a test has set it."""
-    sessions.CONFIG.graph_options.rewrite_options.disable_meta_optimizer = True
-
-
-@pytest.fixture(autouse=True)
-def _no_graph_optimization(_fresh_graph):
-    skip_graph_optimization()
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    skip_graph_optimization()
     with pytest.MonkeyPatch.context() as monkeypatch:
         return Finished(tmp_path_factory.mktemp("finished"), monkeypatch)
 
