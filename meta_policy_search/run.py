@@ -227,7 +227,7 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
         **settings: arguments of the parts.
     """
     if check_int_at_least("eval_every", eval_every, 0):
-        callbacks = [*callbacks, EvalCallback(eval_every, eval_tasks)]
+        callbacks = [*callbacks, EvalCallback(eval_every, check_positive_int("eval_tasks", eval_tasks))]
     wrappers = _remaining_wrappers(env, algo_class, observe_task)
     policy = policy or algo_class.policy_cls(is_discrete(env.action_space))
     if not isinstance(policy, type):
