@@ -309,7 +309,7 @@ def test_callbacks_receive_trainer_and_row_and_can_stop_training(trainer):
     also_called = []
     trainer.callbacks = [stops, lambda trainer, row: also_called.append(1)]
     trainer.train()
-    assert calls == [(1, 0)] and also_called == [1] and trainer.itr == 1
+    assert calls == [(0, 0)] and also_called == [1] and trainer.itr == 1
 
 
 @pytest.mark.parametrize("answer, stops", [
@@ -447,8 +447,7 @@ def test_resumed_run_equals_uninterrupted_run(algo_cls, arguments, tmp_path):
         np.testing.assert_array_equal(snapshot["policy"].get_flat_params(),
                                       np.concatenate([v.ravel() for v in snapshot["state"]["policy_params"].values()]))
         resumed = build(algo_cls, n_itr=4, seed=77, **arguments)
-        logger.configure(tmp_path / "run", ["csv", "json"], snapshot_mode="all",
-                         positions=snapshot["state"]["outputs"])
+        logger.configure(tmp_path / "run", ["csv", "json"], snapshot_mode="all", resume_at=2)
         assert len(read_rows(tmp_path / "run")) == 2
         resumed.restore(snapshot)
         assert resumed.itr == 2
