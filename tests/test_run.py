@@ -91,11 +91,11 @@ def test_interrupted_training_returns_the_completed_iterations(tmp_path, monkeyp
     def press(*_):
         raise_signal(SIGINT)
 
-    def press_in_iteration_1(trainer, row):
+    def press_later(trainer, row):
         if trainer.itr == 1:
             press()
 
-    run = mps.train("MetaPointEnvCorner", "vpg_maml", 3, dump_path=tmp_path / "a", callbacks=[press_in_iteration_1], **TINY)
+    run = mps.train("MetaPointEnvCorner", "vpg_maml", 3, dump_path=tmp_path / "a", callbacks=[press_later], **TINY)
     resume = f"meta-policy-search resume {tmp_path}/a, or in Python mps.load_run('{tmp_path}/a').resume()\n"
     assert capsys.readouterr().out.endswith(f"To resume after iteration 0: {resume}")
     assert run.trainer.itr == 1 and len(run.progress["Itr"]) == 1 and run.trainer.sampler.vec_env._is_closed

@@ -142,8 +142,8 @@ def test_iteration_interrupted_while_writing_its_row_is_completed(method, at, tr
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(logger, method, pressing(getattr(logger, method), at))
         trainer.train()
-    assert messages == ["Interrupted in iteration 2, which was rolled back; earlier iterations are complete. The last snapshot in "
-                        f"{tmp_path} is from iteration 1"]
+    assert messages == ["Interrupted in iteration 2, which was rolled back; earlier iterations are complete. The last "
+                        f"snapshot in {tmp_path} is from iteration 1"]
     assert trainer.itr == len(read_rows(tmp_path)) == 2 and load_snapshot(tmp_path)["itr"] == 1
     trainer.train()
     assert [row["Itr"] for row in read_rows(tmp_path)] == ["0", "1", "2"]
