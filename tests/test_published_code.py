@@ -256,7 +256,7 @@ def test_folder_with_an_existing_run_is_refused_with_the_options(tmp_path):
     logger.configure(tmp_path, format_strs=["csv"])  # nothing is written before the error
     logger.logkv("Itr", 0)
     logger.dumpkvs()
-    with pytest.raises(ValueError, match=r"Choose another folder, .*positions=.*overwrite=True"):
+    with pytest.raises(ValueError, match=r"Choose another folder, .*resume_at=.*overwrite=True"):
         logger.configure(tmp_path, format_strs=["csv"])
     logger.configure(tmp_path, format_strs=["csv"], overwrite=True)
 

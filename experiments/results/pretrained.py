@@ -14,6 +14,7 @@ from typing import Any, Iterator, Sequence
 from experiments.results import reproduced
 from experiments.results.entries import ENTRIES, Method, all_settings, build
 from meta_policy_search.pretrained_policies import DATA, NAMES_FILE, Pretrained
+from meta_policy_search.run_folder import as_json
 from meta_policy_search.utils.files import write_text
 from meta_policy_search.utils.statistics import mean_interval
 
@@ -70,8 +71,8 @@ def describe(name: str, method: Method, seed: int) -> Pretrained:
     mean, half_width = mean_interval(scores[:, :steps + 1])
     return Pretrained(
         name=policy_name(name, method), algo=known["algo"], env=recorded.pop("env"),
-        env_kwargs=recorded.pop("env_kwargs"), settings={name: value for name, value in recorded.items()
-                                                         if name not in ("n_itr", "start_itr", "seed")},
+        env_kwargs=recorded.pop("env_kwargs"), settings={name: as_json(known[name]) for name in recorded
+                                                         if name in known and name not in ("n_itr", "seed")},
         rollouts_per_meta_task=entry.rollouts, num_tasks=len(scores), score=entry.score,
         means=mean.round(4).tolist(), half_widths=half_width.round(4).tolist(),
         command=f"python -m experiments.reproduce {name} --methods {method.name} --seeds {seed}")

@@ -307,7 +307,6 @@ def test_single_task_policy_is_refused():
         ({"inner_type": "ratio"}, ValueError,
          "inner_type: expected one of 'likelihood_ratio', 'log_likelihood', 'dice', 'taypo', got 'ratio'"),
         ({"inner_type": "dice", "max_path_length": 0}, ValueError, "max_path_length"),
-        ({"max_path_length": 5}, ValueError, "max_path_length: expected None with inner_type='likelihood_ratio'"),
         ({"exploration": "yes"}, TypeError, "exploration"),
         ({"exploration": True, "exploration_coeff": -1.0}, ValueError, "exploration_coeff"),
         ({"exploration_coeff": 0.5}, ValueError, "exploration_coeff: expected None with exploration=False, got 0.5"),

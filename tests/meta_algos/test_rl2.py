@@ -265,7 +265,7 @@ def test_mistakes_are_explained_in_one_line(tmp_path):
              lambda: ValueHeadBaseline().predict({"observations": np.zeros((2, 1))})),
             (ValueError, "expected an entry 'value'",
              lambda: mps.TrialSampleProcessor().process_samples({0: [{**sample, "rewards": sample["returns"]}]})),
-            (TypeError, "unknown argument 'inner_lr' for RL2",
+            (TypeError, "unknown setting 'inner_lr' for RL2",
              lambda: mps.train(DISCRETE, "rl2", dump_path=tmp_path / "a", inner_lr=0.1))):
         with pytest.raises(error, match=message) as raised:
             call()

@@ -131,14 +131,19 @@ def main(fd: int) -> None:
     threading.Thread(target=exit_after_parent, args=(fd, _GRACE), daemon=True).start()
     connection, incoming = Connection(fd), select.poll()
     incoming.register(fd, select.POLLIN)
+    polling = threading.Lock()  # several threads of the executor may ask
     executor: Any = None
+
+    def is_interrupted() -> bool:
+        with polling:
+            return bool(incoming.poll(0))  # the empty request, or the end of the parent
 
     def run(request: bytes) -> Any:
         nonlocal executor
         command, *args = pickle.loads(request)
         if command == "build":
             executor = build_executor(*args)
-            executor.is_interrupted = lambda: bool(incoming.poll(0))  # the empty request, or the end of the parent
+            executor.is_interrupted = is_interrupted
             return None
         return operator.methodcaller(command, *args)(executor)
 
