@@ -170,7 +170,8 @@ def _check_earlier(output: str, members: Sequence[Member], digests: Mapping[str,
         if before.get(member.name, digests[member.name]) != digests[member.name]:
             raise ValueError(f"{member.folder}: the code or the arguments of the environment or algorithm have changed "
                              "since this run. Choose another folder")
-        recorded = run_folder.read_params(member.folder)["settings"]
+        params = run_folder.read_params(member.folder)
+        recorded, chosen = params["settings"], {"env_kwargs", "n_itr", *params.get("given", ()), *member.settings}
         algo_class = find_algo_class(member.algo)
         known = settings_of_algorithm(algo_class)
         now = {name: run_folder.as_json(member.settings.get(name, setting.default))
@@ -178,7 +179,7 @@ def _check_earlier(output: str, members: Sequence[Member], digests: Mapping[str,
         now.update(env=find_env_name(member.settings["env"], algo_class), n_itr=member.n_itr,
                    env_kwargs=member.settings.get("env_kwargs") or {})
         differing = [f"{name} {recorded[name]!r} (run), {value!r}" for name, value in now.items()
-                     if name in recorded and recorded[name] != value
+                     if name in chosen and name in recorded and recorded[name] != value
                      and not (name == "n_itr" and recorded[name] < value)]
         if differing:
             raise ValueError(f"{member.folder} contains a run with different settings: {'; '.join(differing)}. Choose "

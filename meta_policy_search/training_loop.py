@@ -72,16 +72,19 @@ class TrainingLoop(Configurable, abc.ABC):
         options["snapshot_mode"] = logger.get_snapshot_mode()
         return given._replace(settings={**settings, **given.settings}, options={**options, **given.options})
 
-    def _recording(self, itr: int) -> Any:
-        """Returns a context that writes `params.json`, once for each run folder.
+    @contextlib.contextmanager
+    def _recording(self, itr: int) -> Iterator[None]:
+        """Writes `params.json`, once for each run folder.
 
         Args:
             itr: number of completed iterations.
         """
         if self._recorded_in == logger.get_dir():
-            return contextlib.nullcontext()
-        self._recorded_in = logger.get_dir()
-        return run_folder.recording(self.describe, itr, lambda: self.stopped)
+            yield
+            return
+        with run_folder.recording(self.describe, itr, lambda: self.stopped):
+            self._recorded_in = logger.get_dir()
+            yield
 
     @abc.abstractmethod
     def _get_state(self) -> Any:

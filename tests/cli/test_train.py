@@ -475,7 +475,7 @@ def test_damaged_snapshot_is_reported_with_the_previous_one(finished_copy, capsy
     with pytest.raises(SystemExit) as stop:
         main(["resume", str(finished_copy), "--n_itr", "13"])
     message = capsys.readouterr().err
-    assert stop.value.code == 1 and f"{path} is damaged: " in message
+    assert stop.value.code == 2 and f"{path} is damaged: " in message
     assert message.endswith(f"snapshot in the folder is {finished_copy / 'params.prev.pkl'} (iteration 10)\n")
     assert contents(finished_copy) == before
 

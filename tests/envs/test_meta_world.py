@@ -346,7 +346,7 @@ def test_rendering_error_names_the_missing_extra():
 @pytest.mark.thorough
 def test_runs_trained_without_rendering_can_be_rendered(tmp_path):
     sizes = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 3, "hidden_sizes": (4,)}
-    mps.train("MetaWorldML1", n_itr=1, dump_path=tmp_path / "run", log_formats=(), progress_bar=False, **sizes)
+    mps.train("MetaWorldML1", n_itr=1, dump_path=tmp_path / "run", log_formats=["csv"], progress_bar=False, **sizes)
     env = mps.load_evaluator(tmp_path / "run", render_mode="rgb_array").env
     assert env.render_mode == env.unwrapped.render_mode == "rgb_array" and env.metadata["render_fps"] == 80
     assert mps.load_evaluator(tmp_path / "run").env.render_mode is None
