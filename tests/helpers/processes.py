@@ -7,6 +7,7 @@ import textwrap
 import time
 
 import psutil
+from joblib.externals.loky.backend import resource_tracker
 
 
 def is_running(process):
@@ -18,10 +19,10 @@ def is_running(process):
 
 
 def workers_of(process=None):
-    """Returns the running child processes, except the resource tracker of `multiprocessing`."""
-    tracker = multiprocessing.resource_tracker._resource_tracker._pid
+    """Returns the running child processes, except the resource trackers of `multiprocessing` and `loky`."""
+    trackers = {module._resource_tracker._pid for module in (multiprocessing.resource_tracker, resource_tracker)}
     return [child for child in (process or psutil.Process()).children(recursive=True)
-            if child.pid != tracker and is_running(child)]
+            if child.pid not in trackers and is_running(child)]
 
 
 def assert_gone(processes, timeout=30.0):
