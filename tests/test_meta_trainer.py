@@ -515,6 +515,47 @@ def test_interrupted_iteration_can_be_repeated(interrupted, monkeypatch):
     np.testing.assert_array_equal(flat(interrupted), again)
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError("no space left")], ids=["Ctrl-C", "error"])
+def test_iteration_whose_callback_fails_is_repeated_with_all_callbacks(error, trainer, tmp_path):
+    """The callbacks before the failed one get back their state, and the iteration writes one row."""
+    calls, failures = [], [error]
+
+    def fails_once(trainer, row):
+        calls.append((trainer.itr, row["Itr"]))
+        if trainer.itr == 1 and failures:
+            raise failures.pop()
+
+    early = EarlyStopping("Itr", patience=5)
+    trainer.callbacks = [early, fails_once]
+    logger.configure(tmp_path, ["csv"])
+    with pytest.raises(type(error)):
+        trainer.train()
+    assert (trainer.itr, early.get_state(), len(read_rows(tmp_path))) == (1, (0.0, 0), 1)
+    trainer.train()
+    assert calls == [(0, 0), (1, 1), (1, 1)] and early.get_state() == (1.0, 0)
+    assert [row["Itr"] for row in read_rows(tmp_path)] == ["0", "1"]
+
+
+def test_snapshot_contains_callbacks_with_state_and_names_of_others(trainer, tmp_path, messages):
+    """A resumed run has the saved `EarlyStopping` with its state; a warning names the function, unless it is passed."""
+    def plots(trainer, row):
+        pass
+
+    trainer.callbacks = [EarlyStopping("Itr", patience=1, higher_is_better=False), plots]
+    logger.configure(tmp_path, ["csv"])
+    trainer.train()
+    snapshot = load_snapshot(tmp_path)
+    (_, saved_state), name = snapshot["state"]["callbacks"]
+    assert snapshot["state"]["stopped"] and saved_state == (0.0, 1) and name.endswith("plots")
+    for callbacks, is_warned in ([], True), ([plots], False):
+        trainer.callbacks, messages[:] = callbacks, []
+        trainer.restore(snapshot)
+        assert trainer.stopped and trainer.callbacks[0].get_state() == (0.0, 1)
+        trainer.n_itr = trainer.itr + 1
+        trainer.train()
+        assert any("without the callbacks" in message and "plots" in message for message in messages) == is_warned
+
+
 # Invalid arguments
 
 
