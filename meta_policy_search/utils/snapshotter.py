@@ -219,6 +219,9 @@ def load_snapshot(path: PathLike, itr: Union[int, str, None] = None, unpickler: 
     try:
         with open(path, "rb") as file:
             return (unpickler or Unpickler)(file).load()
+    except ModuleNotFoundError as error:
+        raise SnapshotError(f"the snapshot {path} needs the module {error.name}, which was not found: add its folder "
+                            "to PYTHONPATH or install its package") from error
     except Exception as error:
         raise SnapshotError(f"the snapshot {path} is intact, but its objects could not be rebuilt: {error!r}. A "
                             "snapshot from another version can only be loaded by that version: save the weights there "

@@ -370,3 +370,15 @@ def test_loading_does_not_change_classes_of_the_script(tmp_path):
     for step in ("write", "read"):
         command = [sys.executable, "-c", textwrap.dedent(LOADING), step]
         subprocess.run(command, cwd=tmp_path, check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+
+
+def test_missing_module_is_named(tmp_path, monkeypatch):
+    (tmp_path / "module_of_a_user.py").write_text("class Own:\n    pass\n")
+    with monkeypatch.context() as patch:
+        patch.syspath_prepend(str(tmp_path))
+        import module_of_a_user
+
+        Snapshotter(tmp_path).save(0, {"itr": 0, "own": module_of_a_user.Own()})
+    monkeypatch.delitem(sys.modules, "module_of_a_user")
+    with pytest.raises(SnapshotError, match="params.pkl needs the module module_of_a_user, which was not found: add"):
+        load_snapshot(tmp_path)
