@@ -1,4 +1,5 @@
 """Tests snapshots: written files, failed writes and damaged files."""
+import importlib
 import os
 import pickle
 import signal
@@ -376,9 +377,8 @@ def test_missing_module_is_named(tmp_path, monkeypatch):
     (tmp_path / "module_of_a_user.py").write_text("class Own:\n    pass\n")
     with monkeypatch.context() as patch:
         patch.syspath_prepend(str(tmp_path))
-        import module_of_a_user
-
-        Snapshotter(tmp_path).save(0, {"itr": 0, "own": module_of_a_user.Own()})
+        own = importlib.import_module("module_of_a_user").Own()
+        Snapshotter(tmp_path).save(0, {"itr": 0, "own": own})
     monkeypatch.delitem(sys.modules, "module_of_a_user")
     with pytest.raises(SnapshotError, match="params.pkl needs the module module_of_a_user, which was not found: add"):
         load_snapshot(tmp_path)
