@@ -95,8 +95,9 @@ def test_interrupted_training_returns_the_completed_iterations(tmp_path, monkeyp
         if trainer.itr == 1:
             press()
 
+    monkeypatch.chdir(tmp_path)
     run = mps.train("MetaPointEnvCorner", "vpg_maml", 3, dump_path=tmp_path / "a", callbacks=[press_later], **TINY)
-    resume = f"meta-policy-search resume {tmp_path}/a, or in Python mps.load_run('{tmp_path}/a').resume()\n"
+    resume = f"meta-policy-search resume a, or in Python mps.load_run('{tmp_path}/a').resume()\n"
     assert capsys.readouterr().out.endswith(f"To resume after iteration 0: {resume}")
     assert run.trainer.itr == 1 and len(run.progress["Itr"]) == 1 and run.trainer.sampler.vec_env._is_closed
     with monkeypatch.context() as patch:

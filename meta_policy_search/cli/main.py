@@ -13,6 +13,7 @@ from meta_policy_search.cli.train import PROG, resume, run_tool
 from meta_policy_search.registry import describe_algorithms, find_algorithm, get_entry
 from meta_policy_search.utils.checks import did_you_mean
 from meta_policy_search.utils.progress import text_table
+from meta_policy_search.utils.user_modules import search_current_folder
 
 COMMANDS = {
     "train": "trains an algorithm: train ALGORITHM --env NAME",
@@ -48,6 +49,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     name, *flags = argv
     if name not in COMMANDS:
         parser.error(f"expected one of the commands {', '.join(COMMANDS)}, got {name!r}{did_you_mean(name, COMMANDS)}")
+    search_current_folder()  # snapshots may need the user's modules
     lists = {"envs": _list_envs, "algorithms": _list_algorithms, "pretrained": _list_pretrained}
     if name in lists:
         return run_tool(_list_parser(name), lists[name], flags)

@@ -5,6 +5,12 @@ import sys
 from typing import Any, Mapping
 
 
+def search_current_folder() -> None:
+    """Makes modules in the current folder importable, after installed ones."""
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+
+
 def import_name(argument: str, name: str, registered: Mapping[str, Any]) -> Any:
     """Imports `MODULE:NAME` and returns the object NAME of the module.
 
@@ -20,8 +26,7 @@ def import_name(argument: str, name: str, registered: Mapping[str, Any]) -> Any:
         ValueError: the module cannot be imported, or NAME is neither in the module nor registered.
     """
     module_name, _, attribute = name.rpartition(":")
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())
+    search_current_folder()
     try:
         names = vars(importlib.import_module(module_name))
     except (ImportError, OSError, TypeError, ValueError) as error:  # TypeError: a relative name

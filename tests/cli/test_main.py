@@ -244,3 +244,16 @@ def test_ctrl_c_during_start_up_prints_no_traceback():
         process.kill()
     assert process.returncode == -signal.SIGINT and out == "" and "Traceback" not in err
     assert not os.listdir()
+
+
+@pytest.mark.thorough
+def test_commands_find_modules_of_the_current_folder(tmp_path):
+    """As for the installed command, the current folder is not on Python's path when the process starts."""
+    (tmp_path / "own_envs.py").write_text(
+        "import meta_policy_search as mps\n\n\nclass Own(mps.MetaPointEnvCorner):\n    pass\n")
+    program = "import sys; sys.path.remove(''); from meta_policy_search.cli.main import main; sys.exit(main())"
+    for flags in (["train", "promp", "--env", "own_envs:Own", "--smoke", "--dump_path", "run"],
+                  ["evaluate", "run", "--num_tasks", "2"]):
+        done = subprocess.run([sys.executable, "-c", program, *flags], cwd=tmp_path, capture_output=True, text=True,
+                              env={**os.environ, "PYTHONPATH": str(ROOT)})
+        assert done.returncode == 0, done.stderr

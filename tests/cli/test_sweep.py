@@ -196,7 +196,8 @@ def test_interruption_ends_all_runs_and_the_next_call_resumes_them(tmp_path):
     said, errors = process.communicate(timeout=90)
     assert process.returncode == INTERRUPTED and errors == ""
     assert "Stopping the runs" in said and "Interrupted; run the same command to resume" in said
-    assert len(children) >= 2 and all(map(has_ended, children))
+    assert len(children) >= 2
+    wait_for(lambda: all(map(has_ended, children)), seconds=10)
     assert set(statuses(output).values()) == {"not done"} and not (output / "seed=3").exists()
 
     again = subprocess.run(command, capture_output=True, text=True, timeout=300)

@@ -6,11 +6,12 @@ import pytest
 from meta_policy_search import envs
 from meta_policy_search.envs import MetaEnv, available_envs, get_env_class, make_env
 from meta_policy_search.envs.compat import check_meta_env
+from meta_policy_search.envs.registry import BUILT_IN
 
 
 def test_every_name_creates_a_meta_environment():
-    names = available_envs()
-    assert names == sorted(names)
+    assert available_envs() == sorted(available_envs())
+    names = [name for name in available_envs() if name in BUILT_IN]
     assert {"MetaPointEnvCorner", "HalfCheetahRandDirecEnv", "HumanoidRandDirec2DEnv"} <= set(names)
     for name in names:
         env_class = get_env_class(name)
