@@ -89,6 +89,8 @@ class Trainer(TrainingLoop):
             `diagnostics` is True and the algorithm has no diagnostics, or the meta-batch has only one task.
     """
 
+    assignable_arguments = (*TrainingLoop.assignable_arguments, "n_itr", "start_itr", "diagnostics")
+
     def __init__(
         self,
         algo: MetaAlgo,
@@ -122,9 +124,8 @@ class Trainer(TrainingLoop):
         self.diagnostics = check_bool("diagnostics", diagnostics)
         if self.diagnostics:
             self.algo.build_diagnostics()
-        parts = {"algo": algo, "sampler": sampler, "sample_processor": sample_processor}
         self._parts: Dict[str, Part] = {
-            name: (type(part), *part._given) for name, part in parts.items() if isinstance(part, Configurable)}
+            name: (type(part), *part._given) for name, part in self._assignable_parts().items()}
 
     @classmethod
     def from_snapshot(cls, snapshot: Dict[str, Any], **arguments: Any) -> "Trainer":
@@ -323,6 +324,8 @@ class Trainer(TrainingLoop):
                 "algo": self.algo.get_state(),
                 "sampler": self.sampler.get_state(),
                 "sample_processor": self.sample_processor.get_state(),
+                "assigned": {name: {key: getattr(part, key) for key in part.assignable_arguments}
+                             for name, part in self._assignable_parts().items()},
                 "policy_params": self.policy.get_param_values(),
                 "policy": self.policy.get_state(),
                 "parts": {**self._parts, "trainer": {
@@ -332,6 +335,10 @@ class Trainer(TrainingLoop):
                 **self._loop_state(),
             },
         }
+
+    def _assignable_parts(self) -> Dict[str, Any]:
+        parts = {"algo": self.algo, "sampler": self.sampler, "sample_processor": self.sample_processor}
+        return {name: part for name, part in parts.items() if isinstance(part, Configurable)}
 
     def restore(self, snapshot: Dict[str, Any]) -> None:
         """Restores a snapshot; the next `train` resumes after its iteration.
@@ -364,6 +371,9 @@ class Trainer(TrainingLoop):
             self.sampler.set_state(state["sampler"])
         if state.get("sample_processor") is not None:
             self.sample_processor.set_state(state["sample_processor"])
+        for name, part in self._assignable_parts().items():
+            for key, value in state.get("assigned", {}).get(name, {}).items():
+                setattr(part, key, value)
         self._restore_loop(snapshot)
 
 

@@ -49,6 +49,7 @@ class TrainingLoop(Configurable, abc.ABC):
     """
 
     description: Optional[run_folder.Description] = None
+    assignable_arguments: Sequence[str] = ("callbacks", "progress_bar", "itr")
     _unit, _short_unit = "iteration", "itr"  # in messages and in the progress bar
 
     def __init__(self, callbacks: Sequence[Callback], progress_bar: bool, itr: int = 0) -> None:

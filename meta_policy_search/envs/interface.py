@@ -43,6 +43,8 @@ class MetaEnv(Configurable, gym.Env):
     `render`.
     """
 
+    __setattr__ = object.__setattr__  # attributes, such as those of a curriculum, can be assigned at any time
+
     observation_space: Any  # gym's type `Space` declares neither `low` nor `n`
     action_space: Any
 

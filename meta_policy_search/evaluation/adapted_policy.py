@@ -20,6 +20,7 @@ from meta_policy_search.types import Params, Task
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive_int
 from meta_policy_search.utils.files import PathLike
+from meta_policy_search.utils.serializable import shallow_copy
 from meta_policy_search.utils.statistics import Interval, mean_interval
 
 
@@ -269,8 +270,8 @@ class AdaptedRecurrentPolicy(AdaptedPolicy):
 
     def _sample_returns(self, rollouts: int, seed: int) -> Tuple[np.ndarray, np.ndarray]:
         """Returns the returns of the first and last episode of new trials, float64 `[rollouts]` each."""
-        evaluator, num_episodes = copy.copy(self._evaluator), len(self.returns)
-        evaluator.rollouts_per_meta_task = rollouts
+        evaluator = shallow_copy(self._evaluator, rollouts_per_meta_task=rollouts)
+        num_episodes = len(self.returns)
         paths, *_ = evaluator.sample_trials(seed, 1, [self.task], num_episodes)
         returns = np.array([episode_returns(path, num_episodes) for path in paths[0]])
         return returns[:, 0], returns[:, -1]

@@ -71,6 +71,9 @@ class MetaEvaluator(Configurable):
         ValueError: a number is out of range.
     """
 
+    assignable_arguments = ("algo", "env", "sample_processor", "rollouts_per_meta_task", "max_path_length",
+                            "envs_per_task", "parallel", "name")
+
     def __init__(self, algo: Union[MetaAlgo, MetaRLAlgorithm], env: MetaEnv,
                  sample_processor: Optional[SampleProcessor] = None, rollouts_per_meta_task: int = 20,
                  max_path_length: int = 100, envs_per_task: Optional[int] = None,

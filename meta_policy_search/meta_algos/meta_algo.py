@@ -10,7 +10,7 @@ from meta_policy_search.policies.categorical_mlp_policy import MetaCategoricalML
 from meta_policy_search.policies.meta_gaussian_mlp_policy import MetaGaussianMLPPolicy
 from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor
 from meta_policy_search.types import TaskSamples
-from meta_policy_search.utils.serializable import Serializable
+from meta_policy_search.utils.serializable import Serializable, shallow_copy
 
 
 class MetaAlgo(Serializable, abc.ABC):
@@ -117,11 +117,8 @@ class MetaAlgo(Serializable, abc.ABC):
         The result shares the graph and the parameters with this algorithm. It has a separate policy object with
         separate adapted parameters.
         """
-        other = type(self).__new__(type(self))  # `copy.copy` would build a second graph
-        vars(other).update(vars(self))
-        other.policy = self.policy.with_meta_batch_size(meta_batch_size)
-        other.meta_batch_size = other.policy.meta_batch_size
-        return other
+        policy = self.policy.with_meta_batch_size(meta_batch_size)
+        return shallow_copy(self, policy=policy, meta_batch_size=policy.meta_batch_size)
 
     def __getstate__(self) -> Dict[str, Any]:
         """Returns constructor arguments and state."""

@@ -88,6 +88,8 @@ class ProMP(MAMLAlgo):
         >>> algo.optimize_policy([before, after], log=False)
     """
 
+    assignable_arguments = ("clip_eps",)
+
     def __init__(self, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
                  num_inner_grad_steps: int = 1, trainable_inner_step_size: bool = False, first_order: bool = False, *,
                  name: str = "ppo_maml", num_ppo_steps: int = 5, num_minibatches: int = 1, clip_eps: float = 0.2,

@@ -129,6 +129,8 @@ class GaussianNoisePolicy(ExplorationPolicy):
         sigma (float): standard deviation of the noise, in the action's unit, at least 0. Default: 0.1.
     """
 
+    assignable_arguments = ("sigma",)
+
     def __init__(self, env_spec: Any, policy: Any, sigma: float = 0.1) -> None:
         super().__init__(env_spec, policy)
         self.sigma = check_non_negative("sigma", sigma)
@@ -157,6 +159,8 @@ class OrnsteinUhlenbeckPolicy(ExplorationPolicy):
         Lillicrap et al. 2016, "Continuous control with deep reinforcement learning", arXiv:1509.02971, for the use in
         DDPG and the default values.
     """
+
+    assignable_arguments = ("mu", "sigma", "theta", "dt", "x0")
 
     def __init__(self, env_spec: Any, policy: Any, mu: float = 0.0, sigma: float = 0.2, theta: float = 0.15,
                  dt: float = 1.0, x0: Optional[float] = None) -> None:

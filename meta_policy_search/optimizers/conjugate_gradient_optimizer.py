@@ -192,6 +192,11 @@ class ConjugateGradientOptimizer(Optimizer):
                             f"HessianVectorProduct, got {hvp_approach!r}")
         self.hvp_approach = hvp_approach
 
+    @property
+    def step_size(self) -> float:
+        """Upper bound of the constraint, `epsilon` of `build_graph`."""
+        return self._step_size
+
     def build_graph(  # type: ignore[override]  # with a constraint
         self, loss: tf.Tensor, target: Any, input_ph_dict: Mapping[str, tf.Tensor],
         leq_constraint: Tuple[tf.Tensor, float], sample_axes: Optional[Mapping[str, int]] = None,
@@ -228,7 +233,7 @@ class ConjugateGradientOptimizer(Optimizer):
         if self._constraint.shape.rank != 0:
             raise ValueError(f"leq_constraint: expected a scalar tensor, got shape {self._constraint.shape}")
         self.constraint_metric = constraint_metric
-        self._max_constraint = check_positive("leq_constraint[1]", epsilon)
+        self._step_size = check_positive("leq_constraint[1]", epsilon)
         self._shapes = [tuple(v.shape.as_list()) for v in self._variables.variables.values()]
         self._splits = np.cumsum([int(np.prod(shape)) for shape in self._shapes])[:-1]
         extra = {**dict.fromkeys(self._variables.variables, 0.0), **(damping or {})}
@@ -332,7 +337,7 @@ class ConjugateGradientOptimizer(Optimizer):
         curvature = float(direction @ image)
         if not np.isfinite(curvature) or curvature <= 0.0:
             return np.zeros_like(direction)
-        return direction * np.sqrt(2.0 * self._max_constraint / curvature)
+        return direction * np.sqrt(2.0 * self._step_size / curvature)
 
     def _search(self, input_val_dict: InputValues, loss_before: float, theta: np.ndarray,
                 step: np.ndarray) -> Tuple[float, float, float]:
@@ -348,7 +353,7 @@ class ConjugateGradientOptimizer(Optimizer):
             fraction = self._backtrack_ratio**trial
             self.set_flat(theta - fraction * step)
             loss, constraint = self._loss_and_constraint(input_val_dict)
-            if -np.inf < loss < loss_before and constraint <= self._max_constraint:
+            if -np.inf < loss < loss_before and constraint <= self._step_size:
                 return loss, constraint, fraction
         if self._accept_violation and np.isfinite([loss, constraint]).all():
             return loss, constraint, fraction

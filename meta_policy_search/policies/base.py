@@ -407,8 +407,7 @@ def _by_name(argument: Any) -> Any:
 
 def copy_for_tasks(policy: Any, meta_batch_size: int) -> Any:
     """Returns a policy for another number of tasks, with the same graph and parameters and a separate random state."""
-    other = shallow_copy(policy)
-    other.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
+    other = shallow_copy(policy, meta_batch_size=check_positive_int("meta_batch_size", meta_batch_size))
     other._given = policy._arguments_with({"meta_batch_size": other.meta_batch_size})
     other._rng = seeding.next_rng(seeding.Stream.POLICY)
     return other

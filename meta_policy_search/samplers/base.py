@@ -113,6 +113,8 @@ class SampleProcessor(Configurable):
         arXiv:1506.02438, Eq. 16.
     """
 
+    assignable_arguments = ("discount", "gae_lambda", "normalize_adv", "positive_adv")
+
     max_path_length: Optional[int] = None
     """Number of steps to which paths are padded; None for no padding."""
 

@@ -1,10 +1,11 @@
 """Base classes of objects that record the arguments of their constructor call."""
 import inspect
 import reprlib
+import sys
 import typing
 from itertools import zip_longest
 from types import FunctionType
-from typing import Any, Dict, Mapping, Set, TypeVar
+from typing import TYPE_CHECKING, Any, Collection, Dict, FrozenSet, Mapping, Set, TypeVar
 
 import numpy as np
 
@@ -15,19 +16,51 @@ S = TypeVar("S", bound="Serializable")
 T = TypeVar("T")
 
 _LINE, _SHORT = 100, 60  # maximum characters of a one-line repr, and of one argument
+_PACKAGE = __name__.partition(".")[0]
+
+
+def constructor_signature(cls: type) -> inspect.Signature:
+    """Returns the signature of a class's constructor.
+
+    `inspect.signature(cls)` is not sufficient: in Python 3.10, it returns the signature of `__new__` if the class
+    inherits its constructor.
+    """
+    if cls.__init__ is object.__init__:  # type: ignore[misc]
+        return inspect.Signature()
+    signature = inspect.signature(cls.__init__)  # type: ignore[misc]
+    return signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
 class Configurable:
     """Records the arguments of its constructor call; `repr` shows the arguments that differ from their defaults.
 
+    Constructors use their arguments, so assigning an argument of a class of this package later raises
+    `AttributeError`. Exceptions are properties with a setter and the names in `assignable_arguments`. Arguments that
+    only a user's subclass has can always be assigned.
+
     A subclass that defines `__new__` must call `super().__new__(cls, *args, **kwargs)`.
     """
 
+    assignable_arguments: Collection[str] = ()
+    """Names of constructor arguments that can be assigned. Each is read when it is used, and is in the snapshot."""
+
     _given: tuple[tuple, Dict[str, Any]]
+    _fixed: FrozenSet[str] = frozenset()  # constructor arguments of the classes of this package
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         reject_removed_hooks(cls)
+        if cls.__module__.startswith(f"{_PACKAGE}."):
+            cls._fixed = cls._fixed.union(constructor_signature(cls).parameters)
+
+    if not TYPE_CHECKING:  # type checkers accept any attribute of a class with this method
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name in self._fixed and not _is_in_constructor(self) and name not in self.assignable_arguments and (
+                    not isinstance(inspect.getattr_static(type(self), name, None), property)):
+                cls = type(self).__name__
+                raise AttributeError(f"{name} cannot be changed after construction: build a new {cls}({name}=...)")
+            super().__setattr__(name, value)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Creates the object and records the arguments."""
@@ -94,13 +127,24 @@ class Serializable(Configurable):
         type(self).__init__(self, *args, **kwargs)
 
 
-def shallow_copy(obj: T) -> T:
-    """Copies an object without calling its constructor; both objects share all attributes, graph and variables.
+def _is_in_constructor(obj: Any) -> bool:
+    """Returns whether the constructor of an object, or a method that it calls, is running."""
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        names = frame.f_code.co_varnames
+        if frame.f_code.co_name in ("__init__", "__setstate__") and names and frame.f_locals.get(names[0]) is obj:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def shallow_copy(obj: T, **changed: Any) -> T:
+    """Copies an object without calling its constructor; both objects share all attributes that are not `changed`.
 
     `copy.copy` of a `Serializable` calls the constructor instead, which builds a new graph.
     """
     other = object.__new__(type(obj))
-    vars(other).update(vars(obj))
+    vars(other).update(vars(obj), **changed)
     return other
 
 
@@ -109,18 +153,6 @@ def check_own_pickle(obj: Any, state: Any, key: str, advice: str = "Build a new 
     if not isinstance(state, Mapping) or key not in state:
         raise ValueError(f"{type(obj).__name__}: expected a pickle of this package, got a pickle of other code, "
                          f"such as the public code of ProMP. {advice}")
-
-
-def constructor_signature(cls: type) -> inspect.Signature:
-    """Returns the signature of a class's constructor.
-
-    `inspect.signature(cls)` is not sufficient: in Python 3.10, it returns the signature of `__new__` if the class
-    inherits its constructor.
-    """
-    if cls.__init__ is object.__init__:  # type: ignore[misc]
-        return inspect.Signature()
-    signature = inspect.signature(cls.__init__)  # type: ignore[misc]
-    return signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
 def given_arguments(obj: Configurable) -> Dict[str, Any]:

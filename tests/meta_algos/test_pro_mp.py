@@ -22,8 +22,7 @@ def built():
 @pytest.fixture
 def algo(built):
     """Restores the initial state of the algorithm."""
-    for name, value in START.items():
-        setattr(built, name, value)
+    vars(built).update(START)
     built.inner_kl_coeff = np.full(2, 0.7, np.float32)
     return built
 
@@ -81,7 +80,7 @@ def test_anneal_factor_shrinks_the_clipping_range_after_each_update(algo):
 
 
 def test_adaptive_penalty_moves_each_step_towards_the_target(algo):
-    algo.adaptive_inner_kl_penalty = True
+    vars(algo).update(adaptive_inner_kl_penalty=True)
     for kl, factors in (
         ([0.02 * 1.6, 0.02], [2.0, 1.0]),
         ([0.02 * 1.4, 0.02 / 1.4], [1.0, 1.0]),
@@ -92,7 +91,7 @@ def test_adaptive_penalty_moves_each_step_towards_the_target(algo):
 
 @pytest.mark.parametrize("target, factor", [(1e-9, 2.0), (1e9, 0.5)])
 def test_adaptive_penalty_takes_effect_in_the_next_update(algo, target, factor):
-    algo.adaptive_inner_kl_penalty, algo.target_inner_step = True, target
+    vars(algo).update(adaptive_inner_kl_penalty=True, target_inner_step=target)
     data, theta = draw_data(2), set_theta(algo.policy)
     assert row(algo, data)["KLCoeffInner"] == pytest.approx(0.7)
     set_theta(algo.policy)
@@ -103,7 +102,7 @@ def test_adaptive_penalty_takes_effect_in_the_next_update(algo, target, factor):
 
 
 def test_penalty_without_adaptation_is_constant(algo):
-    algo.target_inner_step = 1e-9
+    vars(algo).update(target_inner_step=1e-9)
     for _ in range(2):
         assert row(algo, draw_data(2))["KLCoeffInner"] == pytest.approx(0.7)
 

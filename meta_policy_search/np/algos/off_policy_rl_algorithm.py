@@ -69,6 +69,10 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
 
     sampler_cls = OffPolicySampler
 
+    assignable_arguments = (
+        "steps_per_epoch", "max_path_length", "max_eval_path_length", "n_train_steps", "buffer_batch_size",
+        "min_buffer_size", "rollout_batch_size", "reward_scale", "exploration_policy", "num_eval_paths")
+
     def __init__(self, env_spec: Any, policy: Any, qf: Any, replay_buffer: Any, *, use_target: bool = False,
                  discount: float = 0.99, steps_per_epoch: int = 20, max_path_length: Optional[int] = None,
                  max_eval_path_length: Optional[int] = None, n_train_steps: int = 50, buffer_batch_size: int = 64,

@@ -46,6 +46,7 @@ class PopulationAlgorithm(RLAlgorithm):
     """
 
     default_settings = {**RLAlgorithm.default_settings, "n_itr": 30, "n_samples": 40, "batch_size": 2000}
+    assignable_arguments = ("max_path_length",)
     sampler_cls = SingleTaskSampler
     cur_mean: np.ndarray
 

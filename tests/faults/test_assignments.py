@@ -1,0 +1,80 @@
+"""Assigning a constructor argument takes effect and is in the snapshot, or it raises an error."""
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import meta_policy_search as mps
+from meta_policy_search.meta_algos import ProMP
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils.serializable import argument_names
+from tests.helpers.small_world import M, make_policy
+
+SMALL = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 6, "hidden_sizes": (4,),
+         "log_formats": ["csv"]}
+
+
+class Renamed(ProMP):
+    """Assigns arguments of `ProMP` and an argument of its own before and after the constructor of `ProMP`."""
+
+    def __init__(self, policy, inner_lr=0.2, scale=1.0):
+        self.inner_lr, self.scale = str(inner_lr), scale
+        super().__init__(policy, inner_lr, M)
+        self.num_ppo_steps, self.name = 3, "renamed"
+
+
+@pytest.mark.parametrize("algo", ["promp", "trpo_maml", "vpg_maml", "dice_maml", "rl2", "ddpg", "cem"])
+def test_arguments_of_all_parts_are_assignable_or_fixed(algo, tmp_path):
+    one_task = {"ddpg": {"steps_per_epoch": 1, "batch_size": 8, "num_eval_paths": 0},
+                "cem": {"n_samples": 5, "batch_size": 8}}
+    settings = {**one_task.get(algo, SMALL), **({"num_minibatches": 1} if algo == "rl2" else {})}
+    if algo == "rl2":
+        del settings["hidden_sizes"]
+    env = {"ddpg": "Pendulum-v1", "cem": "CartPole-v1"}.get(algo, "MetaPointEnvCornerGoals")
+    run = mps.train(env, algo, n_itr=1, dump_path=str(tmp_path), **settings)
+    loop = run.trainer
+    parts = [loop.algo, loop.sampler, loop.algo.policy]
+    parts += [part for part in (getattr(loop.algo, name, None) for name in ("optimizer", "exploration_policy")) if part]
+    for part in parts:
+        for name in argument_names(type(part)) - set(part.assignable_arguments) - {"learning_rate"}:
+            with pytest.raises(AttributeError):
+                setattr(part, name, 1)
+        for name in part.assignable_arguments:
+            setattr(part, name, getattr(part, name))
+    with pytest.raises(AttributeError, match=r"^policy cannot be changed after construction: build a new \w+\(policy"):
+        loop.algo.policy = None
+
+
+def test_trust_region_of_the_optimizer_is_read_only():
+    with tf.Graph().as_default():
+        algo = mps.TRPOMAML(make_policy(), meta_batch_size=M, step_size=0.02)
+        assert algo.optimizer.step_size == 0.02
+        with pytest.raises(AttributeError):
+            algo.optimizer.step_size = 0.1
+
+
+def test_subclasses_assign_in_their_constructor_and_have_arguments_of_their_own():
+    with tf.Graph().as_default():
+        algo = Renamed(make_policy(), 0.3)
+        assert (algo.inner_lr, algo.num_ppo_steps, algo.name) == (0.3, 3, "renamed")
+        for each in (algo, copy.deepcopy(algo), pickle.loads(pickle.dumps(algo))):
+            each.scale = 2.0
+            with pytest.raises(AttributeError, match="inner_lr cannot be changed"):
+                each.inner_lr = 0.4
+
+
+def test_assigned_arguments_take_effect_and_are_in_the_snapshot(tmp_path):
+    def changes(trainer, row):
+        if trainer.itr == 0:
+            trainer.sample_processor.discount, trainer.algo.clip_eps = 0.5, 0.1
+
+    whole, part = (mps.train("MetaPointEnvCornerGoals", "promp", n_itr=n_itr, callbacks=[changes], seed=1,
+                             dump_path=str(tmp_path / str(n_itr)), **SMALL) for n_itr in (3, 2))
+    resumed = mps.load_run(part.folder).resume(n_itr=3, callbacks=[changes])
+    for name in ("Step_0-AverageDiscountedReturn", "ClipEps", "LossBefore"):
+        np.testing.assert_allclose(resumed.progress[name], whole.progress[name])
+    plain = mps.train("MetaPointEnvCornerGoals", "promp", n_itr=2, seed=1, dump_path=str(tmp_path / "plain"), **SMALL)
+    for name in ("Step_0-AverageDiscountedReturn", "ClipEps"):
+        assert plain.progress[name][0] == pytest.approx(whole.progress[name][0])
+        assert plain.progress[name][1] != pytest.approx(whole.progress[name][1])
