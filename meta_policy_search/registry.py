@@ -5,42 +5,41 @@ This module does not import TensorFlow.
 import importlib
 from typing import Dict, List, NamedTuple, Optional, Union
 
-from meta_policy_search.utils.checks import find_name, plain
-from meta_policy_search.utils.user_modules import import_name
+from meta_policy_search.utils.checks import find_name
+from meta_policy_search.utils.user_modules import find_registered, register
 
 
 class Algorithm(NamedTuple):
     """An entry of the registry."""
 
-    cls: Union[str, type]  # the class; of a built-in algorithm, "MODULE:NAME" within the package
+    cls: Union[str, type]  # the class; of a built-in algorithm, MODULE:NAME
     title: str  # for plots
     description: str  # one sentence
 
 
 _BUILT_IN = {
-    "promp": Algorithm("meta_algos:ProMP", "ProMP",
+    "promp": Algorithm("meta_policy_search.meta_algos.pro_mp:ProMP", "ProMP",
                        "ProMP (arXiv:1810.06784): several clipped gradient steps per meta-update on the same samples"),
-    "trpo_maml": Algorithm("meta_algos:TRPOMAML", "TRPO-MAML", "MAML (arXiv:1703.03400) with one trust-region step per "
-                           "meta-update, as in its original experiments"),
-    "e_maml": Algorithm("meta_algos:EMAML", "E-MAML", "E-MAML (arXiv:1803.01118): TRPO-MAML with an exploration term "
-                        "for the samples before adaptation"),
-    "vpg_maml": Algorithm("meta_algos:VPGMAML", "VPG-MAML", "MAML (arXiv:1703.03400) with one Adam step along the "
-                          "policy gradient per meta-update"),
-    "dice_maml": Algorithm("meta_algos:DICEMAML", "DiCE-MAML", "DiCE-MAML (arXiv:1802.05098): adaptation steps with "
-                           "unbiased second derivatives"),
-    "vpg_dice_maml": Algorithm("meta_algos:VPG_DICEMAML", "VPG-DiCE-MAML",
+    "trpo_maml": Algorithm("meta_policy_search.meta_algos.trpo_maml:TRPOMAML", "TRPO-MAML", "MAML (arXiv:1703.03400) "
+                           "with one trust-region step per meta-update, as in its original experiments"),
+    "e_maml": Algorithm("meta_policy_search.meta_algos.e_maml:EMAML", "E-MAML", "E-MAML (arXiv:1803.01118): TRPO-MAML "
+                        "with an exploration term for the samples before adaptation"),
+    "vpg_maml": Algorithm("meta_policy_search.meta_algos.vpg_maml:VPGMAML", "VPG-MAML", "MAML (arXiv:1703.03400) with "
+                          "one Adam step along the policy gradient per meta-update"),
+    "dice_maml": Algorithm("meta_policy_search.meta_algos.dice_maml:DICEMAML", "DiCE-MAML", "DiCE-MAML "
+                           "(arXiv:1802.05098): adaptation steps with unbiased second derivatives"),
+    "vpg_dice_maml": Algorithm("meta_policy_search.meta_algos.vpg_dice_maml:VPG_DICEMAML", "VPG-DiCE-MAML",
                                "DiCE-MAML with a policy gradient on advantages after adaptation"),
-    "rl2": Algorithm("meta_algos:RL2", "RL2", "RL2 (arXiv:1611.02779): a recurrent policy that adapts within a trial "
-                     "of several episodes"),
-    "cem": Algorithm("np.algos:CEM", "CEM",
+    "rl2": Algorithm("meta_policy_search.meta_algos.rl2:RL2", "RL2", "RL2 (arXiv:1611.02779): a recurrent policy that "
+                     "adapts within a trial of several episodes"),
+    "cem": Algorithm("meta_policy_search.np.algos.cem:CEM", "CEM",
                      "The cross-entropy method (CEM), a gradient-free search over policy parameters"),
-    "cma_es": Algorithm("np.algos:CMAES", "CMA-ES", "CMA-ES (arXiv:1604.00772), a gradient-free search that adapts a "
-                        "full covariance matrix"),
-    "ddpg": Algorithm("algos:DDPG", "DDPG", "DDPG (arXiv:1509.02971): a deterministic policy, trained off-policy from "
-                      "a replay buffer"),
+    "cma_es": Algorithm("meta_policy_search.np.algos.cma_es:CMAES", "CMA-ES", "CMA-ES (arXiv:1604.00772), a "
+                        "gradient-free search that adapts a full covariance matrix"),
+    "ddpg": Algorithm("meta_policy_search.algos.ddpg:DDPG", "DDPG", "DDPG (arXiv:1509.02971): a deterministic policy, "
+                      "trained off-policy from a replay buffer"),
 }
 _ALGORITHMS: Dict[str, Algorithm] = dict(_BUILT_IN)
-_ALIASES = {"maml_trpo": "trpo_maml"}  # name of its script
 
 
 def register_algorithm(name: str, algo_class: type, title: Optional[str] = None) -> None:
@@ -55,24 +54,15 @@ def register_algorithm(name: str, algo_class: type, title: Optional[str] = None)
         TypeError: `name` is not a non-empty string, or `algo_class` is not a class.
         ValueError: `name` is the name of a built-in algorithm.
     """
-    if not isinstance(name, str) or not name:
-        raise TypeError(f"name: expected a non-empty string, got {name!r}")
     if not isinstance(algo_class, type):
         raise TypeError(f"algo_class: expected a class, got {algo_class!r}")
-    if plain(name) in map(plain, (*_BUILT_IN, *_ALIASES)):
-        raise ValueError(f"name: expected a name that no built-in algorithm has, got {name!r}")
     doc = (algo_class.__doc__ or "").strip().partition("\n")[0]
-    _ALGORITHMS[name] = Algorithm(algo_class, title or algo_class.__name__, doc)
+    register(name, Algorithm(algo_class, title or algo_class.__name__, doc), _ALGORITHMS, _BUILT_IN)
 
 
 def available_algorithms() -> List[str]:
     """Returns the names that `meta_policy_search.train` accepts, in alphabetical order."""
     return sorted(_ALGORITHMS)
-
-
-def describe_algorithms() -> Dict[str, str]:
-    """Returns one sentence about each algorithm, by name."""
-    return {name: algorithm.description for name, algorithm in _ALGORITHMS.items()}
 
 
 def find_algorithm(name: str) -> str:
@@ -85,19 +75,12 @@ def find_algorithm(name: str) -> str:
     Raises:
         ValueError: the name is unknown.
     """
-    if isinstance(name, str) and ":" in name:
-        import_name("algo", name, _ALGORITHMS)
-        return name
-    found = find_name("algo", name, [*_ALGORITHMS, *_ALIASES])
-    return _ALIASES.get(found, found)
+    return find_registered("algo", name, _ALGORITHMS)[0]
 
 
 def get_entry(name: str) -> Algorithm:
     """Returns the entry of an algorithm, see `find_algorithm`; raises `ValueError` if the name is unknown."""
-    name = find_algorithm(name)
-    if ":" not in name:
-        return _ALGORITHMS[name]
-    found = import_name("algo", name, _ALGORITHMS)
+    _, found = find_registered("algo", name, _ALGORITHMS)
     return found if isinstance(found, Algorithm) else Algorithm(found, name.rpartition(":")[2], "")
 
 
@@ -106,25 +89,19 @@ def get_algorithm(name: str) -> type:
     cls = get_entry(name).cls
     if isinstance(cls, str):
         module, _, class_name = cls.partition(":")
-        return getattr(importlib.import_module(f"meta_policy_search.{module}"), class_name)
+        return vars(importlib.import_module(module))[class_name]
     return cls
 
 
 def name_of(algo_class: type) -> str:
     """Returns the registered name of an algorithm, or the name of its class if the class is not registered."""
-    built_in = algo_class.__name__ if algo_class.__module__.startswith("meta_policy_search.") else None
-
-    def is_class(known: Union[str, type]) -> bool:
-        return known is algo_class if isinstance(known, type) else known.partition(":")[2] == built_in
-
-    return next((name for name, known in _ALGORITHMS.items() if is_class(known.cls)), algo_class.__name__)
+    forms = (algo_class, f"{algo_class.__module__}:{algo_class.__name__}")
+    return next((name for name, known in _ALGORITHMS.items() if known.cls in forms), algo_class.__name__)
 
 
 def title_of(name: str) -> str:
-    """Returns the plot title of an algorithm; returns unknown names unchanged."""
-    if ":" in name:
-        return name.rpartition(":")[2]
+    """Returns the plot title of an algorithm; the name without module if the algorithm is unknown."""
     try:
-        return _ALGORITHMS[find_algorithm(name)].title
+        return _ALGORITHMS[find_name("algo", name, _ALGORITHMS)].title
     except ValueError:
-        return name
+        return name.rpartition(":")[2]

@@ -37,16 +37,9 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"--{name}: expected once, got it {names.count(name)} times")
         namespace, unknown = self.parse_known_args(args, namespace)
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._similar_flags(unknown[0])}")
+            similar = did_you_mean(unknown[0].partition("=")[0], self._option_string_actions)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{similar or '; see --help'}")
         return namespace
-
-    def _similar_flags(self, text: str) -> str:
-        """Returns `; did you mean ...?` with the flags that `text` abbreviates, or with the most similar flag."""
-        name = text.lstrip("-").partition("=")[0]
-        flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
-        similar = [flag for flag in flags if name in ("".join(part[:1] for part in flag.strip("-").split("_")),
-                                                      *flag.strip("-").split("_"))]
-        return f"; did you mean {' or '.join(similar)}?" if similar else did_you_mean(text, flags) or "; see --help"
 
     def error(self, message: str) -> NoReturn:
         """Prints an error message and exits with status 2."""

@@ -1,5 +1,4 @@
 """Trains, resumes, evaluates and plots meta-reinforcement learning from the command line."""
-import argparse
 import importlib
 import inspect
 import json
@@ -9,8 +8,9 @@ from typing import Optional, Sequence
 
 from meta_policy_search import __version__
 from meta_policy_search.cli.flags import Parser
-from meta_policy_search.cli.train import PROG, resume, run_tool
-from meta_policy_search.registry import describe_algorithms, find_algorithm, get_entry
+from meta_policy_search.cli.train import PROG, resume, run_tool, train
+from meta_policy_search.envs import available_envs, get_env_class
+from meta_policy_search.registry import available_algorithms, find_algorithm, get_entry
 from meta_policy_search.utils.checks import did_you_mean
 from meta_policy_search.utils.progress import text_table
 from meta_policy_search.utils.user_modules import search_current_folder
@@ -50,22 +50,20 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     if name not in COMMANDS:
         parser.error(f"expected one of the commands {', '.join(COMMANDS)}, got {name!r}{did_you_mean(name, COMMANDS)}")
     search_current_folder()  # snapshots may need the user's modules
-    lists = {"envs": _list_envs, "algorithms": _list_algorithms, "pretrained": _list_pretrained}
-    if name in lists:
-        return run_tool(_list_parser(name), lists[name], flags)
+    if name in ("envs", "algorithms", "pretrained"):
+        parser = Parser(f"{PROG} {name}", COMMANDS[name])
+        parser.add_argument("--json", action="store_true", help="print as JSON")
+        return run_tool(parser, lambda arguments: _list(name, arguments.json), flags)
     if name in ("train", "resume"):
         return (_train if name == "train" else resume)(flags)
     return importlib.import_module(f"meta_policy_search.cli.{name}").main(flags)
 
 
 def _train(argv: Sequence[str]) -> int:
-    from meta_policy_search.cli.train import train
-
-    known = describe_algorithms()
     parser = Parser(f"{PROG} train", "Trains an algorithm.", usage=f"{PROG} train ALGORITHM [FLAGS]")
-    parser.add_argument("algorithm", metavar="ALGORITHM", help=f"one of {', '.join(known)} (case, hyphens and "
-                        "underscores are ignored), or MODULE:NAME of a class; train ALGORITHM --help prints its "
-                        "settings")
+    names = ", ".join(available_algorithms())
+    parser.add_argument("algorithm", metavar="ALGORITHM", help=f"one of {names} (case, hyphens and underscores are "
+                        "ignored), or MODULE:NAME of a class; train ALGORITHM --help prints its settings")
     arguments = parser.parse_args(argv[:1])
     try:
         name = find_algorithm(arguments.algorithm)
@@ -75,33 +73,18 @@ def _train(argv: Sequence[str]) -> int:
     return train(name, argv[1:], f"{PROG} train {name}", entry.description)
 
 
-def _list_envs(arguments: argparse.Namespace) -> None:
-    from meta_policy_search.envs import available_envs, get_env_class
-
-    _print_list("environment", {name: get_env_class(name).__doc__ for name in available_envs()}, arguments)
-
-
-def _list_algorithms(arguments: argparse.Namespace) -> None:
-    _print_list("algorithm", dict(describe_algorithms()), arguments)
-
-
-def _list_pretrained(arguments: argparse.Namespace) -> None:
+def _list(name: str, as_json: bool) -> None:
+    """Prints environments, algorithms or pretrained policies with their descriptions."""
     import meta_policy_search as mps
 
-    policies = mps.pretrained()
-    print(json.dumps([policy._asdict() for policy in policies], indent=2) if arguments.json else
-          "\n".join(map(str, policies)))
-
-
-def _list_parser(name: str) -> Parser:
-    parser = Parser(f"{PROG} {name}", COMMANDS[name])
-    parser.add_argument("--json", action="store_true", help="print as JSON")
-    return parser
-
-
-def _print_list(kind: str, docs: dict[str, Optional[str]], arguments: argparse.Namespace) -> None:
-    """Prints names with the first sentence of their docstrings."""
-    texts = {name: " ".join(inspect.cleandoc(doc or "").split("\n\n")[0].split()) for name, doc in docs.items()}
-    texts = {name: re.split(r"(?<=\w\w)[.;] |\.$", text)[0] for name, text in texts.items()}
-    print(json.dumps(texts, indent=2) if arguments.json else
-          text_table([[kind, "description"], *map(list, texts.items())], right=()))
+    if name == "pretrained":
+        policies = mps.pretrained()
+        print(json.dumps([policy._asdict() for policy in policies], indent=2) if as_json else
+              "\n".join(map(str, policies)))
+        return
+    docs = ({key: get_entry(key).description for key in available_algorithms()} if name == "algorithms" else
+            {key: get_env_class(key).__doc__ for key in available_envs()})
+    sentences = {key: " ".join(inspect.cleandoc(doc or "").split("\n\n")[0].split()) for key, doc in docs.items()}
+    sentences = {key: re.split(r"(?<=\w\w)[.;] |\.$", text)[0] for key, text in sentences.items()}
+    print(json.dumps(sentences, indent=2) if as_json else
+          text_table([[name[:-1], "description"], *map(list, sentences.items())], right=()))

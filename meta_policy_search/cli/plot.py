@@ -20,8 +20,6 @@ import re
 import sys
 from typing import Any, Iterable, Mapping, NamedTuple, Optional, Sequence
 
-import numpy as np
-
 import meta_policy_search as mps
 from meta_policy_search import run_folder
 from meta_policy_search.cli import evaluate
@@ -36,6 +34,7 @@ from meta_policy_search.plotting import (
     read_progress,
     return_columns,
 )
+from meta_policy_search.plotting.progress import columns as read_columns
 from meta_policy_search.utils.checks import check_positive_int, did_you_mean
 
 X_AXES = {  # column, label, and unit of the label in units of the column
@@ -44,6 +43,7 @@ X_AXES = {  # column, label, and unit of the label in units of the column
     "time": ("Time", "time, minutes", 60.0),
 }
 COMPARISON, TRAJECTORIES = "comparison.png", "trajectories.png"
+_UNNAMED = ("algorithm", "env", "folder")  # settings whose values stand in labels without their names
 
 
 # Runs ------------------------------------------------------------------------------------------------------------
@@ -85,17 +85,14 @@ def group_runs(runs: Sequence[Run]) -> dict[str, list[Run]]:
     names = [name for name in dict.fromkeys(name for run in runs for name in run.settings)
              if name not in ("seed", "n_itr")]
     values = {name: {_as_text(run.settings[name]) for run in runs if name in run.settings} for name in names}
-    differing = [name for name in names if len(values[name]) > 1 and not _is_default(name, runs)]
-    shorter = {name: _shorten(values[name]) for name in differing}
+    shown = [name for name in names if len(values[name]) > 1 and not _is_default(name, runs)] or [
+        name for name in names if name in _UNNAMED]
+    shorter = {name: _shorten(values[name]) for name in shown}
     groups: dict[str, list[Run]] = {}
     for run in runs:
-        parts = [("" if name in ("algorithm", "env", "folder") else f"{name} ")
-                 + shorter[name][_as_text(run.settings[name])]
-                 for name in differing if name in run.settings]
+        parts = [("" if name in _UNNAMED else f"{name} ") + shorter[name][_as_text(run.settings[name])]
+                 for name in shown if name in run.settings]
         groups.setdefault(", ".join(parts), []).append(run)
-    if list(groups) == [""]:  # nothing differs
-        known = [runs[0].settings[name] for name in ("algorithm", "env", "folder") if name in runs[0].settings]
-        groups = {", ".join(map(str, known)): list(runs)}
     return groups
 
 
@@ -108,7 +105,7 @@ def _is_default(name: str, runs: Sequence[Run]) -> bool:
     for run in runs:
         if name in run.settings:
             used.setdefault(run.settings.get("algorithm"), set()).add(_as_text(run.settings[name]))
-    return (name not in ("algorithm", "env", "folder") and not any(name in run.given for run in runs)
+    return (name not in _UNNAMED and not any(name in run.given for run in runs)
             and all(len(texts) == 1 for texts in used.values()))
 
 
@@ -130,15 +127,14 @@ def drop_runs(group: Sequence[Run]) -> list[Run]:
     """
     kept: dict[Any, Run] = {}
     for run in sorted(group, key=_num_rows, reverse=True):
-        longest = next(iter(kept.values()), run)
-        other = kept.get(run.settings.get("seed", run.folder))
-        if other is not None:
-            print(f"Skipping {run.folder}, which repeats the settings and the seed of {other.folder}", file=sys.stderr)
+        seed, longest = run.settings.get("seed", run.folder), next(iter(kept.values()), run)
+        if seed in kept:
+            print(f"Skipping {run.folder}, which repeats the settings and the seed of {kept[seed].folder}",
+                  file=sys.stderr)
         elif 2 * _num_rows(run) < _num_rows(longest):
-            print(f"Skipping {run.folder}, which has {_num_rows(run)} rows, less than half of the {_num_rows(longest)} "
-                  f"rows of {longest.folder}", file=sys.stderr)
+            print(f"Skipping {run.folder}, which has less than half of the rows of {longest.folder}", file=sys.stderr)
         else:
-            kept[run.settings.get("seed", run.folder)] = run
+            kept[seed] = run
     return [run for run in group if run in kept.values()]
 
 
@@ -157,16 +153,18 @@ def compare(arguments: argparse.Namespace, folders: Sequence[str], output: str) 
     groups = group_runs([read_run(folder) for folder in with_rows or folders])
     groups = {label: drop_runs(group) for label, group in groups.items()}
     runs = [run for group in groups.values() for run in group]
-    quantities = _quantities(runs, arguments.columns)
+    _check_columns(runs, arguments.columns or ())
     x_column, x_label, scale = X_AXES[arguments.x]
-    panels = {}
-    for quantity, columns in quantities.items():
-        panels[quantity] = [
-            Curve(f"{label} ({len(group)} runs)" if len(group) > 1 else label, members)
-            for label, group in groups.items()
-            if (members := [(_x_values(run, x_column) / scale, run.progress[columns[run.folder]])
-                            for run in group if run.folder in columns])
-        ]
+    panels: dict[str, list[Curve]] = {}
+    for label, group in groups.items():
+        label = f"{label} ({len(group)} runs)" if len(group) > 1 else label
+        members: dict[str, list[Any]] = {}
+        for run in group:
+            (x,) = read_columns(run.progress, x_column)
+            for quantity, column in _quantities(run, arguments.columns).items():
+                members.setdefault(quantity, []).append((x / scale, run.progress[column]))
+        for quantity, curve in members.items():
+            panels.setdefault(quantity, []).append(Curve(label, curve))
     title = _title(runs) or (os.path.basename(runs[0].folder) if len(runs) == 1 else "Comparison of runs")
     plot_comparison(panels, output, title, x_label=x_label,
                     is_count=arguments.x != "time", smooth=arguments.smooth)
@@ -186,30 +184,18 @@ def _title(runs: Sequence[Run]) -> str:
     return describe_settings(common.get("algorithm"), env, seeds, common.get("inner_lr"))
 
 
-def _quantities(runs: Sequence[Run], columns: Optional[Sequence[str]]) -> dict[str, dict[str, str]]:
-    """Returns the column of each run for each quantity: a dict from quantity to (a dict from run folder to column).
+def _quantities(run: Run, columns: Optional[Sequence[str]]) -> Mapping[str, str]:
+    """Returns the columns of a run to plot, by label of their panel."""
+    return return_columns(run.progress) if columns is None else {name: name for name in columns if name in run.progress}
 
-    Raises:
-        ValueError: no run has one of the columns; the message suggests a similar column.
-    """
-    if columns is None:
-        quantities: dict[str, dict[str, str]] = {}
-        for run in runs:
-            for quantity, column in return_columns(run.progress).items():
-                quantities.setdefault(quantity, {})[run.folder] = column
-        return quantities
+
+def _check_columns(runs: Sequence[Run], columns: Sequence[str]) -> None:
+    """Raises `ValueError` if no run has one of the columns; the message suggests a similar column."""
     known = list(dict.fromkeys(name for run in runs for name in run.progress))
     for column in columns:
         if column not in known:
             raise ValueError(f"--columns: expected columns of {run_folder.PROGRESS_FILE}, got {column!r}"
                              + (did_you_mean(column, known) or f"; the columns are {', '.join(known)}"))
-    return {column: {run.folder: column for run in runs if column in run.progress} for column in columns}
-
-
-def _x_values(run: Run, column: str) -> np.ndarray:
-    if column not in run.progress:
-        raise ValueError(f"--x: expected runs with a column {column!r}, got {run.folder} without it")
-    return run.progress[column]
 
 
 # The command -----------------------------------------------------------------------------------------------------

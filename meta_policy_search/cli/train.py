@@ -12,7 +12,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 from meta_policy_search.cli.flags import Parser, add_flag, make_training_parser
 from meta_policy_search.run_folder import read_params
 from meta_policy_search.samplers.errors import EnvWorkerError, WorkerDiedError
-from meta_policy_search.settings import Setting, read_json
+from meta_policy_search.settings import read_json
 from meta_policy_search.utils.log_outputs import LOG_FILE, LogFileError, append_text
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.snapshotter import SnapshotError
@@ -20,8 +20,10 @@ from meta_policy_search.utils.user_modules import import_name
 
 PROG = "meta-policy-search"  # name of the command
 INTERRUPTED = 130  # exit status after Ctrl-C, as in shells
-USER_ERRORS = (EnvWorkerError, FloatingPointError, ImportError, OSError, SnapshotError, TypeError, ValueError)
+USER_ERRORS = (EnvWorkerError, ImportError, OSError, SnapshotError, TypeError, ValueError)
 """Errors of wrong flags, files or settings, which are reported in one line without a traceback."""
+FAILURES = (FloatingPointError, LogFileError, WorkerDiedError)
+"""Errors of a computation that has started; reported in the same way, with status 1."""
 
 SMOKE = {"n_itr": 2, "meta_batch_size": 2, "rollouts_per_meta_task": 2, "envs_per_task": None, "max_path_length": 10,
          "hidden_sizes": (8,), "hidden_size": 8, "num_minibatches": 1, "n_samples": 20, "batch_size": 10,
@@ -71,111 +73,87 @@ def train(algorithm: str, argv: Optional[Sequence[str]], prog: str, description:
     from meta_policy_search.settings import settings_of
 
     argv = sys.argv[1:] if argv is None else list(argv)
-    parser = Parser(prog, None)
     try:
         algo_class: Any = find_algo_class(algorithm)
         settings = settings_of_algorithm(algo_class, _policy_class(argv))
     except USER_ERRORS as error:
-        parser.error(str(error))
+        Parser(prog, None).error(str(error))
     defaults = {**algo_class.default_settings, **COMMAND_DEFAULTS, **published}
     settings = {name: each._replace(default=defaults.get(name, each.default)) for name, each in settings.items()}
     parser = make_training_parser(prog, description, algorithm, settings, settings_of([mps.train], ()))
-    arguments = vars(parser.parse_args(argv))
-    if os.environ.get("SMOKE", "0") not in ("", "0"):
-        arguments["smoke"] = True
 
-    def start() -> Any:
-        smoke = {name: value for name, value in SMOKE.items() if name in settings}
-        given = {name: value for name, value in arguments.items()
-                 if name not in ("config_file", "dump_path", "resume", "smoke")}
-        content = read_json(arguments["config_file"]) if "config_file" in arguments else {}
+    def start(config_file: Optional[str] = None, smoke: bool = False, **given: Any) -> Any:
+        content = {} if config_file is None else read_json(config_file)
         if isinstance(content.get("settings"), dict):  # the params.json of a run
             content = {**content.get("options", {}), **content["settings"]}
             content = {name: value for name, value in content.items() if name in settings}
-        values = {"env": defaults["env"], **COMMAND_DEFAULTS, **published, **content,
-                  **(smoke if arguments.get("smoke") else {}), **given}
-        return mps.train(algo=algorithm, dump_path=arguments.get("dump_path"), **values)
+        is_smoke = smoke or os.environ.get("SMOKE", "0") not in ("", "0")
+        sizes = {name: value for name, value in SMOKE.items() if name in settings and is_smoke}
+        return mps.train(algo=algorithm, **{
+            "env": defaults["env"], "dump_path": None, **COMMAND_DEFAULTS, **published, **content, **sizes, **given})
 
-    def resume() -> Any:
-        given = {name: value for name, value in arguments.items() if name not in ("resume", "smoke")}
-        return _load_run(parser, arguments["resume"]).resume(**given)
+    def work(arguments: argparse.Namespace) -> int:
+        given = vars(arguments)
+        if "resume" in given:
+            given.pop("smoke", None)
+            return _resume(parser, given.pop("resume"), given)
+        return report(start(**given))
 
-    return report(parser, resume if "resume" in arguments else start)
+    return run_tool(parser, work, argv, (SnapshotError, *FAILURES))
 
 
 def resume(argv: Sequence[str]) -> int:
     """Resumes a run; returns the exit status, see `train`."""
+    from meta_policy_search.registry import get_algorithm
+    from meta_policy_search.run import settings_of_algorithm
+
     parser = Parser(f"{PROG} resume", "Resumes a run. The result is the same as that of an uninterrupted run.",
                     usage=f"{PROG} resume RUN_FOLDER [--n_itr N] [--SETTING VALUE ...]",
                     argument_default=argparse.SUPPRESS)
     parser.add_argument("run_folder", metavar="RUN_FOLDER", help="folder of the run")
-    parser.add_argument("--n_itr", type=int, metavar="N", help="final iteration; default: as in the run")
     if argv and not argv[0].startswith("-"):
         try:
-            for setting in _settings_of_run(argv[0]).values():
-                if setting.name != "n_itr":
-                    add_flag(parser, setting)
+            params = read_params(argv[0])
+            recorded = {**params.get("options", {}), **params.get("settings", {})}
+            for setting in settings_of_algorithm(get_algorithm(params.get("algorithm", ""))).values():
+                add_flag(parser, setting._replace(default=recorded.get(setting.name, setting.default)))
         except USER_ERRORS as error:
             parser.error(f"{argv[0]} cannot be resumed: {error}")
-    arguments = vars(parser.parse_args(argv))
 
-    return report(parser, lambda: _load_run(parser, arguments.pop("run_folder")).resume(**arguments))
+    def work(arguments: argparse.Namespace) -> int:
+        given = vars(arguments)
+        return _resume(parser, given.pop("run_folder"), given)
+
+    return run_tool(parser, work, argv, (SnapshotError, *FAILURES))
 
 
-def _load_run(parser: Parser, folder: str) -> Any:
-    """Loads a run; a missing or damaged snapshot is reported as a wrong argument."""
+def _resume(parser: Parser, folder: str, given: Mapping[str, Any]) -> int:
+    """Resumes a run; a missing or damaged snapshot is reported as a wrong argument."""
     import meta_policy_search as mps
 
     try:
-        return mps.load_run(folder)
+        run = mps.load_run(folder)
     except SnapshotError as error:
         parser.error(str(error))
+    return report(run.resume(**given))
 
 
-def _settings_of_run(folder: str) -> Mapping[str, Setting]:
-    """Returns the settings of the algorithm of a run, by name."""
-    import meta_policy_search as mps
-    from meta_policy_search.run import settings_of_algorithm
-
-    params = read_params(folder)
-    return settings_of_algorithm(mps.get_algorithm(params.get("algorithm", "")))
-
-
-def report(parser: Parser, work: Callable[[], Any]) -> int:
-    """Trains, prints the result, and returns the exit status.
-
-    Args:
-        parser: parser that reports errors.
-        work: function that trains and returns the `Run`.
-    """
-    if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # `__main__` lets Ctrl-C end the process before
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        run = work()
-    except (SnapshotError, LogFileError, WorkerDiedError, FloatingPointError) as error:
-        parser.exit(1, f"{parser.prog}: error: {error}\n")
-    except USER_ERRORS as error:
-        parser.error(str(error))
-    except KeyboardInterrupt:
-        return INTERRUPTED
+def report(run: Any) -> int:
+    """Prints the result of a run, which is also appended to its `log.txt`; returns the exit status."""
     if not run.is_complete:
         return INTERRUPTED
+    lines = []
     try:
-        _say(run, run.summarize())
+        lines.append(run.summarize())
         if run.has_best:
-            _say(run, run.summarize_best())
+            lines.append(run.summarize_best())
     except Exception as error:  # for example columns that the user's trainer does not log
-        _say(run, f"warning: could not summarize the run: {error}")
-    _say(run, f"Run folder: {run.folder}")
-    return 0
-
-
-def _say(run: Any, text: str) -> None:
-    """Prints a line and appends it to the `log.txt` of a run, if there is one."""
+        lines.append(f"warning: could not summarize the run: {error}")
+    text = "\n".join([*lines, f"Run folder: {run.folder}"])
     print_line(text)
-    path = os.path.join(run.folder, LOG_FILE)
-    if os.path.exists(path):
-        append_text(path, text + "\n")
+    if os.path.exists(log := os.path.join(run.folder, LOG_FILE)):
+        append_text(log, f"{text}\n")
+    return 0
 
 
 def _policy_class(argv: Sequence[str]) -> Any:
@@ -186,27 +164,29 @@ def _policy_class(argv: Sequence[str]) -> Any:
     return None if policy is None else import_name("policy", policy, {})
 
 
-def run_tool(
-    parser: Parser, work: Callable[[argparse.Namespace], Optional[int]], argv: Optional[Sequence[str]] = None
-) -> int:
-    """Runs a command that does not train.
+def run_tool(parser: Parser, work: Callable[[argparse.Namespace], Optional[int]], argv: Optional[Sequence[str]] = None,
+             failures: Sequence[type[Exception]] = FAILURES) -> int:
+    """Runs a command and reports its errors.
 
     Args:
         parser: parser of the flags.
         work: function that receives the parsed flags and returns the exit status, or None for 0.
         argv: command line flags; default None, the flags of this process.
+        failures: errors with the exit status 1.
 
     Returns:
         The exit status; 130 after Ctrl-C.
 
     Raises:
-        SystemExit: with status 2 and a one-line message if a flag or file is wrong.
+        SystemExit: with a one-line message, and status 2 if a flag or file is wrong or status 1 for `failures`.
     """
     arguments = parser.parse_args(argv)
     if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # `__main__` lets Ctrl-C end the process before
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return work(arguments) or 0
+    except tuple(failures) as error:
+        parser.exit(1, f"{parser.prog}: error: {error}\n")
     except USER_ERRORS as error:
         parser.error(str(error))
     except KeyboardInterrupt:

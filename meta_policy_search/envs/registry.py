@@ -3,8 +3,7 @@ from typing import Any, Callable, Dict, List
 
 from meta_policy_search.envs import control_envs, discrete_envs, meta_world, mujoco_envs, point_envs
 from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.utils.checks import find_name
-from meta_policy_search.utils.user_modules import import_name
+from meta_policy_search.utils.user_modules import find_registered, register
 
 BUILT_IN: Dict[str, Callable[..., MetaEnv]] = {
     name: vars(package)[name]
@@ -25,13 +24,9 @@ def register_env(name: str, factory: Callable[..., MetaEnv]) -> None:
         TypeError: `name` is not a non-empty string, or `factory` is not callable.
         ValueError: `name` is the name of a built-in environment.
     """
-    if not isinstance(name, str) or not name:
-        raise TypeError(f"name: expected a non-empty string, got {name!r}")
     if not callable(factory):
         raise TypeError(f"factory: expected a class or function that returns an environment, got {factory!r}")
-    if name in BUILT_IN:
-        raise ValueError(f"name: expected a name that no built-in environment has, got {name!r}")
-    _FACTORIES[name] = factory
+    register(name, factory, _FACTORIES, BUILT_IN)
 
 
 def available_envs() -> List[str]:
@@ -49,10 +44,7 @@ def find_env(name: str) -> str:
     Raises:
         ValueError: `name` is unknown.
     """
-    if isinstance(name, str) and ":" in name:
-        import_name("env", name, _FACTORIES)
-        return name
-    return find_name("env", name, available_envs())
+    return find_registered("env", name, _FACTORIES)[0]
 
 
 def get_env_class(name: str) -> Callable[..., MetaEnv]:
@@ -61,8 +53,7 @@ def get_env_class(name: str) -> Callable[..., MetaEnv]:
     Raises:
         ValueError: `name` is unknown.
     """
-    name = find_env(name)
-    return import_name("env", name, _FACTORIES) if ":" in name else _FACTORIES[name]
+    return find_registered("env", name, _FACTORIES)[1]
 
 
 def make_env(name: str, **kwargs: Any) -> MetaEnv:

@@ -1,14 +1,50 @@
-"""Imports classes and functions of the user by name."""
+"""Names of environments and algorithms: built-in names, names that the user registers, and MODULE:NAME."""
 import importlib
 import os
 import sys
-from typing import Any, Mapping
+from typing import Any, Dict, Iterable, Mapping, Tuple
+
+from meta_policy_search.utils.checks import find_name, plain
 
 
 def search_current_folder() -> None:
     """Makes modules in the current folder importable, after installed ones."""
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
+
+
+def register(name: str, value: Any, registered: Dict[str, Any], built_in: Iterable[str]) -> None:
+    """Adds an entry to a registry; replaces an earlier entry of the user with the same name.
+
+    Args:
+        name: the name.
+        value: the entry.
+        registered: the registry.
+        built_in: names that cannot be replaced.
+
+    Raises:
+        TypeError: `name` is not a non-empty string.
+        ValueError: `name` is a built-in name. Case, hyphens and underscores are ignored.
+    """
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"name: expected a non-empty string, got {name!r}")
+    if plain(name) in map(plain, built_in):
+        raise ValueError(f"name: expected a name that is not built in, got {name!r}")
+    for other in [other for other in registered if plain(other) == plain(name)]:
+        del registered[other]
+    registered[name] = value
+
+
+def find_registered(argument: str, name: str, registered: Mapping[str, Any]) -> Tuple[str, Any]:
+    """Returns the registered name and the entry of `name`; for MODULE:NAME, `name` and what `import_name` returns.
+
+    Raises:
+        ValueError: the name is unknown.
+    """
+    if isinstance(name, str) and ":" in name:
+        return name, import_name(argument, name, registered)
+    found = find_name(argument, name, registered)
+    return found, registered[found]
 
 
 def import_name(argument: str, name: str, registered: Mapping[str, Any]) -> Any:

@@ -15,7 +15,6 @@ from meta_policy_search.cli.flags import Parser
 from meta_policy_search.cli.main import COMMANDS, main
 from meta_policy_search.envs import registry as env_registry
 from meta_policy_search.plotting import read_progress
-from meta_policy_search.registry import describe_algorithms
 from meta_policy_search.run import settings_of_algorithm
 from meta_policy_search.run_folder import read_params
 from meta_policy_search.utils import logger
@@ -84,7 +83,7 @@ def test_unknown_flag_next_to_a_flag_that_ends_in_an_underscore(capsys):
 
 
 def test_lists_of_environments_and_algorithms(capsys):
-    for command, names in (("envs", mps.available_envs()), ("algorithms", list(describe_algorithms()))):
+    for command, names in (("envs", mps.available_envs()), ("algorithms", mps.available_algorithms())):
         assert main([command]) == 0
         table = capsys.readouterr().out.splitlines()
         assert [line.split()[0] for line in table[1:]] == names and table[0].split()[1] == "description"
