@@ -57,6 +57,7 @@ public_names_internal = [  # names that only modules of the package use
     "*.envs.compat.WrappingEnv",
     "*.envs.mujoco_envs.engines.[!b]*.*",
     "*.envs.mujoco_envs.engines.build.*",
+    "*.envs.point_envs.*.distances",
     "*.envs.scenery.*",
     "*.envs.task_observing_env.as_numbers",
     "*.envs.worlds.*",
