@@ -59,7 +59,7 @@ public_names_internal = [  # names that only modules of the package use
     "*.envs.mujoco_envs.engines.build.*",
     "*.envs.point_envs.*.distances",
     "*.envs.scenery.*",
-    "*.envs.task_observing_env.as_numbers",
+    "*.envs.normalized_env.[a-z]*[a-z]s",
     "*.envs.worlds.*",
     "*.evaluation.loading.s*",
     "*.evaluation.recording.next_start_rngs",
