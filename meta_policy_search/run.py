@@ -8,10 +8,10 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 import numpy as np
 
 from meta_policy_search import run_folder
-from meta_policy_search.envs import MetaEnv, NormalizedEnv, SingleTaskEnv, TrialEnv, available_envs, find_env, make_env
-from meta_policy_search.envs.compat import adapt_env, has_tasks, name_of_env
+from meta_policy_search.envs import MetaEnv, SingleTaskEnv, TrialEnv, available_envs, find_env, make_env
+from meta_policy_search.envs.compat import adapt_env, copy_env, has_tasks, name_of_env
+from meta_policy_search.envs.normalized_env import get_averages
 from meta_policy_search.envs.spaces import is_discrete
-from meta_policy_search.envs.task_observing_env import TaskObservingEnv
 from meta_policy_search.evaluation import EvalCallback, Evaluation
 from meta_policy_search.evaluation.adapted_policy import AdaptedPolicy, adapt_with
 from meta_policy_search.evaluation.trial_evaluator import make_evaluator
@@ -174,7 +174,7 @@ def find_env_name(env: Any, algo_class: type) -> str:
 
 
 def make_env_of(env: Any, env_kwargs: Mapping[str, Any], algo_class: type) -> Any:
-    """Returns the environment of a training: `env`, or a new environment of this name.
+    """Returns the environment of a training: `env`, a copy of it if it has running averages, or a new one of this name.
 
     Raises:
         TypeError: `env` is None, or `env_kwargs` are no dict or given for an environment that exists.
@@ -187,7 +187,7 @@ def make_env_of(env: Any, env_kwargs: Mapping[str, Any], algo_class: type) -> An
             raise TypeError("env: expected an environment or its name, got None")
         if env_kwargs:
             raise TypeError(f"env_kwargs: expected none for an environment that exists, got {dict(env_kwargs)}")
-        return env
+        return copy_env(env) if get_averages(env) else env  # training changes the averages
     if not (issubclass(algo_class, RLAlgorithm) and _is_of_gymnasium(env)):
         return make_env(env, **env_kwargs)
     import gymnasium
@@ -207,7 +207,7 @@ def _is_of_gymnasium(name: str) -> bool:
 
 
 def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[Callback] = (),
-                 policy: Any = None, *, observe_task: bool = False, eval_every: WithoutEffect[int] = 0,
+                 policy: Any = None, *, eval_every: WithoutEffect[int] = 0,
                  eval_tasks: WithoutEffect[int] = 20, diagnostics: WithoutEffect[bool] = False,
                  progress_bar: WithoutEffect[bool] = False, **settings: Any) -> Trainer:
     """Builds the parts of a training with a `MetaAlgo`; see `train`.
@@ -218,7 +218,6 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
         n_itr: number of iterations.
         callbacks: see `Trainer`.
         policy: see `train`.
-        observe_task: whether to append the task to the policy's observations, for an oracle policy; default False.
         eval_every: number of iterations between evaluations in sampled tasks, which select `best.pkl` (`EvalCallback`);
             default 0: none.
         eval_tasks: number of tasks per evaluation, with as many paths per task as in training; default 20.
@@ -228,7 +227,7 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
     """
     if check_int_at_least("eval_every", eval_every, 0):
         callbacks = [*callbacks, EvalCallback(eval_every, check_positive_int("eval_tasks", eval_tasks))]
-    wrappers = _remaining_wrappers(env, algo_class, observe_task)
+    wrappers = _remaining_wrappers(env, algo_class)
     policy = policy or algo_class.policy_cls(is_discrete(env.action_space))
     if not isinstance(policy, type):
         settings.setdefault("meta_batch_size", getattr(policy, "meta_batch_size", None))
@@ -277,7 +276,7 @@ def make_runner(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[C
         env.set_task(adapt_env(env).sample_tasks(1, seeding.rng_for(seeding.Stream.TASKS, 0))[0])
     else:
         env = SingleTaskEnv(env)
-    wrappers = _remaining_wrappers(env, algo_class, False)
+    wrappers = _remaining_wrappers(env, algo_class)
     given = _distribute([*wrappers, algo_class.for_env, algo_class], algo_class, settings)
     for wrapper in wrappers:
         env = wrapper(env, **given[wrapper])
@@ -288,14 +287,10 @@ def make_runner(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[C
     return runner
 
 
-def _remaining_wrappers(env: Any, algo_class: Any, observe_task: bool) -> List[type]:
+def _remaining_wrappers(env: Any, algo_class: Any) -> List[type]:
     """Returns the wrappers of the algorithm that an environment does not have yet."""
-    wrappers = list(algo_class.env_wrappers)
-    applied = [i + 1 for i, wrapper in enumerate(wrappers) if isinstance(env, wrapper)]
-    if observe_task and applied:
-        raise TypeError(f"observe_task: expected an environment without wrappers, got {type(env).__name__}")
-    return [TaskObservingEnv if observe_task and wrapper is NormalizedEnv else wrapper
-            for wrapper in wrappers[max(applied, default=0):]]
+    applied = [i + 1 for i, wrapper in enumerate(algo_class.env_wrappers) if isinstance(env, wrapper)]
+    return list(algo_class.env_wrappers[max(applied, default=0):])
 
 
 def _distribute(parts: Sequence[Any], algo_class: Any, settings: Mapping[str, Any]) -> Dict[Any, Dict[str, Any]]:

@@ -7,6 +7,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 import numpy as np
 
 from meta_policy_search import __version__, run_folder
+from meta_policy_search.envs.normalized_env import get_averages, set_averages
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback, StatefulCallback
 from meta_policy_search.utils.checks import check_bool
@@ -50,6 +51,7 @@ class TrainingLoop(Configurable, abc.ABC):
 
     description: Optional[run_folder.Description] = None
     assignable_arguments: Sequence[str] = ("callbacks", "progress_bar", "itr")
+    env: Any = None
     _unit, _short_unit = "iteration", "itr"  # in messages and in the progress bar
 
     def __init__(self, callbacks: Sequence[Callback], progress_bar: bool, itr: int = 0) -> None:
@@ -168,12 +170,13 @@ class TrainingLoop(Configurable, abc.ABC):
     def _loop_state(self) -> Dict[str, Any]:
         """Returns the part of the snapshot's `state` that is common to all loops.
 
-        These are the package version, the random generators, the elapsed time, whether a callback stopped the run, and
-        the callbacks: for each a `StatefulCallback` and its state, or the name of another callback.
+        These are the package version, the random generators, the running averages of a `NormalizedEnv`, the elapsed
+        time, whether a callback stopped the run, and the callbacks: for each a `StatefulCallback` and its state, or the
+        name of another callback.
         """
         with seeding.rooted(self._root):
-            return {"version": __version__, **seeding.get_process_state(), "time": self._elapsed(),
-                    "stopped": self.stopped, "callbacks": [
+            return {"version": __version__, **seeding.get_process_state(), "averages": get_averages(self.env),
+                    "time": self._elapsed(), "stopped": self.stopped, "callbacks": [
                         (callback, callback.get_state()) if isinstance(callback, StatefulCallback)
                         else _name_of(callback) for callback in self.callbacks]}
 
@@ -181,6 +184,7 @@ class TrainingLoop(Configurable, abc.ABC):
         """Restores `_loop_state` from a snapshot. Call it last: it restores the random generators."""
         state = snapshot["state"]
         seeding.set_process_state(state)
+        set_averages(self.env, state["averages"])
         self._root, self._before = seeding.get_root(), None
         self.itr, self.stopped = snapshot["itr"] + 1, state["stopped"]
         self._started = time.perf_counter() - state["time"]

@@ -554,7 +554,7 @@ def own_generators(env: Any) -> List[str]:
 
     Each entry is `"ClassName.attribute"`.
     """
-    return [f"{type(layer).__name__}.{name}" for layer in _layers(env) for name, value in _attributes(layer).items()
+    return [f"{type(layer).__name__}.{name}" for layer in layers(env) for name, value in _attributes(layer).items()
             if isinstance(value, (np.random.Generator, np.random.RandomState, random.Random))
             and name not in ("np_random", "_np_random")]
 
@@ -574,7 +574,7 @@ def copy_env(env: Any) -> Any:
     except Exception as error:
         raise TypeError(f"env: expected an environment that copy.deepcopy can copy, got "
                         f"{type(innermost(env)).__name__}, which raised {type(error).__name__}: {error}") from error
-    for layer in _layers(copied):
+    for layer in layers(copied):
         for name, value in _attributes(layer).items():
             if isinstance(value, types.FunctionType):
                 vars(layer)[name] = _refer_to_copies(value, copies)
@@ -599,7 +599,7 @@ def _refer_to_copies(value: Any, copies: Dict[int, Any]) -> Any:
     return function
 
 
-def _layers(env: Any) -> Iterator[Any]:
+def layers(env: Any) -> Iterator[Any]:
     """Yields an environment and all environments that it wraps, outermost first."""
     while env is not None:
         yield env

@@ -1,5 +1,5 @@
 """Classic control problems with task-specific masses, as in the MAML examples of RLlib."""
-from typing import List, Tuple
+from typing import Tuple
 
 import numpy as np
 
@@ -11,27 +11,7 @@ from meta_policy_search.utils.gym_import import gym
 __all__ = ["CartPoleMassEnv", "PendulumMassEnv"]
 
 
-class _MassEnv(WorldMetaEnv):
-    """Base class of environments whose task is the mass of each body, float64 `[B]`, kg, each above 0.
-
-    Attributes:
-        mass_ranges: lowest and highest mass of each body, kg. Tasks are uniform in these ranges.
-    """
-
-    mass_ranges: Tuple[Tuple[float, float], ...]
-
-    def _draw_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
-        low, high = np.transpose(self.mass_ranges)
-        return list(rng.uniform(low, high, size=(n_tasks, len(low))))
-
-    def _check_task(self, name: str, task: Task) -> np.ndarray:
-        masses = as_array(name, task, (len(self.mass_ranges),))
-        if (masses <= 0.0).any():
-            raise ValueError(f"{name}: expected masses above 0 kg, got {task!r}")
-        return masses
-
-
-class CartPoleMassEnv(_MassEnv):
+class CartPoleMassEnv(WorldMetaEnv):
     """Gym's `CartPole-v1` with task-specific masses of the cart and the pole.
 
     The agent balances a pole on a cart by pushing the cart to the left or to the right.
@@ -58,7 +38,7 @@ class CartPoleMassEnv(_MassEnv):
     """
 
     first_task = (1.0, 0.1)
-    mass_ranges = ((0.5, 2.0), (0.05, 0.2))
+    task_ranges = ((0.5, 2.0), (0.05, 0.2))
     state_size = 4
     gravity, force, time_step = 9.8, 10.0, 0.02  # m/s^2, N, s
     half_length = 0.5  # half the length of the pole, m
@@ -69,6 +49,9 @@ class CartPoleMassEnv(_MassEnv):
         self.observation_space = gym.spaces.Box(-high, high, (4,), np.float64)
         self.action_space = gym.spaces.Discrete(2)
         super().__init__()
+
+    def _check_task(self, name: str, task: Task) -> np.ndarray:
+        return _as_masses(name, task, 2)
 
     def _start(self, rng: np.random.Generator) -> np.ndarray:
         return rng.uniform(-0.05, 0.05, size=4)
@@ -88,7 +71,7 @@ class CartPoleMassEnv(_MassEnv):
         return after, np.ones(len(after)), has_fallen
 
 
-class PendulumMassEnv(_MassEnv):
+class PendulumMassEnv(WorldMetaEnv):
     """Gym's `Pendulum-v1` with a task-specific mass of the pendulum.
 
     The agent swings a pendulum up and keeps it upright.
@@ -113,7 +96,7 @@ class PendulumMassEnv(_MassEnv):
     """
 
     first_task = (1.0,)
-    mass_ranges = ((0.5, 2.0),)
+    task_ranges = ((0.5, 2.0),)
     state_size = 2
     gravity, length, time_step = 10.0, 1.0, 0.05  # m/s^2, m, s
     max_torque, max_spin = 2.0, 8.0  # N m, rad/s
@@ -123,6 +106,9 @@ class PendulumMassEnv(_MassEnv):
         self.observation_space = gym.spaces.Box(-high, high, (3,), np.float64)
         self.action_space = gym.spaces.Box(-self.max_torque, self.max_torque, (1,), np.float64)
         super().__init__()
+
+    def _check_task(self, name: str, task: Task) -> np.ndarray:
+        return _as_masses(name, task, 1)
 
     def _start(self, rng: np.random.Generator) -> np.ndarray:
         return rng.uniform([-np.pi, -1.0], [np.pi, 1.0])
@@ -141,3 +127,10 @@ class PendulumMassEnv(_MassEnv):
 
     def _observe(self, states: np.ndarray) -> np.ndarray:
         return np.stack([np.cos(states[:, 0]), np.sin(states[:, 0]), states[:, 1]], axis=1)
+
+
+def _as_masses(name: str, task: Task, num_bodies: int) -> np.ndarray:
+    masses = as_array(name, task, (num_bodies,))
+    if (masses <= 0.0).any():
+        raise ValueError(f"{name}: expected masses above 0 kg, got {task!r}")
+    return masses

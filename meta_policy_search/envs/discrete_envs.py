@@ -45,13 +45,10 @@ class MetaBernoulliBanditEnv(WorldMetaEnv):
 
     def __init__(self, num_arms: int = 5) -> None:
         self.num_arms = check_positive_int("num_arms", num_arms)
-        self.first_task = np.full(self.num_arms, 0.5)
+        self.first_task, self.task_ranges = np.full(self.num_arms, 0.5), [(0.0, 1.0)] * self.num_arms
         self.observation_space = gym.spaces.Box(0.0, 1.0, (1,), np.float64)
         self.action_space = gym.spaces.Discrete(self.num_arms)
         super().__init__()
-
-    def _draw_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
-        return list(rng.uniform(size=(n_tasks, self.num_arms)))
 
     def _check_task(self, name: str, task: Task) -> np.ndarray:
         probabilities = as_array(name, task, (self.num_arms,))

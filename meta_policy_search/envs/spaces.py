@@ -40,6 +40,11 @@ def as_array(name: str, value: Any, shape: Tuple[int, ...], expected: Optional[s
     return array
 
 
+def as_point(name: str, value: Any) -> np.ndarray:
+    """Converts `value` to a new float64 `[2]`; raises `ValueError` unless it is two finite numbers."""
+    return as_array(name, value, (2,), "two finite numbers (x, y)")
+
+
 def as_numbers(name: str, value: Any, expected: str = "an array of real numbers") -> np.ndarray:
     """Converts `value` to an array; raises `ValueError` unless it consists of real numbers or booleans."""
     try:

@@ -14,8 +14,6 @@ from meta_policy_search.utils.gym_import import gym
 EPISODE = "episode"
 """Key of the env info that holds the index of the current episode in the trial, starting at 0."""
 
-_ONLY = np.zeros(1, int)  # the row of a single environment
-
 
 class TrialEnv(WrappingEnv):
     """Environment wrapper whose paths are trials: consecutive episodes of the same task.
@@ -50,8 +48,8 @@ class TrialEnv(WrappingEnv):
             raise ValueError(f"env: expected an environment that observes vectors, got {env.observation_space}")
         self.episodes_per_trial = check_positive_int("episodes_per_trial", episodes_per_trial)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
-        self._trials = self.make_trials(1)
-        added = np.full(self._trials.num_added, np.inf)
+        self._episode = self._steps = 0  # index of the current episode, and number of its steps
+        added = np.full(num_added(self.action_space), np.inf)
         low, high = np.append(env.observation_space.low, -added), np.append(env.observation_space.high, added)
         self.observation_space = gym.spaces.Box(low, high, dtype=np.float64)
 
@@ -64,43 +62,48 @@ class TrialEnv(WrappingEnv):
     def make_batched(self, num_envs: int) -> Optional[BatchedEnv]:
         """Returns a vectorized environment of `num_envs` copies; None if the wrapped environment has none."""
         batched = super().make_batched(num_envs)
-        return None if batched is None else BatchedTrialEnv(batched, self.make_trials(num_envs), self.observation_space)
-
-    def make_trials(self, num_envs: int) -> "_Trials":
-        """Returns the episode and step counters of `num_envs` copies."""
-        return _Trials(num_envs, self.action_space, self.episodes_per_trial, self.max_path_length)
+        return None if batched is None else BatchedTrialEnv(batched, self)
 
     def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
         """Starts a new trial; returns `(observation, info)`."""
         observation, info = super().reset(seed=seed, options=options)
-        return self._trials.start(_ONLY, np.asarray(observation)[None])[0], info
+        self._episode = self._steps = 0
+        return np.append(observation, np.zeros(num_added(self.action_space))), info
 
     def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
         """Takes one step; returns `(observation, reward, terminated, truncated, info)`."""
         observation, reward, terminated, truncated, info = super().step(action)
-        episodes, ended, is_last = self._trials.count(_ONLY, np.array([terminated or truncated]))
-        if ended[0] and not is_last[0]:
+        info[EPISODE] = self._episode
+        self._steps += 1
+        ended = terminated or truncated or self._steps >= self.max_path_length
+        if ended:
+            self._episode, self._steps = self._episode + 1, 0
+        is_last = self._episode >= self.episodes_per_trial
+        if ended and not is_last:
             observation, _ = super().reset()
-        joined = self._trials.join(np.asarray(observation)[None], np.asarray(action)[None], np.array([reward]), ended)
-        return joined[0], reward, bool(is_last[0]), False, {**info, EPISODE: episodes[0]}
+        extended = extend_observations(self.action_space, np.asarray(observation)[None], np.asarray(action)[None],
+                                       np.array([reward]), np.array([ended]))
+        return extended[0], reward, is_last, False, info
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
         """Splits the trials into episodes and passes these to `log_diagnostics` of the wrapped environment."""
-        size = self.observation_space.shape[0] - self._trials.num_added
+        size = self.observation_space.shape[0] - num_added(self.action_space)
         episodes = [{**episode, "observations": episode["observations"][:, :size]}
                     for path in paths for episode in split_episodes(path)]
         super().log_diagnostics(episodes, prefix)  # type: ignore[arg-type]
 
 
 class BatchedTrialEnv(BatchedEnv):
-    """Vectorized `TrialEnv`; `trials` are the episode and step counters of its copies."""
+    """Vectorized `TrialEnv`: `env` is the single environment, `batched_env` the vectorized wrapped environment."""
 
-    def __init__(self, batched_env: BatchedEnv, trials: "_Trials", observation_space: Any) -> None:
+    def __init__(self, batched_env: BatchedEnv, env: TrialEnv) -> None:
         super().__init__(batched_env.num_envs)
-        self._batched_env, self._trials = batched_env, trials
+        self._batched_env = batched_env
+        self._episodes_per_trial, self._max_path_length = env.episodes_per_trial, env.max_path_length
+        self._episodes, self._steps = np.zeros(self.num_envs, int), np.zeros(self.num_envs, int)
         self._rngs: List[Any] = [None] * self.num_envs  # generators of the current trials
         self.max_threads = batched_env.max_threads
-        self.observation_space, self.action_space = observation_space, batched_env.action_space
+        self.observation_space, self.action_space = env.observation_space, batched_env.action_space
 
     def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
         return self._batched_env.sample_tasks(n_tasks, rng)
@@ -115,57 +118,50 @@ class BatchedTrialEnv(BatchedEnv):
         """See `BatchedEnv.reset`; starts new trials."""
         for env_id, rng in zip(env_ids, rngs, strict=True):
             self._rngs[env_id] = rng
-        return self._trials.start(np.asarray(env_ids), self._batched_env.reset(env_ids, rngs))
+        self._episodes[env_ids] = self._steps[env_ids] = 0
+        observations = self._batched_env.reset(env_ids, rngs)
+        return np.concatenate([observations, np.zeros((len(env_ids), num_added(self.action_space)))], axis=1)
 
     def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
         """See `BatchedEnv.step`."""
         ids = np.arange(self.num_envs) if env_ids is None else np.asarray(env_ids)
-        answer = self._batched_env.step(actions, env_ids)
-        episodes, ended, is_last = self._trials.count(ids, answer.terminated | answer.truncated)
-        observations, restarted = answer.observations, np.flatnonzero(ended & ~is_last)
+        step = self._batched_env.step(actions, env_ids)
+        episodes = self._episodes[ids]
+        self._steps[ids] += 1
+        ended = np.logical_or(step.terminated, step.truncated) | (self._steps[ids] >= self._max_path_length)
+        self._steps[ids[ended]] = 0
+        self._episodes[ids] += ended
+        is_last = self._episodes[ids] >= self._episodes_per_trial
+        observations, restarted = step.observations, np.flatnonzero(ended & ~is_last)
         if len(restarted):
             observations = observations.copy()
             observations[restarted] = self._batched_env.reset(ids[restarted], [self._rngs[i] for i in ids[restarted]])
-        return BatchedStep(self._trials.join(observations, np.asarray(actions), answer.rewards, ended), answer.rewards,
-                           is_last, np.zeros(len(ids), bool), {**answer.env_infos, EPISODE: episodes})
+        extended = extend_observations(self.action_space, observations, np.asarray(actions), step.rewards, ended)
+        return BatchedStep(extended, step.rewards, is_last, np.zeros(len(ids), bool),
+                           {**step.env_infos, EPISODE: episodes})
 
 
-class _Trials:
-    """Counts episodes and steps of `num_envs` environments, and extends their observations."""
+def num_added(action_space: Any) -> int:
+    """Returns the number of entries that `TrialEnv` appends to an observation."""
+    return (int(action_space.n) if is_discrete(action_space) else int(np.prod(action_space.shape))) + 2
 
-    def __init__(self, num_envs: int, action_space: Any, episodes_per_trial: int, max_path_length: int) -> None:
-        self._num_actions = int(action_space.n) if is_discrete(action_space) else None
-        self.num_added = (self._num_actions or int(np.prod(action_space.shape))) + 2
-        self._episodes_per_trial, self._max_path_length = episodes_per_trial, max_path_length
-        self._episodes, self._steps = np.zeros(num_envs, int), np.zeros(num_envs, int)
 
-    def start(self, rows: np.ndarray, observations: np.ndarray) -> np.ndarray:
-        """Resets the counters of the environments `rows` `[k]`; returns their extended first observations."""
-        self._episodes[rows] = self._steps[rows] = 0
-        return np.concatenate([observations, np.zeros((len(observations), self.num_added))], axis=1)
+def extend_observations(action_space: Any, observations: np.ndarray, actions: np.ndarray, rewards: np.ndarray,
+                        ended: np.ndarray) -> np.ndarray:
+    """Appends previous actions, previous rewards and flags to observations; see `TrialEnv`.
 
-    def count(self, rows: np.ndarray, ended: np.ndarray) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Counts one step of the environments `rows` `[k]`.
+    Args:
+        action_space: the action space; discrete actions are encoded as one-hot vectors.
+        observations: `[k, O]`, observations of the wrapped environment.
+        actions: `[k, A]`, or int `[k]` for a discrete action space.
+        rewards: `[k]`.
+        ended: bool `[k]`, whether the previous step ended an episode.
 
-        Args:
-            rows: indices of the environments.
-            ended: bool `[k]`, whether the wrapped environment ended the episode.
-
-        Returns:
-            `(episodes, ended, is_last)`, each `[k]`: the index of the step's episode, whether the step ended the
-            episode, and whether it ended the trial.
-        """
-        self._steps[rows] += 1
-        episodes = self._episodes[rows]
-        ended = ended | (self._steps[rows] >= self._max_path_length)
-        self._steps[rows[ended]] = 0
-        self._episodes[rows] += ended
-        return episodes, ended, self._episodes[rows] >= self._episodes_per_trial
-
-    def join(self, observations: np.ndarray, actions: np.ndarray, rewards: np.ndarray, ended: np.ndarray) -> np.ndarray:
-        """Appends previous actions, previous rewards and the flags `ended` to observations, float64 `[k, O]`."""
-        shown = actions.reshape(len(actions), -1) if self._num_actions is None else np.eye(self._num_actions)[actions]
-        return np.concatenate([observations, shown, rewards[:, None], ended[:, None]], axis=1)
+    Returns:
+        float64 `[k, O + num_added(action_space)]`.
+    """
+    shown = np.eye(action_space.n)[actions] if is_discrete(action_space) else actions.reshape(len(actions), -1)
+    return np.concatenate([observations, shown, rewards[:, None], ended[:, None]], axis=1)
 
 
 def split_episodes(path: Path) -> List[Path]:

@@ -2,7 +2,7 @@
 
 The rules are written once, for the rows of an array. They serve both the single and the vectorized environment.
 """
-from typing import List, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -67,11 +67,13 @@ class WorldMetaEnv(BatchableMetaEnv):
 
     Attributes:
         first_task: the task before the first call of `set_task`.
+        task_ranges: `[k, 2]`, lowest and highest value of each entry of a task, if tasks are uniform vectors.
         state_size: length of a state.
     """
 
     batched_class = BatchedWorld
     first_task: Task
+    task_ranges: Any
     state_size: int = 0
     _batched: BatchedWorld
 
@@ -79,8 +81,9 @@ class WorldMetaEnv(BatchableMetaEnv):
         super().__init__(render_mode=render_mode, world=self)
 
     def _draw_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
-        """Draws `n_tasks` tasks from `rng`."""
-        raise NotImplementedError
+        """Draws `n_tasks` tasks from `rng`; by default vectors that are uniform in `task_ranges`."""
+        low, high = np.transpose(self.task_ranges)
+        return list(rng.uniform(low, high, size=(n_tasks, len(low))))
 
     def _check_task(self, name: str, task: Task) -> np.ndarray:
         """Returns a task as a float64 array.

@@ -6,7 +6,7 @@ import numpy as np
 
 from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.envs.trial_env import TrialEnv, episode_returns
+from meta_policy_search.envs.trial_env import TrialEnv, episode_returns, extend_observations
 from meta_policy_search.evaluation.evaluator import MetaEvaluator
 from meta_policy_search.evaluation.recording import write_video
 from meta_policy_search.evaluation.trial_evaluator import TrialEvaluator
@@ -228,7 +228,6 @@ class AdaptedRecurrentPolicy(AdaptedPolicy):
     def __init__(self, evaluator: TrialEvaluator, task: Task = None, num_steps: Optional[int] = None,
                  seed: int = 1) -> None:
         super().__init__(evaluator, task, num_steps, seed)
-        self._trials = TrialEnv(self.env).make_trials(1)
         self.policy.reset()
         for episodes in self.recording.rounds[:-1]:
             last = episodes[0][0]
@@ -253,9 +252,9 @@ class AdaptedRecurrentPolicy(AdaptedPolicy):
             raise ValueError(f"observation: expected shape {expected}, got {observation.shape}")
         if self._reward is None:
             raise RuntimeError("act: expected a call of `observe` after each action, got none")
-        joined = self._trials.join(observation[None], np.asarray(self._action)[None],
-                                   np.array([self._reward]), np.array([self._done]))
-        self._action, self._reward = super().act(joined[0], deterministic), None
+        extended = extend_observations(self.env.action_space, observation[None], np.asarray(self._action)[None],
+                                       np.array([self._reward]), np.array([self._done]))
+        self._action, self._reward = super().act(extended[0], deterministic), None
         return self._action
 
     def observe(self, reward: float, done: bool = False) -> None:

@@ -186,7 +186,7 @@ def test_missing_opengl_is_reported_before_sampling(point, tmp_path, capsys, mon
         raise RuntimeError("render: there is no OpenGL to draw pictures with: run `apt-get install libegl1`")
 
     monkeypatch.setattr(MetaEvaluator, "record", lambda *args: pytest.fail("it was sampled"))
-    monkeypatch.setattr("meta_policy_search.envs.point_envs.base.PointMetaEnv._draw", no_picture)
+    monkeypatch.setattr("meta_policy_search.envs.MetaPointEnvNavigation._draw", no_picture)
     assert "there is no OpenGL" in mistake(capsys, point, "--output", tmp_path / "a.mp4")
     assert not list(tmp_path.iterdir())
 

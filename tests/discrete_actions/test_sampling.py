@@ -79,11 +79,11 @@ def sampler_of(env, policy=None, **arguments):
 ])
 @pytest.mark.thorough(but=("normalized Ending",))
 def test_data_are_independent_of_executor_and_envs_per_task(make_env):
-    env = make_env()
-    policy = make_policy(env)
-    expected = two_iterations(sampler_of(env, policy, executor="batched"))
+    policy = make_policy(make_env())
+    expected = two_iterations(sampler_of(make_env(), policy, executor="batched"))
     for executor, envs_per_task in (("batched", 3), ("iterative", 1), (parallel(2), 2)):
-        assert_same(two_iterations(sampler_of(env, policy, executor=executor, envs_per_task=envs_per_task)), expected)
+        sampler = sampler_of(make_env(), policy, executor=executor, envs_per_task=envs_per_task)
+        assert_same(two_iterations(sampler), expected)
 
 
 def test_gymnasium_environment_gets_integers_and_equal_data_in_worker_processes():

@@ -6,16 +6,24 @@ import gymnasium
 import numpy as np
 import pytest
 
+import meta_policy_search as mps
 from meta_policy_search.envs import (
     MetaEnv,
     MetaPointEnv,
     MetaPointEnvCorner,
     MetaPointEnvMomentum,
+    MetaPointEnvWalls,
     NormalizedEnv,
+    TrialEnv,
+    make_env,
     normalize,
 )
+from meta_policy_search.envs.normalized_env import get_averages, set_averages
+from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.vectorized_env_executor import MetaBatchedEnvExecutor
 from meta_policy_search.utils.gym_import import gym
+from meta_policy_search.utils.utils import set_seed
+from tests.helpers.sampling import make_policy
 
 
 class Echo(MetaEnv):
@@ -173,26 +181,76 @@ def test_defaults_change_nothing_else():
     assert env.observation_space is Echo.observation_space
 
 
-def test_normalize_obs_by_hand():
-    """Checks the averages for alpha = 1/2, which start at mean 0 and variance 1.
+def test_averages_by_hand():
+    """Two paths of two steps and one step, with alpha = 1/2, so that `w = 1 - (1 - 1/2)^2 = 3/4`.
 
-    Observation 2 gives mean 1 and variance 1/2 + 1/2 (2-1)^2 = 1. Observation 5 then gives mean 3 and
-    variance 1/2 + 1/2 (5-3)^2 = 5/2. The other entry is always 0: variance 1/2, then 1/4.
+    The observations 4, 0, 8 have mean 4: the mean becomes 3, and with the mean square difference (1 + 9 + 25) / 3, the
+    variance 1/4 + 3/4 * 35/3 = 9. The other entry is always 0, which has variance 1/4. The rewards 2, 0, 4 give
+    the mean 3/2 and the variance 1/4 + 3/4 * (1/4 + 9/4 + 25/4) / 3 = 39/16, and are divided only by its root.
     """
-    env = normalize(Echo(observations=[[2.0, 0.0], [5.0, 0.0]]), normalize_obs=True, obs_alpha=0.5)
-    np.testing.assert_allclose(env.reset()[0], [(2 - 1) / 1, 0.0], rtol=1e-7)
-    np.testing.assert_allclose(env.step(np.zeros(2))[0], [(5 - 3) / np.sqrt(2.5), 0.0], rtol=1e-7)
+    env = normalize(Echo(observations=[[9.0, 1.0], [9.0, 1.0]], rewards=[4.0]), scale_reward=3.0, normalize_obs=True,
+                    normalize_reward=True, obs_alpha=0.5, reward_alpha=0.5)
+    paths = [{"observations": np.array([[4.0, 0.0], [0.0, 0.0]]), "rewards": np.array([6.0, 0.0])},
+             {"observations": np.array([[8.0, 0.0]]), "rewards": np.array([12.0])}]
+    env.update_averages(paths)
+    start, (observation, reward, *_) = env.reset()[0], env.step(np.zeros(2))
+    np.testing.assert_allclose([start, observation], [[(9 - 3) / 3, 1 / 0.5]] * 2, rtol=1e-7)  # constant averages
+    assert reward == pytest.approx(3.0 * 4.0 / np.sqrt(39 / 16))
+    normalized = [{"observations": (path["observations"] - [3.0, 0.0]) / [3.0, 0.5],
+                   "rewards": path["rewards"] / np.sqrt(39 / 16)} for path in paths]
+    means, before = [env.averages["observations"][0]], env.averages["rewards"][0]
+    env.update_averages(normalized)  # the same values as before, now seen with the new averages
+    np.testing.assert_allclose(env.averages["observations"][0], means[0] + 0.75 * (np.array([4.0, 0.0]) - means[0]))
+    np.testing.assert_allclose(env.averages["rewards"][0], before + 0.75 * (2.0 - before))
 
 
-def test_normalize_reward_by_hand():
-    """Checks the averages for rewards 4 and 2; the mean is not subtracted.
+@pytest.mark.parametrize("executor, parallel", [("iterative", False), ("batched", False), (None, True)])
+@pytest.mark.parametrize("trials", [False, True])
+def test_samplers_update_the_averages_after_each_call(executor, parallel, trials):
+    """Paths and averages do not depend on executor and number of copies; the state in a deep copy is separate."""
+    def sampled(**arguments):
+        env = normalize(MetaPointEnvCorner(reward_type="dense"), normalize_obs=True, normalize_reward=True,
+                        obs_alpha=0.1, reward_alpha=0.1)
+        wrapped, length = (TrialEnv(env, 2, 3), 6) if trials else (env, 5)
+        set_seed(3)
+        policy = make_policy(wrapped, 2)
+        seen = []
+        with MetaSampler(wrapped, policy, 2, 2, length, **arguments) as sampler:
+            for _ in range(3):
+                paths = sampler.obtain_samples()
+                seen += [path[key] for task in paths.values() for path in task for key in ("observations", "rewards")]
+                seen += [values for pair in env.averages.values() for values in pair]
+        return seen
 
-    Reward 4 gives mean 2 and variance 1/2 + 1/2 (4-2)^2 = 5/2. Reward 2 then gives mean 2 and variance 5/4.
-    """
-    env = normalize(Echo(rewards=[4.0, 2.0]), normalize_reward=True, reward_alpha=0.5, scale_reward=3.0)
-    env.reset()
-    assert env.step(np.zeros(2))[1] == pytest.approx(3.0 * 4.0 / np.sqrt(2.5))
-    assert env.step(np.zeros(2))[1] == pytest.approx(3.0 * 2.0 / np.sqrt(1.25))
+    expected = sampled(envs_per_task=1)
+    for one, other in zip(sampled(executor=executor, parallel=parallel), expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert np.abs(expected[-4]).max() > 1e-3  # the means of the observations have moved
+
+
+@pytest.mark.parametrize("algo, sizes", [
+    ("vpg_maml", {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "hidden_sizes": (4,)}),
+    ("cem", {"batch_size": 10}),
+])
+def test_resumed_and_interrupted_runs_have_the_averages_of_an_uninterrupted_run(algo, sizes, tmp_path):
+    """The runs stop after two iterations, or are interrupted in the second iteration and continue."""
+    def interrupt(trainer, row):
+        if trainer.itr == 1 and not trainer.stopped:
+            trainer.callbacks.clear()
+            raise KeyboardInterrupt
+
+    env = normalize(MetaPointEnvCorner(reward_type="dense"), normalize_obs=True, normalize_reward=True, obs_alpha=0.1)
+
+    def train(name, n_itr=3, **arguments):
+        return mps.train(env, algo, n_itr=n_itr, max_path_length=5, dump_path=str(tmp_path / name), **sizes,
+                         **arguments)
+
+    expected = get_averages(train("uninterrupted").trainer.env)
+    train("resumed", 2)
+    runs = [mps.load_run(str(tmp_path / "resumed")).resume(3), train("interrupted", callbacks=[interrupt]).resume(3)]
+    for run in runs:
+        for name, values in get_averages(run.trainer.env).items():
+            np.testing.assert_array_equal(values, expected[name])
 
 
 def test_scale_reward():
@@ -200,40 +258,14 @@ def test_scale_reward():
     assert env.step(np.zeros(2))[1] == 1.0
 
 
-def test_default_averaging_rate_is_a_thousandth():
-    env = normalize(Echo(observations=[[1.0, 1.0]], rewards=[1.0]), normalize_obs=True, normalize_reward=True)
-    mean = 0.001
-    std = np.sqrt(0.999 + 0.001 * (1.0 - mean) ** 2)
-    np.testing.assert_allclose(env.reset()[0], (1.0 - mean) / std, rtol=1e-7)
-    assert env.step(np.zeros(2))[1] == pytest.approx(1.0 / std)
-
-
-def test_path_starts_with_initial_averages():
-    """Two equal paths in sequence have equal observations."""
-    path = [[2.0, -1.0], [5.0, 3.0], [7.0, 0.0]]
-    env = normalize(Echo(observations=path * 2, rewards=[4.0, 2.0] * 2), normalize_obs=True, normalize_reward=True,
-                    obs_alpha=0.3, reward_alpha=0.3)
-    seen = []
-    for _ in range(2):
-        observations, rewards = [env.reset()[0]], []
-        for _ in range(2):
-            observation, reward, *_ = env.step(np.zeros(2))
-            observations.append(observation)
-            rewards.append(reward)
-        seen.append((np.array(observations), rewards))
-    np.testing.assert_array_equal(seen[0][0], seen[1][0])
-    assert seen[0][1] == seen[1][1]
-    assert abs(seen[0][1][0]) < 4.0  # normalization has an effect
-
-
 @pytest.mark.parametrize("make_env", [ClassicEcho, GymnasiumEcho])
 def test_old_and_new_interfaces_give_the_same_results(make_env):
-    env = normalize(make_env(), normalize_obs=True, obs_alpha=0.5, scale_reward=2.0)
+    env = normalize(make_env(), normalize_obs=True, scale_reward=2.0)
     observation, info = env.reset()
-    np.testing.assert_allclose(observation, [2.0 / np.sqrt(2.5), 0.0], rtol=1e-7)
+    np.testing.assert_allclose(observation, [4.0, 0.0], rtol=1e-7)
     assert info == {}
     observation, reward, terminated, truncated, _ = env.step(np.zeros(2))
-    np.testing.assert_allclose(observation, [-1.0 / np.sqrt(1.75), 2.0 / np.sqrt(2.25)], rtol=1e-7)
+    np.testing.assert_allclose(observation, [0.0, 4.0], rtol=1e-7)
     assert (reward, terminated, truncated) == (8.0, False, True)
 
 
@@ -257,6 +289,7 @@ SETTINGS = [
     {"normalize_obs": True, "obs_alpha": 0.1},
     {"normalize_reward": True, "reward_alpha": 0.1, "scale_reward": 3.0},
     {"normalize_obs": True, "normalize_reward": True, "normalization_scale": 1.0},
+    {"observe_task": True},
 ]
 
 
@@ -266,6 +299,10 @@ def test_vectorized_steps_equal_single_steps_bit_for_bit(env_class, settings):
     """Five environments that are stepped in changing groups and reset at different times equal single environments."""
     n = 5
     singles = [normalize(env_class(), **settings) for _ in range(n)]
+    averages = {"observations": (np.full(singles[0].wrapped_env.state_size, 0.3), np.array(2.0)),
+                "rewards": (np.array(0.5), np.array(3.0))}
+    for env in singles:
+        set_averages(env, averages)
     batched = singles[0].make_batched(n)
     assert batched.action_space == singles[0].action_space
     assert batched.observation_space == singles[0].observation_space
@@ -314,17 +351,26 @@ def test_vectorized_environment_has_the_arguments_of_the_wrapped_environment():
     assert batched.step(np.ones((1, 2))).rewards[0] == env.step(np.ones(2))[1] < -2.0
 
 
-def test_copies_of_a_vectorized_environment_have_separate_averages():
-    env = normalize(MetaPointEnvCorner(), normalize_obs=True, obs_alpha=0.5)
-    one, other = env.make_batched(1), env.make_batched(1)
-    starts = [each.reset(np.array([0]), [np.random.default_rng(0)]) for each in (one, other)]
-    np.testing.assert_array_equal(*starts)
-    one.step(np.full((1, 2), 10.0))
-    one.step(np.full((1, 2), 10.0))
-    reference = env.make_batched(1)
-    reference.reset(np.array([0]), [np.random.default_rng(0)])
-    actions = np.full((1, 2), 5.0)
-    np.testing.assert_array_equal(other.step(actions).observations, reference.step(actions).observations)
+# Tasks in observations
+
+
+@pytest.mark.parametrize("name", ["MetaPointEnvCorner", "HalfCheetahRandDirecEnv", "HalfCheetahRandVelEnv"])
+def test_observations_end_with_the_task(name):
+    plain, env = make_env(name), normalize(make_env(name), observe_task=True)
+    for task in env.sample_tasks(3, np.random.default_rng(1)):
+        env.set_task(task)
+        numbers = np.ravel(task)
+        for observation in (env.reset(seed=1)[0], env.step(env.action_space.low)[0]):
+            np.testing.assert_array_equal(observation[-len(numbers):], numbers)
+            assert env.observation_space.contains(observation)
+    assert env.observation_space.shape[0] == plain.observation_space.shape[0] + len(numbers)
+
+
+def test_tasks_that_are_not_numbers_cannot_be_observed():
+    with pytest.raises(TypeError, match="observe_task: expected an environment with numeric tasks"):
+        normalize(MetaPointEnvWalls(), observe_task=True)
+    with pytest.raises(ValueError, match="observe_task: expected an environment with vector observations"):
+        normalize(Coins(), observe_task=True)
 
 
 # Wrapper
@@ -385,29 +431,15 @@ def test_generator_is_passed_to_the_wrapped_environment(wrap):
 @pytest.mark.parametrize("clone", [copy.deepcopy, copy.copy, lambda env: pickle.loads(pickle.dumps(env))])
 @pytest.mark.parametrize("make_env", [MetaPointEnvCorner, ClassicEcho, GymnasiumEcho])
 def test_wrapper_can_be_copied(make_env, clone):
-    env = normalize(make_env(), scale_reward=2.0)
+    env = normalize(make_env(), scale_reward=2.0, normalize_obs=True)
+    env.averages["observations"] = np.ones(2), np.ones(2)
     task = env.sample_tasks(1)[0]
     env.set_task(task)
     twin = clone(env)
     assert isinstance(twin, NormalizedEnv) and isinstance(twin.wrapped_env, make_env)
-    twin.reset()
-    expected = 8.0 if make_env is not MetaPointEnvCorner else 0.0
-    assert twin.step(np.zeros(2))[1] == expected
-
-
-def test_copy_during_a_path_continues_identically_and_independently():
-    """A copy made during a path continues identically, including averages and generator."""
-    env = normalize(MetaPointEnvCorner(reward_type="dense"), normalize_obs=True, normalize_reward=True, obs_alpha=0.1)
-    env.set_task((2.0, -2.0))
-    env.reset(seed=0)
-    env.step(np.full(2, 3.0))
-    twin = copy.deepcopy(env)
-    ours = [env.step(np.full(2, 3.0)) for _ in range(3)]
-    theirs = [twin.step(np.full(2, 3.0)) for _ in range(3)]
-    for one, other in zip(ours, theirs, strict=True):
-        np.testing.assert_array_equal(one[0], other[0])
-        assert one[1:] == other[1:]
-    np.testing.assert_array_equal(env.reset()[0], twin.reset()[0])
+    np.testing.assert_array_equal(twin.reset(seed=1)[0] if make_env is not ClassicEcho else twin.reset()[0],
+                                  env.reset(seed=1)[0] if make_env is not ClassicEcho else env.reset()[0])
+    assert twin.step(np.zeros(2))[1] == (8.0 if make_env is not MetaPointEnvCorner else 0.0)
 
 
 @pytest.mark.parametrize("arguments, error, complaint", [

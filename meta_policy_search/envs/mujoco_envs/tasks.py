@@ -6,9 +6,8 @@ from typing import Dict, List, Mapping, Sequence, Tuple
 import numpy as np
 
 from meta_policy_search.envs.mujoco_envs.engines.base import Engine
-from meta_policy_search.envs.point_envs.base import as_point
 from meta_policy_search.envs.scenery import Scenery
-from meta_policy_search.envs.spaces import as_array
+from meta_policy_search.envs.spaces import as_array, as_point
 from meta_policy_search.types import Infos, Task
 from meta_policy_search.utils.checks import check_choice, check_finite, check_non_negative
 

@@ -1,14 +1,8 @@
 """2D navigation with four goals, the corners of the square of `MetaPointEnvNavigation`."""
-from typing import List
-
-import numpy as np
-
-from meta_policy_search.envs.point_envs.base import CORNERS, PointMetaEnv
-from meta_policy_search.envs.scenery import Scenery
-from meta_policy_search.types import Task
+from meta_policy_search.envs.point_envs.point_env_2d_navigation import MetaPointEnvNavigation
 
 
-class MetaPointEnvCornerGoals(PointMetaEnv):
+class MetaPointEnvCornerGoals(MetaPointEnvNavigation):
     """A point starts at the center of a square and moves to a task-specific corner.
 
     ===============  ============================================================================
@@ -29,19 +23,7 @@ class MetaPointEnvCornerGoals(PointMetaEnv):
         render_mode: `"rgb_array"` to enable `render`; default None.
     """
 
-    max_push = 0.1
-    first_task = (0.5, 0.5)
-    goal_range = 0.5
-    goal_tolerance = 0.01
-
-    def _draw_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
-        return list(self._corners()[rng.integers(len(CORNERS), size=n_tasks)])
-
-    def scenery(self) -> Scenery:
-        return super().scenery()._replace(other_goals=self._corners())
-
-    def _corners(self) -> np.ndarray:
-        return np.sign(CORNERS) * self.goal_range
+    only_corners = True
 
 
 MetaPointEnv = MetaPointEnvCornerGoals  # name used by earlier scripts

@@ -3,11 +3,11 @@ from typing import Any, Dict, List
 
 import numpy as np
 
-from meta_policy_search.envs.point_envs.base import PointMetaEnv
+from meta_policy_search.envs.point_envs.point_env_2d_navigation import MetaPointEnvNavigation
 from meta_policy_search.types import Task
 
 
-class MetaPointEnvOrigin(PointMetaEnv):
+class MetaPointEnvOrigin(MetaPointEnvNavigation):
     """A point starts at a random position in a square and moves to its center.
 
     ===============  ============================================================================
@@ -29,10 +29,8 @@ class MetaPointEnvOrigin(PointMetaEnv):
         `MetaPointEnv` of this module in the public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784).
     """
 
-    max_push = 0.1
     first_task: Dict[str, Any] = {}
     goal_range = 0.0
-    goal_tolerance = 0.01
     start_range = 2.0
 
     def _draw_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:

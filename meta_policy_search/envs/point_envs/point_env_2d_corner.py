@@ -1,12 +1,15 @@
 """2D navigation to one of four corners with a sparse reward: the exploration experiment of ProMP (arXiv:1810.06784)."""
-
 import numpy as np
 
-from meta_policy_search.envs.point_envs.base import CornerTaskEnv, distances
-from meta_policy_search.types import RenderMode
+from meta_policy_search.envs.point_envs.point_env_2d_navigation import CORNERS, MetaPointEnvNavigation, distances
+from meta_policy_search.envs.spaces import as_point
+from meta_policy_search.types import RenderMode, Task
+from meta_policy_search.utils.checks import check_choice, check_positive
+
+REWARD_TYPES = ("dense", "dense_squared", "sparse")
 
 
-class MetaPointEnvCorner(CornerTaskEnv):
+class MetaPointEnvCorner(MetaPointEnvNavigation):
     """A point explores four corners to find the one that is its goal; the default reward is sparse.
 
     ===============  ============================================================================
@@ -40,13 +43,33 @@ class MetaPointEnvCorner(CornerTaskEnv):
         Rothfuss, Lee, Clavera, Asfour, Abbeel: ProMP: Proximal Meta-Policy Search, 2018 (arXiv:1810.06784).
     """
 
+    first_task = (2.0, 2.0)
     max_push = 0.2
+    goal_range = 2.0
+    only_corners = True
+    goal_tolerance = 0.0
+    start_range = 0.2
 
     def __init__(self, reward_type: str = "sparse", sparse_reward_radius: float = 0.5, *,
                  render_mode: RenderMode = None) -> None:
-        super().__init__(reward_type, sparse_reward_radius, render_mode=render_mode)
+        self.reward_type = check_choice("reward_type", reward_type, REWARD_TYPES)
+        self.sparse_reward_radius = check_positive("sparse_reward_radius", sparse_reward_radius)
+        super().__init__(render_mode=render_mode)
+
+    def _check_task(self, name: str, task: Task) -> np.ndarray:
+        point, corners = as_point(name, task), self.goal_range * CORNERS
+        if not (corners == point).all(axis=1).any():
+            raise ValueError(f"{name}: expected one of the corners {corners.tolist()}, got {task!r}")
+        return point[None]
+
+    def _rewards(self, before: np.ndarray, after: np.ndarray, goals: np.ndarray) -> np.ndarray:
+        if self.reward_type == "sparse":
+            return self._sparse_rewards(before, after, goals)
+        distance = distances(after, goals)
+        return -distance if self.reward_type == "dense" else -distance * distance
 
     def _sparse_rewards(self, before: np.ndarray, after: np.ndarray, goals: np.ndarray) -> np.ndarray:
+        """Returns the rewards `[k]` for `reward_type="sparse"`."""
         has_left = np.abs(after[:, 0]) + np.abs(after[:, 1]) >= self.sparse_reward_radius
         # In its own quadrant, including the axes, no corner is nearer than the goal.
         is_nearest = (after[:, 0] * goals[:, 0] >= 0.0) & (after[:, 1] * goals[:, 1] >= 0.0)

@@ -1,12 +1,12 @@
 """2D navigation to one of four corners by a point with inertia, which actions accelerate."""
-
 import numpy as np
 
-from meta_policy_search.envs.point_envs.base import CornerTaskEnv, distances
+from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
+from meta_policy_search.envs.point_envs.point_env_2d_navigation import distances
 from meta_policy_search.types import RenderMode
 
 
-class MetaPointEnvMomentum(CornerTaskEnv):
+class MetaPointEnvMomentum(MetaPointEnvCorner):
     """A point without friction accelerates and brakes to reach one of four corners.
 
     ===============  ============================================================================

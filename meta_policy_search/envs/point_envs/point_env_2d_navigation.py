@@ -1,12 +1,26 @@
 """2D navigation: the first reinforcement-learning experiment of MAML (arXiv:1703.03400, section 5.3).
 
 The environment follows the authors' released code. Its reward is the negative distance to the goal; the paper uses the
-negative squared distance.
+negative squared distance. The other point environments are subclasses with other rules. In all of them, actions move a
+point in the plane, and the goal is not observed: the agent can find it only from rewards, so a policy has to adapt.
+Lengths have no unit.
 """
-from meta_policy_search.envs.point_envs.base import PointMetaEnv
+from typing import Any, Dict, List, Optional, Tuple
+
+import numpy as np
+
+from meta_policy_search.envs.interface import BatchedEnv
+from meta_policy_search.envs.scenery import Scenery, draw
+from meta_policy_search.envs.spaces import as_point
+from meta_policy_search.envs.worlds import Rngs, WorldMetaEnv
+from meta_policy_search.types import RenderMode, Task
+from meta_policy_search.utils.fast_paths import replaces
+from meta_policy_search.utils.gym_import import gym
+
+CORNERS = np.array([[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]])  # [4, 2], of the square [-1, 1]^2
 
 
-class MetaPointEnvNavigation(PointMetaEnv):
+class MetaPointEnvNavigation(WorldMetaEnv):
     """A point starts at the center of a square and moves to a task-specific goal in it.
 
     ===============  ============================================================================
@@ -25,12 +39,112 @@ class MetaPointEnvNavigation(PointMetaEnv):
     Args:
         render_mode: `"rgb_array"` to enable `render`; default None.
 
+    Attributes:
+        max_push: bound of the absolute value of each action coordinate; larger actions are clipped.
+        goal_range: goals are in `[-goal_range, goal_range]^2`.
+        only_corners: whether the goals are the corners of this square, with equal probability, instead of uniform.
+        goal_tolerance: a path terminates when both coordinates are closer to the goal than this value; 0 disables
+            termination.
+        start_range: start positions are uniform in `[-start_range, start_range]^2`; 0 means the origin.
+        state_size: length of a state, at least 2; the first two entries are x and y.
+
     References:
         Finn, Abbeel, Levine: Model-Agnostic Meta-Learning, 2017 (arXiv:1703.03400), and its released environment
         `PointEnvRandGoal`.
     """
 
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
+    first_task: Task = (0.5, 0.5)
     max_push = 0.1
-    first_task = (0.5, 0.5)
     goal_range = 0.5
+    only_corners = False
     goal_tolerance = 0.01
+    start_range = 0.0
+    state_size = 2
+
+    def __init__(self, *, render_mode: RenderMode = None) -> None:
+        self.observation_space = gym.spaces.Box(-np.inf, np.inf, (self.state_size,), np.float64)
+        self.action_space = gym.spaces.Box(-self.max_push, self.max_push, (2,), np.float64)
+        super().__init__(render_mode=render_mode)
+        self._trail: List[np.ndarray] = []  # positions since the last reset, if `render_mode` is set
+
+    def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
+        observation, info = super().reset(seed=seed, options=options)
+        if self.render_mode is not None:
+            self._trail = [observation[:2].copy()]
+        return observation, info
+
+    def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
+        answer = super().step(action)
+        if self.render_mode is not None:
+            self._trail.append(answer[0][:2].copy())
+        return answer
+
+    @replaces("reset", "step", "set_task")
+    def make_batched(self, num_envs: int) -> BatchedEnv:
+        """Returns a vectorized environment of `num_envs` copies.
+
+        The current task is not copied; call `set_tasks` of the vectorized environment.
+        """
+        return super().make_batched(num_envs)
+
+    @property
+    def position(self) -> np.ndarray:
+        """Current position of the point, float64 `[2]`."""
+        return self._batched.states[0, :2].copy()
+
+    def scenery(self) -> Scenery:
+        """Returns what drawings show in addition to the point, such as the goal."""
+        return Scenery(half_width=max(self.goal_range, self.start_range), goal=self._batched.task_rows[0, 0],
+                       other_goals=self.goal_range * CORNERS if self.only_corners else ())
+
+    def _draw(self) -> np.ndarray:
+        if not self._trail:
+            raise RuntimeError("render: call reset() first")
+        return draw(np.array(self._trail), self.scenery())
+
+    def _draw_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
+        """Draws `n_tasks` tasks; by default goals, float64 `[2]`, in the square of goals."""
+        if self.only_corners:
+            return list(self.goal_range * CORNERS[rng.integers(len(CORNERS), size=n_tasks)])
+        return list(rng.uniform(-self.goal_range, self.goal_range, size=(n_tasks, 2)))
+
+    def _check_task(self, name: str, task: Task) -> np.ndarray:
+        """Returns the points of a task, float64 `[n, 2]`, the goal first; see `WorldMetaEnv._check_task`."""
+        return as_point(name, task)[None]
+
+    def _as_task(self, row: np.ndarray) -> Task:
+        return row[0]
+
+    def _start(self, rng: np.random.Generator) -> np.ndarray:
+        return rng.uniform(-self.start_range, self.start_range, size=2) if self.start_range else np.zeros(2)
+
+    def _move(self, states: np.ndarray, actions: np.ndarray, ids: np.ndarray, tasks: np.ndarray,
+              rngs: Rngs) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+        points = tasks[ids]
+        goals = points[:, 0]
+        moved = self._push(states, np.clip(actions, -self.max_push, self.max_push))
+        after = self._stop(states, moved, points)
+        terminated = (np.abs(after[:, :2] - goals) < self.goal_tolerance).all(axis=1)
+        return after, self._rewards(states[:, :2], moved[:, :2], goals), terminated
+
+    def _push(self, states: np.ndarray, pushes: np.ndarray) -> np.ndarray:
+        """Returns the states `[k, state_size]` after the pushes `[k, 2]` as a new array."""
+        return states + pushes
+
+    def _stop(self, states: np.ndarray, moved: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """Returns the states after a move from `states` to `moved`, limited by walls; by default `moved`.
+
+        `points` `[k, n, 2]` are the points of the tasks.
+        """
+        return moved
+
+    def _rewards(self, before: np.ndarray, after: np.ndarray, goals: np.ndarray) -> np.ndarray:
+        """Returns the rewards `[k]` of moves from `before` to `after`, positions `[k, 2]` as if there were no walls."""
+        return -distances(after, goals)
+
+
+def distances(points: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Returns the Euclidean distances `[k]` between the rows of two `[k, 2]` arrays."""
+    dx, dy = points[:, 0] - others[:, 0], points[:, 1] - others[:, 1]
+    return np.sqrt(dx * dx + dy * dy)

@@ -1,8 +1,8 @@
 """2D navigation in a large square, with goals that random exploration seldom reaches."""
-from meta_policy_search.envs.point_envs.base import PointMetaEnv
+from meta_policy_search.envs.point_envs.point_env_2d_navigation import MetaPointEnvNavigation
 
 
-class MetaPointEnvV2(PointMetaEnv):
+class MetaPointEnvV2(MetaPointEnvNavigation):
     """A point starts at the center of a square and moves to a task-specific goal, up to 20 full steps away.
 
     ===============  ============================================================================
@@ -29,10 +29,8 @@ class MetaPointEnvV2(PointMetaEnv):
         The public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784).
     """
 
-    max_push = 0.1
     first_task = (2.0, 2.0)
     goal_range = 2.0
-    goal_tolerance = 0.01
 
 
 MetaPointEnv = MetaPointEnvV2  # name used by earlier scripts

@@ -3,14 +3,16 @@ from typing import List
 
 import numpy as np
 
-from meta_policy_search.envs.point_envs.base import CornerTaskEnv, as_point, distances
+from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
+from meta_policy_search.envs.point_envs.point_env_2d_navigation import distances
 from meta_policy_search.envs.scenery import Scenery
+from meta_policy_search.envs.spaces import as_point
 from meta_policy_search.types import RenderMode, Task
 
 _KEYS = ("goal", "gap_1", "gap_2")
 
 
-class MetaPointEnvWalls(CornerTaskEnv):
+class MetaPointEnvWalls(MetaPointEnvCorner):
     """A point passes through the gaps of two circular walls and moves to one of four corners.
 
     ===============  ============================================================================
@@ -51,7 +53,6 @@ class MetaPointEnvWalls(CornerTaskEnv):
         The public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784).
     """
 
-    max_push = 0.2
     first_task = dict(zip(_KEYS, [(2.0, 2.0), (1.0, 0.0), (2.0, 0.0)]))
     wall_radii = (1.0, 2.0)
     gap_radius = 1.0

@@ -20,9 +20,10 @@ import cloudpickle
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.envs.interface import MetaEnv
+from meta_policy_search.envs.normalized_env import Averages
 from meta_policy_search.samplers.errors import EnvWorkerError, WorkerDiedError, tasks_text
 from meta_policy_search.samplers.ray.connection import RayOptions, check_cluster, connect, import_ray
-from meta_policy_search.samplers.rollout_loop import Collection, PathRng, TaskRollouts, join_rollouts
+from meta_policy_search.samplers.rollout_loop import PathRng, TaskRollouts
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor, pickle_env
 from meta_policy_search.samplers.vectorized_env_executor.worker import load_result, make_ray_worker
 from meta_policy_search.utils import logger
@@ -71,7 +72,8 @@ class RayExecutor(MetaEnvExecutor):
             self.close()
             raise
 
-    def collect(self, num_rollouts: int, path_rng: PathRng, actor: Actor) -> Collection:
+    def collect_rollouts(self, num_rollouts: int, path_rng: PathRng, actor: Actor,
+                         averages: Averages) -> List[TaskRollouts]:
         """Collects paths in all tasks.
 
         Raises:
@@ -81,7 +83,6 @@ class RayExecutor(MetaEnvExecutor):
                 were lost while sampling the same tasks; or all workers were lost and none restarted in time.
             RuntimeError: the executor is closed, or Ray was shut down.
         """
-        self._check_open()
         if not actor.can_divide:
             raise TypeError("policy: expected a policy whose make_actor() returns an Actor with can_divide and "
                             "for_tasks, because Ray workers act without TensorFlow, each for some of the tasks; use "
@@ -89,12 +90,12 @@ class RayExecutor(MetaEnvExecutor):
         assert self.tasks is not None, "samplers call set_tasks first"
         calls = {part: (self._number, [self._pickled_env], (part, self.envs_per_task, self.max_path_length),
                         cloudpickle.dumps(self.tasks[part.start:part.stop]),
-                        cloudpickle.dumps((num_rollouts, path_rng, actor.for_tasks(part.start, part.stop))))
+                        cloudpickle.dumps((num_rollouts, path_rng, actor.for_tasks(part.start, part.stop), averages)))
                  for part in divide(range(self.meta_batch_size), self.num_workers)}
         rollouts: List[TaskRollouts] = []
         for part, (number, result) in self._pool.collect(calls, self.num_workers, self._timeout).items():
             rollouts += load_result(result, f"Ray worker {number} ({tasks_text(part)})")
-        return join_rollouts(rollouts)
+        return rollouts
 
     def _close(self) -> None:
         """Ends the workers if no other sampler uses them, and Ray if it was started for them."""

@@ -24,6 +24,7 @@ import numpy as np
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.envs.interface import MetaEnv
+from meta_policy_search.envs.normalized_env import Averages, get_averages, normalizers, set_averages
 from meta_policy_search.samplers.errors import EnvValueError, EnvWorkerError, tasks_text
 from meta_policy_search.samplers.rollout_loop import (
     Collection,
@@ -42,7 +43,7 @@ Executor = TypeVar("Executor", bound="MetaEnvExecutor")
 class MetaEnvExecutor(abc.ABC):
     """Base class of executors, which collect paths in all tasks of a meta-batch.
 
-    Subclasses implement `collect` and, if necessary, `_assign` and `_close`.
+    Subclasses implement `collect_rollouts` and, if necessary, `_assign` and `_close`.
 
     Args:
         env: meta-environment with the gym 0.26, Gymnasium or classic gym API; it is copied. The original only samples
@@ -99,9 +100,8 @@ class MetaEnvExecutor(abc.ABC):
     def _assign(self, tasks: List[Task]) -> None:
         """Sets the tasks of the environments; by default does nothing."""
 
-    @abc.abstractmethod
     def collect(self, num_rollouts: int, path_rng: PathRng, actor: Actor) -> Collection:
-        """Collects paths in all tasks.
+        """Collects paths in all tasks, then updates the running averages of a `NormalizedEnv`.
 
         Args:
             num_rollouts: number of paths per task.
@@ -112,6 +112,17 @@ class MetaEnvExecutor(abc.ABC):
             ValueError: an observation, reward or action is not finite; the message names task, path and step.
             EnvWorkerError: the environment raised an error (the message names task, path and step), or a worker died.
         """
+        self._check_open()
+        rollouts = self.collect_rollouts(num_rollouts, path_rng, actor, get_averages(self._env))
+        collection = join_rollouts(rollouts)
+        for normalizer in normalizers(self._env):
+            normalizer.update_averages([path for paths in collection.paths.values() for path in paths])
+        return collection
+
+    @abc.abstractmethod
+    def collect_rollouts(self, num_rollouts: int, path_rng: PathRng, actor: Actor,
+                         averages: Averages) -> List[TaskRollouts]:
+        """Implements `collect`; `averages` are the current running averages of the environment."""
 
     def close(self) -> None:
         """Closes the environments. The executor cannot be used afterwards. Further calls do nothing."""
@@ -155,6 +166,7 @@ class SteppingExecutor(MetaEnvExecutor):
         self.observation_shape = tuple(env.observation_space.shape)
         self.action_shape = tuple(env.action_space.shape)
         self.first_task = 0
+        self._envs: List[Any] = []  # separate copies of the environment, if there are any
         self.max_threads = 1
         self.is_interrupted: Callable[[], bool] = bool  # `bool()` is False
         self._path_rngs: List[np.random.Generator] = []  # one per environment; they spawn the generators of its paths
@@ -212,14 +224,20 @@ class SteppingExecutor(MetaEnvExecutor):
     def advance(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
         """Implements `step_envs`. May modify `actions`, and may return `env_infos` as a list of `k` dicts."""
 
-    def collect(self, num_rollouts: int, path_rng: PathRng, actor: Actor) -> Collection:
-        """Collects paths in all tasks, in up to `max_threads` threads if the actor can be divided."""
-        self._check_open()
-        return join_rollouts(self.collect_rollouts(num_rollouts, path_rng, actor))
+    def collect_rollouts(self, num_rollouts: int, path_rng: PathRng, actor: Actor,
+                         averages: Averages) -> List[TaskRollouts]:
+        """Collects paths in all tasks, in up to `max_threads` threads if the actor can be divided.
 
-    def collect_rollouts(self, num_rollouts: int, path_rng: PathRng, actor: Actor) -> List[TaskRollouts]:
-        """Implements `collect`. If `is_interrupted` returns True, the last paths are incomplete."""
+        If `is_interrupted` returns True, the last paths are incomplete.
+        """
+        if averages:
+            self.set_averages(averages)
         return collect_rollouts(self, num_rollouts, path_rng, actor)
+
+    def set_averages(self, averages: Averages) -> None:
+        """Sets the running averages of all environments."""
+        for env in (self._env, *self._envs):
+            set_averages(env, averages)
 
     # ---- list interface
 

@@ -31,7 +31,7 @@ class MetaIterativeEnvExecutor(SteppingExecutor):
 
     def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int) -> None:
         super().__init__(env, meta_batch_size, envs_per_task, max_path_length)
-        self._envs: List[Any] = [copy_env(self._env) for _ in range(self.num_envs)]
+        self._envs = [copy_env(self._env) for _ in range(self.num_envs)]
 
     def _assign(self, tasks: List[Task]) -> None:
         for e, env in enumerate(self._envs):

@@ -9,6 +9,7 @@ import numpy as np
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.envs.interface import MetaEnv
+from meta_policy_search.envs.normalized_env import Averages
 from meta_policy_search.samplers.errors import WorkerDiedError, tasks_text
 from meta_policy_search.samplers.rollout_loop import PathRng, TaskRollouts
 from meta_policy_search.samplers.vectorized_env_executor.base import SteppingExecutor, pickle_env
@@ -86,14 +87,19 @@ class MetaParallelEnvExecutor(SteppingExecutor):
             self._start_workers()
         self._exchange({w: ("set_tasks", tasks[part.start:part.stop]) for w, part in enumerate(self._parts)})
 
-    def collect_rollouts(self, num_rollouts: int, path_rng: PathRng, actor: Actor) -> List[TaskRollouts]:
+    def collect_rollouts(self, num_rollouts: int, path_rng: PathRng, actor: Actor,
+                         averages: Averages) -> List[TaskRollouts]:
         if not actor.can_divide:  # it acts in this process, and the workers step their environments
-            return super().collect_rollouts(num_rollouts, path_rng, actor)
+            return super().collect_rollouts(num_rollouts, path_rng, actor, averages)
         self._restart()
         results = self._exchange({
-            w: ("collect_rollouts", num_rollouts, path_rng, actor.for_tasks(tasks.start, tasks.stop))
+            w: ("collect_rollouts", num_rollouts, path_rng, actor.for_tasks(tasks.start, tasks.stop), averages)
             for w, tasks in enumerate(self._parts)})
         return [rollouts for result in results for rollouts in result]
+
+    def set_averages(self, averages: Averages) -> None:
+        self._restart()
+        self._exchange({w: ("set_averages", averages) for w in range(len(self._parts))})
 
     def reset_envs(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
         self._restart()
