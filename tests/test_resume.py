@@ -367,7 +367,7 @@ def test_deleted_folder_raises_a_clear_error(servers, tmp_path):
     """A run whose folder is deleted ends with one line that names the file it could not write."""
     server, folder = servers[0], tmp_path / "run"
     pid = server.start("cem", *CEM, "--n_itr", 100_000, "--dump_path", folder, output=tmp_path / "output.txt")
-    while not (folder / "params.prev.pkl").exists():
+    while not (folder / "itr_3.pkl").exists():
         time.sleep(0.01)
     folder.rename(tmp_path / "elsewhere")
     assert server.wait(pid) == 1

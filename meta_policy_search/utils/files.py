@@ -8,8 +8,8 @@ import re
 import socket
 import uuid
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, BinaryIO, Optional, Union
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO, Union
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -20,7 +20,7 @@ _LOCK_TIMEOUT = 0.05  # seconds; must exceed the time that `is_locked` in anothe
 
 
 @contextlib.contextmanager
-def atomic_file(path: PathLike, before_replace: Optional[Callable[[], None]] = None) -> Iterator[BinaryIO]:
+def atomic_file(path: PathLike) -> Iterator[BinaryIO]:
     """Opens a temporary binary file that replaces `path` when the `with` block ends.
 
     The file is flushed to disk first. If the block or a write fails, the file at `path` does not change, and the
@@ -28,23 +28,20 @@ def atomic_file(path: PathLike, before_replace: Optional[Callable[[], None]] = N
 
     Args:
         path: file to write.
-        before_replace: called after the flush and before the temporary file replaces the old file.
     """
-    with atomic_path(path, before_replace) as temporary, open(temporary, "w+b") as file:
+    with atomic_path(path) as temporary, open(temporary, "w+b") as file:
         yield file
         file.flush()
         os.fsync(file.fileno())
 
 
 @contextlib.contextmanager
-def atomic_path(path: PathLike, before_replace: Optional[Callable[[], None]] = None) -> Iterator[str]:
+def atomic_path(path: PathLike) -> Iterator[str]:
     """Yields the path of a temporary file that replaces `path` when the `with` block ends; see `atomic_file`."""
     path = os.fspath(path)
     temporary = os.path.join(os.path.dirname(path), f".{uuid.uuid4().hex}.tmp")
     try:
         yield temporary
-        if before_replace is not None:
-            before_replace()
         os.replace(temporary, path)
     except BaseException as error:
         if isinstance(error, OSError) and error.filename == temporary:

@@ -1,19 +1,18 @@
 """Snapshots of a run: atomic writes, and integrity checks on loading.
 
-A snapshot file is a pickle followed by a trailer: a magic number, the iteration, the time of writing, the size of the
-pickle and a SHA-256 digest. cloudpickle writes the pickle, so it can contain classes and functions of the running
+A snapshot file is a pickle followed by a trailer: a magic number, the iteration, the size of the pickle and a SHA-256
+digest. cloudpickle writes the pickle, so it can contain classes and functions of the running
 script or notebook. `joblib.load` and `pickle.load` can also read the file, but do not check its integrity.
 
 Loading a snapshot executes code that it contains. Only load snapshots that you trust.
 """
 import functools
 import hashlib
-import math
 import os
 import pickle
 import re
 import struct
-import time
+import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO, NamedTuple, Optional, Union
 
@@ -26,12 +25,11 @@ from meta_policy_search.utils.files import PathLike, atomic_file, remove_tempora
 MODES = ("all", "last", "gap", "last_gap", "none")
 
 LATEST = "params.pkl"
-PREVIOUS = "params.prev.pkl"
 BEST, BEST_FILE = "best", "best.pkl"  # snapshot of the best policy so far, see `EvalCallback`
-_SNAPSHOT_NAME = re.compile(r"params(\.prev)?\.pkl|itr_\d+\.pkl")
+_SNAPSHOT_NAME = re.compile(r"params\.pkl|itr_(\d+)\.pkl")
 
-_MAGIC = b"\nMPSNAP1"
-_TRAILER = struct.Struct("<8sqqQ32s")  # magic, iteration, time of writing (ns), bytes of pickle, SHA-256 of the rest
+_MAGIC = b"\nMPSNAP2"
+_TRAILER = struct.Struct("<8sqQ32s")  # magic, iteration, bytes of pickle, SHA-256 of the rest
 _DIGEST_SIZE = 32
 _BLOCK = 1 << 20  # bytes per read
 
@@ -50,7 +48,6 @@ class SnapshotFile(NamedTuple):
 
     path: str
     itr: int  # iteration after which it was saved
-    written_ns: int  # time of writing, nanoseconds since 1970; strictly increasing within a folder
 
 
 class Snapshotter:
@@ -60,16 +57,15 @@ class Snapshotter:
     mode        files
     ==========  ==========================================================================================
     `all`       `itr_N.pkl` of every iteration `N`
-    `last`      `params.pkl` (last snapshot) and `params.prev.pkl` (the snapshot before it)
+    `last`      `params.pkl`, the last snapshot
     `gap`       `itr_N.pkl` of every iteration that is a multiple of `gap`
     `last_gap`  the files of `last` and of `gap`
     `none`      no files
     ==========  ==========================================================================================
 
     Each snapshot is written to a temporary file, flushed to disk and then renamed. If the process is killed, the disk
-    is full or an object cannot be pickled, earlier snapshots do not change. `params.pkl` is renamed to
-    `params.prev.pkl` before the new file is renamed to `params.pkl`. If the process is killed between the two renames,
-    only `params.prev.pkl` exists, and `load_snapshot` loads it. Only one run at a time may use a folder.
+    is full or an object cannot be pickled, earlier snapshots do not change. Other processes can load snapshots at any
+    time, but only one run at a time may write to a folder.
 
     Args:
         dir: run folder; created if missing.
@@ -86,7 +82,6 @@ class Snapshotter:
         self.dir = os.path.abspath(os.fspath(dir))
         os.makedirs(self.dir, exist_ok=True)
         remove_temporary_files(self.dir)
-        self._written_ns = max((snapshot.written_ns for snapshot in list_snapshots(self.dir)), default=0)
 
     def save(self, itr: int, params: Any) -> Optional[str]:
         """Writes a snapshot of an iteration if the mode saves this iteration.
@@ -106,53 +101,41 @@ class Snapshotter:
         written = None
         if self.mode == "all" or (self.mode in ("gap", "last_gap") and itr % self.gap == 0):
             written = os.path.join(self.dir, f"itr_{itr}.pkl")
-            self._write(written, itr, params)
+            write_snapshot(written, itr, params)
         if self.mode in ("last", "last_gap"):
             written = os.path.join(self.dir, LATEST)
-            self._write(written, itr, params)
+            write_snapshot(written, itr, params)
         return written
 
-    def _write(self, path: str, itr: int, params: Any) -> None:
-        is_latest = os.path.basename(path) == LATEST
-        self._written_ns = max(time.time_ns(), self._written_ns + 1)  # keeps the order if the clock is set back
-        write_snapshot(path, itr, params, self._written_ns, self._keep_predecessor if is_latest else None)
 
-    def _keep_predecessor(self) -> None:
-        """Renames the last snapshot to `params.prev.pkl` before it is replaced, unless it is damaged."""
-        latest = os.path.join(self.dir, LATEST)
-        if describe_snapshot(latest) is not None:
-            os.replace(latest, os.path.join(self.dir, PREVIOUS))
-
-
-def write_snapshot(path: str, itr: int, params: Any, written_ns: Optional[int] = None,
-                   before_replace: Optional[Callable[[], None]] = None) -> None:
+def write_snapshot(path: str, itr: int, params: Any) -> None:
     """Writes a snapshot file atomically.
 
     Args:
         path: file to write.
         itr: number of the iteration.
         params: content of the snapshot.
-        written_ns: recorded time of writing, nanoseconds since 1970. Default None: now.
-        before_replace: called before the new file replaces an old one.
 
     Raises:
         SnapshotError: the file cannot be written; an old file does not change.
     """
     try:
-        with atomic_file(path, before_replace) as file:
-            _dump(file, itr, time.time_ns() if written_ns is None else written_ns, params)
+        with atomic_file(path) as file:
+            cloudpickle.dump(params, file)
+            file.write(_TRAILER.pack(_MAGIC, itr, file.tell(), b"")[:-_DIGEST_SIZE])
+            file.write(_digest(file, file.tell()))
     except Exception as error:
         raise SnapshotError(f"could not write the snapshot {path}: {type(error).__name__}: {error}. "
-                            f"{_last_whole(os.path.dirname(path) or '.')}") from error
+                            f"{_last_intact(os.path.dirname(path) or '.')}") from error
 
 
 def list_snapshots(folder: PathLike) -> list[SnapshotFile]:
-    """Returns the complete snapshots in a run folder, in the order of writing.
+    """Returns the complete snapshots in a run folder, in the order of their iterations.
 
     Digests are not checked; `load_snapshot` checks them.
     """
     found = [snapshot for snapshot in map(describe_snapshot, snapshot_paths(folder)) if snapshot is not None]
-    return sorted(found, key=lambda snapshot: snapshot.written_ns)
+    return sorted(found, key=lambda snapshot: (snapshot.itr, snapshot.path))
 
 
 def snapshot_paths(folder: PathLike) -> list[str]:
@@ -211,14 +194,10 @@ def load_snapshot(path: PathLike, itr: Union[int, str, None] = None, unpickler: 
     elif itr is not None:
         raise ValueError(f"itr: expected None for a snapshot file ({path}), got {itr!r}")
     try:
-        damage = _damage(path)
-    except OSError as error:
-        raise SnapshotError(f"expected a run folder or a snapshot, got {path}: {error.strerror}") from error
-    if damage is not None:
-        raise SnapshotError(f"the snapshot {path} is damaged: {damage}. {_last_whole(os.path.dirname(path) or '.')}")
-    try:
-        with open(path, "rb") as file:
+        with _open_intact(path) as file:
             return (unpickler or Unpickler)(file).load()
+    except SnapshotError:
+        raise
     except ModuleNotFoundError as error:
         raise SnapshotError(f"the snapshot {path} needs the module {error.name}, which was not found: add its folder "
                             "to PYTHONPATH or install its package") from error
@@ -256,13 +235,6 @@ class Unpickler(pickle.Unpickler):
         return cloudpickle.cloudpickle._class_setstate(cls, state) if is_new else cls
 
 
-def _dump(file: BinaryIO, itr: int, written_ns: int, params: Any) -> None:
-    """Writes a snapshot to an empty file that is open for reading and writing."""
-    cloudpickle.dump(params, file)
-    file.write(_TRAILER.pack(_MAGIC, itr, written_ns, file.tell(), b"")[:-_DIGEST_SIZE])
-    file.write(_digest(file, file.tell()))
-
-
 def _digest(file: BinaryIO, size: int) -> bytes:
     """Returns the SHA-256 digest of the first `size` bytes; the file position is then `size`."""
     file.seek(0)
@@ -272,62 +244,78 @@ def _digest(file: BinaryIO, size: int) -> bytes:
     return sha256.digest()
 
 
+def _open_intact(path: str) -> BinaryIO:
+    """Opens a snapshot for reading after checking its digest; raises `SnapshotError` if it is missing or damaged."""
+    try:
+        file = open(path, "rb")
+    except OSError as error:
+        raise SnapshotError(f"expected a run folder or a snapshot, got {path}: {error.strerror}") from error
+    damage = _damage(file)
+    if damage is not None:
+        file.close()
+        raise SnapshotError(f"the snapshot {path} is damaged: {damage}. {_last_intact(os.path.dirname(path) or '.')}")
+    file.seek(0)
+    return file
+
+
 def describe_snapshot(path: str) -> Optional[SnapshotFile]:
     """Returns the contents of the trailer; None if the file is missing or has no valid trailer."""
     try:
         with open(path, "rb") as file:
-            size = file.seek(0, os.SEEK_END) - _TRAILER.size
-            if size < 0:
-                return None
-            file.seek(size)
-            magic, itr, written_ns, pickle_size, _ = _TRAILER.unpack(file.read(_TRAILER.size))
+            itr = _read_trailer(file)
     except FileNotFoundError:
         return None
-    return SnapshotFile(path, itr, written_ns) if (magic, pickle_size) == (_MAGIC, size) else None
+    return None if itr is None else SnapshotFile(path, itr)
 
 
-def _damage(path: str) -> Optional[str]:
+def _read_trailer(file: BinaryIO) -> Optional[int]:
+    """Returns the iteration of a snapshot; None if the file has no valid trailer."""
+    size = file.seek(0, os.SEEK_END) - _TRAILER.size
+    if size < 0:
+        return None
+    file.seek(size)
+    magic, itr, pickle_size, _ = _TRAILER.unpack(file.read(_TRAILER.size))
+    return itr if (magic, pickle_size) == (_MAGIC, size) else None
+
+
+def _damage(file: BinaryIO) -> Optional[str]:
     """Returns a description of the damage of a snapshot file; None if it is intact."""
-    if describe_snapshot(path) is None:
-        return f"it has no valid trailer ({os.path.getsize(path)} bytes; the file is truncated or not a snapshot)"
-    with open(path, "rb") as file:
-        digest = _digest(file, os.path.getsize(path) - _DIGEST_SIZE)
-        return None if digest == file.read() else "its contents do not match its SHA-256 digest"
+    size = file.seek(0, os.SEEK_END)
+    if _read_trailer(file) is None:
+        return f"it has no valid trailer ({size} bytes; the file is truncated or not a snapshot)"
+    return None if _digest(file, size - _DIGEST_SIZE) == file.read() else "its contents do not match its SHA-256 digest"
 
 
 def _find(folder: str, itr: Union[int, str, None]) -> str:
-    """Returns the snapshot file of an iteration, the best or the last one. Damaged files are ordered by their names."""
+    """Returns the snapshot file of an iteration, the best or the last one, which may be damaged."""
     if itr == BEST:
         if not os.path.exists(os.path.join(folder, BEST_FILE)):
             raise SnapshotError(f"the folder {folder} contains no {BEST_FILE}: train with an EvalCallback (in scripts "
                                 "--eval_every) until the first evaluation")
         return os.path.join(folder, BEST_FILE)
-    names = {name for name in os.listdir(folder) if _SNAPSHOT_NAME.fullmatch(name)}
     whole = list_snapshots(folder)
+    damaged = {*snapshot_paths(folder)} - {snapshot.path for snapshot in whole}
+    found = [*whole, *(SnapshotFile(path, _named_itr(path)) for path in damaged)]
     if itr is not None:
-        found = [snapshot.path for snapshot in whole if snapshot.itr == itr]
-        found += [os.path.join(folder, name) for name in names & {f"itr_{itr}.pkl"} if not found]
-    else:
-        last = whole[-1].itr if whole else -2
-        damaged = names - {os.path.basename(snapshot.path) for snapshot in whole}
-        later = sorted((name for name in damaged if _named_itr(name) > last), key=_named_itr)
-        found = [snapshot.path for snapshot in whole] + [os.path.join(folder, name) for name in later]
+        found = [snapshot for snapshot in found if snapshot.itr == itr]
     if not found:
         which = "" if itr is None else f" of iteration {itr}"
-        there = ", ".join(str(number) for number in sorted({snapshot.itr for snapshot in whole})) or "none"
-        raise SnapshotError(f"the folder {folder} contains no snapshot{which}; snapshots exist for iterations: {there}")
-    return found[-1]
+        numbers = ", ".join(map(str, sorted({snapshot.itr for snapshot in whole}))) or "none"
+        raise SnapshotError(f"the folder {folder} contains no snapshot{which}; snapshots exist for iterations: "
+                            f"{numbers}")
+    return max(found, key=lambda snapshot: snapshot.itr).path
 
 
-def _named_itr(name: str) -> float:
-    """Returns the iteration in the name of a snapshot file: infinity for `params.pkl`, -1 for `params.prev.pkl`."""
-    number = re.search(r"\d+", name)
-    return float(number[0]) if number else math.inf if name == LATEST else -1.0
+def _named_itr(path: str) -> int:
+    """Returns the iteration in the name of a damaged snapshot; for `params.pkl`, a number above all others."""
+    match = _SNAPSHOT_NAME.fullmatch(os.path.basename(path))
+    return int(match[1]) if match and match[1] else sys.maxsize
 
 
-def _last_whole(folder: str) -> str:
+def _last_intact(folder: str) -> str:
     """Returns a sentence that names the last intact snapshot of a folder."""
     for snapshot in reversed(list_snapshots(folder) if os.path.isdir(folder) else []):
-        if _damage(snapshot.path) is None:
-            return f"The last intact snapshot in the folder is {snapshot.path} (iteration {snapshot.itr})"
+        with open(snapshot.path, "rb") as file:
+            if _damage(file) is None:
+                return f"The last intact snapshot in the folder is {snapshot.path} (iteration {snapshot.itr})"
     return "The folder contains no intact snapshot"

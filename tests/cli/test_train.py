@@ -152,7 +152,7 @@ def test_each_script_runs_to_its_end(scripts_at_work, name):
     assert last == f"Run folder: {folder}"
     assert "95% interval over tasks" in gain and "mean of the last 2 iterations" in gain
     assert {file.name for file in folder.iterdir()} == {
-        ".lock", "params.json", "progress.csv", "log.txt", "params.pkl", "params.prev.pkl", "itr_0.pkl",
+        ".lock", "params.json", "progress.csv", "log.txt", "params.pkl", "itr_0.pkl",
         "learning_curve.png"}
     assert [row["Itr"] for row in rows(folder)] == ["0", "1"]
     assert gain in (folder / "log.txt").read_text()
@@ -458,7 +458,7 @@ def test_a_resumed_run_keeps_its_settings(finished_copy, capsys):
 
 def test_a_run_that_ended_before_its_first_snapshot_starts_again(finished_copy, finished, capsys):
     """Given the files of a run that was killed after its first row, the same command starts it again."""
-    for name in ("params.pkl", "params.prev.pkl", "itr_0.pkl"):
+    for name in ("params.pkl", "itr_0.pkl"):
         (finished_copy / name).unlink()
     lines = (finished_copy / "progress.csv").read_text().splitlines()
     (finished_copy / "progress.csv").write_text("\n".join(lines[:2]) + "\n")
@@ -476,7 +476,7 @@ def test_damaged_snapshot_is_reported_with_the_previous_one(finished_copy, capsy
         main(["resume", str(finished_copy), "--n_itr", "13"])
     message = capsys.readouterr().err
     assert stop.value.code == 2 and f"{path} is damaged: " in message
-    assert message.endswith(f"snapshot in the folder is {finished_copy / 'params.prev.pkl'} (iteration 10)\n")
+    assert message.endswith(f"snapshot in the folder is {finished_copy / 'itr_0.pkl'} (iteration 0)\n")
     assert contents(finished_copy) == before
 
 

@@ -60,7 +60,7 @@ def mistake(capsys, script, *arguments):
 # Files of other programs
 
 
-@pytest.mark.parametrize("name", ["params.pkl", "params.prev.pkl", "itr_0.pkl"])
+@pytest.mark.parametrize("name", ["params.pkl", "itr_0.pkl"])
 def test_a_file_with_the_name_of_a_snapshot_is_not_overwritten(name, tmp_path, capsys):
     """Given a folder with a file of another program, then a run does not begin in it, and the file stays."""
     path = tmp_path / name
@@ -184,36 +184,6 @@ def test_runs_started_in_the_same_second_have_separate_folders(tmp_path, monkeyp
     assert [os.path.basename(folder) for folder in folders] == [
         "2026-01-02_03-04-05_seed7", "2026-01-02_03-04-05_seed7_2", "2026-01-02_03-04-05_seed7_3"]
     assert all(os.path.isdir(folder) for folder in folders)
-
-
-# Snapshots ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("mode", ["last", "all", "last_gap"])
-def test_snapshot_order_is_independent_of_clock_changes(mode, tmp_path, monkeypatch):
-    """The last snapshot stays the last if the clock is set back during a run and before resuming."""
-    now = [10**18]
-    monkeypatch.setattr(snapshotter.time, "time_ns", lambda: now[0])
-    for itr in range(6):
-        if itr % 2 == 0:  # simulates another process
-            saving = Snapshotter(tmp_path, mode, gap=2)
-        saving.save(itr, {"itr": itr})
-        assert load_snapshot(tmp_path)["itr"] == list_snapshots(tmp_path)[-1].itr == itr
-        now[0] -= 3600 * 10**9
-
-
-@pytest.mark.parametrize("name, is_in_the_way", [("params.pkl", True), ("params.prev.pkl", False), ("itr_7.pkl", True),
-                                                 ("itr_2.pkl", False)])
-def test_damaged_snapshots_count_by_their_name(name, is_in_the_way, tmp_path):
-    """A damaged file after the intact snapshot of iteration 5 is detected despite its older modification time."""
-    Snapshotter(tmp_path, "all").save(5, {"itr": 5})
-    (tmp_path / name).write_bytes(b"x")
-    os.utime(tmp_path / name, (1, 1) if is_in_the_way else None)
-    if not is_in_the_way:
-        assert load_snapshot(tmp_path)["itr"] == 5
-        return
-    with pytest.raises(snapshotter.SnapshotError, match=rf"{name} is damaged.*itr_5\.pkl \(iteration 5\)"):
-        load_snapshot(tmp_path)
 
 
 # Resuming ----------------------------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ def test_published_logger_calls_work(tmp_path, capsys):
     # then the folder has all files
     assert logger.get_dir() == str(folder)
     assert sorted(os.listdir(folder)) == [
-        ".lock", "itr_0.pkl", "itr_2.pkl", "log.txt", "params.pkl", "params.prev.pkl", "progress.csv"
+        ".lock", "itr_0.pkl", "itr_2.pkl", "log.txt", "params.pkl", "progress.csv"
     ]  # fmt: skip
     assert read_rows(folder) == [["Itr", "Step_0-AverageReturn"], ["0", "-0.0"], ["1", "-1.5"], ["2", "-3.0"]]
     assert load_snapshot(folder) == {"itr": 2}
