@@ -17,9 +17,8 @@ import pytest
 from experiments import cem, vpg_maml
 from meta_policy_search import run_folder
 from meta_policy_search.plotting import curves
-from meta_policy_search.utils import logger, snapshotter
+from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import is_locked, lock_folder
-from meta_policy_search.utils.snapshotter import Snapshotter, list_snapshots, load_snapshot
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SMALL = ["--smoke", "--env", "MetaPointEnv", "--log_formats", "csv", "--plot_gap", "0"]
