@@ -70,7 +70,7 @@ class LocalRunner(TrainingLoop):
                  snapshot_mode: WithoutEffect[str] = "last", snapshot_gap: WithoutEffect[int] = 1,
                  callbacks: Sequence[Callback] = (), progress_bar: WithoutEffect[bool] = False) -> None:
         super().__init__(callbacks, progress_bar)
-        if hasattr(snapshot_dir, "snapshot_dir"):
+        if not (snapshot_dir is None or isinstance(snapshot_dir, (str, os.PathLike))):
             config: Any = snapshot_dir
             snapshot_dir, snapshot_mode, snapshot_gap = config.snapshot_dir, config.snapshot_mode, config.snapshot_gap
         self._snapshot_dir = snapshot_dir
@@ -190,15 +190,13 @@ class LocalRunner(TrainingLoop):
         self._configure_logger()
         return self._run()
 
-    def describe(self) -> run_folder.Description:
+    def describe(self) -> Dict[str, Any]:
         """Returns the settings of algorithm and runner, for `params.json`."""
         algo, plan = self._algo("describe"), self._plan or {}
         settings, options = run_folder.describe_parts([algo.policy, algo, self.sampler, self])
         settings.update(env=name_of_env(self.env), n_itr=plan.get("n_epochs"))
         if plan.get("batch_size") is not None:
             settings["batch_size"] = plan["batch_size"]
-        if self._root is not None:
-            settings["seed"] = self._root
         return self._complete(registry.name_of(type(algo)), settings, options)
 
     def _run(self) -> Any:

@@ -19,12 +19,7 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.callbacks import Callback, EarlyStopping
 from meta_policy_search.utils.checks import check_agrees, check_bool, check_int_at_least, check_positive_int
 from meta_policy_search.utils.logger import Row
-from meta_policy_search.utils.serializable import (
-    Configurable,
-    flat_arguments,
-    flat_configuration,
-    present_arguments,
-)
+from meta_policy_search.utils.serializable import Configurable, present_arguments
 from meta_policy_search.utils.snapshotter import check_same_version
 from meta_policy_search.utils.statistics import mean_interval, task_returns
 from meta_policy_search.utils.threads import one_thread
@@ -126,6 +121,7 @@ class Trainer(TrainingLoop):
             self.algo.build_diagnostics()
         self._parts: Dict[str, Part] = {
             name: (type(part), *part._given) for name, part in self._assignable_parts().items()}
+        self._built = self._describe_parts()
 
     @classmethod
     def from_snapshot(cls, snapshot: Dict[str, Any], **arguments: Any) -> "Trainer":
@@ -159,17 +155,16 @@ class Trainer(TrainingLoop):
         if missing:
             raise ValueError(f"snapshot: expected the constructor arguments of {', '.join(sorted(missing))}, got none. "
                              "A Trainer saves them for parts that derive from classes of this package")
-        own = {**state["parts"]["trainer"], **arguments}
         algo, sampler, processor = (part_class(*args, **kwargs) for part_class, args, kwargs in (
             state["parts"][name] for name in ("algo", "sampler", "sample_processor")))
-        return cls(algo, snapshot["env"], sampler, processor, snapshot["policy"], **own)
+        trainer = cls(algo, snapshot["env"], sampler, processor, snapshot["policy"],
+                      **{**state["parts"]["trainer"], **arguments})
+        trainer._built = state["built"]
+        return trainer
 
     def _check_agreement(self, num_inner_grad_steps: int) -> int:
         """Checks that algorithm, sampler and policy agree; returns the number of adaptation steps."""
-        size = self.policy.meta_batch_size
         for name, part in (("algo", self.algo), ("sampler", self.sampler)):
-            check_agrees(f"{name}.meta_batch_size", getattr(part, "meta_batch_size", size), "policy.meta_batch_size",
-                         size)
             if getattr(part, "policy", self.policy) is not self.policy:
                 raise ValueError(f"policy: expected the same object as {name}.policy")
         return check_agrees("num_inner_grad_steps", check_int_at_least("num_inner_grad_steps", num_inner_grad_steps, 0),
@@ -193,21 +188,27 @@ class Trainer(TrainingLoop):
                 self._iterate()
                 bar.update()
 
-    def describe(self) -> run_folder.Description:
+    def describe(self) -> Dict[str, Any]:
         """Returns the settings of all parts, for `params.json`."""
-        wrappers, env = [], self.env
-        while isinstance(env, WrappingEnv):
-            wrappers.append(env)
-            env = env.wrapped_env
+        *wrappers, env = self._envs()
         settings, options = run_folder.describe_parts(
             [self.sample_processor, self.policy, self.algo, self.sampler, *wrappers, self])
         changed = present_arguments(env, only_changed=True) if isinstance(env, Configurable) else {}
         settings.update(env=name_of_env(self.env), env_kwargs=run_folder.as_json(changed), n_itr=self.n_itr,
                         start_itr=self.start_itr)
-        if self._root is not None:
-            settings["seed"] = self._root
-        options["snapshot_mode"] = logger.get_snapshot_mode()
         return self._complete(registry.name_of(type(self.algo)), settings, options)
+
+    def _describe_parts(self) -> Dict[str, Any]:
+        """Returns the classes and the settings of all parts that affect the result, as JSON types."""
+        parts = [*reversed(self._envs()), self.sample_processor, self.policy, self.algo, self.sampler]
+        return {"classes": [type(part).__name__ for part in parts], **run_folder.describe_parts(parts)[0]}
+
+    def _envs(self) -> List[Any]:
+        """Returns the environment and the environments that it wraps."""
+        envs = [self.env]
+        while isinstance(envs[-1], WrappingEnv):
+            envs.append(envs[-1].wrapped_env)
+        return envs
 
     @one_thread()
     def train_itr(self) -> Row:
@@ -331,6 +332,7 @@ class Trainer(TrainingLoop):
                 "parts": {**self._parts, "trainer": {
                     "n_itr": self.n_itr, "start_itr": self.start_itr, "diagnostics": self.diagnostics,
                     "num_inner_grad_steps": self.num_inner_grad_steps}},
+                "built": self._built,
                 "description": self.describe(),
                 **self._loop_state(),
             },
@@ -355,10 +357,8 @@ class Trainer(TrainingLoop):
         """
         state = snapshot["state"]
         check_same_version("snapshot: the run", state.get("version"))
-        before, now = (_configuration(parts, policy, env) for parts, policy, env in (
-            (state.get("parts", {}), snapshot["policy"], snapshot["env"]), (self._parts, self.policy, self.env)))
-        differing = [f"{name} {before[name]!r} (snapshot), {value!r} (trainer)" for name, value in now.items()
-                     if before.get(name, value) != value]
+        differing = [f"{name} {state['built'].get(name)!r} (snapshot), {value!r} (trainer)"
+                     for name, value in self._built.items() if state["built"].get(name) != value]
         if differing:
             raise ValueError(f"snapshot: settings differ: {'; '.join(differing)}. To train its weights with others: "
                              "policy.set_params(snapshot['state']['policy_params'])")
@@ -383,16 +383,3 @@ def _add_defaults(part: Any, interface: type) -> Any:
         if not name.startswith("_") and not hasattr(part, name):
             setattr(part, name, functools.partial(default, part) if callable(default) else default)
     return part
-
-
-def _configuration(parts: Dict[str, Part], policy: MetaPolicy, env: Any) -> Dict[str, Any]:
-    """Returns what a trainer was built from, by dotted names such as `algo.inner_lr`."""
-    found: Dict[str, Any] = {}
-    for name in ("algo", "sampler", "sample_processor"):
-        if name in parts:
-            part_class, args, kwargs = parts[name]
-            found.update(flat_arguments(name, part_class, args, kwargs))
-    found.update(flat_configuration("policy", policy))
-    if "sampler.env" not in found:
-        found.update(flat_configuration("env", env))
-    return found

@@ -116,10 +116,10 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
         trainer = build_trainer(env, algo, n_itr, seed, callbacks, policy, env_kwargs=env_kwargs,
                                 progress_bar=progress_bar, **settings)
         description = trainer.description
-        description.options.update(log_formats=formats, snapshot_mode=snapshot_mode, snapshot_gap=snapshot_gap,
-                                   plot_gap=plot_gap)
-        n_itr, env_name = description.settings["n_itr"], description.settings["env"]
-        folder = dump_path or run_folder.make_run_folder(description.algorithm, env_name, seed)
+        description["options"].update(log_formats=formats, snapshot_mode=snapshot_mode, snapshot_gap=snapshot_gap,
+                                      plot_gap=plot_gap)
+        n_itr, env_name = description["settings"]["n_itr"], description["settings"]["env"]
+        folder = dump_path or run_folder.make_run_folder(description["algorithm"], env_name, seed)
         with logger.scoped_configure(folder, formats, snapshot_mode, snapshot_gap,
                                      overwrite=run_folder.ended_before_first_snapshot(os.fspath(folder))):
             count = f"{n_itr} iteration{'s' * (n_itr != 1)}"
@@ -150,11 +150,12 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
     of_builders = settings_of([build] if build is make_trainer else [build, algo_class.for_env])
     values = {name: values.get(name, setting.default) for name, setting in of_builders.items()} | settings
     texts = {name: run_folder.as_json(value) for name, value in values.items()}
-    trainer.description = run_folder.Description(
-        algo if isinstance(algo, str) and ":" in algo else name_of(algo_class),
-        {"env": env_name, "env_kwargs": run_folder.as_json(env_kwargs or {}), "seed": seed,
-         **{name: text for name, text in texts.items() if known[name].affects_result}, "n_itr": n_itr},
-        {name: text for name, text in texts.items() if not known[name].affects_result}, sorted(given))
+    trainer.description = {
+        "algorithm": algo if isinstance(algo, str) and ":" in algo else name_of(algo_class),
+        "settings": {"env": env_name, "env_kwargs": run_folder.as_json(env_kwargs or {}), "seed": seed,
+                     **{name: text for name, text in texts.items() if known[name].affects_result}, "n_itr": n_itr},
+        "options": {name: text for name, text in texts.items() if not known[name].affects_result},
+        "given": sorted(given)}
     return trainer
 
 
@@ -230,8 +231,9 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
     wrappers = _remaining_wrappers(env, algo_class)
     policy = policy or algo_class.policy_cls(is_discrete(env.action_space))
     if not isinstance(policy, type):
-        settings.setdefault("meta_batch_size", getattr(policy, "meta_batch_size", None))
-    elif not hasattr(policy, "for_env"):
+        if isinstance(policy, MetaPolicy):
+            settings.setdefault("meta_batch_size", policy.meta_batch_size)
+    elif not issubclass(policy, Policy):
         raise TypeError(f"policy: expected a policy or a class of policies, got {policy!r}")
     if isinstance(env, TrialEnv) and "max_path_length" in settings:
         raise TypeError("max_path_length: expected no value for a TrialEnv, which has its own, got "
@@ -364,7 +366,7 @@ def replace_options(snapshot: Dict[str, Any], options: Mapping[str, Any]) -> Non
         ValueError: a setting with an effect on the result differs from that of the run.
     """
     state = snapshot["state"]
-    _, settings, recorded, _ = state["description"]
+    settings, recorded = state["description"]["settings"], state["description"]["options"]
     check_names(options, {*settings, *recorded}, "of the run")
     new = run_folder.as_json(dict(options))
     differing = [f"{name} {settings[name]!r} (run), {value!r}" for name, value in new.items()
@@ -490,21 +492,20 @@ class Run:
             stack.enter_context(tf.Graph().as_default())
             snapshot = load_snapshot(self.folder)
             description = snapshot["state"]["description"]
-            n_itr = check_positive_int("n_itr", description.settings["n_itr"] if n_itr is None else n_itr)
+            n_itr = check_positive_int("n_itr", description["settings"]["n_itr"] if n_itr is None else n_itr)
             if n_itr <= snapshot["itr"] + 1:
                 raise ValueError(f"{self.folder} has completed {snapshot['itr'] + 1} iterations: to continue, pass a "
                                  f"larger n_itr than {n_itr}")
             replace_options(snapshot, options)
-            formats = check_formats(log_formats or description.options.get("log_formats", _LOG_FORMATS), "log_formats")
+            recorded = description["options"]
+            formats = check_formats(log_formats or recorded.get("log_formats", _LOG_FORMATS), "log_formats")
             if not run_folder.count_rows(self.folder):
                 raise ValueError(f"{self.folder}: the rows in {run_folder.PROGRESS_FILE} are missing. To resume the "
                                  "run, restore the file")
-            self.trainer = _restore(snapshot, n_itr=n_itr, progress_bar=description.options["progress_bar"],
-                                    callbacks=callbacks)
-            self.trainer.description = description._replace(settings={**description.settings, "n_itr": n_itr})
-            stack.enter_context(logger.scoped_configure(
-                self.folder, formats, description.options["snapshot_mode"], description.options.get("snapshot_gap", 1),
-                resume_at=self.trainer.itr))
+            self.trainer = _restore(snapshot, n_itr=n_itr, progress_bar=recorded["progress_bar"], callbacks=callbacks)
+            self.trainer.description = {**description, "settings": {**description["settings"], "n_itr": n_itr}}
+            stack.enter_context(logger.scoped_configure(self.folder, formats, recorded["snapshot_mode"],
+                                                        recorded.get("snapshot_gap", 1), resume_at=self.trainer.itr))
             logger.log(f"Resuming at iteration {self.trainer.itr} in {self.folder}")
             return self._train(n_itr)
 

@@ -10,7 +10,7 @@ A run folder contains `params.json`, `progress.csv`, `log.txt`, snapshots and pi
 * `resumed`: a list with the same entries, and the completed iterations, of each process that resumed the run;
 * `ended`, `stopped` (by a callback) and `error` (name of the exception), after the end of a process.
 """
-import contextlib
+import dataclasses
 import datetime
 import importlib.metadata
 import json
@@ -20,8 +20,9 @@ import reprlib
 import shlex
 import subprocess
 import sys
-import traceback
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
 
 from meta_policy_search import __version__
 from meta_policy_search.envs.mujoco_envs.engines import chosen_engine
@@ -29,8 +30,7 @@ from meta_policy_search.plotting import Progress, read_progress
 from meta_policy_search.settings import read_json, settings_of
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import PathLike, write_text
-from meta_policy_search.utils.log_outputs import LOG_FILE, append_text
-from meta_policy_search.utils.serializable import Configurable, present_arguments
+from meta_policy_search.utils.serializable import Configurable, name_of_callable, present_arguments
 from meta_policy_search.utils.snapshotter import list_snapshots, snapshot_paths
 from meta_policy_search.utils.threads import available_cores
 
@@ -39,15 +39,6 @@ PROGRESS_FILE = "progress.csv"
 _PACKAGES = ("tensorflow", "numpy", "scipy", "gym", "gymnasium", "mujoco", "cma", "cloudpickle", "joblib", "matplotlib")
 _FLAGS = ("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS",
           "TF_DETERMINISTIC_OPS", "TF_XLA_FLAGS", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES")
-
-
-class Description(NamedTuple):
-    """The first entries of `params.json`."""
-
-    algorithm: str
-    settings: Dict[str, Any]
-    options: Dict[str, Any]
-    given: List[str]
 
 
 # Writing ---------------------------------------------------------------------------------------------------------
@@ -92,51 +83,25 @@ def describe_parts(parts: Sequence[Any]) -> Tuple[Dict[str, Any], Dict[str, Any]
     return settings, options
 
 
-@contextlib.contextmanager
-def recording(describe: Callable[[], Description], itr: int, is_stopped: Callable[[], bool]) -> Iterator[None]:
-    """Records the start and the end of training in the run folder of the logger, if there is one.
-
-    Args:
-        describe: returns what is trained.
-        itr: number of completed iterations; above 0 if the run is resumed.
-        is_stopped: returns, at the end, whether a callback stopped training.
-    """
-    folder, failure = logger.get_dir(), None
-    if folder is None:
-        yield
-        return
-    record_start(folder, describe(), itr)
-    try:
-        yield
-    except Exception as error:
-        failure = type(error).__name__
-        if os.path.exists(log := os.path.join(folder, LOG_FILE)):
-            append_text(log, traceback.format_exc())
-        raise
-    finally:
-        if os.path.isdir(folder):
-            record_end(folder, is_stopped(), failure)
-
-
-def record_start(folder: str, description: Description, itr: int) -> None:
+def record_start(folder: str, description: Mapping[str, Any], itr: int) -> None:
     """Records in `params.json` that a process starts or resumes a run.
 
     A `params.json` that the user's script wrote (without the key `settings`) stays unchanged.
 
     Args:
         folder: run folder.
-        description: what is trained.
+        description: the first four entries of `params.json`.
         itr: number of completed iterations; above 0 if the run is resumed.
     """
     before = _read(folder)
     if before is not None and "settings" not in before:
         return
     process = describe_process([os.path.basename(sys.argv[0]), *sys.argv[1:]])
-    params = {**description._asdict(), **process, "resumed": []}
+    params = {**description, **process, "resumed": []}
     if before is not None and itr:
         warn_of_changes(before, process)
         kept = {name: value for name, value in before.items() if name not in ("ended", "stopped", "error")}
-        params = {**kept, **description._asdict(), "resumed": [*before["resumed"], {"itr": itr, **process}]}
+        params = {**kept, **description, "resumed": [*before["resumed"], {"itr": itr, **process}]}
     write_params(folder, params)
 
 
@@ -163,9 +128,10 @@ def _read(folder: str) -> Optional[Dict[str, Any]]:
 
 
 def as_json(value: Any) -> Any:
-    """Converts a setting to JSON types; functions and classes become their names, other objects their `repr`.
+    """Converts a setting to JSON types.
 
-    The `repr` of objects that are neither a `Configurable` nor callable (such as a schedule) is abbreviated.
+    Functions and classes become their names, dataclasses dicts, other objects their `repr`, or the name of their class
+    if it defines no `__repr__`.
     """
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
@@ -173,11 +139,15 @@ def as_json(value: Any) -> Any:
         return [as_json(item) for item in value]
     if isinstance(value, Mapping):
         return {str(key): as_json(item) for key, item in value.items()}
-    if callable(value) and hasattr(value, "__name__"):
-        return value.__name__
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return as_json(dataclasses.asdict(value))
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
     if isinstance(value, Configurable):
         return repr(value).removesuffix("()")
-    return repr(value) if callable(value) else reprlib.repr(value)
+    if type(value).__repr__ is object.__repr__:
+        return type(value).__name__
+    return name_of_callable(value) or reprlib.repr(value)
 
 
 def now() -> datetime.datetime:

@@ -1,7 +1,9 @@
 """Base class of `Trainer` and `LocalRunner`: atomic iterations, callbacks, and saving and resuming of a run."""
 import abc
 import contextlib
+import os
 import time
+import traceback
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
 import numpy as np
@@ -11,6 +13,7 @@ from meta_policy_search.envs.normalized_env import get_averages, set_averages
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback, StatefulCallback
 from meta_policy_search.utils.checks import check_bool
+from meta_policy_search.utils.log_outputs import LOG_FILE, append_text
 from meta_policy_search.utils.logger import Row
 from meta_policy_search.utils.progress import progress_bar
 from meta_policy_search.utils.serializable import Configurable
@@ -45,11 +48,11 @@ class TrainingLoop(Configurable, abc.ABC):
     Attributes:
         itr (int): number of the current iteration, in callbacks too; between iterations, number of the next one.
         stopped (bool): whether a callback stopped the run.
-        description (Description or None): settings that `train` was called with, for snapshots and `params.json`, see
+        description (dict or None): settings that `train` was called with, for snapshots and `params.json`, see
             `run_folder`; default None.
     """
 
-    description: Optional[run_folder.Description] = None
+    description: Optional[Dict[str, Any]] = None
     assignable_arguments: Sequence[str] = ("callbacks", "progress_bar", "itr")
     env: Any = None
     _unit, _short_unit = "iteration", "itr"  # in messages and in the progress bar
@@ -66,28 +69,41 @@ class TrainingLoop(Configurable, abc.ABC):
         self._missing: List[str] = []  # callbacks of the resumed run that its snapshot names only
 
     @abc.abstractmethod
-    def describe(self) -> run_folder.Description:
-        """Returns what is trained, for `params.json`."""
+    def describe(self) -> Dict[str, Any]:
+        """Returns what is trained: the first four entries of `params.json`."""
 
-    def _complete(self, algorithm: str, settings: Dict[str, Any], options: Dict[str, Any]) -> run_folder.Description:
+    def _complete(self, algorithm: str, settings: Dict[str, Any], options: Dict[str, Any]) -> Dict[str, Any]:
         """Returns the description of a run; settings that `train` was called with replace those of the parts."""
-        given = self.description or run_folder.Description(algorithm, {}, {}, [])
+        described = self.description or {"algorithm": algorithm, "settings": {}, "options": {}, "given": []}
+        if self._root is not None:
+            settings["seed"] = self._root
         options["snapshot_mode"] = logger.get_snapshot_mode()
-        return given._replace(settings={**settings, **given.settings}, options={**options, **given.options})
+        return {**described, "settings": {**settings, **described["settings"]},
+                "options": {**options, **described["options"]}}
 
     @contextlib.contextmanager
     def _recording(self, itr: int) -> Iterator[None]:
-        """Writes `params.json`, once for each run folder.
+        """Records the start and the end of training in the run folder, once for each folder.
 
         Args:
-            itr: number of completed iterations.
+            itr: number of completed iterations; above 0 if the run is resumed.
         """
-        if self._recorded_in == logger.get_dir():
+        folder, failure = logger.get_dir(), None
+        if folder in (None, self._recorded_in):
             yield
             return
-        with run_folder.recording(self.describe, itr, lambda: self.stopped):
-            self._recorded_in = logger.get_dir()
+        run_folder.record_start(folder, self.describe(), itr)
+        self._recorded_in = folder
+        try:
             yield
+        except Exception as error:
+            failure = type(error).__name__
+            if os.path.exists(log := os.path.join(folder, LOG_FILE)):
+                append_text(log, traceback.format_exc())
+            raise
+        finally:
+            if os.path.isdir(folder):
+                run_folder.record_end(folder, self.stopped, failure)
 
     @abc.abstractmethod
     def _get_state(self) -> Any:

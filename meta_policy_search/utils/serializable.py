@@ -4,10 +4,7 @@ import reprlib
 import sys
 import typing
 from itertools import zip_longest
-from types import FunctionType
-from typing import TYPE_CHECKING, Any, Collection, Dict, FrozenSet, Mapping, Set, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Collection, Dict, FrozenSet, Mapping, Optional, Set, TypeVar
 
 from meta_policy_search.types import NO_EFFECT
 from meta_policy_search.utils.removed_hooks import reject_removed_hooks
@@ -189,37 +186,6 @@ def present_arguments(obj: Configurable, only_changed: bool = False) -> Dict[str
     return found
 
 
-def flat_configuration(name: str, value: Any) -> Dict[str, Any]:
-    """Flattens a value to a dict that can be compared with `==`. The keys are dotted names that begin with `name`.
-
-    A `Configurable` is represented by its class name and its constructor arguments, except arguments without effect on
-    the result of a run (`types.WithoutEffect`) and policies, which are compared separately. Arrays are converted to
-    lists. Functions and other objects are represented by the name of the function or class.
-    """
-    if isinstance(value, Configurable) and "_given" in vars(value):  # pickles of user classes may lack it
-        return flat_arguments(name, type(value), *value._given)
-    if isinstance(value, (np.ndarray, np.generic)):
-        value = value.tolist()
-    if isinstance(value, (list, tuple)):
-        return {name: [each for item in value for each in flat_configuration(name, item).values()]}
-    if isinstance(value, Mapping):
-        return {name: {key: list(flat_configuration(name, item).values()) for key, item in value.items()}}
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return {name: value}
-    return {name: (value if isinstance(value, (type, FunctionType)) else type(value)).__name__}
-
-
-def flat_arguments(name: str, cls: type, args: tuple, kwargs: Mapping[str, Any]) -> Dict[str, Any]:
-    """Returns the `flat_configuration` that an object `cls(*args, **kwargs)` would have, without building it."""
-    given = constructor_signature(cls).bind(*args, **kwargs)
-    given.apply_defaults()
-    found, hints = {name: cls.__name__}, type_hints(cls.__init__)  # type: ignore[misc]
-    for key, value in given.arguments.items():
-        if key != "policy" and not is_without_effect(hints.get(key)):
-            found.update(flat_configuration(f"{name}.{key}", value))
-    return found
-
-
 def type_hints(function: Any) -> Dict[str, Any]:
     """Returns the type hints of a function with their marks; those that cannot be evaluated are omitted."""
     try:
@@ -230,7 +196,7 @@ def type_hints(function: Any) -> Dict[str, Any]:
 
 def is_without_effect(hint: Any) -> bool:
     """Returns whether a type hint is marked with `types.WithoutEffect`."""
-    return NO_EFFECT in getattr(hint, "__metadata__", ())
+    return NO_EFFECT in typing.get_args(hint)
 
 
 def argument_names(cls: type) -> Set[str]:
@@ -249,9 +215,12 @@ def _equals_default(value: Any, default: Any) -> bool:
 
 def _as_text(value: Any) -> str:
     """Formats an argument as in a call; objects with a long repr are represented by their class."""
-    if callable(value) and hasattr(value, "__name__"):
-        return value.__name__
-    text = repr(value)
+    text = name_of_callable(value) or repr(value)
     if len(text) <= _SHORT and "\n" not in text:
         return text
     return f"{type(value).__name__}(...)" if isinstance(value, Configurable) else reprlib.repr(value)
+
+
+def name_of_callable(value: Any) -> Optional[str]:
+    """Returns the name of a function or class; None for other objects."""
+    return getattr(value, "__name__", None) if callable(value) else None

@@ -39,33 +39,29 @@ def snapshot(tmp_path_factory):
 
 
 @pytest.mark.parametrize("arguments, difference", [
-    ({"paths": 5}, "sampler.rollouts_per_meta_task 3 (snapshot), 5 (trainer)"),
-    ({"horizon": 6}, "sampler.max_path_length 4 (snapshot), 6 (trainer)"),
-    ({"num_inner_grad_steps": 2}, "algo.num_inner_grad_steps 1 (snapshot), 2 (trainer)"),
-    ({"discount": 0.99}, "sample_processor.discount 0.9 (snapshot), 0.99 (trainer)"),
-    ({"inner_lr": 0.2}, "algo.inner_lr 0.1 (snapshot), 0.2 (trainer)"),
-    ({"learning_rate": 0.1}, "algo.learning_rate 0.001 (snapshot), 0.1 (trainer)"),
-    ({"clip_eps": 0.5}, "algo.clip_eps 0.2 (snapshot), 0.5 (trainer)"),
-    ({"num_minibatches": 2}, "algo.num_minibatches 1 (snapshot), 2 (trainer)"),
-    ({"first_order": True}, "algo.first_order False (snapshot), True (trainer)"),
-    ({"tf_optimizer_args": {"beta1": 0.8}}, "algo.tf_optimizer_args None (snapshot), {'beta1': [0.8]} (trainer)"),
+    ({"paths": 5}, "rollouts_per_meta_task 3 (snapshot), 5 (trainer)"),
+    ({"horizon": 6}, "max_path_length 4 (snapshot), 6 (trainer)"),
+    ({"num_inner_grad_steps": 2}, "num_inner_grad_steps 1 (snapshot), 2 (trainer)"),
+    ({"discount": 0.99}, "discount 0.9 (snapshot), 0.99 (trainer)"),
+    ({"inner_lr": 0.2}, "inner_lr 0.1 (snapshot), 0.2 (trainer)"),
+    ({"learning_rate": 0.1}, "learning_rate 0.001 (snapshot), 0.1 (trainer)"),
+    ({"clip_eps": 0.5}, "clip_eps 0.2 (snapshot), 0.5 (trainer)"),
+    ({"num_minibatches": 2}, "num_minibatches 1 (snapshot), 2 (trainer)"),
+    ({"first_order": True}, "first_order False (snapshot), True (trainer)"),
+    ({"tf_optimizer_args": {"beta1": 0.8}}, "tf_optimizer_args None (snapshot), {'beta1': 0.8} (trainer)"),
     ({"tf_optimizer_cls": tf.train.RMSPropOptimizer},
-     "algo.tf_optimizer_cls 'Adam' (snapshot), 'RMSPropOptimizer' (trainer)"),
-    ({"nonlinearity": tf.nn.relu}, "policy.hidden_nonlinearity 'tanh' (snapshot), 'relu' (trainer)"),
-    ({"hidden_sizes": (8, 8)}, "policy.hidden_sizes [4] (snapshot), [8, 8] (trainer)"),
+     "tf_optimizer_cls 'Adam' (snapshot), 'RMSPropOptimizer' (trainer)"),
+    ({"nonlinearity": tf.nn.relu}, "hidden_nonlinearity 'tanh' (snapshot), 'relu' (trainer)"),
+    ({"hidden_sizes": (8, 8)}, "hidden_sizes [4] (snapshot), [8, 8] (trainer)"),
     ({"baseline": LinearTimeBaseline()},
-     "sample_processor.baseline 'LinearFeatureBaseline' (snapshot), 'LinearTimeBaseline' (trainer)"),
+     "baseline 'LinearFeatureBaseline' (snapshot), 'LinearTimeBaseline' (trainer)"),
     ({"baseline": LinearFeatureBaseline(reg_coeff=1.0)},
-     "sample_processor.baseline.reg_coeff 1e-05 (snapshot), 1.0 (trainer)"),
-    ({"env": normalize(MetaPointEnvNavigation())},
-     "sampler.env.env 'MetaPointEnvCorner' (snapshot), 'MetaPointEnvNavigation' (trainer)"),
-    ({"env": normalize(MetaPointEnvCorner(reward_type="dense"))},
-     "sampler.env.env.reward_type 'sparse' (snapshot), 'dense' (trainer)"),
-    ({"env": MetaPointEnvCorner()}, "sampler.env 'NormalizedEnv' (snapshot), 'MetaPointEnvCorner' (trainer)"),
-    ({"meta_batch_size": 3}, "algo.meta_batch_size 2 (snapshot), 3 (trainer)"),
-    # the name decides the order of Adam's variables
-    ({"name": "other"}, "algo.name 'ppo_maml' (snapshot), 'other' (trainer)"),
-    ({"algo_cls": VPGMAML}, "algo 'ProMP' (snapshot), 'VPGMAML' (trainer)"),
+     "baseline 'LinearFeatureBaseline' (snapshot), 'LinearFeatureBaseline(reg_coeff=1.0)' (trainer)"),
+    ({"env": normalize(MetaPointEnvNavigation())}, "classes ['MetaPointEnvCorner', 'NormalizedEnv', "),
+    ({"env": normalize(MetaPointEnvCorner(reward_type="dense"))}, "reward_type 'sparse' (snapshot), 'dense' (trainer)"),
+    ({"env": MetaPointEnvCorner()}, "'MetaGaussianMLPPolicy', 'ProMP', 'MetaSampler'] (trainer)"),
+    ({"meta_batch_size": 3}, "meta_batch_size 2 (snapshot), 3 (trainer)"),
+    ({"algo_cls": VPGMAML}, "'VPGMAML', 'MetaSampler'] (trainer)"),
 ], ids=lambda value: value.split()[0].rpartition(".")[2] if isinstance(value, str) else "")
 @pytest.mark.thorough(but="inner_lr")
 def test_a_snapshot_of_another_configuration_is_refused(arguments, difference, snapshot):
@@ -80,7 +76,7 @@ def test_a_snapshot_of_another_configuration_is_refused(arguments, difference, s
 
 
 def test_a_snapshot_of_another_algorithm_with_the_same_state_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="algo 'VPGMAML' .snapshot., 'TRPOMAML' .trainer."):
+    with pytest.raises(ValueError, match="'VPGMAML', 'MetaSampler'. .snapshot.*'TRPOMAML'"):
         build(TRPOMAML).restore(saved(tmp_path, algo_cls=VPGMAML))
 
 
@@ -91,7 +87,7 @@ def test_arguments_of_an_optimizer_are_compared(tmp_path):
     snapshot = saved(tmp_path, algo_cls=TRPOMAML, optimizer=optimizer(3))
     with tf.Graph().as_default():
         build(TRPOMAML, optimizer=optimizer(3)).restore(snapshot)
-    with pytest.raises(ValueError, match=r"algo.optimizer.cg_iters 3 \(snapshot\), 4 \(trainer\)"):
+    with pytest.raises(ValueError, match=r"optimizer 'Con.*cg_iters=3.* \(snapshot\), .*cg_iters=4.* \(trainer\)"):
         build(TRPOMAML, optimizer=optimizer(4)).restore(snapshot)
 
 
@@ -106,12 +102,4 @@ def test_what_does_not_change_the_data_may_differ(arguments, snapshot):
     trainer = build(**arguments)
     trainer.restore(snapshot)
     trainer.sampler.close()
-    assert trainer.itr == 1
-
-
-def test_snapshots_without_arguments_are_restored_as_before(snapshot):
-    """Given a snapshot that does not say how its parts were built, then these arguments are not compared."""
-    state = {key: value for key, value in snapshot["state"].items() if key != "parts"}
-    trainer = build(inner_lr=0.3)
-    trainer.restore({**snapshot, "state": state})
     assert trainer.itr == 1
