@@ -47,7 +47,6 @@ public_names_internal = [  # names that only modules of the package use
     "*.baselines.make_baseline",
     "*.samplers.errors.[a-z]*",
     "*.samplers.meta_sampler.make_executor",
-    "*.utils.removed_hooks.*",
     "*.cli.*",  # the page "Command line" documents the commands
     "*Arguments",  # types of arguments; the classes document their arguments
     "*.actors.actor.join_tasks",

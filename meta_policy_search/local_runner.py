@@ -1,6 +1,6 @@
 """Trains the single-task algorithms of `np.algos`, with logging, snapshots and resuming."""
 import os
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -246,7 +246,8 @@ class LocalRunner(TrainingLoop):
             RuntimeError: there is no sampler.
             ValueError: `batch_size` was given neither here nor to `train`, or is invalid.
         """
-        paths = self._sample("obtain_samples", itr, batch_size)
+        sampler = self._check_sampler("obtain_samples")
+        paths = self._sample(sampler.obtain_samples, itr, batch_size)
         self.total_timesteps_sampled += _count_steps(paths)
         return paths
 
@@ -266,7 +267,8 @@ class LocalRunner(TrainingLoop):
         Raises:
             RuntimeError, ValueError: as in `obtain_samples`.
         """
-        population = self._sample("obtain_population_samples", itr, batch_size, flat_params)
+        sampler = self._check_sampler("obtain_population_samples")
+        population = self._sample(sampler.obtain_population_samples, itr, batch_size, flat_params)
         self.total_timesteps_sampled += sum(map(_count_steps, population))
         return population
 
@@ -297,9 +299,8 @@ class LocalRunner(TrainingLoop):
         if self.sampler is not None:
             self.sampler.shutdown_worker()
 
-    def _sample(self, method: str, itr: int, batch_size: Optional[int], *args: Any) -> List:
+    def _sample(self, obtain: Callable[..., List], itr: int, batch_size: Optional[int], *args: Any) -> List:
         """Calls a method of the sampler and measures its time."""
-        obtain = getattr(self._check_sampler(method), method)
         batch_size = (self._plan or {}).get("batch_size") if batch_size is None else batch_size
         if batch_size is None:
             raise ValueError("batch_size: expected an integer of at least 1 here or in train(), got None")

@@ -12,6 +12,7 @@ from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.samplers.base import SampleProcessor, Sampler
 from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor
 from meta_policy_search.sessions import adopt_session
+from meta_policy_search.settings import differences
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.training_loop import TrainingLoop
 from meta_policy_search.types import PathsMetaBatch, TaskSamples, WithoutEffect
@@ -357,10 +358,9 @@ class Trainer(TrainingLoop):
         """
         state = snapshot["state"]
         check_same_version("snapshot: the run", state.get("version"))
-        differing = [f"{name} {state['built'].get(name)!r} (snapshot), {value!r} (trainer)"
-                     for name, value in self._built.items() if state["built"].get(name) != value]
+        differing = differences(state["built"], self._built, ("snapshot", "trainer"))
         if differing:
-            raise ValueError(f"snapshot: settings differ: {'; '.join(differing)}. To train its weights with others: "
+            raise ValueError(f"snapshot: settings differ: {differing}. To train its weights with others: "
                              "policy.set_params(snapshot['state']['policy_params'])")
         self.policy.set_params(state["policy_params"])
         self.policy.switch_to_pre_update()

@@ -21,7 +21,7 @@ from meta_policy_search.envs import available_envs, get_env_class, register_env
 from meta_policy_search.envs.registry import BUILT_IN
 from meta_policy_search.registry import find_algorithm, get_entry, register_algorithm
 from meta_policy_search.run import find_algo_class, find_env_name, load_run, settings_of_algorithm, train
-from meta_policy_search.settings import check_names
+from meta_policy_search.settings import check_names, differences
 from meta_policy_search.utils.files import lock_folder, write_text
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.snapshotter import snapshot_paths
@@ -178,12 +178,13 @@ def _check_earlier(output: str, members: Sequence[Member], digests: Mapping[str,
                for name, setting in known.items() if setting.affects_result}
         now.update(env=find_env_name(member.settings["env"], algo_class), n_itr=member.n_itr,
                    env_kwargs=member.settings.get("env_kwargs") or {})
-        differing = [f"{name} {recorded[name]!r} (run), {value!r}" for name, value in now.items()
-                     if name in chosen and name in recorded and recorded[name] != value
-                     and not (name == "n_itr" and recorded[name] < value)]
+        if recorded["n_itr"] < member.n_itr:  # the run is extended
+            chosen.remove("n_itr")
+        differing = differences(recorded, {name: value for name, value in now.items() if name in chosen},
+                                ("run", "now"))
         if differing:
-            raise ValueError(f"{member.folder} contains a run with different settings: {'; '.join(differing)}. Choose "
-                             "another folder")
+            raise ValueError(f"{member.folder} contains a run with different settings: {differing}. Choose another "
+                             "folder")
 
 
 def _read_digests(output: str) -> Dict[str, str]:

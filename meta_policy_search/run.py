@@ -30,7 +30,7 @@ from meta_policy_search.policies import MetaPolicy, Policy
 from meta_policy_search.registry import get_algorithm, name_of
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.ray.connection import Parallel
-from meta_policy_search.settings import Setting, check_names, settings_of
+from meta_policy_search.settings import Setting, check_names, differences, settings_of
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Task, WithoutEffect
 from meta_policy_search.utils import logger, seeding
@@ -369,10 +369,9 @@ def replace_options(snapshot: Dict[str, Any], options: Mapping[str, Any]) -> Non
     settings, recorded = state["description"]["settings"], state["description"]["options"]
     check_names(options, {*settings, *recorded}, "of the run")
     new = run_folder.as_json(dict(options))
-    differing = [f"{name} {settings[name]!r} (run), {value!r}" for name, value in new.items()
-                 if name not in recorded and settings[name] != value]
+    differing = differences(settings, new, ("run", "resume"))
     if differing:
-        raise ValueError(f"settings differ: {'; '.join(differing)}. A resumed run keeps its settings")
+        raise ValueError(f"settings differ: {differing}. A resumed run keeps its settings")
     recorded.update({name: value for name, value in new.items() if name in recorded})
     parts = [part if isinstance(part, dict) else part[-1] for part in state.get("parts", {}).values()]
     for arguments in (*parts, state.get("sampler_args", {})):

@@ -27,7 +27,7 @@ import numpy as np
 from meta_policy_search import __version__
 from meta_policy_search.envs.mujoco_envs.engines import chosen_engine
 from meta_policy_search.plotting import Progress, read_progress
-from meta_policy_search.settings import read_json, settings_of
+from meta_policy_search.settings import differences, read_json, settings_of
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import PathLike, write_text
 from meta_policy_search.utils.serializable import Configurable, name_of_callable, present_arguments
@@ -185,9 +185,8 @@ def warn_of_changes(params: Mapping[str, Any], process: Mapping[str, Any]) -> No
         {"git_revision": part.get("git_revision"), **part["versions"], **part["machine"], **part["tensorflow_flags"]}
         for part in (params, process)
     )
-    changes = [f"{name} was {before.get(name)}, is {value}" for name, value in now.items() if before.get(name) != value]
-    if changes:
-        logger.warn("the resumed run may differ from an uninterrupted one: " + "; ".join(changes))
+    if changes := differences(before, now, ("before", "now")):
+        logger.warn(f"the resumed run may differ from an uninterrupted one: {changes}")
 
 
 def _version(package: str) -> Optional[str]:
@@ -304,21 +303,16 @@ def ended_before_first_snapshot(folder: str) -> bool:
 
 
 def check_is_unused(folder: PathLike) -> None:
-    """Raises `ValueError` if a folder contains files of a run or is not writable. Does not create the folder.
+    """Raises `ValueError` if a folder contains files of a run. Does not create the folder.
 
     The files of a run that ended before its first snapshot may be overwritten.
     """
-    folder = existing = os.fspath(folder)
+    folder = os.fspath(folder)
     if not folder:
         raise ValueError("dump_path: expected a folder, got ''")
-    is_used = os.path.isdir(folder) and (is_run(folder) or snapshot_paths(folder) or count_rows(folder))
-    if is_used and not ended_before_first_snapshot(folder):
+    if (is_run(folder) or logger.earlier_files(folder)) and not ended_before_first_snapshot(folder):
         raise ValueError(f"dump_path: {folder} already contains a run: resume it ({resume_command(folder)}) or choose "
                          "another folder")
-    while existing and not os.path.exists(existing):
-        existing = os.path.dirname(existing)
-    if not (os.path.isdir(existing or ".") and os.access(existing or ".", os.W_OK)):
-        raise ValueError(f"dump_path: expected a writable folder, got {folder}")
 
 
 def shortest(path: str) -> str:

@@ -9,7 +9,7 @@ import inspect
 import json
 import re
 import typing
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Union
 
 from meta_policy_search.utils.checks import did_you_mean
 from meta_policy_search.utils.serializable import constructor_signature, is_without_effect, type_hints
@@ -92,6 +92,18 @@ def check_names(settings: Iterable[str], known: Iterable[str], what: str) -> Non
     for name in settings:
         if name not in known:
             raise TypeError(f"unknown setting {name!r} {what}{did_you_mean(name, known)}")
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any], names: Sequence[str]) -> str:
+    """Returns the settings that differ, such as "inner_lr 0.1 (snapshot), 0.2 (trainer)"; empty if there are none.
+
+    Args:
+        before: settings by name; those that only one mapping has are ignored.
+        now: other settings.
+        names: what the values before and now belong to, such as `("snapshot", "trainer")`.
+    """
+    return "; ".join(f"{name} {before[name]!r} ({names[0]}), {value!r} ({names[1]})" for name, value in now.items()
+                     if name in before and before[name] != value)
 
 
 def read_json(path: str) -> Dict[str, Any]:

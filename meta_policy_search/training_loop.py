@@ -17,7 +17,6 @@ from meta_policy_search.utils.log_outputs import LOG_FILE, append_text
 from meta_policy_search.utils.logger import Row
 from meta_policy_search.utils.progress import progress_bar
 from meta_policy_search.utils.serializable import Configurable
-from meta_policy_search.utils.snapshotter import list_snapshots
 from meta_policy_search.utils.threads import interrupts_delayed
 
 
@@ -139,7 +138,9 @@ class TrainingLoop(Configurable, abc.ABC):
                 can_continue = self._before is not None
                 self._roll_back()
                 if isinstance(error, KeyboardInterrupt):
-                    logger.log(self._describe_interruption(can_continue))
+                    logger.log(f"Interrupted in {self._unit} {self.itr}, which "
+                               f"{'was' if can_continue else 'cannot be'} rolled back; earlier {self._unit}s are "
+                               "complete")
                 raise
             self._before = None
 
@@ -166,18 +167,6 @@ class TrainingLoop(Configurable, abc.ABC):
             if self._before is not None:
                 self._set_state(self._before)
             self._before = None
-
-    def _describe_interruption(self, can_continue: bool) -> str:
-        """Returns the log message after Ctrl-C; `can_continue` says whether the iteration was rolled back."""
-        message = f"Interrupted in {self._unit} {self.itr}, which " + (
-            "was rolled back" if can_continue else "cannot be rolled back: resume from a snapshot")
-        message += f"; earlier {self._unit}s are complete"
-        folder = logger.get_dir()
-        snapshots = list_snapshots(folder) if folder is not None else []
-        if not snapshots:
-            return message
-        last = max(snapshot.itr for snapshot in snapshots)
-        return f"{message}. The last snapshot in {folder} is from {self._unit} {last}"
 
     def _elapsed(self) -> float:
         """Returns the seconds since the run began, without the time between stopping and resuming."""

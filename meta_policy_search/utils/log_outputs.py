@@ -64,16 +64,14 @@ class RowFile:
                 self._columns = before
                 raise
 
-    def append(self, row: Row) -> int:
-        """Appends a row and flushes it to disk; returns the size of the file before, in bytes."""
-        size = os.path.getsize(self.path) if os.path.exists(self.path) else 0
+    def append(self, row: Row) -> None:
+        """Appends a row and flushes it to disk."""
         if self._is_csv:
-            header: list[Iterable[Any]] = [] if size else [self._columns]
+            header: list[Iterable[Any]] = [] if file_size(self.path) else [self._columns]
             text = csv_text([*header, [row.get(key) for key in self._columns]])
         else:
             text = json.dumps(row) + "\n"
         append_text(self.path, text, is_flushed=True)
-        return size
 
     def _read(self) -> list[Row]:
         """Returns the complete lines of the file as rows; cells of CSV files are strings."""
@@ -212,25 +210,23 @@ def written_files(folder: str) -> dict[str, list[str]]:
 
 
 def append_text(path: str, text: str, is_flushed: bool = False) -> None:
-    """Appends text to a file, which is created if missing. If this fails, the file is truncated to its earlier size.
+    """Appends text to a file, which is created if missing.
 
     Args:
         path: the file.
         text: the text.
         is_flushed: whether to flush the file to disk. Default False.
     """
-    with _naming(path):
-        size = os.path.getsize(path) if os.path.exists(path) else 0
-        try:
-            with open(path, "a", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(text)
-                file.flush()
-                if is_flushed:
-                    os.fsync(file.fileno())
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.truncate(path, size)
-            raise
+    with _naming(path), open(path, "a", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(text)
+        file.flush()
+        if is_flushed:
+            os.fsync(file.fileno())
+
+
+def file_size(path: str) -> int:
+    """Returns the size of a file in bytes; 0 if the file is missing."""
+    return os.path.getsize(path) if os.path.exists(path) else 0
 
 
 def _is_number(value: Any) -> bool:

@@ -14,7 +14,7 @@ format           destination         content
 ===============  ==================  =================================================================================
 `stdout`         terminal            messages, and one table per row
 `line`           terminal            messages, and one line per row with the most important columns; in a notebook with
-                                     a progress bar, only the line of the last row, below the bar
+                                     a progress bar, only the line of the last row, in the bar
 `log`            `log.txt`           messages with time stamps, and one table per row
 `csv`            `progress.csv`      rows; columns in order of first appearance, empty cells for missing values, floats
                                      with all digits
@@ -48,6 +48,7 @@ from meta_policy_search.utils.log_outputs import (
     RowFile,
     append_text,
     check_formats,
+    file_size,
     line,
     plain,
     table,
@@ -153,34 +154,28 @@ def _usable_folder(dir: Optional[PathLike]) -> str:
     folder = os.path.abspath(os.fspath(dir))
     try:
         os.makedirs(folder, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(b"test")
+        with lock_folder(folder):
+            return folder
     except OSError as error:
         raise ValueError(f"dir: expected a writable folder, got {folder}: {error}") from error
-    return folder
 
 
-def _earlier_files(folder: str) -> list[str]:
-    """Returns the rows and snapshots of an earlier run."""
+def earlier_files(folder: str) -> list[str]:
+    """Returns the rows and snapshots of an earlier run in a folder, which need not exist."""
+    if not os.path.isdir(folder):
+        return []
     written, best = written_files(folder), os.path.join(folder, BEST_FILE)
     rows = [path for path in written["csv"] + written["json"] if os.path.getsize(path) > 0]
     return rows + snapshot_paths(folder) + [best] * os.path.exists(best)
 
 
-def check_is_unused(folder: str) -> None:
-    """Raises `ValueError` if an existing folder contains rows or snapshots of an earlier run."""
-    earlier = _earlier_files(folder)
-    if earlier:
+def _make_room(folder: str, overwrite: bool) -> None:
+    """Deletes the files of an earlier run, or raises `ValueError` unless `overwrite`."""
+    earlier = earlier_files(folder)
+    if earlier and not overwrite:
         found = ", ".join(os.path.basename(path) for path in earlier)
         raise ValueError(f"dir: {folder} already contains a run ({found}). Choose another folder, or in Python resume "
                          "that run (resume_at=...) or delete it (overwrite=True)")
-
-
-def _make_room(folder: str, overwrite: bool) -> None:
-    """Deletes the files of an earlier run, or raises `ValueError` unless `overwrite`."""
-    if not overwrite:
-        return check_is_unused(folder)
-    earlier = _earlier_files(folder)
     if earlier:
         written = written_files(folder)
         earlier += written["log"] + written["tensorboard"]
@@ -260,13 +255,13 @@ def dumpkvs() -> Row:
 
 
 def _write_row(row: Row) -> None:
-    """Writes a row to all outputs. If one fails, the row is removed from the others."""
+    """Writes a row to all outputs. If one fails, the row is removed from all."""
     for file in _current.files:
         file.add_columns(row)
-    sizes: dict[str, int] = {}
+    sizes = {file.path: file_size(file.path) for file in _current.files}
     try:
         for file in _current.files:
-            sizes[file.path] = file.append(row)
+            file.append(row)
         if _current.curves is not None:
             _current.curves.write_row(row)
         if "log" in _current.formats:
@@ -275,7 +270,8 @@ def _write_row(row: Row) -> None:
             print_row(line(row)) if "line" in _current.formats else print_line(table(row))
     except BaseException:
         for path, size in sizes.items():
-            os.truncate(path, size)
+            with contextlib.suppress(OSError):
+                os.truncate(path, size)
         raise
 
 

@@ -8,29 +8,7 @@ if TYPE_CHECKING:  # worker processes show no bars
     import tqdm
 
 
-class _NotebookDisplay:
-    """File of a `tqdm` bar in a notebook: one output, updated in place, with the bar and below it the last row."""
-
-    encoding = "utf-8"  # tqdm then draws the bar with blocks
-
-    def __init__(self) -> None:
-        self.row = ""
-        self._handle: Any = None
-
-    def write(self, text: str) -> None:
-        from IPython.display import display
-
-        shown = {"text/plain": f"{text.strip()}\n{self.row}".strip()}
-        if text.strip() and self._handle is None:
-            self._handle = display(shown, raw=True, display_id=True)
-        elif text.strip():
-            self._handle.update(shown, raw=True)
-
-    def flush(self) -> None:
-        """Does nothing: `write` shows its text at once."""
-
-
-_live: Optional[_NotebookDisplay] = None  # display of the current bar, if it is shown in a notebook
+_live: Optional["tqdm.tqdm"] = None  # the current bar, if it is shown in a notebook
 
 
 @contextlib.contextmanager
@@ -38,7 +16,7 @@ def progress_bar(is_wanted: bool, total: int, desc: str, unit: str, **options: A
     """Shows a `tqdm` progress bar in a `with` block.
 
     The bar is shown in a notebook, or if standard error is a terminal. It is not written to files or pipes, because log
-    files should not contain control characters. In a notebook, the text of `print_row` is shown below the bar.
+    files should not contain control characters. In a notebook, the bar ends with the text of `print_row`.
 
     Args:
         is_wanted: whether to show the bar.
@@ -50,22 +28,23 @@ def progress_bar(is_wanted: bool, total: int, desc: str, unit: str, **options: A
     import tqdm
 
     global _live
-    outside, _live = _live, _NotebookDisplay() if is_wanted and in_notebook() else None
-    try:
-        is_shown = _live is not None or is_wanted and sys.stderr.isatty()
-        with tqdm.tqdm(total=total, desc=desc, unit=unit, disable=not is_shown, dynamic_ncols=_live is None,
-                       file=_live, position=None if _live is None else 0, **options) as bar:
+    outside, is_live = _live, is_wanted and in_notebook()
+    is_shown = is_live or is_wanted and sys.stderr.isatty()
+    with tqdm.tqdm(total=total, desc=desc, unit=unit, disable=not is_shown, dynamic_ncols=not is_live,
+                   file=sys.stdout if is_live else None, **options) as bar:
+        _live = bar if is_live else None
+        try:
             yield bar
-    finally:
-        _live = outside
+        finally:
+            _live = outside
 
 
 def print_row(text: str) -> None:
-    """Prints the line of a row, or shows it below the progress bar if there is one in a notebook."""
+    """Prints the line of a row, or shows it in the progress bar if there is one in a notebook."""
     if _live is None:
         print_line(text)
     else:
-        _live.row = text
+        _live.set_postfix_str(text)
 
 
 def print_line(text: str) -> None:
@@ -73,14 +52,13 @@ def print_line(text: str) -> None:
 
     If standard output is closed or full, nothing is printed from then on.
     """
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"  # replacements of `sys.stdout` may have no encoding
-    text = text.encode(encoding, "backslashreplace").decode(encoding)
     tqdm = sys.modules.get("tqdm")
+    show: Any = print if tqdm is None or sys.stdout is None or not tqdm.tqdm._instances else tqdm.tqdm.write
     try:
-        if tqdm is not None and tqdm.tqdm._instances and sys.stdout is not None:
-            tqdm.tqdm.write(text)
-        else:
-            print(text, flush=True)
+        show(text)
+        print(end="", flush=True)
+    except UnicodeEncodeError:
+        print_line(text.encode("ascii", "backslashreplace").decode())
     except (OSError, ValueError):  # a full disk, a pipe without a reader, a closed file
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the process ends
 

@@ -4,10 +4,9 @@ import reprlib
 import sys
 import typing
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Collection, Dict, FrozenSet, Mapping, Optional, Set, TypeVar
+from typing import TYPE_CHECKING, Any, Collection, Dict, FrozenSet, Mapping, Optional, TypeVar
 
 from meta_policy_search.types import NO_EFFECT
-from meta_policy_search.utils.removed_hooks import reject_removed_hooks
 
 S = TypeVar("S", bound="Serializable")
 T = TypeVar("T")
@@ -28,6 +27,23 @@ def constructor_signature(cls: type) -> inspect.Signature:
     return signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
+_REMOVED_HOOKS: Dict[str, Dict[str, str]] = {
+    "MAMLAlgo": {"_adapt_objective_sym": "inner_loss", "_build_inner_adaption": "inner_update",
+                 "_adapt_sym": "inner_update", "_extract_input_dict": "input_values", "make_vars": "meta_objective",
+                 "build_inner_loss": "inner_loss", "build_meta_objective": "meta_objective",
+                 "_make_input_placeholders": "meta_objective", "_create_step_size_vars": "inner_update",
+                 "_extract_input_dict_meta_op": "meta_input_values"},
+    "MetaSampler": {"_handle_info_dicts": "obtain_samples"},
+    "Policy": {"_get_pre_update_actions": "get_actions", "_get_post_update_actions": "get_actions",
+               "_build_output": "distribution_info_sym", "_create_placeholders_for_vars": "build_graph"},
+    "SampleProcessor": dict.fromkeys((
+        "_compute_samples_data", "_compute_advantages", "_stack_path_data", "_log_path_stats", "_pad_and_stack_paths",
+        "_compute_discounted_rewards", "_compute_adjusted_rewards", "_fit_reward_baseline_compute_advantages"),
+        "process_samples"),
+}
+"""For each base class of this package, a dict from the name of a removed method to the method to override instead."""
+
+
 class Configurable:
     """Records the arguments of its constructor call; `repr` shows the arguments that differ from their defaults.
 
@@ -46,7 +62,7 @@ class Configurable:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        reject_removed_hooks(cls)
+        _reject_removed_hooks(cls)
         if cls.__module__.startswith(f"{_PACKAGE}."):
             cls._fixed = cls._fixed.union(constructor_signature(cls).parameters)
 
@@ -199,11 +215,19 @@ def is_without_effect(hint: Any) -> bool:
     return NO_EFFECT in typing.get_args(hint)
 
 
-def argument_names(cls: type) -> Set[str]:
-    """Returns the names of a class's constructor arguments; with `**kwargs`, also those of the base class."""
-    parameters = constructor_signature(cls).parameters
-    passes_on = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    return {*parameters, *(argument_names(cls.__base__) if passes_on and cls.__base__ else ())}
+def _reject_removed_hooks(cls: type) -> None:
+    """Raises `TypeError` if a class overrides a method of the public ProMP code that this package does not call.
+
+    `Configurable` calls this function for each subclass. Without this check, the override would silently have no
+    effect.
+    """
+    package = __name__.partition(".")[0]
+    for base in cls.__mro__:
+        hooks = _REMOVED_HOOKS.get(base.__name__, {}) if base.__module__.startswith(f"{package}.") else {}
+        for name, instead in hooks.items():
+            if inspect.getattr_static(cls, name, None) is not inspect.getattr_static(base, name, None):
+                raise TypeError(f"{cls.__name__}.{name}: this version never calls this method of older code; override "
+                                f"{instead} instead")
 
 
 def _equals_default(value: Any, default: Any) -> bool:

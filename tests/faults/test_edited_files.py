@@ -5,7 +5,6 @@ import os
 
 import pytest
 
-from experiments import cem
 from meta_policy_search.plotting import read_progress
 from meta_policy_search.utils import log_outputs, logger
 
@@ -76,27 +75,6 @@ def failing(write, format, error):
         return write(path, *arguments, **options)
 
     return call
-
-
-@pytest.mark.parametrize("how", ["last row deleted", "only the header left"])
-def test_script_reports_missing_rows_in_one_line(how, tmp_path, capsys):
-    """`--resume` names the first missing row and changes no file; the run resumes when the file is restored."""
-    folder = tmp_path / "run"
-    assert cem.main(["--smoke", "--env", "MetaPointEnv", "--log_formats", "csv", "--dump_path", str(folder)]) == 0
-    path = folder / "progress.csv"
-    data = path.read_bytes()
-    header, first, _ = data.splitlines(keepends=True)
-    path.write_bytes(header + first if how == "last row deleted" else header)
-    changed = files(folder)
-    capsys.readouterr()
-    with pytest.raises(SystemExit):
-        cem.main(["--resume", str(folder), "--n_itr", "3"])
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "progress.csv" in said and "missing. " in said and "estore the file" in said
-    assert files(folder) == changed
-    path.write_bytes(data)
-    assert cem.main(["--resume", str(folder), "--n_itr", "3"]) == 0
-    assert path.read_bytes().startswith(data)
 
 
 def test_short_rows_are_read_with_missing_numbers(tmp_path):

@@ -17,13 +17,16 @@ import pytest
 from experiments import cem, vpg_maml
 from meta_policy_search import run_folder
 from meta_policy_search.plotting import curves
+from meta_policy_search.run import Run
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import is_locked, lock_folder
+from meta_policy_search.utils.snapshotter import Snapshotter
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SMALL = ["--smoke", "--env", "MetaPointEnv", "--log_formats", "csv", "--plot_gap", "0"]
 HOLD = """
 import sys, time
+from meta_policy_search.run import Run
 from meta_policy_search.utils import logger
 logger.configure(sys.argv[1], ["csv"], overwrite=True)
 print("ready", flush=True)
@@ -72,32 +75,19 @@ def test_a_file_with_the_name_of_a_snapshot_is_not_overwritten(name, tmp_path, c
 
 
 def test_folder_used_by_another_process_is_refused_with_the_process_id(holder, tmp_path, capsys):
-    """Neither Python nor a script can use the folder of a running process; both can after it is killed."""
+    """Neither Python nor a script can use or resume the folder of a running process until it is killed."""
     named = f"got {tmp_path / 'run'}, which is locked by process {holder.pid} on {socket.gethostname()}"
     with pytest.raises(ValueError, match=re.escape(named)):
         logger.configure(tmp_path / "run", ["csv"])
     assert named in mistake(capsys, cem, *SMALL, "--dump_path", tmp_path / "run")
+    Snapshotter(tmp_path / "run").save(0, {})
+    with pytest.raises(ValueError, match=re.escape(named)):
+        Run(None, tmp_path / "run").resume()
+    os.remove(tmp_path / "run" / "params.pkl")
     os.kill(holder.pid, signal.SIGKILL)
     holder.wait()
     logger.configure(tmp_path / "run", ["csv"])
     assert sorted(os.listdir(tmp_path / "run")) == [".lock", "progress.csv"]
-
-
-def test_running_run_is_not_resumed(tmp_path, capsys):
-    """`--resume` of a running run changes nothing."""
-    assert cem.main([*SMALL, "--n_itr", "1", "--dump_path", str(tmp_path / "run")]) == 0
-    before = (tmp_path / "run" / "progress.csv").read_bytes()
-    child = start("-c", "import sys, time\nfrom meta_policy_search.utils.files import lock_folder\n"
-                  "lock = lock_folder(sys.argv[1])\nlock.__enter__()\nprint('ready', flush=True)\ntime.sleep(300)",
-                  tmp_path / "run")
-    try:
-        assert child.stdout.readline() == "ready\n"
-        said = mistake(capsys, cem, "--resume", tmp_path / "run", "--n_itr", 3)
-        assert f"process {child.pid}" in said and (tmp_path / "run" / "progress.csv").read_bytes() == before
-    finally:
-        child.kill()
-        child.communicate()
-    assert cem.main(["--resume", str(tmp_path / "run"), "--n_itr", "3"]) == 0
 
 
 def can_lock(folder):
@@ -149,14 +139,6 @@ def test_forked_process_does_not_hold_the_lock(tmp_path):
             os.waitpid(pid, 0)
 
 
-def test_folder_is_locked_until_all_its_locks_are_released(tmp_path):
-    with lock_folder(tmp_path):
-        with lock_folder(tmp_path / ".." / tmp_path.name):
-            assert (tmp_path / ".lock").read_text() == f"process {os.getpid()} on {socket.gethostname()}"
-        assert is_locked(tmp_path)
-    assert not is_locked(tmp_path)
-
-
 def test_lock_check_creates_no_file_and_takes_no_lock(tmp_path):
     """Many processes that list runs do not see each other's lock checks as locks."""
     assert not is_locked(tmp_path) and not is_locked(tmp_path / "missing") and os.listdir(tmp_path) == []
@@ -186,20 +168,6 @@ def test_runs_started_in_the_same_second_have_separate_folders(tmp_path, monkeyp
 
 
 # Resuming ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.thorough
-def test_run_can_be_resumed_with_and_without_worker_processes(tmp_path):
-    """`--resume` accepts flags that do not affect results, and the run equals an uninterrupted run."""
-    def rows(folder):
-        lines = [line.split(",") for line in (folder / "progress.csv").read_text().splitlines()]
-        return [[cell for name, cell in zip(lines[0], line) if "Time" not in name] for line in lines]
-
-    assert cem.main([*SMALL, "--n_itr", "3", "--dump_path", str(tmp_path / "whole")]) == 0
-    assert cem.main([*SMALL, "--n_itr", "1", "--parallel", "--dump_path", str(tmp_path / "run")]) == 0
-    assert cem.main(["--resume", str(tmp_path / "run"), "--n_itr", "2", "--no-parallel"]) == 0
-    assert cem.main(["--resume", str(tmp_path / "run"), "--n_itr", "3", "--parallel"]) == 0
-    assert rows(tmp_path / "run") == rows(tmp_path / "whole")
 
 
 # Figures and settings files ----------------------------------------------------------------------------------------

@@ -51,13 +51,6 @@ def test_trainers_built_before_training_use_separate_seeds():
     assert trainers[0].get_itr_snapshot(1)["state"]["seeding"]["root"] == 1
 
 
-@pytest.mark.thorough
-def test_train_itr_uses_the_seed_at_construction():
-    alone = [build_trainer(seed).train_itr()["Step_1-AverageReturn"] for seed in (1, 2)]
-    trainers = [build_trainer(seed) for seed in (1, 2)]
-    assert [trainer.train_itr()["Step_1-AverageReturn"] for trainer in trainers] == alone
-
-
 def test_runners_use_the_seed_at_construction():
     def build_runner(seed):
         set_seed(seed)
