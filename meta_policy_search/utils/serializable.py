@@ -44,6 +44,21 @@ _REMOVED_HOOKS: Dict[str, Dict[str, str]] = {
 """For each base class of this package, a dict from the name of a removed method to the method to override instead."""
 
 
+def _reject_removed_hooks(cls: type) -> None:
+    """Raises `TypeError` if a class overrides a method of the public ProMP code that this package does not call.
+
+    `Configurable` calls this function for each subclass. Without this check, the override would silently have no
+    effect.
+    """
+    package = __name__.partition(".")[0]
+    for base in cls.__mro__:
+        hooks = _REMOVED_HOOKS.get(base.__name__, {}) if base.__module__.startswith(f"{package}.") else {}
+        for name, instead in hooks.items():
+            if inspect.getattr_static(cls, name, None) is not inspect.getattr_static(base, name, None):
+                raise TypeError(f"{cls.__name__}.{name}: this version never calls this method of older code; override "
+                                f"{instead} instead")
+
+
 class Configurable:
     """Records the arguments of its constructor call; `repr` shows the arguments that differ from their defaults.
 
@@ -213,21 +228,6 @@ def type_hints(function: Any) -> Dict[str, Any]:
 def is_without_effect(hint: Any) -> bool:
     """Returns whether a type hint is marked with `types.WithoutEffect`."""
     return NO_EFFECT in typing.get_args(hint)
-
-
-def _reject_removed_hooks(cls: type) -> None:
-    """Raises `TypeError` if a class overrides a method of the public ProMP code that this package does not call.
-
-    `Configurable` calls this function for each subclass. Without this check, the override would silently have no
-    effect.
-    """
-    package = __name__.partition(".")[0]
-    for base in cls.__mro__:
-        hooks = _REMOVED_HOOKS.get(base.__name__, {}) if base.__module__.startswith(f"{package}.") else {}
-        for name, instead in hooks.items():
-            if inspect.getattr_static(cls, name, None) is not inspect.getattr_static(base, name, None):
-                raise TypeError(f"{cls.__name__}.{name}: this version never calls this method of older code; override "
-                                f"{instead} instead")
 
 
 def _equals_default(value: Any, default: Any) -> bool:
