@@ -14,7 +14,7 @@ from meta_policy_search.utils.callbacks import Callback
 from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.snapshotter import MODES, check_same_version, list_snapshots, load_snapshot
-from meta_policy_search.utils.threads import one_thread
+from meta_policy_search.utils.threads import training_lock
 from meta_policy_search.utils.utils import timed
 
 
@@ -133,7 +133,7 @@ class LocalRunner(TrainingLoop):
         self.algo, self.env, self.sampler = algo, env, sampler
         self._sampler_setup = {"sampler_cls": sampler_cls, "sampler_args": sampler_args}
 
-    @one_thread()
+    @training_lock()
     def train(self, n_epochs: int, batch_size: Optional[int] = None, store_paths: bool = False) -> Any:
         """Trains for `n_epochs` epochs, starting at epoch 0 even if the runner has trained before.
 
@@ -161,7 +161,7 @@ class LocalRunner(TrainingLoop):
         self._begin_counting()
         return self._run()
 
-    @one_thread()
+    @training_lock()
     def resume(self, n_epochs: Optional[int] = None, batch_size: Optional[int] = None,
                store_paths: Optional[bool] = None) -> Any:
         """Resumes a restored run, or continues a run that this runner trained before.

@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from meta_policy_search import registry, run_folder
-from meta_policy_search.envs.compat import WrappingEnv, log_diagnostics, name_of_env
+from meta_policy_search.envs.compat import WrappingEnv, copy_env, log_diagnostics, name_of_env
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.meta_algos.base import MetaAlgo
 from meta_policy_search.policies.base import MetaPolicy
@@ -23,7 +23,7 @@ from meta_policy_search.utils.logger import Row
 from meta_policy_search.utils.serializable import Configurable, present_arguments
 from meta_policy_search.utils.snapshotter import check_same_version
 from meta_policy_search.utils.statistics import mean_interval, task_returns
-from meta_policy_search.utils.threads import one_thread
+from meta_policy_search.utils.threads import training_lock
 from meta_policy_search.utils.utils import timed
 
 __all__ = ["EarlyStopping", "Trainer"]
@@ -120,9 +120,15 @@ class Trainer(TrainingLoop):
         self.diagnostics = check_bool("diagnostics", diagnostics)
         if self.diagnostics:
             self.algo.build_diagnostics()
+        self._env = copy_env(env)  # for snapshots: what a callback does to `env` has no effect on the sampler's copies
         self._parts: Dict[str, Part] = {
-            name: (type(part), *part._given) for name, part in self._assignable_parts().items()}
+            name: (type(part), *self._with_copied_env(*part._given)) for name, part in self._assignable_parts().items()}
         self._built = self._describe_parts()
+
+    def _with_copied_env(self, args: tuple, kwargs: Dict[str, Any]) -> Tuple[tuple, Dict[str, Any]]:
+        """Returns the arguments of a constructor call with the environment replaced by its copy."""
+        return (tuple(self._env if value is self.env else value for value in args),
+                {name: self._env if value is self.env else value for name, value in kwargs.items()})
 
     @classmethod
     def from_snapshot(cls, snapshot: Dict[str, Any], **arguments: Any) -> "Trainer":
@@ -171,7 +177,7 @@ class Trainer(TrainingLoop):
         return check_agrees("num_inner_grad_steps", check_int_at_least("num_inner_grad_steps", num_inner_grad_steps, 0),
                             "algo.num_inner_grad_steps", self.algo.num_inner_grad_steps)
 
-    @one_thread()
+    @training_lock()
     def train(self) -> None:
         """Trains until iteration `n_itr` (exclusive).
 
@@ -211,7 +217,7 @@ class Trainer(TrainingLoop):
             envs.append(envs[-1].wrapped_env)
         return envs
 
-    @one_thread()
+    @training_lock()
     def train_itr(self) -> Row:
         """Performs one iteration with its callbacks, row and snapshot; returns the logged row."""
         with self._recording(self.itr - self.start_itr), self._running():
@@ -320,7 +326,7 @@ class Trainer(TrainingLoop):
         return {
             "itr": itr,
             "policy": self.policy,
-            "env": self.env,
+            "env": self._env,
             "baseline": self.sample_processor.baseline,
             "state": {
                 "algo": self.algo.get_state(),

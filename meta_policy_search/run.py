@@ -41,7 +41,7 @@ from meta_policy_search.utils.log_outputs import check_formats
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.snapshotter import BEST, BEST_FILE, check_mode, load_snapshot
 from meta_policy_search.utils.statistics import mean_interval
-from meta_policy_search.utils.threads import one_thread
+from meta_policy_search.utils.threads import training_lock
 from meta_policy_search.utils.user_modules import import_name
 from meta_policy_search.utils.utils import set_seed
 
@@ -49,7 +49,7 @@ _LOG_FORMATS = ("line", "log", "csv")
 _FINAL_PATHS = 20  # paths that measure the final policy of a single-task algorithm
 
 
-@one_thread()
+@training_lock()
 def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optional[int] = None, seed: int = 1,
           dump_path: Optional[PathLike] = None, callbacks: Sequence[Callback] = (),
           log_formats: WithoutEffect[Sequence[str]] = _LOG_FORMATS, policy: Union[str, Policy, type, None] = None, *,
@@ -486,7 +486,7 @@ class Run:
                 iterations, another process uses the folder, or the snapshot lacks the constructor arguments of a part.
         """
         with contextlib.ExitStack() as stack:
-            stack.enter_context(one_thread())
+            stack.enter_context(training_lock())
             stack.enter_context(lock_folder(self.folder))
             stack.enter_context(tf.Graph().as_default())
             snapshot = load_snapshot(self.folder)

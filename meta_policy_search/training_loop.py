@@ -150,7 +150,8 @@ class TrainingLoop(Configurable, abc.ABC):
 
     def _finish_iteration(self) -> Row:
         """Calls the callbacks, then writes the row and saves the snapshot with Ctrl-C deferred; returns the row."""
-        results = [callback(self, logger.getkvs()) for callback in self.callbacks]
+        with seeding.seed_kept():
+            results = [callback(self, logger.getkvs()) for callback in self.callbacks]
         with interrupts_delayed():
             self.stopped = any(isinstance(result, (bool, np.bool_)) and bool(result) for result in results)
             row = logger.dumpkvs()

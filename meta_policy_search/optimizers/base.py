@@ -19,7 +19,7 @@ from meta_policy_search.utils.threads import available_cores, divide, run_in_thr
 InputValues = Mapping[str, np.ndarray]
 Feed = Mapping[tf.Tensor, np.ndarray]
 
-REFUSED = "is not finite; the step was rejected and the parameters are unchanged"
+NOT_FINITE = "is not finite; the step was rejected and the parameters are unchanged"
 
 LAYER_BYTES = 3.5e5
 """Approximate size, in bytes, of the outputs of one layer for one block of tasks; a block has at least one task. In

@@ -14,7 +14,7 @@ from typing import Any, Callable, Collection, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.optimizers.base import REFUSED, InputValues, Optimizer, first_non_finite
+from meta_policy_search.optimizers.base import NOT_FINITE, InputValues, Optimizer, first_non_finite
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import (
@@ -301,7 +301,7 @@ class ConjugateGradientOptimizer(Optimizer):
         names = ("loss", "gradient of the loss", "constraint")
         for quantity, tensor, value in zip(names, tensors, (loss, gradient, constraint)):
             if not np.isfinite(value).all():
-                raise FloatingPointError(f"the {quantity} {REFUSED}{self._describe_cause(tensor, input_val_dict)}")
+                raise FloatingPointError(f"the {quantity} {NOT_FINITE}{self._describe_cause(tensor, input_val_dict)}")
         return float(loss), gradient, float(constraint)
 
     def _describe_cause(self, tensor: tf.Tensor, input_val_dict: InputValues) -> str:
@@ -330,7 +330,7 @@ class ConjugateGradientOptimizer(Optimizer):
         def damped_product(x: np.ndarray) -> np.ndarray:
             image = product(x) + self._damping * x
             if not np.isfinite(image).all():
-                raise FloatingPointError(f"the curvature of the constraint {REFUSED}")
+                raise FloatingPointError(f"the curvature of the constraint {NOT_FINITE}")
             return image
 
         direction, image = conjugate_gradients(damped_product, gradient, self._cg_iters)

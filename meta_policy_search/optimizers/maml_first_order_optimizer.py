@@ -3,7 +3,7 @@ from typing import Any, Collection, Dict, Mapping, Optional, Type, Union
 
 import numpy as np
 
-from meta_policy_search.optimizers.base import REFUSED, InputValues, Optimizer, first_non_finite
+from meta_policy_search.optimizers.base import NOT_FINITE, InputValues, Optimizer, first_non_finite
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
@@ -141,7 +141,7 @@ class MAMLFirstOrderOptimizer(Optimizer):
         for quantity, value in zip(["loss", *names], [loss, *gradients]):
             if not np.isfinite(value).all():
                 first = first_non_finite(self._loss, self._variables.session(), self._feed(batch))
-                raise FloatingPointError(f"the {quantity} {REFUSED}; the first tensor of the loss that is not finite: "
+                raise FloatingPointError(f"the {quantity} {NOT_FINITE}; the first tensor of the loss that is not finite: "
                                          f"{first or 'none (only the gradient is affected)'}")
         if self._max_grad_norm is not None:
             norm = np.sqrt(sum(np.sum(np.square(gradient)) for gradient in gradients))

@@ -57,7 +57,7 @@ from meta_policy_search.utils.log_outputs import (
 from meta_policy_search.utils.log_outputs import LogFileError as LogFileError
 from meta_policy_search.utils.progress import print_line, print_row
 from meta_policy_search.utils.snapshotter import BEST_FILE, Snapshotter, remove_snapshots, snapshot_paths
-from meta_policy_search.utils.threads import one_thread
+from meta_policy_search.utils.threads import training_lock
 
 DEBUG = 10
 INFO = 20
@@ -87,7 +87,7 @@ def _unconfigured(level: int = INFO) -> _Logger:
     return _Logger(check_formats(None)[:1], level=level)
 
 
-@one_thread()
+@training_lock()
 def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str]] = None,
               snapshot_mode: str = "last", snapshot_gap: int = 1, resume_at: Optional[int] = None,
               overwrite: bool = False) -> None:
@@ -183,7 +183,7 @@ def _make_room(folder: str, overwrite: bool) -> None:
         os.remove(path)
 
 
-@one_thread()
+@training_lock()
 def reset() -> None:
     """Reverts `configure` and unlocks the run folder."""
     global _current
@@ -195,7 +195,7 @@ def reset() -> None:
 def scoped_configure(*args: Any, **kwargs: Any) -> Iterator[None]:
     """Configures the logger for a `with` block (arguments of `configure`), then restores the previous configuration."""
     global _current
-    with one_thread():
+    with training_lock():
         outside = _current
         _current = _unconfigured(outside.level)
         try:

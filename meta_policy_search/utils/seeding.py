@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator, Mapping, Optional
 
 import numpy as np
 
-from meta_policy_search.utils.threads import one_thread
+from meta_policy_search.utils.threads import training_lock
 
 
 class Stream(IntEnum):
@@ -33,13 +33,14 @@ class Stream(IntEnum):
 _root: Optional[int] = None
 _is_chosen = False  # whether the user set the root seed
 _counters: Dict[int, int] = {}
+_num_changes = 0  # how often the state of all generators was replaced, except by `evaluation_seed`
 
 
-@one_thread()
+@training_lock()
 def set_root(seed: int) -> None:
     """Sets the root seed (a non-negative integer) and restarts every counted stream."""
-    global _root, _is_chosen
-    _root, _is_chosen = int(seed), True
+    global _root, _is_chosen, _num_changes
+    _root, _is_chosen, _num_changes = int(seed), True, _num_changes + 1
     _counters.clear()
 
 
@@ -95,11 +96,11 @@ def get_process_state() -> Dict[str, Any]:
             "random": random.getstate(), "numpy_random": np.random.get_state()}
 
 
-@one_thread()
+@training_lock()
 def set_process_state(state: Mapping[str, Any]) -> None:
     """Restores the return value of `get_process_state`; `state` may contain additional entries."""
-    global _root
-    _root = int(state["seeding"]["root"])
+    global _root, _num_changes
+    _root, _num_changes = int(state["seeding"]["root"]), _num_changes + 1
     _counters.clear()
     _counters.update(state["seeding"]["counters"])
     random.setstate(state["random"])
@@ -112,9 +113,9 @@ def evaluation_seed(seed: int) -> Iterator[None]:
 
     This includes the global generators of Python and NumPy. A training run with the same seed uses different numbers.
     """
-    global _is_chosen
-    with one_thread():
-        before, was_chosen = get_process_state(), _is_chosen
+    global _is_chosen, _num_changes
+    with training_lock():
+        before, was_chosen, num_changes = get_process_state(), _is_chosen, _num_changes
         root = int(rng_for(Stream.EVALUATION, root=seed).integers(2**63))
         try:
             set_root(root)
@@ -123,4 +124,15 @@ def evaluation_seed(seed: int) -> Iterator[None]:
             yield
         finally:
             set_process_state(before)
-            _is_chosen = was_chosen
+            _is_chosen, _num_changes = was_chosen, num_changes
+
+
+@contextlib.contextmanager
+def seed_kept() -> Iterator[None]:
+    """Restores all generators after a `with` block that sets a seed, for example because it trains another run."""
+    before, num_changes = get_process_state(), _num_changes
+    try:
+        yield
+    finally:
+        if _num_changes != num_changes:
+            set_process_state(before)

@@ -40,8 +40,8 @@ _of_process = threading.RLock()
 
 
 @contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Reserves the seed and the logger of the process for this thread, in a `with` block or a decorated function.
+def training_lock() -> Iterator[None]:
+    """Allows one thread at a time to train or evaluate, in a `with` block or a decorated function.
 
     Raises:
         RuntimeError: another thread is training or evaluating, and has reserved the seed and the logger.

@@ -111,7 +111,7 @@ class PopulationAlgorithm(RLAlgorithm):
         if state[2] is not None:
             self._processor.set_state(state[2])
 
-    def begin_anew(self: SearchT) -> SearchT:
+    def fresh_copy(self: SearchT) -> SearchT:
         """Returns a new search with the same arguments, which starts at the policy's parameters."""
         other = copy.copy(self)
         other._rng = seeding.next_rng(seeding.Stream.SEARCH)

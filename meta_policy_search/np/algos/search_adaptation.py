@@ -43,7 +43,7 @@ class SearchAdaptation(MetaRLAlgorithm):
 
     def get_initial_policy(self) -> "SearchPolicy":
         """Returns a policy for one task that acts with the mean of a new search."""
-        return SearchPolicy(self.search.begin_anew(), is_exploring=False)
+        return SearchPolicy(self.search.fresh_copy(), is_exploring=False)
 
     def get_exploration_policy(self) -> "SearchPolicy":
         """Returns a policy for one task that acts with the candidates of a new search."""
