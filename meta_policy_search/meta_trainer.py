@@ -184,7 +184,7 @@ class Trainer(TrainingLoop):
         If these iterations are complete, it trains for `n_itr - start_itr` more.
 
         Raises:
-            KeyboardInterrupt: Ctrl-C was pressed. The iteration is rolled back, and a log message names the last
+            KeyboardInterrupt: Ctrl-C was pressed. The iteration is rolled back.
                 snapshot.
             RuntimeError: another thread of this process is training or evaluating.
         """

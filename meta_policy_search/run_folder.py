@@ -317,7 +317,10 @@ def check_is_unused(folder: PathLike) -> None:
 
 def shortest(path: str) -> str:
     """Returns the relative or the absolute form of a path, whichever is shorter."""
-    return min(os.path.relpath(path), os.path.abspath(path), key=len)
+    try:
+        return min(os.path.relpath(path), os.path.abspath(path), key=len)
+    except FileNotFoundError:  # the working directory was deleted
+        return path
 
 
 def resume_hint(folder: Optional[str]) -> str:

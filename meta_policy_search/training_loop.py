@@ -4,6 +4,7 @@ import contextlib
 import os
 import time
 import traceback
+import warnings
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
 import numpy as np
@@ -124,8 +125,8 @@ class TrainingLoop(Configurable, abc.ABC):
             logger.log(f"set_seed({seeding.get_root()}) was ignored: the {type(self).__name__} keeps seed {self._root}")
         missing = [name for name in self._missing if name not in map(_name_of, self.callbacks)]
         if missing:
-            logger.warn(f"training continues without the callbacks {', '.join(missing)}, because a snapshot contains "
-                        "only their names: pass them again")
+            warnings.warn(f"training continues without the callbacks {', '.join(missing)}, because a snapshot contains "
+                          "only their names: pass them again", stacklevel=4)
         self._missing = []
         if self._started is None:
             self._started = time.perf_counter()

@@ -33,7 +33,7 @@ from meta_policy_search.utils.progress import text_table
 from meta_policy_search.utils.snapshotter import snapshot_paths
 
 FOLDER = "data"  # default output folder of the scripts
-STATES = ("running", "finished", "failed", "interrupted")
+STATES = ("running", "finished", "stopped", "failed", "interrupted")
 SORTS = ("started", "gain", "return")
 LAST = 10  # rows that gains and returns are averaged over
 HEADER = ["algorithm", "environment", "seed", "started", "iterations", "gain", "return", "state", "folder"]
@@ -56,7 +56,8 @@ def read_run(folder: str) -> Run:
         params = {}
     settings = params.get("settings")
     settings = settings if isinstance(settings, dict) else {}
-    state = "finished" if run_folder.is_done(folder) else "interrupted"
+    done = "stopped" if params.get("stopped") else "finished"
+    state = done if run_folder.is_done(folder) else "interrupted"
     if state == "interrupted" and params.get("error") is not None:
         state = "failed"
     state = "running" if is_locked(folder) else state

@@ -141,8 +141,8 @@ class MAMLFirstOrderOptimizer(Optimizer):
         for quantity, value in zip(["loss", *names], [loss, *gradients]):
             if not np.isfinite(value).all():
                 first = first_non_finite(self._loss, self._variables.session(), self._feed(batch))
-                raise FloatingPointError(f"the {quantity} {NOT_FINITE}; the first tensor of the loss that is not finite: "
-                                         f"{first or 'none (only the gradient is affected)'}")
+                raise FloatingPointError(f"the {quantity} {NOT_FINITE}; the first tensor of the loss that is not "
+                                         f"finite: {first or 'none (only the gradient is affected)'}")
         if self._max_grad_norm is not None:
             norm = np.sqrt(sum(np.sum(np.square(gradient)) for gradient in gradients))
             gradients = [gradient * min(1.0, self._max_grad_norm / max(norm, 1e-12)) for gradient in gradients]

@@ -1,4 +1,5 @@
 """Names of environments and algorithms: built-in names, names that the user registers, and MODULE:NAME."""
+import contextlib
 import importlib
 import os
 import sys
@@ -9,8 +10,9 @@ from meta_policy_search.utils.checks import find_name, plain
 
 def search_current_folder() -> None:
     """Makes modules in the current folder importable, after installed ones."""
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())
+    with contextlib.suppress(FileNotFoundError):  # the current folder was deleted
+        if os.getcwd() not in sys.path:
+            sys.path.append(os.getcwd())
 
 
 def register(name: str, value: Any, registered: Dict[str, Any], built_in: Iterable[str]) -> None:
