@@ -151,7 +151,7 @@ class LocalRunner(TrainingLoop):
             RuntimeError: `setup` was not called, or another thread of this process is training or evaluating.
             ValueError: a number is below one, or the run folder holds an earlier run.
             KeyboardInterrupt: Ctrl-C was pressed. If the algorithm supports it (`RLAlgorithm.get_state`), the epoch is
-                rolled back. A log message names the last snapshot. `resume` handles Ctrl-C in the same way.
+                rolled back. `resume` handles Ctrl-C in the same way.
         """
         self._algo("train")
         plan = _check_plan(check_positive_int("n_epochs", n_epochs), batch_size, store_paths)

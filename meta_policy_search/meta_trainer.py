@@ -185,7 +185,6 @@ class Trainer(TrainingLoop):
 
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed. The iteration is rolled back.
-                snapshot.
             RuntimeError: another thread of this process is training or evaluating.
         """
         end = self.n_itr if self.itr < self.n_itr else self.itr + self.n_itr - self.start_itr
