@@ -12,7 +12,7 @@ from meta_policy_search.run import find_algo_class, find_env_name, settings_of_a
 from meta_policy_search.run_folder import now
 from meta_policy_search.settings import check_names
 from meta_policy_search.utils.checks import check_positive_int
-from meta_policy_search.utils.files import PathLike
+from meta_policy_search.utils.files import PathLike, check_folder
 from meta_policy_search.utils.progress import print_line, text_table
 from meta_policy_search.utils.statistics import interquartile_mean
 from meta_policy_search.utils.threads import available_cores
@@ -134,7 +134,9 @@ def compare(env: Any, algorithms: Sequence[Union[str, type]],
         check_settings(given[name], changed)
     cores = available_cores() if processes is None else check_positive_int("processes", processes)
     env_name = find_env_name(env, find_algo_class(next(iter(given.values())))).rpartition(":")[2]
-    output = os.path.abspath(folder or os.path.join("data", "comparison", env_name, f"{now():%Y-%m-%d_%H-%M-%S}"))
+    if folder is None:
+        folder = os.path.join("data", "comparison", env_name, f"{now():%Y-%m-%d_%H-%M-%S}")
+    output = os.path.abspath(check_folder("folder", folder))
     runs = {name: [Member(f"{name},seed={seed}", algo, {
         "env": env, "n_itr": n_itr, **{key: value for key, value in settings.items() if key in known[name]},
         **settings_of.get(name, {}), "seed": seed}, os.path.join(output, f"{name},seed={seed}")) for seed in numbers]

@@ -344,7 +344,7 @@ def load_run(folder: PathLike, itr: Union[int, str, None] = None) -> "Run":
         ValueError: the snapshot lacks the constructor arguments of a part, see `Trainer.from_snapshot`.
     """
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # keeps the caller's random generators unchanged
-        return Run(_restore(load_snapshot(folder, itr)), folder)
+        return Run(_restore(load_snapshot(folder, itr)), folder, itr)
 
 
 def _restore(snapshot: Dict[str, Any], **arguments: Any) -> Any:
@@ -386,8 +386,9 @@ class Run:
         folder (str): absolute path of the run folder.
     """
 
-    def __init__(self, trainer: Any, folder: PathLike) -> None:
+    def __init__(self, trainer: Any, folder: PathLike, itr: Union[int, str, None] = None) -> None:
         self.trainer, self.folder = trainer, os.path.abspath(os.fspath(folder))
+        self._itr = itr  # of the snapshot that `resume` loads; None: the last one
 
     @property
     def policy(self) -> MetaPolicy:
@@ -465,6 +466,9 @@ class Run:
                callbacks: Sequence[Callback] = (), **options: Any) -> "Run":
         """Resumes training from the last snapshot. The resumed run equals an uninterrupted run.
 
+        If `load_run` loaded the snapshot of an earlier iteration, training resumes from this snapshot, and the rows and
+        snapshots of later iterations are removed.
+
         Existing log files are always continued, even if `log_formats` does not contain their format. Callbacks of this
         package resume with their state. Other callbacks are not in the snapshot; pass them again.
 
@@ -489,7 +493,7 @@ class Run:
             stack.enter_context(training_lock())
             stack.enter_context(lock_folder(self.folder))
             stack.enter_context(tf.Graph().as_default())
-            snapshot = load_snapshot(self.folder)
+            snapshot = load_snapshot(self.folder, self._itr)
             description = snapshot["state"]["description"]
             n_itr = check_positive_int("n_itr", description["settings"]["n_itr"] if n_itr is None else n_itr)
             if n_itr <= snapshot["itr"] + 1:
@@ -505,6 +509,7 @@ class Run:
             self.trainer.description = {**description, "settings": {**description["settings"], "n_itr": n_itr}}
             stack.enter_context(logger.scoped_configure(self.folder, formats, recorded["snapshot_mode"],
                                                         recorded.get("snapshot_gap", 1), resume_at=self.trainer.itr))
+            self._itr = None
             logger.log(f"Resuming at iteration {self.trainer.itr} in {self.folder}")
             return self._train(n_itr)
 

@@ -29,7 +29,7 @@ from meta_policy_search.envs.mujoco_envs.engines import chosen_engine
 from meta_policy_search.plotting import Progress, read_progress
 from meta_policy_search.settings import differences, read_json, settings_of
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.files import PathLike, write_text
+from meta_policy_search.utils.files import PathLike, check_folder, write_text
 from meta_policy_search.utils.serializable import Configurable, name_of_callable, present_arguments
 from meta_policy_search.utils.snapshotter import list_snapshots, snapshot_paths
 from meta_policy_search.utils.threads import available_cores
@@ -198,7 +198,7 @@ def _version(package: str) -> Optional[str]:
 
 def _git_revision(folder: str) -> Optional[str]:
     """Returns the git commit of a folder, with the suffix `-dirty` for uncommitted changes; None without git."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    command = ["git", "-c", "core.fsmonitor=false", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
         result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=10.0, check=True)
     except (OSError, subprocess.SubprocessError):
@@ -307,9 +307,7 @@ def check_is_unused(folder: PathLike) -> None:
 
     The files of a run that ended before its first snapshot may be overwritten.
     """
-    folder = os.fspath(folder)
-    if not folder:
-        raise ValueError("dump_path: expected a folder, got ''")
+    folder = check_folder("dump_path", folder)
     if (is_run(folder) or logger.earlier_files(folder)) and not ended_before_first_snapshot(folder):
         raise ValueError(f"dump_path: {folder} already contains a run: resume it ({resume_command(folder)}) or choose "
                          "another folder")

@@ -130,7 +130,7 @@ class TrainingLoop(Configurable, abc.ABC):
         self._missing = []
         if self._started is None:
             self._started = time.perf_counter()
-        with seeding.rooted(self._root):
+        with seeding.rooted(self._root), logger.in_training():
             try:
                 self._before = self._get_state()
                 yield

@@ -11,6 +11,7 @@ import pytest
 import meta_policy_search as mps
 from meta_policy_search.cli.main import main
 from meta_policy_search.utils.schedules import LinearSchedule
+from meta_policy_search.utils.snapshotter import list_snapshots
 
 TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}
 TRIALS = mps.TrialEnv(mps.MetaBernoulliBanditEnv(2), episodes_per_trial=2, max_path_length=1)
@@ -84,6 +85,23 @@ def test_loaded_run_resumes_like_an_uninterrupted_run(tmp_path, capsys):
         run.resume(3)
     with pytest.raises(TypeError, match="log_formats: expected a list of formats, got the string 'csv'"):
         run.resume(4, log_formats="csv")
+
+
+def test_run_resumes_after_the_iteration_that_was_loaded(tmp_path):
+    """Later rows and snapshots are removed. A callback changes the user's environment, but not the copies in use."""
+    def change_env(trainer, row):
+        trainer.env.unwrapped.max_push = 1.0
+
+    def train(name, n_itr):
+        return mps.train("MetaPointEnvCorner", "vpg_maml", n_itr, dump_path=tmp_path / name, callbacks=[change_env],
+                         snapshot_mode="all", **TINY)
+
+    whole = train("whole", 3)
+    run = mps.load_run(train("run", 3).folder, 0)
+    assert run.resume(2, callbacks=[change_env]).trainer.itr == 2 and list(run.progress["Itr"]) == [0, 1]
+    assert [snapshot.itr for snapshot in list_snapshots(run.folder)] == [0, 1]
+    run.resume(3, callbacks=[change_env])
+    np.testing.assert_array_equal(run.policy.get_flat_params(), whole.policy.get_flat_params())
 
 
 def test_interrupted_training_returns_the_completed_iterations(tmp_path, monkeypatch, capsys):

@@ -52,6 +52,15 @@ def atomic_path(path: PathLike) -> Iterator[str]:
     _sync_folder(os.path.dirname(path) or ".")
 
 
+def check_folder(argument: str, folder: Any) -> str:
+    """Returns the path of a folder as text; raises `TypeError` or `ValueError` if it is not a path or empty."""
+    if not isinstance(folder, (str, os.PathLike)):
+        raise TypeError(f"{argument}: expected a path, got {folder!r}")
+    if not os.fspath(folder):
+        raise ValueError(f"{argument}: expected a folder, got ''")
+    return os.fspath(folder)
+
+
 def remove_temporary_files(folder: PathLike) -> None:
     """Removes the temporary files that killed processes left in a folder."""
     for name in filter(_TEMPORARY.fullmatch, os.listdir(folder)):

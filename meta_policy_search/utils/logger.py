@@ -39,7 +39,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Optional
 
 from meta_policy_search.utils.checks import check_choice
-from meta_policy_search.utils.files import PathLike, lock_folder
+from meta_policy_search.utils.files import PathLike, check_folder, lock_folder
 from meta_policy_search.utils.log_outputs import (
     LOG_FILE,
     TERMINAL_FORMATS,
@@ -79,6 +79,7 @@ class _Logger:
     snapshotter: Optional[Snapshotter] = None
     lock: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
     level: int = INFO
+    is_training: bool = False  # whether a training loop logs to these outputs
     row: Row = dataclasses.field(default_factory=dict)
     mean_counts: dict[str, int] = dataclasses.field(default_factory=dict)
 
@@ -111,11 +112,14 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
             raising an error. Default False.
 
     Raises:
+        RuntimeError: a training loop of this process uses the current outputs, for example because a callback calls
+            this function. Use `scoped_configure` in callbacks.
         ValueError: the folder is not writable, is locked by another process or contains an earlier run; the row of
             an iteration before `resume_at` is missing; or a format or snapshot mode is unknown.
         ImportError: the package for a format is not installed; the message contains the command that installs it.
     """
     global _current
+    _check_no_training()
     formats = check_formats(format_strs)
     folder = _usable_folder(dir)
     if resume_at is not None:
@@ -147,11 +151,16 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
         info(f"Logging to {folder}")
 
 
+def _check_no_training() -> None:
+    if _current.is_training:
+        raise RuntimeError("a training loop uses the current outputs: in a callback, use logger.scoped_configure")
+
+
 def _usable_folder(dir: Optional[PathLike]) -> str:
     """Creates the run folder if missing and checks that it is writable; returns its absolute path."""
     if dir is None:
         return tempfile.mkdtemp(prefix="meta_policy_search-")
-    folder = os.path.abspath(os.fspath(dir))
+    folder = os.path.abspath(check_folder("dir", dir))
     try:
         os.makedirs(folder, exist_ok=True)
         with lock_folder(folder):
@@ -185,8 +194,9 @@ def _make_room(folder: str, overwrite: bool) -> None:
 
 @training_lock()
 def reset() -> None:
-    """Reverts `configure` and unlocks the run folder."""
+    """Reverts `configure` and unlocks the run folder; raises `RuntimeError` during training."""
     global _current
+    _check_no_training()
     before, _current = _current, _unconfigured()
     before.lock.close()
 
@@ -204,6 +214,17 @@ def scoped_configure(*args: Any, **kwargs: Any) -> Iterator[None]:
         finally:
             inside, _current = _current, outside
             inside.lock.close()
+
+
+@contextlib.contextmanager
+def in_training() -> Iterator[None]:
+    """Keeps the outputs of this process in a `with` block: `configure` raises an error."""
+    outputs, was_training = _current, _current.is_training
+    outputs.is_training = True
+    try:
+        yield
+    finally:
+        outputs.is_training = was_training
 
 
 def logkv(key: str, val: Any) -> None:

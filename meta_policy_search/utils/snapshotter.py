@@ -259,11 +259,11 @@ def _open_intact(path: str) -> BinaryIO:
 
 
 def describe_snapshot(path: str) -> Optional[SnapshotFile]:
-    """Returns the contents of the trailer; None if the file is missing or has no valid trailer."""
+    """Returns the contents of the trailer; None if the file cannot be read or has no valid trailer."""
     try:
         with open(path, "rb") as file:
             itr = _read_trailer(file)
-    except FileNotFoundError:
+    except OSError:  # missing, or not a file
         return None
     return None if itr is None else SnapshotFile(path, itr)
 

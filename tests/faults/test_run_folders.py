@@ -21,6 +21,7 @@ from meta_policy_search.run import Run
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import is_locked, lock_folder
 from meta_policy_search.utils.snapshotter import Snapshotter
+from meta_policy_search.utils.user_modules import search_current_folder
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SMALL = ["--smoke", "--env", "MetaPointEnv", "--log_formats", "csv", "--plot_gap", "0"]
@@ -156,6 +157,22 @@ def test_file_system_without_locks_is_used_with_a_warning(tmp_path, monkeypatch)
     monkeypatch.setattr(fcntl, "flock", flock)
     with pytest.warns(UserWarning, match="cannot lock .*no other process writes to it"), lock_folder(tmp_path):
         assert not is_locked(tmp_path)
+
+
+def test_deleted_working_folder_is_not_needed(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    search_current_folder()
+    assert cem.main([*SMALL, "--dump_path", str(tmp_path / "run")]) == 0
+    assert run_folder.shortest(str(tmp_path / "run")) == str(tmp_path / "run")
+
+
+@pytest.mark.parametrize("folder, error", [("", ValueError), (3, TypeError)])
+def test_folder_that_is_no_path_is_refused(folder, error):
+    for argument, use in (("dump_path", run_folder.check_is_unused), ("dir", logger.configure)):
+        with pytest.raises(error, match=f"{argument}: expected a "):
+            use(folder)
 
 
 def test_runs_started_in_the_same_second_have_separate_folders(tmp_path, monkeypatch):

@@ -85,8 +85,21 @@ def test_threads_may_train_sequentially(alone):
     np.testing.assert_array_equal(trainer.policy.get_flat_params(), alone)
 
 
-def test_callback_may_train_in_the_same_thread():
+@pytest.mark.parametrize("work", [
+    lambda other, folder: other.train_itr(), lambda other, folder: set_seed(5),
+    lambda other, folder: mps.train("MetaPointEnv", "cem", 1, seed=5, dump_path=folder, n_samples=4, max_path_length=4),
+], ids=["train_itr", "set_seed", "mps.train"])
+def test_callback_may_train_and_set_seeds(work, alone, tmp_path):
+    """Given callbacks that train another run or set a seed, then the run equals one without callbacks."""
     trainer, other = build(1), build(2)
-    trainer.callbacks.append(lambda *_: other.train_itr())
+    trainer.callbacks.append(lambda *_: work(other, tmp_path / str(trainer.itr)))
     trainer.train()
-    assert other.itr == 3
+    np.testing.assert_array_equal(trainer.policy.get_flat_params(), alone)
+
+
+@pytest.mark.parametrize("work", [lambda folder: logger.configure(folder), lambda folder: logger.reset()])
+def test_callback_cannot_replace_the_outputs(work, tmp_path):
+    trainer = build(1)
+    trainer.callbacks.append(lambda *_: work(tmp_path / "other"))
+    with pytest.raises(RuntimeError, match="in a callback, use logger.scoped_configure"):
+        trainer.train()
