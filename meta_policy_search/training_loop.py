@@ -202,20 +202,19 @@ class TrainingLoop(Configurable, abc.ABC):
 
         A callback of this loop replaces the saved one of the same class or name, and takes over its state.
         """
-        own, self.callbacks[:], self._missing = list(self.callbacks), [], []
+        new, self.callbacks[:], self._missing = list(self.callbacks), [], []
         for entry in saved:
             callback, state = entry if isinstance(entry, tuple) else (None, None)
             name = entry if callback is None else _name_of(callback)
-            match = next((i for i, candidate in enumerate(own) if _name_of(candidate) == name), None)
-            if match is not None:
-                callback = own.pop(match)
+            matches = [i for i, candidate in enumerate(new) if _name_of(candidate) == name]
+            callback = new.pop(matches[0]) if matches else callback
             if callback is None:
                 self._missing.append(name)
-            else:
-                self.callbacks.append(callback)
+                continue
+            self.callbacks.append(callback)
             if state is not None:
                 callback.set_state(state)
-        self.callbacks += own
+        self.callbacks += new
 
 
 def _name_of(callback: Callback) -> str:

@@ -15,7 +15,6 @@ from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
 from meta_policy_search.meta_trainer import EarlyStopping, Trainer
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
-from meta_policy_search.sessions import get_session
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.snapshotter import load_snapshot
@@ -376,18 +375,6 @@ def test_early_stopping_on_an_unknown_column_lists_the_columns():
 
 
 # Sessions
-
-
-def test_given_session_is_used_and_stays_open():
-    session = tf.Session()
-    trainer = build(sess=session)
-    values = {name: 0.25 + np.zeros(v.shape) for name, v in trainer.policy.get_param_values().items()}
-    trainer.policy.set_params(values)
-    trainer.train_itr()
-    assert get_session() is session
-    (kernel, *_) = trainer.policy.get_params().values()
-    np.testing.assert_array_equal(session.run(kernel), trainer.policy.get_param_values()["mean_network/output/kernel"])
-    assert np.abs(session.run(kernel) - 0.25).max() < 0.01  # training started from the values set in the session
 
 
 def test_finalized_graph_can_be_trained():

@@ -11,6 +11,7 @@ import numpy as np
 
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least, check_non_negative
+from meta_policy_search.utils.serializable import name_of_callable
 
 _EPSILON = 1e-8  # keeps divisors and shifted advantages positive
 
@@ -187,18 +188,12 @@ class ClassEncoder(json.JSONEncoder):
     def default(self, o: Any) -> Any:
         """Returns a JSON-compatible replacement for `o`."""
         if isinstance(o, type):
-            return {"$class": _full_name(o)}
+            return {"$class": f"{o.__module__}.{o.__qualname__}"}
         if isinstance(o, (np.ndarray, np.generic)):
             return o.tolist()
         if isinstance(o, enum.Enum):
             return o.value
         if callable(o):
-            return {"function": _full_name(o)}
+            named: Any = o if name_of_callable(o) else type(o)
+            return {"function": f"{named.__module__}.{named.__name__}"}
         return super().default(o)
-
-
-def _full_name(o: Any) -> str:
-    """Returns `module.name` of a class or function; for other objects, of their class."""
-    named = o if hasattr(o, "__name__") else type(o)
-    module, name = getattr(named, "__module__", None), getattr(named, "__qualname__", named.__name__)  # NumPy 1 ufuncs
-    return f"{module}.{name}" if module else name

@@ -54,11 +54,6 @@ def test_tensorflow_is_seeded_if_loaded(monkeypatch):
     assert seeds == [3]
 
 
-def test_discounted_sums_of_three_rewards():
-    # y_2 = 3, y_1 = 2 + 0.5 * 3, y_0 = 1 + 0.5 * 3.5
-    np.testing.assert_array_equal(discount_cumsum([1, 2, 3], 0.5), [2.75, 3.5, 3.0])
-
-
 @pytest.mark.parametrize("shape", [(50,), (50, 3), (1,), (0,)])
 @pytest.mark.parametrize("discount", [0.0, 0.9, 1.0])
 def test_discounted_sums_equal_the_recursion(shape, discount):
@@ -84,12 +79,6 @@ def test_explained_variance():
     assert explained_variance_1d(-target, target) == -3.0  # Var[2 y] = 4 Var[y]
     assert explained_variance_1d(target / 2, target) == 0.75
     assert explained_variance_1d(1e-6 * target / 2, 1e-6 * target) == pytest.approx(0.75)
-
-
-def test_explained_variance_of_a_constant_target():
-    target = np.full(3, 0.1)  # np.var returns 2e-34 instead of 0
-    assert explained_variance_1d(np.ones(3), target) == 1.0
-    assert explained_variance_1d(np.arange(3.0), target) == 0.0
 
 
 @pytest.mark.parametrize("prediction, target", [(np.ones(3), np.ones(4)), (np.ones((3, 1)), np.ones((3, 1))), ([], [])])
@@ -121,7 +110,6 @@ def test_settings_are_written_with_names_and_plain_numbers():
     settings = {
         "class": Settings,
         "function": set_seed,
-        "ufunc": np.tanh,
         "partial": functools.partial(max, 1),
         "integer": np.int64(3),
         "float": np.float32(0.5),
@@ -132,7 +120,6 @@ def test_settings_are_written_with_names_and_plain_numbers():
     assert json.loads(json.dumps(settings, cls=ClassEncoder)) == {
         "class": {"$class": f"{__name__}.Settings"},
         "function": {"function": "meta_policy_search.utils.utils.set_seed"},
-        "ufunc": {"function": "numpy.tanh" if hasattr(np.tanh, "__module__") else "tanh"},  # NumPy 1 reports no module
         "partial": {"function": "functools.partial"},
         "integer": 3,
         "float": 0.5,
@@ -140,11 +127,6 @@ def test_settings_are_written_with_names_and_plain_numbers():
         "array": [[1.0, 2.0]],
         "color": "red",
     }
-
-
-def test_object_without_a_name_is_refused():
-    with pytest.raises(TypeError, match="not JSON serializable"):
-        json.dumps({"a": object()}, cls=ClassEncoder)
 
 
 def test_draw_index_inverts_the_cumulative_distribution_function():
