@@ -14,7 +14,7 @@ from meta_policy_search.np.policies import DeterministicMLPPolicy, GaussianMLPPo
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.callbacks import EarlyStopping
-from meta_policy_search.utils.snapshotter import SnapshotError, list_snapshots, load_snapshot
+from meta_policy_search.utils.snapshotter import SnapshotError, load_snapshot
 from meta_policy_search.utils.utils import set_seed
 
 T = 5  # path length; paths never end early
@@ -181,12 +181,6 @@ def test_batch_size_defaults_to_the_training_batch_size(runner):
     assert len(runner.obtain_samples(0, T)) == 1
 
 
-def test_sampler_arguments(monkeypatch):
-    runner = LocalRunner()
-    runner.setup(Counting(), MetaPointEnv(), sampler_args={"executor": "iterative"})
-    assert type(runner.sampler) is SingleTaskSampler and runner.sampler._executor == "iterative"
-
-
 # Snapshots and resuming
 
 
@@ -281,13 +275,6 @@ def test_paths_are_stored_on_request_and_the_plan_is_kept(tmp_path):
     assert runner.total_timesteps_sampled == 8 * T and len(load_snapshot(tmp_path / "b")["paths"]) == 2
     runner.resume(3, store_paths=False)
     assert load_snapshot(tmp_path / "b")["paths"] is None
-
-
-def test_snapshot_modes_equal_those_of_the_logger(tmp_path):
-    runner = LocalRunner(tmp_path, "gap", 2)
-    runner.setup(Counting(), MetaPointEnv())
-    runner.train(4, T)
-    assert [snapshot.itr for snapshot in list_snapshots(tmp_path)] == [0, 2]
 
 
 def test_logger_of_the_caller_is_used_without_a_folder(runner, tmp_path):

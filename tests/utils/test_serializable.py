@@ -115,17 +115,6 @@ def test_keyword_only_argument_is_not_passed_by_position():
     assert (clone.more, clone.name) == ((4, 5), "b")
 
 
-def test_clone_has_initial_state():
-    original = Learning(3)
-    original.learnt = 7
-    assert original.clone().learnt == 0
-
-
-def test_unknown_argument_is_refused():
-    with pytest.raises(TypeError, match="width"):
-        OldStyle(3).clone(width=2)
-
-
 def test_class_without_a_constructor_takes_no_arguments():
     class Plain(Configurable):
         pass
@@ -179,16 +168,6 @@ def test_given_and_present_arguments():
     assert present_arguments(cart) == {"horse": "horse", "wheels": 3, "name": "mine", "cargo": 9}
     assert present_arguments(cart, only_changed=True) == present_arguments(cart)
     assert present_arguments(Ant(), only_changed=True) == {} and present_arguments(Ant())["mass"] == 2.0
-
-
-def test_subclass_without_quick_init_is_copied_with_its_arguments():
-    class Own(Base):
-        def __init__(self, factor):
-            super().__init__(2 * factor)
-            self.factor = factor
-
-    copied = copy.deepcopy(Own(3))
-    assert (type(copied), copied.factor, copied.size) == (Own, 3, 6)
 
 
 def test_pickle_of_other_code_is_refused():
