@@ -1,14 +1,11 @@
 """Evaluates a run with the evaluation of the metaworld package: success rate on goals that were not used in training.
 
     python experiments/metaworld_evaluation.py RUN_FOLDER
-    python experiments/metaworld_evaluation.py RUN_FOLDER --split train --num_goals 10 --adaptation_steps 0 1 2
+    python experiments/metaworld_evaluation.py RUN_FOLDER --split train --num_goals 10 --adaptation_steps 2
 
 For each goal, `metaworld.evaluation` lets the policy adapt with ten episodes per adaptation step. It then measures the
 success rate in three further episodes, which end at the first success. This script prints the mean return and the
-success rate, averaged over kinds of tasks and for each kind, before adaptation and after the number of adaptation
-steps in training. It also writes them to RUN_FOLDER/metaworld_evaluation.json.
-
-In a notebook:
+success rate, averaged over kinds of tasks and for each kind, before and after adaptation. In a notebook:
 
     import meta_policy_search as mps
     from experiments.metaworld_evaluation import evaluate_on_metaworld
@@ -18,43 +15,29 @@ Loading a snapshot executes code that it contains. Only evaluate runs that you t
 """
 import argparse
 import importlib.metadata
-import inspect
-import json
-import os
 import sys
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Sequence
+from typing import Any, Callable, NamedTuple, Optional, Sequence
 
 import numpy as np
 
 import meta_policy_search as mps
+from meta_policy_search.algos import GradientAdaptation
 from meta_policy_search.cli import evaluate
-from meta_policy_search.cli.flags import Parser, add_output_flags, check_is_new
+from meta_policy_search.cli.flags import Parser, add_flag
 from meta_policy_search.cli.train import run_tool
 from meta_policy_search.envs import EnvSpec, NormalizedEnv, meta_world, normalize
+from meta_policy_search.evaluation import MetaEvaluator
 from meta_policy_search.np.algos import MetaRLAlgorithm
 from meta_policy_search.samplers.paths import split_paths
+from meta_policy_search.settings import settings_of
 from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
-from meta_policy_search.utils.files import write_text
 from meta_policy_search.utils.progress import text_table
 from meta_policy_search.utils.serializable import present_arguments
 
-if TYPE_CHECKING:
-    from meta_policy_search.evaluation import MetaEvaluator
-
 BENCHMARKS = (meta_world.MetaWorldML1, meta_world.MetaWorldML10, meta_world.MetaWorldML25, meta_world.MetaWorldML45)
-FILE = "metaworld_evaluation.json"
-NUM_GOALS = 40  # goals per kind of task, as in the evaluation of the metaworld package
-ADAPTATION_EPISODES, EVALUATION_EPISODES = 10, 3  # defaults of the metaworld package
-INTEGERS = {  # integer flags, passed to `evaluate_on_metaworld`, with their help texts
-    "num_goals": f"goals per kind of task, at most {meta_world.NUM_VARIATIONS}",
-    "adaptation_episodes": "episodes per adaptation step",
-    "evaluation_episodes": "episodes per goal after adaptation, in which successes are counted",
-    "max_path_length": "maximum number of steps of an episode (default: 500)",
-    "seed": "root seed of all random generators",
-}
 
 
 class Successes(NamedTuple):
@@ -81,12 +64,10 @@ class MetaWorldAgent:
         TypeError: the environment is not a Meta-World environment.
     """
 
-    def __init__(self, evaluator: "MetaEvaluator") -> None:
+    def __init__(self, evaluator: MetaEvaluator) -> None:
         self._env = _normalized(evaluator.env)
         self._algo = evaluator.algo
         if not isinstance(self._algo, MetaRLAlgorithm):
-            from meta_policy_search.algos import GradientAdaptation  # imports TensorFlow
-
             self._algo = GradientAdaptation(evaluator.algo, evaluator.sample_processor)
         self.init()
 
@@ -102,12 +83,12 @@ class MetaWorldAgent:
             self._begin(exploring or [self._algo.get_exploration_policy() for _ in observations])
             self._is_exploring = True
         seen, actions, infos = self._act(observations)
-        return self._normalizer.actions(actions), {"observations": seen, "actions": actions, **infos}
+        return self._env.unscaled_actions(actions), {"observations": seen, "actions": actions, **infos}
 
     def step(self, timestep: Any) -> None:
         """Records an exploration step, a `metaworld.evaluation.Timestep`."""
         ended = np.logical_or(timestep.terminated, timestep.truncated)
-        rewards = self._normalizer.rewards(np.asarray(timestep.reward, float), slice(None))
+        rewards = self._env.normalized_rewards(np.asarray(timestep.reward, float))
         self._steps.append({**timestep.aux_policy_outputs, "rewards": rewards, "terminated": timestep.terminated,
                             "ended": ended})
         self.reset(ended)
@@ -126,26 +107,23 @@ class MetaWorldAgent:
         """Starts an episode in the environments selected by `env_mask`, bool `[M]`."""
         if not self._policies:  # without exploration
             self._begin([self._algo.get_initial_policy() for _ in env_mask])
-        begun = np.flatnonzero(env_mask)
-        self._normalizer.reset(begun)
-        for m in begun:
+        for m in np.flatnonzero(env_mask):
             self._policies[m].reset()
 
     def eval_action(self, observations: np.ndarray) -> np.ndarray:
         """Returns the actions `[M, A]` of the adapted policies."""
         _, actions, infos = self._act(observations)
-        return self._normalizer.actions(infos.get("mean", actions))
+        return self._env.unscaled_actions(infos.get("mean", actions))
 
     def _begin(self, policies: list[Any]) -> None:
         """Starts new episodes with these policies, one per task."""
         self._policies, self._steps = policies, []
-        self._normalizer = self._env.make_normalizer(len(policies))
         for policy in policies:
             policy.reset()
 
     def _act(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
         """Returns the normalized observations, the actions and the agent infos, each `[M, ...]`."""
-        seen = self._normalizer.observations(np.asarray(observations, float), slice(None))
+        seen = self._env.normalized_observations(np.asarray(observations, float))
         actions, infos = zip(*(policy.get_action(row) for policy, row in zip(self._policies, seen, strict=True)))
         return seen, np.stack(actions), {key: np.stack([info[key] for info in infos]) for key in infos[0]}
 
@@ -169,9 +147,7 @@ def _paths(columns: dict[str, np.ndarray]) -> list[Any]:
                        columns["terminated"][ends - 1])
 
 
-def make_test_envs(
-    env: Any, num_goals: int = NUM_GOALS, max_path_length: Optional[int] = None, seed: int = 1
-) -> Any:
+def make_test_envs(env: Any, num_goals: int = 40, max_path_length: Optional[int] = None, seed: int = 1) -> Any:
     """Builds the vectorized environment of the metaworld evaluation, with one copy per kind of task.
 
     It equals the result of `metaworld.make_ml_envs_test`, but also works with recent versions of MuJoCo.
@@ -205,9 +181,8 @@ def make_test_envs(
 
 
 def evaluate_on_metaworld(
-    evaluator: "MetaEvaluator", split: str = "test", num_goals: int = NUM_GOALS,
-    adaptation_steps: Optional[int] = None, adaptation_episodes: int = ADAPTATION_EPISODES,
-    evaluation_episodes: int = EVALUATION_EPISODES, max_path_length: Optional[int] = None, seed: int = 1,
+    evaluator: MetaEvaluator, split: str = "test", num_goals: int = 40, adaptation_steps: Optional[int] = None,
+    adaptation_episodes: int = 10, evaluation_episodes: int = 3, max_path_length: Optional[int] = None, seed: int = 1,
 ) -> Successes:
     """Evaluates a policy with `metaworld.evaluation.metalearning_evaluation`, once per goal.
 
@@ -251,22 +226,13 @@ def evaluate_on_metaworld(
         kind: float(np.mean([each[kind] for each in by_kind])) for kind in env.env_names}, steps, list(rates))
 
 
-def versions() -> dict[str, str]:
-    """Returns the versions of the packages that affect the results."""
-    return {name: importlib.metadata.version(name) for name in ("metaworld", "mujoco")}
-
-
 def run(arguments: argparse.Namespace) -> None:
-    """Evaluates a run, prints its returns and success rates as a table, and writes them to a JSON file."""
-    output = arguments.output or os.path.join(arguments.run_folder, FILE)
-    check_is_new(output, arguments.overwrite)
-    evaluator = mps.load_evaluator(arguments.run_folder, arguments.snapshot)
-    settings = {name: getattr(arguments, name) for name in ("split", *INTEGERS)}
-    steps = arguments.adaptation_steps or (0, evaluator.trained_steps or 1)
-    results = [evaluate_on_metaworld(evaluator, adaptation_steps=number, **settings) for number in steps]
-    print(f"{evaluator.name}; metaworld {versions()['metaworld']}, MuJoCo {versions()['mujoco']}\n"
-          f"{arguments.num_goals} goals per kind of task ({arguments.split}), {arguments.adaptation_episodes} "
-          f"episodes per adaptation step, {arguments.evaluation_episodes} episodes after adaptation")
+    """Evaluates a run and prints its returns and success rates as a table."""
+    settings = vars(arguments)
+    evaluator = mps.load_evaluator(settings.pop("run_folder"), settings.pop("snapshot"))
+    results = [evaluate_on_metaworld(evaluator, **{**settings, **more}) for more in ({"adaptation_steps": 0}, {})]
+    versions = [f"{package} {importlib.metadata.version(package)}" for package in ("metaworld", "mujoco")]
+    print(", ".join([evaluator.name, *versions]))
     print(text_table([
         ["adaptation steps", *(str(result.adaptation_steps) for result in results)],
         ["mean return", *(f"{result.mean_return:.1f}" for result in results)],
@@ -274,31 +240,16 @@ def run(arguments: argparse.Namespace) -> None:
         *(["  " + kind, *(f"{result.success_rates[kind]:.3f}" for result in results)]
           for kind in results[0].success_rates),
     ], right=range(1, len(results) + 1)))
-    write_text(output, json.dumps({"name": evaluator.name, "versions": versions(), "settings": settings,
-                                   "results": [result._asdict() for result in results]}, indent=2) + "\n")
-    print(f"File: {output}")
-
-
-def make_parser() -> Parser:
-    """Returns the parser of the flags."""
-    parser = Parser("metaworld_evaluation.py", __doc__)
-    add = parser.add_argument
-    add("run_folder", metavar="RUN_FOLDER", help="folder of a run in a Meta-World environment")
-    evaluate.add_snapshot_flag(parser)
-    add("--split", choices=meta_world.SPLITS, default="test", help="goals of this split (default: test)")
-    add("--adaptation_steps", type=int, nargs="+", metavar="INT",
-        help="numbers of adaptation steps, one column each (default: 0 and the number in training)")
-    for name, text in INTEGERS.items():
-        default = inspect.signature(evaluate_on_metaworld).parameters[name].default
-        add(f"--{name}", type=int, default=default, metavar="INT",
-            help=text + (f" (default: {default})" if default is not None else ""))
-    add_output_flags(parser, "FILE", f"JSON file to write (default: RUN_FOLDER/{FILE})", "evaluation")
-    return parser
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Evaluates a run; returns the exit status."""
-    return run_tool(make_parser(), run, argv)
+    parser = Parser("metaworld_evaluation.py", __doc__)
+    parser.add_argument("run_folder", metavar="RUN_FOLDER", help="folder of a run in a Meta-World environment")
+    evaluate.add_snapshot_flag(parser)
+    for setting in settings_of([evaluate_on_metaworld], {"evaluator"}).values():
+        add_flag(parser, setting)
+    return run_tool(parser, run, argv)
 
 
 if __name__ == "__main__":

@@ -200,14 +200,14 @@ class BatchedNormalizedEnv(BatchedEnv):
         self._batched_env, self._env = batched_env, env
         self.max_threads = batched_env.max_threads
         self.observation_space, self.action_space = env.observation_space, env.action_space
-        self._shown = self._shown_part(self.get_tasks())
+        self._shown = self._shown_part()
 
     def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
         return self._batched_env.sample_tasks(n_tasks, rng)
 
     def set_tasks(self, tasks: Sequence[Task]) -> None:
         self._batched_env.set_tasks(tasks)
-        self._shown = self._shown_part(tasks)
+        self._shown = self._shown_part()
 
     def get_tasks(self) -> List[Task]:
         return self._batched_env.get_tasks()
@@ -226,9 +226,9 @@ class BatchedNormalizedEnv(BatchedEnv):
         observations = self._env.normalized_observations(observations)
         return observations if self._shown is None else np.concatenate((observations, self._shown[env_ids]), axis=1)
 
-    def _shown_part(self, tasks: Sequence[Task]) -> Optional[np.ndarray]:
-        """Returns the tasks that are part of the observations, float64 `[num_envs, k]`; None if they are not."""
-        return np.array(list(map(task_numbers, tasks))) if self._env.observes_task else None
+    def _shown_part(self) -> Optional[np.ndarray]:
+        """Returns the current tasks, float64 `[num_envs, k]`; None if they are not part of the observations."""
+        return np.array(list(map(task_numbers, self.get_tasks()))) if self._env.observes_task else None
 
 
 def task_numbers(task: Task) -> np.ndarray:
