@@ -47,9 +47,8 @@ from .np.exploration_policies import ExplorationPolicy as ExplorationPolicy, Gau
 from .np.exploration_policies import OrnsteinUhlenbeckPolicy as OrnsteinUhlenbeckPolicy
 from .np.loading import load_policy as load_policy
 from .np.replay_buffer import ReplayBuffer as ReplayBuffer
-from .optimizers import ConjugateGradientOptimizer as ConjugateGradientOptimizer, ExactHvp as ExactHvp
-from .optimizers import FiniteDifferenceHvp as FiniteDifferenceHvp, GaussNewtonHvp as GaussNewtonHvp
-from .optimizers import HessianVectorProduct as HessianVectorProduct
+from .optimizers import ConjugateGradientOptimizer as ConjugateGradientOptimizer
+from .optimizers import FiniteDifferenceHvp as FiniteDifferenceHvp
 from .optimizers import MAMLFirstOrderOptimizer as MAMLFirstOrderOptimizer, MAMLPPOOptimizer as MAMLPPOOptimizer
 from .optimizers import Optimizer as Optimizer
 from .policies import Categorical as Categorical, CategoricalMLPPolicy as CategoricalMLPPolicy

@@ -19,7 +19,6 @@ from meta_policy_search.meta_algos import base as meta_algos_base
 from meta_policy_search.ops import adaptation, losses
 from meta_policy_search.optimizers import (
     ConjugateGradientOptimizer,
-    ExactHvp,
     FiniteDifferenceHvp,
     MAMLFirstOrderOptimizer,
 )
@@ -432,7 +431,7 @@ BY_HAND = partial(of_samples.test_advantages_by_hand, 0.5, [1.0625, 0.25, 1.0, 3
 
 def with_attribute(name, value):
     """Sets an attribute of the object before its method runs."""
-    return lambda method: lambda self, *args: (setattr(self, name, value), method(self, *args))[1]
+    return lambda method: lambda self, *args: (vars(self).update({name: value}), method(self, *args))[1]
 
 
 SAMPLES = [
@@ -465,11 +464,11 @@ SAMPLES = [
 
 def not_scaled(at):
     """Uses a fraction `base_eps` of the vector as step, regardless of its length."""
-    def mutant(hvp, values):
-        product, base_eps = at(hvp, values), hvp.base_eps
+    def mutant(hvp, *args):
+        product, base_eps = at(hvp, *args), hvp.base_eps
 
         def mutated_product(x):
-            hvp.base_eps = base_eps * np.linalg.norm(x)
+            vars(hvp).update(base_eps=base_eps * np.linalg.norm(x))
             return product(x)
 
         return mutated_product
@@ -482,9 +481,9 @@ def scaled(factor):
 
 
 FINITE_DIFFERENCE = partial(of_steps.test_products_equal_the_dense_hessian_for_vectors_of_any_length,
-                            FiniteDifferenceHvp, 1e-3)
-EXACT = partial(of_steps.test_products_equal_the_dense_hessian_for_vectors_of_any_length, ExactHvp, 1e-4)
-STEP = partial(of_steps.test_linear_loss_is_optimized_to_the_border_of_the_trust_region, ExactHvp)
+                            "finite_difference", 1e-3)
+EXACT = partial(of_steps.test_products_equal_the_dense_hessian_for_vectors_of_any_length, "exact", 1e-4)
+STEP = partial(of_steps.test_linear_loss_is_optimized_to_the_border_of_the_trust_region, "exact")
 
 STEPS = [
     Mutation("step does not depend on the length of the vector", FiniteDifferenceHvp, "at", not_scaled,
@@ -492,7 +491,8 @@ STEPS = [
     Mutation("the difference is not halved", FiniteDifferenceHvp, "at", scaled(2.0), partial(FINITE_DIFFERENCE, 1.0)),
     Mutation("one-sided difference", FiniteDifferenceHvp, "at", with_attribute("symmetric", False),
              partial(FINITE_DIFFERENCE, 1.0)),
-    Mutation("exact product: negated", ExactHvp, "at", scaled(-1.0), partial(EXACT, 1.0)),
+    Mutation("exact product: negated", ConjugateGradientOptimizer, "hessian_product", scaled(-1.0),
+             partial(EXACT, 1.0)),
     Mutation("gradient instead of the natural gradient", cg, "conjugate_gradients",
              lambda solve: lambda product, b, *_: (b, product(b)), STEP),
     Mutation("step divided by the square root of two", ConjugateGradientOptimizer, "_full_step",
@@ -502,7 +502,7 @@ STEPS = [
     Mutation("no damping", ConjugateGradientOptimizer, "_full_step", with_attribute("_damping", 0.0),
              of_steps.test_reg_coeff_is_added_to_the_curvature),
     Mutation("the line search ignores the constraint", ConjugateGradientOptimizer, "_search",
-             with_attribute("_max_constraint", np.inf), of_steps.test_step_that_violates_the_constraint_is_shortened),
+             with_attribute("_step_size", np.inf), of_steps.test_step_that_violates_the_constraint_is_shortened),
 ]
 
 

@@ -177,6 +177,8 @@ class Optimizer(Serializable, abc.ABC):
 
     def _set_problem(self, loss: tf.Tensor, target: Any, input_ph_dict: Mapping[str, tf.Tensor],
                      sample_axes: Optional[Mapping[str, int]], task_inputs: Collection[str]) -> None:
+        if "_loss" in vars(self):
+            raise ValueError("optimizer: already used by another algorithm; build a new one")
         if loss.shape.rank != 0:
             raise ValueError(f"loss: expected a scalar tensor, got shape {loss.shape}")
         self._rng = seeding.next_rng(seeding.Stream.OPTIMIZER)

@@ -6,7 +6,6 @@ Minimizes a loss subject to a divergence of at most epsilon (TRPO, arXiv:1502.05
 2. The length of the step makes the quadratic approximation of the divergence equal to epsilon.
 3. A backtracking line search finds a step that reduces the loss and satisfies the constraint.
 """
-import abc
 import functools
 import pdb
 import sys
@@ -31,37 +30,11 @@ Product = Callable[[np.ndarray], np.ndarray]
 Metric = Tuple[Sequence[tf.Tensor], Callable[[Sequence[tf.Tensor]], tf.Tensor]]
 
 
-class HessianVectorProduct(Serializable, abc.ABC):
-    """Multiplies the Hessian of a scalar `f` by vectors. Each object serves one optimizer."""
-
-    _optimizer: Any = None  # the `ConjugateGradientOptimizer`, after `build_graph`
-
-    def build_graph(self, f: tf.Tensor, optimizer: "ConjugateGradientOptimizer") -> None:
-        """Builds the required operations.
-
-        Args:
-            f: scalar tensor, whose Hessian with respect to the optimizer's variables is used.
-            optimizer: provides variables, feeds and session.
-
-        Raises:
-            ValueError: another optimizer already uses this object.
-        """
-        if self._optimizer is not None:
-            raise ValueError("hvp_approach: expected a new object, got an object of another "
-                             "optimizer; create one object per optimizer")
-        self._optimizer = optimizer
-        self._build(f)
-
-    @abc.abstractmethod
-    def _build(self, f: tf.Tensor) -> None:
-        """Implements `build_graph`."""
-
-    @abc.abstractmethod
-    def at(self, input_val_dict: InputValues) -> Product:
-        """Returns the function `x -> H x` at the current values of the variables, float64 `[D]` to `[D]`."""
+HVP_APPROACHES = ("finite_difference", "gauss_newton", "exact")
+"""Methods for Hessian-vector products by name."""
 
 
-class FiniteDifferenceHvp(HessianVectorProduct):
+class FiniteDifferenceHvp(Serializable):
     """Hessian-vector products from finite differences of the gradient.
 
     `H x = (g(theta + e x) - g(theta - e x)) / (2 e)` with `e = base_eps / |x|`, so the step has a fixed length. With a
@@ -79,14 +52,10 @@ class FiniteDifferenceHvp(HessianVectorProduct):
         self.base_eps = check_positive("base_eps", base_eps)
         self.symmetric = check_bool("symmetric", symmetric)
 
-    def _build(self, f: tf.Tensor) -> None:
-        self._gradient = self._optimizer.build_flat_gradient(f)
-
-    def at(self, input_val_dict: InputValues) -> Product:
+    def at(self, optimizer: "ConjugateGradientOptimizer", input_val_dict: InputValues) -> Product:
         """Returns `x -> H x`. The variables are restored after each product, even if it raises an error."""
-        optimizer = self._optimizer
         theta = optimizer.get_flat()
-        here = None if self.symmetric else optimizer.compute(self._gradient, input_val_dict)
+        here = None if self.symmetric else optimizer.constraint_gradient(input_val_dict)
 
         def product(x: np.ndarray) -> np.ndarray:
             norm = float(np.linalg.norm(x))
@@ -95,64 +64,15 @@ class FiniteDifferenceHvp(HessianVectorProduct):
             eps = self.base_eps / norm
             try:
                 optimizer.set_flat(theta + eps * x)
-                above = optimizer.compute(self._gradient, input_val_dict)
+                above = optimizer.constraint_gradient(input_val_dict)
                 if here is not None:
                     return (above - here) / eps
                 optimizer.set_flat(theta - eps * x)
-                return (above - optimizer.compute(self._gradient, input_val_dict)) / (2.0 * eps)
+                return (above - optimizer.constraint_gradient(input_val_dict)) / (2.0 * eps)
             finally:
                 optimizer.set_flat(theta)
 
         return product
-
-
-class ExactHvp(HessianVectorProduct):
-    """Exact Hessian-vector products: differentiates `g^T x` in the graph (Pearlmutter, 1994)."""
-
-    def _build(self, f: tf.Tensor) -> None:
-        gradient = self._optimizer.build_flat_gradient(f)
-        self._x_ph = tf.placeholder(tf.float32, gradient.shape, name="direction")
-        self._product = self._optimizer.build_flat_gradient(tf.reduce_sum(gradient * self._x_ph))
-
-    def at(self, input_val_dict: InputValues) -> Product:
-        """Returns `x -> H x`."""
-        return lambda x: self._optimizer.compute(self._product, input_val_dict, {self._x_ph: x})
-
-
-class GaussNewtonHvp(HessianVectorProduct):
-    """Computes products with the generalized Gauss-Newton matrix `J^T F J` (Schraudolph, 2002).
-
-    The constraint must depend on the variables only through tensors `y`, such as the means and standard deviations of
-    policies. `J` is the Jacobian of `y` with respect to the variables. `F` is a positive semi-definite matrix,
-    the curvature with respect to `y`; see `constraint_metric` in `ConjugateGradientOptimizer.build_graph`. If `F` is
-    the Fisher information, `J^T F J` is the Hessian of the divergence from the current distributions. At the start of a
-    trust-region step, this is the Hessian of the constraint.
-
-    A product costs about as much as two gradients. `J x` is computed as the gradient of `(J^T v) . x` with respect to
-    an auxiliary `v`, because `J^T v` is linear in `v`.
-    """
-
-    def _build(self, f: tf.Tensor) -> None:
-        optimizer = self._optimizer
-        if optimizer.constraint_metric is None:
-            raise ValueError("constraint_metric: expected the outputs that the constraint depends on and their "
-                             f"curvature, required by {type(self).__name__}, got None")
-        outputs, norm = optimizer.constraint_metric
-        dual = [tf.zeros_like(y) for y in outputs]
-        pulled_back = optimizer.build_flat_gradient(outputs, dual)
-        self._x_ph = tf.placeholder(tf.float32, pulled_back.shape, name="direction")
-        pushed_forward = [tf.stop_gradient(change) for change in _gradients(pulled_back, dual, self._x_ph)]
-        curved = _gradients(0.5 * norm(pushed_forward), pushed_forward)
-        self._product = optimizer.build_flat_gradient(outputs, [tf.stop_gradient(c) for c in curved])
-
-    def at(self, input_val_dict: InputValues) -> Product:
-        """Returns `x -> J^T F J x`."""
-        return lambda x: self._optimizer.compute(self._product, input_val_dict, {self._x_ph: x})
-
-
-HVP_APPROACHES: Mapping[str, Callable[[], HessianVectorProduct]] = {
-    "finite_difference": FiniteDifferenceHvp, "gauss_newton": GaussNewtonHvp, "exact": ExactHvp}
-"""Methods for Hessian-vector products by name."""
 
 
 class ConjugateGradientOptimizer(Optimizer):
@@ -169,15 +89,26 @@ class ConjugateGradientOptimizer(Optimizer):
             tensor. On a terminal, a debugger opens before the error is raised. Default: False.
         accept_violation (bool): whether to keep the smallest step tried if no step meets the conditions. A step whose
             loss or constraint is not finite is never kept. Default: False.
-        hvp_approach (str or HessianVectorProduct): method for Hessian-vector products: `'finite_difference'`,
-            `'gauss_newton'`, `'exact'`, or an object such as `FiniteDifferenceHvp(base_eps=1e-3)`. Default:
+        hvp_approach (str or FiniteDifferenceHvp): method for Hessian-vector products; see below. Default:
             `'finite_difference'`.
+
+    The values of `hvp_approach` are:
+
+    * `'finite_difference'`: finite differences of the gradient. `FiniteDifferenceHvp(base_eps=1e-3)` changes their
+      settings.
+    * `'exact'`: the gradient of `g^T x` in the graph (Pearlmutter, 1994).
+    * `'gauss_newton'`: products with the generalized Gauss-Newton matrix `J^T F J` (Schraudolph, 2002). The constraint
+      must depend on the variables only through tensors `y`, such as the means and standard deviations of policies. `J`
+      is the Jacobian of `y` with respect to the variables. `F` is a positive semi-definite matrix, the curvature with
+      respect to `y`; see `constraint_metric` in `build_graph`. If `F` is the Fisher information, `J^T F J` is the
+      Hessian of the divergence from the current distributions. At the start of a trust-region step, this is the Hessian
+      of the constraint. A product costs about as much as two gradients.
     """
 
     def __init__(self, cg_iters: int = 10, reg_coeff: float = 0, subsample_factor: float = 1.0,
                  backtrack_ratio: float = 0.8, max_backtracks: int = 15, debug_nan: bool = False,
                  accept_violation: bool = False,
-                 hvp_approach: Union[str, HessianVectorProduct] = "finite_difference") -> None:
+                 hvp_approach: Union[str, FiniteDifferenceHvp] = "finite_difference") -> None:
         self._cg_iters = check_positive_int("cg_iters", cg_iters)
         self._reg_coeff = check_non_negative("reg_coeff", reg_coeff)
         self._subsample_factor = check_fraction("subsample_factor", subsample_factor)
@@ -185,12 +116,9 @@ class ConjugateGradientOptimizer(Optimizer):
         self._max_backtracks = check_positive_int("max_backtracks", max_backtracks)
         self._debug_nan = check_bool("debug_nan", debug_nan)
         self._accept_violation = check_bool("accept_violation", accept_violation)
-        if isinstance(hvp_approach, str):
-            hvp_approach = HVP_APPROACHES[check_choice("hvp_approach", hvp_approach, HVP_APPROACHES)]()
-        if not isinstance(hvp_approach, HessianVectorProduct):
-            raise TypeError(f"hvp_approach: expected one of {', '.join(map(repr, HVP_APPROACHES))} or a "
-                            f"HessianVectorProduct, got {hvp_approach!r}")
-        self.hvp_approach = hvp_approach
+        if not isinstance(hvp_approach, FiniteDifferenceHvp):
+            check_choice("hvp_approach", hvp_approach, HVP_APPROACHES)
+        self.hvp_approach = FiniteDifferenceHvp() if hvp_approach == "finite_difference" else hvp_approach
 
     @property
     def step_size(self) -> float:
@@ -217,10 +145,10 @@ class ConjugateGradientOptimizer(Optimizer):
                 Loss and constraint must be means over tasks of terms that depend only on the samples of one task and on
                 the other inputs. They are then computed in blocks of tasks. Default: none; they are computed in one
                 call.
-            constraint_metric: `(outputs, norm)`, required by `GaussNewtonHvp`. The constraint must depend on the
-                variables only through the tensors `outputs`, such as means and standard deviations of policies. `norm`
-                is a function that builds the squared length of a change of `outputs`, a scalar. To second order, it
-                equals twice the change of the constraint. Default: None.
+            constraint_metric: `(outputs, norm)`, required by `hvp_approach='gauss_newton'`. The constraint must depend
+                on the variables only through the tensors `outputs`, such as means and standard deviations of policies.
+                `norm` is a function that builds the squared length of a change of `outputs`, a scalar. To second order,
+                it equals twice the change of the constraint. Default: None.
             damping: name of a variable to a number that is added to the diagonal of the Hessian for this variable, in
                 addition to `reg_coeff`. Default: None, zero for all variables.
 
@@ -232,7 +160,6 @@ class ConjugateGradientOptimizer(Optimizer):
         self._constraint, epsilon = leq_constraint
         if self._constraint.shape.rank != 0:
             raise ValueError(f"leq_constraint: expected a scalar tensor, got shape {self._constraint.shape}")
-        self.constraint_metric = constraint_metric
         self._step_size = check_positive("leq_constraint[1]", epsilon)
         self._shapes = [tuple(v.shape.as_list()) for v in self._variables.variables.values()]
         self._splits = np.cumsum([int(np.prod(shape)) for shape in self._shapes])[:-1]
@@ -241,7 +168,36 @@ class ConjugateGradientOptimizer(Optimizer):
                                         for name, shape in zip(self._variables.variables, self._shapes)])
         with tf.name_scope("conjugate_gradient_optimizer"):
             self._gradient = self.build_flat_gradient(loss)
-            self.hvp_approach.build_graph(self._constraint, self)
+            self._direction_ph = tf.placeholder(tf.float32, [len(self._damping)], name="direction")
+            if self.hvp_approach == "gauss_newton":
+                self._product = self._build_gauss_newton_product(constraint_metric)
+            else:
+                self._constraint_gradient = self.build_flat_gradient(self._constraint)
+            if self.hvp_approach == "exact":
+                along = tf.reduce_sum(self._constraint_gradient * self._direction_ph)
+                self._product = self.build_flat_gradient(along)
+
+    def _build_gauss_newton_product(self, constraint_metric: Optional[Metric]) -> tf.Tensor:
+        """Builds `J^T F J x`, `[D]`.
+
+        `J x` is computed as the gradient of `(J^T v) . x` with respect to an auxiliary `v`, because `J^T v` is linear
+        in `v`.
+        """
+        if constraint_metric is None:
+            raise ValueError("constraint_metric: expected the outputs that the constraint depends on and their "
+                             "curvature, required by hvp_approach='gauss_newton', got None")
+        outputs, norm = constraint_metric
+        dual = [tf.zeros_like(y) for y in outputs]
+        pulled_back = self.build_flat_gradient(outputs, dual)
+        pushed_forward = [tf.stop_gradient(change) for change in _gradients(pulled_back, dual, self._direction_ph)]
+        curved = _gradients(0.5 * norm(pushed_forward), pushed_forward)
+        return self.build_flat_gradient(outputs, [tf.stop_gradient(c) for c in curved])
+
+    def hessian_product(self, input_val_dict: InputValues) -> Product:
+        """Returns the function `x -> H x` at the current values of the variables, float64 `[D]` to `[D]`."""
+        if isinstance(self.hvp_approach, FiniteDifferenceHvp):
+            return self.hvp_approach.at(self, input_val_dict)
+        return lambda x: self.compute(self._product, input_val_dict, {self._direction_ph: x})
 
     def build_flat_gradient(self, f: Union[tf.Tensor, Sequence[tf.Tensor]],
                             weights: Optional[Sequence[tf.Tensor]] = None) -> tf.Tensor:
@@ -275,6 +231,10 @@ class ConjugateGradientOptimizer(Optimizer):
     def gradient(self, input_val_dict: InputValues) -> np.ndarray:
         """Computes the gradient of the loss as one vector, float64 `[D]`."""
         return self.compute(self._gradient, input_val_dict)
+
+    def constraint_gradient(self, input_val_dict: InputValues) -> np.ndarray:
+        """Computes the gradient of the constraint tensor as one vector, float64 `[D]`."""
+        return self.compute(self._constraint_gradient, input_val_dict)
 
     def constraint_val(self, input_val_dict: InputValues) -> float:
         """Computes the value of the constraint tensor."""
@@ -325,7 +285,7 @@ class ConjugateGradientOptimizer(Optimizer):
 
         The caller subtracts the step from the variables.
         """
-        product = self.hvp_approach.at(input_val_dict)
+        product = self.hessian_product(input_val_dict)
 
         def damped_product(x: np.ndarray) -> np.ndarray:
             image = product(x) + self._damping * x

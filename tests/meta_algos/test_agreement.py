@@ -7,7 +7,7 @@ import pytest
 
 from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
-from meta_policy_search.optimizers import ConjugateGradientOptimizer, ExactHvp
+from meta_policy_search.optimizers import ConjugateGradientOptimizer
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampleProcessor
 from tests.helpers import agreement
@@ -56,7 +56,7 @@ CASES = {
                        "init_inner_kl_penalty": agreement.KL_COEFF}, update_once, 1e-6),
     "vpg_maml": (VPGMAML, ADAM, update_several_times, 1e-6),
     "trpo_maml": (TRPOMAML, {"step_size": agreement.MAX_KL, "optimizer": ConjugateGradientOptimizer(
-        agreement.CG_ITERS, backtrack_ratio=agreement.BACKTRACK_RATIO, hvp_approach=ExactHvp())}, update_once, 5e-5),
+        agreement.CG_ITERS, backtrack_ratio=agreement.BACKTRACK_RATIO, hvp_approach="exact")}, update_once, 5e-5),
 }
 
 

@@ -50,7 +50,7 @@ def test_sum_over_blocks_equals_the_result_for_all_tasks(algo_cls, arguments, mo
         set_block_size(monkeypatch, size)
         results[size] = [algo.optimizer.loss(values), algo.optimizer.gradient(values)]
         if algo_cls is TRPOMAML:
-            product = algo.optimizer.hvp_approach.at(values)
+            product = algo.optimizer.hessian_product(values)
             results[size] += [algo.optimizer.constraint_val(values), product(np.cos(np.arange(len(results[size][1]))))]
     for size in (1, 2):
         for value, at_once in zip(results[size], results[M], strict=True):

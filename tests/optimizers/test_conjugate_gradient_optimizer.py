@@ -5,18 +5,12 @@ from collections import OrderedDict
 import numpy as np
 import pytest
 
-from meta_policy_search.optimizers import (
-    ConjugateGradientOptimizer,
-    ExactHvp,
-    FiniteDifferenceHvp,
-    GaussNewtonHvp,
-    Optimizer,
-)
+from meta_policy_search.optimizers import ConjugateGradientOptimizer, FiniteDifferenceHvp, Optimizer
 from meta_policy_search.optimizers.conjugate_gradient_optimizer import conjugate_gradients
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 
-HVPS = [FiniteDifferenceHvp, lambda: FiniteDifferenceHvp(symmetric=False), ExactHvp]
+HVPS = ["finite_difference", FiniteDifferenceHvp(symmetric=False), "exact"]
 H = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 4.0]])  # curvature of the constraint
 G = np.array([1.0, -2.0, 0.5])  # slope of the loss
 
@@ -148,9 +142,8 @@ def test_conjugate_gradients_stops_without_curvature(matrix):
 class Curved:
     """`f(w) = mean_n tanh(x_n w)^2 + sum w^4 / 10`, whose Hessian depends on `w`."""
 
-    def __init__(self, make_hvp, start):
-        self.hvp = make_hvp()
-        self.optimizer = ConjugateGradientOptimizer(hvp_approach=self.hvp)
+    def __init__(self, hvp, start):
+        self.optimizer = ConjugateGradientOptimizer(hvp_approach=hvp)
         self.target = Target(start)
         self.x_ph = tf.placeholder(tf.float32, [None, 3])
         w = self.target.vector()
@@ -169,41 +162,41 @@ class Curved:
 
 
 @pytest.mark.parametrize(
-    "make_hvp, tolerance",
-    [(ExactHvp, 1e-4), (FiniteDifferenceHvp, 1e-3), (lambda: FiniteDifferenceHvp(symmetric=False), 3e-2)],
+    "hvp, tolerance",
+    [("exact", 1e-4), ("finite_difference", 1e-3), (FiniteDifferenceHvp(symmetric=False), 3e-2)],
 )
 @pytest.mark.parametrize("length", [1e-4, 1.0, 1e3])
-def test_products_equal_the_dense_hessian_for_vectors_of_any_length(make_hvp, tolerance, length):
+def test_products_equal_the_dense_hessian_for_vectors_of_any_length(hvp, tolerance, length):
     start = np.array([0.3, -0.5, 0.8])
-    problem = Curved(make_hvp, start)
+    problem = Curved(hvp, start)
     hessian = problem.dense_hessian(start)
     for x in length * np.random.default_rng(1).normal(size=(4, 3)):
-        product = problem.hvp.at(problem.values)(x)
+        product = problem.optimizer.hessian_product(problem.values)(x)
         assert product.dtype == np.float64
         assert np.linalg.norm(product - hessian @ x) <= tolerance * np.linalg.norm(hessian @ x)
     np.testing.assert_array_equal(problem.optimizer.get_flat(), start.astype("f"))
 
 
-@pytest.mark.parametrize("make_hvp", HVPS)
-def test_product_with_zero_is_zero(make_hvp):
-    problem = Curved(make_hvp, (0.1, 0.2, 0.3))
-    assert problem.hvp.at(problem.values)(np.zeros(3)).tolist() == [0.0, 0.0, 0.0]
+@pytest.mark.parametrize("hvp", HVPS)
+def test_product_with_zero_is_zero(hvp):
+    problem = Curved(hvp, (0.1, 0.2, 0.3))
+    assert problem.optimizer.hessian_product(problem.values)(np.zeros(3)).tolist() == [0.0, 0.0, 0.0]
 
 
 def test_base_eps_is_the_length_of_the_difference_step():
     seen = []
-    problem = Curved(lambda: FiniteDifferenceHvp(base_eps=0.25), np.zeros(3))
+    problem = Curved(FiniteDifferenceHvp(base_eps=0.25), np.zeros(3))
     original = problem.optimizer.set_flat
     problem.optimizer.set_flat = lambda w: seen.append(w) or original(w)
-    problem.hvp.at(problem.values)(np.array([0.0, 30.0, 40.0]))
+    problem.optimizer.hessian_product(problem.values)(np.array([0.0, 30.0, 40.0]))
     np.testing.assert_allclose(seen, [[0.0, 0.15, 0.2], [0.0, -0.15, -0.2], [0.0, 0.0, 0.0]])
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_finite_differences_restore_the_parameters_even_after_an_error(symmetric):
     start = np.array([0.3, -0.5, 0.8], "f")
-    problem = Curved(lambda: FiniteDifferenceHvp(symmetric=symmetric), start)
-    product = problem.hvp.at(problem.values)
+    problem = Curved(FiniteDifferenceHvp(symmetric=symmetric), start)
+    product = problem.optimizer.hessian_product(problem.values)
 
     def fails(*args):
         assert (problem.optimizer.get_flat() != start).any()
@@ -215,38 +208,19 @@ def test_finite_differences_restore_the_parameters_even_after_an_error(symmetric
     np.testing.assert_array_equal(problem.optimizer.get_flat(), start)
 
 
-def test_hvp_approach_belongs_to_one_optimizer():
-    hvp = ExactHvp()
-    Problem(ConjugateGradientOptimizer(hvp_approach=hvp))
-    with pytest.raises(ValueError, match="hvp_approach: .*got an object of another optimizer"):
-        Problem(ConjugateGradientOptimizer(hvp_approach=hvp))
-    # and optimizers share no default object
-    assert ConjugateGradientOptimizer().hvp_approach is not ConjugateGradientOptimizer().hvp_approach
-
-
 @pytest.mark.parametrize("arguments, error", [({"base_eps": 0.0}, ValueError), ({"symmetric": 1}, TypeError)])
 def test_arguments_of_the_finite_difference_are_checked(arguments, error):
     with pytest.raises(error, match=next(iter(arguments))):
         FiniteDifferenceHvp(**arguments)
 
 
-@pytest.mark.parametrize("name, cls", [("finite_difference", FiniteDifferenceHvp), ("exact", ExactHvp)])
-def test_method_for_products_can_be_specified_by_name(name, cls):
-    """A name stands for an object of the class with default arguments; steps have equal bits."""
-    by_name, by_object = (Problem(ConjugateGradientOptimizer(hvp_approach=hvp)) for hvp in (name, cls()))
-    assert type(by_name.optimizer.hvp_approach) is cls
-    for problem in (by_name, by_object):
-        problem.optimize()
-    np.testing.assert_array_equal(by_name.w, by_object.w)
-
-
 # Steps
 
 
-@pytest.mark.parametrize("make_hvp", HVPS)
-def test_linear_loss_is_optimized_to_the_border_of_the_trust_region(make_hvp):
+@pytest.mark.parametrize("hvp", HVPS)
+def test_linear_loss_is_optimized_to_the_border_of_the_trust_region(hvp):
     # the constraint of the full step equals epsilon up to rounding, so the line search may shorten it once
-    problem = Problem(ConjugateGradientOptimizer(hvp_approach=make_hvp(), backtrack_ratio=0.999))
+    problem = Problem(ConjugateGradientOptimizer(hvp_approach=hvp, backtrack_ratio=0.999))
     assert isinstance(problem.optimizer, Optimizer)
     assert problem.optimize() == pytest.approx(0.0, abs=1e-6)  # the loss before the step
     np.testing.assert_allclose(problem.w, natural_step(), rtol=1e-2)
@@ -258,7 +232,7 @@ def test_linear_loss_is_optimized_to_the_border_of_the_trust_region(make_hvp):
 
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
 def test_step_does_not_depend_on_the_scale_of_the_loss(scale):
-    problem = Problem(ConjugateGradientOptimizer(hvp_approach=ExactHvp()))
+    problem = Problem(ConjugateGradientOptimizer(hvp_approach="exact"))
     problem.optimize(scale=scale)
     np.testing.assert_allclose(problem.w, natural_step(), rtol=1e-3)
 
@@ -279,7 +253,7 @@ def test_epsilon_is_the_size_of_the_region():
 
 
 def test_cg_iters_limits_the_accuracy_of_the_direction():
-    one = Problem(ConjugateGradientOptimizer(cg_iters=1, hvp_approach=ExactHvp(), backtrack_ratio=0.999))
+    one = Problem(ConjugateGradientOptimizer(cg_iters=1, hvp_approach="exact", backtrack_ratio=0.999))
     one.optimize()
     cosine = one.w @ -G / np.linalg.norm(one.w) / np.linalg.norm(G)
     assert cosine == pytest.approx(1.0, abs=1e-5)  # one iteration: along the gradient
@@ -288,23 +262,22 @@ def test_cg_iters_limits_the_accuracy_of_the_direction():
 
 
 def test_reg_coeff_is_added_to_the_curvature():
-    problem = Problem(ConjugateGradientOptimizer(reg_coeff=3.0, hvp_approach=ExactHvp()))
+    problem = Problem(ConjugateGradientOptimizer(reg_coeff=3.0, hvp_approach="exact"))
     problem.optimize()
     np.testing.assert_allclose(problem.w, natural_step(H + 3.0 * np.eye(3)), rtol=1e-3)
 
 
 def test_damping_is_added_to_the_curvature_of_the_named_variables():
-    problem = Problem(ConjugateGradientOptimizer(hvp_approach=ExactHvp(), reg_coeff=1.0), damping={"rest": 10.0})
+    problem = Problem(ConjugateGradientOptimizer(hvp_approach="exact", reg_coeff=1.0), damping={"rest": 10.0})
     problem.optimize()
     np.testing.assert_allclose(problem.w, natural_step(H + np.diag([1.0, 11.0, 11.0])), rtol=1e-3)
 
 
 @pytest.mark.parametrize("factor, sizes", [(1.0, {8}), (0.5, {4}), (0.01, {1})])
 def test_subsample_factor_is_the_fraction_of_samples_in_the_products(factor, sizes):
-    hvp = ExactHvp()
-    problem = Problem(ConjugateGradientOptimizer(subsample_factor=factor, hvp_approach=hvp))
-    seen, original = [], hvp.at
-    hvp.at = lambda values: seen.append(values) or original(values)
+    problem = Problem(ConjugateGradientOptimizer(subsample_factor=factor, hvp_approach="exact"))
+    seen, original = [], problem.optimizer.hessian_product
+    problem.optimizer.hessian_product = lambda values: seen.append(values) or original(values)
     x = np.arange(1.0, 9.0)
     problem.optimize(x=x), problem.optimize(x=x)
     assert {len(values["x"]) for values in seen} == sizes
@@ -315,7 +288,7 @@ def test_subsample_factor_is_the_fraction_of_samples_in_the_products(factor, siz
 
 
 def test_loss_and_constraint_use_all_samples_with_subsampling():
-    problem = Problem(ConjugateGradientOptimizer(subsample_factor=0.25, hvp_approach=ExactHvp(), backtrack_ratio=0.99,
+    problem = Problem(ConjugateGradientOptimizer(subsample_factor=0.25, hvp_approach="exact", backtrack_ratio=0.99,
                                                  max_backtracks=300))
     x = np.array([0.5, 3.0, 3.0, 3.0])
     for _ in range(3):
@@ -331,7 +304,7 @@ def test_backtrack_ratio_and_the_line_search():
     full = natural_step()
     bend = 1.5 * (-G @ full) / (full @ full)  # lower than at zero for fractions below 1 / 1.5
     for ratio, fraction in ((0.8, 0.8**2), (0.5, 0.5)):
-        problem = Problem(ConjugateGradientOptimizer(hvp_approach=ExactHvp(), backtrack_ratio=ratio))
+        problem = Problem(ConjugateGradientOptimizer(hvp_approach="exact", backtrack_ratio=ratio))
         problem.optimize(bend=bend)
         stats = problem.optimizer.step_stats
         assert stats["StepFraction"] == pytest.approx(fraction)
@@ -341,7 +314,7 @@ def test_backtrack_ratio_and_the_line_search():
 
 def test_step_that_violates_the_constraint_is_shortened():
     # given samples of which the product uses the quarter with the smallest curvature
-    problem = Problem(ConjugateGradientOptimizer(hvp_approach=ExactHvp(), backtrack_ratio=0.5))
+    problem = Problem(ConjugateGradientOptimizer(hvp_approach="exact", backtrack_ratio=0.5))
     problem.optimizer._subsample = lambda values: {**values, "x": values["x"][:1]}
     problem.optimize(x=[0.1, 2.0, 2.0, 2.0])
     stats = problem.optimizer.step_stats
@@ -353,7 +326,7 @@ def hopeless(**arguments):
     def loss(w):
         return slope(w) + 10.0 * tf.stop_gradient(tf.cast(tf.reduce_any(tf.not_equal(w, 0.0)), tf.float32))
 
-    return build_optimizer(ConjugateGradientOptimizer(hvp_approach=ExactHvp(), **arguments), loss)
+    return build_optimizer(ConjugateGradientOptimizer(hvp_approach="exact", **arguments), loss)
 
 
 @pytest.mark.parametrize("max_backtracks", [1, 4])
@@ -376,7 +349,7 @@ def test_accept_violation_keeps_the_smallest_step(messages):
 
 
 def test_accept_violation_never_keeps_a_step_into_nan():
-    optimizer = ConjugateGradientOptimizer(hvp_approach=ExactHvp(), accept_violation=True, max_backtracks=2)
+    optimizer = ConjugateGradientOptimizer(hvp_approach="exact", accept_violation=True, max_backtracks=2)
     build_optimizer(optimizer, lambda w: tf.reduce_sum(tf.log(1.0 - 1e6 * w)))
     optimizer.optimize({})  # the loss decreases towards the end of the logarithm's domain
     assert optimizer.get_flat().tolist() == [0.0, 0.0, 0.0] and optimizer.step_stats["StepFraction"] == 0.0
@@ -389,7 +362,7 @@ def test_loss_of_minus_infinity_is_not_accepted(drop):
         is_far = tf.stop_gradient(tf.reduce_sum(w**2)) > 0.02 * 0.1**2
         return slope(w) + tf.where(is_far, tf.constant(drop, tf.float32), 0.0)
 
-    optimizer = build_optimizer(ConjugateGradientOptimizer(hvp_approach=ExactHvp(), backtrack_ratio=0.5), loss)
+    optimizer = build_optimizer(ConjugateGradientOptimizer(hvp_approach="exact", backtrack_ratio=0.5), loss)
     optimizer.optimize({})
     assert optimizer.step_stats["StepFraction"] == (1.0 if drop == 0.0 else 0.0625)
 
@@ -397,7 +370,7 @@ def test_loss_of_minus_infinity_is_not_accepted(drop):
 @pytest.mark.parametrize("accept_violation", [False, True])
 def test_at_a_minimum_no_line_search_runs_and_parameters_are_unchanged(accept_violation, messages):
     start = np.array([0.1, 0.2, -0.1], "f")
-    optimizer = ConjugateGradientOptimizer(hvp_approach=ExactHvp(), accept_violation=accept_violation)
+    optimizer = ConjugateGradientOptimizer(hvp_approach="exact", accept_violation=accept_violation)
     problem = Problem(optimizer, start=start)
     writes, original = [], optimizer.set_flat
     optimizer.set_flat = lambda flat: writes.append(flat) or original(flat)
@@ -411,7 +384,7 @@ def test_at_a_minimum_no_line_search_runs_and_parameters_are_unchanged(accept_vi
 
 
 def test_with_a_flat_constraint_parameters_are_unchanged(messages):
-    problem = Problem(ConjugateGradientOptimizer(hvp_approach=ExactHvp()))
+    problem = Problem(ConjugateGradientOptimizer(hvp_approach="exact"))
     problem.optimize(x=[0.0, 0.0])
     assert problem.w.tolist() == [0.0, 0.0, 0.0] and problem.optimizer.step_stats["StepFraction"] == 0.0
     assert len(messages) == 1
@@ -464,10 +437,10 @@ def test_non_finite_constraint_is_refused(accept_violation):
     np.testing.assert_array_equal(optimizer.get_flat(), start)
 
 
-@pytest.mark.parametrize("make_hvp", HVPS)
-def test_non_finite_curvature_is_refused(make_hvp):
+@pytest.mark.parametrize("hvp", HVPS)
+def test_non_finite_curvature_is_refused(hvp):
     # given a constraint that is zero at zero and NaN elsewhere: |w|^1.5, whose second derivative is infinite at zero
-    optimizer = build_optimizer(ConjugateGradientOptimizer(hvp_approach=make_hvp()), slope,
+    optimizer = build_optimizer(ConjugateGradientOptimizer(hvp_approach=hvp), slope,
                                 constraint=lambda w: tf.reduce_sum(w * tf.sqrt(w)))
     with pytest.raises(FloatingPointError, match="the curvature of the constraint is not finite"):
         optimizer.optimize({})
@@ -495,7 +468,7 @@ def test_update_interrupted_before_the_line_search_changes_nothing():
 
 
 def test_parameters_are_restored_if_the_line_search_is_interrupted():
-    problem = Problem(ConjugateGradientOptimizer(hvp_approach=ExactHvp()))
+    problem = Problem(ConjugateGradientOptimizer(hvp_approach="exact"))
     original = problem.optimizer.compute_means
 
     def interrupted(fetches, *args):
@@ -532,7 +505,7 @@ def test_restored_state_draws_the_same_subsamples():
         ({"debug_nan": 1}, TypeError),
         ({"accept_violation": "no"}, TypeError),
         ({"hvp_approach": "newton"}, ValueError),
-        ({"hvp_approach": ExactHvp}, TypeError),
+        ({"hvp_approach": FiniteDifferenceHvp}, ValueError),
     ],
 )
 def test_arguments_are_checked(arguments, error):
@@ -546,19 +519,19 @@ def test_gauss_newton_product_has_only_the_curvature_in_the_outputs():
     start, curvature = np.array([0.5, -0.3, 0.2]), np.array([3.0, 1.0, 2.0])
     target = Target(start)
     y = tf.tanh(target.vector())
-    f, hvp = tf.reduce_sum(y), GaussNewtonHvp()
-    ConjugateGradientOptimizer(hvp_approach=hvp).build_graph(
+    f, optimizer = tf.reduce_sum(y), ConjugateGradientOptimizer(hvp_approach="gauss_newton")
+    optimizer.build_graph(
         f, target, {}, (f, 1.0), constraint_metric=([y], lambda dy: tf.reduce_sum(curvature.astype("f") * dy[0] ** 2)))
     x = np.array([1.0, -2.0, 0.5])
     slope = 1.0 - np.tanh(start) ** 2
-    np.testing.assert_allclose(hvp.at({})(x), slope * curvature * slope * x, rtol=1e-5)
+    np.testing.assert_allclose(optimizer.hessian_product({})(x), slope * curvature * slope * x, rtol=1e-5)
 
 
 def test_gauss_newton_product_requires_the_metric():
     target = Target()
     f = tf.reduce_sum(target.vector() ** 2)
-    with pytest.raises(ValueError, match="constraint_metric: expected the outputs.*GaussNewtonHvp"):
-        ConjugateGradientOptimizer(hvp_approach=GaussNewtonHvp()).build_graph(f, target, {}, (f, 1.0))
+    with pytest.raises(ValueError, match="constraint_metric: expected the outputs.*gauss_newton"):
+        ConjugateGradientOptimizer(hvp_approach="gauss_newton").build_graph(f, target, {}, (f, 1.0))
 
 
 def test_problem_is_validated():
@@ -576,14 +549,14 @@ def test_problem_is_validated():
 # Pickles
 
 
-@pytest.mark.parametrize("hvp", [ExactHvp(), FiniteDifferenceHvp(base_eps=1e-3, symmetric=False)], ids=type)
+@pytest.mark.parametrize("hvp", ["exact", FiniteDifferenceHvp(base_eps=1e-3, symmetric=False)], ids=str)
 def test_pickle_has_the_arguments_and_no_graph(hvp):
     """The pickle of a built optimizer is an optimizer with the same arguments that can be built."""
     first = Problem(ConjugateGradientOptimizer(cg_iters=3, reg_coeff=1.0, hvp_approach=hvp))
     first.optimize()
     other = pickle.loads(pickle.dumps(first.optimizer))
     assert repr(other) == repr(first.optimizer) and not other.step_stats
-    assert type(other.hvp_approach) is type(hvp) and repr(other.hvp_approach) == repr(hvp)
+    assert repr(other.hvp_approach) == repr(hvp)
     second = Problem(other)
     second.optimize()
     np.testing.assert_array_equal(second.w, first.w)
