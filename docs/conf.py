@@ -38,7 +38,7 @@ templates_path = ["_templates"]
 autosummary_imported_members = True
 default_role = "literal"  # single backticks in docstrings mark code
 nb_merge_streams = True  # one output block per cell
-nb_execution_mode = "off"  # shows the saved outputs; tests/documentation/test_notebooks.py runs the notebooks
+nb_execution_mode = "off"  # shows the saved outputs; tests/documentation/test_execution.py runs the notebooks
 public_names_package = "meta_policy_search"
 public_names_internal = [  # names that only modules of the package use
     "*.algos.gradient_adaptation.check_sample_processor",

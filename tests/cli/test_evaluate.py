@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
-from experiments import dice_maml, maml_trpo, vpg_maml
+from experiments import dice_maml, vpg_maml
 from meta_policy_search.cli import evaluate, plot, render
 from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.envs import make_env, normalize
@@ -168,31 +168,6 @@ def test_processes_and_environments_are_those_of_the_run(runs, tmp_path):
     assert evaluator.parallel and evaluator.envs_per_task == 2  # samplers limit the environments to the number of paths
     serial = MetaEvaluator(evaluator.algo, evaluator.env, evaluator.sample_processor, 1, evaluator.max_path_length)
     np.testing.assert_array_equal(evaluator.evaluate(tasks=2).returns, serial.evaluate(tasks=2).returns)
-
-
-@pytest.mark.thorough
-def test_examples_of_the_policy_page_run(runs, tmp_path, monkeypatch, capsys):
-    """The examples, run in order with smaller sizes, evaluate a run like the scripts do."""
-    page = (ROOT / "docs" / "use_policy.rst").read_text()
-    blocks = re.findall(r"\.\. code-block:: python\n\n((?:   .*\n|\n)+)", page)
-    notebook, act, *without, callback = [re.sub(r"^   ", "", block, flags=re.MULTILINE) for block in blocks]
-    train(maml_trpo, tmp_path / "data" / "my_run", "--inner_lr", 0.1)
-    monkeypatch.chdir(tmp_path)
-    names = {"task": np.array([0.3, 0.3]), "observation": np.zeros(2)}
-    exec(notebook.replace("tasks=40", "tasks=2"), names)
-    assert len(notebook.splitlines()) <= 4
-    np.testing.assert_array_equal(names["evaluation"].returns,
-                                  load_evaluator("data/my_run").evaluate(tasks=2, num_steps=3).returns)
-    pytest.importorskip("imageio_ffmpeg", reason="needs the extra video")
-    exec(act.replace("=100", "=10"), names)
-    assert names["adapted"].returns.shape == (2,) and (tmp_path / "video.mp4").exists()
-    exec(without[0], names)
-    before = names["actor"].act(np.zeros(2), deterministic=True)
-    exec(without[1], names)
-    assert (names["actor"].act(np.zeros(2), deterministic=True) != before).any()
-    small = "n_itr=10, meta_batch_size=2, rollouts_per_meta_task=2, max_path_length=5, progress_bar=False"
-    exec(callback.replace("n_itr=100", small).replace("tasks=20", "tasks=2").replace("tasks=40", "tasks=2"), names)
-    assert names["run"].best.trainer.itr == 10
 
 
 @pytest.mark.thorough

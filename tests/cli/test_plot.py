@@ -2,8 +2,6 @@
 import functools
 import json
 import re
-import shlex
-import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +10,7 @@ import pytest
 import meta_policy_search as mps
 from experiments import maml_trpo
 from meta_policy_search import plotting
-from meta_policy_search.cli import plot, render
+from meta_policy_search.cli import plot
 from meta_policy_search.run_folder import find_run, find_runs
 from tests.helpers import commands
 
@@ -291,25 +289,6 @@ def test_trajectories_of_a_run(run_folder, tmp_path, monkeypatch):
         np.testing.assert_array_equal(task.scenery.goal, goal)
         assert [[path.shape for path in paths] for paths in task.trajectories] == [[(6, 2)]] * 3
     assert output.read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.thorough
-def test_figures_page_runs(run_folder, tmp_path, monkeypatch, capsys):
-    """The commands of the page use existing flags, and its code runs."""
-    page = (ROOT / "docs" / "pictures.rst").read_text()
-    commands = re.findall(r"^    meta-policy-search (plot|render) (.+)$", page, flags=re.MULTILINE)
-    assert len(commands) == 5
-    for script, arguments in commands:
-        {"plot": plot, "render": render}[script].make_parser().parse_args(shlex.split(arguments))
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"^\.\. code-block:: python\n\n((?:   .*\n|\n)+)", page, flags=re.MULTILINE)
-    names = {}
-    code = "".join(map(textwrap.dedent, blocks)).replace("data/my_run", str(run_folder))
-    exec(code.replace("data/seed{seed}", str(run_folder)), names)
-    assert all(axes.get_ylabel() == "mean return of a path" for axes in names["axes"])
-    assert names["recording"].returns.shape == (4, 3) and (tmp_path / "trajectories.png").exists()
-    said = capsys.readouterr().out.splitlines()
-    assert said[-1] == str(names["recording"].rounds[2][0][0]["last_observation"])
 
 
 def test_environments_without_a_plane_are_refused_before_sampling(run_folder, tmp_path, monkeypatch, capsys):

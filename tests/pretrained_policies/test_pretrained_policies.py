@@ -9,9 +9,7 @@ import meta_policy_search as mps
 from experiments.results import pretrained as script
 from experiments.results import reproduced
 from meta_policy_search.pretrained_policies import DATA, find_pretrained
-from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.statistics import mean_interval
-from tests.helpers.documentation import blocks_of
 from tests.test_imports import run_python
 
 RECORDS = {record.name: record for record in mps.pretrained()}
@@ -146,12 +144,3 @@ def test_evaluation_on_metaworld_repeats_the_table(name):
 
     rate = evaluate_on_metaworld(mps.load_pretrained(name), num_goals=20).success_rate
     assert abs(rate - RECORDS[name].means[-1]) <= RECORDS[name].half_widths[-1] * np.sqrt(RECORDS[name].num_tasks / 20)
-
-
-@pytest.mark.thorough
-def test_code_of_the_page_runs(capsys):
-    with tf.Graph().as_default():
-        (block,) = blocks_of("pretrained_policies.rst")
-        smaller = block.replace("tasks=10", "tasks=1").replace("task=-1.0", "task=(0.1, 0.2)")
-        exec(smaller.replace("half_cheetah_direction/promp", "navigation/trpo_maml"), {})
-    assert "Adaptation changes the return by" in capsys.readouterr().out

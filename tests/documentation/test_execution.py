@@ -1,0 +1,337 @@
+"""Runs the Python code, the commands and the notebooks of README and documentation, with smaller sizes.
+
+Every block of code and every command runs, except those in `NOT_EXECUTED` and `NO_TEST`. A new command of another kind
+fails until it is listed there.
+"""
+import doctest
+import importlib
+import itertools
+import os
+import re
+import runpy
+import shlex
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pytest
+
+import meta_policy_search as mps
+from meta_policy_search.cli.main import main
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import logger
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+DOCS = ROOT / "docs"
+PAGES = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") + "\n" for path in (
+    ROOT / "README.md", DOCS / "notebooks" / "README.md", *sorted(DOCS.rglob("*.rst")))}
+SIZES = {"n_itr": 4, "n_epochs": 4, "meta_batch_size": 4, "rollouts_per_meta_task": 5, "max_path_length": 10,
+         "tasks": 2, "num_tasks": 2, "rollouts": 5, "batch_size": 20, "n_samples": 5, "n_train_steps": 2,
+         "min_buffer_size": 20, "every": 1, "eval_every": 1, "compare_steps": 1, "snapshot": 0}
+"""Largest values of arguments and flags in the code and in the commands."""
+
+
+def shrink(text):
+    """Replaces numbers such as `n_itr=50` and `--n_itr 50` that exceed `SIZES`."""
+    return re.sub(rf"\b({'|'.join(SIZES)})([= ])(\d+(?: \* \d+)*)\b",
+                  lambda match: f"{match[1]}{match[2]}{min(SIZES[match[1]], eval(match[3]))}", text)
+
+
+@pytest.fixture(scope="module")
+def make_run(tmp_path_factory):
+    """Returns a function that creates the folder of a small run, which stopped after three of four iterations."""
+    source = tmp_path_factory.mktemp("trained") / "run"
+
+    def make(folder):
+        if not source.exists():
+            with tf.Graph().as_default():
+                mps.train("MetaPointEnvCornerGoals", "trpo_maml", 4, dump_path=source, eval_every=1, eval_tasks=2,
+                          callbacks=[lambda trainer, row: trainer.itr == 2], meta_batch_size=2,
+                          rollouts_per_meta_task=2, max_path_length=10, hidden_sizes=(8,))
+        shutil.copytree(source, folder, dirs_exist_ok=True)
+
+    return make
+
+
+# Python code ------------------------------------------------------------------------------------------------------
+
+GIVEN = {  # page: what its code assumes
+    "docs/algorithms/e_maml.rst": "from meta_policy_search import EMAML; policy = mps.MetaGaussianMLPPolicy(20, 2, 2)",
+    "docs/pictures.rst": "[make_run(f'data/{name}') for name in ('my_run', 'seed1', 'seed2')]",
+    "docs/quickstart.rst": "make_run('data/my_run')",
+    "docs/resume.rst": """
+from meta_policy_search.run import build_trainer as build
+from types import SimpleNamespace
+def build_trainer():
+    return build("MetaPointEnv", n_itr=2, meta_batch_size=2, rollouts_per_meta_task=2)
+trainer = SimpleNamespace(callbacks=[])
+wandb = SimpleNamespace(init=lambda **settings: None)
+mps.logger.configure("data/my_run", ["csv"])
+build_trainer().train_itr()
+mps.logger.reset()
+""",
+    "docs/single_task.rst": "observation = np.zeros(4)",
+    "docs/use_policy.rst": "make_run('data/my_run'); task, observation = (0.5, 0.5), np.zeros(2)",
+}
+NEEDED = {"docs/use_policy.rst": "imageio_ffmpeg"}
+NOT_EXECUTED = {
+    "docs/cluster.rst": "needs a cluster; tests/samplers/test_ray_sampler.py makes the same calls",
+    "docs/meta_world.rst": "tests/envs/test_meta_world.py runs it",
+    "docs/mujoco_py.rst": "needs MuJoCo 2.1.0; tests/envs/test_mujoco_py_engine.py makes the same call",
+}
+
+
+def blocks_of(page):
+    """Returns the blocks of Python code of a page."""
+    pattern = r"^\.\. code-block:: python\n(?:   :[^\n]*\n)*\n((?:   .*\n|\n)+)|^```python\n((?:[^`].*\n|\n)+)```"
+    return [textwrap.dedent("".join(match)) for match in re.findall(pattern, PAGES[page], flags=re.MULTILINE)]
+
+
+def subclasses(cls):
+    return [cls, *itertools.chain(*map(subclasses, cls.__subclasses__()))]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A temporary working directory; algorithms have smaller default sizes."""
+    monkeypatch.chdir(tmp_path)
+    for cls in subclasses(mps.MetaAlgo):
+        if "default_settings" in vars(cls):
+            monkeypatch.setattr(cls, "default_settings", {
+                name: SIZES.get(name, value) for name, value in cls.default_settings.items()})
+    logger.set_level(logger.DISABLED)
+
+
+def run(code, **names):
+    names = {"mps": mps, "np": np, **names, "__name__": "notebook"}
+    exec(compile(shrink(code), "documentation", "exec"), names)
+    return names
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page)])
+@pytest.mark.thorough(but=("docs/environments/point.rst", "docs/migration.rst", "docs/rllib.rst"))
+def test_code_of_a_page_runs_from_top_to_bottom(page, here, make_run):
+    if page in NEEDED:
+        pytest.importorskip(NEEDED[page])
+    names = run(GIVEN.get(page, ""), make_run=make_run)
+    for block in blocks_of(page):
+        if page in NOT_EXECUTED:
+            compile(block, page, "exec")
+        else:
+            names = run(block, **names)
+
+
+def modules_with_examples():
+    paths = [path for path in (ROOT / "meta_policy_search").rglob("*.py") if "\n        >>> " in path.read_text()]
+    return sorted(".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths)
+
+
+@pytest.mark.parametrize("name", modules_with_examples())
+def test_examples_in_docstrings_produce_the_documented_output(name):
+    results = doctest.testmod(importlib.import_module(name), verbose=False)
+    assert results.attempted > 0 and results.failed == 0
+
+
+@pytest.fixture(scope="module")
+def policy_page():
+    """Names of the page on custom policies, without its training."""
+    code = "".join(blocks_of("docs/howto/own_policy.rst"))
+    return run(re.sub(r"^train\(.*\n", "", code, flags=re.MULTILINE))
+
+
+def test_laplace_distribution_of_the_page_is_correct(policy_page):
+    """Log-density, entropy and divergence of the class equal estimates from samples and sums over a grid."""
+    laplace = policy_page["Laplace"](1)
+    old, new = ({"mean": np.array([mean]), "log_std": np.log([scale])} for mean, scale in ((0.3, 0.5), (-0.2, 0.8)))
+    grid = np.linspace(-20.0, 20.0, 400_001)[:, None]
+    step = grid[1, 0] - grid[0, 0]
+    log_old, log_new = laplace.log_likelihood(grid, old), laplace.log_likelihood(grid, new)
+    density = np.exp(log_old)
+    np.testing.assert_allclose(density.sum() * step, 1.0, atol=1e-4)
+    np.testing.assert_allclose(laplace.kl(old, new), np.sum(density * (log_old - log_new)) * step, atol=1e-4)
+    np.testing.assert_allclose(laplace.entropy(old), -np.sum(density * log_old) * step, atol=1e-4)
+    draws = laplace.sample({key: np.broadcast_to(value, (100_000, 1)) for key, value in old.items()},
+                           np.random.default_rng(1))
+    assert abs(np.mean(draws) - 0.3) < 0.01 and abs(np.mean(np.abs(draws - 0.3)) - 0.5) < 0.01
+
+
+def test_numpy_policy_of_the_page_acts_like_its_policy(policy_page):
+    policy = policy_page["FastBoundedPolicy"](3, 2, 2, hidden_sizes=(16,), bound=0.1)
+    observations = np.random.default_rng(0).normal(scale=5.0, size=(3, 6, 2))
+    _, expected = policy.get_actions(observations)
+    _, infos = policy.make_actor().for_tasks(1, 3).act(observations[1:], np.zeros((2, 6, 2), np.float32))
+    for key in ("mean", "log_std"):
+        np.testing.assert_allclose(infos[key], [[info[key] for info in task] for task in expected[1:]], atol=1e-6)
+
+
+# Commands ---------------------------------------------------------------------------------------------------------
+
+PROGRAMS = (r"(?:[A-Z_]+=\S* )*(?:apt-get|bash|cd|git|jupyter|make|meta-policy-search|pip|python|ray|sudo|taskset|"
+            r"tensorboard)")
+LINE = re.compile(rf"^ *(?:\w*\$ +)?({PROGRAMS} .*?)(?:  +#.*)?$")
+INLINE = re.compile(rf"(`{{1,2}})({PROGRAMS} [^`]+)\1")
+NO_COMMAND = re.compile(r"(make: |meta-policy-search \w+: |pip could not ).*")  # output of programs
+NO_TEST = re.compile("|".join((
+    r"make (test|docs|lint|mujoco-py|test-mujoco-py)( .*)?",  # part of .ci/run
+    r"make (extras .*|clean)", r"(python -m )?pip install .*", r"(sudo )?(apt-get|apt) install .*",  # change the system
+    r"tensorboard .*", r"ray .*", r".*mujoco-py.*", r"python -m meta_policy_search\.envs.*",  # need others
+    r"python experiments/\S+ --parallel (ray|'\{).*",  # tests/samplers/test_ray_sampler.py
+    r"make bench.*", r"python benchmarks/.*",  # tests/benchmarks
+    r"python -m experiments\.\S+.*", r"python experiments/metaworld_evaluation\.py .*",  # tests/experiments
+    r"python docs/.*(draw_\w+|execute)\.py",  # other tests of this folder
+    r"(python -m meta_policy_search|meta-policy-search)( COMMAND| --help| evaluate| sweep( .*)?| train)?",  # tests/cli
+)))
+NEEDS = {"MetaWorld": "metaworld", "meta_world": "metaworld", "search render": "imageio_ffmpeg",
+         "csv tensorboard": "tensorboard"}  # part of a command: module of an extra
+REFUSED = {"meta-policy-search resume data/corner --inner_lr 0.2 --gae_lambda 0.9"}  # documented error
+MODULES = {"entropy_maml": ("own_algorithm", "class EntropyMAML"), "clipped_maml": ("own_algorithm", "class Clipped"),
+           "linear_maml": ("own_algorithm", "class LinearMAML"), "my_envs": ("own_environment", "class HeaterEnv")}
+
+
+def commands_of(text):
+    """Returns all commands of a page, each on one line."""
+    text = re.sub(r"\\\n\s*", "", text)
+    found = [match[1].strip() for match in map(LINE.match, text.splitlines()) if match]
+    found += [re.sub(r"\s+", " ", match[2]).strip() for match in INLINE.finditer(text)]
+    return [command for command in found if not NO_COMMAND.fullmatch(command)]
+
+
+COMMANDS = dict.fromkeys(command for text in PAGES.values() for command in commands_of(text))
+
+
+def test_commands_are_found():
+    """The most important commands of the pages are collected."""
+    assert {"make train", "meta-policy-search runs", "python experiments/pro_mp.py"} <= COMMANDS.keys()
+    text = "Text ``python a.py --b`` and `make x`::\n\n    python c.py \\\n        --d 3   # why\n\n   $ make y\n"
+    assert commands_of(text) == ["python c.py --d 3", "make y", "python a.py --b", "make x"]
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """Copies the parts of the checkout that commands use, with a virtual environment that is already installed."""
+    folder = tmp_path_factory.mktemp("checkout")
+    for name in ("experiments", "docs"):  # commands may write to these folders
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "_build"))
+    for name in ("meta_policy_search", "README.md", "Makefile", "setup.py", "pyproject.toml"):
+        (folder / name).symlink_to(ROOT / name)
+    for module, (page, text) in MODULES.items():
+        (block,) = [block for block in blocks_of(f"docs/howto/{page}.rst") if text in block]
+        (folder / f"{module}.py").write_text(block)
+    binary = folder / ".venv" / "bin" / "python"
+    binary.parent.mkdir(parents=True)
+    binary.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    binary.chmod(0o755)
+    for name in (".installed", ".installed-dev", ".installed-docs"):
+        (folder / ".venv" / name).touch()
+    return folder
+
+
+@pytest.fixture
+def _in_checkout(checkout, monkeypatch):
+    monkeypatch.chdir(checkout)
+    monkeypatch.setenv("SMOKE", "1")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for name in [name for name in sys.modules if name.split(".")[0] == "experiments"]:
+        monkeypatch.delitem(sys.modules, name)  # scripts of the original checkout
+    shutil.rmtree("data", ignore_errors=True)
+
+
+def execute(program, *arguments):
+    """Runs `python SCRIPT` or `meta-policy-search` in this process; returns the exit status."""
+    try:
+        if program == "meta-policy-search":
+            return main(arguments)
+        sys.argv, sys.path[:0] = [*arguments], [os.path.abspath(os.path.dirname(arguments[0]))]
+        runpy.run_path(arguments[0], run_name="__main__")
+    except SystemExit as stop:
+        return stop.code or 0
+    return 0
+
+
+@pytest.mark.documentation
+@pytest.mark.parametrize("command", [command for command in COMMANDS if not NO_TEST.fullmatch(command)])
+def test_command_runs(command, _in_checkout, make_run, capfd, monkeypatch):
+    for part, module in NEEDS.items():
+        if part in command:
+            pytest.importorskip(module)
+    words = shlex.split(shrink(re.sub(r"^taskset -c \d+ ", "", command).replace("RUN_FOLDER", "data/my_run")))
+    if words[0] == "make":
+        if shutil.which("make") is None:
+            pytest.skip("make is not installed")
+        of_outer_make = {"ARGS", "MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS", "PYTHON", "VENV"}
+        env = {name: value for name, value in os.environ.items() if name not in of_outer_make}
+        subprocess.run([*words, "SMOKE=1"], env=env, check=True, timeout=120, stdout=subprocess.DEVNULL)
+        return
+    assert words[0] == "meta-policy-search" or words[0] == "python" and words[1].endswith(".py"), command
+    for before, word in zip(words, words[1:]):
+        if word.startswith("data/") and before not in ("--dump_path", "--output"):
+            make_run(word)
+    monkeypatch.setattr(sys, "argv", words[1:])
+    status = execute(*words)
+    assert status == (2 if command in REFUSED else 0), capfd.readouterr().err
+
+
+# Notebooks --------------------------------------------------------------------------------------------------------
+
+NOTEBOOKS = sorted(path.name for path in (DOCS / "notebooks").glob("*.ipynb"))
+
+
+def outputs_of(notebook, kind):
+    return [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs
+            if output.output_type == kind]
+
+
+@pytest.mark.documentation
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_notebook_runs(name, monkeypatch):
+    """No cell of a notebook fails in a separate process, including its assertions, or writes to standard error."""
+    pytest.importorskip("ipykernel")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    execute = runpy.run_path(str(DOCS / "notebooks" / "execute.py"))["execute"]
+    streams = outputs_of(execute(DOCS / "notebooks" / name), "stream")
+    assert streams and not [output.text for output in streams if output.name == "stderr"]
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_notebook_is_committed_with_outputs(name):
+    notebook = nbformat.read(DOCS / "notebooks" / name, as_version=4)
+    assert not outputs_of(notebook, "error")
+    assert any("image/png" in output.data for output in outputs_of(notebook, "display_data"))
+
+
+TRAINING = """
+import meta_policy_search as mps
+TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}
+class Corner(mps.MetaPointEnvCorner):
+    pass
+class Mine(mps.VPGMAML):
+    pass
+class Policy(mps.MetaGaussianMLPPolicy):
+    pass
+mps.register_algorithm("mine", Mine)
+def press_stop(trainer, row):
+    if trainer.itr == 2:
+        raise KeyboardInterrupt
+run = mps.train(Corner(), "mine", 3, callbacks=[press_stop], policy=Policy, **TINY)
+"""
+
+
+@pytest.mark.thorough
+def test_training_in_a_notebook_has_one_output_besides_the_messages(tmp_path):
+    """Given a cell that is run twice, the second time with new classes of the same names, and the stop button."""
+    pytest.importorskip("ipykernel")
+    nbclient = pytest.importorskip("nbclient")
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})", TRAINING, TRAINING, "run.resume(4);")])
+    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    assert {output.name for output in outputs_of(notebook, "stream")} == {"stdout"}
+    assert not any("itr " in output.text for output in outputs_of(notebook, "stream"))
+    assert sum("To resume after iteration 1: " in output.text for output in outputs_of(notebook, "stream")) == 2
+    bars = [output.data["text/plain"] for output in outputs_of(notebook, "display_data")]
+    assert [(bar.partition("|")[0], bar.partition("\n")[2][:10]) for bar in bars] == [
+        ("training:  67%", "itr    1 |"), ("training:  67%", "itr    1 |"), ("training: 100%", "itr    3 |")]
