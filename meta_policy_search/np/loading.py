@@ -5,7 +5,7 @@ from typing import Any, Dict, Mapping, Type, Union
 
 import numpy as np
 
-from meta_policy_search.actors.parameters import CONTEXT, flatten_params, fold_context
+from meta_policy_search.actors.parameters import flatten_params
 from meta_policy_search.np.policies import (
     CategoricalMLPPolicy,
     DeterministicMLPPolicy,
@@ -13,6 +13,7 @@ from meta_policy_search.np.policies import (
     MLPPolicy,
     Policy,
 )
+from meta_policy_search.ops.networks import CONTEXT, fold_context
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.serializable import constructor_signature
 from meta_policy_search.utils.snapshotter import Unpickler, load_snapshot
@@ -108,7 +109,7 @@ def _of_params(path: str, params: Mapping[str, np.ndarray], arguments: Mapping[s
 
 def _build(path: str, cls: Type[MLPPolicy], arguments: Mapping[str, Any], params: Mapping[str, np.ndarray]) -> Policy:
     policy = cls(**arguments)
-    params = {name: value for name, value in fold_context(params, cls.scope, policy.obs_dim).items() if name != CONTEXT}
+    params = {name: value for name, value in fold_context(params, cls.scope).items() if name != CONTEXT}
     expected = policy.get_param_values()
     if {name: value.shape for name, value in expected.items()} != {name: value.shape for name, value in params.items()}:
         raise ValueError(f"path: expected the parameters {', '.join(expected)} of {policy} in {path}, got "
