@@ -1,5 +1,6 @@
-"""Policy parameters: conversion to and from a flat vector, and checks of sizes."""
+"""Policy parameters: conversion to and from a flat vector, files, and checks of sizes."""
 import math
+import os
 from collections import OrderedDict
 from typing import Mapping, Sequence, Tuple
 
@@ -7,6 +8,7 @@ import numpy as np
 
 from meta_policy_search.types import Params
 from meta_policy_search.utils.checks import check_positive, check_positive_int
+from meta_policy_search.utils.files import PathLike
 
 
 def check_hidden_sizes(hidden_sizes: Sequence[int]) -> Tuple[int, ...]:
@@ -58,3 +60,20 @@ def unflatten_params(argument: str, flat: np.ndarray, shapes: Mapping[str, Tuple
     parts = np.split(values, np.cumsum(sizes)[:-1], axis=-1)
     return OrderedDict((name, part.reshape(flat.shape[:-1] + tuple(shape)))
                        for (name, shape), part in zip(shapes.items(), parts))
+
+
+def read_npz(path: PathLike) -> "OrderedDict[str, np.ndarray]":
+    """Reads the arrays of an `.npz` file by name, without running code from the file.
+
+    Raises:
+        ValueError: the file is damaged or has another format; the message names it.
+        OSError: the file cannot be read.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return OrderedDict((name, file[name]) for name in file.files)
+    except OSError:
+        raise
+    except Exception as error:  # damaged archives raise many types of errors
+        raise ValueError(f"path: expected a file written by policy.save_npz, got {os.fspath(path)}: "
+                         f"{str(error) or type(error).__name__}") from error

@@ -5,10 +5,11 @@ layer reads its parameters by name and changes neither `params` nor `inputs`. `i
 `[M, ..., in]` with stacked parameters. Functions `make_*` draw the initial parameters of a layer, as float32.
 
 `xp` is a namespace of the operations that networks need, `NUMPY` or `ops.tensorflow_ops.TENSORFLOW`: `matmul(a, b)`,
-`concat(arrays)` along the last axis, `sum` and `mean` (`x, axis=-1, keepdims=False`), `maximum`, `square`, `sqrt`,
-`exp`, `expm1`, `abs`, `log_softmax` over the last axis, and the nonlinearities `tanh`, `relu`, `sigmoid`, `softplus`
-and `elu`. Operators and slices work on arrays and tensors alike. In NumPy, the matrices of each task are multiplied
-separately, so the outputs do not depend on which tasks share a process.
+`concat(arrays)` along the last axis, `sum` and `mean` (`x, axis=-1, keepdims=False`), `log_softmax` over the last axis,
+`one_hot(indices, n, dtype)`, `constant(value, dtype)`, `maximum`, `square`, `sqrt`, `exp`, `expm1`, `abs`, and the
+nonlinearities `tanh`, `relu`, `sigmoid`, `softplus` and `elu`. Operators and slices work on arrays and tensors alike.
+In NumPy, the matrices of each task are multiplied separately, so the outputs do not depend on which tasks share a
+process.
 """
 import math
 from collections import OrderedDict
@@ -40,6 +41,8 @@ NUMPY = SimpleNamespace(
     matmul=np.matmul, concat=lambda arrays: np.concatenate(arrays, axis=-1), log_softmax=_log_softmax,
     sum=lambda x, axis=-1, keepdims=False: np.sum(x, axis=axis, keepdims=keepdims),
     mean=lambda x, axis=-1, keepdims=False: np.mean(x, axis=axis, keepdims=keepdims),
+    one_hot=lambda indices, n, dtype: np.eye(n, dtype=dtype)[np.asarray(indices, np.int64)],
+    constant=lambda value, dtype: np.asarray(value, dtype),
     maximum=np.maximum, square=np.square, sqrt=np.sqrt, exp=np.exp, expm1=np.expm1, abs=np.abs,
     tanh=np.tanh,
     relu=lambda x: np.maximum(x, np.zeros((), x.dtype)),

@@ -2,7 +2,6 @@
 import abc
 import contextlib
 import os
-import zipfile
 from collections import OrderedDict
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
@@ -11,7 +10,7 @@ import numpy as np
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.flat_policy import FlatPolicy
 from meta_policy_search.actors.network_actor import Network, NetworkActor
-from meta_policy_search.actors.parameters import check_hidden_sizes, flatten_params, unflatten_params
+from meta_policy_search.actors.parameters import check_hidden_sizes, flatten_params, read_npz, unflatten_params
 from meta_policy_search.ops.tensorflow_ops import (
     TENSORFLOW,
     Nonlinearity,
@@ -100,12 +99,9 @@ class Policy(Serializable, FlatPolicy):
     def build_graph(self) -> None:
         """Builds the policy's variables and the operations for acting; called once, by the constructor."""
         with tf.name_scope(self.name):
-            self._register_parameters(make_variables(self.make_params(seeding.next_rng(seeding.Stream.WEIGHTS))))
+            params = self.make_params(seeding.next_rng(seeding.Stream.WEIGHTS))
+            self._variables = VariableSet(make_variables(params))
             self._build_acting()
-
-    def _register_parameters(self, variables: Mapping[str, tf.Variable]) -> None:
-        """Sets the policy's parameters; called by `build_graph`."""
-        self._variables = VariableSet(variables)
 
     def _build_acting(self) -> None:
         """Builds the distribution that `get_actions` samples from; called by `build_graph`."""
@@ -262,10 +258,10 @@ class Policy(Serializable, FlatPolicy):
                 finite. The message names the file. The policy is unchanged.
             OSError: the file cannot be read.
         """
+        params = read_npz(path)
         try:
-            with np.load(path, allow_pickle=False) as file:
-                self.set_params({name: file[name] for name in file.files})
-        except (AttributeError, TypeError, ValueError, zipfile.BadZipFile) as error:  # a single array has no names
+            self.set_params(params)
+        except (TypeError, ValueError) as error:
             raise ValueError(f"path: expected the parameters of this policy in {os.fspath(path)}: {error}") from error
 
     def unflatten(self, argument: str, flat: np.ndarray, ndim: int) -> "OrderedDict[str, np.ndarray]":
@@ -337,14 +333,11 @@ class MetaPolicy(Policy):
         self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
         self._stacked_values: Optional["OrderedDict[str, np.ndarray]"] = None
 
-    def _register_parameters(self, variables: Mapping[str, tf.Variable]) -> None:
-        Policy._register_parameters(self, variables)
+    def _build_acting(self) -> None:
         with tf.name_scope("adapted"):
             self.policies_params_phs = OrderedDict(
                 (name, tf.placeholder(tf.float32, [None] + v.shape.as_list(), name=name.replace("/", "_")))
-                for name, v in variables.items())
-
-    def _build_acting(self) -> None:
+                for name, v in self._variables.variables.items())
         self._obs_ph = tf.placeholder(tf.float32, [None, None, self.obs_dim], name="observations")
         self._acting_info = self.distribution_info_sym(self._obs_ph, self.policies_params_phs)
 

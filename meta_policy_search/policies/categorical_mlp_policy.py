@@ -10,7 +10,7 @@ from meta_policy_search.ops.tensorflow_ops import Nonlinearity
 from meta_policy_search.policies.base import MetaPolicy, Policy
 from meta_policy_search.policies.distributions import Categorical
 from meta_policy_search.types import Params
-from meta_policy_search.utils.checks import check_bool, check_int_at_least
+from meta_policy_search.utils.checks import check_int_at_least
 
 
 class CategoricalMLPPolicy(Policy):
@@ -34,16 +34,10 @@ class CategoricalMLPPolicy(Policy):
     distribution_cls = Categorical
     context_dim = 0  # MetaCategoricalMLPPolicy has this argument
 
-    def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
-                 learn_std: bool = True, hidden_nonlinearity: Nonlinearity = "tanh",
-                 output_nonlinearity: Nonlinearity = None) -> None:
-        if not check_bool("learn_std", learn_std):
-            raise ValueError("learn_std: expected True, got False; a categorical policy has no standard deviation")
-        Policy.__init__(self, obs_dim, action_dim, name, hidden_sizes, learn_std, hidden_nonlinearity,
-                        output_nonlinearity)
-
     def make_params(self, rng: np.random.Generator) -> Params:
         """Draws the initial parameters by name; see `Policy.make_params`."""
+        if not self.learn_std:
+            raise ValueError("learn_std: expected True, got False; a categorical policy has no standard deviation")
         params = make_mlp("logits_network", self.obs_dim + self.context_dim, self.action_dim, self.hidden_sizes, rng)
         return {**params, **make_context(self.context_dim)}
 

@@ -23,13 +23,19 @@ _LOG_2PI = math.log(2.0 * math.pi)
 class Distribution(Configurable, abc.ABC):
     """A family of distributions over actions; a dict of parameters (`dist_info`) specifies one distribution.
 
-    Methods whose names end in `_sym` build tensors; the other methods compute NumPy arrays. The leading axes,
-    written `[...]`, broadcast. Actions are arrays `[..., A]`, or integers `[...]` if actions are discrete.
+    Methods whose names end in `_sym` build tensors, and methods such as `kl` compute NumPy arrays. Both call the
+    methods `compute_*`, which a subclass writes once for both (see `ops.networks` for their argument `xp`). The leading
+    axes, written `[...]`, broadcast. Actions are arrays `[..., A]`, or integers `[...]` if actions are discrete.
+
+    A subclass implements `dist_info_specs`, `sample` and `compute_log_likelihood`. ProMP and TRPO-MAML also need
+    `compute_kl`; diagnostics and entropy bonuses need `compute_entropy`.
 
     Policies call `sample`. Vectorized policies call `transform_noise(dist_info, noise)` instead, a static method that
     is declared as a replacement of `sample` (see `utils.fast_paths`) and computes actions from noise
-    `[..., noise_dim]`. Vectorized policies are used only if the distribution has this method and `sample` is not
-    overridden.
+    `[..., noise_dim]`. Policies are vectorized only if the distribution has this method and `sample` is not overridden.
+
+    Args:
+        dim: size `A` of an action, at least one; if actions are discrete, the number of actions.
 
     Attributes:
         uniform_noise (bool): whether the noise is uniform in `[0, 1)` instead of standard normal. Default: False.
@@ -37,10 +43,13 @@ class Distribution(Configurable, abc.ABC):
 
     uniform_noise = False
 
+    def __init__(self, dim: int) -> None:
+        self._dim = check_positive_int("dim", dim)
+
     @property
-    @abc.abstractmethod
     def dim(self) -> int:
         """Size `A` of an action; if actions are discrete, the number of actions."""
+        return self._dim
 
     @property
     def noise_dim(self) -> int:
@@ -62,15 +71,28 @@ class Distribution(Configurable, abc.ABC):
         """Names of the entries of a `dist_info`."""
         return tuple(name for name, _ in self.dist_info_specs)
 
-    @abc.abstractmethod
+    def compute_kl(self, xp: Any, old: Mapping[str, Any], new: Mapping[str, Any]) -> Any:
+        """Computes the divergence `KL(old || new)`, in nats, `[...]`."""
+        raise NotImplementedError(f"{type(self).__name__} has no compute_kl")
+
+    def compute_log_likelihood(self, xp: Any, actions: Any, info: Mapping[str, Any]) -> Any:
+        """Computes the log-density of actions `[..., A]`, in nats, `[...]`."""
+        raise NotImplementedError(f"{type(self).__name__} has no compute_log_likelihood")
+
+    def compute_entropy(self, xp: Any, info: Mapping[str, Any]) -> Any:
+        """Computes the entropy, in nats, `[...]`."""
+        raise NotImplementedError(f"{type(self).__name__} has no compute_entropy")
+
     def kl_sym(self, old_dist_info_vars: DistInfoSym, new_dist_info_vars: DistInfoSym) -> tf.Tensor:
         """Builds the divergence `KL(old || new)`, in nats, `[...]`."""
+        with tf.name_scope("kl"):
+            return self.compute_kl(TENSORFLOW, old_dist_info_vars, new_dist_info_vars)
 
-    @abc.abstractmethod
     def kl(self, old_dist_info: DistInfo, new_dist_info: DistInfo) -> np.ndarray:
         """Computes the divergence `KL(old || new)`, in nats, `[...]`."""
+        return self.compute_kl(NUMPY, old_dist_info, new_dist_info)
 
-    @replaces("kl_sym")
+    @replaces("kl_sym", "compute_kl")
     def fisher_norm_sym(self, dist_info_vars: DistInfoSym, change: DistInfoSym) -> tf.Tensor:
         """Builds the squared length of a change of a `dist_info`, measured by the Fisher information, `[...]`.
 
@@ -79,13 +101,14 @@ class Distribution(Configurable, abc.ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} has no fisher_norm_sym")
 
-    @abc.abstractmethod
     def log_likelihood_sym(self, x_var: tf.Tensor, dist_info_vars: DistInfoSym) -> tf.Tensor:
         """Builds the log-density of actions `x_var` `[..., A]`, in nats, `[...]`."""
+        with tf.name_scope("log_likelihood"):
+            return self.compute_log_likelihood(TENSORFLOW, x_var, dist_info_vars)
 
-    @abc.abstractmethod
     def log_likelihood(self, xs: np.ndarray, dist_info: DistInfo) -> np.ndarray:
         """Computes the log-density of actions `xs` `[..., A]`, in nats, `[...]`."""
+        return self.compute_log_likelihood(NUMPY, xs, dist_info)
 
     def likelihood_ratio_sym(self, x_var: tf.Tensor, old_dist_info_vars: DistInfoSym,
                              new_dist_info_vars: DistInfoSym) -> tf.Tensor:
@@ -95,13 +118,14 @@ class Distribution(Configurable, abc.ABC):
                 self.log_likelihood_sym(x_var, new_dist_info_vars) - self.log_likelihood_sym(x_var, old_dist_info_vars)
             )
 
-    @abc.abstractmethod
     def entropy_sym(self, dist_info_vars: DistInfoSym) -> tf.Tensor:
         """Builds the entropy, in nats, `[...]`."""
+        with tf.name_scope("entropy"):
+            return self.compute_entropy(TENSORFLOW, dist_info_vars)
 
-    @abc.abstractmethod
     def entropy(self, dist_info: DistInfo) -> np.ndarray:
         """Computes the entropy, in nats, `[...]`."""
+        return self.compute_entropy(NUMPY, dist_info)
 
     @abc.abstractmethod
     def sample(self, dist_info: DistInfo, rng: Optional[np.random.Generator] = None) -> np.ndarray:
@@ -126,53 +150,34 @@ class DiagonalGaussian(Distribution):
         dim: size `A` of an action, at least one.
     """
 
-    def __init__(self, dim: int) -> None:
-        self._dim = check_positive_int("dim", dim)
-
-    @property
-    def dim(self) -> int:
-        """Size `A` of an action."""
-        return self._dim
-
     @property
     def dist_info_specs(self) -> Tuple[Tuple[str, Tuple[int, ...]], ...]:
         """Names and shapes of the entries of a `dist_info`: `mean` and `log_std`, each `(A,)`."""
-        return ("mean", (self._dim,)), ("log_std", (self._dim,))
+        return ("mean", (self.dim,)), ("log_std", (self.dim,))
 
-    def kl_sym(self, old_dist_info_vars: DistInfoSym, new_dist_info_vars: DistInfoSym) -> tf.Tensor:
-        """Builds the divergence `KL(old || new)`, in nats, `[...]`."""
-        with tf.name_scope("gaussian_kl"):
-            return _gaussian_kl(TENSORFLOW, old_dist_info_vars, new_dist_info_vars)
-
-    def kl(self, old_dist_info: DistInfo, new_dist_info: DistInfo) -> np.ndarray:
+    def compute_kl(self, xp: Any, old: Mapping[str, Any], new: Mapping[str, Any]) -> Any:
         """Computes the divergence `KL(old || new)`, in nats, `[...]`."""
-        return _gaussian_kl(NUMPY, old_dist_info, new_dist_info)
+        # expm1 avoids cancellation between nearly equal variances in float32.
+        variance_term = 0.5 * xp.expm1(2.0 * (old["log_std"] - new["log_std"]))
+        mean_term = 0.5 * xp.square((old["mean"] - new["mean"]) * xp.exp(-new["log_std"]))
+        return xp.sum(mean_term + variance_term + new["log_std"] - old["log_std"])
 
-    @replaces("kl_sym")
+    @replaces("kl_sym", "compute_kl")
     def fisher_norm_sym(self, dist_info_vars: DistInfoSym, change: DistInfoSym) -> tf.Tensor:
         """Builds the squared length of a change of mean and log std, measured by the Fisher information, `[...]`."""
         with tf.name_scope("gaussian_fisher_norm"):
             of_mean = tf.square(change["mean"] * tf.exp(-dist_info_vars["log_std"]))
             return tf.reduce_sum(of_mean + 2.0 * tf.square(change["log_std"]), -1)
 
-    def log_likelihood_sym(self, x_var: tf.Tensor, dist_info_vars: DistInfoSym) -> tf.Tensor:
-        """Builds the log-density of actions `x_var` `[..., A]`, in nats, `[...]`."""
-        with tf.name_scope("gaussian_log_prob"):
-            size = tf.cast(tf.shape(dist_info_vars["mean"])[-1], dist_info_vars["mean"].dtype)
-            return _gaussian_log_density(TENSORFLOW, x_var, dist_info_vars, size)
+    def compute_log_likelihood(self, xp: Any, actions: Any, info: Mapping[str, Any]) -> Any:
+        """Computes the log-density of actions `[..., A]`, in nats, `[...]`."""
+        z = (actions - info["mean"]) * xp.exp(-info["log_std"])
+        constant = 0.5 * _LOG_2PI * xp.constant(self.dim, z.dtype)
+        return -0.5 * xp.sum(xp.square(z)) - xp.sum(info["log_std"]) - constant
 
-    def log_likelihood(self, xs: np.ndarray, dist_info: DistInfo) -> np.ndarray:
-        """Computes the log-density of actions `xs` `[..., A]`, in nats, `[...]`."""
-        return _gaussian_log_density(NUMPY, xs, dist_info, self._dim)
-
-    def entropy_sym(self, dist_info_vars: DistInfoSym) -> tf.Tensor:
-        """Builds the entropy, in nats, `[...]`."""
-        with tf.name_scope("gaussian_entropy"):
-            return TENSORFLOW.sum(dist_info_vars["log_std"]) + 0.5 * self._dim * (1.0 + _LOG_2PI)
-
-    def entropy(self, dist_info: DistInfo) -> np.ndarray:
+    def compute_entropy(self, xp: Any, info: Mapping[str, Any]) -> Any:
         """Computes the entropy, in nats, `[...]`."""
-        return NUMPY.sum(dist_info["log_std"]) + 0.5 * self._dim * (1.0 + _LOG_2PI)
+        return xp.sum(info["log_std"]) + 0.5 * self.dim * (1.0 + _LOG_2PI)
 
     def sample(self, dist_info: DistInfo, rng: Optional[np.random.Generator] = None) -> np.ndarray:
         """Draws actions `mean + std * noise`, `[..., A]`, with standard normal `noise`; see `Distribution.sample`."""
@@ -194,59 +199,30 @@ class Categorical(Distribution):
 
     uniform_noise = True
     noise_dim = 1
-
-    def __init__(self, dim: int) -> None:
-        self._dim = check_positive_int("dim", dim)
-
-    @property
-    def dim(self) -> int:
-        """Number of actions `n`."""
-        return self._dim
-
-    @property
-    def action_shape(self) -> Tuple[int, ...]:
-        """Shape of an action: `()`, because an action is an index."""
-        return ()
+    action_shape = ()
 
     @property
     def dist_info_specs(self) -> Tuple[Tuple[str, Tuple[int, ...]], ...]:
         """Name and shape of the entry of a `dist_info`: `log_prob`, `(n,)`."""
-        return (("log_prob", (self._dim,)),)
+        return (("log_prob", (self.dim,)),)
 
-    def kl_sym(self, old_dist_info_vars: DistInfoSym, new_dist_info_vars: DistInfoSym) -> tf.Tensor:
-        """Builds the divergence `KL(old || new)`, in nats, `[...]`."""
-        with tf.name_scope("categorical_kl"):
-            return _categorical_kl(TENSORFLOW, old_dist_info_vars["log_prob"], new_dist_info_vars["log_prob"])
-
-    def kl(self, old_dist_info: DistInfo, new_dist_info: DistInfo) -> np.ndarray:
+    def compute_kl(self, xp: Any, old: Mapping[str, Any], new: Mapping[str, Any]) -> Any:
         """Computes the divergence `KL(old || new)`, in nats, `[...]`."""
-        return _categorical_kl(NUMPY, old_dist_info["log_prob"], new_dist_info["log_prob"])
+        return xp.sum(xp.exp(old["log_prob"]) * (old["log_prob"] - new["log_prob"]))
 
-    @replaces("kl_sym")
+    @replaces("kl_sym", "compute_kl")
     def fisher_norm_sym(self, dist_info_vars: DistInfoSym, change: DistInfoSym) -> tf.Tensor:
         """Builds the squared length of a change of `log_prob`, measured by the Fisher information, `[...]`."""
         with tf.name_scope("categorical_fisher_norm"):
             return tf.reduce_sum(tf.exp(dist_info_vars["log_prob"]) * tf.square(change["log_prob"]), -1)
 
-    def log_likelihood_sym(self, x_var: tf.Tensor, dist_info_vars: DistInfoSym) -> tf.Tensor:
-        """Builds the log-probability of actions `x_var` `[...]` of any numeric type, in nats, `[...]`."""
-        with tf.name_scope("categorical_log_prob"):
-            log_prob = dist_info_vars["log_prob"]
-            is_chosen = tf.one_hot(tf.cast(x_var, tf.int32), tf.shape(log_prob)[-1], dtype=log_prob.dtype)
-            return tf.reduce_sum(is_chosen * log_prob, -1)
+    def compute_log_likelihood(self, xp: Any, actions: Any, info: Mapping[str, Any]) -> Any:
+        """Computes the log-probability of actions `[...]` of any numeric type, in nats, `[...]`."""
+        return xp.sum(xp.one_hot(actions, self.dim, info["log_prob"].dtype) * info["log_prob"])
 
-    def log_likelihood(self, xs: np.ndarray, dist_info: DistInfo) -> np.ndarray:
-        """Computes the log-probability of actions `xs`, int `[...]`, in nats, `[...]`."""
-        return np.take_along_axis(dist_info["log_prob"], np.asarray(xs)[..., None], axis=-1)[..., 0]
-
-    def entropy_sym(self, dist_info_vars: DistInfoSym) -> tf.Tensor:
-        """Builds the entropy, in nats, `[...]`."""
-        with tf.name_scope("categorical_entropy"):
-            return _categorical_entropy(TENSORFLOW, dist_info_vars["log_prob"])
-
-    def entropy(self, dist_info: DistInfo) -> np.ndarray:
+    def compute_entropy(self, xp: Any, info: Mapping[str, Any]) -> Any:
         """Computes the entropy, in nats, `[...]`."""
-        return _categorical_entropy(NUMPY, dist_info["log_prob"])
+        return -xp.sum(xp.exp(info["log_prob"]) * info["log_prob"])
 
     def sample(self, dist_info: DistInfo, rng: Optional[np.random.Generator] = None) -> np.ndarray:
         """Draws actions, int64 `[...]`, from one uniform random number each; see `Distribution.sample`."""
@@ -255,23 +231,3 @@ class Categorical(Distribution):
         return self.transform_noise(dist_info, noise)
 
     transform_noise = replaces("sample")(staticmethod(categorical_action))
-
-
-def _gaussian_kl(xp: Any, old: Mapping[str, Any], new: Mapping[str, Any]) -> Any:
-    # expm1 avoids cancellation between nearly equal variances in float32.
-    variance_term = 0.5 * xp.expm1(2.0 * (old["log_std"] - new["log_std"]))
-    mean_term = 0.5 * xp.square((old["mean"] - new["mean"]) * xp.exp(-new["log_std"]))
-    return xp.sum(mean_term + variance_term + new["log_std"] - old["log_std"])
-
-
-def _gaussian_log_density(xp: Any, actions: Any, info: Mapping[str, Any], size: Any) -> Any:
-    z = (actions - info["mean"]) * xp.exp(-info["log_std"])
-    return -0.5 * xp.sum(xp.square(z)) - xp.sum(info["log_std"]) - 0.5 * _LOG_2PI * size
-
-
-def _categorical_kl(xp: Any, old: Any, new: Any) -> Any:
-    return xp.sum(xp.exp(old) * (old - new))
-
-
-def _categorical_entropy(xp: Any, log_prob: Any) -> Any:
-    return -xp.sum(xp.exp(log_prob) * log_prob)
