@@ -64,7 +64,6 @@ public_names_internal = [  # names that only modules of the package use
     "*.evaluation.recording.next_start_rngs",
     "*.utils.user_modules.*",
     "*.evaluation.trial_evaluator.make_evaluator",
-    "*.ops.recurrent.gru",
     "*.parallel_runs.*",
     "*.pretrained_policies.find_pretrained",
     "*.optimizers.base.TaskBlocks",

@@ -10,13 +10,13 @@ from typing import Any, Callable, NamedTuple
 import numpy as np
 import pytest
 
-from meta_policy_search.actors.gru import GRUActor
-from meta_policy_search.actors.parameters import CONTEXT
+from meta_policy_search.actors.network_actor import RecurrentActor
 from meta_policy_search.baselines import GaussianMLPBaseline, gaussian_mlp_baseline
 from meta_policy_search.baselines.linear_baseline import LinearBaseline
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, MAMLAlgo, ProMP, inner_losses, rl2
 from meta_policy_search.meta_algos import base as meta_algos_base
-from meta_policy_search.ops import adaptation, losses
+from meta_policy_search.ops import adaptation, losses, networks, recurrent
+from meta_policy_search.ops.networks import CONTEXT
 from meta_policy_search.optimizers import (
     ConjugateGradientOptimizer,
     FiniteDifferenceHvp,
@@ -27,8 +27,6 @@ from meta_policy_search.policies import (
     CategoricalGRUPolicy,
     DiagonalGaussian,
     MetaGaussianMLPPolicy,
-    gaussian_mlp_policy,
-    gru_policy,
 )
 from meta_policy_search.samplers import base as samples
 from meta_policy_search.samplers import meta_sample_processor
@@ -355,14 +353,14 @@ PARTIAL_ADAPTATION = [
              lambda loss: lambda new, old, advantages, weights, *_: losses.likelihood_ratio_loss(
                  new, old, advantages, weights), TAYPO),
     Mutation("a parameter of the body adapts with the head", MAMLAlgo, "_build_update", also_a_bias, HEAD_ADAPTS),
-    Mutation("the context is not joined to observations", gaussian_mlp_policy, "fold_context", no_context,
+    Mutation("the context is not joined to observations", networks, "fold_context", no_context,
              CONTEXT_ADAPTS),
     Mutation("gradients are not clipped", MAMLFirstOrderOptimizer, "_take_step",
              lambda step: lambda self, *args: (setattr(self, "_max_grad_norm", None), step(self, *args))[1], CLIPPED),
     Mutation("a parameter of the body is selected", meta_algos_base, "select_params", selects_a_bias,
              partial(of_partial_adaptation.test_chosen_parameters_adapt, ProMP,
                      "head", of_partial_adaptation.HEAD)),
-    Mutation("actors act without the context", gaussian_mlp_policy, "fold_context", no_context,
+    Mutation("actors act without the context", networks, "fold_context", no_context,
              partial(of_partial_adaptation.test_context_acts_like_additional_observations,
                      MetaGaussianMLPPolicy, (5,))),
 ]
@@ -509,12 +507,11 @@ STEPS = [
 RL2_GRADIENT = partial(of_trials.test_loss_and_gradient, CategoricalGRUPolicy)
 
 TRIALS = [
-    Mutation("no gradient by the recurrent kernel", gru_policy, "gru",
-             lambda gru: lambda inputs, kernel, bias, recurrent: gru(inputs, kernel, bias, tf.stop_gradient(recurrent)),
-             RL2_GRADIENT),
+    Mutation("no gradient by the recurrent kernel", recurrent, "_gru_states",
+             lambda states: lambda of_inputs, kernel: states(of_inputs, tf.stop_gradient(kernel)), RL2_GRADIENT),
     Mutation("the mean return stays in the targets of the value head", rl2, "return_statistics",
              lambda statistics: lambda *args: (0.0, statistics(*args)[1]), RL2_GRADIENT),
-    Mutation("hidden states last from one trial to the next", GRUActor, "start_paths",
+    Mutation("hidden states last from one trial to the next", RecurrentActor, "start_paths",
              lambda start: lambda actor, rows: start(actor, rows) if actor.states is None else None,
              partial(of_trials.test_all_executors_collect_the_same_trials, of_trials.DISCRETE, {"envs_per_task": 2})),
 ]

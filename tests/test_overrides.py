@@ -17,7 +17,7 @@ import pytest
 import meta_policy_search as mps
 from meta_policy_search.actors import actor_from_policy
 from meta_policy_search.actors.from_policy import PolicyActor
-from meta_policy_search.actors.stacked_mlp import StackedMLP
+from meta_policy_search.actors.network_actor import NetworkActor
 from meta_policy_search.baselines import LinearFeatureBaseline, ZeroBaseline
 from meta_policy_search.envs import MetaPointEnvCorner, NormalizedEnv, normalize
 from meta_policy_search.envs.compat import adapt_env
@@ -296,11 +296,11 @@ def right(observations):
 
 def test_patched_method_of_instance_or_class_is_used():
     policy = make()
-    assert isinstance(actor_from_policy(policy), StackedMLP)
+    assert isinstance(actor_from_policy(policy), NetworkActor)
     policy.get_actions = right
     np.testing.assert_array_equal(sample_path(policy)["actions"], ALWAYS_RIGHT)
     del policy.get_actions
-    assert isinstance(actor_from_policy(policy), StackedMLP)
+    assert isinstance(actor_from_policy(policy), NetworkActor)
 
     with mock.patch.object(policy, "get_actions", side_effect=right) as get_actions:
         np.testing.assert_array_equal(sample_path(policy)["actions"], ALWAYS_RIGHT)
@@ -309,7 +309,7 @@ def test_patched_method_of_instance_or_class_is_used():
         np.testing.assert_array_equal(sample_path(policy)["actions"], ALWAYS_RIGHT)
     with mock.patch.object(GaussianMLPPolicy, "distribution_info_sym"):
         assert isinstance(actor_from_policy(policy), PolicyActor)
-    assert isinstance(actor_from_policy(policy), StackedMLP)
+    assert isinstance(actor_from_policy(policy), NetworkActor)
 
 
 @pytest.mark.parametrize("name", ["distribution_info_sym", "get_action", "get_actions", "_sample_actions"])
@@ -345,7 +345,7 @@ def test_patched_distribution_class_is_detected():
     with mock.patch.object(DiagonalGaussian, "sample", lambda self, info, rng=None: np.asarray(info["mean"])):
         path = sample_path(policy)
         np.testing.assert_array_equal(path["actions"], path["agent_infos"]["mean"])
-    assert isinstance(actor_from_policy(policy), StackedMLP)
+    assert isinstance(actor_from_policy(policy), NetworkActor)
 
 
 class NumpyRight(np_policies.GaussianMLPPolicy):

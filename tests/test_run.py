@@ -184,7 +184,7 @@ def test_given_baseline_is_copied(tmp_path):
     ({"n_itr": 0, **TINY}, ValueError, "n_itr: expected an integer of at least 1, got 0"),
     ({"algo": mps.MetaEnv}, TypeError, "algo: expected a subclass of MetaAlgo or RLAlgorithm, or its name, got"),
     ({"policy": mps.GaussianGRUPolicy}, TypeError, "policy: expected a MetaPolicy (such as "),
-    ({"policy": mps.MetaGaussianMLPPolicy, "algo": "rl2"}, TypeError, "policy: expected a GRUPolicy (such as "),
+    ({"policy": mps.MetaGaussianMLPPolicy, "algo": "rl2"}, TypeError, "policy: expected a RecurrentPolicy (such as "),
     ({"policy": mps.MetaCategoricalMLPPolicy, **TINY}, ValueError, "policy: expected a policy for the action space"),
     ({"env": mps.normalize(mps.MetaPointEnvCorner()), "normalization_scale": 3.0}, TypeError, "'normalization_scale'"),
     ({"env": TRIALS, "algo": "rl2", "episodes_per_trial": 9}, TypeError, "unknown setting 'episodes_per_trial'"),

@@ -1,14 +1,13 @@
 """Base class of all policies of this library whose parameters can be represented as one flat vector."""
 import abc
-from typing import Any, Optional, Sequence, Tuple, Type, TypeVar
+from typing import Any, NamedTuple, Optional, Sequence, Tuple, Type, TypeVar
 
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.from_policy import check_spaces
 from meta_policy_search.envs.compat import check_has_spaces
 from meta_policy_search.envs.env_spec import EnvSpec
-from meta_policy_search.envs.spaces import as_numbers
+from meta_policy_search.envs.spaces import as_numbers, is_discrete
 from meta_policy_search.types import Infos, Path
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_bool, check_positive_int
@@ -135,7 +134,12 @@ class FlatPolicy(Configurable, abc.ABC):
         return observations
 
     def reset(self, dones: Any = None) -> None:
-        """Resets the recurrent state at the start of paths. Default: does nothing."""
+        """Resets the recurrent state of `get_actions` at the start of paths. Default: does nothing.
+
+        Args:
+            dones: bool `[B]` (`[M, B]` for a policy that acts in `M` tasks), True for the paths that start. Default
+                None: all paths.
+        """
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
         """Logs statistics of the policy on its paths, with `prefix` before each column name. Default: logs nothing."""
@@ -145,3 +149,43 @@ def act_in_one_task(actor: Actor, observations: np.ndarray, noise: np.ndarray) -
     """Returns actions and infos, each `[B, ...]`, of an actor for one task at observations `[B, O]`."""
     actions, infos = actor.act(observations[None], noise[None])
     return actions[0], {key: value[0] for key, value in infos.items()}
+
+
+class PolicySizes(NamedTuple):
+    """Sizes that a policy has as attributes; None for missing attributes."""
+
+    obs_dim: Optional[int]
+    action_dim: Optional[int]
+    action_shape: Optional[Tuple[int, ...]]  # `(A,)`, or `()` if actions are discrete; default `(action_dim,)`
+    meta_batch_size: Optional[int]  # number of tasks of a meta-policy, None for a policy for one task
+
+
+def sizes_of(policy: Any) -> PolicySizes:
+    """Returns the sizes of a policy, which may be any object with `get_actions`."""
+    sizes = PolicySizes(*(getattr(policy, name, None) for name in PolicySizes._fields))
+    shape = sizes.action_shape
+    if shape is None and sizes.action_dim is not None:
+        shape = (sizes.action_dim,)
+    return sizes._replace(action_shape=None if shape is None else tuple(shape))
+
+
+def check_spaces(policy: Any, env: Any) -> None:
+    """Raises `ValueError` unless the policy fits the observation and action space of an environment or `EnvSpec`.
+
+    Sizes that the policy does not have as attributes (`obs_dim`, `action_dim`) are not checked.
+    """
+    space, is_index, sizes = env.action_space, is_discrete(env.action_space), sizes_of(policy)
+    if sizes.action_shape is not None and is_index != (sizes.action_shape == ()):
+        actions = "integers" if sizes.action_shape == () else f"arrays of shape {sizes.action_shape}"
+        raise ValueError(f"policy: expected a policy for the action space {space}, got a {type(policy).__name__}, "
+                         f"whose actions are {actions}")
+    if is_index and getattr(space, "start", 0) != 0:
+        raise ValueError(f"env: expected discrete actions numbered from 0, got {space}")
+    for kind, name, shape, size in (
+            ("observation", "obs_dim", env.observation_space.shape, sizes.obs_dim),
+            ("action", "action_dim", (int(space.n),) if is_index else space.shape, sizes.action_dim)):
+        if len(shape) != 1:
+            raise ValueError(f"env.{kind}_space: expected vectors, got arrays of shape {shape}; flatten them in a "
+                             "wrapper (GymnasiumMetaEnv flattens observations)")
+        if size not in (None, shape[0]):
+            raise ValueError(f"policy.{name}: expected {shape}, the size of the environment's space, got {size}")

@@ -7,54 +7,14 @@ if it overrides a method that the vectorized method replaces.
 """
 import functools
 import reprlib
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor, join_tasks
-from meta_policy_search.envs.spaces import is_discrete
+from meta_policy_search.actors.flat_policy import FlatPolicy, sizes_of
 from meta_policy_search.types import Infos
 from meta_policy_search.utils.fast_paths import fast_path, replaces
-
-
-class PolicySizes(NamedTuple):
-    """Sizes that a policy has as attributes; None for missing attributes."""
-
-    obs_dim: Optional[int]
-    action_dim: Optional[int]
-    action_shape: Optional[Tuple[int, ...]]  # `(A,)`, or `()` if actions are discrete; default `(action_dim,)`
-    meta_batch_size: Optional[int]  # number of tasks of a meta-policy, None for a policy for one task
-
-
-def sizes_of(policy: Any) -> PolicySizes:
-    """Returns the sizes of a policy, which may be any object with `get_actions`."""
-    sizes = PolicySizes(*(getattr(policy, name, None) for name in PolicySizes._fields))
-    shape = sizes.action_shape
-    if shape is None and sizes.action_dim is not None:
-        shape = (sizes.action_dim,)
-    return sizes._replace(action_shape=None if shape is None else tuple(shape))
-
-
-def check_spaces(policy: Any, env: Any) -> None:
-    """Raises `ValueError` unless the policy fits the observation and action space of an environment or `EnvSpec`.
-
-    Sizes that the policy does not have as attributes (`obs_dim`, `action_dim`) are not checked.
-    """
-    space, is_index, sizes = env.action_space, is_discrete(env.action_space), sizes_of(policy)
-    if sizes.action_shape is not None and is_index != (sizes.action_shape == ()):
-        actions = "integers" if sizes.action_shape == () else f"arrays of shape {sizes.action_shape}"
-        raise ValueError(f"policy: expected a policy for the action space {space}, got a {type(policy).__name__}, "
-                         f"whose actions are {actions}")
-    if is_index and getattr(space, "start", 0) != 0:
-        raise ValueError(f"env: expected discrete actions numbered from 0, got {space}")
-    for kind, name, shape, size in (
-            ("observation", "obs_dim", env.observation_space.shape, sizes.obs_dim),
-            ("action", "action_dim", (int(space.n),) if is_index else space.shape, sizes.action_dim)):
-        if len(shape) != 1:
-            raise ValueError(f"env.{kind}_space: expected vectors, got arrays of shape {shape}; flatten them in a "
-                             "wrapper (GymnasiumMetaEnv flattens observations)")
-        if size not in (None, shape[0]):
-            raise ValueError(f"policy.{name}: expected {shape}, the size of the environment's space, got {size}")
 
 
 def actor_from_policy(policy: Any, action_shape: Optional[Tuple[int, ...]] = None,
@@ -86,10 +46,12 @@ def actor_from_policy(policy: Any, action_shape: Optional[Tuple[int, ...]] = Non
     if action_shape is None and sizes.meta_batch_size is None:
         if actor is None and fast_path(policy, "make_actors") is not None:
             actor = _vectorized_actor(policy, "make_actors", policy.get_flat_params()[None])
-        return actor or PolicyActor(functools.partial(_act_in_one_task, policy))
+        return actor or PolicyActor(functools.partial(_act_in_one_task, policy),
+                                    reset=lambda is_starting: _reset(policy, is_starting[0]))
     shape: Any = sizes.action_shape if action_shape is None else action_shape
     noise_dim = int(np.prod(shape)) if sizes.action_dim is None else sizes.action_dim
-    return actor or PolicyActor(functools.partial(_act_in_all_tasks, policy, shape), noise_dim)
+    return actor or PolicyActor(functools.partial(_act_in_all_tasks, policy, shape), noise_dim,
+                                functools.partial(_reset, policy))
 
 
 def _vectorized_actor(policy: Any, name: str, *args: Any) -> Optional[Actor]:
@@ -110,14 +72,27 @@ class PolicyActor(Actor):
     Args:
         get_actions: function of observations `[M, R, O]` with the return value of `act`.
         noise_dim: number of random numbers to draw per action. Default: 0.
+        reset: function that `start_paths` calls with its argument. Default: None.
     """
 
-    def __init__(self, get_actions: Callable[[np.ndarray], Tuple[np.ndarray, Infos]], noise_dim: int = 0) -> None:
-        self._get_actions = get_actions
+    def __init__(self, get_actions: Callable[[np.ndarray], Tuple[np.ndarray, Infos]], noise_dim: int = 0,
+                 reset: Optional[Callable[[np.ndarray], None]] = None) -> None:
+        self._get_actions, self._reset = get_actions, reset
         self.noise_dim = noise_dim
+
+    def start_paths(self, is_starting: np.ndarray) -> None:
+        """Resets the recurrent states of the policy for the selected paths; see `Actor.start_paths`."""
+        if self._reset is not None:
+            self._reset(is_starting)
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
         return self._get_actions(observations)
+
+
+def _reset(policy: Any, is_starting: np.ndarray) -> None:
+    """Resets the recurrent state of a policy, which may be any object with `get_actions`, for the selected paths."""
+    if isinstance(policy, FlatPolicy) and is_starting.any():
+        policy.reset(is_starting)
 
 
 def _act_in_one_task(policy: Any, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:

@@ -1,55 +1,14 @@
-"""Policy parameters: initial values, and conversion to and from a flat vector."""
+"""Policy parameters: conversion to and from a flat vector, files, and checks of sizes."""
 import math
+import os
 from collections import OrderedDict
-from typing import Any, Mapping, Sequence, Tuple
+from typing import Mapping, Sequence, Tuple
 
 import numpy as np
 
 from meta_policy_search.types import Params
 from meta_policy_search.utils.checks import check_positive, check_positive_int
-
-LOG_STD = "log_std_network/log_std_var"
-"""Parameter name of the logarithm of the standard deviation in Gaussian policies."""
-
-CONTEXT = "context"
-"""Name of the parameter of MLP policies that is joined to each observation; see `fold_context`."""
-
-
-def initial_mlp_values(scope: str, input_size: int, output_size: int, hidden_sizes: Sequence[int],
-                       rng: np.random.Generator) -> "OrderedDict[str, np.ndarray]":
-    """Draws initial parameters of a network: Glorot-uniform kernels (Glorot & Bengio, 2010) and zero biases.
-
-    Returns:
-        Ordered mapping from `<scope>/<layer>/kernel` to float32 `[in, out]` and from `<scope>/<layer>/bias` to float32
-        `[out]`. The layers are named `hidden_0`, `hidden_1`, ..., `output`.
-    """
-    sizes = [input_size, *hidden_sizes, output_size]
-    layers = [f"hidden_{i}" for i in range(len(hidden_sizes))] + ["output"]
-    values = OrderedDict()
-    for layer, fan_in, fan_out in zip(layers, sizes[:-1], sizes[1:]):
-        limit = np.sqrt(6.0 / (fan_in + fan_out))
-        values[f"{scope}/{layer}/kernel"] = rng.uniform(-limit, limit, (fan_in, fan_out)).astype(np.float32)
-        values[f"{scope}/{layer}/bias"] = np.zeros(fan_out, np.float32)
-    return values
-
-
-def fold_context(params: Mapping[str, Any], scope: str, obs_dim: int) -> Mapping[str, Any]:
-    """Adds the contribution of the context to the bias of the first layer; works on arrays and on tensors.
-
-    With the kernel split into rows `W_o` for the observation and `W_c` for the context,
-    `[o, c] W + b = o W_o + (c W_c + b)`.
-
-    Args:
-        params: parameters by name, or stacked over tasks; returned unchanged if there is no context.
-        scope: prefix of the names of the network's parameters.
-        obs_dim: size of an observation.
-    """
-    if CONTEXT not in params:
-        return params
-    layer = f"{scope}/hidden_0" if f"{scope}/hidden_0/kernel" in params else f"{scope}/output"
-    kernel, context = params[f"{layer}/kernel"], params[CONTEXT]
-    bias = params[f"{layer}/bias"] + (context[..., None, :] @ kernel[..., obs_dim:, :])[..., 0, :]
-    return {**params, f"{layer}/kernel": kernel[..., :obs_dim, :], f"{layer}/bias": bias}
+from meta_policy_search.utils.files import PathLike
 
 
 def check_hidden_sizes(hidden_sizes: Sequence[int]) -> Tuple[int, ...]:
@@ -65,11 +24,6 @@ def check_std(init_std: float, min_std: float) -> Tuple[float, float]:
     if init_std < min_std:
         raise ValueError(f"init_std: expected at least min_std={min_std}, got {init_std}")
     return init_std, min_std
-
-
-def initial_log_std(action_dim: int, init_std: float) -> np.ndarray:
-    """Returns the initial value of `LOG_STD`, float32 `[A]`."""
-    return np.full(action_dim, math.log(init_std), np.float32)
 
 
 def flatten_params(params: Params) -> np.ndarray:
@@ -106,3 +60,20 @@ def unflatten_params(argument: str, flat: np.ndarray, shapes: Mapping[str, Tuple
     parts = np.split(values, np.cumsum(sizes)[:-1], axis=-1)
     return OrderedDict((name, part.reshape(flat.shape[:-1] + tuple(shape)))
                        for (name, shape), part in zip(shapes.items(), parts))
+
+
+def read_npz(path: PathLike) -> "OrderedDict[str, np.ndarray]":
+    """Reads the arrays of an `.npz` file by name, without running code from the file.
+
+    Raises:
+        ValueError: the file is damaged or has another format; the message names it.
+        OSError: the file cannot be read.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return OrderedDict((name, file[name]) for name in file.files)
+    except OSError:
+        raise
+    except Exception as error:  # damaged archives raise many types of errors
+        raise ValueError(f"path: expected a file written by policy.save_npz, got {os.fspath(path)}: "
+                         f"{str(error) or type(error).__name__}") from error

@@ -12,7 +12,7 @@ from meta_policy_search.np.exploration_policies import GaussianNoisePolicy, Orns
 from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.np.q_functions import MLPQFunction
 from meta_policy_search.np.replay_buffer import ReplayBuffer
-from meta_policy_search.policies.networks import forward_mlp, make_variables
+from meta_policy_search.ops.tensorflow_ops import TENSORFLOW, make_variables
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.checks import check_choice, check_fraction, check_positive
@@ -157,13 +157,14 @@ class DDPG(OffPolicyRLAlgorithm):
     def _build_update(self) -> None:
         x = self._inputs
         next_values = self._build_values(self._target_qf_vars, x["next_observations"],
-                                         _forward(self.policy, self._target_policy_vars, x["next_observations"]))
+                                         self.policy.network(TENSORFLOW, self._target_policy_vars,
+                                                             x["next_observations"]))
         targets = tf.stop_gradient(x["rewards"] + self.discount * (1.0 - x["terminals"]) * next_values)
         values = self._build_values(self._qf_vars, x["observations"], x["actions"])
         qf_loss = tf.reduce_mean(tf.square(values - targets))
         qf_step = tf.train.AdamOptimizer(self.qf_lr).minimize(qf_loss, var_list=list(self._qf_vars.values()))
         with tf.control_dependencies([qf_step]):
-            actions = _forward(self.policy, self._policy_vars, x["observations"])
+            actions = self.policy.network(TENSORFLOW, self._policy_vars, x["observations"])
             policy_loss = -tf.reduce_mean(self._build_values(self._qf_vars, x["observations"], actions))
             policy_step = tf.train.AdamOptimizer(self.policy_lr).minimize(
                 policy_loss, var_list=list(self._policy_vars.values()))
@@ -181,7 +182,7 @@ class DDPG(OffPolicyRLAlgorithm):
                 for target, variable in pairs]
 
     def _build_values(self, variables: Variables, observations: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
-        return tf.squeeze(_forward(self.qf, variables, tf.concat([observations, actions], axis=1)), axis=1)
+        return tf.squeeze(self.qf.network(TENSORFLOW, variables, tf.concat([observations, actions], axis=1)), axis=1)
 
     def optimize_policy(self, batches: Iterable[Transitions]) -> Mapping[str, float]:
         """Performs one update per batch, then sets the new parameters of policy and action-value function.
@@ -230,8 +231,3 @@ def _make_variables(scope: str, network: Network) -> "OrderedDict[str, tf.Variab
     """Creates variables with the parameters of the network as initial values."""
     with tf.name_scope(scope):
         return make_variables(network.get_param_values())
-
-
-def _forward(network: Network, variables: Variables, inputs: tf.Tensor) -> tf.Tensor:
-    num_hidden_layers, hidden, output = network.network
-    return forward_mlp(variables, inputs, network.scope, num_hidden_layers, hidden, output)

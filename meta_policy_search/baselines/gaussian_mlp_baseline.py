@@ -11,8 +11,9 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.actors.parameters import check_hidden_sizes, initial_mlp_values
+from meta_policy_search.actors.parameters import check_hidden_sizes
 from meta_policy_search.baselines.linear_baseline import LinearBaseline
+from meta_policy_search.ops.networks import make_mlp
 from meta_policy_search.types import Params, Path
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_bool, check_positive, check_positive_int
@@ -118,8 +119,7 @@ class GaussianMLPBaseline(LinearBaseline):
         """Returns the state and checks that it fits observations `[N, O]`. The first call initializes the network."""
         size = observations.shape[1]
         if self._state is None:
-            params = initial_mlp_values(_SCOPE, size + 1, 1, self.hidden_sizes,
-                                        seeding.next_rng(seeding.Stream.BASELINE))
+            params = make_mlp(_SCOPE, size + 1, 1, self.hidden_sizes, seeding.next_rng(seeding.Stream.BASELINE))
             params[f"{_SCOPE}/output/kernel"][:] = 0.0
             zeros = {name: np.zeros_like(values) for name, values in params.items()}
             self._state = {"params": params, "first": zeros, "second": zeros, "num_steps": 0, "num_trainings": 0,
@@ -135,7 +135,7 @@ def value_loss(params: Params, inputs: np.ndarray, targets: np.ndarray) -> Tuple
     """Computes half the mean squared error of a value network, `1 / (2 N) sum_n (V(x_n) - y_n)^2`, and its gradient.
 
     Args:
-        params: kernels and biases by name, see `actors.parameters.initial_mlp_values`.
+        params: kernels and biases by name, see `ops.networks.make_mlp`.
         inputs: `[N, I]`.
         targets: `[N]`.
     """

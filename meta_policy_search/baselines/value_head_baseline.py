@@ -29,7 +29,8 @@ class ValueHeadBaseline(Baseline):
     def predict(self, path: Path) -> np.ndarray:
         infos = path.get("agent_infos", {})
         if "value" not in infos:
-            raise ValueError(f"agent_infos: expected an entry 'value', as a GRUPolicy returns it, got {sorted(infos)}")
+            raise ValueError(f"agent_infos: expected an entry 'value', as a RecurrentPolicy returns it, got "
+                             f"{sorted(infos)}")
         values = np.asarray(infos["value"], np.float64)
         return self._mean[:len(values)] + self._scale * values
 

@@ -12,7 +12,7 @@ from meta_policy_search.evaluation.recording import write_video
 from meta_policy_search.evaluation.trial_evaluator import TrialEvaluator
 from meta_policy_search.meta_algos import RL2, VPGMAML, MetaAlgo
 from meta_policy_search.plotting import describe_task
-from meta_policy_search.policies import GRUPolicy, MetaPolicy
+from meta_policy_search.policies import MetaPolicy, RecurrentPolicy
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
 from meta_policy_search.samplers.base import SampleProcessor
 from meta_policy_search.tf_compat import tf
@@ -24,7 +24,7 @@ from meta_policy_search.utils.serializable import shallow_copy
 from meta_policy_search.utils.statistics import Interval, mean_interval
 
 
-def adapt(policy: Union[MetaPolicy, GRUPolicy], env: MetaEnv, task: Task = None, num_steps: Optional[int] = None,
+def adapt(policy: Union[MetaPolicy, RecurrentPolicy], env: MetaEnv, task: Task = None, num_steps: Optional[int] = None,
           rollouts: int = 20, seed: int = 1, *, step_size: float = 0.1, max_path_length: int = 100,
           adapt_params: Union[str, Sequence[str]] = "all",
           sample_processor: Optional[SampleProcessor] = None) -> "AdaptedPolicy":
@@ -33,16 +33,16 @@ def adapt(policy: Union[MetaPolicy, GRUPolicy], env: MetaEnv, task: Task = None,
     This function is for policies without a run, for example with weights from `policy.load_npz`. `Run.adapt` adapts the
     policy of a run with the settings of the run.
 
-    A `MetaPolicy` takes policy-gradient steps (the inner steps of `VPGMAML`). A `GRUPolicy` adapts through its hidden
-    state: it acts in `num_steps` episodes of a trial. The policy, its graph, the environment and the state of all
-    random generators do not change.
+    A `MetaPolicy` takes policy-gradient steps (the inner steps of `VPGMAML`). A `RecurrentPolicy` adapts through its
+    recurrent state: it acts in `num_steps` episodes of a trial. The policy, its graph, the environment and the state of
+    all random generators do not change.
 
     Args:
         policy: policy to adapt, starting from its parameters before adaptation.
         env: environment of the task, wrapped as in training (`normalize`).
         task: the task. Default None: a task sampled with the seed.
         num_steps: number of gradient steps, or of episodes before the policy acts; at least 1. Default None: 1; for a
-            `GRUPolicy` and a `TrialEnv`, all episodes of a trial but the last.
+            `RecurrentPolicy` and a `TrialEnv`, all episodes of a trial but the last.
         rollouts: number of paths per step, or number of trials that `returns` is the mean of; default 20.
         seed: seed of all random generators; default 1.
         step_size: size of the gradient steps, at least 0; default 0.1.
@@ -55,18 +55,18 @@ def adapt(policy: Union[MetaPolicy, GRUPolicy], env: MetaEnv, task: Task = None,
         The adapted policy.
 
     Raises:
-        TypeError: `policy` is neither a `MetaPolicy` nor a `GRUPolicy`, or `env` has no tasks.
+        TypeError: `policy` is neither a `MetaPolicy` nor a `RecurrentPolicy`, or `env` has no tasks.
         ValueError: a number is out of range, or the policy does not fit the environment.
         FloatingPointError: a gradient step would produce parameters that are not finite.
     """
-    if not isinstance(policy, (MetaPolicy, GRUPolicy)):
-        raise TypeError(f"policy: expected a MetaPolicy (such as MetaGaussianMLPPolicy) or a GRUPolicy, got a "
+    if not isinstance(policy, (MetaPolicy, RecurrentPolicy)):
+        raise TypeError(f"policy: expected a MetaPolicy (such as MetaGaussianMLPPolicy) or a RecurrentPolicy, got a "
                         f"{type(policy).__name__}")
     evaluator: MetaEvaluator
     processor = sample_processor or MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True)
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # a copy, because algorithms extend the policy's graph
         policy = copy.deepcopy(policy.with_meta_batch_size(1))
-        if isinstance(policy, GRUPolicy):
+        if isinstance(policy, RecurrentPolicy):
             env = env if isinstance(env, TrialEnv) else TrialEnv(env, max_path_length=max_path_length)
             evaluator = TrialEvaluator(RL2(policy, 1), env, processor, rollouts)
         else:

@@ -16,7 +16,7 @@ All other parameters have the same value in every task. The meta-update changes 
 import fnmatch
 from typing import Iterable, Sequence, Tuple, Union
 
-from meta_policy_search.actors.parameters import CONTEXT, LOG_STD
+from meta_policy_search.ops.networks import CONTEXT, LOG_STD
 from meta_policy_search.utils.checks import did_you_mean
 
 HEAD = ("*/output/*", LOG_STD)

@@ -14,12 +14,12 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.actors.parameters import CONTEXT
 from meta_policy_search.meta_algos import diagnostics
 from meta_policy_search.meta_algos.adapted_params import select_params
 from meta_policy_search.meta_algos.inputs import AdaptationStep, InnerState, InnerUpdate, MetaObjective, StepInputs
 from meta_policy_search.meta_algos.meta_algo import MetaAlgo
 from meta_policy_search.ops import adaptation, losses
+from meta_policy_search.ops.networks import CONTEXT
 from meta_policy_search.optimizers.base import TaskBlocks
 from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.sessions import VariableSet

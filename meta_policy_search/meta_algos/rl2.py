@@ -9,7 +9,11 @@ from meta_policy_search.envs.trial_env import TrialEnv
 from meta_policy_search.meta_algos.meta_algo import MetaAlgo
 from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLPPOOptimizer
-from meta_policy_search.policies.gru_policy import CategoricalGRUPolicy, GaussianGRUPolicy, GRUPolicy
+from meta_policy_search.policies.recurrent_policy import (
+    CategoricalRecurrentPolicy,
+    GaussianRecurrentPolicy,
+    RecurrentPolicy,
+)
 from meta_policy_search.samplers.meta_sample_processor import TrialSampleProcessor
 from meta_policy_search.samplers.paths import pad_steps, path_mask
 from meta_policy_search.tf_compat import tf
@@ -38,7 +42,7 @@ class RL2(MetaAlgo):
     Logs `LossBefore`, `LearningRate`, `LossAfter`, `KLOuter` and `ValueLoss`.
 
     Args:
-        policy (GRUPolicy): the policy to optimize.
+        policy (RecurrentPolicy): the policy to optimize.
         meta_batch_size (int): number of tasks `M`, the same as the policy's; default 20.
         name (str): name scope of the algorithm's operations.
         num_ppo_steps (int): number of passes over the same trials per meta-update; default 8.
@@ -56,7 +60,7 @@ class RL2(MetaAlgo):
         optimizer (Optimizer): optimizer that performs the meta-updates.
 
     Raises:
-        TypeError: the policy is not a `GRUPolicy`.
+        TypeError: the policy is not a `RecurrentPolicy`.
         ValueError: a number is out of range, or `meta_batch_size` is not the policy's.
     """
 
@@ -68,15 +72,15 @@ class RL2(MetaAlgo):
     @classmethod
     def policy_cls(cls, is_discrete: bool) -> type:
         """Returns the default policy class; see `MetaAlgo.policy_cls`."""
-        return CategoricalGRUPolicy if is_discrete else GaussianGRUPolicy
+        return CategoricalRecurrentPolicy if is_discrete else GaussianRecurrentPolicy
 
-    def __init__(self, policy: GRUPolicy, meta_batch_size: int = 20, *, name: str = "rl2", num_ppo_steps: int = 8,
+    def __init__(self, policy: RecurrentPolicy, meta_batch_size: int = 20, *, name: str = "rl2", num_ppo_steps: int = 8,
                  num_minibatches: int = 4, clip_eps: float = 0.1, value_coef: float = 0.5, entropy_coef: float = 0.0,
                  learning_rate: Schedule = 1e-3,
                  tf_optimizer_cls: Union[str, Type[tf.train.Optimizer]] = "Adam",
                  tf_optimizer_args: Optional[Mapping[str, Any]] = None) -> None:
-        if not isinstance(policy, GRUPolicy):
-            raise TypeError(f"policy: expected a GRUPolicy (such as CategoricalGRUPolicy), got a "
+        if not isinstance(policy, RecurrentPolicy):
+            raise TypeError(f"policy: expected a RecurrentPolicy (such as CategoricalRecurrentPolicy), got a "
                             f"{type(policy).__name__}")
         super().__init__(policy)  # type: ignore[arg-type]  # the policy has no adapted parameters
         self.meta_batch_size = check_agrees("meta_batch_size", check_positive_int("meta_batch_size", meta_batch_size),
@@ -104,7 +108,7 @@ class RL2(MetaAlgo):
         """The number or function that `learning_rate` was last set to."""
         return self.optimizer.learning_rate_schedule
 
-    def _build_graph(self, policy: GRUPolicy) -> None:
+    def _build_graph(self, policy: RecurrentPolicy) -> None:
         """Builds the loss. It is a mean over trials, so several threads can each compute a block of trials."""
         distribution = policy.distribution
         with tf.name_scope(self.name):

@@ -7,8 +7,8 @@ from typing import Any, Callable, Optional, Sequence, Tuple
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.flat_policy import act_in_one_task
-from meta_policy_search.actors.from_policy import PolicyActor, actor_from_policy, check_spaces
+from meta_policy_search.actors.flat_policy import act_in_one_task, check_spaces
+from meta_policy_search.actors.from_policy import PolicyActor, actor_from_policy
 from meta_policy_search.envs.env_spec import check_env_spec
 from meta_policy_search.envs.spaces import is_box
 from meta_policy_search.np.policies import Policy

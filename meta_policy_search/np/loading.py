@@ -5,7 +5,7 @@ from typing import Any, Dict, Mapping, Type, Union
 
 import numpy as np
 
-from meta_policy_search.actors.parameters import CONTEXT, flatten_params, fold_context
+from meta_policy_search.actors.parameters import flatten_params, read_npz
 from meta_policy_search.np.policies import (
     CategoricalMLPPolicy,
     DeterministicMLPPolicy,
@@ -13,6 +13,7 @@ from meta_policy_search.np.policies import (
     MLPPolicy,
     Policy,
 )
+from meta_policy_search.ops.networks import CONTEXT, fold_context
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.serializable import constructor_signature
 from meta_policy_search.utils.snapshotter import Unpickler, load_snapshot
@@ -35,7 +36,7 @@ def load_policy(path: PathLike, itr: Union[int, str, None] = None, **arguments: 
     `.npz` file cannot.
 
     Args:
-        path: a run folder, a snapshot, or an `.npz` file written by `policy.save_npz`.
+        path: a run folder, a snapshot, or a file written by `policy.save_npz` (any ending).
         itr: iteration of the snapshot in a run folder, or `"best"`. Default: None, the last snapshot.
         **arguments: constructor arguments of the policy that replace the stored ones. An `.npz` file contains only the
             sizes: pass all other arguments that differ from their defaults, such as `hidden_nonlinearity="relu"`.
@@ -48,13 +49,8 @@ def load_policy(path: PathLike, itr: Union[int, str, None] = None, **arguments: 
         ValueError: the snapshot does not contain a policy of this package, or the parameters do not fit the arguments.
     """
     path = os.fspath(path)
-    if path.endswith(".npz"):
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                params = dict(file)
-        except (AttributeError, ValueError, zipfile.BadZipFile) as error:
-            raise ValueError(f"path: expected a file written by policy.save_npz, got {path}: {error}") from error
-        return _of_params(path, params, arguments)
+    if path.endswith(".npz") or zipfile.is_zipfile(path):
+        return _of_params(path, read_npz(path), arguments)
     policy = load_snapshot(path, itr, _Unpickler)["policy"]
     if isinstance(policy, Policy):  # for example from a `LocalRunner`
         return policy
@@ -108,7 +104,7 @@ def _of_params(path: str, params: Mapping[str, np.ndarray], arguments: Mapping[s
 
 def _build(path: str, cls: Type[MLPPolicy], arguments: Mapping[str, Any], params: Mapping[str, np.ndarray]) -> Policy:
     policy = cls(**arguments)
-    params = {name: value for name, value in fold_context(params, cls.scope, policy.obs_dim).items() if name != CONTEXT}
+    params = {name: value for name, value in fold_context(params, cls.scope).items() if name != CONTEXT}
     expected = policy.get_param_values()
     if {name: value.shape for name, value in expected.items()} != {name: value.shape for name, value in params.items()}:
         raise ValueError(f"path: expected the parameters {', '.join(expected)} of {policy} in {path}, got "

@@ -2,42 +2,40 @@
 import abc
 import functools
 from collections import OrderedDict
-from typing import Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.flat_policy import FlatPolicy as Policy
-from meta_policy_search.actors.parameters import (
+from meta_policy_search.actors.network_actor import NetworkActor
+from meta_policy_search.actors.parameters import check_hidden_sizes, check_std, flatten_params, unflatten_params
+from meta_policy_search.ops.networks import (
     LOG_STD,
-    check_hidden_sizes,
-    check_std,
-    flatten_params,
-    initial_log_std,
-    initial_mlp_values,
-    unflatten_params,
-)
-from meta_policy_search.actors.stacked_mlp import (
-    Network,
-    StackedMLP,
-    categorical_actor,
-    check_nonlinearity,
-    gaussian_actor,
-    sample_deterministic,
+    NONLINEARITIES,
+    categorical_action,
+    categorical_mlp,
+    gaussian_action,
+    gaussian_mlp,
+    make_log_std,
+    make_mlp,
+    mlp,
 )
 from meta_policy_search.types import Params
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.checks import check_bool
+from meta_policy_search.utils.checks import check_bool, check_choice
 from meta_policy_search.utils.fast_paths import replaces
 
 __all__ = ["CategoricalMLPPolicy", "DeterministicMLPPolicy", "GaussianMLPPolicy", "MLPPolicy", "Policy"]
+
+_CHOICES = (*NONLINEARITIES, None)
 
 
 class MLPPolicy(Policy):
     """A policy based on a multi-layer perceptron from the observation to `action_dim` outputs.
 
     Kernels have a Glorot-uniform initialization, drawn from the root seed. Biases are initialized to zero. A subclass
-    implements `scope` and `_stack`, which defines how outputs become actions.
+    implements `scope`, `network`, and `_make_actor`, which defines how outputs become actions.
 
     Args:
         obs_dim (int): size `O` of an observation.
@@ -45,7 +43,7 @@ class MLPPolicy(Policy):
         hidden_sizes (sequence of int): number of units of each hidden layer; empty for a linear function. Default: (32,
             32).
         hidden_nonlinearity (str or None): nonlinearity of the hidden layers, one of
-            `actors.stacked_mlp.NONLINEARITIES`; None for the identity. Default: `"tanh"`.
+            `ops.networks.NONLINEARITIES`; None for the identity. Default: `"tanh"`.
         output_nonlinearity (str or None): nonlinearity of the output layer, from the same choices. Default: None, the
             identity.
     """
@@ -56,15 +54,15 @@ class MLPPolicy(Policy):
                  hidden_nonlinearity: Optional[str] = "tanh", output_nonlinearity: Optional[str] = None) -> None:
         super().__init__(obs_dim, action_dim)
         self.hidden_sizes = check_hidden_sizes(hidden_sizes)
-        self.hidden_nonlinearity = check_nonlinearity("hidden_nonlinearity", hidden_nonlinearity)
-        self.output_nonlinearity = check_nonlinearity("output_nonlinearity", output_nonlinearity)
+        self.hidden_nonlinearity = check_choice("hidden_nonlinearity", hidden_nonlinearity, _CHOICES)
+        self.output_nonlinearity = check_choice("output_nonlinearity", output_nonlinearity, _CHOICES)
         rng = seeding.next_rng(seeding.Stream.WEIGHTS)
-        self._params = initial_mlp_values(self.scope, self.obs_dim, self.action_dim, self.hidden_sizes, rng)
+        self._params = make_mlp(self.scope, self.obs_dim, self.action_dim, self.hidden_sizes, rng)
 
     @property
-    def network(self) -> Network:
-        """Tuple `(number of hidden layers, hidden nonlinearity, output nonlinearity)`."""
-        return len(self.hidden_sizes), self.hidden_nonlinearity, self.output_nonlinearity
+    @abc.abstractmethod
+    def network(self) -> Callable[..., Any]:
+        """Function of `(xp, params, observations)`, see `ops.networks`."""
 
     def get_param_values(self) -> "OrderedDict[str, np.ndarray]":
         """Returns copies of the current parameters by name."""
@@ -78,16 +76,19 @@ class MLPPolicy(Policy):
         """Sets the parameters, `[D]`, in the order of `get_param_values`."""
         self._params = unflatten_params("flat_params", flat_params, self._shapes(), ndim=1)
 
+    def _nonlinearities(self) -> Dict[str, Any]:
+        return {"hidden_nonlinearity": self.hidden_nonlinearity, "output_nonlinearity": self.output_nonlinearity}
+
     def _shapes(self) -> "OrderedDict[str, Tuple[int, ...]]":
         return OrderedDict((name, value.shape) for name, value in self._params.items())
 
     @replaces("get_action", "get_actions")
     def make_actors(self, flat_params: np.ndarray) -> Actor:
         """Returns an actor for parameters `[M, D]`; see `FlatPolicy.make_actors`."""
-        return self._stack(unflatten_params("flat_params", flat_params, self._shapes(), ndim=2))
+        return self._make_actor(unflatten_params("flat_params", flat_params, self._shapes(), ndim=2))
 
     @abc.abstractmethod
-    def _stack(self, params: Params) -> Actor:
+    def _make_actor(self, params: Params) -> Actor:
         """Returns an actor for parameters by name, each `[M, ...]`."""
 
 
@@ -100,7 +101,7 @@ class GaussianMLPPolicy(MLPPolicy):
         hidden_sizes (sequence of int): number of units of each hidden layer; empty for a linear function. Default: (32,
             32).
         hidden_nonlinearity (str or None): nonlinearity of the hidden layers, one of
-            `actors.stacked_mlp.NONLINEARITIES`; None for the identity. Default: `"tanh"`.
+            `ops.networks.NONLINEARITIES`; None for the identity. Default: `"tanh"`.
         output_nonlinearity (str or None): nonlinearity of the output layer, from the same choices. Default: None, the
             identity.
         learn_std (bool): whether the logarithm of the standard deviation is a parameter (the last one); otherwise, it
@@ -118,11 +119,18 @@ class GaussianMLPPolicy(MLPPolicy):
         self.learn_std = check_bool("learn_std", learn_std)
         self.init_std, self.min_std = check_std(init_std, min_std)
         if self.learn_std:
-            self._params[LOG_STD] = initial_log_std(self.action_dim, self.init_std)
+            self._params[LOG_STD] = make_log_std(self.action_dim, self.init_std)
 
-    def _stack(self, params: Params) -> Actor:
-        fixed_log_std = None if self.learn_std else initial_log_std(self.action_dim, self.init_std)
-        return gaussian_actor(params, self.network, fixed_log_std, self.min_std)
+    @property
+    def network(self) -> Callable[..., Any]:
+        """The network, with the parameters of the distribution as outputs; see `MLPPolicy.network`."""
+        fixed_log_std = None if self.learn_std else make_log_std(self.action_dim, self.init_std)
+        return functools.partial(gaussian_mlp, **self._nonlinearities(), fixed_log_std=fixed_log_std,
+                                 min_std=self.min_std)
+
+    def _make_actor(self, params: Params) -> Actor:
+        size = self.action_dim
+        return NetworkActor(self.network, params, gaussian_action, (("mean", (size,)), ("log_std", (size,))), size)
 
 
 class CategoricalMLPPolicy(MLPPolicy):
@@ -134,7 +142,7 @@ class CategoricalMLPPolicy(MLPPolicy):
         hidden_sizes (sequence of int): number of units of each hidden layer; empty for a linear function. Default: (32,
             32).
         hidden_nonlinearity (str or None): nonlinearity of the hidden layers, one of
-            `actors.stacked_mlp.NONLINEARITIES`; None for the identity. Default: `"tanh"`.
+            `ops.networks.NONLINEARITIES`; None for the identity. Default: `"tanh"`.
         output_nonlinearity (str or None): nonlinearity of the output layer, from the same choices. Default: None, the
             identity.
     """
@@ -142,12 +150,18 @@ class CategoricalMLPPolicy(MLPPolicy):
     scope = "logits_network"
 
     @property
+    def network(self) -> Callable[..., Any]:
+        """The network, with the log-probabilities as output; see `MLPPolicy.network`."""
+        return functools.partial(categorical_mlp, **self._nonlinearities())
+
+    @property
     def action_shape(self) -> Tuple[int, ...]:
         """Shape of an action: `()`, because actions are indices."""
         return ()
 
-    def _stack(self, params: Params) -> Actor:
-        return categorical_actor(params, self.network)
+    def _make_actor(self, params: Params) -> Actor:
+        return NetworkActor(self.network, params, categorical_action, (("log_prob", (self.action_dim,)),),
+                            noise_dim=1, uniform_noise=True)
 
 
 class DeterministicMLPPolicy(MLPPolicy):
@@ -159,7 +173,7 @@ class DeterministicMLPPolicy(MLPPolicy):
         hidden_sizes (sequence of int): number of units of each hidden layer; empty for a linear function. Default: (32,
             32).
         hidden_nonlinearity (str or None): nonlinearity of the hidden layers, one of
-            `actors.stacked_mlp.NONLINEARITIES`; None for the identity. Default: `"tanh"`.
+            `ops.networks.NONLINEARITIES`; None for the identity. Default: `"tanh"`.
         output_nonlinearity (str or None): nonlinearity of the output layer, from the same choices. Default: None, the
             identity.
         is_discrete (bool): whether actions are discrete. Default: False.
@@ -174,10 +188,22 @@ class DeterministicMLPPolicy(MLPPolicy):
         self.is_discrete = check_bool("is_discrete", is_discrete)
 
     @property
+    def network(self) -> Callable[..., Any]:
+        """The network, with actions as outputs; see `MLPPolicy.network`."""
+        return functools.partial(mlp, scope=self.scope, **self._nonlinearities())
+
+    @property
     def action_shape(self) -> Tuple[int, ...]:
         """Shape of an action: `(A,)`, or `()` if actions are discrete."""
         return () if self.is_discrete else (self.action_dim,)
 
-    def _stack(self, params: Params) -> Actor:
-        return StackedMLP(params, self.scope, self.network,
-                          functools.partial(sample_deterministic, is_discrete=self.is_discrete))
+    def _make_actor(self, params: Params) -> Actor:
+        return NetworkActor(self.network, params, _best_action if self.is_discrete else _output, ())
+
+
+def _output(outputs: Any, noise: np.ndarray) -> np.ndarray:
+    return outputs
+
+
+def _best_action(outputs: Any, noise: np.ndarray) -> np.ndarray:
+    return outputs.argmax(axis=-1)

@@ -1,18 +1,14 @@
 """Action-value functions in NumPy, trained by off-policy algorithms."""
+import functools
 from collections import OrderedDict
-from typing import Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 import numpy as np
 
-from meta_policy_search.actors.parameters import (
-    check_hidden_sizes,
-    flatten_params,
-    initial_mlp_values,
-    unflatten_params,
-)
-from meta_policy_search.actors.stacked_mlp import Network, check_nonlinearity, compute_mlp
+from meta_policy_search.actors.parameters import check_hidden_sizes, flatten_params, unflatten_params
+from meta_policy_search.ops.networks import NONLINEARITIES, NUMPY, make_mlp, mlp
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.checks import check_choice, check_positive_int
 from meta_policy_search.utils.serializable import Configurable
 
 
@@ -27,7 +23,7 @@ class MLPQFunction(Configurable):
         hidden_sizes (sequence of int): number of units of each hidden layer; empty for a linear function. Default: (64,
             64).
         hidden_nonlinearity (str or None): nonlinearity of the hidden layers, one of
-            `actors.stacked_mlp.NONLINEARITIES`; None for the identity. Default: `"relu"`.
+            `ops.networks.NONLINEARITIES`; None for the identity. Default: `"relu"`.
     """
 
     scope = "q_network"  # prefix of the parameter names
@@ -37,14 +33,14 @@ class MLPQFunction(Configurable):
         self.obs_dim = check_positive_int("obs_dim", obs_dim)
         self.action_dim = check_positive_int("action_dim", action_dim)
         self.hidden_sizes = check_hidden_sizes(hidden_sizes)
-        self.hidden_nonlinearity = check_nonlinearity("hidden_nonlinearity", hidden_nonlinearity)
+        self.hidden_nonlinearity = check_choice("hidden_nonlinearity", hidden_nonlinearity, [*NONLINEARITIES, None])
         rng = seeding.next_rng(seeding.Stream.WEIGHTS)
-        self._params = initial_mlp_values(self.scope, self.obs_dim + self.action_dim, 1, self.hidden_sizes, rng)
+        self._params = make_mlp(self.scope, self.obs_dim + self.action_dim, 1, self.hidden_sizes, rng)
 
     @property
-    def network(self) -> Network:
-        """Number of hidden layers, nonlinearity of the hidden layers, and nonlinearity of the output layer."""
-        return len(self.hidden_sizes), self.hidden_nonlinearity, None
+    def network(self) -> Callable[..., Any]:
+        """Function of `(xp, params, inputs)`, see `ops.networks`."""
+        return functools.partial(mlp, scope=self.scope, hidden_nonlinearity=self.hidden_nonlinearity)
 
     def get_param_values(self) -> "OrderedDict[str, np.ndarray]":
         """Returns copies of the current parameters by name."""
@@ -61,6 +57,5 @@ class MLPQFunction(Configurable):
 
     def compute_values(self, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
         """Computes the values, float32 `[B]`, of actions `[B, A]` at observations `[B, O]`."""
-        stacked = {name: value[None] for name, value in self._params.items()}
-        inputs = np.concatenate([observations, actions], axis=1)
-        return compute_mlp(stacked, inputs[None], self.scope, self.network)[0, :, 0]
+        inputs = np.concatenate([observations, actions], axis=1).astype(np.float32)
+        return self.network(NUMPY, self._params, inputs)[:, 0]

@@ -3,10 +3,18 @@ from meta_policy_search.policies.base import MetaPolicy, Policy
 from meta_policy_search.policies.categorical_mlp_policy import CategoricalMLPPolicy, MetaCategoricalMLPPolicy
 from meta_policy_search.policies.distributions import Categorical, DiagonalGaussian, Distribution
 from meta_policy_search.policies.gaussian_mlp_policy import GaussianMLPPolicy
-from meta_policy_search.policies.gru_policy import CategoricalGRUPolicy, GaussianGRUPolicy, GRUPolicy
 from meta_policy_search.policies.meta_gaussian_mlp_policy import MetaGaussianMLPPolicy
+from meta_policy_search.policies.recurrent_policy import (
+    CategoricalGRUPolicy,
+    CategoricalRecurrentPolicy,
+    GaussianGRUPolicy,
+    GaussianRecurrentPolicy,
+    GRUPolicy,
+    RecurrentPolicy,
+)
 from meta_policy_search.policies.task_policy import TaskPolicy
 
-__all__ = ["Categorical", "CategoricalGRUPolicy", "CategoricalMLPPolicy", "DiagonalGaussian", "Distribution",
-           "GRUPolicy", "GaussianGRUPolicy", "GaussianMLPPolicy", "MetaCategoricalMLPPolicy",
-           "MetaGaussianMLPPolicy", "MetaPolicy", "Policy", "TaskPolicy"]
+__all__ = ["Categorical", "CategoricalGRUPolicy", "CategoricalMLPPolicy", "CategoricalRecurrentPolicy",
+           "DiagonalGaussian", "Distribution", "GRUPolicy", "GaussianGRUPolicy", "GaussianMLPPolicy",
+           "GaussianRecurrentPolicy", "MetaCategoricalMLPPolicy", "MetaGaussianMLPPolicy", "MetaPolicy", "Policy",
+           "RecurrentPolicy", "TaskPolicy"]

@@ -2,7 +2,6 @@
 import abc
 import contextlib
 import os
-import zipfile
 from collections import OrderedDict
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
@@ -10,23 +9,29 @@ import numpy as np
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.flat_policy import FlatPolicy
-from meta_policy_search.actors.parameters import check_hidden_sizes, flatten_params, unflatten_params
-from meta_policy_search.policies.distributions.base import DistInfo, DistInfoSym, Distribution
-from meta_policy_search.policies.networks import Nonlinearity, check_nonlinearity, nonlinearity_name
+from meta_policy_search.actors.network_actor import Network, NetworkActor
+from meta_policy_search.actors.parameters import check_hidden_sizes, flatten_params, read_npz, unflatten_params
+from meta_policy_search.ops.tensorflow_ops import (
+    TENSORFLOW,
+    Nonlinearity,
+    check_nonlinearity,
+    make_variables,
+    nonlinearity_name,
+)
+from meta_policy_search.policies.distributions import DistInfo, DistInfoSym, Distribution
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Infos, Params, Path
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive_int
-from meta_policy_search.utils.fast_paths import replaces
+from meta_policy_search.utils.fast_paths import fast_path, replaces
 from meta_policy_search.utils.files import PathLike, atomic_file
 from meta_policy_search.utils.serializable import Serializable, check_own_pickle, shallow_copy
 
 __all__ = ["ACTING", "MetaPolicy", "Policy"]
 
 ACTING = ("get_action", "get_actions", "distribution", "distribution_info_sym", "_build_acting", "_sample_actions")
-"""Names of all attributes that determine how a policy acts. The vectorized methods of the library's policies replace
-them."""
+"""Names of all attributes that determine how a policy acts. The vectorized methods of policies replace them."""
 
 P = TypeVar("P", bound="MetaPolicy")
 
@@ -40,8 +45,9 @@ class Policy(Serializable, FlatPolicy):
 
     A discrete action is an integer, and arrays of discrete actions have no axis `A` (see `action_shape`).
 
-    A subclass implements `build_graph` and `distribution_info_sym`. Its constructor sets `_distribution` and calls
-    `build_graph` last. It has no vectorized method unless it defines one (see `utils.fast_paths`).
+    A subclass sets `distribution_cls` and implements `make_params` and `make_network`. The network is written once for
+    the graph and for sampling in NumPy (see `ops.networks`). If a subclass overrides `get_actions`, `distribution` or
+    `distribution_info_sym`, the policy is sampled through `get_actions`.
 
     Args:
         obs_dim (int): size `O` of an observation.
@@ -54,9 +60,12 @@ class Policy(Serializable, FlatPolicy):
             `'softplus'`, `'elu'`, a TensorFlow function, or None for the identity. Default: `'tanh'`.
         output_nonlinearity (str, callable or None): nonlinearity of the output layer, in the same forms. Default: None,
             the identity.
+
+    Attributes:
+        distribution_cls (type): class of the distribution over actions; its argument is `action_dim`.
     """
 
-    _distribution: Distribution
+    distribution_cls: Type[Distribution]
 
     def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
                  learn_std: bool = True, hidden_nonlinearity: Nonlinearity = "tanh",
@@ -69,17 +78,30 @@ class Policy(Serializable, FlatPolicy):
         self.hidden_nonlinearity = check_nonlinearity("hidden_nonlinearity", hidden_nonlinearity)
         self.output_nonlinearity = check_nonlinearity("output_nonlinearity", output_nonlinearity)
         FlatPolicy.__init__(self, obs_dim, action_dim)
+        self._nonlinearities = tuple(nonlinearity_name(value) or value
+                                     for value in (self.hidden_nonlinearity, self.output_nonlinearity))
+        self._distribution = self.distribution_cls(self.action_dim)
+        self._network = self.make_network()
+        self.build_graph()
 
     @abc.abstractmethod
-    def build_graph(self) -> None:
-        """Builds the policy's variables and the operations for acting; called once, by the constructor.
+    def make_params(self, rng: np.random.Generator) -> Params:
+        """Draws the initial parameters by name, float32; called once, by the constructor."""
 
-        An implementation passes the variables to `_register_parameters`, then calls `_build_acting`.
+    @abc.abstractmethod
+    def make_network(self) -> Network:
+        """Returns the function `network(xp, params, observations)`; called once, by the constructor.
+
+        The function returns the parameters of the distribution at observations `[..., O]`; see `ops.networks`. Workers
+        run it without the policy: it is a function of a module, or a `functools.partial` with its settings.
         """
 
-    def _register_parameters(self, variables: Mapping[str, tf.Variable]) -> None:
-        """Sets the policy's parameters; called by `build_graph`."""
-        self._variables = VariableSet(variables)
+    def build_graph(self) -> None:
+        """Builds the policy's variables and the operations for acting; called once, by the constructor."""
+        with tf.name_scope(self.name):
+            params = self.make_params(seeding.next_rng(seeding.Stream.WEIGHTS))
+            self._variables = VariableSet(make_variables(params))
+            self._build_acting()
 
     def _build_acting(self) -> None:
         """Builds the distribution that `get_actions` samples from; called by `build_graph`."""
@@ -91,7 +113,6 @@ class Policy(Serializable, FlatPolicy):
         """Distribution over actions, parameterized by the outputs of the policy."""
         return self._distribution
 
-    @abc.abstractmethod
     def distribution_info_sym(self, obs_var: tf.Tensor,
                               params: Optional[Mapping[str, tf.Tensor]] = None) -> Dict[str, tf.Tensor]:
         """Builds the parameters of the distribution over actions at the given observations.
@@ -104,6 +125,8 @@ class Policy(Serializable, FlatPolicy):
         Returns:
             Dict of the distribution's parameters, which broadcast to `[N, ...]` or `[M, N, ...]`.
         """
+        with tf.name_scope("distribution_info"):
+            return self._network(TENSORFLOW, self.get_params() if params is None else params, obs_var)
 
     def distribution_info_keys(self, obs: tf.Tensor,
                                state_infos: Optional[Mapping[str, tf.Tensor]]) -> Dict[str, tf.Tensor]:
@@ -161,6 +184,28 @@ class Policy(Serializable, FlatPolicy):
         info = {key: np.broadcast_to(info[key], (*leading, *shape)) for key, shape in specs}
         return self.distribution.sample(info, self._rng), info
 
+    @replaces(*ACTING)
+    def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
+        """Returns an actor for parameters `[M, D]`; see `FlatPolicy.make_actors`.
+
+        Returns None if a nonlinearity is not in `ops.networks.NONLINEARITIES`, or the distribution has no
+        `transform_noise`. The distribution parameters agree with those of `get_actions` to about 1e-6.
+        """
+        return self._make_actor(self.unflatten("flat_params", flat_params, ndim=2))
+
+    def _make_actor(self, params: Params) -> Optional[Actor]:
+        """Returns an actor for parameters `[M, ...]`; None under the same conditions as `make_actors`."""
+        sampling = None if any(map(callable, self._nonlinearities)) else self._sampling()
+        return None if sampling is None else NetworkActor(self._network, params, *sampling)
+
+    def _sampling(self) -> Optional[Tuple]:
+        """Returns the last arguments of a `NetworkActor`; None if the distribution has no `transform_noise`."""
+        distribution = self.distribution
+        sample = fast_path(distribution, "transform_noise")
+        if sample is None:
+            return None
+        return sample, distribution.dist_info_specs, distribution.noise_dim, distribution.uniform_noise
+
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
         """Logs `AveragePolicyEntropy` if the distribution implements the entropy.
 
@@ -213,10 +258,10 @@ class Policy(Serializable, FlatPolicy):
                 finite. The message names the file. The policy is unchanged.
             OSError: the file cannot be read.
         """
+        params = read_npz(path)
         try:
-            with np.load(path, allow_pickle=False) as file:
-                self.set_params({name: file[name] for name in file.files})
-        except (AttributeError, TypeError, ValueError, zipfile.BadZipFile) as error:  # a single array has no names
+            self.set_params(params)
+        except (TypeError, ValueError) as error:
             raise ValueError(f"path: expected the parameters of this policy in {os.fspath(path)}: {error}") from error
 
     def unflatten(self, argument: str, flat: np.ndarray, ndim: int) -> "OrderedDict[str, np.ndarray]":
@@ -288,14 +333,11 @@ class MetaPolicy(Policy):
         self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
         self._stacked_values: Optional["OrderedDict[str, np.ndarray]"] = None
 
-    def _register_parameters(self, variables: Mapping[str, tf.Variable]) -> None:
-        Policy._register_parameters(self, variables)
+    def _build_acting(self) -> None:
         with tf.name_scope("adapted"):
             self.policies_params_phs = OrderedDict(
                 (name, tf.placeholder(tf.float32, [None] + v.shape.as_list(), name=name.replace("/", "_")))
-                for name, v in variables.items())
-
-    def _build_acting(self) -> None:
+                for name, v in self._variables.variables.items())
         self._obs_ph = tf.placeholder(tf.float32, [None, None, self.obs_dim], name="observations")
         self._acting_info = self.distribution_info_sym(self._obs_ph, self.policies_params_phs)
 
@@ -377,19 +419,18 @@ class MetaPolicy(Policy):
             A list of `M` action arrays `[B, A]` (int64 `[B]` if actions are discrete), and a list of `M` lists of `B`
             dicts with the parameters of the sampling distribution. Actions and infos are float32.
         """
-        if len(observations) != self.meta_batch_size:
-            raise ValueError(f"observations: expected {self.meta_batch_size} arrays (meta_batch_size), got "
-                             f"{len(observations)}")
-        lengths = sorted({len(task_observations) for task_observations in observations})
-        if len(lengths) != 1:
-            raise ValueError(f"observations: expected the same number for every task, got lengths {lengths}")
-        stacked = self._check_observations("observations", observations, ndim=3)
+        stacked = check_stacked(self, observations)
         return split_tasks(*self._sample_actions({self._obs_ph: stacked, **self.policies_params_feed_dict}))
 
-    @replaces("get_action", "get_actions")
+    @replaces(*ACTING)
+    def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
+        """Returns an actor for parameters `[M, D]`; see `Policy.make_actors`."""
+        return self._make_actor(self.unflatten("flat_params", flat_params, ndim=2))
+
+    @replaces(*ACTING)
     def make_actor(self) -> Optional[Actor]:
-        """Returns an actor that acts like the policy in its `M` tasks, without TensorFlow. Default: None."""
-        return None
+        """Returns an actor that acts like the policy in its `M` tasks, without TensorFlow; see `make_actors`."""
+        return self._make_actor(self.stacked_param_values())
 
     def __getstate__(self) -> Dict[str, Any]:
         """Also returns the adapted parameters."""
@@ -411,6 +452,17 @@ def copy_for_tasks(policy: Any, meta_batch_size: int) -> Any:
     other._given = policy._arguments_with({"meta_batch_size": other.meta_batch_size})
     other._rng = seeding.next_rng(seeding.Stream.POLICY)
     return other
+
+
+def check_stacked(policy: Any, observations: Sequence[np.ndarray]) -> np.ndarray:
+    """Checks the observations of the `M` tasks of a policy, each `[B, O]`, and stacks them to `[M, B, O]`."""
+    if len(observations) != policy.meta_batch_size:
+        raise ValueError(f"observations: expected {policy.meta_batch_size} arrays (meta_batch_size), got "
+                         f"{len(observations)}")
+    lengths = sorted({len(task_observations) for task_observations in observations})
+    if len(lengths) != 1:
+        raise ValueError(f"observations: expected the same number for every task, got lengths {lengths}")
+    return policy._check_observations("observations", observations, ndim=3)
 
 
 def split_tasks(actions: np.ndarray, infos: Infos) -> Tuple[List[np.ndarray], List[List[Infos]]]:

@@ -1,19 +1,16 @@
 """Policies for discrete actions: a multi-layer perceptron computes the logits."""
-from collections import OrderedDict
-from typing import Dict, Mapping, Optional, Sequence
+import functools
+from typing import Sequence
 
 import numpy as np
 
-from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.parameters import fold_context
-from meta_policy_search.actors.stacked_mlp import categorical_actor
-from meta_policy_search.policies.base import ACTING, MetaPolicy, Policy
-from meta_policy_search.policies.distributions.categorical import Categorical
-from meta_policy_search.policies.networks import Nonlinearity, build_mlp, forward_mlp, numpy_network
-from meta_policy_search.tf_compat import tf
+from meta_policy_search.actors.network_actor import Network
+from meta_policy_search.ops.networks import categorical_mlp, make_context, make_mlp
+from meta_policy_search.ops.tensorflow_ops import Nonlinearity
+from meta_policy_search.policies.base import MetaPolicy, Policy
+from meta_policy_search.policies.distributions import Categorical
 from meta_policy_search.types import Params
 from meta_policy_search.utils.checks import check_int_at_least
-from meta_policy_search.utils.fast_paths import replaces
 
 
 class CategoricalMLPPolicy(Policy):
@@ -34,42 +31,20 @@ class CategoricalMLPPolicy(Policy):
             the identity.
     """
 
+    distribution_cls = Categorical
     context_dim = 0  # MetaCategoricalMLPPolicy has this argument
 
-    def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
-                 learn_std: bool = True, hidden_nonlinearity: Nonlinearity = "tanh",
-                 output_nonlinearity: Nonlinearity = None) -> None:
-        Policy.__init__(self, obs_dim, action_dim, name, hidden_sizes, learn_std, hidden_nonlinearity,
-                        output_nonlinearity)
+    def make_params(self, rng: np.random.Generator) -> Params:
+        """Draws the initial parameters by name; see `Policy.make_params`."""
         if not self.learn_std:
             raise ValueError("learn_std: expected True, got False; a categorical policy has no standard deviation")
-        self._distribution = Categorical(self.action_dim)
-        self.build_graph()
+        params = make_mlp("logits_network", self.obs_dim + self.context_dim, self.action_dim, self.hidden_sizes, rng)
+        return {**params, **make_context(self.context_dim)}
 
-    def build_graph(self) -> None:
-        """Builds the policy's variables and the operations for acting; called once, by the constructor."""
-        build_mlp(self, "logits_network", {})
-
-    def distribution_info_sym(self, obs_var: tf.Tensor,
-                              params: Optional[Mapping[str, tf.Tensor]] = None) -> Dict[str, tf.Tensor]:
-        """Builds `log_prob`, `[N, n]` or `[M, N, n]`; see `Policy.distribution_info_sym`."""
-        params = self.get_params() if params is None else params
-        with tf.name_scope("distribution_info"):
-            params = fold_context(params, "logits_network", self.obs_dim)
-            logits = forward_mlp(params, obs_var, "logits_network", len(self.hidden_sizes), self.hidden_nonlinearity,
-                                 self.output_nonlinearity)
-            return OrderedDict(log_prob=tf.nn.log_softmax(logits))
-
-    @replaces(*ACTING)
-    def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
-        """Returns an actor for parameters `[M, D]`; see `GaussianMLPPolicy.make_actors`."""
-        return self._stack(self.unflatten("flat_params", flat_params, ndim=2))
-
-    def _stack(self, params: Params) -> Optional[Actor]:
-        """Returns an actor for parameters `[M, ...]`; None under the same conditions as `make_actors`."""
-        network = numpy_network(self)
-        params = fold_context(params, "logits_network", self.obs_dim)
-        return None if network is None else categorical_actor(params, network)
+    def make_network(self) -> Network:
+        """Returns the network, a perceptron for the logits; see `Policy.make_network`."""
+        hidden, output = self._nonlinearities
+        return functools.partial(categorical_mlp, hidden_nonlinearity=hidden, output_nonlinearity=output)
 
 
 class MetaCategoricalMLPPolicy(CategoricalMLPPolicy, MetaPolicy):
@@ -97,13 +72,3 @@ class MetaCategoricalMLPPolicy(CategoricalMLPPolicy, MetaPolicy):
         self.context_dim = check_int_at_least("context_dim", context_dim, 0)
         CategoricalMLPPolicy.__init__(self, obs_dim, action_dim, name, hidden_sizes, learn_std, hidden_nonlinearity,
                                       output_nonlinearity)
-
-    @replaces(*ACTING)
-    def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
-        """Returns an actor for parameters `[M, D]`; see `GaussianMLPPolicy.make_actors`."""
-        return self._stack(self.unflatten("flat_params", flat_params, ndim=2))
-
-    @replaces(*ACTING)
-    def make_actor(self) -> Optional[Actor]:
-        """Returns an actor for the policy's `M` tasks; None under the same conditions as `make_actors`."""
-        return self._stack(self.stacked_param_values())

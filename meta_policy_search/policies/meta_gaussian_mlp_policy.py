@@ -1,14 +1,10 @@
 """A Gaussian MLP policy with adapted parameters for each task of a meta-batch."""
-from typing import Optional, Sequence
+from typing import Sequence
 
-import numpy as np
-
-from meta_policy_search.actors.actor import Actor
-from meta_policy_search.policies.base import ACTING, MetaPolicy
+from meta_policy_search.ops.tensorflow_ops import Nonlinearity
+from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.policies.gaussian_mlp_policy import GaussianMLPPolicy
-from meta_policy_search.policies.networks import Nonlinearity
 from meta_policy_search.utils.checks import check_int_at_least
-from meta_policy_search.utils.fast_paths import replaces
 
 
 class MetaGaussianMLPPolicy(GaussianMLPPolicy, MetaPolicy):
@@ -51,13 +47,3 @@ class MetaGaussianMLPPolicy(GaussianMLPPolicy, MetaPolicy):
         self.context_dim = check_int_at_least("context_dim", context_dim, 0)
         GaussianMLPPolicy.__init__(self, obs_dim, action_dim, name, hidden_sizes, learn_std, hidden_nonlinearity,
                                    output_nonlinearity, init_std=init_std, min_std=min_std)
-
-    @replaces(*ACTING)
-    def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
-        """Returns an actor for parameters `[M, D]`; see `GaussianMLPPolicy.make_actors`."""
-        return self._stack(self.unflatten("flat_params", flat_params, ndim=2))
-
-    @replaces(*ACTING)
-    def make_actor(self) -> Optional[Actor]:
-        """Returns an actor for the policy's `M` tasks; None under the same conditions as `make_actors`."""
-        return self._stack(self.stacked_param_values())

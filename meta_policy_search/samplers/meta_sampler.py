@@ -6,7 +6,8 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.from_policy import actor_from_policy, check_spaces, sizes_of
+from meta_policy_search.actors.flat_policy import check_spaces, sizes_of
+from meta_policy_search.actors.from_policy import actor_from_policy
 from meta_policy_search.envs.compat import adapt_env, own_generators
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.samplers.base import Sampler

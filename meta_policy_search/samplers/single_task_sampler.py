@@ -5,7 +5,8 @@ from typing import Any, Dict, List, Optional, Tuple, Union
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.from_policy import PolicyActor, actor_from_policy, check_spaces, sizes_of
+from meta_policy_search.actors.flat_policy import check_spaces, sizes_of
+from meta_policy_search.actors.from_policy import PolicyActor, actor_from_policy
 from meta_policy_search.envs.compat import SingleTaskEnv, adapt_env, has_tasks
 from meta_policy_search.samplers.meta_sampler import ExecutorFactory, make_executor
 from meta_policy_search.samplers.ray.connection import Parallel, check_parallel

@@ -6,8 +6,8 @@ import pytest
 
 from meta_policy_search.actors import Actor, actor_from_policy
 from meta_policy_search.actors.from_policy import PolicyActor, TaskPolicies
-from meta_policy_search.actors.stacked_mlp import NONLINEARITIES
 from meta_policy_search.np import policies
+from meta_policy_search.ops.networks import NONLINEARITIES
 from meta_policy_search.policies import GaussianMLPPolicy, MetaGaussianMLPPolicy
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.fast_paths import replaces

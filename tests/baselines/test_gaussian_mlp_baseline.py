@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
-from meta_policy_search.actors.parameters import initial_mlp_values
 from meta_policy_search.baselines import GaussianMLPBaseline, LinearFeatureBaseline
 from meta_policy_search.baselines.gaussian_mlp_baseline import value_loss
 from meta_policy_search.np.policies import DeterministicMLPPolicy
+from meta_policy_search.ops.networks import make_mlp
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.utils import explained_variance_1d
 
@@ -48,7 +48,7 @@ def explained(baseline, paths):
 def test_the_gradient_is_that_of_central_differences(hidden_sizes):
     rng = np.random.default_rng(0)
     params = {name: values + 0.3 * rng.normal(size=values.shape)  # float64
-              for name, values in initial_mlp_values("value_network", 3, 1, hidden_sizes, rng).items()}
+              for name, values in make_mlp("value_network", 3, 1, hidden_sizes, rng).items()}
     inputs, targets = rng.normal(size=(7, 3)), rng.normal(size=7)
     _, gradients = value_loss(params, inputs, targets)
     assert set(gradients) == set(params)

@@ -150,7 +150,7 @@ def test_each_setting_of_the_step_has_an_effect(arguments, policy, env):
 
 
 def test_other_policies_are_refused(env):
-    with pytest.raises(TypeError, match="policy: expected a MetaPolicy .* or a GRUPolicy, got a GaussianMLPPolicy"):
+    with pytest.raises(TypeError, match="expected a MetaPolicy .* or a RecurrentPolicy, got a GaussianMLPPolicy"):
         mps.adapt(mps.GaussianMLPPolicy(2, 2), env)
 
 

@@ -5,8 +5,9 @@ import threading
 import cloudpickle
 import numpy as np
 
-from meta_policy_search.actors.stacked_mlp import StackedMLP, sample_gaussian
+from meta_policy_search.actors.network_actor import NetworkActor
 from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv, MetaEnv
+from meta_policy_search.ops.networks import gaussian, gaussian_action
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
 from meta_policy_search.types import BatchedStep
@@ -172,6 +173,10 @@ class EnvWithRareInfos(MetaEnv):
         return np.full(1, float(self.t)), 0.0, is_last, False, info
 
 
+def standard_normal(xp, params, observations):
+    return gaussian(xp, 0.0 * observations, params["log_std"])
+
+
 class FixedPolicy:
     """A policy without TensorFlow that ignores the observation; `size` is the size of observations and actions."""
 
@@ -180,8 +185,6 @@ class FixedPolicy:
 
     @replaces()
     def make_actor(self):
-        tasks_and_size = self.meta_batch_size, self.obs_dim
-        params = {"mean_network/output/kernel": np.zeros((*tasks_and_size, self.obs_dim), np.float32),
-                  "mean_network/output/bias": np.zeros(tasks_and_size, np.float32),
-                  "log_std_network/log_std_var": np.zeros(tasks_and_size, np.float32)}
-        return StackedMLP(params, "mean_network", (0, None, None), sample_gaussian, noise_dim=1)
+        log_std, size = np.zeros((self.meta_batch_size, self.obs_dim), np.float32), (self.obs_dim,)
+        return NetworkActor(standard_normal, {"log_std": log_std}, gaussian_action, (("mean", size), ("log_std", size)),
+                            noise_dim=1)

@@ -131,8 +131,8 @@ def test_the_actor_acts_as_the_graph_says(policy_class):
     info, values = session.run(policy.trial_info_sym(np.swapaxes(observations, 0, 1).astype("f")))
     for name, expected in {**info, "value": values}.items():
         actual = np.array([[of_task[0][name] for of_task in step] for step in steps])
-        np.testing.assert_allclose(actual, np.swapaxes(np.broadcast_to(expected, (M, 6, *expected.shape[2:])), 0, 1),
-                                   atol=1e-5)
+        actual = np.swapaxes(actual, 0, 1)
+        np.testing.assert_allclose(actual, np.broadcast_to(expected, actual.shape), atol=1e-5)
     policy.reset()
     again = policy.get_actions(observations[0][:, None])[1]
     np.testing.assert_array_equal(again[0][0]["value"], steps[0][0][0]["value"])
@@ -252,16 +252,17 @@ def test_mistakes_are_explained_in_one_line(tmp_path):
     for error, message, call in (
             (ValueError, "episodes_per_trial: expected an integer of at least 1, got 0",
              lambda: mps.train(DISCRETE, "rl2", dump_path=tmp_path / "a", episodes_per_trial=0)),
-            (TypeError, "policy: expected a MetaPolicy .*, got CategoricalGRUPolicy",
+            (TypeError, "policy: expected a MetaPolicy .*, got CategoricalRecurrentPolicy",
              lambda: mps.ProMP(recurrent, meta_batch_size=M)),
-            (TypeError, "policy: expected a GRUPolicy .*, got a MetaCategoricalMLPPolicy", lambda: mps.RL2(plain, M)),
+            (TypeError, "policy: expected a RecurrentPolicy .*, got a MetaCategoricalMLPPolicy",
+             lambda: mps.RL2(plain, M)),
             (ValueError, "meta_batch_size", lambda: mps.RL2(recurrent, M + 1)),
             (ValueError, "RL2 has no inner steps", lambda: algo.adapt([sample] * M)),
             (ValueError, "samples of one step", lambda: algo.optimize_policy([[sample] * M] * 2)),
             (ValueError, "number of tasks in the samples", lambda: algo.optimize_policy([[sample]])),
             (ValueError, "expected an entry 'returns'",
              lambda: algo.optimize_policy([[{k: v for k, v in sample.items() if k != "returns"}] * M])),
-            (ValueError, r"expected an entry 'value', as a GRUPolicy returns it, got \[\]",
+            (ValueError, r"expected an entry 'value', as a RecurrentPolicy returns it, got \[\]",
              lambda: ValueHeadBaseline().predict({"observations": np.zeros((2, 1))})),
             (ValueError, "expected an entry 'value'",
              lambda: mps.TrialSampleProcessor().process_samples({0: [{**sample, "rewards": sample["returns"]}]})),

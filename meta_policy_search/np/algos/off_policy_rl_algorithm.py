@@ -5,7 +5,7 @@ from typing import Any, Deque, Dict, Iterable, Iterator, List, Mapping, Optional
 
 import numpy as np
 
-from meta_policy_search.actors.from_policy import check_spaces
+from meta_policy_search.actors.flat_policy import check_spaces
 from meta_policy_search.baselines import ZeroBaseline
 from meta_policy_search.envs.env_spec import check_env_spec
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm

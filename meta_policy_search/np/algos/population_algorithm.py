@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple, Type, TypeVar, Un
 
 import numpy as np
 
-from meta_policy_search.actors.from_policy import check_spaces
+from meta_policy_search.actors.flat_policy import check_spaces
 from meta_policy_search.baselines import Baseline, make_baseline
 from meta_policy_search.envs.env_spec import EnvSpec, check_env_spec
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm

@@ -4,7 +4,8 @@ from typing import Any, Dict, Optional, Tuple
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.from_policy import actor_from_policy, sizes_of
+from meta_policy_search.actors.flat_policy import sizes_of
+from meta_policy_search.actors.from_policy import actor_from_policy
 from meta_policy_search.np.algos.meta_rl_algorithm import MetaRLAlgorithm
 from meta_policy_search.np.algos.population_algorithm import PopulationAlgorithm
 from meta_policy_search.trajectory_batch import TrajectoryBatch

@@ -1,0 +1,175 @@
+"""Compares each layer in NumPy and TensorFlow, its gradient with central differences, and tests nonlinearities."""
+from functools import partial
+
+import numpy as np
+import pytest
+import scipy.special
+
+from meta_policy_search.ops import networks
+from meta_policy_search.ops.networks import CELLS, LOG_STD, NONLINEARITIES, NUMPY
+from meta_policy_search.ops.recurrent import unroll
+from meta_policy_search.ops.tensorflow_ops import TENSORFLOW, check_nonlinearity, nonlinearity_name
+from meta_policy_search.tf_compat import tf
+
+M, N, I, H = 3, 5, 4, 3
+RNG = np.random.default_rng(0)
+
+
+def run(tensors):
+    with tf.Session() as session:
+        return session.run(tensors)
+
+
+def of_cell(step):
+    """Computes a step whose state is the last part of the inputs."""
+    return lambda xp, params, inputs: xp.concat(list(step(xp, params, inputs[..., :I], inputs[..., I:])))
+
+
+def of_distribution(network, **settings):
+    return lambda xp, params, inputs: xp.concat([value + 0.0 * inputs[..., :1] for value in network(
+        xp, params, inputs, **settings).values()] if settings else [network(xp, params, inputs)["log_prob"]])
+
+
+MLP = networks.make_mlp("mean_network", I, 2, (H, H), RNG)
+LAYERS = {  # parameters and function of each layer
+    "dense": (networks.make_dense("x", I, H, RNG), partial(networks.dense, name="x")),
+    "layer norm": (networks.make_layer_norm("x", I), partial(networks.layer_norm, name="x")),
+    "linear": (networks.make_mlp("x", I, H, (), RNG), partial(networks.mlp, scope="x")),
+    "context": ({**networks.make_mlp("x", I + 2, H, (H,), RNG), **networks.make_context(2)},
+                partial(networks.mlp, scope="x")),
+    "gaussian": ({**MLP, LOG_STD: networks.make_log_std(2, 0.5)}, of_distribution(
+        networks.gaussian_mlp, hidden_nonlinearity="tanh", output_nonlinearity=None, fixed_log_std=None, min_std=0.1)),
+    "categorical": (networks.make_mlp("logits_network", I, H, (), RNG), of_distribution(
+        partial(networks.categorical_mlp, hidden_nonlinearity=None, output_nonlinearity="tanh"))),
+    "gru": (CELLS["gru"].make_params(I, H, RNG), of_cell(networks.gru)),
+    "lstm": (CELLS["lstm"].make_params(I, H, RNG), of_cell(networks.lstm)),
+    **{name: (MLP, partial(networks.mlp, scope="mean_network", hidden_nonlinearity=name, output_nonlinearity=name))
+       for name in NONLINEARITIES}}
+INPUT_SIZES = {"gru": I + H, "lstm": I + 2 * H}
+
+
+def differences(function, values, epsilon=1e-6):
+    """Returns the central differences of a scalar function by each entry of `values`, which change in place."""
+    gradient = np.empty_like(values)
+    for index in np.ndindex(*values.shape):
+        value, results = values[index], []
+        for values[index] in (value + epsilon, value - epsilon):
+            results.append(function())
+        values[index] = value
+        gradient[index] = (results[0] - results[1]) / (2.0 * epsilon)
+    return gradient
+
+
+def assert_same_value_and_gradient(numpy_function, tensorflow_function, params, inputs):
+    """Compares two functions of parameters and inputs, and the gradient of a weighted sum of the outputs."""
+    variables = {name: tf.constant(value) for name, value in params.items()}
+    fed, expected = tf.constant(inputs), numpy_function(params, inputs)
+    weights = np.random.default_rng(1).normal(size=expected.shape)
+    output = tensorflow_function(variables, fed)
+    gradients = tf.gradients(tf.reduce_sum(output * weights), [*variables.values(), fed])
+    output, gradients = run([output, gradients])
+    np.testing.assert_allclose(output, expected, rtol=0, atol=1e-6)
+    for values, gradient in zip([*params.values(), inputs], gradients, strict=True):
+        by_values = differences(lambda: np.sum(weights * numpy_function(params, inputs)), values)
+        np.testing.assert_allclose(gradient, by_values, atol=1e-6)
+
+
+@pytest.mark.parametrize("is_stacked", [False, True], ids=["one task", "tasks"])
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_agree_in_numpy_and_tensorflow(name, is_stacked):
+    # given float64 parameters of one or of each task, and inputs
+    params, function = LAYERS[name]
+    rng = np.random.default_rng(2)
+    params = {key: value + 0.3 * rng.normal(size=((M,) if is_stacked else ()) + value.shape)
+              for key, value in params.items()}
+    inputs = rng.normal(size=(M, N, INPUT_SIZES.get(name, I)) if is_stacked else (N, INPUT_SIZES.get(name, I)))
+    # then values and gradients agree, and float32 values agree to 1e-6
+    assert_same_value_and_gradient(partial(function, NUMPY), partial(function, TENSORFLOW), params, inputs)
+    params, inputs = {key: value.astype("f") for key, value in params.items()}, inputs.astype("f")
+    before = inputs.copy()
+    output = function(NUMPY, params, inputs)
+    np.testing.assert_array_equal(inputs, before)  # layers do not change their inputs
+    tensors = {key: tf.constant(value) for key, value in params.items()}
+    expected = run(function(TENSORFLOW, tensors, tf.constant(inputs)))
+    assert output.dtype == expected.dtype == np.float32
+    np.testing.assert_allclose(output, expected, rtol=1e-6, atol=1e-6)
+    if is_stacked:  # the tasks are independent of each other
+        alone = function(NUMPY, {key: value[1:2] for key, value in params.items()}, inputs[1:2])
+        np.testing.assert_array_equal(alone[0], output[1])
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_unrolled_cells_equal_the_loop_over_steps(name):
+    cell, num_steps, num_paths = CELLS[name], 4, 2
+    params = {key: value.astype(float) for key, value in cell.make_params(I, H, np.random.default_rng(3)).items()}
+    size = cell.states_per_unit * H
+
+    def loop(params, inputs):
+        state, outputs = np.zeros((num_paths, size)), []
+        for step in inputs:
+            output, state = cell.step(NUMPY, params, step, state)
+            outputs.append(output)
+        return np.stack(outputs)
+
+    inputs = np.random.default_rng(4).normal(size=(num_steps, num_paths, I))
+    assert_same_value_and_gradient(
+        loop, lambda params, inputs: unroll(cell.step, params, inputs, size), params, inputs)
+
+
+def test_layers_equal_their_equations():
+    rng = np.random.default_rng(5)
+    x, state, memory = rng.normal(size=(N, I)), rng.normal(size=(N, H)), rng.normal(size=(N, H))
+    norm = {"x/scale": rng.normal(size=I), "x/shift": rng.normal(size=I)}
+    expected = (x - x.mean(axis=1, keepdims=True)) / x.std(axis=1, keepdims=True) * norm["x/scale"] + norm["x/shift"]
+    np.testing.assert_allclose(networks.layer_norm(NUMPY, norm, x, "x", epsilon=0.0), expected)
+    # joining the context to the inputs is the same as folding it into the bias
+    params, context = networks.make_mlp("x", I + 2, H, (H,), rng), rng.normal(size=2)
+    joined = np.hstack([x, np.tile(context, (N, 1))])
+    np.testing.assert_allclose(networks.mlp(NUMPY, {**params, "context": context}, x, "x"),
+                               networks.mlp(NUMPY, params, joined, "x"), atol=1e-6)
+    params = networks.make_lstm(I, H, rng)
+    gates = x @ params["lstm/input_kernel"] + state @ params["lstm/recurrent_kernel"] + params["lstm/bias"]
+    i, f, o, g = np.split(gates, 4, axis=1)
+    new_memory = scipy.special.expit(f) * memory + scipy.special.expit(i) * np.tanh(g)
+    output, new_state = networks.lstm(NUMPY, params, x, np.hstack([state, memory]))
+    np.testing.assert_allclose(output, scipy.special.expit(o) * np.tanh(new_memory), atol=1e-6)
+    np.testing.assert_allclose(new_state, np.hstack([output, new_memory]), atol=1e-6)
+
+
+def test_initial_kernels_are_glorot_uniform_and_biases_zero():
+    values = networks.make_mlp("net", 30, 10, (50, 20), np.random.default_rng(0))
+    shapes = {name: value.shape for name, value in values.items()}
+    assert list(shapes.items()) == [
+        ("net/hidden_0/kernel", (30, 50)), ("net/hidden_0/bias", (50,)), ("net/hidden_1/kernel", (50, 20)),
+        ("net/hidden_1/bias", (20,)), ("net/output/kernel", (20, 10)), ("net/output/bias", (10,))]
+    limit, kernel = np.sqrt(6.0 / (30 + 50)), values["net/hidden_0/kernel"]
+    assert kernel.dtype == np.float32
+    assert 0.98 * limit < np.abs(kernel).max() <= limit
+    assert kernel.std() == pytest.approx(limit / np.sqrt(3.0), rel=0.05)  # std of a uniform distribution
+    assert not any(value.any() for name, value in values.items() if name.endswith("bias"))
+
+
+@pytest.mark.parametrize("name", NONLINEARITIES)
+def test_nonlinearities_equal_tensorflow_far_from_zero(name):
+    x = np.linspace(-30.0, 30.0, 241, dtype=np.float32)
+    result = getattr(NUMPY, name)(x)
+    np.testing.assert_allclose(result, run(getattr(tf.nn, name)(tf.constant(x))), rtol=1e-6, atol=1e-6)
+    assert result.dtype == np.float32
+
+
+@pytest.mark.parametrize("function", [tf.tanh, tf.nn.tanh, tf.math.tanh, tf.compat.v2.nn.tanh])
+def test_every_export_of_a_nonlinearity_has_its_name(function):
+    assert nonlinearity_name(function) == "tanh"
+
+
+def test_other_functions_have_no_name():
+    def tanh(x):
+        return x
+
+    for function in (tanh, tf.nn.leaky_relu, np.tanh, None):
+        assert nonlinearity_name(function) is None
+    assert check_nonlinearity("argument", tanh) is tanh and check_nonlinearity("argument", None) is None
+    with pytest.raises(ValueError, match=r"output_nonlinearity: .*'tanh', 'relu'.*got 'swish'"):
+        check_nonlinearity("output_nonlinearity", "swish")
+    with pytest.raises(TypeError, match="output_nonlinearity"):
+        check_nonlinearity("output_nonlinearity", 3)
