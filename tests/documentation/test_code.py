@@ -9,7 +9,7 @@ import pytest
 
 from meta_policy_search.algos import DDPG
 from meta_policy_search.baselines import LinearFeatureBaseline, ZeroBaseline
-from meta_policy_search.cli import evaluate
+from meta_policy_search.cli.main import make_parser
 from meta_policy_search.envs import EnvSpec, MetaPointEnv
 from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.meta_algos import VPGMAML
@@ -231,7 +231,7 @@ def test_search_methods_are_compared_with_gradient_steps(here, capsys):
 
 
 def test_page_on_search_methods_lists_existing_flags():
-    known = {option for action in evaluate.make_parser()._actions for option in action.option_strings}
+    known = {option for action in make_parser("evaluate")._actions for option in action.option_strings}
     flags = set(re.findall(r"``(--\w+)``", (DOCS / "baselines_without_gradients.rst").read_text(encoding="utf-8")))
     assert {"--compare", "--compare_steps", "--search_std"} <= flags <= known
 

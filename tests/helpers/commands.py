@@ -1,8 +1,14 @@
 """Runs commands in this process."""
 import pytest
 
+from meta_policy_search.cli.main import main
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
+
+
+def run(name, arguments):
+    """Runs the command `name`; returns the exit status."""
+    return main([name, *map(str, arguments)])
 
 
 def mistake(main, capsys, *arguments):
@@ -13,14 +19,6 @@ def mistake(main, capsys, *arguments):
     output = capsys.readouterr()
     assert (stop.value.code, output.out, output.err.count("\n")) == (2, "", 1)
     return output.err
-
-
-def help_of(main, capsys, *arguments):
-    """Returns the help text of a command."""
-    with pytest.raises(SystemExit) as stop:
-        main([*arguments, "--help"])
-    assert stop.value.code == 0
-    return capsys.readouterr().out
 
 
 def train(script, folder, *arguments):
