@@ -1,5 +1,6 @@
 """Tests sweeps: grids, parallel runs, repeated calls, failures, Ctrl-C, kills and invalid arguments."""
 import csv
+import functools
 import json
 import os
 import re
@@ -19,8 +20,10 @@ from meta_policy_search.cli.main import main, make_parser
 from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.utils.files import lock_folder
 from meta_policy_search.utils.snapshotter import Snapshotter
+from tests.helpers import commands
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+mistake = functools.partial(commands.mistake, functools.partial(commands.run, "sweep"))
 SMALL = {"env": "MetaPointEnv", "n_samples": 20, "batch_size": 5, "max_path_length": 5, "n_itr": 2}
 
 
@@ -44,15 +47,6 @@ def statuses(folder):
     return {row["run"]: row["status"] for row in rows(folder / "summary.csv")}
 
 
-def mistake(capsys, *arguments):
-    """Returns the error message: one line, with exit status 2."""
-    with pytest.raises(SystemExit) as stop:
-        main(["sweep", *map(str, arguments)])
-    output = capsys.readouterr()
-    assert (stop.value.code, output.out, output.err.count("\n")) == (2, "", 1)
-    return output.err
-
-
 def wait_for(condition, seconds=120.0):
     deadline = time.monotonic() + seconds
     while not condition():
@@ -67,8 +61,9 @@ def has_ended(process):
 # Sweeps ------------------------------------------------------------------------------------------------------------
 
 
-def test_every_combination_is_run_and_failures_are_reported(tmp_path, capsys):
+def test_every_combination_is_run_and_failures_are_reported(tmp_path, monkeypatch, capsys):
     """If two of four runs fail, the other two finish, and the next call retries the failed ones."""
+    commands.train_members_here(monkeypatch)
     grid = write_grid(tmp_path, {"best_frac": [0.5, 0.01], "seed": [1, 2]})
     output = tmp_path / "runs"
     arguments = [str(grid), "--output", str(output), "--processes", "2"]
@@ -102,8 +97,9 @@ def test_every_combination_is_run_and_failures_are_reported(tmp_path, capsys):
 
 
 @pytest.mark.thorough
-def test_grid_with_more_iterations_extends_finished_runs(tmp_path, capsys):
+def test_grid_with_more_iterations_extends_finished_runs(tmp_path, monkeypatch, capsys):
     """Runs extended by a grid with more iterations equal uninterrupted runs."""
+    commands.train_members_here(monkeypatch)
     arguments = ["--output", str(tmp_path / "runs")]
     assert main(["sweep", str(write_grid(tmp_path, {"seed": [1]})), *arguments]) == 0
     grid = write_grid(tmp_path, {"seed": [1]}, n_itr=5)
@@ -120,8 +116,9 @@ def test_grid_with_more_iterations_extends_finished_runs(tmp_path, capsys):
 
 
 @pytest.mark.thorough
-def test_meta_learning_algorithms(tmp_path, capsys):
+def test_meta_learning_algorithms(tmp_path, monkeypatch, capsys):
     """A grid without varied settings has one run, and the table lists pre-update and post-update returns."""
+    commands.train_members_here(monkeypatch)
     grid = tmp_path / "one.json"
     settings = {"env": "MetaPointEnv", "n_itr": 1, "meta_batch_size": 2, "rollouts_per_meta_task": 2,
                 "max_path_length": 5, "hidden_sizes": [8]}
@@ -135,11 +132,12 @@ def test_meta_learning_algorithms(tmp_path, capsys):
 
 
 @pytest.mark.thorough
-def test_files_of_users_and_of_runs_that_did_not_start(tmp_path, capsys):
+def test_files_of_users_and_of_runs_that_did_not_start(tmp_path, monkeypatch, capsys):
     """Other files are kept; a run starts if its process was killed before the first row.
 
     A folder with a snapshot that no run wrote is not changed, and its run fails.
     """
+    commands.train_members_here(monkeypatch)
     output = tmp_path / "runs"
     for seed in (1, 2, 3):
         (output / f"seed={seed}").mkdir(parents=True)
@@ -279,7 +277,8 @@ def test_other_invalid_arguments_are_reported(tmp_path, capsys):
     assert "file" in mistake(capsys, grid, "--output", tmp_path / "file")
 
 
-def test_runs_with_other_settings_are_left_unchanged(tmp_path, capsys):
+def test_runs_with_other_settings_are_left_unchanged(tmp_path, monkeypatch, capsys):
+    commands.train_members_here(monkeypatch)
     output = tmp_path / "runs"
     assert main(["sweep", str(write_grid(tmp_path, {"seed": [1]})), "--output", str(output)]) == 0
     shutil.copytree(output, tmp_path / "before")
