@@ -6,6 +6,7 @@ import meta_policy_search as mps
 from meta_policy_search import comparison as comparison_module
 from meta_policy_search import parallel_runs
 from meta_policy_search.parallel_runs import Member
+from tests.helpers import commands
 
 TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}
 
@@ -80,6 +81,7 @@ def test_changed_settings_and_code_are_refused(changes, message, comparison, arg
 
 def test_failed_run_does_not_stop_the_others_and_is_repeated(tmp_path, monkeypatch, capsys):
     """The second call resumes nothing that is complete, repeats the failed run, and a larger n_itr resumes both."""
+    commands.train_members_here(monkeypatch)
     flag = tmp_path / "broken"
 
     class Fragile(mps.VPGMAML):

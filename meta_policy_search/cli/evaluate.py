@@ -28,94 +28,64 @@ Loading a snapshot executes code that it contains. Only evaluate runs that you t
 import argparse
 import json
 import os
-from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
+from typing import Any, Union
 
 import numpy as np
 
 import meta_policy_search as mps
 from meta_policy_search import run_folder
-from meta_policy_search.cli.flags import Parser, add_flag, add_output_flags, check_is_new
-from meta_policy_search.cli.train import PROG, run_tool
+from meta_policy_search.cli.flags import add_flag, add_output_flags, check_is_new
 from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.plotting import describe_task
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.ray.executor import keep_workers
 from meta_policy_search.settings import settings_of
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.checks import check_choice, check_positive_int
+from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.snapshotter import BEST
-
-if TYPE_CHECKING:
-    from meta_policy_search.evaluation import MetaEvaluator
-    from meta_policy_search.evaluation.recording import Recording
 
 LAST = "last"
 NUM_STEPS = 3
-_DRAWS_PER_TASK = 10  # sampled tasks per requested task, because some have the same description
 RANDOM = "random"
 SEARCHES = {"cem": "CEM", "cma_es": "CMA-ES"}
 BEST_FRAC = 0.2  # fraction of the candidates that the distribution of CEM is fitted to
 
 
-def make_search_evaluator(
-    evaluator: "MetaEvaluator", search: str, std: float = 0.1
-) -> "MetaEvaluator":
+def make_search_evaluator(evaluator: Any, search: str, std: float = 0.1) -> Any:
     """Builds an evaluator that adapts the same policy by a gradient-free search.
 
     The search uses the same number and length of paths: each adaptation step evaluates `rollouts_per_meta_task`
     candidates with one path each.
 
     Args:
-        evaluator: the evaluator of the policy.
+        evaluator: the `MetaEvaluator` of the policy.
         search: `"cem"` or `"cma_es"` (with a diagonal covariance matrix).
         std: standard deviation of each parameter in the first step; default 0.1.
 
     Raises:
-        ValueError: a number is out of range, or the search is unknown.
+        ValueError: a number is out of range.
         TypeError: an argument has the wrong type.
     """
-    from meta_policy_search.baselines import ZeroBaseline
-    from meta_policy_search.envs import EnvSpec
-    from meta_policy_search.evaluation import MetaEvaluator
-    from meta_policy_search.np.algos import CEM, CMAES, SearchAdaptation
-    from meta_policy_search.policies import TaskPolicy
-
     rollouts = evaluator.rollouts_per_meta_task
-    arguments: dict[str, Any] = {
-        "env_spec": EnvSpec.of(evaluator.env),
-        "policy": TaskPolicy(evaluator.algo.policy),
-        "baseline": ZeroBaseline(),
-        "n_samples": rollouts,
-        "max_path_length": evaluator.max_path_length,
-    }
-    algo: Union[CEM, CMAES]
-    if check_choice("search", search, SEARCHES) == "cem":
-        algo = CEM(**arguments, init_std=std, best_frac=max(BEST_FRAC, 1.0 / rollouts), extra_std=0.0)
-    else:
-        algo = CMAES(**arguments, sigma0=std, diagonal=True)
-    return MetaEvaluator(
-        SearchAdaptation(algo),
-        evaluator.env,
-        rollouts_per_meta_task=rollouts,
-        max_path_length=evaluator.max_path_length,
-        envs_per_task=evaluator.envs_per_task,
-        parallel=evaluator.parallel,
-        name=f"{SEARCHES[search]} from there, std {std:g}",
-    )
+    algo_class, settings = {
+        "cem": (mps.CEM, {"init_std": std, "best_frac": max(BEST_FRAC, 1.0 / rollouts), "extra_std": 0.0}),
+        "cma_es": (mps.CMAES, {"sigma0": std, "diagonal": True})}[search]
+    algo = algo_class(env_spec=mps.EnvSpec.of(evaluator.env), policy=mps.TaskPolicy(evaluator.algo.policy),
+                      baseline=mps.ZeroBaseline(), n_samples=rollouts, max_path_length=evaluator.max_path_length,
+                      **settings)
+    return mps.MetaEvaluator(
+        mps.SearchAdaptation(algo), evaluator.env, rollouts_per_meta_task=rollouts,
+        max_path_length=evaluator.max_path_length, envs_per_task=evaluator.envs_per_task, parallel=evaluator.parallel,
+        name=f"{SEARCHES[search]} from there, std {std:g}")
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Evaluates a run; returns the exit status."""
-    return run_tool(make_parser(), evaluate, argv)
-
-
-def evaluate(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> None:
     """Evaluates a run and its references, prints the table and writes the files."""
     folder = run_folder.find_run(arguments.run_folder)
     output = arguments.output or os.path.join(folder, "evaluation")
     check_is_new(os.path.join(output, "evaluation.json"), arguments.overwrite)
     sizes = (arguments.rollouts, arguments.max_path_length)
-    parallel = getattr(arguments, "parallel", None)
+    parallel = vars(arguments).get("parallel")
     evaluator = mps.load_evaluator(folder, arguments.snapshot, *sizes, parallel=parallel)
     same = (evaluator.rollouts_per_meta_task, evaluator.max_path_length, evaluator.env)
     references = [mps.load_evaluator(folder, None, *same, parallel=parallel) if name == RANDOM
@@ -138,9 +108,8 @@ def evaluate(arguments: argparse.Namespace) -> None:
     print(f"Files: {evaluation.save(output, *others)}")
 
 
-def make_parser() -> Parser:
-    """Returns the parser of the flags."""
-    parser = Parser(f"{PROG} evaluate", __doc__)
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags of the command."""
     add = parser.add_argument
     add("run_folder", metavar="RUN_FOLDER", help="folder of a run, or a folder that contains exactly one run")
     _add_task_flags(parser, num_tasks=40, num_steps=f"{NUM_STEPS}, or the number in training if that is larger")
@@ -157,7 +126,6 @@ def make_parser() -> Parser:
         "parameter in the first step of a search; one curve per value (default: 0.1)")
     add_output_flags(parser, "DIR", "folder for the files (default: RUN_FOLDER/evaluation)", "evaluation")
     add_flag(parser, settings_of([MetaSampler])["parallel"]._replace(default="as in the run"))
-    return parser
 
 
 def add_recording_flags(parser: Any, num_tasks: int) -> None:
@@ -172,8 +140,8 @@ def add_recording_flags(parser: Any, num_tasks: int) -> None:
                         help="seed of all random generators, including sampled tasks (default: 1)")
 
 
-def record_paths(evaluator: "MetaEvaluator", arguments: argparse.Namespace) -> "Recording":
-    """Adapts the policy to the tasks selected by the flags; returns its paths before and after each adaptation step.
+def record_paths(evaluator: Any, arguments: argparse.Namespace) -> Any:
+    """Adapts the policy to the tasks selected by the flags; returns the `Recording` of its paths.
 
     Sampled tasks have different descriptions. If there are too few different tasks, fewer tasks are recorded.
     """
@@ -181,9 +149,8 @@ def record_paths(evaluator: "MetaEvaluator", arguments: argparse.Namespace) -> "
     if tasks is None:
         num_tasks = check_positive_int("num_tasks", arguments.num_tasks)
         by_name: dict[str, Any] = {}
-        rng = np.random.default_rng(arguments.seed)
         with seeding.evaluation_seed(arguments.seed):  # for environments that use the global random generators
-            drawn = adapt_env(evaluator.env).sample_tasks(_DRAWS_PER_TASK * num_tasks, rng)
+            drawn = adapt_env(evaluator.env).sample_tasks(10 * num_tasks, np.random.default_rng(arguments.seed))
         for task in drawn:
             by_name.setdefault(describe_task(task), task)
         tasks = list(by_name.values())[:num_tasks]

@@ -96,7 +96,7 @@ def add_flag(parser: Any, setting: Setting) -> None:
         setting: the setting. Its default is only part of the help text.
     """
     kinds = _kinds(setting.hint)
-    if not kinds & {bool, int, float, str, list, dict}:
+    if not kinds:
         return
     flag = f"--{setting.name}"
     text = re.sub(r"[.;,] [Dd]efault\b.*$", "", setting.help).rstrip(".").replace("`", "")
@@ -114,6 +114,7 @@ def add_flag(parser: Any, setting: Setting) -> None:
 
 
 _METAVARS = {float: "FLOAT", int: "INT", list: "VALUE", str: "NAME", dict: "JSON"}
+_BASES = {bool: bool, int: int, float: float, str: str, dict: abc.Mapping, list: abc.Sequence}
 
 
 def _kinds(hint: Any) -> set[type]:
@@ -121,17 +122,9 @@ def _kinds(hint: Any) -> set[type]:
     origin = typing.get_origin(hint)
     if origin in (Union, types.UnionType):
         return set().union(*map(_kinds, typing.get_args(hint)))
-    if origin is not None:
-        hint = origin
-    if not isinstance(hint, type) or hint in (type(None), Any):
-        return set()
-    if issubclass(hint, str):
-        return {str}
-    if issubclass(hint, abc.Mapping):
-        return {dict}
-    if issubclass(hint, abc.Sequence) or hint in (tuple, list):
-        return {list}
-    return {hint}
+    base = origin or hint
+    return {kind for kind, cls in _BASES.items() if isinstance(base, type) and issubclass(base, cls)
+            and not (kind is int and base is bool or kind is list and issubclass(base, str))}
 
 
 def _value(text: str) -> Any:
@@ -146,7 +139,7 @@ def _as_text(value: Any) -> str:
     """Formats a value as on a command line."""
     if isinstance(value, (list, tuple)):
         return " ".join(map(str, value)) or "none"
-    return "none" if value is None else getattr(value, "__name__", str(value))
+    return "none" if value is None else str(value)
 
 
 def check_is_new(output: str, overwrite: bool) -> None:

@@ -27,7 +27,7 @@ COMMANDS = {
     "algorithms": "lists the algorithms",
     "pretrained": "lists the pretrained policies",
 }
-"""Commands and their descriptions. Commands without a function in this module are modules with a function `main`."""
+"""Commands and their descriptions. Commands without a function in this module are modules with a function `run`."""
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
@@ -56,7 +56,15 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         return run_tool(parser, lambda arguments: _list(name, arguments.json), flags)
     if name in ("train", "resume"):
         return (_train if name == "train" else resume)(flags)
-    return importlib.import_module(f"meta_policy_search.cli.{name}").main(flags)
+    return run_tool(make_parser(name), importlib.import_module(f"meta_policy_search.cli.{name}").run, flags)
+
+
+def make_parser(name: str) -> Parser:
+    """Returns the parser of a command that is a module of this package."""
+    module = importlib.import_module(f"meta_policy_search.cli.{name}")
+    parser = Parser(f"{PROG} {name}", module.__doc__)
+    module.add_flags(parser)
+    return parser
 
 
 def _train(argv: Sequence[str]) -> int:

@@ -23,8 +23,7 @@ from typing import Any, Iterable, Mapping, NamedTuple, Optional, Sequence
 import meta_policy_search as mps
 from meta_policy_search import run_folder
 from meta_policy_search.cli import evaluate
-from meta_policy_search.cli.flags import Parser, add_output_flags, check_is_new
-from meta_policy_search.cli.train import PROG, run_tool
+from meta_policy_search.cli.flags import add_output_flags, check_is_new
 from meta_policy_search.envs.scenery import check_is_planar
 from meta_policy_search.plotting import (
     Curve,
@@ -35,7 +34,7 @@ from meta_policy_search.plotting import (
     return_columns,
 )
 from meta_policy_search.plotting.progress import columns as read_columns
-from meta_policy_search.utils.checks import check_positive_int, did_you_mean
+from meta_policy_search.utils.checks import check_choice, check_positive_int
 
 X_AXES = {  # column, label, and unit of the label in units of the column
     "iterations": ("Itr", "iteration", 1.0),
@@ -64,14 +63,11 @@ def read_run(folder: str) -> Run:
     Raises:
         ValueError: the run has no rows, or its `params.json` cannot be read.
     """
-    settings: Mapping[str, Any] = {"folder": folder}
-    given: Sequence[str] = ()
-    if run_folder.is_run(folder):
-        params = run_folder.read_params(folder)
-        if isinstance(params.get("settings"), dict):
-            settings = {"algorithm": params.get("algorithm"), **params["settings"]}
-            given = params.get("given", ())
-    return Run(folder, settings, read_progress(folder), given)
+    params = run_folder.read_params(folder) if run_folder.is_run(folder) else {}
+    settings: dict[str, Any] = {"folder": folder}
+    if isinstance(params.get("settings"), dict):
+        settings = {"algorithm": params.get("algorithm"), **params["settings"]}
+    return Run(folder, settings, read_progress(folder), params.get("given", ()))
 
 
 def group_runs(runs: Sequence[Run]) -> dict[str, list[Run]]:
@@ -153,7 +149,8 @@ def compare(arguments: argparse.Namespace, folders: Sequence[str], output: str) 
     groups = group_runs([read_run(folder) for folder in with_rows or folders])
     groups = {label: drop_runs(group) for label, group in groups.items()}
     runs = [run for group in groups.values() for run in group]
-    _check_columns(runs, arguments.columns or ())
+    for column in arguments.columns or ():
+        check_choice("--columns", column, dict.fromkeys(name for run in runs for name in run.progress))
     x_column, x_label, scale = X_AXES[arguments.x]
     panels: dict[str, list[Curve]] = {}
     for label, group in groups.items():
@@ -189,24 +186,10 @@ def _quantities(run: Run, columns: Optional[Sequence[str]]) -> Mapping[str, str]
     return return_columns(run.progress) if columns is None else {name: name for name in columns if name in run.progress}
 
 
-def _check_columns(runs: Sequence[Run], columns: Sequence[str]) -> None:
-    """Raises `ValueError` if no run has one of the columns; the message suggests a similar column."""
-    known = list(dict.fromkeys(name for run in runs for name in run.progress))
-    for column in columns:
-        if column not in known:
-            raise ValueError(f"--columns: expected columns of {run_folder.PROGRESS_FILE}, got {column!r}"
-                             + (did_you_mean(column, known) or f"; the columns are {', '.join(known)}"))
-
-
 # The command -----------------------------------------------------------------------------------------------------
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Plots runs; returns the exit status."""
-    return run_tool(make_parser(), draw, argv)
-
-
-def draw(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> None:
     """Plots learning curves or trajectories, as selected by the flags."""
     folders = run_folder.find_runs(arguments.run_folders)
     common_folder = os.path.commonpath([os.path.abspath(folder) for folder in folders])
@@ -225,9 +208,8 @@ def draw(arguments: argparse.Namespace) -> None:
     print(f"Figure: {output}")
 
 
-def make_parser() -> Parser:
-    """Returns the parser of the flags."""
-    parser = Parser(f"{PROG} plot", __doc__)
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags of the command."""
     parser.add_argument("run_folders", nargs="+", metavar="RUN_FOLDER",
                         help="run folder, or folder that contains runs at any depth")
     add_output_flags(parser, "FILE", f"PNG file to write (default: {COMPARISON} or {TRAJECTORIES} in the run folder, "
@@ -244,5 +226,4 @@ def make_parser() -> Parser:
     evaluate.add_recording_flags(trajectories, num_tasks=4)
     trajectories.add_argument("--num_paths", type=int, default=5, metavar="INT",
                               help="maximum number of paths per panel (default: 5)")
-    return parser
 

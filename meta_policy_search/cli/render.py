@@ -13,20 +13,19 @@ executes code that it contains. Only use runs that you trust.
 import argparse
 import copy
 import os
-from typing import Any, Optional, Sequence
+from typing import Any
 
 import meta_policy_search as mps
 from meta_policy_search import run_folder
 from meta_policy_search.cli import evaluate
-from meta_policy_search.cli.flags import Parser, add_output_flags, check_is_new
-from meta_policy_search.cli.train import PROG, run_tool
+from meta_policy_search.cli.flags import add_output_flags, check_is_new
 from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.utils.video import check_encoder
 
 VIDEO = "video.mp4"
 
 
-def render(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> None:
     """Adapts the policy of a run and writes the video."""
     from meta_policy_search.evaluation.recording import frame_rate, write_video  # imports TensorFlow
 
@@ -54,19 +53,12 @@ def _check_pictures(env: Any) -> None:
         raise ValueError(str(error)) from error
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Writes the video; returns the exit status."""
-    return run_tool(make_parser(), render, argv)
-
-
-def make_parser() -> Parser:
-    """Returns the parser of the flags."""
-    parser = Parser(f"{PROG} render", __doc__)
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags of the command."""
     parser.add_argument("run_folder", metavar="RUN_FOLDER",
                         help="folder of a run, or a folder that contains exactly one run")
     evaluate.add_recording_flags(parser, num_tasks=3)
     parser.add_argument("--fps", type=float, metavar="FLOAT",
                         help="frames (environment steps) per second (default: real time)")
     add_output_flags(parser, "FILE", f"MP4 file to write (default: RUN_FOLDER/{VIDEO})", "video")
-    return parser
 

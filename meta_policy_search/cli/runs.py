@@ -13,19 +13,16 @@ was stopped by a callback, and `failed` if an error ended training. Otherwise it
 resume interrupted and failed runs are printed below the table.
 """
 import argparse
-import contextlib
 import datetime
 import fnmatch
 import json
 import os
 import sys
-from typing import Any, Optional, Sequence
+from typing import Any, Sequence
 
 import numpy as np
 
 from meta_policy_search import run_folder
-from meta_policy_search.cli.flags import Parser
-from meta_policy_search.cli.train import PROG, run_tool
 from meta_policy_search.plotting import return_columns
 from meta_policy_search.utils.checks import plain
 from meta_policy_search.utils.files import is_locked
@@ -36,6 +33,7 @@ FOLDER = "data"  # default output folder of the scripts
 STATES = ("running", "finished", "stopped", "failed", "interrupted")
 SORTS = ("started", "gain", "return")
 LAST = 10  # rows that gains and returns are averaged over
+BEFORE, AFTER = "return before adaptation", "return after adaptation"  # labels of `return_columns`
 HEADER = ["algorithm", "environment", "seed", "started", "iterations", "gain", "return", "state", "folder"]
 RIGHT = [HEADER.index(name) for name in ("seed", "iterations", "gain", "return")]
 Run = dict[str, Any]
@@ -56,11 +54,11 @@ def read_run(folder: str) -> Run:
         params = {}
     settings = params.get("settings")
     settings = settings if isinstance(settings, dict) else {}
+    returns = mean_returns(folder)
+    gain = returns.get(AFTER, np.nan) - returns.get(BEFORE, np.nan)
     done = "stopped" if params.get("stopped") else "finished"
-    state = done if run_folder.is_done(folder) else "interrupted"
-    if state == "interrupted" and params.get("error") is not None:
-        state = "failed"
-    state = "running" if is_locked(folder) else state
+    state = "failed" if params.get("error") is not None else "interrupted"
+    state = "running" if is_locked(folder) else done if run_folder.is_done(folder) else state
     return {
         "folder": folder,
         "algorithm": params.get("algorithm"),
@@ -71,20 +69,22 @@ def read_run(folder: str) -> Run:
         "error": params.get("error"),
         "iterations": run_folder.count_rows(folder),
         "n_itr": settings.get("n_itr"),
-        **_results(folder),
+        "gain": gain if np.isfinite(gain) else None,
+        "return": returns.get(AFTER, returns.get("return")),
         "state": state,
         "resume": run_folder.resume_command(folder) if state in ("failed", "interrupted") and snapshot_paths(folder)
         else None,
     }
 
 
-def _results(folder: str) -> dict[str, Optional[float]]:
-    """Returns the gain and the return, averaged over the last rows; None if unknown."""
-    progress, means = run_folder.read_rows(folder), [np.nan]
-    with contextlib.suppress(ValueError):  # no rows, or no columns of returns
-        means = [float(np.mean(progress[column][-LAST:])) for column in return_columns(progress).values()]
-    results = {"gain": means[-1] - means[0] if len(means) > 1 else np.nan, "return": means[-1]}
-    return {name: value if np.isfinite(value) else None for name, value in results.items()}
+def mean_returns(folder: str) -> dict[str, float]:
+    """Returns the mean returns of a run over the last rows, by label; empty if there are none."""
+    try:
+        progress = run_folder.read_rows(folder)
+        means = {label: float(np.mean(progress[column][-LAST:])) for label, column in return_columns(progress).items()}
+    except ValueError:  # no rows, or no columns of returns
+        return {}
+    return {label: mean for label, mean in means.items() if np.isfinite(mean)}
 
 
 def as_cells(run: Run) -> list[str]:
@@ -114,7 +114,7 @@ def select(runs: Sequence[Run], arguments: argparse.Namespace) -> list[Run]:
 # The command -------------------------------------------------------------------------------------------------------
 
 
-def show(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> None:
     """Prints the table, or the JSON list, of the selected runs."""
     folders = arguments.folders or [FOLDER] * os.path.isdir(FOLDER)
     runs = select([read_run(folder) for folder in run_folder.find_runs(folders)], arguments)
@@ -130,14 +130,8 @@ def show(arguments: argparse.Namespace) -> None:
         print("\nTo resume interrupted and failed runs:\n" + "\n".join(f"    {command}" for command in commands))
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Prints the table of runs; returns the exit status."""
-    return run_tool(make_parser(), show, argv)
-
-
-def make_parser() -> Parser:
-    """Returns the parser of the flags."""
-    parser = Parser(f"{PROG} runs", __doc__)
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags of the command."""
     add = parser.add_argument
     add("folders", nargs="*", metavar="FOLDER",
         help=f"run folder, or folder that contains runs at any depth (default: {FOLDER})")
@@ -148,5 +142,4 @@ def make_parser() -> Parser:
     add("--state", choices=STATES, help="only runs in this state")
     add("--sort", choices=SORTS, default="started", help="column to sort by, ascending (default: started)")
     add("--json", action="store_true", help="print the runs as a JSON list")
-    return parser
 

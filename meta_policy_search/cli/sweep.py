@@ -23,15 +23,12 @@ import itertools
 import json
 import os
 import re
-from typing import Any, Container, Mapping, Optional, Sequence
-
-import numpy as np
+from typing import Any, Container, Mapping, Sequence
 
 from meta_policy_search import run_folder
-from meta_policy_search.cli.flags import Parser
-from meta_policy_search.cli.train import INTERRUPTED, PROG, run_tool
+from meta_policy_search.cli.runs import LAST, mean_returns
+from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.parallel_runs import Member, check_settings, train_all
-from meta_policy_search.plotting import return_columns
 from meta_policy_search.run import find_algo_class
 from meta_policy_search.settings import read_json
 from meta_policy_search.utils.checks import check_positive_int
@@ -40,7 +37,6 @@ from meta_policy_search.utils.progress import print_line, text_table
 from meta_policy_search.utils.threads import available_cores
 
 SUMMARY = "summary.csv"
-LAST = 10  # rows to average
 _KEYS = {"algorithm": str, "settings": dict, "grid": dict}
 
 
@@ -97,10 +93,9 @@ def name_of(varied: Mapping[str, Any]) -> str:
 
 
 def _file_name(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    if isinstance(value, (list, dict)):
-        text = re.sub(r"[^\w.+-]+", "-", text).strip("-")
-    return "none" if text in ("", "null") else re.sub(r"[^\w.+-]+", "-", text)
+    text = re.sub(r"[^\w.+-]+", "-", value if isinstance(value, str) else json.dumps(value))
+    text = text.strip("-") if isinstance(value, (list, dict)) else text
+    return "none" if text in ("", "null") else text
 
 
 # The table -------------------------------------------------------------------------------------------------------
@@ -118,31 +113,21 @@ def summarize(runs: Sequence[Member], varied: Mapping[str, Mapping[str, Any]],
     Returns:
         The header and the rows of the table.
     """
-    means: list[dict[str, float]] = []
-    for run in runs:
-        progress = run_folder.read_rows(run.folder)
-        returns = return_columns(progress) if progress else {}
-        means.append({label: float(np.mean(progress[column][-LAST:])) for label, column in returns.items()})
+    means = [mean_returns(run.folder) for run in runs]
     labels = list(dict.fromkeys(label for row in means for label in row))
     rows = []
     for run, row in zip(runs, means, strict=True):
         status = "failed" if run.name in failed else "done" if run.is_done else "not done"
         values = [value if isinstance(value, (str, int, float)) else json.dumps(value)
                   for value in varied[run.name].values()]
-        count = run_folder.count_rows(run.folder)
-        rows.append([run.name, *values, status, count, *(row.get(label) for label in labels)])
+        rows.append([run.name, *values, status, run_folder.count_rows(run.folder), *map(row.get, labels)])
     return ["run", *varied[runs[0].name], "status", "iterations", *labels], rows
 
 
 # The command -----------------------------------------------------------------------------------------------------
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Runs a sweep; returns the exit status: 1 if a run has failed, 130 after Ctrl-C."""
-    return run_tool(make_parser(), run_sweep, argv)
-
-
-def run_sweep(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Runs the incomplete runs of a sweep and prints its table; returns the exit status."""
     name = os.path.splitext(os.path.basename(arguments.grid))[0]
     output = arguments.output or os.path.join("data", "sweeps", name)
@@ -163,12 +148,10 @@ def run_sweep(arguments: argparse.Namespace) -> int:
     return 0 if all(run.is_done for run in runs) else 1
 
 
-def make_parser() -> Parser:
-    """Returns the parser of the flags."""
-    parser = Parser(f"{PROG} sweep", __doc__)
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags of the command."""
     parser.add_argument("grid", metavar="GRID.json", help="JSON file with the algorithm and the settings of the runs")
     parser.add_argument("--processes", type=int, metavar="INT",
                         help="number of runs at a time; they share the cores (default: the number of cores)")
     parser.add_argument("--output", metavar="DIR", help="parent folder of the run folders (default: data/sweeps/GRID)")
-    return parser
 

@@ -10,7 +10,6 @@ import sys
 from typing import Any, Callable, Mapping, Optional, Sequence
 
 from meta_policy_search.cli.flags import Parser, add_flag, make_training_parser
-from meta_policy_search.run_folder import read_params
 from meta_policy_search.samplers.errors import EnvWorkerError, WorkerDiedError
 from meta_policy_search.settings import read_json
 from meta_policy_search.utils.log_outputs import LOG_FILE, LogFileError, append_text
@@ -96,7 +95,7 @@ def train(algorithm: str, argv: Optional[Sequence[str]], prog: str, description:
         given = vars(arguments)
         if "resume" in given:
             given.pop("smoke", None)
-            return _resume(parser, given.pop("resume"), given)
+            return report(_load_run(parser, given.pop("resume")).resume(**given))
         return report(start(**given))
 
     return run_tool(parser, work, argv, (SnapshotError, *FAILURES))
@@ -104,38 +103,38 @@ def train(algorithm: str, argv: Optional[Sequence[str]], prog: str, description:
 
 def resume(argv: Sequence[str]) -> int:
     """Resumes a run; returns the exit status, see `train`."""
-    from meta_policy_search.registry import get_algorithm
-    from meta_policy_search.run import settings_of_algorithm
-
     parser = Parser(f"{PROG} resume", "Resumes a run. The result is the same as that of an uninterrupted run.",
                     usage=f"{PROG} resume RUN_FOLDER [--n_itr N] [--SETTING VALUE ...]",
                     argument_default=argparse.SUPPRESS)
     parser.add_argument("run_folder", metavar="RUN_FOLDER", help="folder of the run")
     if argv and not argv[0].startswith("-"):
+        from meta_policy_search.run import settings_of_algorithm
+
+        trainer = _load_run(parser, argv[0]).trainer
+        _, settings, options, _ = trainer.describe()
         try:
-            params = read_params(argv[0])
-            recorded = {**params.get("options", {}), **params.get("settings", {})}
-            for setting in settings_of_algorithm(get_algorithm(params.get("algorithm", ""))).values():
-                add_flag(parser, setting._replace(default=recorded.get(setting.name, setting.default)))
-        except USER_ERRORS as error:
-            parser.error(f"{argv[0]} cannot be resumed: {error}")
+            known = settings_of_algorithm(type(trainer.algo), type(trainer.algo.policy))
+        except AttributeError:  # an algorithm that `train` does not know
+            known = {}
+        for setting in known.values():
+            if setting.name in {*settings, *options}:
+                add_flag(parser, setting._replace(default={**settings, **options}[setting.name]))
 
     def work(arguments: argparse.Namespace) -> int:
         given = vars(arguments)
-        return _resume(parser, given.pop("run_folder"), given)
+        return report(_load_run(parser, given.pop("run_folder")).resume(**given))
 
     return run_tool(parser, work, argv, (SnapshotError, *FAILURES))
 
 
-def _resume(parser: Parser, folder: str, given: Mapping[str, Any]) -> int:
-    """Resumes a run; a missing or damaged snapshot is reported as a wrong argument."""
+def _load_run(parser: Parser, folder: str) -> Any:
+    """Loads a run; a missing or damaged snapshot is reported as a wrong argument."""
     import meta_policy_search as mps
 
     try:
-        run = mps.load_run(folder)
-    except SnapshotError as error:
-        parser.error(str(error))
-    return report(run.resume(**given))
+        return mps.load_run(folder)
+    except USER_ERRORS as error:
+        parser.error(f"{folder} cannot be resumed: {error}")
 
 
 def report(run: Any) -> int:

@@ -12,7 +12,8 @@ import pytest
 
 import meta_policy_search as mps
 from experiments import dice_maml, vpg_maml
-from meta_policy_search.cli import evaluate, plot, render
+from meta_policy_search.cli import evaluate
+from meta_policy_search.cli.main import main, make_parser
 from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.envs import make_env, normalize
 from meta_policy_search.evaluation import MetaEvaluator, load_evaluator
@@ -24,7 +25,7 @@ FLAGS = {"--env": "MetaPointEnv", "--normalization_scale": "1", "--inner_lr": "0
 SMALL = ["--num_tasks", "3", "--num_steps", "2"]
 
 
-mistake = functools.partial(commands.mistake, evaluate.main)
+mistake = functools.partial(commands.mistake, functools.partial(commands.run, "evaluate"))
 
 
 def train(script, folder, *arguments):
@@ -52,7 +53,7 @@ def quick(monkeypatch):
 
 
 def run(*arguments):
-    assert evaluate.main([str(argument) for argument in arguments]) == 0
+    assert main(["evaluate", *map(str, arguments)]) == 0
 
 
 def rows(path):
@@ -112,10 +113,10 @@ def test_adaptation_steps_are_at_least_those_of_training(trained_steps, expected
     assert f"there were to be {expected} steps" in mistake(capsys, tmp_path)
 
 
-@pytest.mark.parametrize("script", [plot, render])
-def test_figures_use_the_adaptation_steps_of_training(script):
+@pytest.mark.parametrize("name", ["plot", "render"])
+def test_figures_use_the_adaptation_steps_of_training(name):
     """Without a number of steps, the evaluator uses its default, the number of training."""
-    arguments = script.make_parser().parse_args(["RUN_FOLDER"])
+    arguments = make_parser(name).parse_args(["RUN_FOLDER"])
     asked = []
     env = make_env("HalfCheetahRandDirecEnv")
     evaluate.record_paths(SimpleNamespace(env=env, record=lambda *given: asked.append(given)), arguments)
@@ -284,9 +285,4 @@ def test_ctrl_c_ends_the_evaluation_cleanly(runs, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(mps, "load_evaluator", interrupt)
-    assert evaluate.main([str(runs / "vpg_maml"), "--output", str(tmp_path)]) == INTERRUPTED
-
-
-def test_help_explains_all_flags(capsys):
-    text = commands.help_of(evaluate.main, capsys)
-    assert evaluate.__doc__ in text and "--step_sizes FLOAT" in text
+    assert main(["evaluate", str(runs / "vpg_maml"), "--output", str(tmp_path)]) == INTERRUPTED

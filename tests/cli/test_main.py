@@ -1,5 +1,6 @@
 """Tests the command line of the package: commands, resuming, user modules and errors before TensorFlow is loaded."""
 import functools
+import importlib
 import json
 import os
 import re
@@ -12,7 +13,7 @@ import pytest
 
 import meta_policy_search as mps
 from meta_policy_search.cli.flags import Parser
-from meta_policy_search.cli.main import COMMANDS, main
+from meta_policy_search.cli.main import COMMANDS, main, make_parser
 from meta_policy_search.envs import registry as env_registry
 from meta_policy_search.plotting import read_progress
 from meta_policy_search.run import settings_of_algorithm
@@ -46,6 +47,15 @@ def test_help_lists_all_commands(arguments, capsys):
     assert stop.value.code == 0 and all(f"\n  {name} " in text for name in COMMANDS)
 
 
+@pytest.mark.parametrize("name", ["evaluate", "plot", "render", "runs", "sweep"])
+def test_help_of_a_command_explains_its_flags(name, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main([name, "--help"])
+    text, module = capsys.readouterr().out, importlib.import_module(f"meta_policy_search.cli.{name}")
+    flags = [flag for action in make_parser(name)._actions for flag in action.option_strings]
+    assert stop.value.code == 0 and module.__doc__ in text and all(flag in text for flag in flags)
+
+
 def test_version(capsys):
     with pytest.raises(SystemExit) as stop:
         main(["--version"])
@@ -56,8 +66,8 @@ def test_version(capsys):
     (["trains"], "error: expected one of the commands train, .*, got 'trains'; did you mean 'train'?"),
     (["train", "prompt"], "train: error: algo: expected one of .*, got 'prompt'; did you mean 'promp'?"),
     (["train", "nowhere:A"], "expected MODULE:NAME with a module that can be imported, got 'nowhere:A'"),
-    (["resume", "nowhere"], "resume: error: nowhere cannot be resumed: nowhere does not exist"),
-    (["resume", "."], "resume: error: . cannot be resumed: . contains no params.json"),
+    (["resume", "nowhere"], "resume: error: nowhere cannot be resumed: .*No such file or directory"),
+    (["resume", "."], "resume: error: . cannot be resumed: the folder . contains no snapshot"),
     (["train", "promp", "--env", "MetaBernoulliBanditEnv", "--smoke", "--no-learn_std"],
      "train promp: error: learn_std: expected True, got False; a categorical policy has no standard deviation"),
 ])

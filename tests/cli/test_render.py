@@ -7,7 +7,7 @@ import pytest
 
 import meta_policy_search as mps
 from experiments import maml_trpo
-from meta_policy_search.cli import render
+from meta_policy_search.cli.main import main
 from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.envs import make_env
 from meta_policy_search.envs.mujoco_envs.engines import camera
@@ -22,7 +22,7 @@ WIDTH, HEIGHT = 2 * SIDE + video_module.GAP, SIDE + TOP
 AXES = np.array([0.09, 0.07, 0.88, 0.88]) * SIDE  # the plot area of a point figure: left, bottom, width, height
 
 
-mistake = functools.partial(commands.mistake, render.main)
+mistake = functools.partial(commands.mistake, functools.partial(commands.run, "render"))
 train = functools.partial(commands.train, maml_trpo)
 
 
@@ -59,7 +59,7 @@ def place_of_point(picture, limit):
 
 
 def run(*arguments):
-    assert render.main([str(argument) for argument in arguments]) == 0
+    assert main(["render", *map(str, arguments)]) == 0
 
 
 @pytest.mark.thorough
@@ -218,10 +218,5 @@ def test_ctrl_c_leaves_no_file(point, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(video_module, "side_by_side", interrupt)
-    assert render.main([str(point), "--output", str(tmp_path / "a.mp4")]) == INTERRUPTED
+    assert main(["render", str(point), "--output", str(tmp_path / "a.mp4")]) == INTERRUPTED
     assert not list(tmp_path.iterdir())
-
-
-def test_help_explains_all_flags(capsys):
-    text = commands.help_of(render.main, capsys)
-    assert render.__doc__ in text and "--fps FLOAT" in text

@@ -22,7 +22,7 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import is_locked, lock_folder
 from tests.helpers import commands
 
-mistake = functools.partial(commands.mistake, runs.main)
+mistake = functools.partial(commands.mistake, functools.partial(commands.run, "runs"))
 YESTERDAY = run_folder.now() - datetime.timedelta(days=1)
 META = ("Itr", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain", "AdaptationGainCI95")
 
@@ -53,7 +53,7 @@ def three(tmp_path, monkeypatch):
 def shown(capsys, *arguments):
     """Returns the printed output."""
     capsys.readouterr()
-    assert runs.main([str(argument) for argument in arguments]) == 0
+    assert main(["runs", *map(str, arguments)]) == 0
     return capsys.readouterr().out
 
 
@@ -147,7 +147,7 @@ def test_other_columns_and_damaged_files(tmp_path, capsys):
     write_run(tmp_path / "begun", rows=0)
     write_run(tmp_path / "python", algorithm="ProMP", snapshot_mode=None)
     write_run(tmp_path / "foreign", rows=1, algorithm="../setup", n_itr=None)
-    assert runs.main([str(tmp_path), "--json"]) == 0
+    assert main(["runs", str(tmp_path), "--json"]) == 0
     output = capsys.readouterr()
     found = {Path(run["folder"]).name: run for run in json.loads(output.out)}
     assert (found["search"]["gain"], found["search"]["return"], found["search"]["state"]) == (None, 0.0, "finished")

@@ -10,7 +10,7 @@ import pytest
 
 import meta_policy_search as mps
 from experiments import cem, cma_es, ddpg
-from meta_policy_search.cli import evaluate
+from meta_policy_search.cli.main import main
 from meta_policy_search.cli.train import SMOKE
 from meta_policy_search.run import build_trainer, settings_of_algorithm
 from meta_policy_search.utils import logger
@@ -111,7 +111,7 @@ def test_settings_are_checked_before_training(algo, settings):
 def test_meta_learning_evaluation_refuses_search_runs(tmp_path, capsys):
     run(cem, "--smoke", *POINT, "--dump_path", tmp_path / "run")
     capsys.readouterr()
-    assert "A Trainer saves them for parts" in mistake(evaluate.main, capsys, tmp_path / "run")
+    assert "A Trainer saves them for parts" in mistake(main, capsys, "evaluate", tmp_path / "run")
 
 
 def test_tensorflow_is_loaded_by_training_and_gymnasium_and_cma_on_demand(tmp_path):

@@ -1,5 +1,6 @@
 """Tests sweeps: grids, parallel runs, repeated calls, failures, Ctrl-C, kills and invalid arguments."""
 import csv
+import functools
 import json
 import os
 import re
@@ -15,11 +16,14 @@ import psutil
 import pytest
 
 from meta_policy_search.cli import sweep
+from meta_policy_search.cli.main import main, make_parser
 from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.utils.files import lock_folder
 from meta_policy_search.utils.snapshotter import Snapshotter
+from tests.helpers import commands
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+mistake = functools.partial(commands.mistake, functools.partial(commands.run, "sweep"))
 SMALL = {"env": "MetaPointEnv", "n_samples": 20, "batch_size": 5, "max_path_length": 5, "n_itr": 2}
 
 
@@ -43,15 +47,6 @@ def statuses(folder):
     return {row["run"]: row["status"] for row in rows(folder / "summary.csv")}
 
 
-def mistake(capsys, *arguments):
-    """Returns the error message: one line, with exit status 2."""
-    with pytest.raises(SystemExit) as stop:
-        sweep.main([str(argument) for argument in arguments])
-    output = capsys.readouterr()
-    assert (stop.value.code, output.out, output.err.count("\n")) == (2, "", 1)
-    return output.err
-
-
 def wait_for(condition, seconds=120.0):
     deadline = time.monotonic() + seconds
     while not condition():
@@ -66,12 +61,13 @@ def has_ended(process):
 # Sweeps ------------------------------------------------------------------------------------------------------------
 
 
-def test_every_combination_is_run_and_failures_are_reported(tmp_path, capsys):
+def test_every_combination_is_run_and_failures_are_reported(tmp_path, monkeypatch, capsys):
     """If two of four runs fail, the other two finish, and the next call retries the failed ones."""
+    commands.train_members_here(monkeypatch)
     grid = write_grid(tmp_path, {"best_frac": [0.5, 0.01], "seed": [1, 2]})
     output = tmp_path / "runs"
     arguments = [str(grid), "--output", str(output), "--processes", "2"]
-    assert sweep.main(arguments) == 1
+    assert main(["sweep", *arguments]) == 1
     said = capsys.readouterr().out
     names = [f"best_frac={fraction},seed={seed}" for fraction in (0.5, 0.01) for seed in (1, 2)]
     assert f"0 of 4 runs complete; 2 at a time; runs in {output}" in said
@@ -94,38 +90,40 @@ def test_every_combination_is_run_and_failures_are_reported(tmp_path, capsys):
     assert table[2]["return"] == "" and table[2]["iterations"] == "0"
 
     before = {name: (output / name / "progress.csv").stat().st_mtime_ns for name in names[:2]}
-    assert sweep.main(arguments) == 1
+    assert main(["sweep", *arguments]) == 1
     said = capsys.readouterr().out
     assert "2 of 4 runs complete" in said and f"{names[0]}: starts" not in said and f"{names[2]}: starts" in said
     assert {name: (output / name / "progress.csv").stat().st_mtime_ns for name in names[:2]} == before
 
 
 @pytest.mark.thorough
-def test_grid_with_more_iterations_extends_finished_runs(tmp_path, capsys):
+def test_grid_with_more_iterations_extends_finished_runs(tmp_path, monkeypatch, capsys):
     """Runs extended by a grid with more iterations equal uninterrupted runs."""
+    commands.train_members_here(monkeypatch)
     arguments = ["--output", str(tmp_path / "runs")]
-    assert sweep.main([str(write_grid(tmp_path, {"seed": [1]})), *arguments]) == 0
+    assert main(["sweep", str(write_grid(tmp_path, {"seed": [1]})), *arguments]) == 0
     grid = write_grid(tmp_path, {"seed": [1]}, n_itr=5)
     capsys.readouterr()
-    assert sweep.main([str(grid), *arguments]) == 0
+    assert main(["sweep", str(grid), *arguments]) == 0
     assert "seed=1: resumes" in capsys.readouterr().out
-    assert sweep.main([str(grid), "--output", str(tmp_path / "at_once")]) == 0
+    assert main(["sweep", str(grid), "--output", str(tmp_path / "at_once")]) == 0
     resumed, at_once = (
         [{key: value for key, value in row.items() if "Time" not in key}
          for row in rows(tmp_path / folder / "seed=1" / "progress.csv")] for folder in ("runs", "at_once"))
     assert resumed == at_once and len(resumed) == 5
-    assert sweep.main([str(grid), *arguments]) == 0
+    assert main(["sweep", str(grid), *arguments]) == 0
     assert "1 of 1 runs complete" in capsys.readouterr().out
 
 
 @pytest.mark.thorough
-def test_meta_learning_algorithms(tmp_path, capsys):
+def test_meta_learning_algorithms(tmp_path, monkeypatch, capsys):
     """A grid without varied settings has one run, and the table lists pre-update and post-update returns."""
+    commands.train_members_here(monkeypatch)
     grid = tmp_path / "one.json"
     settings = {"env": "MetaPointEnv", "n_itr": 1, "meta_batch_size": 2, "rollouts_per_meta_task": 2,
                 "max_path_length": 5, "hidden_sizes": [8]}
     grid.write_text(json.dumps({"algorithm": "vpg_maml", "settings": settings, "grid": {}}))
-    assert sweep.main([str(grid), "--output", str(tmp_path / "runs")]) == 0
+    assert main(["sweep", str(grid), "--output", str(tmp_path / "runs")]) == 0
     (row,) = rows(tmp_path / "runs" / "summary.csv")
     (iteration,) = rows(tmp_path / "runs" / "run" / "progress.csv")
     assert row["run"] == "run" and row["status"] == "done"
@@ -134,11 +132,12 @@ def test_meta_learning_algorithms(tmp_path, capsys):
 
 
 @pytest.mark.thorough
-def test_files_of_users_and_of_runs_that_did_not_start(tmp_path, capsys):
+def test_files_of_users_and_of_runs_that_did_not_start(tmp_path, monkeypatch, capsys):
     """Other files are kept; a run starts if its process was killed before the first row.
 
     A folder with a snapshot that no run wrote is not changed, and its run fails.
     """
+    commands.train_members_here(monkeypatch)
     output = tmp_path / "runs"
     for seed in (1, 2, 3):
         (output / f"seed={seed}").mkdir(parents=True)
@@ -147,7 +146,7 @@ def test_files_of_users_and_of_runs_that_did_not_start(tmp_path, capsys):
     (output / "seed=2" / "log.txt").write_text("Logging to here")
     Snapshotter(output / "seed=3").save(3, {"itr": 3})
     before = {path.name: path.read_bytes() for path in (output / "seed=3").iterdir()}
-    assert sweep.main([str(write_grid(tmp_path, {"seed": [1, 2, 3]})), "--output", str(output)]) == 1
+    assert main(["sweep", str(write_grid(tmp_path, {"seed": [1, 2, 3]})), "--output", str(output)]) == 1
     assert statuses(output) == {"seed=1": "done", "seed=2": "done", "seed=3": "failed"}
     assert (output / "seed=1" / "notes.txt").read_text() == "mine"
     assert len(rows(output / "seed=2" / "progress.csv")) == 2
@@ -169,7 +168,7 @@ def test_folders_are_named_after_the_values(varied, name):
 def test_command_of_the_sweeps_page_has_existing_flags():
     page = (ROOT / "docs" / "sweeps.rst").read_text()
     (arguments,) = re.findall(r"^    meta-policy-search sweep (.+)$", page, flags=re.MULTILINE)
-    assert sweep.make_parser().parse_args(shlex.split(arguments)).processes == 2
+    assert make_parser("sweep").parse_args(shlex.split(arguments)).processes == 2
 
 
 def test_example_is_a_valid_grid(tmp_path):
@@ -278,9 +277,10 @@ def test_other_invalid_arguments_are_reported(tmp_path, capsys):
     assert "file" in mistake(capsys, grid, "--output", tmp_path / "file")
 
 
-def test_runs_with_other_settings_are_left_unchanged(tmp_path, capsys):
+def test_runs_with_other_settings_are_left_unchanged(tmp_path, monkeypatch, capsys):
+    commands.train_members_here(monkeypatch)
     output = tmp_path / "runs"
-    assert sweep.main([str(write_grid(tmp_path, {"seed": [1]})), "--output", str(output)]) == 0
+    assert main(["sweep", str(write_grid(tmp_path, {"seed": [1]})), "--output", str(output)]) == 0
     shutil.copytree(output, tmp_path / "before")
     capsys.readouterr()
     for changed, difference in (({"n_samples": 25}, "n_samples 20 (run), 25"), ({"n_itr": 1}, "n_itr 2 (run), 1")):
@@ -289,10 +289,3 @@ def test_runs_with_other_settings_are_left_unchanged(tmp_path, capsys):
     for path in output.rglob("*"):
         if path.is_file():
             assert path.read_bytes() == (tmp_path / "before" / path.relative_to(output)).read_bytes()
-
-
-def test_help_explains_all_flags(capsys):
-    with pytest.raises(SystemExit) as stop:
-        sweep.main(["--help"])
-    text = capsys.readouterr().out
-    assert stop.value.code == 0 and sweep.__doc__ in text and "--processes INT" in text

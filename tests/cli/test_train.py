@@ -334,7 +334,7 @@ def test_settings_of_an_own_policy_become_flags(tmp_path, monkeypatch, settings_
     (["--seed", "1", "--seed", "2"], r"--seed: expected once, got it 2 times"),
     (["--dump_path", "run", "--resume", "run"], r"argument --resume: not allowed with argument --dump_path"),
     (["--config_file", "missing.json"], r"could not read missing.json: .*No such file"),
-    (["--resume", "missing"], r"expected a run folder or a snapshot, got missing: No such file or directory"),
+    (["--resume", "missing"], r"missing cannot be resumed: expected a run folder or a snapshot, got missing: No such"),
 ])
 def test_wrong_settings_are_reported_in_one_line(arguments, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+import meta_policy_search as mps
 from meta_policy_search.envs import (
     GymnasiumMetaEnv,
     MetaEnv,
@@ -17,7 +18,6 @@ from meta_policy_search.envs import (
     normalize,
 )
 from meta_policy_search.envs.compat import adapt_env, check_meta_env, copy_env
-from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.errors import EnvWorkerError
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaIterativeEnvExecutor
@@ -327,7 +327,7 @@ def twice_the_reward(step):
 
 def start_of(env):
     """Returns observations and rewards of the first steps of a path, as collected by a sampler."""
-    policy = MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(4,))
+    policy = mps.MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(4,))
     set_seed(1)
     with MetaSampler(env, policy, 3, 2, 4) as sampler:
         path = sampler.obtain_samples()[1][2]
@@ -432,11 +432,11 @@ def test_wrapper_without_task_methods_uses_those_of_the_innermost_environment():
 
 
 def test_copy_in_this_process_is_independent_of_later_changes():
-    env = MetaPointEnvCorner("dense")
-    with MetaSampler(env, MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(4,)), 3, 2, 4, executor="iterative") as sampler:
+    env, policy = MetaPointEnvCorner("dense"), mps.MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(4,))
+    with MetaSampler(env, policy, 3, 2, 4, executor="iterative") as sampler:
         set_seed(1)
         expected = sampler.obtain_samples()[1][2]["rewards"]
-    with MetaSampler(env, MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(4,)), 3, 2, 4, executor="iterative") as sampler:
+    with MetaSampler(env, policy, 3, 2, 4, executor="iterative") as sampler:
         env.step = twice_the_reward(env.step)
         set_seed(1)
         assert sampler.obtain_samples()[1][2]["rewards"].shape == expected.shape

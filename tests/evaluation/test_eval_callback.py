@@ -8,7 +8,7 @@ import pytest
 
 import meta_policy_search as mps
 from experiments import pro_mp, rl2
-from meta_policy_search.cli import evaluate
+from meta_policy_search.cli.main import main
 from meta_policy_search.evaluation import eval_callback
 from meta_policy_search.plotting import read_progress
 from meta_policy_search.tf_compat import tf
@@ -97,7 +97,7 @@ def test_best_policy_is_saved_and_loaded(run, capsys, tmp_path):
     assert load_snapshot(run.folder)["itr"] == 5  # `best.pkl` is not the last snapshot
     actor, policy = mps.load_policy(run.folder, "best"), mps.load_policy(run.folder, 3)
     np.testing.assert_equal(actor.get_param_values(), policy.get_param_values())
-    evaluate.main([run.folder, "--snapshot", "best", "--num_tasks", "2", "--output", str(tmp_path)])
+    main(["evaluate", run.folder, "--snapshot", "best", "--num_tasks", "2", "--output", str(tmp_path)])
     assert f"{run.folder}, iteration 3 " in capsys.readouterr().out
 
 

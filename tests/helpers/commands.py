@@ -1,8 +1,17 @@
 """Runs commands in this process."""
+from concurrent.futures import Future
+
 import pytest
 
+from meta_policy_search import parallel_runs
+from meta_policy_search.cli.main import main
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
+
+
+def run(name, arguments):
+    """Runs the command `name`; returns the exit status."""
+    return main([name, *map(str, arguments)])
 
 
 def mistake(main, capsys, *arguments):
@@ -15,14 +24,6 @@ def mistake(main, capsys, *arguments):
     return output.err
 
 
-def help_of(main, capsys, *arguments):
-    """Returns the help text of a command."""
-    with pytest.raises(SystemExit) as stop:
-        main([*arguments, "--help"])
-    assert stop.value.code == 0
-    return capsys.readouterr().out
-
-
 def train(script, folder, *arguments):
     """Trains a short run with a script, for fixtures of a module; returns the folder."""
     logger.reset()
@@ -31,3 +32,24 @@ def train(script, folder, *arguments):
     for session in graph.get_collection("meta_policy_search/session"):
         session.close()
     return folder
+
+
+class ExecutorInThisProcess:
+    """Process pool of one task that runs in this process, which has loaded TensorFlow already."""
+
+    def __init__(self, max_workers, env):
+        pass
+
+    def submit(self, function, *arguments):
+        future = Future()
+        future.set_result(function(*arguments))
+        return future
+
+    def shutdown(self, **how):
+        pass
+
+
+def train_members_here(monkeypatch):
+    """Makes `compare` and sweeps train their runs in this process, for tests of everything but the processes."""
+    monkeypatch.setattr(parallel_runs, "ProcessPoolExecutor", ExecutorInThisProcess)
+    monkeypatch.setattr(parallel_runs, "_end_with", lambda parent: None)  # this process is not a child

@@ -19,7 +19,7 @@ import pytest
 from experiments import cem, pro_mp
 from meta_policy_search.actors import Actor
 from meta_policy_search.baselines import LinearFeatureBaseline
-from meta_policy_search.cli import evaluate
+from meta_policy_search.cli.main import main
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_direc import HalfCheetahRandDirecEnv
 from meta_policy_search.envs.normalized_env import normalize
 from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
@@ -305,9 +305,9 @@ def test_scripts_train_resume_and_evaluate_on_ray(tmp_path):
     assert all("adaptation_delta" in row for row in rows)
 
     sizes = ("--num_tasks", 3, "--num_steps", 1, "--reference", "random")
-    run(evaluate.main, on_ray, *sizes)
-    run(evaluate.main, without, *sizes, "--parallel", '{"num_workers": 3}')
-    run(evaluate.main, without, *sizes, "--output", tmp_path / "here")
+    run(main, "evaluate", on_ray, *sizes)
+    run(main, "evaluate", without, *sizes, "--parallel", '{"num_workers": 3}')
+    run(main, "evaluate", without, *sizes, "--output", tmp_path / "here")
     tables = [(folder / "returns.csv").read_text().replace(str(on_ray), str(without))
               for folder in (on_ray / "evaluation", without / "evaluation", tmp_path / "here")]
     assert tables[0] == tables[1] == tables[2]
