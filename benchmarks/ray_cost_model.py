@@ -30,8 +30,7 @@ from benchmarks.processes import ROOT, Figures
 from benchmarks.sampling import collect
 from benchmarks.training import build, configure
 from benchmarks.workload import timed
-from meta_policy_search.samplers import RayOptions
-from meta_policy_search.samplers.ray.executor import keep_workers
+from meta_policy_search.samplers.ray_executor import RayOptions, connect
 from meta_policy_search.types import PathsMetaBatch
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.threads import available_cores
@@ -133,7 +132,7 @@ def measure_constants(sizes: Sizes) -> Constants:
     loop, step, path = _measure_worker(sizes)
     update, update_step = _measure_update(sizes)
     transport = _measure_transport(sizes)
-    config = _config(sizes, sizes.tasks[-1], sizes.length, parallel={"num_workers": 1})
+    config = _config(sizes, sizes.tasks[-1], sizes.length, parallel={"num_workers": 1, "cpus_per_worker": 0.5})
     with build(config).sampler as sampler:
         sampler.update_tasks()
         paths = sampler.obtain_samples()
@@ -227,7 +226,7 @@ def measure_checks(sizes: Sizes, constants: Constants) -> list[Figures]:
     checks = []
     for tasks, length in sizes.checked:
         for workers in sizes.workers:
-            config = _config(sizes, tasks, length, parallel={"num_workers": workers})
+            config = _config(sizes, tasks, length, parallel={"num_workers": workers, "cpus_per_worker": 0.5})
             log = _train(config, 1 + sizes.repeats)[1:]
             job = Job(tasks, sizes.rollouts, length, workers, available_cores())
             checks.append({
@@ -346,7 +345,8 @@ def _bytes(value: float) -> str:
 
 def measure(sizes: Sizes) -> Figures:
     """Measures constants and checks, and extrapolates; returns all figures."""
-    with keep_workers(RayOptions(cpus_per_worker=0.5)), machine.measure_load("cost_model") as load:
+    connect(RayOptions())
+    with machine.measure_load("cost_model") as load:
         constants = measure_constants(sizes)
         checks = measure_checks(sizes, constants)
     return {**machine.describe(), **load, "constants": asdict(constants), "checks": checks,

@@ -29,7 +29,7 @@ from meta_policy_search.plotting.style import Figure
 from meta_policy_search.policies import MetaPolicy, Policy
 from meta_policy_search.registry import get_algorithm, name_of
 from meta_policy_search.samplers import MetaSampler
-from meta_policy_search.samplers.ray.connection import Parallel
+from meta_policy_search.samplers.ray_executor import Parallel
 from meta_policy_search.settings import Setting, check_names, differences, settings_of
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Task, WithoutEffect

@@ -38,7 +38,6 @@ from meta_policy_search.cli.flags import add_flag, add_output_flags, check_is_ne
 from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.plotting import describe_task
 from meta_policy_search.samplers import MetaSampler
-from meta_policy_search.samplers.ray.executor import keep_workers
 from meta_policy_search.settings import settings_of
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_positive_int
@@ -100,10 +99,9 @@ def run(arguments: argparse.Namespace) -> None:
         "compare_steps", arguments.compare_steps)
     os.makedirs(output, exist_ok=True)
     tasks = arguments.num_tasks if arguments.tasks is None else arguments.tasks
-    with keep_workers(evaluator.parallel):
-        evaluation, *others = [each.evaluate(tasks, num_steps, arguments.step_sizes, arguments.seeds)
-                               for each in (evaluator, *references)]
-        others += [each.evaluate(tasks, compare_steps, seeds=arguments.seeds) for each in searches]
+    evaluation, *others = [each.evaluate(tasks, num_steps, arguments.step_sizes, arguments.seeds)
+                           for each in (evaluator, *references)]
+    others += [each.evaluate(tasks, compare_steps, seeds=arguments.seeds) for each in searches]
     print(evaluation.table(*others))
     print(f"Files: {evaluation.save(output, *others)}")
 

@@ -8,7 +8,6 @@ import contextlib
 import copy
 import functools
 import inspect
-import random
 import types
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -547,16 +546,6 @@ def copied(value: Any) -> Any:
     if type(value) in (list, tuple):
         return type(value)(map(copied, value))
     return value.copy() if isinstance(value, np.ndarray) else value
-
-
-def own_generators(env: Any) -> List[str]:
-    """Returns the attributes of `env` and its wrapped environments, except `np_random`, that hold random generators.
-
-    Each entry is `"ClassName.attribute"`.
-    """
-    return [f"{type(layer).__name__}.{name}" for layer in layers(env) for name, value in _attributes(layer).items()
-            if isinstance(value, (np.random.Generator, np.random.RandomState, random.Random))
-            and name not in ("np_random", "_np_random")]
 
 
 def copy_env(env: Any) -> Any:

@@ -23,8 +23,7 @@ from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np.algos import MetaRLAlgorithm
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.base import SampleProcessor
-from meta_policy_search.samplers.ray.connection import Parallel, check_parallel
-from meta_policy_search.samplers.ray.executor import keep_workers
+from meta_policy_search.samplers.ray_executor import Parallel, check_parallel
 from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.types import PathsMetaBatch, Task
 from meta_policy_search.utils import seeding
@@ -140,8 +139,7 @@ class MetaEvaluator(Configurable):
             paths = sampler.obtain_samples()
             return paths, task_returns(paths)
 
-        with keep_workers(self.parallel):
-            results = [self._adapt(seed, num_tasks, given, sizes, returns_of_next_paths) for seed in seeds]
+        results = [self._adapt(seed, num_tasks, given, sizes, returns_of_next_paths) for seed in seeds]
         returns, timesteps, tasks_of_seeds, num_timesteps = zip(*results, strict=True)
         return Evaluation(
             name=self.name, returns=np.array(returns).swapaxes(1, 2), tasks=tasks_of_seeds, are_given=given is not None,

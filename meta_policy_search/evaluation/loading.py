@@ -7,7 +7,7 @@ from meta_policy_search.envs.trial_env import TrialEnv
 from meta_policy_search.evaluation.evaluator import MetaEvaluator
 from meta_policy_search.evaluation.trial_evaluator import make_evaluator
 from meta_policy_search.meta_trainer import Trainer
-from meta_policy_search.samplers.ray.connection import Parallel
+from meta_policy_search.samplers.ray_executor import Parallel
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least

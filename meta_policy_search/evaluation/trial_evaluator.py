@@ -12,7 +12,6 @@ from meta_policy_search.evaluation.evaluator import MetaEvaluator, _check_seeds,
 from meta_policy_search.evaluation.recording import Recording, next_start_rngs
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.samplers import MetaSampler
-from meta_policy_search.samplers.ray.executor import keep_workers
 from meta_policy_search.types import Path, PathsMetaBatch, Task
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
@@ -109,9 +108,7 @@ class TrialEvaluator(MetaEvaluator):
         seeds = _check_seeds(seeds)
         _check_step_sizes(step_sizes)
         num_steps = self.trained_steps if num_steps is None else check_int_at_least("num_steps", num_steps, 0)
-        with keep_workers(self.parallel):
-            returns, lengths, sampled = zip(*(self._run_trials(seed, num_tasks, given, num_steps + 1)
-                                              for seed in seeds))
+        returns, lengths, sampled = zip(*(self._run_trials(seed, num_tasks, given, num_steps + 1) for seed in seeds))
         before = np.cumsum(lengths, axis=2) - lengths  # environment steps of a trial before each episode
         return TrialEvaluation(
             name=self.name, returns=np.array(returns), tasks=sampled, are_given=given is not None, seeds=seeds,

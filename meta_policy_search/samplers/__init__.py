@@ -1,11 +1,11 @@
 """Samplers that collect paths, and processors that convert paths to samples; nothing here imports TensorFlow."""
 from meta_policy_search.samplers.base import SampleProcessor, Sampler
 from meta_policy_search.samplers.dice_sample_processor import DiceMetaSampleProcessor, DiceSampleProcessor
-from meta_policy_search.samplers.env_checker import check_env
 from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor, TrialSampleProcessor
 from meta_policy_search.samplers.meta_sampler import MetaSampler
-from meta_policy_search.samplers.ray.connection import RayOptions
+from meta_policy_search.samplers.ray_executor import RayOptions
 from meta_policy_search.samplers.single_task_sampler import OffPolicySampler, SingleTaskSampler
+from meta_policy_search.samplers.utils import check_env
 
 __all__ = ["DiceMetaSampleProcessor", "DiceSampleProcessor", "MetaSampleProcessor", "MetaSampler", "OffPolicySampler",
            "SingleTaskSampler", "RayOptions", "SampleProcessor", "Sampler", "TrialSampleProcessor", "check_env"]

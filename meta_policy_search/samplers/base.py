@@ -3,17 +3,17 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.baselines import Baseline, ZeroBaseline, make_baseline
+from meta_policy_search.baselines import Baseline, make_baseline
 from meta_policy_search.baselines.base import original_baseline
 from meta_policy_search.envs.compat import check_steppable
 from meta_policy_search.samplers.paths import (
     TaskPaths,
     check_finite_steps,
     concatenate_paths,
+    has_success,
     pad_steps,
     path_mask,
     path_returns,
-    path_successes,
 )
 from meta_policy_search.types import Path, TaskSamples
 from meta_policy_search.utils import logger
@@ -118,6 +118,9 @@ class SampleProcessor(Configurable):
     max_path_length: Optional[int] = None
     """Number of steps to which paths are padded; None for no padding."""
 
+    reports_success: bool = False
+    """Whether any processed path has reported success or failure; see `process_samples`."""
+
     def __init__(self, baseline: Union[str, Any], discount: float = 0.99, gae_lambda: float = 1,
                  normalize_adv: bool = False, positive_adv: bool = False) -> None:
         self._baseline = make_baseline(baseline)
@@ -141,9 +144,9 @@ class SampleProcessor(Configurable):
             paths: list of path dicts; lengths may differ.
             log: False (default) logs nothing; `"reward"` logs `AverageReturn`; `"all"` or True also logs
                 `AverageDiscountedReturn`, `NumTrajs`, `AveragePathLength` (steps), `StdReturn`, `MaxReturn`,
-                `MinReturn` and, if the env_infos contain `success`, `SuccessRate`. Except for
-                `AverageDiscountedReturn`, returns are undiscounted sums of the rewards of a path. The success rate is
-                the fraction of paths with at least one successful step.
+                `MinReturn` and, if this or an earlier call found `success` or `is_success` in env_infos,
+                `SuccessRate`. Except for `AverageDiscountedReturn`, returns are undiscounted sums of the rewards of a
+                path. The success rate is the fraction of paths with at least one successful step.
             log_prefix: prefix of the logged keys, such as `Step_0-`.
 
         Returns:
@@ -163,21 +166,30 @@ class SampleProcessor(Configurable):
         Args:
             paths: path dicts of all tasks that `process_samples` has processed.
         """
-        _baseline_of(self).train(paths)
+        for baseline in _baselines_of(self):
+            baseline.train(paths)
 
     def get_state(self) -> Any:
-        """Returns the parameters of the baseline, for a snapshot."""
-        return _baseline_of(self).get_param_values()
+        """Returns the parameters of the baselines, and whether paths report success, for a snapshot."""
+        return {"baselines": [baseline.get_param_values() for baseline in _baselines_of(self)],
+                "reports_success": self.reports_success}
 
     def set_state(self, state: Any) -> None:
-        """Restores the parameters that `get_state` returned. Not called for None."""
-        _baseline_of(self).set_params(state)
+        """Restores what `get_state` returned."""
+        self.reports_success = state["reports_success"]
+        for baseline, params in zip(_baselines_of(self), state["baselines"], strict=True):
+            if params is not None:
+                baseline.set_params(params)
 
     def _process(self, tasks: Sequence[TaskPaths], log: Any, log_prefix: str) -> List[TaskSamples]:
         """Processes the paths of each task and logs statistics."""
         log = check_choice("log", log, LOG_LEVELS)
         samples = self._make_samples(tasks)
+        successes = [has_success(path) for task in tasks for path in task.paths]
+        self.reports_success |= any(success is not None for success in successes)
         log_path_statistics(tasks, log, log_prefix, self.discount, self.max_path_length)
+        if log in (True, "all") and self.reports_success:
+            logger.logkv(log_prefix + "SuccessRate", float(np.mean([bool(success) for success in successes])))
         return samples
 
     def _make_samples(self, tasks: Sequence[TaskPaths]) -> List[TaskSamples]:
@@ -233,9 +245,6 @@ def log_path_statistics(tasks: Sequence[TaskPaths], log: Any, log_prefix: str, d
             AverageDiscountedReturn=discounted_returns.mean(), NumTrajs=len(returns),
             AveragePathLength=sum(int(task.lengths.sum()) for task in tasks) / len(returns), StdReturn=returns.std(),
             MaxReturn=returns.max(), MinReturn=returns.min())
-        successes = [of_task for of_task in map(path_successes, tasks) if of_task is not None]
-        if successes:
-            figures["SuccessRate"] = np.concatenate(successes).mean()
     logger.logkvs({log_prefix + key: value for key, value in figures.items()})
 
 
@@ -293,7 +302,7 @@ def _discounted_sums(padded: np.ndarray, discount: float) -> np.ndarray:
     return np.moveaxis(discount_cumsum(np.moveaxis(padded, -1, 0), discount), 0, -1)
 
 
-def _baseline_of(processor: Any) -> Baseline:
-    """Returns the baseline of a sample processor; one from outside the package may have none."""
-    baseline = getattr(processor, "baseline", None)
-    return ZeroBaseline() if baseline is None else make_baseline(baseline)
+def _baselines_of(processor: Any) -> List[Baseline]:
+    """Returns the baselines of a sample processor; one from outside the package may have none."""
+    baselines = (getattr(processor, name, None) for name in ("baseline", "return_baseline"))
+    return [make_baseline(baseline) for baseline in baselines if baseline is not None]

@@ -26,7 +26,7 @@ from typing import Any, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.baselines import Baseline, make_baseline
+from meta_policy_search.baselines import make_baseline
 from meta_policy_search.baselines.base import original_baseline
 from meta_policy_search.samplers.base import SampleProcessor, add_to_paths, check_predictions
 from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor, standardized_rewards
@@ -117,19 +117,6 @@ class DiceSampleProcessor(SampleProcessor):
         self._baseline.train(paths, target_key="discounted_rewards")
         if self._return_baseline is not None:
             self._return_baseline.train(paths)
-
-    def get_state(self) -> Any:
-        """Returns the parameters of both baselines, for a snapshot."""
-        return [baseline.get_param_values() for baseline in self._baselines()]
-
-    def set_state(self, state: Any) -> None:
-        """Restores what `get_state` returned."""
-        for baseline, params in zip(self._baselines(), state, strict=True):
-            if params is not None:
-                baseline.set_params(params)
-
-    def _baselines(self) -> List[Baseline]:
-        return [self._baseline] if self._return_baseline is None else [self._baseline, self._return_baseline]
 
     def _make_samples(self, tasks: Sequence[TaskPaths]) -> List[TaskSamples]:
         for task in tasks:

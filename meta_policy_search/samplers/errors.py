@@ -24,13 +24,6 @@ class EnvWorkerError(RuntimeError):
         super().__init__(message)
         self.env_ids = list(env_ids)
 
-    def by(self, who: str, env_ids: Sequence[int] = ()) -> "EnvWorkerError":
-        """Returns this error with the worker name `who` as a prefix.
-
-        `env_ids`, the environments of the worker, are used if the failed environment is unknown.
-        """
-        return type(self)(f"{who}: {self}", self.env_ids or env_ids)
-
 
 class EnvValueError(EnvWorkerError, ValueError):
     """An environment received or returned an invalid value."""

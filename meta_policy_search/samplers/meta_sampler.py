@@ -1,6 +1,5 @@
 """Sampler that collects paths in all tasks of a meta-batch at once."""
 import functools
-import warnings
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
 import numpy as np
@@ -8,11 +7,10 @@ import numpy as np
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.flat_policy import check_spaces, sizes_of
 from meta_policy_search.actors.from_policy import actor_from_policy
-from meta_policy_search.envs.compat import adapt_env, own_generators
+from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.samplers.base import Sampler
-from meta_policy_search.samplers.ray.connection import Parallel, RayOptions, check_parallel
-from meta_policy_search.samplers.ray.executor import RayExecutor
+from meta_policy_search.samplers.ray_executor import Parallel, RayExecutor, RayOptions, check_parallel
 from meta_policy_search.samplers.rollout_loop import INITIAL_BUFFER_STEPS, PathRng
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
@@ -171,26 +169,26 @@ class MetaSampler(Sampler):
         if not self._is_begun or self.tasks is None:
             self.update_tasks(self.tasks)
         self._open()
-        collection = self.vec_env.collect(self.batch_size, self.path_rng, self.make_actor())
+        paths, rollouts = self.vec_env.collect(self.batch_size, self.path_rng, self.make_actor())
         if log:
-            logger.logkv(log_prefix + "PolicyExecTime", collection.policy_time)
-            logger.logkv(log_prefix + "EnvExecTime", collection.env_time)
+            logger.logkv(log_prefix + "PolicyExecTime", np.mean([part.policy_time for part in rollouts]))
+            logger.logkv(log_prefix + "EnvExecTime", np.mean([part.env_time for part in rollouts]))
             if self.vec_env.logs_rllib_names:
-                self._log_as_rllib(collection.paths)
+                self._log_as_rllib(paths)
         self._step += 1
-        self.total_timesteps_sampled += collection.num_steps
-        return collection.paths
+        self.total_timesteps_sampled += sum(int(part.lengths.sum()) for part in rollouts)
+        return paths
 
     def _log_as_rllib(self, paths: PathsMetaBatch) -> None:
         """Logs statistics of the returns under the names that RLlib's MAML uses."""
         returns = np.array([np.sum(path["rewards"]) for task_paths in paths.values() for path in task_paths])
         suffix = f"_adapt_{self._step}" if self._step else ""
-        logger.logkvs({f"episode_reward_{name}{suffix}": float(getattr(returns, name)())
-                       for name in ("max", "mean", "min")})
+        logger.logkvs({f"episode_reward_max{suffix}": returns.max(), f"episode_reward_mean{suffix}": returns.mean(),
+                       f"episode_reward_min{suffix}": returns.min()})
         if self._step == 0:
             self._mean_before = returns.mean()
         else:  # with several adaptation steps, the last step overwrites the value
-            logger.logkv("adaptation_delta", float(returns.mean() - self._mean_before))
+            logger.logkv("adaptation_delta", returns.mean() - self._mean_before)
 
     def make_actor(self) -> Actor:
         """Returns an actor for all tasks with the current parameters of the policy."""
@@ -237,12 +235,6 @@ def make_executor(env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_pa
                   executor: Union[str, ExecutorFactory, None]) -> MetaEnvExecutor:
     """Creates the executor that collects paths; for the arguments, see `MetaSampler`."""
     parallel, is_vectorized = check_parallel(parallel), adapt_env(env).make_batched(1) is not None
-    generators = [] if is_vectorized else own_generators(env)
-    if generators:
-        warnings.warn(f"{', '.join(generators)}: paths that draw from this generator depend on the number of copies "
-                      "of the environment, and a resumed run differs from an uninterrupted one. Draw from "
-                      "self.np_random, which samplers set for each path; samplers.check_env(env) shows the "
-                      "differences", stacklevel=3)
     if executor is None:
         executor = (functools.partial(RayExecutor, options=parallel) if isinstance(parallel, RayOptions)
                     else "parallel" if parallel else "batched" if is_vectorized else "iterative")

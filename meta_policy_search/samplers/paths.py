@@ -167,13 +167,15 @@ def path_returns(task: TaskPaths, discount: Optional[float] = None, num_steps: O
     return rewards.sum(axis=1) if discount is None else rewards @ discount ** np.arange(rewards.shape[1])
 
 
-def path_successes(task: TaskPaths) -> Optional[np.ndarray]:
-    """Returns whether each path succeeded, bool `[P]`, or None if the env infos contain no numeric `success` `[T]`.
+def has_success(path: Mapping[str, Any]) -> Optional[bool]:
+    """Returns whether a path succeeded, or None if its infos contain neither `success` nor `is_success` as numbers.
 
-    A path succeeds if `success` is true or above zero in at least one step. NaN, which samplers use for steps without
-    the info, does not count as success.
+    A path succeeds if the info is true or above zero in at least one step. A missing info (None or NaN) is no success.
     """
-    success = task.env_infos.get("success")
-    if success is None or success.ndim != 1 or success.dtype.kind not in "biuf":
-        return None
-    return np.asarray(pad_steps(success > 0, path_mask(task.lengths)).any(axis=1))
+    found = None
+    for key in {"success", "is_success"} & set(path.get("env_infos", ())):
+        try:
+            found = bool(found) or bool((np.asarray(path["env_infos"][key]).astype(float) > 0).any())
+        except (TypeError, ValueError):  # an unrelated info with this name
+            continue
+    return found

@@ -3,14 +3,14 @@ import functools
 import itertools
 import threading
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Protocol, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.samplers.errors import EnvWorkerError, NotFiniteError
 from meta_policy_search.samplers.paths import path_mask, split_paths
-from meta_policy_search.types import BatchedStep, Infos, Path, Rows
+from meta_policy_search.types import Infos, Path, Rows
 from meta_policy_search.utils.threads import divide, run_in_threads
 
 Steps = Union[int, np.ndarray]
@@ -45,25 +45,6 @@ PathRng = Callable[[int, int], np.random.Generator]
 """Function `(task, rollout) -> numpy.random.Generator` with the generator of each path. It can be pickled."""
 
 
-class Environments(Protocol):
-    """Interface that the rollout loop requires of an executor; see `SteppingExecutor`."""
-
-    envs_per_task: int
-    max_path_length: int
-    observation_shape: Tuple[int, ...]
-    action_shape: Tuple[int, ...]
-    meta_batch_size: int
-    first_task: int
-    max_threads: int
-    is_interrupted: Callable[[], bool]
-
-    def reset_envs(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-        """Starts new paths in the selected environments."""
-
-    def step_envs(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
-        """Takes one step in the selected environments."""
-
-
 class TaskRollouts(NamedTuple):
     """Paths of some tasks, ordered by task, with all steps concatenated; `P` is the total number of paths."""
 
@@ -78,17 +59,8 @@ class TaskRollouts(NamedTuple):
     env_time: float  # seconds
 
 
-class Collection(NamedTuple):
-    """The paths of one round of sampling."""
-
-    paths: Dict[int, List[Path]]  # by task index; the arrays are writable and not used elsewhere
-    policy_time: float  # time spent in the policy, s; mean over threads or workers
-    env_time: float  # time spent in the environments, s; mean over threads or workers
-    num_steps: int  # total number of steps
-
-
-def join_rollouts(parts: Sequence[TaskRollouts]) -> Collection:
-    """Joins the rollouts of threads or workers, ordered by task, to the path dicts of a round.
+def join_rollouts(parts: Sequence[TaskRollouts]) -> Dict[int, List[Path]]:
+    """Returns the path dicts of the rollouts of threads or workers, ordered by task, by task index.
 
     An info that only some parts have is NaN in the others (None if it is not numeric). It has the same type in all
     parts.
@@ -101,9 +73,7 @@ def join_rollouts(parts: Sequence[TaskRollouts]) -> Collection:
         split = split_paths(part.lengths, part.path, of_envs, of_agents, part.last_observations, part.terminated)
         for start in range(0, len(split), part.num_rollouts):
             paths[len(paths)] = split[start:start + part.num_rollouts]
-    return Collection(paths, sum(part.policy_time for part in parts) / len(parts),
-                      sum(part.env_time for part in parts) / len(parts),
-                      sum(num_steps))
+    return paths
 
 
 def _unify_infos(parts: Sequence[Infos], num_steps: Sequence[int]) -> List[Infos]:
@@ -127,12 +97,11 @@ def missing_value(dtype: np.dtype) -> Optional[float]:
     return None if dtype.kind == "O" else np.nan
 
 
-def collect_rollouts(executor: Environments, num_rollouts: int, path_rng: PathRng, actor: Actor
-                     ) -> List[TaskRollouts]:
+def collect_rollouts(executor: Any, num_rollouts: int, path_rng: PathRng, actor: Actor) -> List[TaskRollouts]:
     """Collects paths in all tasks of an executor, in up to `executor.max_threads` threads.
 
     Args:
-        executor: executor with environments for the tasks; the first one has the index `executor.first_task`.
+        executor: `MetaEnvExecutor` for the tasks; the first one has the index `executor.first_task`.
         num_rollouts: number of paths per task.
         path_rng: function that returns the generator of each path.
         actor: actor for these tasks. One thread is used if it cannot be divided.
@@ -168,7 +137,7 @@ class RolloutLoop:
     In the loop, path `p = i * P + rollout` and environment `e = i * E + j` belong to task `tasks[i]`.
     """
 
-    def __init__(self, executor: Environments, num_rollouts: int, path_rng: PathRng, actor: Actor, tasks: range,
+    def __init__(self, executor: Any, num_rollouts: int, path_rng: PathRng, actor: Actor, tasks: range,
                  stop: threading.Event) -> None:
         self._executor, self._actor, self._path_rng = executor, actor, path_rng
         self._tasks, self._num_tasks, self._num_rollouts = tasks, len(tasks), num_rollouts

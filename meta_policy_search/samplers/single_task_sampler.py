@@ -9,7 +9,7 @@ from meta_policy_search.actors.flat_policy import check_spaces, sizes_of
 from meta_policy_search.actors.from_policy import PolicyActor, actor_from_policy
 from meta_policy_search.envs.compat import SingleTaskEnv, adapt_env, has_tasks
 from meta_policy_search.samplers.meta_sampler import ExecutorFactory, make_executor
-from meta_policy_search.samplers.ray.connection import Parallel, check_parallel
+from meta_policy_search.samplers.ray_executor import Parallel, check_parallel
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
 from meta_policy_search.types import Path
 from meta_policy_search.utils import seeding
@@ -122,7 +122,8 @@ class SingleTaskSampler(Configurable):
         executor = self._open(purpose, sizes)
         executor.set_tasks([self._env.get_task()] * num_candidates)
         path_rng = functools.partial(_candidate_rng, seeding.get_root(), itr, purpose)
-        return list(executor.collect(num_paths, path_rng, actor).paths.values())
+        paths, _ = executor.collect(num_paths, path_rng, actor)
+        return list(paths.values())
 
     def _open(self, purpose: int, sizes: Tuple[int, int, int]) -> MetaEnvExecutor:
         """Returns the executor for a purpose. If its sizes have changed, closes it and creates a new one."""

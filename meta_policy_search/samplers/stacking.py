@@ -32,18 +32,15 @@ def stack_samples(samples: Sequence[TaskSamples], keys: Iterable[str]) -> Dict[s
             `path_lengths` of DiCE samples are inconsistent. The message names task and entry.
     """
     masks = [_mask_of(task, m) for m, task in enumerate(samples)]
-    counts = [_num_samples(task, m, mask) for m, (task, mask) in enumerate(zip(samples, masks))]
-    keys, stacked = list(keys), {}
-    lengths = []
-    if {"path_starts", "longest_path"}.intersection(keys):
-        lengths = [_checked_lengths(task, m, count) for m, (task, count) in enumerate(zip(samples, counts))]
+    counts = [len(_read(task, m, "observations", mask)) for m, (task, mask) in enumerate(zip(samples, masks))]
+    stacked: Dict[str, np.ndarray] = {}
     for key in keys:
         if key == "mask":
             stacked[key] = task_mask(counts)
-        elif key == "path_starts":
-            stacked[key] = stack_tasks([path_starts(of_task) for of_task in lengths], np.int32)
-        elif key == "longest_path":
-            stacked[key] = np.array(max(of_task.max() for of_task in lengths))
+        elif key in ("path_starts", "longest_path"):
+            lengths = [_path_lengths(task, m, count) for m, (task, count) in enumerate(zip(samples, counts))]
+            stacked[key] = (np.array(max(of_task.max() for of_task in lengths)) if key == "longest_path" else
+                            stack_tasks([path_starts(of_task) for of_task in lengths], np.int32))
         else:
             arrays = [_read(task, m, key, mask) for m, (task, mask) in enumerate(zip(samples, masks))]
             stacked[key] = _stack_entry(key, arrays, counts)
@@ -82,8 +79,7 @@ def path_starts(path_lengths: Union[np.ndarray, Sequence[int]]) -> np.ndarray:
 
 def _stack_entry(key: str, arrays: Sequence[np.ndarray], counts: Sequence[int]) -> np.ndarray:
     for m, (array, count) in enumerate(zip(arrays, counts)):
-        if len(array) != count:
-            raise _unequal(m, key, count, len(array))
+        _check_count(m, key, count, len(array))
         if array.shape[1:] != arrays[0].shape[1:]:
             raise ValueError(f"task {m}, {key}: expected shape {arrays[0].shape[1:]} after the sample axis, "
                              f"as in task 0, got {array.shape[1:]}")
@@ -122,25 +118,18 @@ def _array(task: Mapping[str, Any], m: int, key: str, shape: Tuple[int, ...] = (
     return array
 
 
-def _num_samples(task: Mapping[str, Any], m: int, mask: Optional[np.ndarray]) -> int:
-    count = len(_read(task, m, "observations", mask))
-    if count == 0:
-        raise _unequal(m, "observations", 0, 0)
-    return count
-
-
-def _checked_lengths(task: Mapping[str, Any], m: int, count: int) -> np.ndarray:
+def _path_lengths(task: Mapping[str, Any], m: int, count: int) -> np.ndarray:
     lengths = _array(task, m, "path_lengths")
     if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or lengths.min(initial=1) < 1:
         raise ValueError(f"task {m}, path_lengths: expected integers of at least 1, got {lengths}")
-    if lengths.sum() != count:
-        raise _unequal(m, "path_lengths", count, int(lengths.sum()))
+    _check_count(m, "path_lengths", count, int(lengths.sum()))
     return lengths
 
 
-def _unequal(m: int, key: str, count: int, other_count: int) -> ValueError:
-    return ValueError(f"task {m}: expected the same number of samples, at least 1, in all entries, got {count} "
-                      f"observations and {other_count} of {key}")
+def _check_count(m: int, key: str, count: int, other_count: int) -> None:
+    if not count or count != other_count:
+        raise ValueError(f"task {m}: expected the same number of samples, at least 1, in all entries, got {count} "
+                         f"observations and {other_count} of {key}")
 
 
 def _mask_of(task: Mapping[str, Any], m: int) -> Optional[np.ndarray]:

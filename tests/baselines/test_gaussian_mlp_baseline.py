@@ -211,8 +211,7 @@ def resumes_bit_for_bit(folder, algo, **settings):
     pytest.param("vpg_maml", {"num_inner_grad_steps": 2}, marks=pytest.mark.thorough)])
 def test_a_resumed_run_equals_an_uninterrupted_one(algo, settings, tmp_path):
     processor = resumes_bit_for_bit(tmp_path, algo, **settings)
-    states = processor.get_state()
-    for state in states if isinstance(states, list) else [states]:
+    for state in processor.get_state()["baselines"]:
         assert state["num_trainings"] == 4
 
 
@@ -250,7 +249,7 @@ def test_a_failed_iteration_is_rolled_back(monkeypatch):
                 trainer.train_itr()
         assert_same(before, processor.get_state())
         trainer.train_itr()
-        assert processor.get_state()["num_trainings"] == 2
+        assert processor.get_state()["baselines"][0]["num_trainings"] == 2
 
 
 def test_the_trainer_trains_it_on_the_paths_from_before_adaptation(tmp_path):

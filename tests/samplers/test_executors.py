@@ -3,7 +3,6 @@ import gc
 import os
 import re
 import signal
-import subprocess
 import sys
 import textwrap
 import time
@@ -20,7 +19,6 @@ from meta_policy_search.samplers.errors import EnvWorkerError
 from meta_policy_search.samplers.vectorized_env_executor.local import (
     MetaBatchedEnvExecutor,
     MetaIterativeEnvExecutor,
-    make_local_executor,
 )
 from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
 from meta_policy_search.types import BatchedStep
@@ -283,13 +281,6 @@ def test_tasks_are_sampled_from_the_environment_by_default(kind):
     assert len(set(np.round(rewards[0]))) > 1 or np.ptp(rewards[0]) > 0.1  # several corners
 
 
-def test_parallel_samples_tasks_by_default():
-    with MetaParallelEnvExecutor(MetaPointEnvCorner(), 2, 1, 9, num_processes=1) as ex:
-        ex.set_tasks()
-        ex.reset()
-        assert len(ex.step(np.zeros((2, 2)))[0]) == 2
-
-
 # Equal data from all executors.
 
 
@@ -374,15 +365,6 @@ def test_copies_share_no_state_with_the_environment_or_each_other():
         observations, rewards, _, _ = ex.step(np.zeros((2, 1)))
     np.testing.assert_allclose([o[0] - r for o, r in zip(observations, rewards, strict=True)], [10.0, 20.0])  # goals
     assert env.get_task() == 1.0
-
-
-def test_local_executor_is_batched_if_results_are_equal():
-    class Shifted(Walk):
-        def step(self, action):
-            return super().step(action + 1)
-
-    assert isinstance(make_local_executor(Walk(), 2, 1, T), MetaBatchedEnvExecutor)
-    assert isinstance(make_local_executor(Shifted(), 2, 1, T), MetaIterativeEnvExecutor)
 
 
 # env_infos.
@@ -565,17 +547,6 @@ def test_environment_that_ends_its_process_raises(tmp_path):
             step_twice(ex)
 
 
-def test_worker_killed_between_calls_raises():
-    with executor("parallel", Walk()) as ex:
-        ex.set_tasks(None)
-        victim = ex._workers[1].process
-        victim.kill()
-        victim.wait()
-        with pytest.raises(EnvWorkerError, match=r"tasks 2 to 4\) died with exit code -9 \(SIGKILL\)"):
-            ex.reset()
-        assert not workers_of()
-
-
 def test_environment_that_cannot_be_built_in_a_worker_raises():
     class Unloadable(ClassicWalk):
         def __reduce__(self):
@@ -717,10 +688,3 @@ def test_fork_of_the_parent_does_not_end_its_workers(tmp_path):
         script.proceed()
         out, err = script.popen.communicate(timeout=60)
         assert (out, err) == ("still there\n", "")
-
-
-def test_executors_do_not_import_tensorflow():
-    code = "import meta_policy_search.samplers.vectorized_env_executor, sys; print('tensorflow' in sys.modules)"
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
-                            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
-    assert answer.stdout == "False\n"

@@ -1,6 +1,7 @@
 """Tests the sampler: equal data from all executors, path contents, seeds, faults and state."""
 import os
 import pickle
+import resource
 import signal
 import sys
 import threading
@@ -15,18 +16,22 @@ from meta_policy_search.envs.interface import BatchableMetaEnv
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_direc import HalfCheetahRandDirecEnv
 from meta_policy_search.envs.normalized_env import normalize
 from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
+from meta_policy_search.evaluation.recording import next_start_rngs
 from meta_policy_search.policies import MetaGaussianMLPPolicy
-from meta_policy_search.samplers import Sampler
-from meta_policy_search.samplers.errors import EnvWorkerError, NotFiniteError, WorkerDiedError
+from meta_policy_search.samplers import MetaSampler, Sampler, rollout_loop
+from meta_policy_search.samplers.errors import EnvWorkerError, NotFiniteError
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.gym_import import gym
+from meta_policy_search.utils.statistics import task_timesteps
 from meta_policy_search.utils.utils import set_seed
 from tests.helpers.sampling import (
     BatchedWanderer,
+    EnvWithRareInfos,
+    FixedPolicy,
     M,
     P,
     Scripted,
@@ -57,19 +62,6 @@ def test_data_are_independent_of_executor_and_envs_per_task(make_env):
     for executor, envs_per_task in (("batched", 3), ("iterative", 1), (parallel(2), 2)):
         sampler = sampler_of(make_env(), policy, executor=executor, envs_per_task=envs_per_task)
         assert_same(two_iterations(sampler), expected)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("make_env", [MetaPointEnvCorner, Wanderer, HalfCheetahRandDirecEnv])
-@pytest.mark.parametrize("envs_per_task", [1, 2, 3, 4])
-@pytest.mark.parametrize("executor", ["batched", "iterative", *(pytest.param(parallel(n), id=f"parallel {n}")
-                                                                for n in (1, 2, 4))])
-def test_data_of_longer_paths_are_independent_of_num_processes(make_env, executor, envs_per_task):
-    env = make_env()
-    policy = make_policy(env, hidden_sizes=(64, 64))
-    expected = two_iterations(sampler_of(env, policy, max_path_length=50))
-    actual = sampler_of(env, policy, max_path_length=50, executor=executor, envs_per_task=envs_per_task)
-    assert_same(two_iterations(actual), expected)
 
 
 # Threads
@@ -231,14 +223,22 @@ def test_path_terminated_at_its_last_step_is_terminated():
     assert {path["terminated"] for path in flat_paths(batch)} == {True, False}
 
 
-def test_infos_are_missing_before_their_first_occurrence():
-    for envs_per_task in (1, P):
-        batch = sampler_of(Scripted("info", tasks=(1, 2, 9)), envs_per_task=envs_per_task).obtain_samples()
-        for paths, at in zip(batch.values(), (1, 2, 9)):
-            for path in paths:
-                expected = [float(t) if t == at else np.nan for t in range(T)]
-                np.testing.assert_array_equal(path["env_infos"]["late"], expected)
-                assert list(path["env_infos"]["name"]) == ["found" if t == at else None for t in range(T)]
+@pytest.mark.parametrize("envs_per_task", [1, 4, 6])
+def test_infos_missing_at_some_steps_are_nan_or_none(envs_per_task):
+    set_seed(3)
+    with MetaSampler(EnvWithRareInfos(), FixedPolicy(), 6, 2, 5, envs_per_task=envs_per_task) as sampler:
+        paths = [path for task_paths in sampler.obtain_samples().values() for path in task_paths]
+    assert {len(path["rewards"]) for path in paths} == {1, 2, 3, 4, 5}  # chosen so that all cases below occur
+    for path in paths:
+        t = np.arange(1, len(path["rewards"]) + 1)
+        is_last = t == len(t)
+        infos = path["env_infos"]
+        np.testing.assert_array_equal(infos["t"], t)
+        np.testing.assert_array_equal(infos["odd"], np.where(t % 2, t, np.nan))
+        np.testing.assert_array_equal(infos["late"], np.where((t > 2)[:, None], [0.0, 1.0], np.nan))
+        np.testing.assert_array_equal(infos["success"], np.where(is_last, 1.0, np.nan))
+        assert infos["outcome"].tolist() == [None] * (len(t) - 1) + ["done"]
+        assert infos["t"].dtype.kind == "i" and infos["success"].dtype == infos["odd"].dtype == np.float64
 
 
 # Seeds and tasks
@@ -327,6 +327,103 @@ def test_restored_state_continues_identically():
     assert_same(other.obtain_samples(), fresh.obtain_samples())
 
 
+TASKS = [0.5, -0.5, 2.0]
+
+
+def paths_of(sampler):
+    return list(sampler.obtain_samples().values())
+
+
+@pytest.mark.parametrize("executor", [None, "iterative", parallel(2)])
+def test_tasks_given_to_the_executor_are_sampled(executor):
+    expected = sampler_of(Wanderer())
+    expected.update_tasks(TASKS)
+    with sampler_of(Wanderer(), executor=executor) as sampler:
+        sampler.vec_env.set_tasks(TASKS)
+        assert sampler.tasks == TASKS
+        assert_same(paths_of(sampler), paths_of(expected))
+        assert_same(paths_of(sampler), paths_of(expected))  # the next adaptation step uses the same tasks
+
+        sampler.start_at(5)
+        expected.start_at(5)
+        sampler.vec_env.set_tasks(TASKS[::-1])
+        expected.update_tasks(TASKS[::-1])
+        assert_same(paths_of(sampler), paths_of(expected))
+        assert_same(sampler.get_state(), expected.get_state())
+
+
+def test_tasks_given_during_an_iteration_are_part_of_the_sampler_state():
+    sampler, other = sampler_of(Wanderer()), sampler_of(Wanderer())
+    sampler.obtain_samples()
+    sampler.vec_env.set_tasks(TASKS)
+    other.set_state(sampler.get_state())
+    assert other.tasks == TASKS
+    assert_same(paths_of(sampler), paths_of(other))
+
+
+def test_new_tasks_are_drawn_if_none_are_given_and_after_refused_tasks():
+    class Picky(Scripted):
+        def set_task(self, task):
+            if task == 5:
+                raise ValueError("not five")
+            self.task = task
+
+    sampler = sampler_of(Picky())
+    with pytest.raises(ValueError, match="not five"):
+        sampler.vec_env.set_tasks([9, 5, 9])
+    sampler.obtain_samples()
+    assert sampler.tasks == [9, 2, 9]
+    sampler.vec_env.set_tasks([3, 3, 3])
+    sampler.start_at(1)  # next iteration
+    sampler.obtain_samples()
+    assert sampler.tasks == [9, 2, 9]
+
+
+# Long paths
+
+
+def test_memory_depends_on_actual_steps_and_not_on_max_path_length():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started = time.process_time()
+    paths = sampler_of(Wanderer(), max_path_length=10 ** 6).obtain_samples()
+    assert time.process_time() - started < 1.0
+    assert task_timesteps(paths).sum() < 1000
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000  # KiB
+
+
+@pytest.mark.parametrize("arguments", [{}, {"envs_per_task": 1}, {"executor": "iterative", "envs_per_task": 3}])
+def test_long_paths_do_not_depend_on_the_initial_buffer_size(arguments, monkeypatch):
+    """A buffer that starts with 4 steps and grows to 50 gives the actions of a larger buffer."""
+    monkeypatch.setattr(rollout_loop, "INITIAL_BUFFER_STEPS", 49)
+    expected = sampler_of(Wanderer(), max_path_length=50).obtain_samples()
+    assert max(len(path["rewards"]) for path in flat_paths(expected)) > 8
+    monkeypatch.setattr(rollout_loop, "INITIAL_BUFFER_STEPS", 4)
+    paths = sampler_of(Wanderer(), max_path_length=50, **arguments).obtain_samples()
+    assert_same(list(paths.values()), list(expected.values()))
+
+
+def test_noise_of_short_paths_precedes_their_environment_draws():
+    sampler = sampler_of(MetaPointEnvCorner(), max_path_length=rollout_loop.INITIAL_BUFFER_STEPS)
+    sampler.update_tasks()
+    by_hand = sampler.path_rng(1, 2)
+    noise = by_hand.standard_normal((rollout_loop.INITIAL_BUFFER_STEPS, 2), dtype=np.float32)
+    started = next_start_rngs(sampler)[1][2]
+    assert started.bit_generator.state == by_hand.bit_generator.state
+    path = sampler.obtain_samples()[1][2]
+    infos = path["agent_infos"]
+    np.testing.assert_allclose((path["actions"] - infos["mean"]) / np.exp(infos["log_std"]),
+                               noise[:len(path["actions"])], atol=1e-4)
+
+
+def test_long_paths_can_be_reproduced():
+    """Start states drawn by hand equal those of the sampler for paths of up to 10,000 steps."""
+    sampler = sampler_of(Wanderer(), max_path_length=10_000)
+    sampler.update_tasks()
+    starts = [[rng.normal(size=2) for rng in rngs] for rngs in next_start_rngs(sampler)]
+    paths = sampler.obtain_samples()
+    assert_same([[path["observations"][0] for path in paths[m]] for m in range(M)], starts)
+
+
 # Executors, log, custom policies
 
 
@@ -362,11 +459,6 @@ def test_custom_executor_is_used():
     env = MetaPointEnvCorner()
     assert isinstance(sampler_of(env, executor=executor, envs_per_task=2).vec_env, MetaIterativeEnvExecutor)
     assert given == [(env, M, 2, T)]
-
-
-def test_envs_per_task_sets_the_number_of_concurrent_paths():
-    assert sampler_of(Scripted(), envs_per_task=2).vec_env.num_envs == 2 * M
-    assert sampler_of(Scripted()).vec_env.num_envs == P * M
 
 
 def test_times_are_logged_on_request():
@@ -449,36 +541,9 @@ def test_non_finite_action_raises_with_its_place():
         sampler_of(MetaPointEnvCorner(), policy).obtain_samples()
 
 
-@pytest.mark.parametrize("executor, prefix, suffix", [
-    ("iterative", "", "$"),
-    (parallel(2), r"worker process 1 \(tasks 1 to 2\): ", r"\n\nThe worker's traceback:\n.*, in "),
-])
-@pytest.mark.parametrize("fault, error, message", [
-    ("exception", EnvWorkerError, "raised OSError in step: no such place"),
-    ("shape", ValueError, r"raised ValueError in step: observation: expected shape \(2,\).*got \(3,\)"),
-])
-def test_error_in_the_environment_names_its_place(executor, prefix, suffix, fault, error, message):
-    with sampler_of(Scripted(fault), executor=executor) as sampler:
-        with pytest.raises(error, match=rf"(?s)^{prefix}environment 4 \(task 1: 2\) {message} "
-                                        rf"\[while sampling task 1, path 0, step 2\]{suffix}"):
-            sampler.obtain_samples()
-
-
 def test_info_that_cannot_be_sent_names_the_tasks_of_the_worker():
     with sampler_of(Scripted("info that cannot be sent"), executor=parallel(2)) as sampler:
         with pytest.raises(EnvWorkerError, match=r"^worker process 1 \(tasks 1 to 2\): TypeError: cannot pickle.*lock"):
-            sampler.obtain_samples()
-
-
-def test_worker_that_dies_while_it_collects_paths_names_its_tasks():
-    class Leaving(Scripted):
-        def step(self, action):
-            if self.task == 2 and self.step_number == 2:
-                os._exit(7)
-            return super().step(action)
-
-    with sampler_of(Leaving(), executor=parallel(2)) as sampler:
-        with pytest.raises(WorkerDiedError, match=r"^worker process 1 \(tasks 1 to 2\) died with exit code 7$"):
             sampler.obtain_samples()
 
 

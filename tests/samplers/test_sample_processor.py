@@ -232,39 +232,43 @@ def test_logged_statistics_are_over_the_paths_of_all_tasks(logged):
     }
 
 
-def with_successes(values, rewards=(0.0, 0.0)):
+def with_successes(values, rewards=(0.0, 0.0), key="success"):
     path = reward_path(list(rewards))
-    path["env_infos"] = {"success": np.asarray(values)}
+    path["env_infos"] = {key: np.asarray(values)}
     return path
 
 
-@pytest.mark.parametrize("dtype", [bool, float, int])
-def test_path_succeeds_if_any_step_succeeds(logged, dtype):
-    """If three of five paths of two tasks report success in some step, the rate is 3 / 5."""
+@pytest.mark.parametrize("key", ["success", "is_success"])
+@pytest.mark.parametrize("dtype", [bool, float, int, object])
+@pytest.mark.parametrize("shape", [(2,), (2, 1)])
+def test_path_succeeds_if_any_step_succeeds(logged, key, dtype, shape):
+    """If three of six paths of two tasks report success in some step, the rate is 3 / 6; one path reports nothing."""
     steps = {0: [[0, 0], [1, 0], [0, 1]], 1: [[1, 1], [0, 0]]}
-    meta_paths = {task: [with_successes(np.array(values, dtype)) for values in paths] for task, paths in steps.items()}
-    MetaSampleProcessor(ZeroBaseline()).process_samples(meta_paths, log="all", log_prefix="Step_0-")
-    assert logged["Step_0-SuccessRate"] == pytest.approx(0.6)
+    meta_paths = {task: [with_successes(np.array(values, dtype).reshape(shape), key=key) for values in paths]
+                  for task, paths in steps.items()}
+    meta_paths[1].append(reward_path([1.0]))
+    processor = MetaSampleProcessor(ZeroBaseline())
+    processor.process_samples(meta_paths, log="all", log_prefix="Step_0-")
+    assert logged["Step_0-SuccessRate"] == 0.5
     assert set(logged) == {f"Step_0-{key}" for key in ALL_KEYS | {"SuccessRate"}}
+    # paths without reports have not succeeded yet, also after a restored state
+    other = SampleProcessor(ZeroBaseline())
+    other.set_state(processor.get_state())
+    other.process_samples([reward_path([1.0])], log=True)
+    assert logged["SuccessRate"] == 0.0
 
 
-def test_success_at_a_padded_or_missing_step_does_not_count(logged):
-    paths = [with_successes([False] * 5, [0.0] * 5), with_successes([True], [0.0]), with_successes([np.nan, 0.0])]
-    SampleProcessor(ZeroBaseline()).process_samples(paths, log=True)
-    assert logged["SuccessRate"] == pytest.approx(1.0 / 3.0)
-    DiceSampleProcessor(ZeroBaseline(), max_path_length=7).process_samples(paths, log=True)
-    assert logged["SuccessRate"] == pytest.approx(1.0 / 3.0)
+@pytest.mark.parametrize("make", [SampleProcessor, lambda baseline: DiceSampleProcessor(baseline, max_path_length=7)])
+def test_success_at_a_padded_or_missing_step_does_not_count(logged, make):
+    paths = [with_successes([False] * 5, [0.0] * 5), with_successes([True], [0.0]), with_successes([np.nan, 0.0]),
+             with_successes(np.array([None, None], dtype=object))]
+    make(ZeroBaseline()).process_samples(paths, log=True)
+    assert logged["SuccessRate"] == 0.25
 
 
-def test_success_rate_ignores_tasks_that_do_not_report_success(logged):
-    meta_paths = {0: [with_successes([0, 1])], 1: [reward_path([1.0])], 2: [with_successes([0, 0])]}
-    MetaSampleProcessor(ZeroBaseline()).process_samples(meta_paths, log=True)
-    assert logged["SuccessRate"] == 0.5
-    logged.clear()
-    odd = [with_successes(np.zeros((2, 3))), with_successes(np.array([None, "yes"], dtype=object))]
-    for path in odd:  # unrelated info of the same name
-        SampleProcessor(ZeroBaseline()).process_samples([path], log=True)
-        assert set(logged) == ALL_KEYS
+def test_unrelated_info_named_success_is_ignored(logged):
+    SampleProcessor(ZeroBaseline()).process_samples([with_successes(np.array([None, "yes"], dtype=object))], log=True)
+    assert set(logged) == ALL_KEYS
 
 
 # Invalid input ------------------------------------------------------------------------------------------------------

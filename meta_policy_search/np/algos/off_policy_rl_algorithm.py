@@ -12,7 +12,7 @@ from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
 from meta_policy_search.np.exploration_policies import ExplorationPolicy
 from meta_policy_search.np.replay_buffer import ReplayBuffer
 from meta_policy_search.samplers.base import SampleProcessor
-from meta_policy_search.samplers.paths import concatenate_paths, path_returns
+from meta_policy_search.samplers.paths import concatenate_paths, has_success, path_returns
 from meta_policy_search.samplers.single_task_sampler import OffPolicySampler
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger
@@ -24,7 +24,6 @@ Transitions = Mapping[str, np.ndarray]
 """Return value of `ReplayBuffer.sample_transitions`, with scaled rewards."""
 
 _SMOOTHED_OVER = 100  # paths
-_SUCCESS_KEYS = ("is_success", "success")  # keys of env infos in Gymnasium and Meta-World
 
 
 class OffPolicyRLAlgorithm(RLAlgorithm):
@@ -106,6 +105,7 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
         self.num_eval_paths = check_int_at_least("num_eval_paths", num_eval_paths, 0)
         self._returns: Deque[float] = deque(maxlen=_SMOOTHED_OVER if self.smooth_return else None)
         self._successes: Deque[float] = deque(maxlen=self._returns.maxlen)
+        self._reports_success = False  # whether any path has reported success or failure
         self._average_return: Optional[float] = None
 
     @abc.abstractmethod
@@ -182,14 +182,16 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
               `env_infos['success']`) at any step, else 0.
             * `complete` (list of bool): whether the path has ended.
         """
+        successes = [has_success(path) for path in paths]
+        self._reports_success |= any(success is not None for success in successes)
         return {"undiscounted_returns": path_returns(concatenate_paths(paths)).tolist(),
-                "success_history": [float(_has_success(path)) for path in paths],
+                "success_history": [float(bool(success)) for success in successes],
                 "complete": [bool(path.get("complete", True)) for path in paths]}
 
     def log_diagnostics(self, paths: Sequence[Path]) -> None:
         """Logs statistics of an epoch, and diagnostics of the policy on the paths of the last cycle."""
         logger.logkv("AverageReturn", self._average_return)
-        if self._successes and any(key in path.get("env_infos", {}) for path in paths for key in _SUCCESS_KEYS):
+        if self._successes and self._reports_success:
             logger.logkv("SuccessRate", float(np.mean(self._successes)))
         logger.logkv("BufferSize", self.replay_buffer.n_transitions_stored)
         self.policy.log_diagnostics(paths)
@@ -197,8 +199,3 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
 
 def _check_length(name: str, length: Optional[int]) -> Optional[int]:
     return None if length is None else check_positive_int(name, length)
-
-
-def _has_success(path: Path) -> bool:
-    infos = path.get("env_infos", {})
-    return any(np.any(np.nan_to_num(np.asarray(infos[key], float))) for key in _SUCCESS_KEYS if key in infos)

@@ -1,7 +1,7 @@
-"""Base classes of executors: interface of samplers, lists of the public code, argument checks and error messages.
+"""Base class of executors: interface of samplers, lists of the public code, argument checks and error messages.
 
-Samplers call `set_tasks` and `collect`, which every executor has. Executors that step environments have two more
-interfaces. Environment `e = task * envs_per_task + j` is copy `j` of a task.
+Samplers call `set_tasks` and `collect`. Executors that step environments in this process or in worker processes have
+two more interfaces. Environment `e = task * envs_per_task + j` is copy `j` of a task.
 
 * Arrays, for the rollout loop: `reset_envs` and `step_envs` act on the environments in `env_ids` and draw from the
   given generators. Environments are not reset automatically. Actions are not checked, because the rollout loop checks
@@ -14,7 +14,6 @@ Use only one interface at a time. With the same generators and actions, all exec
 these executors. Environments that draw from the global `numpy.random` work with all executors, but their paths are
 reproducible only in `MetaIterativeEnvExecutor`.
 """
-import abc
 import reprlib
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
 
@@ -26,24 +25,19 @@ from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.normalized_env import Averages, get_averages, normalizers, set_averages
 from meta_policy_search.samplers.errors import EnvValueError, EnvWorkerError, tasks_text
-from meta_policy_search.samplers.rollout_loop import (
-    Collection,
-    PathRng,
-    TaskRollouts,
-    collect_rollouts,
-    join_rollouts,
-)
-from meta_policy_search.types import BatchedStep, Infos, Task
+from meta_policy_search.samplers.rollout_loop import PathRng, TaskRollouts, collect_rollouts, join_rollouts
+from meta_policy_search.types import BatchedStep, Infos, Path, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.seeding import Stream, next_rng
 
 Executor = TypeVar("Executor", bound="MetaEnvExecutor")
 
 
-class MetaEnvExecutor(abc.ABC):
-    """Base class of executors, which collect paths in all tasks of a meta-batch.
+class MetaEnvExecutor:
+    """Base class of executors, which hold many copies of a meta-environment, one group per task.
 
-    Subclasses implement `collect_rollouts` and, if necessary, `_assign` and `_close`.
+    Subclasses implement `_assign`, `reset_envs`, `advance` and, if they hold resources, `_close`. A subclass that only
+    collects whole paths implements `collect_rollouts` instead.
 
     Args:
         env: meta-environment with the gym 0.26, Gymnasium or classic gym API; it is copied. The original only samples
@@ -55,6 +49,12 @@ class MetaEnvExecutor(abc.ABC):
     Attributes:
         tasks: tasks of the last `set_tasks`; None before the first call and after a failed call.
         logs_rllib_names: whether samplers also log returns under RLlib's names. Default: False.
+        observation_shape: `(O,)`.
+        action_shape: `(A,)`, or `()` for a discrete action space.
+        first_task: index of the first task in error messages; nonzero in workers, which hold some of the tasks.
+        max_threads: number of threads that may call `reset_envs` and `step_envs` concurrently, each for different
+            tasks. It is above 1 if threads make sampling faster.
+        is_interrupted: function that returns whether `collect_rollouts` has to end early. By default, it never has to.
 
     Raises:
         TypeError: `env` has no `sample_tasks` or `set_task`, or no spaces with a shape; or a size is not an integer.
@@ -70,6 +70,19 @@ class MetaEnvExecutor(abc.ABC):
         self.tasks: Optional[List[Task]] = None
         self._env = adapt_env(env)
         self._is_closed = False
+        self.observation_shape = tuple(env.observation_space.shape)
+        self.action_shape = tuple(env.action_space.shape)
+        self.first_task = 0
+        self._envs: List[Any] = []  # separate copies of the environment, if there are any
+        self.max_threads = 1
+        self.is_interrupted: Callable[[], bool] = bool  # `bool()` is False
+        self._path_rngs: List[np.random.Generator] = []  # one per environment; they spawn the generators of its paths
+        self._path_lengths = np.zeros(self.num_envs, dtype=int)
+
+    @property
+    def num_envs(self) -> int:
+        """Number of environments, `meta_batch_size * envs_per_task`."""
+        return self.meta_batch_size * self.envs_per_task
 
     def set_tasks(self, tasks: Optional[Sequence[Task]]) -> None:
         """Assigns each task to its `envs_per_task` environments, which receive copies of it.
@@ -100,7 +113,8 @@ class MetaEnvExecutor(abc.ABC):
     def _assign(self, tasks: List[Task]) -> None:
         """Sets the tasks of the environments; by default does nothing."""
 
-    def collect(self, num_rollouts: int, path_rng: PathRng, actor: Actor) -> Collection:
+    def collect(self, num_rollouts: int, path_rng: PathRng, actor: Actor
+                ) -> Tuple[Dict[int, List[Path]], List[TaskRollouts]]:
         """Collects paths in all tasks, then updates the running averages of a `NormalizedEnv`.
 
         Args:
@@ -108,21 +122,35 @@ class MetaEnvExecutor(abc.ABC):
             path_rng: function that returns the generator of each path.
             actor: actor for all tasks.
 
+        Returns:
+            The path dicts of each task, by task index; and the rollouts that they consist of, with times.
+
         Raises:
             ValueError: an observation, reward or action is not finite; the message names task, path and step.
             EnvWorkerError: the environment raised an error (the message names task, path and step), or a worker died.
         """
         self._check_open()
         rollouts = self.collect_rollouts(num_rollouts, path_rng, actor, get_averages(self._env))
-        collection = join_rollouts(rollouts)
+        paths = join_rollouts(rollouts)
         for normalizer in normalizers(self._env):
-            normalizer.update_averages([path for paths in collection.paths.values() for path in paths])
-        return collection
+            normalizer.update_averages([path for of_task in paths.values() for path in of_task])
+        return paths, rollouts
 
-    @abc.abstractmethod
     def collect_rollouts(self, num_rollouts: int, path_rng: PathRng, actor: Actor,
                          averages: Averages) -> List[TaskRollouts]:
-        """Implements `collect`; `averages` are the current running averages of the environment."""
+        """Implements `collect`, in up to `max_threads` threads if the actor can be divided.
+
+        If `is_interrupted` returns True, the last paths are incomplete. `averages` are the current running averages of
+        the environment.
+        """
+        if averages:
+            self.set_averages(averages)
+        return collect_rollouts(self, num_rollouts, path_rng, actor)
+
+    def set_averages(self, averages: Averages) -> None:
+        """Sets the running averages of all environments."""
+        for env in (self._env, *self._envs):
+            set_averages(env, averages)
 
     def close(self) -> None:
         """Closes the environments. The executor cannot be used afterwards. Further calls do nothing."""
@@ -143,43 +171,8 @@ class MetaEnvExecutor(abc.ABC):
         if self._is_closed:
             raise RuntimeError(f"{type(self).__name__} is closed: create a new one")
 
-
-class SteppingExecutor(MetaEnvExecutor):
-    """Base class of executors that hold many copies of a meta-environment, one group per task.
-
-    Subclasses implement `_assign`, `reset_envs`, `advance` and, if they hold resources, `_close`.
-
-    Args:
-        env, meta_batch_size, envs_per_task, max_path_length: see `MetaEnvExecutor`.
-
-    Attributes:
-        observation_shape: `(O,)`.
-        action_shape: `(A,)`, or `()` for a discrete action space.
-        first_task: index of the first task in error messages; nonzero in workers, which hold some of the tasks.
-        max_threads: number of threads that may call `reset_envs` and `step_envs` concurrently, each for different
-            tasks. It is above 1 if threads make sampling faster.
-        is_interrupted: function that returns whether `collect_rollouts` has to end early. By default, it never has to.
-    """
-
-    def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int) -> None:
-        super().__init__(env, meta_batch_size, envs_per_task, max_path_length)
-        self.observation_shape = tuple(env.observation_space.shape)
-        self.action_shape = tuple(env.action_space.shape)
-        self.first_task = 0
-        self._envs: List[Any] = []  # separate copies of the environment, if there are any
-        self.max_threads = 1
-        self.is_interrupted: Callable[[], bool] = bool  # `bool()` is False
-        self._path_rngs: List[np.random.Generator] = []  # one per environment; they spawn the generators of its paths
-        self._path_lengths = np.zeros(self.num_envs, dtype=int)
-
-    @property
-    def num_envs(self) -> int:
-        """Number of environments, `meta_batch_size * envs_per_task`."""
-        return self.meta_batch_size * self.envs_per_task
-
     # ---- array interface
 
-    @abc.abstractmethod
     def reset_envs(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
         """Starts new paths in the selected environments.
 
@@ -195,6 +188,7 @@ class SteppingExecutor(MetaEnvExecutor):
         Raises:
             EnvWorkerError: an environment raised an error.
         """
+        raise NotImplementedError
 
     def step_envs(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
         """Takes one step in the selected environments. Ended paths are not reset automatically.
@@ -220,24 +214,9 @@ class SteppingExecutor(MetaEnvExecutor):
                 raise self._fault(ValueError(error), "step", env_ids[error.env_ids]) from None
         return steps
 
-    @abc.abstractmethod
     def advance(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
         """Implements `step_envs`. May modify `actions`, and may return `env_infos` as a list of `k` dicts."""
-
-    def collect_rollouts(self, num_rollouts: int, path_rng: PathRng, actor: Actor,
-                         averages: Averages) -> List[TaskRollouts]:
-        """Collects paths in all tasks, in up to `max_threads` threads if the actor can be divided.
-
-        If `is_interrupted` returns True, the last paths are incomplete.
-        """
-        if averages:
-            self.set_averages(averages)
-        return collect_rollouts(self, num_rollouts, path_rng, actor)
-
-    def set_averages(self, averages: Averages) -> None:
-        """Sets the running averages of all environments."""
-        for env in (self._env, *self._envs):
-            set_averages(env, averages)
+        raise NotImplementedError
 
     # ---- list interface
 
@@ -330,7 +309,7 @@ def pickle_env(env: MetaEnv) -> bytes:
 
 
 def stack_infos(infos: List[Dict[str, Any]]) -> Infos:
-    """Stacks the infos of `k` environments to arrays `[k, ...]`; see `SteppingExecutor.step_envs`.
+    """Stacks the infos of `k` environments to arrays `[k, ...]`; see `MetaEnvExecutor.step_envs`.
 
     Raises:
         EnvValueError: an info has different shapes; `env_ids` of the error contains the first row with another shape

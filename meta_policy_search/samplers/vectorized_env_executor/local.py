@@ -8,11 +8,11 @@ from meta_policy_search.envs.compat import adapt_env, copy_env
 from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
 from meta_policy_search.envs.spaces import as_numbers
 from meta_policy_search.samplers.errors import ENV_EXCEPTIONS, EnvWorkerError
-from meta_policy_search.samplers.vectorized_env_executor.base import SteppingExecutor
+from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
 from meta_policy_search.types import BatchedStep, Task
 
 
-class MetaIterativeEnvExecutor(SteppingExecutor):
+class MetaIterativeEnvExecutor(MetaEnvExecutor):
     """Holds separate copies of the environment and steps them sequentially in this process.
 
     This executor supports every environment.
@@ -68,7 +68,7 @@ class MetaIterativeEnvExecutor(SteppingExecutor):
             env.close()
 
 
-class MetaBatchedEnvExecutor(SteppingExecutor):
+class MetaBatchedEnvExecutor(MetaEnvExecutor):
     """Steps all environments together through the vectorized environment `env.make_batched(num_envs)`.
 
     If an exception of the vectorized environment has an attribute `env_ids`, such as `PhysicsError`, the error of the

@@ -12,14 +12,14 @@ from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.normalized_env import Averages
 from meta_policy_search.samplers.errors import WorkerDiedError, tasks_text
 from meta_policy_search.samplers.rollout_loop import PathRng, TaskRollouts
-from meta_policy_search.samplers.vectorized_env_executor.base import SteppingExecutor, pickle_env
+from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor, pickle_env
 from meta_policy_search.samplers.vectorized_env_executor.worker import WorkerProcess, load_result, stop_workers
 from meta_policy_search.types import BatchedStep, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.threads import available_cores, divide
 
 
-class MetaParallelEnvExecutor(SteppingExecutor):
+class MetaParallelEnvExecutor(MetaEnvExecutor):
     """Divides the tasks among worker processes, each of which has a local executor for its tasks.
 
     The workers collect whole paths with a part of the actor. If the actor cannot be divided, it acts in this process,

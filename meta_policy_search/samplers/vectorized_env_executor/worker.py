@@ -27,7 +27,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 import cloudpickle
 
 from meta_policy_search.samplers.errors import EnvWorkerError, NotFiniteError, worker_error
-from meta_policy_search.samplers.vectorized_env_executor.base import SteppingExecutor
+from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
 from meta_policy_search.samplers.vectorized_env_executor.local import make_local_executor
 from meta_policy_search.utils.processes import has_ended, wait_for_end
 from meta_policy_search.utils.snapshotter import Unpickler
@@ -62,7 +62,9 @@ def load_result(pickled: bytes, worker: str, env_ids: Sequence[int] = ()) -> Any
     """
     succeeded, result = Unpickler(io.BytesIO(pickled)).load()
     if not succeeded:
-        raise result.by(worker, env_ids) if isinstance(result, EnvWorkerError) else result
+        if isinstance(result, EnvWorkerError):
+            result = type(result)(f"{worker}: {result}", result.env_ids or env_ids)
+        raise result
     return result
 
 
@@ -70,7 +72,6 @@ class WorkerProcess:
     """Handle of a worker in the parent process. The constructor does not wait until the worker has started."""
 
     def __init__(self) -> None:
-        self.has_environments = False  # the first result says that they are built
         self.connection, theirs = Pipe()
         environ = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1")}
         command = [sys.executable, "-c", _START, str(theirs.fileno()), *sys.path]
@@ -89,9 +90,7 @@ class WorkerProcess:
 
     def receive(self) -> bytes:
         """Returns the result as bytes for `load_result`; raises `EOFError` or `OSError` if the worker has ended."""
-        pickled = self.connection.recv_bytes()
-        self.has_environments = True
-        return pickled
+        return self.connection.recv_bytes()
 
     def has_died(self) -> bool:
         """Returns whether the process has ended without leaving a result."""
@@ -118,8 +117,7 @@ def stop_workers(workers: List[WorkerProcess], owner: int) -> None:
     while workers:
         worker = workers.pop()
         try:
-            if worker.has_environments:
-                wait_for_end(worker.process, deadline - time.monotonic())
+            wait_for_end(worker.process, deadline - time.monotonic())
         finally:
             worker.process.kill()  # no effect on an ended process
             wait_for_end(worker.process)
@@ -166,79 +164,48 @@ def exit_after_parent(fd: int, grace: float) -> None:
     os._exit(1)
 
 
-def build_executor(pickled_env: bytes, tasks: range, envs_per_task: int, max_path_length: int) -> SteppingExecutor:
+def build_executor(pickled_env: bytes, tasks: range, envs_per_task: int, max_path_length: int) -> MetaEnvExecutor:
     """Creates the executor of a worker; `tasks` are the indices of its tasks."""
     return make_local_executor(pickle.loads(pickled_env), len(tasks), envs_per_task, max_path_length, tasks.start)
 
 
-Executors = Dict[Tuple[int, range], Tuple[bytes, SteppingExecutor]]
-"""Executors of a Ray worker and their pickled tasks, by id of the sampler and indices of the tasks."""
+MAX_EXECUTORS = 4
+_executors: Dict[Tuple[int, int], MetaEnvExecutor] = {}  # of a Ray worker, by sampler and number of tasks
 
 
-def collect_on_ray(executors: Executors, sampler: int, env: List[Any], sizes: Tuple[range, int, int], tasks: bytes,
-                   request: bytes) -> bytes:
+def is_ready() -> bool:
+    """Returns True, to show that a Ray worker runs."""
+    return True
+
+
+def collect_on_ray(sampler: int, env: List[Any], sizes: Tuple[range, int, int], request: bytes) -> bytes:
     """Collects the paths of some tasks in a Ray worker.
 
+    A worker keeps its last `MAX_EXECUTORS` executors for later calls.
+
     Args:
-        executors: executors of the worker, updated by this function.
         sampler: id of the sampler.
         env: list with the reference to the pickled environment. Ray does not resolve references inside a list, so the
             environment is only fetched when it is needed.
         sizes: indices of the tasks, environments per task, and maximum number of steps of a path.
-        tasks: the tasks, pickled.
-        request: the arguments of `collect_rollouts`, pickled.
+        request: the tasks and the arguments of `collect_rollouts`, pickled.
 
     Returns:
         A list of `TaskRollouts` or the error, see `pickle_result`.
     """
     def run() -> Any:
-        key = (sampler, sizes[0])
-        previous, executor = executors[key] if key in executors else (b"", None)
+        key = sampler, len(sizes[0])
+        executor = _executors.pop(key, None)
         if executor is None:
             import ray  # optional dependency
 
             executor = build_executor(ray.get(env[0]), *sizes)
-        executors[key] = (b"", executor)
-        if tasks != previous:
-            executor.set_tasks(pickle.loads(tasks))
-        executors[key] = (tasks, executor)
-        return executor.collect_rollouts(*pickle.loads(request))
+            while len(_executors) >= MAX_EXECUTORS:
+                _executors.pop(next(iter(_executors))).close()
+        _executors[key] = executor
+        executor.first_task = sizes[0].start
+        tasks, *arguments = pickle.loads(request)
+        executor.set_tasks(tasks)
+        return executor.collect_rollouts(*arguments)
 
     return pickle_result(run)
-
-
-def make_ray_worker() -> type:
-    """Returns the class of Ray workers, which collect paths for all samplers of the process that started them.
-
-    Ray transfers a class that is defined in a function by value. Therefore the constructor can set the number of NumPy
-    threads before NumPy is imported, and extend the module search path before this module is imported.
-    """
-    thread_variables, module = THREAD_VARIABLES, __name__
-
-    class MetaPolicySearchWorker:
-        def __init__(self, num_threads: int, folders: List[str]) -> None:
-            import importlib
-            import os
-            import sys
-
-            os.environ.update(dict.fromkeys(thread_variables, str(num_threads)))
-            sys.path += [folder for folder in folders if folder not in sys.path]
-            self._collect = importlib.import_module(module).collect_on_ray
-            self._executors: Executors = {}
-
-        def ready(self) -> str:
-            """Returns the process id and host name of the worker."""
-            import os
-            import socket
-
-            return f"process {os.getpid()} on {socket.gethostname()}"
-
-        def collect(self, *args: Any) -> bytes:
-            return self._collect(self._executors, *args)
-
-        def forget(self, sampler: int) -> None:
-            """Closes the environments of a sampler."""
-            for key in [key for key in self._executors if key[0] == sampler]:
-                self._executors.pop(key)[1].close()
-
-    return MetaPolicySearchWorker

@@ -1,0 +1,634 @@
+"""Interrupted training and sampling equal uninterrupted ones, bit for bit.
+
+Iterations are atomic: parameters, optimizer, counters, row and snapshot. Interruptions are real SIGINTs: at chosen
+calls, at random lines of the package (half of them spread evenly over the executed lines, and half over the distinct
+lines, so that rows and snapshots are hit as often as inner loops), or after random times while paths are sampled.
+"""
+import contextlib
+import csv
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from signal import SIGINT, raise_signal
+
+import cloudpickle
+import numpy as np
+import pytest
+
+import meta_policy_search
+from meta_policy_search.algos import DDPG
+from meta_policy_search.baselines import GaussianMLPBaseline, LinearFeatureBaseline
+from meta_policy_search.envs import MetaPointEnvCorner
+from meta_policy_search.envs.env_spec import EnvSpec
+from meta_policy_search.local_runner import LocalRunner
+from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
+from meta_policy_search.meta_trainer import Trainer
+from meta_policy_search.np.algos import CEM, CMAES
+from meta_policy_search.np.exploration_policies import GaussianNoisePolicy
+from meta_policy_search.np.policies import DeterministicMLPPolicy, GaussianMLPPolicy
+from meta_policy_search.np.q_functions import MLPQFunction
+from meta_policy_search.np.replay_buffer import ReplayBuffer
+from meta_policy_search.plotting import plot_learning_curve
+from meta_policy_search.policies import MetaGaussianMLPPolicy
+from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler, Sampler
+from meta_policy_search.samplers.errors import EnvWorkerError
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.snapshotter import SnapshotError, load_snapshot
+from meta_policy_search.utils.statistics import task_timesteps
+from meta_policy_search.utils.utils import set_seed
+from tests.helpers.sampling import BatchedWanderer, Wanderer, assert_same, parallel, sampler_of, two_iterations
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+PACKAGE = str(Path(meta_policy_search.__file__).parent)
+NUM_ITR = 5
+N = 6  # candidates
+
+
+def build_trainer(algo_cls=VPGMAML, baseline=None, n_itr=3, callbacks=(), normalize_adv=False, **arguments):
+    set_seed(1)
+    env = MetaPointEnvCorner(reward_type="dense")
+    policy = MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=())
+    processor = MetaSampleProcessor(baseline or LinearFeatureBaseline(), normalize_adv=normalize_adv)
+    return Trainer(algo_cls(policy, meta_batch_size=2, **arguments), env, MetaSampler(env, policy, 2, 2, 4), processor,
+                   policy, n_itr, callbacks=callbacks)
+
+
+@pytest.fixture(scope="module")
+def built():
+    """Returns a small trainer and a snapshot of its start."""
+    with tf.Graph().as_default():
+        trainer = build_trainer()
+        return trainer, trainer.get_itr_snapshot(-1)
+
+
+@pytest.fixture
+def trainer(built, tmp_path):
+    trainer, start = built
+    trainer.restore(start)
+    logger.configure(tmp_path, ["csv"])
+    return trainer
+
+
+@pytest.fixture
+def messages(monkeypatch):
+    said = []
+    monkeypatch.setattr(logger, "log", lambda *args, **kwargs: said.append(" ".join(map(str, args))))
+    return said
+
+
+def pressing(function, at):
+    """Returns the function with Ctrl-C before its call number `at`, or after that call if `at` is negative."""
+    calls = []
+
+    def call(*args, **kwargs):
+        calls.append(None)
+        if at > 0 and len(calls) == at:
+            raise_signal(SIGINT)
+        answer = function(*args, **kwargs)
+        if at < 0 and len(calls) == -at:
+            raise_signal(SIGINT)
+        return answer
+
+    return call
+
+
+def read_rows(folder):
+    with open(folder / "progress.csv", newline="") as file:
+        return [{key: value for key, value in row.items() if "Time" not in key} for row in csv.DictReader(file)]
+
+
+def everything(trainer, folder):
+    state = trainer.get_itr_snapshot(trainer.itr - 1)["state"]
+    state["sampler"] = state["sampler"]["num_steps"]
+    return read_rows(folder), repr({key: value for key, value in state.items() if key not in ("time", "outputs")})
+
+
+# A trainer
+
+
+@pytest.mark.parametrize("owner, method", [
+    ("algo", "adapt"), ("algo", "optimize_policy"), ("policy", "switch_to_pre_update"), ("sampler", "obtain_samples"),
+])
+@pytest.mark.parametrize("at", [2, -2])
+def test_interrupted_iteration_is_performed_once(owner, method, at, trainer, tmp_path, monkeypatch, messages):
+    trainer.train()
+    whole = everything(trainer, tmp_path)
+    trainer.restore(load_start(trainer, tmp_path))
+    part = getattr(trainer, owner)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(part, method, pressing(getattr(part, method), at))
+        trainer.train()
+    (said,) = messages
+    assert f"Interrupted in iteration {trainer.itr}, which was rolled back" in said
+    assert len(read_rows(tmp_path)) == trainer.itr
+    trainer.train()
+    assert trainer.itr == 3 and everything(trainer, tmp_path) == whole
+
+
+def test_learned_baseline_is_rolled_back_to_the_untrained_one(tmp_path, monkeypatch):
+    params = []
+    for at in (100, 1):  # never, and in iteration 0
+        with tf.Graph().as_default(), logger.scoped_configure(tmp_path / str(at), ["csv"]):
+            trainer = build_trainer(baseline=GaussianMLPBaseline((4,)))
+            with monkeypatch.context() as patch:
+                patch.setattr(trainer.algo, "optimize_policy", pressing(trainer.algo.optimize_policy, at))
+                with contextlib.suppress(KeyboardInterrupt):
+                    trainer.train()
+            if trainer.itr < 3:
+                trainer.train()
+            params.append(trainer.policy.get_flat_params())
+    np.testing.assert_array_equal(*params)
+
+
+def load_start(trainer, folder):
+    """Restores the start state in the same folder."""
+    logger.configure(folder, ["csv"], overwrite=True)
+    return trainer.start
+
+
+@pytest.fixture(autouse=True)
+def _start(built):
+    built[0].start = built[1]
+
+
+@pytest.mark.parametrize("method", ["dumpkvs", "save_itr_params"])
+@pytest.mark.parametrize("at", [2, -2])
+def test_iteration_interrupted_while_writing_its_row_is_completed(method, at, trainer, tmp_path, monkeypatch, messages):
+    """After Ctrl-C during row or snapshot, both are written, and the message reports a completed iteration."""
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(logger, method, pressing(getattr(logger, method), at))
+        trainer.train()
+    assert messages == ["Interrupted in iteration 2, which was rolled back; earlier iterations are complete. The last "
+                        f"snapshot in {tmp_path} is from iteration 1"]
+    assert trainer.itr == len(read_rows(tmp_path)) == 2 and load_snapshot(tmp_path)["itr"] == 1
+    trainer.train()
+    assert [row["Itr"] for row in read_rows(tmp_path)] == ["0", "1", "2"]
+
+
+def test_failed_iteration_is_rolled_back(trainer, monkeypatch, tmp_path):
+    trainer.train_itr()
+    before = everything(trainer, tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(trainer.policy, "log_diagnostics", lambda *args: 1 / 0)
+        for train in (trainer.train, trainer.train_itr):
+            with pytest.raises(ZeroDivisionError):
+                train()
+    assert everything(trainer, tmp_path) == before and logger.getkvs() == {}
+
+
+def test_iteration_without_a_snapshot_is_counted(trainer, monkeypatch, tmp_path):
+    """If a snapshot cannot be written, its row is kept, and training continues with the next iteration."""
+    with monkeypatch.context() as patch, pytest.raises(SnapshotError):
+        patch.setattr(trainer.env, "cannot_be_pickled", (i for i in ()), raising=False)
+        trainer.train()
+    assert trainer.itr == len(read_rows(tmp_path)) == 1
+    trainer.train()
+    assert [row["Itr"] for row in read_rows(tmp_path)] == ["0", "1", "2"]
+
+
+class OwnSampler(Sampler):
+    """Counts steps and forwards all calls to another sampler."""
+
+    def __init__(self, inner):
+        super().__init__(inner.env, inner.policy, inner.batch_size, inner.max_path_length)
+        self._inner, self.total_timesteps_sampled = inner, 0
+
+    def update_tasks(self):
+        self._inner.update_tasks()
+
+    def obtain_samples(self, **arguments):
+        paths = self._inner.obtain_samples(**arguments)
+        self.total_timesteps_sampled += int(task_timesteps(paths).sum())
+        return paths
+
+
+class SamplerWithoutBase:
+    """Has only the methods and attributes that a trainer needs."""
+
+    def __init__(self, inner):
+        self._inner, self.total_timesteps_sampled = inner, 0
+
+    update_tasks, obtain_samples = OwnSampler.update_tasks, OwnSampler.obtain_samples
+
+
+@pytest.mark.parametrize("sampler_class", [OwnSampler, SamplerWithoutBase])
+def test_interrupted_calls_of_a_custom_sampler_are_not_counted(sampler_class, trainer, monkeypatch, tmp_path):
+    trainer = Trainer(trainer.algo, trainer.env, sampler_class(trainer.sampler), trainer.sample_processor,
+                      trainer.policy, 3)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(trainer.algo, "optimize_policy", pressing(trainer.algo.optimize_policy, 2))
+        trainer.train()
+    trainer.train()
+    rows = read_rows(tmp_path)
+    assert [int(row["n_timesteps"]) for row in rows] == [32, 64, 96]
+    assert trainer.get_itr_snapshot(2)["state"]["sampler"] == {"num_steps": 96}
+
+
+# Searches
+
+
+def build_search(cls):
+    set_seed(3)
+    env = MetaPointEnvCorner(reward_type="dense")
+    arguments = {"best_frac": 0.5} if cls is CEM else {}
+    policy = DeterministicMLPPolicy(2, 2, ())
+    algo = cls(EnvSpec.of(env), policy, LinearFeatureBaseline(), N, max_path_length=4, **arguments)
+    runner = LocalRunner()
+    runner.setup(algo, env)
+    return runner, algo
+
+
+@pytest.mark.parametrize("at", [1, 4, -N, N + 1, -(N + 2), 2 * N, -2 * N, -3 * N])
+@pytest.mark.parametrize("cls", [CEM, CMAES])
+def test_returns_are_assigned_to_the_candidates_that_acted(cls, at, monkeypatch):
+    """After Ctrl-C before or after the return of a candidate is stored, the resumed run equals an uninterrupted run."""
+    whole, search = build_search(cls)
+    average = whole.train(3, 8)
+    runner, other = build_search(cls)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(type(other), "train_once", pressing(type(other).train_once, at))
+        runner.train(3, 8)
+    # the epoch is rolled back, and the policy has its initial parameters
+    assert runner.step_itr == N * runner.epoch and runner.total_timesteps_sampled % N == 0
+    np.testing.assert_array_equal(other.policy.get_flat_params(), other.cur_mean.astype(np.float32))
+    assert runner.resume() == average
+    assert (runner.step_itr, runner.total_timesteps_sampled) == (whole.step_itr, whole.total_timesteps_sampled)
+    for name in ("cur_mean", "candidates", "best_return"):
+        np.testing.assert_array_equal(getattr(other, name), getattr(search, name))
+    np.testing.assert_array_equal(other.policy.get_flat_params(), search.policy.get_flat_params())
+
+
+# An algorithm with a replay buffer
+
+
+def build_ddpg(size):
+    set_seed(3)
+    env = MetaPointEnvCorner(reward_type="dense")
+    spec, policy = EnvSpec.of(env), DeterministicMLPPolicy(2, 2, (4,))
+    algo = DDPG(spec, policy, MLPQFunction(2, 2, (4,)), ReplayBuffer(spec, size), min_buffer_size=10, n_train_steps=2,
+                exploration_policy=GaussianNoisePolicy(spec, policy), steps_per_epoch=2, max_path_length=4,
+                num_eval_paths=1)
+    runner = LocalRunner()
+    runner.setup(algo, env)
+    return runner, algo
+
+
+def test_algorithm_that_cannot_be_rolled_back_is_reported(monkeypatch, messages):
+    runner, algo = build_ddpg(10)
+    monkeypatch.setattr(algo.replay_buffer, "add_paths", pressing(algo.replay_buffer.add_paths, 1))
+    with pytest.raises(KeyboardInterrupt):
+        runner.train(1, 8)
+    assert "which cannot be rolled back: resume" in messages[-1]
+
+
+# Training with interruptions at random lines
+
+
+class Lines:
+    """Calls `on_line(number, place)` before each line of the package within a `with` block; numbers start at 0."""
+
+    def __init__(self, on_line):
+        self._on_line, self._number = on_line, 0
+
+    def __enter__(self):
+        self._before = sys.gettrace()
+        sys.settrace(self._trace)
+        return self
+
+    def __exit__(self, *exc_info):
+        sys.settrace(self._before)
+
+    def _trace(self, frame, event, argument):
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return None
+        if event == "line":
+            self._number += 1
+            self._on_line(self._number - 1, (frame.f_code.co_filename, frame.f_lineno))
+        return self._trace
+
+
+def press_at(moment):
+    """Returns a function that sends SIGINT before the line of the given number."""
+    return Lines(lambda number, place: raise_signal(SIGINT) if number == moment else None)
+
+
+def draw_moments(run, num_moments, rng):
+    """Draws moments of a run: half by executed lines, and half by distinct lines."""
+    places = []
+    with Lines(lambda number, place: places.append(place)):
+        run()
+    by_place = {}
+    for number, place in enumerate(places):
+        by_place.setdefault(place, []).append(number)
+    numbers = list(by_place.values())
+    return [rng.integers(len(places)) if i % 2 else rng.choice(numbers[rng.integers(len(numbers))])
+            for i in range(num_moments)]
+
+
+def train_interrupted(moments, resume, is_done):
+    """Trains to the end with interruptions, whose times count from the last resume; returns their number."""
+    hits = 0
+    for moment in moments:
+        try:
+            with press_at(moment):
+                if not is_done():
+                    resume()
+        except KeyboardInterrupt:
+            hits += 1
+    if not is_done():
+        resume()
+    return hits
+
+
+def without_times(state):
+    return {key: value for key, value in state.items() if key not in ("time", "outputs")}
+
+
+def draw_once(trainer, row):
+    if trainer.itr == 3:
+        plot_learning_curve(logger.get_dir())
+
+
+def names_in(folder):
+    """Returns the names of files without figures; checks that existing figures are complete."""
+    names = {path.name for path in folder.iterdir()}
+    if "learning_curve.png" in names:
+        assert (folder / "learning_curve.png").read_bytes()[-8:-4] == b"IEND"
+    return sorted(names - {"learning_curve.png"})
+
+
+class Training:
+    """Repeats five iterations of a `Trainer` with a figure from the same start."""
+
+    def __init__(self, algo_cls, draws, **arguments):
+        self._trainer = build_trainer(algo_cls, n_itr=NUM_ITR, callbacks=[draw_once] * draws, normalize_adv=True,
+                                      trainable_inner_step_size=True, **arguments)
+        self._start = self._trainer.get_itr_snapshot(-1)
+
+    def begin(self, folder):
+        logger.configure(folder, ["csv"], snapshot_mode="last_gap")
+        self._trainer.restore(self._start)
+
+    def resume(self):
+        self._trainer.train()
+
+    def is_done(self):
+        return self._trainer.itr == NUM_ITR
+
+    def result(self, folder):
+        with tf.Graph().as_default():
+            saved = load_snapshot(folder)
+        return (read_rows(folder), without_times(saved["state"]), saved["itr"],
+                without_times(self._trainer.get_itr_snapshot(NUM_ITR - 1)["state"]), names_in(folder))
+
+
+class Search:
+    """Repeats five epochs of CEM or CMA-ES from the same start."""
+
+    def __init__(self, algo_cls):
+        self._algo_cls = algo_cls
+
+    def begin(self, folder):
+        set_seed(1)
+        env = MetaPointEnvCorner(reward_type="dense")
+        self._algo = self._make_algo(EnvSpec.of(env))
+        self._runner = LocalRunner(folder)
+        self._runner.setup(self._algo, env)
+
+    def _make_algo(self, spec):
+        return self._algo_cls(spec, GaussianMLPPolicy(2, 2, ()), LinearFeatureBaseline(), 20, max_path_length=4)
+
+    def resume(self):
+        try:
+            self._runner.resume(NUM_ITR)
+        except RuntimeError as error:
+            if "call restore() or train() first" not in str(error):
+                raise
+            self._runner.train(NUM_ITR, 8)
+
+    def is_done(self):
+        return self._runner.epoch == NUM_ITR
+
+    def result(self, folder):
+        saved, policy = load_snapshot(folder), self._algo.policy
+        state, seeds = saved["state"], without_times(saved["state"])["seeding"]
+        return (read_rows(folder), saved["itr"], state["step_itr"], state["total_timesteps_sampled"], seeds,
+                *map(self._describe, (self._algo, saved["algo"])), policy.get_flat_params(),
+                saved["policy"].get_flat_params(), names_in(folder))
+
+    def _describe(self, algo):
+        return algo.cur_mean, algo.candidates, algo.best_return, algo._rng.bit_generator.state
+
+
+def assert_equal(a, b):
+    """Compares nested containers: numbers bit for bit, other objects by their `repr`."""
+    assert type(a) is type(b)
+    if isinstance(a, dict):
+        assert list(a) == list(b)
+        a, b = list(a.values()), list(b.values())
+    if isinstance(a, (list, tuple)):
+        assert len(a) == len(b)
+        for x, y in zip(a, b):
+            assert_equal(x, y)
+    elif isinstance(a, np.ndarray):
+        assert a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    else:
+        assert a == b or repr(a) == repr(b)
+
+
+def check_interrupted_runs(run, num_interrupts, tmp_path):
+    """Interrupts runs the given number of times; each result must equal that of an uninterrupted run."""
+    rng = np.random.default_rng(7)
+    run.begin(tmp_path / "whole")
+    moments = draw_moments(run.resume, 5 * num_interrupts, rng)
+    whole = run.result(tmp_path / "whole")
+    assert len(whole[0]) == NUM_ITR
+    used = interrupts = 0
+    while interrupts < num_interrupts:
+        assert used < len(moments)
+        folder = tmp_path / f"after_{used}"
+        run.begin(folder)
+        hits = train_interrupted(moments[used:used + 5], run.resume, run.is_done)
+        assert_equal(run.result(folder), whole)
+        interrupts, used = interrupts + hits, used + 5
+
+
+@pytest.mark.parametrize("algo_cls, arguments, num_interrupts", [
+    (ProMP, {"num_ppo_steps": 2, "num_minibatches": 2, "anneal_factor": 0.9}, num_interrupts)
+    for num_interrupts in (8, 30)
+] + [pytest.param(TRPOMAML, {}, 30, marks=pytest.mark.slow)], ids=["ProMP, short", "ProMP", "TRPOMAML"])
+@pytest.mark.thorough(but="ProMP, short")
+def test_interrupted_training_equals_uninterrupted_training(algo_cls, arguments, num_interrupts, tmp_path):
+    with tf.Graph().as_default():
+        check_interrupted_runs(Training(algo_cls, num_interrupts > 10, **arguments), num_interrupts, tmp_path)
+
+
+@pytest.mark.parametrize("algo_cls, num_interrupts", [(CEM, 12), (CEM, 40), (CMAES, 40)],
+                         ids=["CEM, short", "CEM", "CMAES"])
+@pytest.mark.thorough(but="CEM, short")
+def test_interrupted_epochs_equal_uninterrupted_epochs(algo_cls, num_interrupts, tmp_path):
+    check_interrupted_runs(Search(algo_cls), num_interrupts, tmp_path)
+
+
+# Sampling
+
+
+def paths_of(sampler):
+    return list(sampler.obtain_samples().values())
+
+
+class Slow(Wanderer):
+    """Its steps take a minute unless a file exists."""
+
+    def __init__(self, path=None):
+        super().__init__()
+        self.path = path
+
+    def step(self, action):
+        if self.path is not None and not os.path.exists(self.path):
+            time.sleep(60.0)
+        return super().step(action)
+
+
+@pytest.mark.thorough
+def test_workers_restart_after_ctrl_c_and_give_equal_data(tmp_path):
+    """Ctrl-C during a step ends all workers; the next call starts new workers."""
+    path = tmp_path / "quick"
+    expected = paths_of(sampler_of(Slow()))
+    with sampler_of(Slow(str(path)), executor=parallel(2)) as sampler:
+        sampler.update_tasks()
+        timer = subprocess.Popen([sys.executable, "-c", f"import os, signal, time; time.sleep(1.0); "
+                                                        f"os.kill({os.getpid()}, signal.SIGINT)"])
+        with pytest.raises(KeyboardInterrupt):
+            sampler.obtain_samples()
+        timer.wait()
+        path.touch()
+        with pytest.raises(RuntimeError, match="paths have ended: reset"):
+            sampler.vec_env.step_envs(np.zeros((1, 2)), [0])
+        assert_same(paths_of(sampler), expected)  # with the tasks of the ended workers
+
+
+class Impatient(Wanderer):
+    """Simulates repeated Ctrl-C during a step in one of three threads."""
+
+    class batched_class(BatchedWanderer):
+        max_threads = 3
+        pressed = []
+
+        def step(self, actions, env_ids=None):
+            if not self.pressed:
+                self.pressed.append(True)
+                for _ in range(4):
+                    os.kill(os.getpid(), signal.SIGINT)
+                    time.sleep(0.1)
+                time.sleep(0.2)
+            return super().step(actions, env_ids)
+
+
+def test_repeated_ctrl_c_leaves_no_running_threads():
+    """After Ctrl-C and more of it while threads end, no thread steps the environments once the error is raised."""
+    sampler, expected = sampler_of(Impatient()), paths_of(sampler_of(Wanderer()))
+    with pytest.raises(KeyboardInterrupt):
+        sampler.obtain_samples()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("sampling")]
+    assert_same(paths_of(sampler), expected)
+
+
+def test_killed_worker_is_replaced_in_the_next_call():
+    expected = paths_of(sampler_of(Wanderer()))
+    with sampler_of(Wanderer(), executor=parallel(2)) as sampler:
+        sampler.update_tasks()
+        os.kill(sampler.vec_env._workers[1].process.pid, signal.SIGKILL)
+        with pytest.raises(EnvWorkerError, match="SIGKILL"):
+            sampler.obtain_samples()
+        assert_same(paths_of(sampler), expected)
+
+
+class BatchedThreadedWanderer(BatchedWanderer):
+    max_threads = 3
+
+
+class ThreadedWanderer(Wanderer):
+    batched_class = BatchedThreadedWanderer
+
+
+class RandomInterrupts:
+    """Interrupts calls after random times like Ctrl-C."""
+
+    def __init__(self, seed):
+        self._rng, self._is_on, self._usual, self.count = np.random.default_rng(seed), False, 0.0, 0
+
+    def __enter__(self):
+        self._before = signal.signal(signal.SIGALRM, self._interrupt)
+        return self
+
+    def __exit__(self, *exc_info):
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, self._before)
+
+    def _interrupt(self, *_):
+        if self._is_on:
+            self._is_on = False
+            self.count += 1
+            signal.raise_signal(signal.SIGINT)
+
+    def repeat(self, function, restore):
+        """Repeats a call until it is not interrupted; calls `restore` after each interruption."""
+        while True:
+            started = time.perf_counter()
+            with contextlib.suppress(KeyboardInterrupt):
+                if self._usual and self._rng.random() < 0.7:
+                    self._is_on = True
+                    signal.setitimer(signal.ITIMER_REAL, self._rng.uniform(1e-5, 1.3 * self._usual))
+                value = function()
+                self._is_on = False
+                took = time.perf_counter() - started
+                self._usual = 0.8 * (self._usual or took) + 0.2 * took
+                return value
+            restore()
+
+
+def two_iterations_with(interrupts, sampler):
+    """Returns the result of `two_iterations` despite interruptions."""
+    data = []
+    for _ in range(2):
+        for step in range(2):
+            state = sampler.get_state()
+
+            def collect(begins=step == 0):
+                if begins:
+                    sampler.update_tasks()
+                return sampler.obtain_samples()
+
+            data.append(interrupts.repeat(collect, lambda state=state: sampler.set_state(state)))
+    return data
+
+
+CASES = [
+    pytest.param(Wanderer(), {}, 40, id="arrays"),
+    pytest.param(ThreadedWanderer(), {}, 40, id="threads"),
+    pytest.param(Wanderer(), {}, 200, id="arrays, long"),
+    pytest.param(Wanderer(), {"executor": "iterative", "envs_per_task": 2}, 200, id="one by one"),
+    pytest.param(ThreadedWanderer(), {}, 200, id="threads, long"),
+    pytest.param(Wanderer(), {"executor": parallel(2)}, 10, id="processes"),
+]
+
+
+@pytest.mark.parametrize(("env", "arguments", "count"), CASES)
+@pytest.mark.thorough(but=("arrays", "threads"))
+def test_interrupted_and_repeated_sampling_gives_equal_data(env, arguments, count):
+    """After at least `count` interruptions, the data of each call equal those of an undisturbed sampler."""
+    expected = [list(paths.values()) for paths in two_iterations(sampler_of(env))]
+    with RandomInterrupts(seed=count) as interrupts, sampler_of(env, **arguments) as sampler:
+        beginning = sampler.get_state()
+        while interrupts.count < count:
+            sampler.set_state(beginning)
+            data = two_iterations_with(interrupts, sampler)
+            assert_same([list(paths.values()) for paths in data], expected)
+            assert sampler.total_timesteps_sampled == sum(task_timesteps(paths).sum() for paths in data)
