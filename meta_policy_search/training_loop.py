@@ -139,9 +139,9 @@ class TrainingLoop(Configurable, abc.ABC):
                 can_continue = self._before is not None
                 self._roll_back()
                 if isinstance(error, KeyboardInterrupt):
-                    logger.log(f"Interrupted in {self._unit} {self.itr}, which "
-                               f"{'was' if can_continue else 'cannot be'} rolled back; earlier {self._unit}s are "
-                               "complete")
+                    logger.log(f"Interrupted in {self._unit} {self.itr}, which " + (
+                        f"was rolled back; earlier {self._unit}s are complete" if can_continue else
+                        "cannot be rolled back: resume from a snapshot"))
                 raise
             self._before = None
 

@@ -160,7 +160,7 @@ def test_interruption_reports_the_saved_snapshot(messages, tmp_path):
     runner.setup(Interrupted(), MetaPointEnv())
     with pytest.raises(KeyboardInterrupt):
         runner.train(5)
-    assert "Interrupted in epoch 2, which cannot be rolled back; earlier epochs are complete" in messages
+    assert "Interrupted in epoch 2, which cannot be rolled back: resume from a snapshot" in messages
 
 
 # Samples
