@@ -385,7 +385,7 @@ class LocalRunner(TrainingLoop):
         snapshot = load_snapshot(from_dir, _find_epoch(from_dir, from_epoch))
         self.restore_snapshot(snapshot)
         is_own = self._snapshot_dir is not None and os.path.realpath(self._snapshot_dir) == os.path.realpath(from_dir)
-        self._resume_at = self.itr if is_own else None
+        self._resume_at, self._saved = self.itr if is_own else None, list_snapshots(from_dir)
         self._is_configured = False
 
     def restore_snapshot(self, snapshot: Mapping[str, Any]) -> None:
@@ -418,6 +418,9 @@ class LocalRunner(TrainingLoop):
     def _configure_logger(self) -> None:
         """Opens the files of the run folder when training begins."""
         if self._snapshot_dir is not None and not self._is_configured:
+            if self._resume_at is not None and list_snapshots(self._snapshot_dir) != self._saved:
+                raise ValueError(f"{self._snapshot_dir}: another process has changed the snapshots since restore(): "
+                                 "call restore() again")
             logger.configure(self._snapshot_dir, None, self._snapshot_mode, self._snapshot_gap, self._resume_at)
         self._is_configured = True
 

@@ -61,7 +61,9 @@ class VariableSet:
         self._graph = tf.get_default_graph()
         self._ready: "weakref.WeakSet[tf.Session]" = weakref.WeakSet()
         with tf.name_scope("access"):
-            self._uninitialized = tf.report_uninitialized_variables(list(self.variables.values()))
+            self._is_initialized = [  # reference variables lack the method; the function warns for others
+                v.is_initialized() if hasattr(v, "is_initialized") else tf.is_variable_initialized(v)
+                for v in self.variables.values()]
             self._new_values = OrderedDict((name, tf.placeholder(v.dtype.base_dtype, v.shape))
                                            for name, v in self.variables.items())
             self._assign = tf.group(*(v.assign(self._new_values[name]) for name, v in self.variables.items()))
@@ -74,8 +76,8 @@ class VariableSet:
         """
         session = get_session(self._graph)
         if session not in self._ready:
-            names = {name.decode() for name in session.run(self._uninitialized)}
-            missing = {v.name: v.initializer for v in self.variables.values() if v.op.name in names}
+            done = session.run(self._is_initialized)
+            missing = {v.name: v.initializer for v, is_done in zip(self.variables.values(), done) if not is_done}
             lost = [name for name in missing if name in self._graph.get_collection(_USED)]
             if lost:
                 raise RuntimeError(f"session: {len(lost)} variables, such as {lost[0]}, have no value in this session, "

@@ -252,6 +252,19 @@ def test_run_can_be_resumed_in_another_folder(tmp_path):
     assert [row["Epoch"] for row in read_rows(tmp_path / "first")] == ["0", "1", "2"]
 
 
+def test_run_that_another_runner_has_continued_is_not_resumed(tmp_path):
+    set_up(tmp_path, "counting").train(2, T)
+    logger.reset()
+    runners = [LocalRunner(tmp_path, "all") for _ in range(2)]
+    for runner in runners:
+        runner.restore(tmp_path)
+    runners[0].resume(4)
+    logger.reset()
+    with pytest.raises(ValueError, match="another process has changed the snapshots since restore"):
+        runners[1].resume(3)
+    assert len(read_rows(tmp_path)) == 4
+
+
 def test_snapshot_holds_the_documented_entries(tmp_path):
     runner = set_up(tmp_path, "cem")
     runner.train(2, 2 * T, store_paths=True)
