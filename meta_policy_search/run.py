@@ -369,7 +369,7 @@ def replace_options(snapshot: Dict[str, Any], options: Mapping[str, Any]) -> Non
     settings, recorded = state["description"]["settings"], state["description"]["options"]
     check_names(options, {*settings, *recorded}, "of the run")
     new = run_folder.as_json(dict(options))
-    differing = differences(settings, new, ("run", "resume"))
+    differing = differences(settings, new, ("run", "now"))
     if differing:
         raise ValueError(f"settings differ: {differing}. A resumed run keeps its settings")
     recorded.update({name: value for name, value in new.items() if name in recorded})

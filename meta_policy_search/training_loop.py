@@ -202,7 +202,8 @@ class TrainingLoop(Configurable, abc.ABC):
 
         A callback of this loop replaces the saved one of the same class or name, and takes over its state.
         """
-        new, self.callbacks[:], self._missing = list(self.callbacks), [], []
+        new: List[Any] = list(self.callbacks)
+        self.callbacks[:], self._missing = [], []
         for entry in saved:
             callback, state = entry if isinstance(entry, tuple) else (None, None)
             name = entry if callback is None else _name_of(callback)
