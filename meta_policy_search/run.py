@@ -238,8 +238,7 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
     if isinstance(env, TrialEnv) and "max_path_length" in settings:
         raise TypeError("max_path_length: expected no value for a TrialEnv, which has its own, got "
                         f"{settings['max_path_length']!r}")
-    given = _distribute([*wrappers, policy, MetaSampler, algo_class.sample_processor_cls, algo_class.optimizer_cls,
-                         algo_class], algo_class, settings)
+    given = _distribute([*wrappers, *_parts_of(algo_class, [policy])], algo_class, settings)
     for wrapper in wrappers:
         env = wrapper(env, **given[wrapper])
     if isinstance(env, TrialEnv):
@@ -279,7 +278,7 @@ def make_runner(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[C
     else:
         env = SingleTaskEnv(env)
     wrappers = _remaining_wrappers(env, algo_class)
-    given = _distribute([*wrappers, algo_class.for_env, algo_class], algo_class, settings)
+    given = _distribute([*wrappers, *_parts_of(algo_class)], algo_class, settings)
     for wrapper in wrappers:
         env = wrapper(env, **given[wrapper])
     runner = LocalRunner(callbacks=callbacks, progress_bar=progress_bar)
@@ -300,12 +299,20 @@ def _distribute(parts: Sequence[Any], algo_class: Any, settings: Mapping[str, An
 
     Objects among the parts, which exist already, take no settings. Baselines are copied, because training changes them.
     """
-    taken = {part: settings_of([part]).keys() for part in parts if callable(part) and part is not None}
+    taken = {part: settings_of([part]).keys() for part in parts if callable(part)}
     known = set().union(*taken.values())
     check_names(settings, known | settings_of([train], ()).keys(), f"for {algo_class.__name__}")
     values = {**algo_class.default_settings, **settings}
     values.update({name: copy.deepcopy(values[name]) for name in ("baseline", "return_baseline") if name in values})
     return {part: {name: value for name, value in values.items() if name in names} for part, names in taken.items()}
+
+
+def _parts_of(algo_class: Any, policies: Sequence[Any] = ()) -> List[Any]:
+    """Returns the classes and functions that a training with an algorithm builds, without wrappers, in their order."""
+    if issubclass(algo_class, RLAlgorithm):
+        return [algo_class.for_env, algo_class]
+    optimizers = [] if algo_class.optimizer_cls is None else [algo_class.optimizer_cls]
+    return [*policies, MetaSampler, algo_class.sample_processor_cls, *optimizers, algo_class]
 
 
 def settings_of_algorithm(algo_class: Any, policy: Optional[type] = None) -> Dict[str, Setting]:
@@ -315,13 +322,9 @@ def settings_of_algorithm(algo_class: Any, policy: Optional[type] = None) -> Dic
         algo_class: class of the algorithm.
         policy: class of the policy. Default None: the default classes for continuous and discrete actions.
     """
-    parts: List[Any]
-    if issubclass(algo_class, MetaAlgo):
-        policies = [algo_class.policy_cls(False), algo_class.policy_cls(True)] if policy is None else [policy]
-        parts = [make_trainer, *algo_class.env_wrappers, *policies, MetaSampler, algo_class.sample_processor_cls,
-                 *filter(None, [algo_class.optimizer_cls]), algo_class]
-    else:
-        parts = [make_runner, *algo_class.env_wrappers, algo_class.for_env, algo_class]
+    is_meta = issubclass(algo_class, MetaAlgo)
+    policies = [policy] if policy or not is_meta else [algo_class.policy_cls(False), algo_class.policy_cls(True)]
+    parts = [make_trainer if is_meta else make_runner, *algo_class.env_wrappers, *_parts_of(algo_class, policies)]
     found = settings_of([train], {"algo", "dump_path", "callbacks"})
     found.update({name: setting for name, setting in settings_of(parts).items() if name not in found})
     return {name: setting._replace(default=algo_class.default_settings.get(name, setting.default))

@@ -10,6 +10,7 @@ A run folder contains `params.json`, `progress.csv`, `log.txt`, snapshots and pi
 * `resumed`: a list with the same entries, and the completed iterations, of each process that resumed the run;
 * `ended`, `stopped` (by a callback) and `error` (name of the exception), after the end of a process.
 """
+import contextlib
 import dataclasses
 import datetime
 import importlib.metadata
@@ -94,11 +95,11 @@ def record_start(folder: str, description: Mapping[str, Any], itr: int) -> None:
         itr: number of completed iterations; above 0 if the run is resumed.
     """
     before = _read(folder)
-    if before is not None and "settings" not in before:
+    if before and "settings" not in before:
         return
     process = describe_process([os.path.basename(sys.argv[0]), *sys.argv[1:]])
     params = {**description, **process, "resumed": []}
-    if before is not None and itr:
+    if before and itr:
         warn_of_changes(before, process)
         kept = {name: value for name, value in before.items() if name not in ("ended", "stopped", "error")}
         params = {**kept, **description, "resumed": [*before["resumed"], {"itr": itr, **process}]}
@@ -114,17 +115,16 @@ def record_end(folder: str, stopped: bool, error: Optional[str] = None) -> None:
         error: name of the exception that ended training. Default None: training ended without an error, or by Ctrl-C.
     """
     params = _read(folder)
-    if params is not None and "settings" in params:
+    if "settings" in params:
         ended = now().isoformat(timespec="seconds")
         write_params(folder, {**params, "ended": ended, "stopped": stopped, "error": error})
 
 
-def _read(folder: str) -> Optional[Dict[str, Any]]:
-    try:
-        with open(os.path.join(folder, PARAMS_FILE), encoding="utf-8") as file:
-            return json.load(file)
-    except (OSError, ValueError):  # missing or unreadable
-        return None
+def _read(folder: str) -> Dict[str, Any]:
+    """Returns the content of `params.json`; an empty dict if the file is missing or unreadable."""
+    with contextlib.suppress(ValueError):
+        return read_params(folder)
+    return {}
 
 
 def as_json(value: Any) -> Any:
@@ -215,10 +215,8 @@ def is_run(folder: str) -> bool:
 
 
 def read_params(folder: str) -> dict[str, Any]:
-    """Reads `params.json` in a run folder; raises `ValueError` if it cannot be read."""
-    if not is_run(folder):
-        raise ValueError(f"{folder} contains no {PARAMS_FILE}" if os.path.isdir(folder) else f"{folder} does not exist")
-    return read_json(os.path.join(folder, PARAMS_FILE))
+    """Reads `params.json` in a run folder; an empty dict if it is missing. Raises `ValueError` if it is unreadable."""
+    return read_json(os.path.join(folder, PARAMS_FILE)) if is_run(folder) else {}
 
 
 def read_rows(folder: str) -> Progress:
@@ -243,7 +241,7 @@ def is_done(folder: str, n_itr: Optional[int] = None) -> bool:
         folder: run folder.
         n_itr: number of iterations. Default None: as in `params.json`; if there is none, the run must have ended.
     """
-    params = _read(folder) or {}
+    params = _read(folder)
     n_itr = params.get("settings", {}).get("n_itr") if n_itr is None else n_itr
     if params.get("stopped") or n_itr is None:
         return "ended" in params
@@ -298,7 +296,7 @@ def _runs_below(folder: str) -> Iterator[str]:
 
 def ended_before_first_snapshot(folder: str) -> bool:
     """Returns whether a folder contains a run that ended before its first snapshot: it can only be started again."""
-    mode = (_read(folder) or {}).get("options", {}).get("snapshot_mode", "none")
+    mode = _read(folder).get("options", {}).get("snapshot_mode", "none")
     return mode != "none" and not snapshot_paths(folder) and count_rows(folder) <= 1
 
 

@@ -63,7 +63,7 @@ def read_run(folder: str) -> Run:
     Raises:
         ValueError: the run has no rows, or its `params.json` cannot be read.
     """
-    params = run_folder.read_params(folder) if run_folder.is_run(folder) else {}
+    params = run_folder.read_params(folder)
     settings: dict[str, Any] = {"folder": folder}
     if isinstance(params.get("settings"), dict):
         settings = {"algorithm": params.get("algorithm"), **params["settings"]}

@@ -48,7 +48,7 @@ def _as_time(text: str) -> datetime.datetime:
 def read_run(folder: str) -> Run:
     """Reads the files of a run. Another process may be writing to them."""
     try:
-        params = run_folder.read_params(folder) if run_folder.is_run(folder) else {}
+        params = run_folder.read_params(folder)
     except ValueError as error:
         print(f"warning: {error}", file=sys.stderr)
         params = {}

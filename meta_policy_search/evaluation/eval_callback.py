@@ -1,8 +1,6 @@
 """Evaluates the policy in sampled tasks during training and saves the best policy."""
 import os
-from typing import Any, Optional, Sequence, Tuple, Union
-
-import numpy as np
+from typing import Any, Optional, Sequence, Union
 
 from meta_policy_search.evaluation.evaluator import _check_tasks
 from meta_policy_search.evaluation.loading import sampling_arguments
@@ -10,8 +8,8 @@ from meta_policy_search.evaluation.trial_evaluator import make_evaluator
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.types import Task
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.callbacks import StatefulCallback
-from meta_policy_search.utils.checks import check_finite, check_int_at_least, check_positive_int
+from meta_policy_search.utils.callbacks import EarlyStopping, StatefulCallback
+from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
 from meta_policy_search.utils.logger import Row
 from meta_policy_search.utils.snapshotter import BEST_FILE, write_snapshot
 
@@ -57,9 +55,7 @@ class EvalCallback(StatefulCallback):
         self.tasks = tasks
         self.num_steps = None if num_steps is None else check_positive_int("num_steps", num_steps)
         self.seed = check_int_at_least("seed", seed, 0)
-        self.patience = None if patience is None else check_positive_int("patience", patience)
-        self.target = None if target is None else check_finite("target", target)
-        self._best, self._since = -np.inf, 0
+        self._stopping = EarlyStopping("Eval-ReturnAfter", patience, target=target)
 
     def __call__(self, trainer: Any, row: Row) -> bool:
         """Evaluates the policy if this is due; returns whether training should stop."""
@@ -78,21 +74,20 @@ class EvalCallback(StatefulCallback):
         evaluation = make_evaluator(trainer, **sampling_arguments(trainer)).evaluate(
             self.tasks, self.num_steps, seeds=(self.seed,))
         (before, after), (before_ci, after_ci) = (values[[0, -1]].tolist() for values in evaluation.mean_return)
-        logger.logkvs({"Eval-ReturnBefore": before, "Eval-ReturnBeforeCI95": before_ci,
-                       "Eval-ReturnAfter": after, "Eval-ReturnAfterCI95": after_ci})
-        is_best = after > self._best
-        self._best, self._since = (after, 0) if is_best else (self._best, self._since + 1)
+        columns = {"Eval-ReturnBefore": before, "Eval-ReturnBeforeCI95": before_ci,
+                   "Eval-ReturnAfter": after, "Eval-ReturnAfterCI95": after_ci}
+        logger.logkvs(columns)
+        is_best, stops = after > self._stopping.best, self._stopping(trainer, columns)
         if is_best:
             write_snapshot(os.path.join(folder, BEST_FILE), trainer.itr, trainer.get_itr_snapshot(trainer.itr))
         logger.log(f"Evaluation after iteration {trainer.itr} in {len(evaluation.task_returns)} sampled tasks: "
                    f"return {before:.2f} -> {after:.2f} +- {after_ci:.2f}{', the best so far' if is_best else ''}")
-        is_reached = self.target is not None and after >= self.target
-        return is_reached or (self.patience is not None and self._since >= self.patience)
+        return stops
 
-    def get_state(self) -> Tuple[float, int]:
+    def get_state(self) -> Any:
         """Returns the best return after adaptation and the number of evaluations since."""
-        return self._best, self._since
+        return self._stopping.get_state()
 
-    def set_state(self, state: Tuple[float, int]) -> None:
+    def set_state(self, state: Any) -> None:
         """Restores the state that `get_state` returned."""
-        self._best, self._since = state
+        self._stopping.set_state(state)

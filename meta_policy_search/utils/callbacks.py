@@ -47,7 +47,8 @@ class EarlyStopping(StatefulCallback):
 
     Args:
         key (str): name of the column, such as `Step_1-AverageReturn`.
-        patience (int): number of iterations without improvement after which training stops, at least 1.
+        patience (int or None): number of iterations without improvement after which training stops, at least 1. None:
+            no limit.
         min_delta (float): an improvement must exceed this value, in the unit of the column; at least 0. Default 0.
         higher_is_better (bool): whether larger values are better; default True.
         target (float or None): training also stops when the column reaches this value. Default None: no target.
@@ -57,14 +58,19 @@ class EarlyStopping(StatefulCallback):
         ValueError: a number is out of range, or the row lacks the column when the callback is called.
     """
 
-    def __init__(self, key: str, patience: int, min_delta: float = 0.0, higher_is_better: bool = True,
+    def __init__(self, key: str, patience: Optional[int], min_delta: float = 0.0, higher_is_better: bool = True,
                  target: Optional[float] = None) -> None:
         self.key = key
-        self.patience = check_positive_int("patience", patience)
+        self.patience = None if patience is None else check_positive_int("patience", patience)
         self.min_delta = check_non_negative("min_delta", min_delta)
         self._sign = 1.0 if check_bool("higher_is_better", higher_is_better) else -1.0
         self.target = None if target is None else check_finite("target", target)
         self._best, self._since = -np.inf, 0
+
+    @property
+    def best(self) -> float:
+        """Best value of the column so far; infinite before the first call."""
+        return self._sign * self._best
 
     def __call__(self, trainer: Any, row: Row) -> bool:
         """Returns whether training should stop."""
@@ -76,7 +82,7 @@ class EarlyStopping(StatefulCallback):
         else:
             self._since += 1
         reached = self.target is not None and value >= self._sign * self.target
-        return bool(reached or self._since >= self.patience)
+        return bool(reached or self.patience is not None and self._since >= self.patience)
 
     def get_state(self) -> Any:
         """Returns the best value and the number of iterations since."""
