@@ -9,7 +9,7 @@ import numpy as np
 
 from meta_policy_search import run_folder
 from meta_policy_search.envs import MetaEnv, SingleTaskEnv, TrialEnv, available_envs, find_env, make_env
-from meta_policy_search.envs.compat import adapt_env, copy_env, has_tasks, name_of_env
+from meta_policy_search.envs.compat import adapt_env, check_steppable, copy_env, has_tasks, name_of_env
 from meta_policy_search.envs.normalized_env import get_averages
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.evaluation import EvalCallback, Evaluation
@@ -170,7 +170,7 @@ def find_algo_class(algo: Union[str, type]) -> Any:
 def find_env_name(env: Any, algo_class: type) -> str:
     """Returns the name of an environment in folders, tables and plots; raises `ValueError` for an unknown name."""
     if not isinstance(env, str):
-        return name_of_env(env)
+        return name_of_env(check_steppable(env))
     return env if issubclass(algo_class, RLAlgorithm) and _is_of_gymnasium(env) else find_env(env)
 
 
@@ -178,14 +178,12 @@ def make_env_of(env: Any, env_kwargs: Mapping[str, Any], algo_class: type) -> An
     """Returns the environment of a training: `env`, a copy of it if it has running averages, or a new one of this name.
 
     Raises:
-        TypeError: `env` is None, or `env_kwargs` are no dict or given for an environment that exists.
+        TypeError: `env_kwargs` are no dict or given for an environment that exists.
         ValueError: there is no environment of this name.
     """
     if not isinstance(env_kwargs, Mapping):
         raise TypeError(f"env_kwargs: expected a dict, got {reprlib.repr(env_kwargs)}")
     if not isinstance(env, str):
-        if env is None:
-            raise TypeError("env: expected an environment or its name, got None")
         if env_kwargs:
             raise TypeError(f"env_kwargs: expected none for an environment that exists, got {dict(env_kwargs)}")
         return copy_env(env) if get_averages(env) else env  # training changes the averages

@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Sequence
 
 import numpy as np
 
-from meta_policy_search.envs.env_spec import check_env_spec
+from meta_policy_search.envs.spaces import check_env_spec
 from meta_policy_search.samplers.paths import concatenate_paths, split_paths
 from meta_policy_search.types import Infos, Path
 

@@ -7,7 +7,7 @@ import pytest
 
 from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs import MetaPointEnv
-from meta_policy_search.envs.env_spec import EnvSpec
+from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.np.algos import CEM, CMAES, NOP, RLAlgorithm
 from meta_policy_search.np.policies import DeterministicMLPPolicy, GaussianMLPPolicy

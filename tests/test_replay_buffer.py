@@ -4,7 +4,7 @@ import pickle
 import numpy as np
 import pytest
 
-from meta_policy_search.envs.env_spec import EnvSpec
+from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.np.replay_buffer import ReplayBuffer
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.utils import set_seed

@@ -4,7 +4,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from meta_policy_search.envs.env_spec import EnvSpec
+from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.utils.gym_import import gym
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from meta_policy_search.baselines import ZeroBaseline
 from meta_policy_search.envs import EnvSpec, MetaPointEnvMomentum
-from meta_policy_search.envs.worlds import Rngs, WorldMetaEnv
+from meta_policy_search.envs.interface import Rngs, WorldMetaEnv
 from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.np.algos import CEM, CMAES
 from meta_policy_search.np.policies import DeterministicMLPPolicy

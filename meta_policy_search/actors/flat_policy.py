@@ -6,8 +6,7 @@ import numpy as np
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.envs.compat import check_has_spaces
-from meta_policy_search.envs.env_spec import EnvSpec
-from meta_policy_search.envs.spaces import as_numbers, is_discrete
+from meta_policy_search.envs.spaces import EnvSpec, as_numbers, is_discrete
 from meta_policy_search.types import Infos, Path
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_bool, check_positive_int

@@ -5,8 +5,8 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Type,
 import numpy as np
 
 from meta_policy_search.actors.parameters import flatten_params
-from meta_policy_search.envs.env_spec import EnvSpec
 from meta_policy_search.envs.normalized_env import NormalizedEnv
+from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.np.algos.off_policy_rl_algorithm import OffPolicyRLAlgorithm, Transitions
 from meta_policy_search.np.exploration_policies import GaussianNoisePolicy, OrnsteinUhlenbeckPolicy
 from meta_policy_search.np.policies import DeterministicMLPPolicy

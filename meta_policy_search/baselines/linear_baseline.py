@@ -17,6 +17,7 @@ from meta_policy_search.utils.utils import explained_variance_1d
 _DAMPINGS = 10.0 ** np.arange(5)  # multiples of reg_coeff, tried in order
 _OBSERVATION_LIMIT = 10.0
 _TIME_SCALE = 100.0
+_MAX_ENTRIES = 5000  # of an observation: the Gram matrix of its features has 0.8 GB
 
 
 class LinearBaseline(Baseline):
@@ -156,7 +157,8 @@ class LinearFeatureBaseline(LinearBaseline):
         b(s, t) = w_1 s + w_2 s^2 + w_3 t + w_4 t^2 + w_5 t^3 + w_6
 
     The observation `s` is clipped to [-10, 10], `s^2` is the elementwise square, and the time `t` is in hundreds of
-    steps. There are `F = 2 O + 4` coefficients, in this order.
+    steps. There are `F = 2 O + 4` coefficients, in this order. The fit needs memory for `F^2` numbers, so observations
+    have at most 5,000 entries.
 
     Args:
         reg_coeff (float): damping of the least-squares fit, at least 0; see `LinearBaseline`. Default: 1e-5.
@@ -176,6 +178,9 @@ class LinearFeatureBaseline(LinearBaseline):
 
     def _features(self, observations: np.ndarray, steps: np.ndarray) -> np.ndarray:
         size = observations.shape[1]
+        if size > _MAX_ENTRIES:
+            raise ValueError(f"observations: expected at most {_MAX_ENTRIES} entries for a LinearFeatureBaseline, got "
+                             f'{size}: use baseline="LinearTimeBaseline", or reduce images to a few features')
         features = np.empty((len(observations), 2 * size + 4))
         clipped = np.clip(observations, -_OBSERVATION_LIMIT, _OBSERVATION_LIMIT, out=features[:, :size])
         np.square(clipped, out=features[:, size:2 * size])

@@ -6,7 +6,6 @@ created.
 from meta_policy_search.envs.compat import GymnasiumMetaEnv, SingleTaskEnv
 from meta_policy_search.envs.control_envs import CartPoleMassEnv, PendulumMassEnv
 from meta_policy_search.envs.discrete_envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv
-from meta_policy_search.envs.env_spec import EnvSpec
 from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv, MetaEnv, PhysicsError
 from meta_policy_search.envs.meta_world import MetaWorldML1, MetaWorldML10, MetaWorldML25, MetaWorldML45
 from meta_policy_search.envs.mujoco_envs.base import RandomEnv
@@ -22,6 +21,7 @@ from meta_policy_search.envs.point_envs import (
     MetaPointEnvWalls,
 )
 from meta_policy_search.envs.registry import available_envs, find_env, get_env_class, make_env, register_env
+from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.envs.trial_env import TrialEnv
 
 __all__ = ["BatchableMetaEnv", "BatchedEnv", "CartPoleMassEnv", "EnvSpec", "GymnasiumMetaEnv", "MetaBernoulliBanditEnv",

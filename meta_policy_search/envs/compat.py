@@ -131,7 +131,6 @@ class WrappingEnv(MetaEnv):
 
         Raises:
             ValueError: the wrapped environment did not return `n_tasks` tasks in a list, tuple or array.
-            RuntimeError: the wrapped environment called `sys.exit`.
         """
         n_tasks = check_positive_int("n_tasks", n_tasks)
         arguments = {}
@@ -139,13 +138,10 @@ class WrappingEnv(MetaEnv):
             arguments = {"rng": rng}
         elif rng is not None:
             self.np_random = rng
-        name = f"sample_tasks of {type(self._owner).__name__}"
-        try:
-            tasks = self._owner.sample_tasks(n_tasks, **arguments)
-        except SystemExit as error:  # would otherwise end training without an error message
-            raise RuntimeError(f"{name}: called sys.exit({error})") from error
+        tasks = self._owner.sample_tasks(n_tasks, **arguments)
         if not isinstance(tasks, (list, tuple, np.ndarray)) or len(tasks) != n_tasks:
-            raise ValueError(f"{name}: expected a list of {n_tasks} tasks, got {tasks!r}")
+            raise ValueError(f"sample_tasks of {type(self._owner).__name__}: expected a list of {n_tasks} tasks, got "
+                             f"{tasks!r}")
         return list(tasks)
 
     def set_task(self, task: Task) -> None:
@@ -189,13 +185,12 @@ class WrappingEnv(MetaEnv):
         if not isinstance(info, Mapping):
             raise ValueError(f"{name}: expected a dict as info, got {info!r}")
         info = {key: copied(value) for key, value in info.items()}
-        if len(flags) == 2:
-            terminated, truncated = _as_flag(name, flags[0], "terminated"), _as_flag(name, flags[1], "truncated")
-        else:
-            done = _as_flag(name, flags[0], "done")
-            truncated = done and bool(info.get("TimeLimit.truncated", False))
-            terminated = done and not truncated
-        return observation, _as_number(name, reward, "a single number as reward"), terminated, truncated, info
+        reward, *flags = (_as_number(f"{name}: {kind}", value) for kind, value in
+                          zip(("reward", "terminated", "truncated"), (reward, *flags)))
+        terminated, truncated = map(bool, flags if len(flags) == 2 else (flags[0], False))
+        if len(flags) == 1 and terminated and info.get("TimeLimit.truncated", False):
+            terminated, truncated = False, True
+        return observation, float(reward), terminated, truncated, info
 
     def render(self, *args: Any, **kwargs: Any) -> Any:
         """Renders the wrapped environment."""
@@ -282,7 +277,7 @@ class GymnasiumMetaEnv(WrappingEnv):
 
     def __init__(self, env: Union[str, Callable[[], Any]], sample_task: Callable[[np.random.Generator], Task],
                  set_task: Optional[Callable[[Any, Task], None]] = None) -> None:
-        self._make_env = _make_by_id(env) if isinstance(env, str) else env
+        self._make_env: Callable[..., Any] = _make_by_id(env) if isinstance(env, str) else env
         if not callable(self._make_env):
             raise TypeError(f"env: expected an environment id or a function that creates an environment, got {env!r}")
         self._sample_task, self._set_task = sample_task, set_task
@@ -330,16 +325,14 @@ class GymnasiumMetaEnv(WrappingEnv):
 
     @WrappingEnv.render_mode.setter  # type: ignore[attr-defined]
     def render_mode(self, render_mode: Optional[str]) -> None:
-        if render_mode == self.render_mode:
-            return
-        make_env: Callable[..., Any] = self._make_env
+        make_env = functools.partial(self._make_env, render_mode=render_mode)
         try:
-            env = make_env(render_mode=render_mode)
-        except TypeError as error:
-            raise ValueError(f"render_mode: the function that creates {self} has no argument render_mode; create the "
-                             f"environment with render_mode={render_mode!r}") from error
+            env = make_env()
+        except TypeError:  # the function has no argument `render_mode`
+            innermost(self.wrapped_env).render_mode = render_mode
+            return
         self.wrapped_env.close()
-        self._make_env, self.wrapped_env = functools.partial(make_env, render_mode=render_mode), env
+        self._make_env, self.wrapped_env = make_env, env
         if self._task is not None:
             self._apply_task(self._task)
 
@@ -377,10 +370,12 @@ class GymnasiumMetaEnv(WrappingEnv):
             self._apply_task(self._task)
 
 
-def _make_by_id(env_id: str) -> Callable[[], Any]:
+def _make_by_id(env_id: str) -> Callable[..., Any]:
+    """Returns a function that creates an environment, also in processes in which its id is not registered."""
     import gymnasium
 
-    return functools.partial(gymnasium.make, env_id, disable_env_checker=True)
+    make = functools.partial(gymnasium.make, disable_env_checker=True)
+    return functools.partial(make, make(env_id).spec)
 
 
 def _is_vector(space: Any) -> bool:
@@ -417,21 +412,8 @@ def adapt_env(env: Any) -> WrappingEnv:
 
 
 def check_meta_env(env: Any, name: str = "env") -> None:
-    """Checks that `env` implements `sample_tasks` and `set_task`.
-
-    Args:
-        env: the object to check.
-        name: name of the argument in the error message; default "env".
-
-    Raises:
-        TypeError: `env` is a class, or a method is missing.
-    """
-    if isinstance(env, type):
-        raise TypeError(f"{name}: expected an environment, got the class {env.__name__}; create an instance first")
-    missing = [method for method in ("sample_tasks", "set_task") if _method(_owner_of_tasks(env), method) is None]
-    if missing:
-        raise TypeError(f"{name}: expected a meta-environment with the methods sample_tasks and set_task, got "
-                        f"{type(env).__name__} without {' and '.join(missing)}")
+    """Raises `TypeError` if `env` is a class, or has no `sample_tasks` or `set_task`; `name` is its name."""
+    _check_methods(_owner_of_tasks(env), env, ("sample_tasks", "set_task"), f"{name}: expected a meta-environment")
 
 
 def check_has_spaces(env: Any) -> None:
@@ -456,10 +438,14 @@ def check_has_spaces(env: Any) -> None:
 
 
 def check_steppable(env: Any) -> Any:
-    """Returns `env` unchanged; raises `TypeError` if it has no `reset` or `step`."""
-    if isinstance(env, type) or _method(env, "reset") is None or _method(env, "step") is None:
-        raise TypeError(f"env: expected an environment with the methods reset and step, got {env!r}")
+    """Returns `env` unchanged; raises `TypeError` if it is a class, or has no `reset` or `step`."""
+    _check_methods(env, env, ("reset", "step"), "env: expected an environment")
     return env
+
+
+def _check_methods(owner: Any, env: Any, names: Sequence[str], expected: str) -> None:
+    if isinstance(env, type) or any(_method(owner, name) is None for name in names):
+        raise TypeError(f"{expected} with the methods {' and '.join(names)}, got {env!r}")
 
 
 def has_tasks(env: Any) -> bool:
@@ -468,8 +454,8 @@ def has_tasks(env: Any) -> bool:
 
 
 def _owner_of_tasks(env: Any) -> Any:
-    """Returns the environment with the methods for tasks: `env` or, if this is a wrapper, the innermost environment."""
-    return env if _method(env, "sample_tasks") is not None else innermost(env)
+    """Returns the environment with the methods for tasks: the outermost one with `sample_tasks` among the wrappers."""
+    return next((layer for layer in layers(env) if _method(layer, "sample_tasks") is not None), innermost(env))
 
 
 def _method(env: Any, name: str) -> Optional[Callable]:
@@ -507,36 +493,20 @@ def name_of_env(env: Any) -> str:
 
 
 def set_render_mode(env: Any, render_mode: Optional[str]) -> None:
-    """Sets the render mode of an environment that has not been reset.
-
-    Raises:
-        ValueError: the environment does not support the mode, or its mode is fixed when it is created.
-    """
+    """Sets the render mode of an environment that has not been reset; raises `ValueError` if it is not supported."""
     inner = innermost(env)
     if attribute(env, "render_mode") == render_mode:
         return
-    if not isinstance(inner, MetaEnv) or render_mode not in inner.metadata.get("render_modes", ()):
-        raise ValueError(f"render_mode: {type(inner).__name__} does not support render_mode={render_mode!r}; create "
-                         "the environment with this render mode")
+    if render_mode not in attribute(env, "metadata", {}).get("render_modes", ()):
+        raise ValueError(f"render_mode: {type(inner).__name__} does not support render_mode={render_mode!r}")
     inner.render_mode = render_mode
 
 
 def log_diagnostics(env: Any, paths: Sequence[Path], prefix: str) -> None:
-    """Calls `log_diagnostics` of an environment (see `MetaEnv`) or policy, if there is such a method.
-
-    Raises:
-        TypeError: the method does not accept a prefix. Without prefixes, the statistics of one adaptation step would
-            overwrite the statistics of another step.
-    """
+    """Calls `log_diagnostics` of an environment (see `MetaEnv`) or policy, if there is such a method."""
     method = _method(env, "log_diagnostics")
-    if method is None:
-        return
-    try:
-        inspect.signature(method).bind(paths, prefix)
-    except TypeError:
-        raise TypeError(f"{type(env).__name__}.log_diagnostics: expected the arguments (paths, prefix), got "
-                        f"{inspect.signature(method)}. Put the prefix, such as 'Step_0-', before each key") from None
-    method(paths, prefix)
+    if method is not None:
+        method(paths, prefix)
 
 
 def copied(value: Any) -> Any:
@@ -601,21 +571,11 @@ def _attributes(env: Any) -> Dict[str, Any]:
     return getattr(env, "__dict__", {})
 
 
-def _as_number(name: str, value: Any, expected: str) -> float:
-    """Returns a number as a float; an array with one element is accepted."""
-    if type(value) is float:
+def _as_number(name: str, value: Any) -> Any:
+    """Returns a number or flag; also accepts an array with one element."""
+    if type(value) in (float, bool):
         return value
-    array = as_numbers(name, value, expected)
+    array = as_numbers(name, value, "a single number")
     if array.size != 1:
-        raise ValueError(f"{name}: expected {expected}, got {value!r}")
-    return float(array.item())
-
-
-def _as_flag(name: str, value: Any, kind: str) -> bool:
-    """Returns a flag as a bool; 0 and 1 count as False and True."""
-    if type(value) is bool:
-        return value
-    number = _as_number(name, value, f"True or False as {kind}")
-    if number not in (0.0, 1.0):
-        raise ValueError(f"{name}: expected True or False as {kind}, got {value!r}")
-    return number == 1.0
+        raise ValueError(f"{name}: expected a single number, got {value!r}")
+    return array.item()

@@ -3,8 +3,8 @@ from typing import Tuple
 
 import numpy as np
 
+from meta_policy_search.envs.interface import Rngs, WorldMetaEnv
 from meta_policy_search.envs.spaces import as_array
-from meta_policy_search.envs.worlds import Rngs, WorldMetaEnv
 from meta_policy_search.types import Task
 from meta_policy_search.utils.gym_import import gym
 

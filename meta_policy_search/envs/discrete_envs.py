@@ -6,8 +6,8 @@ from typing import Any, Callable, List, Tuple
 
 import numpy as np
 
+from meta_policy_search.envs.interface import Rngs, WorldMetaEnv
 from meta_policy_search.envs.spaces import as_array
-from meta_policy_search.envs.worlds import Rngs, WorldMetaEnv
 from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.gym_import import gym

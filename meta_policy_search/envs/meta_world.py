@@ -89,7 +89,7 @@ class _MetaWorldEnv(MetaEnv):
                 for _ in range(check_positive_int("n_tasks", n_tasks))]
 
     def set_task(self, task: Task) -> None:
-        """Sets the task, a `MetaWorldTask` of any kind. It takes effect at the next reset.
+        """Sets the task, a `MetaWorldTask` or `metaworld.Task` of any kind. It takes effect at the next reset.
 
         Raises:
             ValueError: the kind is unknown, or `rand_vec` has the wrong length.
@@ -224,8 +224,8 @@ class MetaWorldML1(_MetaWorldEnv):
     (floats).
 
     Tasks: uniform over the 50 tasks of the split. They are the `train_tasks` or `test_tasks` of
-    `metaworld.ML1(env_name, seed)`. `set_task` accepts a `MetaWorldTask` of any kind, which takes effect at the next
-    reset.
+    `metaworld.ML1(env_name, seed)`. `set_task` accepts a `MetaWorldTask` or `metaworld.Task` of any kind, which takes
+    effect at the next reset.
 
     Start: given by the task, without further randomness.
 
@@ -371,12 +371,18 @@ def _draw_tasks_of(kind: str) -> List[MetaWorldTask]:
 
 
 def _checked_task(name: str, task: Any) -> MetaWorldTask:
-    """Converts a pair of a kind and numbers to a `MetaWorldTask`; raises `ValueError` if it is invalid."""
+    """Converts a pair of a kind and numbers, or a `metaworld.Task`, to a `MetaWorldTask`.
+
+    Raises:
+        ValueError: the task is invalid; `name` is its name in the message.
+    """
     try:
         env_name, rand_vec = task
     except (TypeError, ValueError):
         raise ValueError(f"{name}: expected a MetaWorldTask (env_name, rand_vec), got {task!r}") from None
     find_kind(name, env_name)
+    if isinstance(rand_vec, bytes):  # a `metaworld.Task`
+        rand_vec = pickle.loads(rand_vec)["rand_vec"]
     return MetaWorldTask(env_name, tuple(as_array(f"{name}: rand_vec", rand_vec, (_num_places(env_name),)).tolist()))
 
 

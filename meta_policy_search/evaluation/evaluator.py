@@ -14,8 +14,8 @@ import numpy as np
 from meta_policy_search.actors.from_policy import TaskPolicies
 from meta_policy_search.algos.gradient_adaptation import check_sample_processor
 from meta_policy_search.envs.compat import check_meta_env
-from meta_policy_search.envs.env_spec import EnvSpec
 from meta_policy_search.envs.interface import MetaEnv
+from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.evaluation.evaluation import Evaluation
 from meta_policy_search.evaluation.recording import Recording, next_start_rngs
 from meta_policy_search.meta_algos.base import MetaAlgo

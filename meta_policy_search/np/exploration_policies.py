@@ -9,8 +9,7 @@ import numpy as np
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.flat_policy import act_in_one_task, check_spaces
 from meta_policy_search.actors.from_policy import PolicyActor, actor_from_policy
-from meta_policy_search.envs.env_spec import check_env_spec
-from meta_policy_search.envs.spaces import is_box
+from meta_policy_search.envs.spaces import check_env_spec, is_box
 from meta_policy_search.np.policies import Policy
 from meta_policy_search.types import Infos
 from meta_policy_search.utils.checks import check_finite, check_non_negative, check_positive

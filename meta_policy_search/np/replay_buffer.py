@@ -3,7 +3,7 @@ from typing import Any, Dict, Sequence
 
 import numpy as np
 
-from meta_policy_search.envs.env_spec import check_env_spec
+from meta_policy_search.envs.spaces import check_env_spec
 from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.types import Path
 from meta_policy_search.utils import seeding

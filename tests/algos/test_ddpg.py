@@ -8,7 +8,7 @@ import pytest
 from meta_policy_search.algos import DDPG
 from meta_policy_search.envs import MetaPointEnv, normalize
 from meta_policy_search.envs.compat import SingleTaskEnv
-from meta_policy_search.envs.env_spec import EnvSpec
+from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.np.exploration_policies import GaussianNoisePolicy, OrnsteinUhlenbeckPolicy
 from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy

@@ -8,7 +8,7 @@ import pytest
 from meta_policy_search.algos import GradientAdaptation
 from meta_policy_search.baselines import Baseline, LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.envs import MetaPointEnvCorner, MetaTabularMDPEnv
-from meta_policy_search.envs.env_spec import EnvSpec
+from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
 from meta_policy_search.np.algos import MetaRLAlgorithm
 from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy, TaskPolicy

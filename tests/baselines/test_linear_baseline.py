@@ -344,6 +344,8 @@ def broken(key, value):
     (broken("returns", np.zeros(0)), "paths[1]: returns: expected shape [T] with T of at least 1, got (0,)"),
     (broken("returns", np.zeros(5)), "paths[1]: observations: expected shape (5, 3) to match 'returns'"),
     (broken("observations", np.zeros((4, 2))), "paths[1]: observations: expected shape (4, 3)"),
+    ([{"observations": np.zeros((2, 64 * 64 * 3)), "returns": np.zeros(2)}],
+     "observations: expected at most 5000 entries for a LinearFeatureBaseline, got 12288"),
     (broken("returns", np.full(4, 1e308)), "targets as large as 1e+308 overflow the fit"),
 ])
 def test_fit_names_the_invalid_entry_and_keeps_its_parameters(paths, message):

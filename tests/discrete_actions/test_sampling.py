@@ -8,7 +8,7 @@ import pytest
 
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline
 from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaPointEnvCorner, MetaTabularMDPEnv, normalize
-from meta_policy_search.envs.worlds import BatchedWorld
+from meta_policy_search.envs.interface import BatchedWorld
 from meta_policy_search.policies import CategoricalMLPPolicy, MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
 from meta_policy_search.samplers.utils import rollout

@@ -123,9 +123,9 @@ def test_step_accepts_four_and_five_values(answer, expected):
 @pytest.mark.parametrize("answer, complaint", [
     (("obs", 1.0, False), "step of Scripted: expected .* got \\('obs', 1.0, False\\)"),
     (None, "step of Scripted: expected .* got None"),
-    (("obs", None, False, {}), "step of Scripted: expected a single number as reward, got None"),
-    (("obs", np.zeros(2), False, {}), r"step of Scripted: expected a single number as reward, got array\(\[0., 0.\]\)"),
-    (("obs", "high", False, {}), "step of Scripted: expected a single number as reward, got 'high'"),
+    (("obs", None, False, {}), "step of Scripted: reward: expected a single number, got None"),
+    (("obs", np.zeros(2), False, {}), r"step of Scripted: reward: expected a single number, got array\(\[0., 0.\]\)"),
+    (("obs", 1.0, "no", {}), "step of Scripted: terminated: expected a single number, got 'no'"),
 ])
 def test_step_names_the_invalid_result(answer, complaint):
     with pytest.raises(ValueError, match=complaint):
@@ -179,24 +179,16 @@ def test_setting_a_generator_leaves_an_environment_without_a_generator_unchanged
 # Tasks
 
 
-def test_sample_tasks_passes_the_generator_if_accepted():
-    env = MetaPointEnvCorner()
-    own = np.random.default_rng(0)
+def test_sample_tasks_draws_from_the_given_generator():
+    env, own = MetaPointEnvCorner(), np.random.default_rng(0)
     env.np_random = own
     tasks = adapt_env(env).sample_tasks(20, np.random.default_rng(5))
     np.testing.assert_array_equal(tasks, env.sample_tasks(20, rng=np.random.default_rng(5)))
-    assert env.np_random is own
-
-
-def test_sample_tasks_sets_the_generator_if_not_accepted():
-    expected = np.random.default_rng(5).uniform(size=3)
-    np.testing.assert_array_equal(adapt_env(GymMetaEnv()).sample_tasks(3, np.random.default_rng(5)), expected)
-
-
-def test_sample_tasks_without_a_generator_uses_that_of_the_environment():
-    env = GymMetaEnv()
+    assert env.np_random is own  # it is only set if `sample_tasks` has no argument for it
+    expected, env = np.random.default_rng(5).uniform(size=3), GymMetaEnv()
+    np.testing.assert_array_equal(adapt_env(env).sample_tasks(3, np.random.default_rng(5)), expected)
     env.np_random = np.random.default_rng(5)
-    np.testing.assert_array_equal(adapt_env(env).sample_tasks(3), np.random.default_rng(5).uniform(size=3))
+    np.testing.assert_array_equal(adapt_env(env).sample_tasks(3), expected)
 
 
 def test_sample_tasks_of_a_classic_environment():
@@ -205,6 +197,8 @@ def test_sample_tasks_of_a_classic_environment():
     np.random.seed(0)
     np.testing.assert_array_equal(tasks, np.random.uniform(size=(3, 2)))
     assert isinstance(tasks, list)  # converted from an array
+    with pytest.raises(ValueError, match="n_tasks: expected an integer of at least 1, got 0"):
+        adapt_env(OldMetaEnv()).sample_tasks(0)
 
 
 @pytest.mark.parametrize("tasks, complaint", [
@@ -219,27 +213,25 @@ def test_sample_tasks_validates_the_result(tasks, complaint):
         adapt_env(env).sample_tasks(2)
 
 
-def test_sample_tasks_requires_a_positive_number():
-    with pytest.raises(ValueError, match="n_tasks: expected an integer of at least 1, got 0"):
-        adapt_env(OldMetaEnv()).sample_tasks(0)
-
-
-def test_check_meta_env_accepts_environments_with_tasks():
-    for env in (OldMetaEnv(), GymMetaEnv(), MetaPointEnvCorner(), gym.Wrapper(MetaPointEnvCorner())):
-        check_meta_env(env)
-
-
-@pytest.mark.parametrize("env, complaint", [
-    (GymnasiumEnv(), "GymnasiumEnv without sample_tasks and set_task"),
-    (MetaEnv(), "MetaEnv without sample_tasks and set_task"),
-    (None, "NoneType without sample_tasks and set_task"),
-    (type("HalfDone", (MetaEnv,), {"sample_tasks": lambda self, n_tasks: []})(), "HalfDone without set_task"),
-    (gym.Wrapper(MetaEnv()), "Wrapper without sample_tasks and set_task"),
-    (MetaPointEnvCorner, "got the class MetaPointEnvCorner; create an instance first"),
+@pytest.mark.parametrize("env", [
+    GymnasiumEnv(), MetaEnv(), None, lambda: MetaPointEnvCorner(), MetaPointEnvCorner, gym.Wrapper(MetaEnv()),
+    type("HalfDone", (MetaEnv,), {"sample_tasks": lambda self, n_tasks: []})(),
 ])
-def test_check_meta_env_names_the_missing_method(env, complaint):
-    with pytest.raises(TypeError, match=f"task_env: expected .*{complaint}"):
-        check_meta_env(env, "task_env")
+def test_objects_without_tasks_are_refused(env):
+    for check in (adapt_env, functools.partial(check_meta_env, name="env")):
+        with pytest.raises(TypeError, match="^env: expected a meta-environment with the methods sample_tasks and "):
+            check(env)
+
+
+@pytest.mark.parametrize("env", [MetaPointEnvCorner, lambda: MetaPointEnvCorner(), None])
+@pytest.mark.parametrize("start", [
+    lambda env, folder: mps.train(env, "vpg_maml", dump_path=folder), lambda env, folder: mps.train(env, "cem"),
+    lambda env, folder: mps.compare(env, ["promp"], seeds=1, folder=folder),
+])
+def test_training_names_an_object_that_is_no_environment(env, start, tmp_path):
+    with pytest.raises(TypeError, match="^env: expected an environment with the methods reset and step, got "):
+        start(env, str(tmp_path / "run"))
+    assert not list(tmp_path.iterdir())
 
 
 # Vectorized environments
@@ -364,12 +356,6 @@ def test_environment_of_a_patched_class_is_sampled_with_the_patch(monkeypatch):
     np.testing.assert_array_equal(start_of(MetaPointEnvCorner("dense"))[1], 2.0 * expected)
 
 
-def test_environment_with_overridden_reset_is_sampled_with_it():
-    env = MetaPointEnvCorner()
-    env.reset = lambda: (np.array([7.0, 7.0]), {})
-    np.testing.assert_array_equal(start_of(env)[0][0], [7.0, 7.0])
-
-
 # Infos
 
 
@@ -407,20 +393,24 @@ def test_infos_and_tasks_are_copied(wrap):
 # Wrappers around environments with tasks
 
 
-def test_wrapper_without_task_methods_uses_those_of_the_innermost_environment():
-    class Point(GymnasiumEnv):
-        goal = 0.0
+class Goals:
+    goal = 0.0
 
-        def sample_tasks(self, n_tasks):
-            return list(self.np_random.uniform(size=n_tasks))
+    def sample_tasks(self, n_tasks):
+        return list(self.np_random.uniform(size=n_tasks))
 
-        def set_task(self, task):
-            self.goal = task
+    def set_task(self, task):
+        self.unwrapped.goal = task
 
-        def get_task(self):
-            return self.goal
+    def get_task(self):
+        return self.unwrapped.goal
 
-    env = gymnasium.wrappers.TimeLimit(Point(), 5)
+
+@pytest.mark.parametrize("env", [
+    type("Point", (Goals, GymnasiumEnv), {})(), type("GoalWrapper", (Goals, gymnasium.Wrapper), {})(GymnasiumEnv()),
+])
+def test_wrapper_without_task_methods_uses_those_of_the_next_environment(env):
+    env = gymnasium.wrappers.TimeLimit(env, 5)
     adapted = adapt_env(normalize(env))
     (task,) = adapted.sample_tasks(1, np.random.default_rng(0))
     adapted.set_task(task)
@@ -475,6 +465,8 @@ def test_environment_that_cannot_be_copied_is_named():
     lambda: MetaPointEnvCorner(), lambda: normalize(MetaPointEnvCorner()),
     lambda: normalize(gym.wrappers.TimeLimit(MetaPointEnvCorner(), 3)), lambda: normalize(drift()),
     lambda: GymnasiumMetaEnv("Pendulum-v1", draw_gravity, set_gravity),
+    lambda: GymnasiumMetaEnv(lambda: Drift(), draw_place),
+    lambda: gymnasium.wrappers.TimeLimit(type("Tasks", (Goals, Drift), {})(), 5),
 ])
 def test_render_mode_can_be_set_until_the_first_reset(env):
     adapted = adapt_env(env())
@@ -484,15 +476,14 @@ def test_render_mode_can_be_set_until_the_first_reset(env):
     adapted.render_mode = "rgb_array"
     assert adapted.render_mode == adapted.wrapped_env.render_mode == "rgb_array"
     if adapted.spec is None:
-        adapted.reset(seed=0)
+        adapted.reset()
         assert adapted.render().dtype == np.uint8  # images of Gymnasium's environments require pygame
 
 
 def test_unsupported_render_mode_is_refused():
-    with pytest.raises(ValueError, match="render_mode: MetaPointEnvCorner does not support render_mode='human'"):
-        adapt_env(normalize(MetaPointEnvCorner())).render_mode = "human"
-    with pytest.raises(ValueError, match="render_mode: the function .* has no argument render_mode"):
-        adapt_env(GymnasiumMetaEnv(lambda: Drift(), draw_place)).render_mode = "rgb_array"
+    for env in (normalize(MetaPointEnvCorner()), drift(), GymnasiumMetaEnv(lambda: Drift(), draw_place)):
+        with pytest.raises(ValueError, match="render_mode: .* does not support render_mode='human'"):
+            adapt_env(env).render_mode = "human"
 
 
 # Environments of Gymnasium
@@ -805,6 +796,17 @@ def test_data_do_not_depend_on_the_executor(make, wrap):
         observation, reward, *_ = alone.step(action[5])
         np.testing.assert_array_equal(observation, answers[0][1 + 2 * step][5])
         assert reward == answers[0][2 + 2 * step][5]
+
+
+def test_worker_processes_know_ids_that_this_process_registered():
+    class Local(Drift):
+        """Worker processes cannot import this class."""
+
+    gymnasium.register("LocalDrift-v0", entry_point=Local, max_episode_steps=4)
+    with MetaParallelEnvExecutor(drift("LocalDrift-v0"), 2, 1, 10, num_processes=2) as executor:
+        executor.set_tasks([0.5, 1.5])
+        executor.reset_envs(np.arange(2), [np.random.default_rng(i) for i in range(2)])
+        assert executor.step_envs(np.zeros((2, 1)), np.arange(2)).rewards.shape == (2,)
 
 
 # Invalid arguments

@@ -137,6 +137,14 @@ def test_invalid_task_is_refused(task, complaint):
 
 
 @needs_metaworld
+def test_task_of_the_package_is_accepted():
+    env = MetaWorldML1()
+    for task in (env.tasks[3], MetaWorldML1("push-v3").tasks[4]):
+        env.set_task(meta_world.package_task(task))
+        assert env.get_task() == task
+
+
+@needs_metaworld
 def test_task_is_unchanged_by_json():
     env = MetaWorldML1()
     env.set_task(["reach-v3", list(env.tasks[3].rand_vec)])

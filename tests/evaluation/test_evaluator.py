@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from meta_policy_search.algos import GradientAdaptation
 from meta_policy_search.baselines import Baseline, LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.envs import MetaPointEnvCorner
-from meta_policy_search.envs.env_spec import EnvSpec
 from meta_policy_search.envs.interface import MetaEnv
+from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.evaluation import Evaluation, MetaEvaluator
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPGMAML, ProMP
 from meta_policy_search.meta_trainer import Trainer

@@ -23,7 +23,7 @@ import meta_policy_search
 from meta_policy_search.algos import DDPG
 from meta_policy_search.baselines import GaussianMLPBaseline, LinearFeatureBaseline
 from meta_policy_search.envs import MetaPointEnvCorner
-from meta_policy_search.envs.env_spec import EnvSpec
+from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
 from meta_policy_search.meta_trainer import Trainer

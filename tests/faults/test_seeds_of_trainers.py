@@ -4,7 +4,7 @@ import pytest
 
 from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs import MetaPointEnvNavigation
-from meta_policy_search.envs.env_spec import EnvSpec
+from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.meta_algos import VPGMAML
 from meta_policy_search.meta_trainer import Trainer

@@ -9,10 +9,9 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.interface import BatchedEnv
+from meta_policy_search.envs.interface import BatchedEnv, Rngs, WorldMetaEnv
 from meta_policy_search.envs.scenery import Scenery, draw
 from meta_policy_search.envs.spaces import as_point
-from meta_policy_search.envs.worlds import Rngs, WorldMetaEnv
 from meta_policy_search.types import RenderMode, Task
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym

@@ -7,7 +7,7 @@ import numpy as np
 
 from meta_policy_search.actors.flat_policy import check_spaces
 from meta_policy_search.baselines import ZeroBaseline
-from meta_policy_search.envs.env_spec import check_env_spec
+from meta_policy_search.envs.spaces import check_env_spec
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
 from meta_policy_search.np.exploration_policies import ExplorationPolicy
 from meta_policy_search.np.replay_buffer import ReplayBuffer

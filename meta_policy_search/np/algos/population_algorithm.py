@@ -7,7 +7,7 @@ import numpy as np
 
 from meta_policy_search.actors.flat_policy import check_spaces
 from meta_policy_search.baselines import Baseline, make_baseline
-from meta_policy_search.envs.env_spec import EnvSpec, check_env_spec
+from meta_policy_search.envs.spaces import EnvSpec, check_env_spec
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
 from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.samplers.base import SampleProcessor

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from meta_policy_search.envs import MetaPointEnv, MetaPointEnvCorner
-from meta_policy_search.envs.env_spec import EnvSpec
+from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.np.algos import OffPolicyRLAlgorithm
 from meta_policy_search.np.exploration_policies import GaussianNoisePolicy

@@ -7,7 +7,7 @@ import pytest
 
 from meta_policy_search.baselines import ZeroBaseline
 from meta_policy_search.envs import MetaPointEnvCorner, MetaTabularMDPEnv
-from meta_policy_search.envs.env_spec import EnvSpec
+from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.np.algos import CEM, CMAES, MetaRLAlgorithm, SearchAdaptation, SearchPolicy
 from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy
 from meta_policy_search.samplers import SingleTaskSampler
