@@ -77,8 +77,6 @@ class LocalRunner(TrainingLoop):
         self._snapshot_mode = check_choice("snapshot_mode", snapshot_mode, MODES)
         self._snapshot_gap = check_positive_int("snapshot_gap", snapshot_gap)
         self.algo: Optional[RLAlgorithm] = None
-        self.env: Any = None
-        self.sampler: Any = None
         self._plan: Optional[Dict[str, Any]] = None  # the arguments of `train`
         self._resume_at: Optional[int] = None
         self._is_configured = True  # whether the logger writes to the run folder, or the caller configured it
@@ -130,7 +128,7 @@ class LocalRunner(TrainingLoop):
         sampler = None if sampler_cls is None else sampler_cls(algo, env, **sampler_args)
         self._shut_down_workers()
         self._root, self._before = seeding.chosen_root(), None
-        self.algo, self.env, self.sampler = algo, env, sampler
+        self.algo, self._env, self.sampler = algo, env, sampler
         self._sampler_setup = {"sampler_cls": sampler_cls, "sampler_args": sampler_args}
 
     @training_lock()
@@ -352,7 +350,7 @@ class LocalRunner(TrainingLoop):
         return {
             "itr": epoch,
             "policy": algo.policy,
-            "env": self.env,
+            "env": self.sampled_env,
             "baseline": algo.baseline,
             "algo": algo,
             "paths": self.step_path if plan["store_paths"] else None,

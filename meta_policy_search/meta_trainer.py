@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from meta_policy_search import registry, run_folder
-from meta_policy_search.envs.compat import WrappingEnv, copy_env, log_diagnostics, name_of_env
+from meta_policy_search.envs.compat import WrappingEnv, log_diagnostics, name_of_env
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.meta_algos.base import MetaAlgo
 from meta_policy_search.policies.base import MetaPolicy
@@ -103,7 +103,7 @@ class Trainer(TrainingLoop):
         diagnostics: WithoutEffect[bool] = False,
     ) -> None:
         self.algo = _add_defaults(algo, MetaAlgo)
-        self.env = env
+        self._env = env
         self.sampler = _add_defaults(sampler, Sampler)
         self.sample_processor = _add_defaults(sample_processor, SampleProcessor)
         self.policy = policy
@@ -120,15 +120,9 @@ class Trainer(TrainingLoop):
         self.diagnostics = check_bool("diagnostics", diagnostics)
         if self.diagnostics:
             self.algo.build_diagnostics()
-        self._env = copy_env(env)  # for snapshots: what a callback does to `env` has no effect on the sampler's copies
         self._parts: Dict[str, Part] = {
-            name: (type(part), *self._with_copied_env(*part._given)) for name, part in self._assignable_parts().items()}
+            name: (type(part), *part._given) for name, part in self._assignable_parts().items()}
         self._built = self._describe_parts()
-
-    def _with_copied_env(self, args: tuple, kwargs: Dict[str, Any]) -> Tuple[tuple, Dict[str, Any]]:
-        """Returns the arguments of a constructor call with the environment replaced by its copy."""
-        return (tuple(self._env if value is self.env else value for value in args),
-                {name: self._env if value is self.env else value for name, value in kwargs.items()})
 
     @classmethod
     def from_snapshot(cls, snapshot: Dict[str, Any], **arguments: Any) -> "Trainer":
@@ -325,7 +319,7 @@ class Trainer(TrainingLoop):
         return {
             "itr": itr,
             "policy": self.policy,
-            "env": self._env,
+            "env": self.sampled_env,
             "baseline": self.sample_processor.baseline,
             "state": {
                 "algo": self.algo.get_state(),

@@ -54,7 +54,8 @@ class TrainingLoop(Configurable, abc.ABC):
 
     description: Optional[Dict[str, Any]] = None
     assignable_arguments: Sequence[str] = ("callbacks", "progress_bar", "itr")
-    env: Any = None
+    sampler: Any = None
+    _env: Any = None
     _unit, _short_unit = "iteration", "itr"  # in messages and in the progress bar
 
     def __init__(self, callbacks: Sequence[Callback], progress_bar: bool, itr: int = 0) -> None:
@@ -67,6 +68,25 @@ class TrainingLoop(Configurable, abc.ABC):
         self._recorded_in: Optional[str] = None  # folder with the `params.json` of this run
         self._before: Any = None  # state at the start of the current iteration; None if no training is running
         self._missing: List[str] = []  # callbacks of the resumed run that its snapshot names only
+
+    @property
+    def env(self) -> Any:
+        """The environment of the training, of which the sampler samples a copy.
+
+        To change it during training, for example in a callback, assign the changed or another environment. It takes
+        effect in the next iteration, also in worker processes, on Ray, in evaluations and in snapshots.
+        """
+        return self._env
+
+    @env.setter
+    def env(self, env: Any) -> None:
+        self._env = self.sampler.env = env
+
+    @property
+    def sampled_env(self) -> Any:
+        """The copy of `env` that is sampled; `env` itself if the sampler makes no copy."""
+        sampled = getattr(self.sampler, "sampled_env", None)
+        return self._env if sampled is None else sampled
 
     @abc.abstractmethod
     def describe(self) -> Dict[str, Any]:
@@ -177,13 +197,14 @@ class TrainingLoop(Configurable, abc.ABC):
     def _loop_state(self) -> Dict[str, Any]:
         """Returns the part of the snapshot's `state` that is common to all loops.
 
-        These are the package version, the random generators, the running averages of a `NormalizedEnv`, the elapsed
-        time, whether a callback stopped the run, and the callbacks: for each a `StatefulCallback` and its state, or the
-        name of another callback.
+        These are the package version, the random generators, the elapsed time, the environment, the running averages of
+        a `NormalizedEnv`, whether a callback stopped the run, and the callbacks: for each a `StatefulCallback` and its
+        state, or the name of another callback.
         """
         with seeding.rooted(self._root):
-            return {"version": __version__, **seeding.get_process_state(), "averages": get_averages(self.env),
-                    "time": self._elapsed(), "stopped": self.stopped, "callbacks": [
+            return {"version": __version__, **seeding.get_process_state(), "time": self._elapsed(),
+                    "env": self.sampled_env, "averages": get_averages(self.sampled_env), "stopped": self.stopped,
+                    "callbacks": [
                         (callback, callback.get_state()) if isinstance(callback, StatefulCallback)
                         else _name_of(callback) for callback in self.callbacks]}
 
@@ -191,7 +212,10 @@ class TrainingLoop(Configurable, abc.ABC):
         """Restores `_loop_state` from a snapshot. Call it last: it restores the random generators."""
         state = snapshot["state"]
         seeding.set_process_state(state)
-        set_averages(self.env, state["averages"])
+        if self.sampled_env is not self._env and all(state["env"] is not env for env in (
+                self.sampled_env, self.sampler.env)):
+            self.env = state["env"]
+        set_averages(self.sampled_env, state["averages"])
         self._root, self._before = seeding.get_root(), None
         self.itr, self.stopped = snapshot["itr"] + 1, state["stopped"]
         self._started = time.perf_counter() - state["time"]

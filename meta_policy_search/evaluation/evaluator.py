@@ -93,7 +93,7 @@ class MetaEvaluator(Configurable):
     def from_trainer(cls, trainer: Trainer, **arguments: Any) -> "MetaEvaluator":
         """Builds an evaluator that samples and adapts like `trainer`; `arguments` override the trainer's settings."""
         return cls(**{
-            "algo": trainer.algo, "env": trainer.env, "sample_processor": trainer.sample_processor,
+            "algo": trainer.algo, "env": trainer.sampled_env, "sample_processor": trainer.sample_processor,
             "rollouts_per_meta_task": trainer.sampler.batch_size, "max_path_length": trainer.sampler.max_path_length,
             **arguments})
 

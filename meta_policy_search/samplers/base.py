@@ -44,9 +44,12 @@ class Sampler(Configurable):
     total_timesteps_sampled: int = 0
     """Total number of sampled environment steps, for the log; 0 for samplers that do not count steps."""
 
+    sampled_env: Any = None
+    """Copy of `env` that the sampler samples; None for samplers that make no copy."""
+
     def __init__(self, env: Any, policy: Any, batch_size: int, max_path_length: int) -> None:
-        self.env = check_steppable(env)
         self.policy = policy
+        self.env = check_steppable(env)
         self.batch_size = check_positive_int("batch_size", batch_size)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
 

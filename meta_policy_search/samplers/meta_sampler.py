@@ -7,8 +7,9 @@ import numpy as np
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.flat_policy import check_spaces, sizes_of
 from meta_policy_search.actors.from_policy import actor_from_policy
-from meta_policy_search.envs.compat import adapt_env
+from meta_policy_search.envs.compat import adapt_env, copy_env
 from meta_policy_search.envs.interface import MetaEnv
+from meta_policy_search.envs.normalized_env import get_averages, set_averages
 from meta_policy_search.samplers.base import Sampler
 from meta_policy_search.samplers.ray_executor import Parallel, RayExecutor, RayOptions, check_parallel
 from meta_policy_search.samplers.rollout_loop import INITIAL_BUFFER_STEPS, PathRng
@@ -19,6 +20,7 @@ from meta_policy_search.types import PathsMetaBatch, Task, WithoutEffect
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_agrees, check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.fast_paths import fast_path
+from meta_policy_search.utils.serializable import given_arguments
 from meta_policy_search.utils.threads import total_memory
 
 EXECUTORS = {"iterative": MetaIterativeEnvExecutor, "batched": MetaBatchedEnvExecutor,
@@ -44,7 +46,7 @@ class MetaSampler(Sampler):
 
     Args:
         env (MetaEnv): environment to sample. It is copied here, so later changes, such as a replaced method, have no
-            effect.
+            effect until `sampler.env` is assigned.
         policy (MetaPolicy): policy with current parameters for each task, or any object with the `get_actions` method
             of a `MetaPolicy`. `get_actions` may return None as agent infos.
         rollouts_per_meta_task (int): number of paths per task, `P`.
@@ -74,7 +76,7 @@ class MetaSampler(Sampler):
                  max_path_length: int, envs_per_task: WithoutEffect[Optional[int]] = None,
                  parallel: WithoutEffect[Parallel] = False,
                  executor: WithoutEffect[Union[str, ExecutorFactory, None]] = None) -> None:
-        self._adapted_env = adapt_env(env)
+        adapt_env(env)  # checks its interface
         super().__init__(env, policy, check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task),
                          max_path_length)
         self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
@@ -83,7 +85,6 @@ class MetaSampler(Sampler):
             check_agrees("meta_batch_size", self.meta_batch_size, "policy.meta_batch_size", of_policy)
         elif any(fast_path(policy, name) is not None for name in ("make_actor", "make_actors")):
             raise TypeError(f"policy: expected a policy for several tasks (e.g. MetaGaussianMLPPolicy), got {policy!r}")
-        check_spaces(policy, env)
         self.rollouts_per_meta_task = self.batch_size
         self.envs_per_task = self.batch_size if envs_per_task is None else min(
             self.batch_size, check_positive_int("envs_per_task", envs_per_task))
@@ -92,9 +93,25 @@ class MetaSampler(Sampler):
         self._is_begun = False  # whether an iteration has started
         self._mean_before = np.nan  # mean return before adaptation
         self._check_memory()
+        if "env" in given_arguments(self):
+            self._given = self._arguments_with({"env": self.sampled_env})  # snapshots contain the copy
         self._kind_of_executor = parallel, executor
         self._is_closed = False
         self.vec_env = self._make_executor()
+
+    @property
+    def env(self) -> Any:
+        """The environment, of which the sampler samples a copy. Assign it to sample a copy of its current state."""
+        return self._env
+
+    @env.setter
+    def env(self, env: Any) -> None:
+        adapt_env(env)  # checks its interface
+        check_spaces(self.policy, env)
+        self._env, self.sampled_env = env, copy_env(env)
+        self._adapted_env = adapt_env(self.sampled_env)
+        if "vec_env" in vars(self):
+            self.close()
 
     def _check_memory(self) -> None:
         """Raises `ValueError` if the paths of one `obtain_samples` call need more memory than this machine has."""
@@ -108,7 +125,7 @@ class MetaSampler(Sampler):
                              "one of these settings")
 
     def _make_executor(self) -> MetaEnvExecutor:
-        return make_executor(self.env, self.meta_batch_size, self.envs_per_task, self.max_path_length,
+        return make_executor(self.sampled_env, self.meta_batch_size, self.envs_per_task, self.max_path_length,
                              *self._kind_of_executor)
 
     def _open(self) -> None:
@@ -170,6 +187,7 @@ class MetaSampler(Sampler):
             self.update_tasks(self.tasks)
         self._open()
         paths, rollouts = self.vec_env.collect(self.batch_size, self.path_rng, self.make_actor())
+        set_averages(self.env, get_averages(self.sampled_env))
         if log:
             logger.logkv(log_prefix + "PolicyExecTime", np.mean([part.policy_time for part in rollouts]))
             logger.logkv(log_prefix + "EnvExecTime", np.mean([part.env_time for part in rollouts]))

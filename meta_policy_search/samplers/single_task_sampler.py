@@ -7,7 +7,8 @@ import numpy as np
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.flat_policy import check_spaces, sizes_of
 from meta_policy_search.actors.from_policy import PolicyActor, actor_from_policy
-from meta_policy_search.envs.compat import SingleTaskEnv, adapt_env, has_tasks
+from meta_policy_search.envs.compat import SingleTaskEnv, WrappingEnv, adapt_env, copy_env, has_tasks
+from meta_policy_search.envs.normalized_env import get_averages, set_averages
 from meta_policy_search.samplers.meta_sampler import ExecutorFactory, make_executor
 from meta_policy_search.samplers.ray_executor import Parallel, check_parallel
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
@@ -45,10 +46,21 @@ class SingleTaskSampler(Configurable):
     def __init__(self, algo: Any, env: Any, parallel: Parallel = False,
                  executor: Union[str, ExecutorFactory, None] = None) -> None:
         self._algo = algo
-        self._env = adapt_env(env) if has_tasks(env) else SingleTaskEnv(env)
         self._parallel, self._executor = check_parallel(parallel), executor
         self._executors: Dict[int, Tuple[Tuple[int, ...], MetaEnvExecutor]] = {}  # sizes and executor, by purpose
-        check_spaces(algo.policy, self._env)
+        self.env = env
+
+    @property
+    def env(self) -> Any:
+        """The environment, of which the sampler samples a copy. Assign it to sample a copy of its current state."""
+        return self._env
+
+    @env.setter
+    def env(self, env: Any) -> None:
+        check_spaces(self._algo.policy, _adapted(env))
+        self._env, self.sampled_env = env, copy_env(env)
+        self._sampled = _adapted(self.sampled_env)
+        self.shutdown_worker()
 
     def start_worker(self) -> None:
         """Does nothing. Environments and worker processes are created when they are first needed."""
@@ -117,12 +129,15 @@ class SingleTaskSampler(Configurable):
         draw independent random numbers.
         """
         check_int_at_least("itr", itr, 0)
-        check_spaces(policy, self._env)
+        check_spaces(policy, self._sampled)
         sizes = (num_candidates, min(envs_at_once or num_paths, num_paths), length)
         executor = self._open(purpose, sizes)
-        executor.set_tasks([self._env.get_task()] * num_candidates)
+        task = _adapted(self._env).get_task()
+        self._sampled.set_task(task)  # snapshots contain this copy
+        executor.set_tasks([task] * num_candidates)
         path_rng = functools.partial(_candidate_rng, seeding.get_root(), itr, purpose)
         paths, _ = executor.collect(num_paths, path_rng, actor)
+        set_averages(self._env, get_averages(self.sampled_env))
         return list(paths.values())
 
     def _open(self, purpose: int, sizes: Tuple[int, int, int]) -> MetaEnvExecutor:
@@ -131,7 +146,7 @@ class SingleTaskSampler(Configurable):
         if executor is None or previous != sizes:
             if executor is not None:
                 executor.close()
-            executor = make_executor(self._env, *sizes, self._parallel, self._executor)
+            executor = make_executor(self._sampled, *sizes, self._parallel, self._executor)
         self._executors[purpose] = sizes, executor
         return executor
 
@@ -173,11 +188,16 @@ class OffPolicySampler(SingleTaskSampler):
                                    purpose=_EVALUATION)
 
     def _length(self, name: str, length: Optional[int]) -> int:
-        limit = self._env.max_episode_steps if length is None else length
+        limit = self._sampled.max_episode_steps if length is None else length
         if limit is None:
-            raise ValueError(f"{name}: expected a number of steps, because {type(self._env.unwrapped).__name__} has no "
-                             "time limit (env.spec.max_episode_steps), got None")
+            env = type(self._sampled.unwrapped).__name__
+            raise ValueError(f"{name}: expected a number of steps, got None, and {env} has no time limit "
+                             "(env.spec.max_episode_steps)")
         return limit
+
+
+def _adapted(env: Any) -> WrappingEnv:
+    return adapt_env(env) if has_tasks(env) else SingleTaskEnv(env)
 
 
 def _candidate_rng(root: int, itr: int, purpose: int, candidate: int, rollout: int) -> np.random.Generator:

@@ -98,6 +98,14 @@ class Configurable:
         self._given = args, kwargs
         return self
 
+    def _arguments_with(self, overrides: Mapping[str, Any]) -> tuple[tuple, dict]:
+        """Returns the recorded positional and keyword arguments, with `overrides` applied by name."""
+        (args, kwargs), others = self._given, dict(overrides)
+        parameters = constructor_signature(type(self)).parameters.values()
+        names = [p.name for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD][: len(args)]
+        args = tuple(others.pop(name, value) for name, value in zip_longest(names, args))  # `*args` have no names
+        return args, {**kwargs, **others}
+
     def __repr__(self) -> str:
         shown = [f"{name}={_as_text(value)}" for name, value in present_arguments(self, only_changed=True).items()]
         line = f"{type(self).__name__}({', '.join(shown)})"
@@ -135,14 +143,6 @@ class Serializable(Configurable):
         """
         args, kwargs = self._arguments_with(overrides)
         return type(self)(*args, **kwargs)
-
-    def _arguments_with(self, overrides: Mapping[str, Any]) -> tuple[tuple, dict]:
-        """Returns the recorded positional and keyword arguments, with `overrides` applied by name."""
-        (args, kwargs), others = self._given, dict(overrides)
-        parameters = constructor_signature(type(self)).parameters.values()
-        names = [p.name for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD][: len(args)]
-        args = tuple(others.pop(name, value) for name, value in zip_longest(names, args))  # `*args` have no names
-        return args, {**kwargs, **others}
 
     def __getstate__(self) -> dict:
         """Returns the constructor arguments: `{"args": tuple, "kwargs": dict}`."""

@@ -1,7 +1,9 @@
 """Assigning a constructor argument takes effect and is in the snapshot, or it raises an error."""
 import copy
 import pickle
+import sys
 
+import cloudpickle
 import numpy as np
 import pytest
 
@@ -10,6 +12,8 @@ from meta_policy_search.meta_algos import ProMP
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.serializable import argument_names
 from tests.helpers.small_world import M, make_policy
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 SMALL = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 6, "hidden_sizes": (4,),
          "log_formats": ["csv"]}
@@ -37,7 +41,7 @@ def test_arguments_of_all_parts_are_assignable_or_fixed(algo, tmp_path):
     parts = [loop.algo, loop.sampler, loop.algo.policy]
     parts += [part for part in (getattr(loop.algo, name, None) for name in ("optimizer", "exploration_policy")) if part]
     for part in parts:
-        for name in argument_names(type(part)) - set(part.assignable_arguments) - {"learning_rate"}:
+        for name in argument_names(type(part)) - set(part.assignable_arguments) - {"env", "learning_rate"}:
             with pytest.raises(AttributeError):
                 setattr(part, name, 1)
         for name in part.assignable_arguments:
@@ -78,3 +82,51 @@ def test_assigned_arguments_take_effect_and_are_in_the_snapshot(tmp_path):
     for name in ("Step_0-AverageDiscountedReturn", "ClipEps"):
         assert plain.progress[name][0] == pytest.approx(whole.progress[name][0])
         assert plain.progress[name][1] != pytest.approx(whole.progress[name][1])
+
+
+class Scaled(mps.MetaPointEnvNavigation):
+    """Multiplies rewards by an attribute."""
+
+    scale = 1.0
+
+    def step(self, action):
+        observation, reward, *rest = super().step(action)
+        return observation, self.scale * reward, *rest
+
+
+def changes_env(loop, row):
+    if loop.itr == 1:
+        loop.env.unwrapped.scale = 100.0
+        loop.env = loop.env
+
+
+def changes_env_silently(loop, row):
+    loop.env.unwrapped.scale = 100.0
+
+
+@pytest.mark.parametrize("algo, settings", [("promp", {"parallel": False}), ("promp", {"parallel": True}), ("cem", {})])
+def test_assigned_environment_takes_effect_in_the_next_iteration_and_is_in_the_snapshot(algo, settings, tmp_path):
+    settings = {**settings, **(SMALL if algo == "promp" else {"n_samples": 5, "batch_size": 8, "max_path_length": 6})}
+    column = "Step_0-AverageReturn" if algo == "promp" else "AverageReturn"
+
+    def returns(name, *callbacks, parts=(4,)):
+        run = mps.train(Scaled(), algo, n_itr=parts[0], callbacks=callbacks, dump_path=tmp_path / name,
+                        progress_bar=False, **settings)
+        for n_itr in parts[1:]:
+            run = mps.load_run(run.folder).resume(n_itr=n_itr, callbacks=callbacks)
+        if run.trainer.itr < 4:
+            assert run.trainer.sampled_env.unwrapped.scale == 1.0  # the iteration was rolled back
+            run = run.resume(n_itr=4, callbacks=callbacks)
+        return run.progress[column]
+
+    def is_interrupted(loop, row):
+        if loop.itr == 1 and not interruptions:
+            interruptions.append(True)
+            raise KeyboardInterrupt
+
+    unchanged, changed, interruptions = returns("unchanged"), returns("changed", changes_env), []
+    np.testing.assert_allclose(changed[:2], unchanged[:2])
+    assert (changed[2:] < 20 * unchanged[2:]).all()
+    np.testing.assert_allclose(returns("resumed", changes_env, parts=(2, 4)), changed)
+    np.testing.assert_allclose(returns("silent", changes_env_silently, parts=(2, 4)), unchanged)
+    np.testing.assert_allclose(returns("interrupted", changes_env, is_interrupted), changed)

@@ -184,7 +184,7 @@ def test_failed_iteration_is_rolled_back(trainer, monkeypatch, tmp_path):
 def test_iteration_without_a_snapshot_is_counted(trainer, monkeypatch, tmp_path):
     """If a snapshot cannot be written, its row is kept, and training continues with the next iteration."""
     with monkeypatch.context() as patch, pytest.raises(SnapshotError):
-        patch.setattr(trainer._env, "cannot_be_pickled", (i for i in ()), raising=False)
+        patch.setattr(trainer.sampled_env, "cannot_be_pickled", (i for i in ()), raising=False)
         trainer.train()
     assert trainer.itr == len(read_rows(tmp_path)) == 1
     trainer.train()

@@ -456,9 +456,9 @@ def test_custom_executor_is_used():
         given.append(args)
         return MetaIterativeEnvExecutor(*args)
 
-    env = MetaPointEnvCorner()
-    assert isinstance(sampler_of(env, executor=executor, envs_per_task=2).vec_env, MetaIterativeEnvExecutor)
-    assert given == [(env, M, 2, T)]
+    sampler = sampler_of(MetaPointEnvCorner(), executor=executor, envs_per_task=2)
+    assert isinstance(sampler.vec_env, MetaIterativeEnvExecutor)
+    assert given == [(sampler.sampled_env, M, 2, T)]
 
 
 def test_times_are_logged_on_request():
