@@ -62,6 +62,7 @@ class VariableSet:
         self._ready: "weakref.WeakSet[tf.Session]" = weakref.WeakSet()
         with tf.name_scope("access"):
             self._uninitialized = tf.report_uninitialized_variables(list(self.variables.values()))
+            self._uninitialized.mark_used()  # otherwise TensorFlow prints a message if it never runs
             self._new_values = OrderedDict((name, tf.placeholder(v.dtype.base_dtype, v.shape))
                                            for name, v in self.variables.items())
             self._assign = tf.group(*(v.assign(self._new_values[name]) for name, v in self.variables.items()))
