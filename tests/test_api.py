@@ -20,21 +20,13 @@ class Baseline:
     def predict(self, path): ...
     def set_params(self, value): ...
 
-class LinearFeatureBaseline:
+class LinearFeatureBaseline(baselines.Baseline):
     def __init__(self, reg_coeff=1e-05): ...
     def fit(self, paths, target_key="returns"): ...
-    def get_param_values(self): ...
-    def log_diagnostics(self, paths, prefix): ...
-    def predict(self, path): ...
-    def set_params(self, value): ...
 
-class LinearTimeBaseline:
+class LinearTimeBaseline(baselines.Baseline):
     def __init__(self, reg_coeff=1e-05): ...
     def fit(self, paths, target_key="returns"): ...
-    def get_param_values(self): ...
-    def log_diagnostics(self, paths, prefix): ...
-    def predict(self, path): ...
-    def set_params(self, value): ...
 """,
     "envs.base": """
 class MetaEnv:
@@ -199,6 +191,7 @@ class OffPolicyRLAlgorithm(np.algos.rl_algorithm.RLAlgorithm):
 
 REQUIRED = inspect.Parameter.empty
 STARS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+CLASSES = {}
 
 
 class DocumentedClass:
@@ -207,20 +200,29 @@ class DocumentedClass:
     def __init__(self, module, node):
         self.module, self.name = module, node.name
         self.bases = [ast.unparse(base) for base in node.bases]
-        functions = {f.name: f for f in node.body if isinstance(f, ast.FunctionDef)}
-        self.properties = [name for name, f in functions.items() if f.decorator_list]
-        signatures = {name: eval(f"lambda {ast.unparse(f.args)}: 0") for name, f in functions.items()}
-        self.methods = {name: list(inspect.signature(f).parameters.values())[1:] for name, f in signatures.items()
-                        if name not in self.properties}
-        self.init = self.methods.pop("__init__", [])
+        self.methods, self.properties, init = {}, [], []
         for base in filter(None, (CLASSES.get(name.rpartition(".")[2]) for name in self.bases)):
-            self.methods = {**base.methods, **self.methods}
-            self.properties = [*base.properties, *self.properties]
+            self.methods.update(base.methods)
+            self.properties += base.properties
+            init += base.init
+        for f in (f for f in node.body if isinstance(f, ast.FunctionDef)):
+            if f.decorator_list:
+                self.properties.append(f.name)
+            else:
+                signature = inspect.signature(eval(f"lambda {ast.unparse(f.args)}: 0"))
+                self.methods[f.name] = list(signature.parameters.values())[1:]
+        own = self.methods.pop("__init__", [])
+        self.keeps_order = bool(own) and not any(p.kind in STARS for p in own)
+        self.init = without_stars(own if self.keeps_order else [*init, *own])
 
 
-CLASSES = {}
+def without_stars(parameters):
+    return [p for p in parameters if p.kind not in STARS]
+
+
 for _module, _source in DOCUMENTED.items():
-    CLASSES.update((node.name, DocumentedClass(_module, node)) for node in ast.parse(_source).body)
+    for _node in ast.parse(_source).body:
+        CLASSES[_node.name] = DocumentedClass(_module, _node)
 
 
 def load(path):
@@ -230,29 +232,6 @@ def load(path):
 
 def class_of(documented):
     return load(f"{documented.module}.{documented.name}")
-
-
-def accepted_parameters(cls):
-    """Returns the constructor's parameters by name; follows `*args` and `**kwargs` into the bases."""
-    found = {}
-    for base in cls.__mro__:
-        if base is not object and "__init__" in vars(base):
-            parameters = list(inspect.signature(base.__init__).parameters.values())[1:]
-            for parameter in parameters:
-                found.setdefault(parameter.name, parameter)
-            if not any(parameter.kind in STARS for parameter in parameters):
-                break
-    return {name: parameter for name, parameter in found.items() if parameter.kind not in STARS}
-
-
-def documented_parameters(documented):
-    """Returns the documented parameters; replaces `*args` and `**kwargs` by the parameters of the bases."""
-    parameters = {p.name: p for p in documented.init if p.kind not in STARS}
-    if any(p.kind in STARS for p in documented.init):
-        for base in documented.bases:
-            if base.rsplit(".", 1)[1] in CLASSES:
-                parameters = {**documented_parameters(CLASSES[base.rsplit(".", 1)[1]]), **parameters}
-    return parameters
 
 
 def assert_default(where, parameter, documented):
@@ -268,21 +247,20 @@ def test_classes_have_the_documented_signatures(documented):
     for base in documented.bases:
         assert issubclass(cls, load(base)), f"expected the base {base}"
 
-    accepted, expected = accepted_parameters(cls), documented_parameters(documented)
-    for name, parameter in expected.items():
-        assert name in accepted, f"{documented.name}: the constructor does not take {name}"
-        assert_default(f"{documented.name}({name})", accepted[name], parameter.default)
-    own = [p.name for p in documented.init if p.kind not in STARS]
-    if own and not any(p.kind in STARS for p in documented.init):
-        assert [name for name in accepted if name in own] == own, "expected the documented order"
+    accepted = dict(list(inspect.signature(cls.__init__).parameters.items())[1:])
+    for parameter in documented.init:
+        assert parameter.name in accepted, f"{documented.name}: the constructor does not take {parameter.name}"
+        assert_default(f"{documented.name}({parameter.name})", accepted[parameter.name], parameter.default)
+    names = [parameter.name for parameter in documented.init]
+    if documented.keeps_order:
+        assert [name for name in accepted if name in names] == names, "expected the documented order"
         assert all(accepted[p.name].kind in (p.kind, inspect.Parameter.POSITIONAL_OR_KEYWORD) for p in documented.init)
     if documented.init:
         needed = {name for name, p in accepted.items() if p.default is REQUIRED}
-        assert needed <= set(expected) | ({"meta_batch_size"} if documented.name == "MetaPolicy" else set())
+        assert needed <= {*names} | ({"meta_batch_size"} if documented.name == "MetaPolicy" else set())
 
     for method, parameters in documented.methods.items():
-        have = [p for p in list(inspect.signature(getattr(cls, method)).parameters.values())[1:]
-                if p.kind not in STARS]
+        have = without_stars(list(inspect.signature(getattr(cls, method)).parameters.values())[1:])
         assert [p.name for p in have[:len(parameters)]] == [p.name for p in parameters], method
         for parameter, wanted in zip(have, parameters):
             assert_default(f"{documented.name}.{method}({wanted.name})", parameter, wanted.default)

@@ -43,7 +43,9 @@ def test_unpickled_policy_acts_in_a_fresh_process_without_warnings():
     program = """
 import pickle, sys
 import numpy as np
-policy = pickle.load(sys.stdin.buffer)
+pickled = sys.stdin.buffer.read()
+pickle.loads(pickled)  # not used
+policy = pickle.loads(pickled)
 sys.stdout.buffer.write(np.array(policy.get_actions(np.ones((2, 1, 3)))[0]).tobytes())
 """
     done = run_python(program, pickle.dumps(policy))

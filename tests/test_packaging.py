@@ -3,6 +3,7 @@ import ast
 import os
 import re
 import runpy
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,6 @@ import meta_policy_search
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "meta_policy_search"
-TARGETS = {"help", "train", "test", "lint", "format", "docs", "bench", "extras", "mujoco-py", "test-mujoco-py", "clean"}
 DISTRIBUTIONS = {"PIL": "pillow", "yaml": "pyyaml"}  # distributions whose name differs from the import name
 
 
@@ -107,36 +107,28 @@ def make(*arguments, **variables):
     return result.stdout
 
 
-def test_help_lists_every_target():
-    """Plain `make` explains every phony target in one line, and the documented targets exist."""
-    declared = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)[1].split()
-    explained = re.findall(r"^  ([a-z-]+) +\S", make(), flags=re.MULTILINE)
-    assert sorted(explained) == sorted(declared) == sorted(TARGETS)
-
-
-def test_help_lists_every_variable():
-    settable = set(re.findall(r"^([A-Z_]+) \?=", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)) | {"ENV"}
-    assert set(re.findall(r"^  ([A-Z_]+) +\S", make("help"), flags=re.MULTILINE)) == settable
+def test_help_lists_every_target_and_variable():
+    """Plain `make` explains every phony target and every variable in one line."""
+    makefile, said = (ROOT / "Makefile").read_text(), make()
+    targets = re.search(r"^\.PHONY: (.*)$", makefile, flags=re.MULTILINE)[1].split()
+    assert sorted(re.findall(r"^  ([a-z-]+) +\S", said, flags=re.MULTILINE)) == sorted(targets)
+    settable = {*re.findall(r"^([A-Z_]+) \?=", makefile, flags=re.MULTILINE), "ENV"}
+    assert set(re.findall(r"^  ([A-Z_]+) +\S", said, flags=re.MULTILINE)) == settable
 
 
 def train_command(*arguments, **variables):
-    return make("-n", "train", *arguments, **variables).splitlines()[-1].split()
-
-
-def test_make_train_uses_a_half_cheetah_preset_that_exists():
-    command = train_command(ENV="/etc/some-shell-startup-file")  # some shells export this variable
-    script, config = command[1], command[command.index("--config_file") + 1].strip('"')
-    assert script == "experiments/pro_mp.py" and (ROOT / script).is_file() and (ROOT / config).is_file()
-    assert command[command.index("--env") + 1] == "HalfCheetahRandDirecEnv"
-    assert "--smoke" not in command
+    return shlex.split(make("-n", "train", *arguments, **variables).splitlines()[-1])[1:]
 
 
 def test_make_train_passes_its_variables_to_the_script():
-    command = train_command("ENV=MetaPointEnv", "SEED=2", "ITERATIONS=400", "DUMP_PATH=data/x", "ARGS=--inner_lr 0.2",
-                            SMOKE="1")
-    assert " ".join(command[2:]) == ('--env MetaPointEnv --seed 2 --n_itr 400 --dump_path "data/x" --smoke '
-                                     '--inner_lr 0.2')
-    assert "--smoke" not in train_command(SMOKE="0")
+    """By default, it uses a preset for the half cheetah that exists; some shells export a variable ENV."""
+    default = train_command(ENV="/etc/some-shell-startup-file")
+    assert default[:3] == ["experiments/pro_mp.py", "--env", "HalfCheetahRandDirecEnv"] and "--smoke" not in default
+    assert (ROOT / default[default.index("--config_file") + 1]).is_file()
+    given = train_command("ENV=MetaPointEnv", "SEED=2", "ITERATIONS=400", "DUMP_PATH=a b",
+                          "ARGS=--inner_lr 0.2", SMOKE="1")
+    assert given[1:] == ["--env", "MetaPointEnv", "--seed", "2", "--n_itr", "400", "--dump_path", "a b", "--smoke",
+                         "--inner_lr", "0.2"]
 
 
 @pytest.mark.parametrize("status", [0, 1])
@@ -158,14 +150,6 @@ def test_pip_output_goes_to_a_file_whose_end_is_shown_on_failure(status, tmp_pat
     assert (tmp_path / "install.log").read_text().count("\n") == 100
 
 
-def test_documented_commands_install_the_package_in_place():
-    """No page or script replaces the checkout by an installed copy."""
-    texts = {path.name: path.read_text(encoding="utf-8") for folder in ("docs", "experiments")
-             for path in (ROOT / folder).rglob("*") if path.suffix in (".rst", ".md", ".py", ".ipynb")}
-    texts["README.md"] = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert {name for name, text in texts.items() if re.search(r"pip install \\?[\"']?(\.|meta_policy)", text)} == set()
-
-
 # Files for hosting sites and tools ---------------------------------------------------------------------------------
 
 
@@ -179,7 +163,6 @@ def test_workflow_runs_all_checks_with_every_supported_python(metadata):
     assert job["strategy"]["matrix"]["python"] == supported
     *_, install, run = job["steps"]
     assert run["run"] == "bash .ci/run" and (ROOT / ".ci" / "run").is_file()
-    assert "apt-get install libegl1 libgl1-mesa-dri" in (ROOT / "docs" / "installation.rst").read_text()
     assert "libegl1 libgl1-mesa-dri" in install["run"]
 
 

@@ -1,5 +1,4 @@
 """Tests the comparison of two checkouts, which run alternately and give paired figures."""
-import contextlib
 import json
 import subprocess
 import sys
@@ -62,19 +61,3 @@ def test_iteration_reports_the_times_of_its_phases():
         total, *phases = (figures[name][0] for name in ("iteration", *compared.PHASES))
         assert set(figures) == {"iteration", *compared.PHASES} and min(phases) > 0 and sum(phases) < total
     turns.close()
-
-
-def test_programs_that_measure_memory_start_once_per_turn(monkeypatch):
-    started = []
-    assert next(compared.memory(0.0, compare.SMOKE, 2))["peak_mib"] > 0
-    monkeypatch.setattr(compare, "_process", lambda checkout, *arguments: contextlib.nullcontext(checkout))
-    monkeypatch.setattr(compare, "_take_turn", started.append)
-    assert len(list(compare._turns("memory.tasks_40", [Path("old"), Path("new")], {}, 2))) == 2
-    assert started == [Path("old"), Path("new"), Path("new"), Path("old")]
-
-
-@pytest.mark.parametrize("flags, message", [(["--only", "nothing"], "'nothing'"), (["--turns", "0"], "--turns")])
-def test_invalid_arguments_are_named(capsys, flags, message):
-    with pytest.raises(SystemExit):
-        compare.main(["old", "new", *flags])
-    assert message in capsys.readouterr().err

@@ -4,7 +4,6 @@ import functools
 import json
 import re
 import shutil
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,7 +19,6 @@ from meta_policy_search.evaluation import MetaEvaluator, load_evaluator
 from meta_policy_search.utils import seeding
 from tests.helpers import commands
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 FLAGS = {"--env": "MetaPointEnv", "--normalization_scale": "1", "--inner_lr": "0.5"}
 SMALL = ["--num_tasks", "3", "--num_steps", "2"]
 

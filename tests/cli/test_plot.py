@@ -16,7 +16,6 @@ from meta_policy_search.run_folder import find_run, find_runs
 from tests.helpers import commands
 
 META = ("Itr", "n_timesteps", "Time", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain")
-ROOT = Path(__file__).resolve().parent.parent.parent
 mistake = functools.partial(commands.mistake, functools.partial(commands.run, "plot"))
 
 

@@ -8,7 +8,6 @@ import types
 import pytest
 
 from meta_policy_search import meta_algos
-from meta_policy_search.cli import evaluate
 from meta_policy_search.envs import MetaPointEnvCorner, get_env_class
 from meta_policy_search.envs.registry import BUILT_IN
 from meta_policy_search.meta_algos import ProMP
@@ -75,12 +74,6 @@ def test_every_environment_and_algorithm_has_a_page():
     algorithms = "".join(path.read_text() for path in (DOCS / "algorithms").glob("*.rst"))
     for name in set(meta_algos.__all__) - {"AdaptationStep", "MAMLAlgo", "MetaAlgo", "MetaObjective"}:
         assert f"autoclass:: meta_policy_search.meta_algos.{name}\n" in algorithms
-
-
-def test_page_on_search_methods_lists_existing_flags():
-    known = {option for action in evaluate.make_parser()._actions for option in action.option_strings}
-    flags = set(re.findall(r"``(--\w+)``", (DOCS / "baselines_without_gradients.rst").read_text(encoding="utf-8")))
-    assert {"--compare", "--compare_steps", "--search_std"} <= flags <= known
 
 
 def test_installation_page_lists_extras_and_lower_bounds_of_setup():
