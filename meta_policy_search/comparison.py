@@ -53,7 +53,7 @@ class Comparison:
         For runs with many iterations, lines are running means over about 2% of the iterations.
 
         Args:
-            path: file to write: SVG if the name ends with `.svg`, otherwise PNG. Default None: no file.
+            path: file to write: the ending (such as `.svg` or `.png`) determines the format. Default None: no file.
             ax: Matplotlib axes to draw into, see `plotting.plot_comparison`. Default None: a new figure.
 
         Raises:
