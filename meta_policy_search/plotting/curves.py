@@ -93,11 +93,10 @@ def plot_comparison(panels: Mapping[str, Sequence[Curve]], path: Optional[PathLi
                     reached = reached[reached[:, 0] <= 1.1 * max(x[-1] for x, _ in curve.runs)]
                     row[column].plot(*reached.T, "s", markersize=5, color=last[curve.label].get_color())
             for axes in row:
-                style.limit_to_lines(axes)
                 style.label_y(axes, quantity)
         _share_limits([axes for row, quantity in zip(all_axes, panels, strict=True) if quantity.startswith("return")
                        for axes in row])
-        if max(numbers) > 1:
+        if max(numbers, default=0) > 1:
             band = ". Bands: 95% intervals over runs" if max(numbers) >= MIN_RUNS_OF_BAND else ""
             all_axes[0, 0].set_title(f"Thick lines: means. Thin lines: single runs{band}.", **style.NOTE_STYLE)
         for axes in all_axes[-1]:

@@ -95,17 +95,6 @@ def label_curves(all_axes: np.ndarray, ax: Any, *handles_and_labels: Any) -> Non
         all_axes.flat[0].legend(*handles_and_labels, frameon=False)
 
 
-def limit_to_lines(axes: Any) -> None:
-    """Limits the vertical axis to the lines and a quarter of their range, so that wide bands do not flatten them."""
-    values = np.concatenate([[], *(np.asarray(line.get_ydata(), np.float64) for line in axes.lines)])
-    values = values[np.isfinite(values)]
-    margin = np.ptp(values) / 4 if len(values) else 0.0
-    bottom, top = axes.get_ylim()
-    limits = max(bottom, np.min(values, initial=np.inf) - margin), min(top, np.max(values, initial=-np.inf) + margin)
-    if margin > 0.0 and limits != (bottom, top):  # setting limits ends the automatic scaling
-        axes.set_ylim(limits)
-
-
 def label_y(axes: Any, label: str, scale: str = "linear") -> None:
     """Labels the vertical axis after its curves were drawn, and draws the grid.
 

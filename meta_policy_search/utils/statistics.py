@@ -25,8 +25,13 @@ class Interval(NamedTuple):
 
     def __repr__(self) -> str:
         if np.ndim(self.mean) == 0:
-            return f"{self.mean:.2f} +- {self.half_width:.2f}"
+            return f"{self:.2f}"
         return f"Interval(mean={self.mean!r}, half_width={self.half_width!r})"
+
+    def __format__(self, spec: str) -> str:
+        """Formats a single mean and its half width, such as `58.82 +- 0.12`; without the width if it is NaN."""
+        width = "" if np.isnan(self.half_width) else f" +- {self.half_width:{spec.lstrip('+')}}"
+        return f"{self.mean:{spec}}{width}"
 
 
 def task_returns(paths: PathsMetaBatch) -> np.ndarray:
