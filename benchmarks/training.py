@@ -109,7 +109,7 @@ def count_operations(settings: Mapping[str, Any]) -> Figures:
 
 def configure(**settings: Any) -> SimpleNamespace:
     """Returns all settings of `experiments/pro_mp.py`, some of which are given."""
-    from experiments.results.entries import all_settings
+    from experiments.reproduction.entries import all_settings
 
     return SimpleNamespace(**all_settings("pro_mp", settings))
 

@@ -2,6 +2,6 @@
 
 A training script has the settings of an algorithm (`meta_policy_search train ALGORITHM --help`) and replaces
 defaults by published values: `python experiments/pro_mp.py`. `metaworld_evaluation` and `reproduce` repeat published
-results. `reproduce` and the scripts in `results` import each other, so they are started as modules from the checkout:
-`python -m experiments.reproduce`.
+results. `reproduction` contains their settings, data and figures. They are started from the checkout: `python -m
+experiments.reproduce`.
 """

@@ -3,10 +3,9 @@
     python experiments/e_maml.py                            # half cheetah, forward or backward
     python experiments/e_maml.py --env MetaPointEnvCorner   # 2D navigation with a sparse reward
 
-Expected result for 2D navigation with --meta_batch_size 20: after 50 iterations (1 to 2 minutes on two cores), the mean
-return is 0.1 to 0.2 before adaptation and 0.6 to 1.7 after adaptation, similar to TRPO-MAML (details in
-experiments/results/README.md). `meta_policy_search.meta_algos.inner_losses` describes the exploration term and how it
-differs from common implementations.
+docs/results/corner.md contains the results on 2D navigation with --meta_batch_size 20: 50 iterations take 1 to 2
+minutes on two cores. `meta_policy_search.meta_algos.inner_losses` describes the exploration term and how it differs
+from common implementations.
 """
 import sys
 

@@ -1,144 +1,234 @@
-"""Reproduces results of papers: trains, tests in sampled tasks, and writes tables and figures.
+"""Repeats published results: trains, tests in sampled tasks, and compares with the stored and published numbers.
 
+    python -m experiments.reproduce --list
     python -m experiments.reproduce exploration_corner
     python -m experiments.reproduce exploration_corner --methods log_likelihood --seeds 1 2 --processes 2
-    python -m experiments.reproduce                        # only tables and figures, from existing data
+    python -m experiments.reproduce exploration_corner --smoke    # a few iterations of tiny size
 
-experiments/results/entries.json defines the entries. Each method is trained once per seed; interrupted runs are
-resumed. Every policy is then tested in the same 40 sampled tasks. Some entries do not train, but measure the quality of
-gradient estimates, once per method and seed. The results are written to experiments/results/papers:
+experiments/reproduction/entries.json defines the entries. Each method is trained once per seed; interrupted runs are
+resumed. Every policy is then tested in the same sampled tasks. Entries without training measure reference policies.
+All files are written to data/reproduce/NAME: one run folder per method and seed, and the CSV file test.csv.
 
-    NAME.csv             mean return (for Meta-World, success rate) in each test task after 0, 1, ... gradient steps,
-                         by method and seed; or the measured values
-    NAME_training.csv    returns in training, by method, seed and iteration
-    NAME.svg             learning curves over environment steps
-    weights/             weights of the policies
-
-The tables are written to docs/papers.md and README.md. Results of other methods and seeds are kept. docs/papers.md
-lists the expected results and the training time of each method in minutes.
+--update also stores the results in the checkout: data, figures, pretrained policies, the pages of the documentation and
+the table of README.md. Stored results of other methods and seeds are kept. Without NAME, it only rewrites figures and
+pages from the stored data.
 """
 import argparse
-import importlib
+import contextlib
+import dataclasses
 import os
 import sys
-from typing import Collection, Optional, Sequence
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Optional
 
 import numpy as np
 
 import meta_policy_search as mps
-from experiments.results import reproduced
-from experiments.results.entries import ENTRIES, MEASUREMENTS, Entry, Measurement, Method, script_settings
+from experiments.reproduction import entries, figures, measurements, pages, pretrained_files
+from experiments.reproduction.entries import ENTRIES, Entry, Method, Runs
 from meta_policy_search.cli.flags import Parser
-from meta_policy_search.cli.train import INTERRUPTED, run_tool
+from meta_policy_search.cli.train import INTERRUPTED, SMOKE, run_tool
 from meta_policy_search.parallel_runs import Member, train_all
-from meta_policy_search.plotting import read_progress
+from meta_policy_search.plotting import Progress, read_progress, return_columns
 from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
+from meta_policy_search.utils.progress import print_line, text_table
 from meta_policy_search.utils.threads import available_cores
 
 TEST_SEED = 1
+LAST = 20  # iterations of training whose mean replaces a test in entries without test tasks
+REPORT_EVERY = 60.0  # seconds between reports of progress
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Reproduces an entry; returns the exit status: 0, 1 if a run failed, or 130 after Ctrl-C."""
+    """Repeats an entry; returns the exit status: 0, 1 if a run failed, or 130 after Ctrl-C."""
     return run_tool(make_parser(), reproduce, argv)
 
 
 def make_parser() -> Parser:
     """Returns the parser of the flags."""
     parser = Parser("experiments.reproduce", __doc__)
-    parser.add_argument("name", metavar="NAME", nargs="?",
-                        help="name of an entry (default: only write the tables and figures of all entries)")
-    parser.add_argument("--methods", nargs="+", metavar="METHOD", help="methods of the entry (default: all)")
-    parser.add_argument("--seeds", type=int, nargs="+", metavar="INT", help="training seeds (default: as in the entry)")
-    parser.add_argument("--processes", type=int, metavar="INT",
-                        help="number of trainings at a time; they share the cores (default: the number of cores)")
-    parser.add_argument("--output", metavar="DIR", default=os.path.join("data", "reproduce"),
-                        help="parent folder of the trainings, with one folder per entry (default: data/reproduce)")
+    add = parser.add_argument
+    add("name", metavar="NAME", nargs="?", help="name of an entry")
+    add("--list", action="store_true", help="print the entries with seeds and minutes")
+    add("--methods", nargs="+", metavar="METHOD", help="methods of the entry (default: all)")
+    add("--seeds", type=int, nargs="+", metavar="INT", help="training seeds (default: as in the entry)")
+    add("--processes", type=int, metavar="INT",
+        help="number of trainings at a time; they share the cores (default: the number of cores)")
+    add("--output", metavar="DIR", default=os.path.join("data", "reproduce"),
+        help="parent folder of all files, with one folder per entry (default: data/reproduce)")
+    add("--smoke", action="store_true", help="train and test with tiny sizes, with the first seed")
+    add("--update", action="store_true", help="store the results in the checkout, rewrite the pages")
     return parser
 
 
 def reproduce(arguments: argparse.Namespace) -> int:
-    """Trains the incomplete runs of an entry, tests its policies and writes the files; returns the exit status."""
-    name, status = arguments.name, 0
-    if name is not None:
-        check_choice("NAME", name, [*ENTRIES, *MEASUREMENTS])
-    if name in MEASUREMENTS:
-        _measure(name, MEASUREMENTS[name], arguments)
-    elif name in ENTRIES:
-        status = _train_and_test(name, ENTRIES[name], arguments)
+    """Trains the incomplete runs of an entry, tests its policies and prints the results; returns the exit status."""
+    name = arguments.name
+    if arguments.list:
+        rows = [[each, *pages.seeds_and_minutes(each), entry.question] for each, entry in ENTRIES.items()]
+        print(text_table([["entry", "seeds", "minutes", "question"], *rows], right=(1, 2)))
+    elif name is None and arguments.update:
+        for each in entries.stored():
+            figures.draw(each)
+        pages.write()
+    else:
+        entry, output = ENTRIES[check_choice("NAME", name, list(ENTRIES))], Path(arguments.output, name)
+        if not (entry.settings or entry.measure):
+            raise ValueError(f"NAME: {name} cannot be repeated, because its script is not part of this version")
+        if arguments.smoke:
+            entry, output = smaller(entry), output.with_name(f"{name}-smoke")
+        if arguments.smoke and arguments.update:
+            raise ValueError("--update: expected no --smoke, whose results are meaningless")
+        return _repeat(name, entry, output, arguments)
+    return 0
+
+
+def _repeat(name: str, entry: Entry, output: Path, arguments: argparse.Namespace) -> int:
+    seeds = [check_int_at_least("--seeds", seed, 0) for seed in arguments.seeds or ()]
+    names = [method.name for method in entry.methods]
+    methods = [check_choice("--methods", method, names) for method in arguments.methods or names]
+    chosen = [(method, seed) for method in entry.methods if method.name in methods for seed in seeds or method.seeds]
+    entries.read_tests(name), entries.read_training(name)  # a damaged file is an error before the trainings
+    output.mkdir(parents=True, exist_ok=True)
+    training: Runs = {}
+    if entry.measure:
+        tests, status = measure(entry, chosen), 0
+    else:
+        tests, training, status = train(entry, chosen, output, arguments.processes)
     if status == INTERRUPTED:
         print("Interrupted; run the same command to resume")
         return status
-    for path in reproduced.write(*[name] if name else ENTRIES):
-        print(os.path.relpath(path))
+    entries.write_runs(output / "test.csv", tests)
+    print(comparison(name, entry, tests))
+    if arguments.update and tests:
+        for path, new in ((entries.DATA / f"{name}_training.csv", training), (entries.DATA / f"{name}.csv", tests)):
+            if new:
+                entries.write_runs(path, {**entries.read_runs(path), **new})
+        pretrained_files.update(name, output)
+        figures.draw(name)
+        pages.write()
     return status
 
 
-def _seeds(arguments: argparse.Namespace) -> Optional[list[int]]:
-    return None if arguments.seeds is None else [check_int_at_least("--seeds", seed, 0) for seed in arguments.seeds]
+def smaller(entry: Entry) -> Entry:
+    """Returns an entry that takes seconds."""
+    sizes = {key: value for key, value in SMOKE.items() if key in entry.settings or key in (
+        "n_itr", "meta_batch_size", "rollouts_per_meta_task", "max_path_length")}
+    methods = [dataclasses.replace(method, settings={**method.settings, **sizes}, seeds=method.seeds[:1])
+               for method in entry.methods]
+    return dataclasses.replace(entry, methods=methods, rollouts=entry.rollouts and 2,
+                               test_tasks=min(entry.test_tasks, 2))
 
 
-def _methods(arguments: argparse.Namespace, names: Collection[str]) -> list[str]:
-    return [check_choice("--methods", name, names) for name in arguments.methods or names]
+def measure(entry: Entry, chosen: Sequence[tuple[Method, int]]) -> Runs:
+    """Measures methods with their seeds; returns the values."""
+    found: Runs = {}
+    for method, seed in chosen:
+        values = getattr(measurements, entry.measure)(method.name, seed, entry.test_tasks)
+        found[method.name, seed] = {key: np.array([value]) for key, value in {"task": 0.0, **values}.items()}
+        print_line(f"{method.name}, seed {seed}: {', '.join(f'{key} {value:.4g}' for key, value in values.items())}")
+    return found
 
 
-def _measure(name: str, measurement: Measurement, arguments: argparse.Namespace) -> None:
-    """Measures the methods of an entry with each seed and stores the values; default: all that have no data."""
-    seeds, methods, kept = _seeds(arguments), _methods(arguments, measurement.methods), reproduced.read_measured(name)
-    measure = importlib.import_module(f"experiments.results.{measurement.module}").measure
-    print(f"{measurement.value}, by {measurement.key}")
-    for seed in seeds or measurement.seeds:
-        missing = [method for method in methods if seeds or seed not in kept.get(method, {})]
-        for method, by_key in measure(seed, missing) if missing else ():
-            reproduced.keep_measured(name, method, seed, by_key)
-            values = ", ".join(f"{key}: {value:.4g}" for key, value in by_key.items())
-            print(f"{method}, seed {seed}: {values}", flush=True)
-
-
-def _train_and_test(name: str, entry: Entry, arguments: argparse.Namespace) -> int:
-    seeds = _seeds(arguments)
-    selected = _methods(arguments, [method.name for method in entry.methods])
-    methods = [method for method in entry.methods if method.name in selected]
-    output = os.path.join(arguments.output, name)
-    runs = [(method, seed, _make_run(entry, method, seed, output))
-            for seed in seeds or sorted({seed for method in methods for seed in method.seeds}) for method in methods
-            if seeds or seed in method.seeds]
-    processes = available_cores() if arguments.processes is None else check_positive_int(
-        "--processes", arguments.processes)
-    _, was_interrupted = train_all(output, [run for _, _, run in runs], min(processes, len(runs)))
+def train(entry: Entry, chosen: Sequence[tuple[Method, int]], output: Path, processes: Optional[int]
+          ) -> tuple[Runs, Runs, int]:
+    """Trains incomplete runs and tests their policies; returns the tests, the returns in training and the status."""
+    runs = [make_run(entry, method, seed, output) for method, seed in chosen]
+    number = available_cores() if processes is None else check_positive_int("--processes", processes)
+    with reported_progress(runs):
+        _, was_interrupted = train_all(str(output), runs, min(number, len(runs)))
+    tests: Runs = {}
+    training: Runs = {}
     if was_interrupted:
-        return INTERRUPTED
-    for method, seed, run in runs:
+        return tests, training, INTERRUPTED
+    for (method, seed), run in zip(chosen, runs, strict=True):
         if run.is_done:
-            _test(name, entry, method, seed, run)
-    return int(not all(run.is_done for _, _, run in runs))
+            progress = read_progress(run.folder)
+            columns = ["Itr", "n_timesteps", "Time", *(column for column in progress if column.endswith(
+                ("-AverageReturn", "EpisodeReturn")))]
+            training[method.name, seed] = {column: progress[column] for column in columns}
+            tests[method.name, seed] = test(entry, method, run, progress)
+            means = [values.mean() for column, values in tests[method.name, seed].items() if column.startswith("after")]
+            print_line(f"{run.name}: {', '.join(f'{mean:.2f}' for mean in means)} after 0, 1, ... steps")
+    return tests, training, int(len(tests) < len(runs))
 
 
-def _make_run(entry: Entry, method: Method, seed: int, output: str) -> Member:
-    settings = script_settings(method.script, {**entry.settings, **method.settings, "seed": seed})
+def make_run(entry: Entry, method: Method, seed: int, output: Path) -> Member:
+    """Returns the run of a method and seed."""
+    settings = entries.script_settings(method.script, {**entry.settings, **method.settings, "seed": seed})
     name = f"{method.name},seed={seed}"
-    return Member(name, settings.pop("algo"), settings, os.path.join(output, name))
+    return Member(name, settings.pop("algo"), settings, str(output / name))
 
 
-def _test(name: str, entry: Entry, method: Method, seed: int, run: Member) -> None:
-    """Tests the policy of a run in sampled tasks; stores the test returns, training returns and policy weights."""
-    evaluator = mps.load_evaluator(run.folder, method.snapshot, rollouts_per_meta_task=entry.rollouts)
-    tasks = None
-    if entry.score == "success rate":
-        from experiments.metaworld_evaluation import evaluate_on_metaworld
+@contextlib.contextmanager
+def reported_progress(runs: Sequence[Member]) -> Iterator[None]:
+    """Prints the number of complete iterations and the remaining time every `REPORT_EVERY` seconds."""
+    end, total = threading.Event(), sum(run.n_itr for run in runs)
+    before, begin = _count_iterations(runs), time.monotonic()
 
-        scores = np.transpose([evaluate_on_metaworld(evaluator, num_goals=entry.test_tasks,
-                                                     adaptation_steps=steps).rounds
-                               for steps in range(entry.num_steps + 1)])
-    elif entry.score == "return of a trial":
-        scores = evaluator.evaluate(entry.test_tasks, seeds=(TEST_SEED,)).task_returns.sum(axis=1, keepdims=True)
+    def watch() -> None:
+        while not end.wait(REPORT_EVERY):
+            done = _count_iterations(runs)
+            if done > before:
+                minutes = (time.monotonic() - begin) * (total - done) / (done - before) / 60.0
+                print_line(f"{done} of {total} iterations; about {minutes:.0f} minutes remain")
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join()
+
+
+def _count_iterations(runs: Sequence[Member]) -> int:
+    count = 0
+    for run in runs:
+        with contextlib.suppress(ValueError):  # no row yet
+            count += len(read_progress(run.folder)["Itr"])
+    return count
+
+
+def test(entry: Entry, method: Method, run: Member, progress: Progress) -> Progress:
+    """Tests the policy of a run in sampled tasks; returns the returns of each task after 0, 1, ... steps."""
+    goals: Any = [None]
+    if not entry.test_tasks:
+        scores = np.array([[progress[column][-LAST:].mean() for column in return_columns(progress).values()]])
     else:
-        step_sizes = [evaluator.algo.inner_lr, evaluator.algo.inner_lr / 2] if entry.halve_steps else None
-        evaluation = evaluator.evaluate(entry.test_tasks, entry.num_steps, step_sizes, seeds=(TEST_SEED,))
-        scores, tasks = evaluation.task_returns, evaluation.tasks[0]
-    print(f"{run.name}: {', '.join(f'{value:.2f}' for value in scores.mean(axis=0))} after 0, 1, ... steps", flush=True)
-    reproduced.keep(name, method.name, seed, scores, read_progress(run.folder), tasks)
-    evaluator.algo.policy.save_npz(reproduced.weights_path(name, method.name, seed))
+        evaluator: Any = mps.load_evaluator(run.folder, method.snapshot, rollouts_per_meta_task=entry.rollouts)
+        if entry.score == "success rate":
+            from experiments.metaworld_evaluation import evaluate_on_metaworld
+
+            scores = np.transpose([evaluate_on_metaworld(evaluator, num_goals=entry.test_tasks,
+                                                         adaptation_steps=steps).rounds
+                                   for steps in range(entry.num_steps + 1)])
+        elif entry.score == "return of a trial":
+            scores = evaluator.evaluate(entry.test_tasks, seeds=(TEST_SEED,)).task_returns.sum(axis=1, keepdims=True)
+        else:
+            step_sizes = [evaluator.algo.inner_lr, evaluator.algo.inner_lr / 2] if entry.halve_steps else None
+            evaluation = evaluator.evaluate(entry.test_tasks, entry.num_steps, step_sizes, seeds=(TEST_SEED,))
+            scores, goals = evaluation.task_returns, evaluation.tasks[0]
+    return {"task": np.arange(len(scores), dtype=float),
+            **({"goal": np.array(goals)} if isinstance(goals[0], float) else {}),
+            **dict(zip(entries.score_columns(entry), scores.T, strict=True))}
+
+
+def comparison(name: str, entry: Entry, tests: Runs) -> str:
+    """Returns a table with the new, the stored and the published numbers of each method."""
+    columns, rows = entries.score_columns(entry), []
+    for method in entry.methods:
+        for label, found in (("now", entries.by_method(tests)), ("stored", entries.read_tests(name))):
+            if runs := found.get(method.name):
+                cells = [pages.cell(entries.over_seeds(runs, column)) for column in columns]
+                rows.append([method.name, label, str(len(runs)), *cells])
+        if values := pages.published(method, len(columns)):
+            rows.append([method.name, "published", "", *values])
+    header = ["method", "numbers", "seeds", *(column.removeprefix("after_") for column in columns)]
+    return text_table([header, *rows], right=range(2, len(header)))
 
 
 if __name__ == "__main__":

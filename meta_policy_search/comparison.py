@@ -1,11 +1,18 @@
 """Compares algorithms on an environment, with several seeds of each, in parallel processes."""
 import os
-from typing import Any, List, Mapping, Optional, Sequence, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
 from meta_policy_search.parallel_runs import Member, check_settings, train_all
-from meta_policy_search.plotting import Curve, plot_comparison, read_progress, return_columns
+from meta_policy_search.plotting import (
+    Curve,
+    Progress,
+    final_returns,
+    plot_comparison,
+    read_progress,
+    return_columns,
+)
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.registry import find_algorithm
 from meta_policy_search.run import find_algo_class, find_env_name, settings_of_algorithm
@@ -14,7 +21,7 @@ from meta_policy_search.settings import check_names
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.files import PathLike, check_folder
 from meta_policy_search.utils.progress import print_line, text_table
-from meta_policy_search.utils.statistics import interquartile_mean
+from meta_policy_search.utils.statistics import mean_interval
 from meta_policy_search.utils.threads import available_cores
 
 LAST = 10  # iterations to average
@@ -23,11 +30,15 @@ LAST = 10  # iterations to average
 class Comparison:
     """Complete runs of several algorithms on an environment. Returned by `compare`; `print` shows a table.
 
-    Each row of the table is an algorithm:
+    Each row of the table is an algorithm. All values are means over seeds of the means over the last ten iterations of
+    each run. Numbers after `+-` are half the width of the 95% interval over seeds (Student's t, one number per seed); a
+    single seed has no interval.
 
-    * `return`: interquartile mean of the return after adaptation (`utils.statistics.interquartile_mean`) over seeds and
-      the last ten iterations, each with new tasks. Its 95% interval is a bootstrap over both with a fixed seed;
-    * `gain`: mean return after adaptation minus mean return before;
+    * `return`: return after adaptation;
+    * `worst quarter`: the same over the 25% of tasks with the lowest return; empty for RL2;
+    * `gain`: return after adaptation minus return before, with the lowest gain of a run in brackets;
+    * `difference`: difference of the return from that of the first algorithm, paired by seed: runs with the same seed
+      have the same tasks;
     * `steps`: mean number of environment steps of a run;
     * `runs`: number of complete runs and of all runs.
 
@@ -45,22 +56,25 @@ class Comparison:
         self.title = title
         self.runs = {name: [run.folder for run in group if run.is_done] for name, group in runs.items()}
         self._numbers = {name: len(group) for name, group in runs.items()}
-        self._progress = {name: [read_progress(folder) for folder in group] for name, group in self.runs.items()}
+        self._progress = {name: {i: read_progress(run.folder) for i, run in enumerate(group) if run.is_done}
+                          for name, group in runs.items()}  # by number of the seed
 
     def plot(self, path: Optional[PathLike] = None, ax: Any = None) -> Figure:
-        """Plots the mean returns of each algorithm over environment steps, with 95% intervals over seeds.
+        """Plots the mean returns of each algorithm over environment steps, and the single runs as thin lines.
 
-        For runs with many iterations, lines are running means over about 2% of the iterations.
+        Algorithms with at least five runs have bands, 95% intervals over seeds. For runs with many iterations, lines
+        are running means over about 2% of the iterations.
 
         Args:
-            path: file to write: SVG if the name ends with `.svg`, otherwise PNG. Default None: no file.
+            path: file to write: the ending (such as `.svg` or `.png`) determines the format. Default None: no file.
             ax: Matplotlib axes to draw into, see `plotting.plot_comparison`. Default None: a new figure.
 
         Raises:
             ValueError: no run is complete, or the number of axes is wrong.
         """
         panels: dict[str, list[Curve]] = {}
-        for name, group in self._progress.items():
+        for name, runs in self._progress.items():
+            group = list(runs.values())
             for quantity, column in return_columns(group[0]).items() if group else ():
                 curve = Curve(name, [(progress["n_timesteps"], progress[column]) for progress in group])
                 panels.setdefault(quantity, []).append(curve)
@@ -72,21 +86,33 @@ class Comparison:
         return plot_comparison(panels, path, title, "environment steps, all tasks", smooth=max(1, smooth), ax=ax)
 
     def __repr__(self) -> str:
-        table = [["algorithm", "return", "95% interval", "gain", "steps", "runs"]]
-        for name, group in self._progress.items():
-            table.append([name, *(_scores(group) if group else [""] * 4), f"{len(group)} of {self._numbers[name]}"])
-        return f"{self.title}, return after adaptation\n{text_table(table, right=range(1, 6))}"
+        table = [["algorithm", "return", "worst quarter", "gain (lowest)", "difference", "steps", "runs"]]
+        first = _returns(next(iter(self._progress.values())))
+        for number, (name, runs) in enumerate(self._progress.items()):
+            returns = _returns(runs)
+            paired = [returns[seed] - first[seed] for seed in returns if seed in first and number]
+            table.append([name, *(_cells(returns, runs) if runs else [""] * 3),
+                          f"{mean_interval(np.array(paired)):+.2f}" if paired else "",
+                          f"{np.mean([run['n_timesteps'][-1] for run in runs.values()]):,.0f}" if runs else "",
+                          f"{len(runs)} of {self._numbers[name]}"])
+        note = "one seed: no intervals" if max(self._numbers.values()) == 1 else "+-: 95% intervals over seeds"
+        return f"{self.title}, return after adaptation ({note})\n{text_table(table, right=range(1, 7))}"
 
 
-def _scores(group: Sequence[Mapping[str, np.ndarray]]) -> List[str]:
-    """Returns the cells return, interval, gain and steps for the complete runs of an algorithm."""
-    columns = list(return_columns(dict(group[0])).values())
-    rows = min(LAST, *(len(progress["n_timesteps"]) for progress in group))
-    before, after = (np.array([progress[column][-rows:] for progress in group]) for column in (columns[0], columns[-1]))
-    score = interquartile_mean(after)
-    gain = f"{np.mean(after - before):+.2f}" if len(columns) > 1 else ""
-    steps = np.mean([progress["n_timesteps"][-1] for progress in group])
-    return [f"{score.mean:.2f}", f"[{score.low:.2f}, {score.high:.2f}]", gain, f"{steps:,.0f}"]
+def _returns(runs: Mapping[int, Progress]) -> Dict[int, float]:
+    """Returns the return after adaptation of each run, by seed."""
+    return {seed: list(final_returns(progress, LAST).values())[-1] for seed, progress in runs.items()}
+
+
+def _cells(returns: Mapping[int, float], runs: Mapping[int, Progress]) -> List[str]:
+    """Returns the cells return, worst quarter and gain of the complete runs of an algorithm."""
+    worst = [np.mean(progress["WorstQuarterReturn"][-LAST:]) for progress in runs.values()
+             if "WorstQuarterReturn" in progress and "Step_0-LastEpisodeReturn" not in progress]
+    means = [list(final_returns(progress, LAST).values()) for progress in runs.values()]
+    gains = np.array([after - before for before, *_, after in means if len(means[0]) > 1])
+    return [f"{mean_interval(np.array(list(returns.values()))):.2f}",
+            f"{mean_interval(np.array(worst)):.2f}" if worst else "",
+            f"{mean_interval(gains):+.2f} ({min(gains):+.2f})" if len(gains) else ""]
 
 
 def compare(env: Any, algorithms: Sequence[Union[str, type]],

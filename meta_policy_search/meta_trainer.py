@@ -22,7 +22,7 @@ from meta_policy_search.utils.checks import check_agrees, check_bool, check_int_
 from meta_policy_search.utils.logger import Row
 from meta_policy_search.utils.serializable import Configurable, present_arguments
 from meta_policy_search.utils.snapshotter import check_same_version
-from meta_policy_search.utils.statistics import mean_interval, task_returns
+from meta_policy_search.utils.statistics import mean_interval, task_returns, worst_quarter
 from meta_policy_search.utils.threads import training_lock
 from meta_policy_search.utils.utils import timed
 
@@ -287,6 +287,7 @@ class Trainer(TrainingLoop):
         logger.logkvs({
             "AdaptationGain": float(gain),
             "AdaptationGainCI95": float(half_width),
+            "WorstQuarterReturn": float(worst_quarter(returns[-1])),
             "Itr": self.itr,
             "n_timesteps": self.sampler.total_timesteps_sampled,
             **times,

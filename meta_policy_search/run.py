@@ -562,7 +562,7 @@ class Run:
                 "AverageReturn", "FirstEpisodeReturn", "LastEpisodeReturn"))
             return (f"The return of a trial is {whole:.2f}, that of its first episode {first:.2f}, of its last "
                     f"{last:.2f}: mean of the last {len(rows['Itr'])} iterations")
-        gain = mean_gain(self.progress)
+        gain = mean_gain(self.progress, num_tasks=trainer.policy.meta_batch_size)
         low, high = gain.mean - gain.half_width, gain.mean + gain.half_width
         return (f"Adaptation changes the return by {gain.mean:+.2f} (95% interval over tasks {low:+.2f} to {high:+.2f})"
                 f", from {gain.before:.2f} to {gain.after:.2f}: mean of the last {gain.num_itr} iterations, each with "

@@ -1,4 +1,6 @@
 """Tests `compare`: runs of several algorithms and seeds in processes, their table and their plot."""
+import re
+
 import numpy as np
 import pytest
 
@@ -122,23 +124,36 @@ def runs(tmp_path):
         (tmp_path / name / "progress.csv").write_text("\n".join(lines) + "\n")
         return run
 
-    meta = [write(f"promp{seed}", 12, {"Step_0-AverageReturn": seed, "Step_1-AverageReturn": 10 * seed})
+    meta = [write(f"promp{seed}", 12, {"Step_0-AverageReturn": seed, "Step_1-AverageReturn": 10 * seed,
+                                             "WorstQuarterReturn": 5})
             for seed in (1, 2, 3)]
     trials = {"Step_0-AverageReturn": 7, "Step_0-FirstEpisodeReturn": 5, "Step_0-LastEpisodeReturn": 2}
     return {"promp": meta, "rl2": [write("rl2_1", 12, trials), write("rl2_2", 3, trials)],
             "trpo_maml": [write("trpo", 1, {"Step_0-AverageReturn": 0, "Step_1-AverageReturn": 0})]}
 
 
-def test_table_has_interquartile_means_of_complete_runs(runs):
-    """The middle half of ten times 10, 20 and 30 has the mean 20, and the bootstrap interval spans all three."""
+def test_table_has_means_and_intervals_over_seeds(runs):
+    """Given three seeds that return 10, 20 and 30, then s = 10, and the half width is 4.303 s / sqrt(3) = 24.84.
+
+    RL2 has one complete run, which is paired with the first seed of ProMP.
+    """
     comparison = mps.Comparison("Corner, seeds 1, 2, 3", runs)
     assert comparison.runs == {"promp": [run.folder for run in runs["promp"]], "rl2": [runs["rl2"][0].folder],
                                "trpo_maml": []}
-    title, _, *rows = (line.split() for line in str(comparison).splitlines() if "---" not in line)
-    assert title[0] == "Corner,"
-    assert rows == [["promp", "20.00", "[10.00,", "30.00]", "+18.00", "1,200", "3", "of", "3"],
-                    ["rl2", "2.00", "[2.00,", "2.00]", "-3.00", "1,200", "1", "of", "2"],
-                    ["trpo_maml", "0", "of", "1"]]
+    title, header, *rows = str(comparison).splitlines()
+    assert title.endswith("return after adaptation (+-: 95% intervals over seeds)")
+    assert [re.split(r"  +", row.strip()) for row in rows] == [
+        ["promp", "20.00 +- 24.84", "5.00 +- 0.00", "+18.00 +- 22.36 (+9.00)", "1,200", "3 of 3"],
+        ["rl2", "2.00", "-3.00 (-3.00)", "-8.00", "1,200", "1 of 2"], ["trpo_maml", "0 of 1"]]
+    one = mps.Comparison("Corner", {"promp": runs["promp"][:1]})
+    assert "(one seed: no intervals)" in str(one) and "+-" not in str(one)
+
+
+def test_differences_are_paired_by_seed(runs, tmp_path):
+    """Given a second algorithm with the same runs in another order, then the differences are 0, 10 and -10."""
+    a, b, c = runs["promp"]
+    *_, row = str(mps.Comparison("Corner", {"first": [a, b, c], "second": [a, c, b]})).splitlines()
+    assert "+0.00 +- 24.84" in row
 
 
 def test_plot_shows_complete_runs_over_environment_steps(runs, tmp_path):

@@ -100,8 +100,8 @@ def test_row_has_the_columns_of_existing_runs(trained):
     expected = {f"Step_{step}-{column}" for step in range(3) for column in per_step} | {
         "Step_0-AdaptationKL", "Step_1-AdaptationKL",
         "Itr", "n_timesteps", "LossBefore", "LossAfter", "MeanKLBefore", "MeanKL", "dLoss", "StepFraction",
-        "AdaptationGain", "AdaptationGainCI95", "Time-Sampling", "Time-SampleProc", "Time-InnerStep",
-        "Time-TotalInner", "Time-OuterStep", "Time-MAMLSteps", "ItrTime", "Time",
+        "AdaptationGain", "AdaptationGainCI95", "WorstQuarterReturn", "Time-Sampling", "Time-SampleProc",
+        "Time-InnerStep", "Time-TotalInner", "Time-OuterStep", "Time-MAMLSteps", "ItrTime", "Time",
     }
     assert all(set(row) == expected for row in rows)
 

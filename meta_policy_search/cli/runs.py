@@ -23,7 +23,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from meta_policy_search import run_folder
-from meta_policy_search.plotting import return_columns
+from meta_policy_search.plotting import final_returns
 from meta_policy_search.utils.checks import plain
 from meta_policy_search.utils.files import is_locked
 from meta_policy_search.utils.progress import text_table
@@ -33,7 +33,7 @@ FOLDER = "data"  # default output folder of the scripts
 STATES = ("running", "finished", "stopped", "failed", "interrupted")
 SORTS = ("started", "gain", "return")
 LAST = 10  # rows that gains and returns are averaged over
-BEFORE, AFTER = "return before adaptation", "return after adaptation"  # labels of `return_columns`
+BEFORE, AFTER = "return before adaptation", "return after adaptation"  # labels of `final_returns`
 HEADER = ["algorithm", "environment", "seed", "started", "iterations", "gain", "return", "state", "folder"]
 RIGHT = [HEADER.index(name) for name in ("seed", "iterations", "gain", "return")]
 Run = dict[str, Any]
@@ -80,8 +80,7 @@ def read_run(folder: str) -> Run:
 def mean_returns(folder: str) -> dict[str, float]:
     """Returns the mean returns of a run over the last rows, by label; empty if there are none."""
     try:
-        progress = run_folder.read_rows(folder)
-        means = {label: float(np.mean(progress[column][-LAST:])) for label, column in return_columns(progress).items()}
+        means = final_returns(run_folder.read_rows(folder), LAST)
     except ValueError:  # no rows, or no columns of returns
         return {}
     return {label: mean for label, mean in means.items() if np.isfinite(mean)}

@@ -105,7 +105,7 @@ class Evaluation:
         """Plots the mean return over the number of adaptation steps, with 95% intervals over tasks.
 
         Args:
-            path: file to write: SVG if the name ends with `.svg`, otherwise PNG. Default None: no file.
+            path: file to write: the ending (such as `.svg` or `.png`) determines the format. Default None: no file.
             *references: evaluations to compare with.
             title: title of the figure. Default None: "Adaptation of" and the name of the policy.
             ax: Matplotlib axes to draw into. Default None: a new figure.

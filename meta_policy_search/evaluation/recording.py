@@ -110,7 +110,7 @@ class Recording:
         """Plots the paths in each task, before adaptation and after each adaptation step.
 
         Args:
-            path: file to write: SVG if the name ends with `.svg`, otherwise PNG. Default None: no file.
+            path: file to write: the ending (such as `.svg` or `.png`) determines the format. Default None: no file.
             title: title of the figure. Default: "Paths of" and the name of the policy.
             num_paths: maximum number of paths per panel; default 5.
             ax: see `plotting.plot_trajectories`.

@@ -13,6 +13,7 @@ from meta_policy_search.plotting.progress import (
     Progress,
     describe_run,
     describe_settings,
+    final_returns,
     mean_gain,
     read_progress,
     return_columns,
@@ -21,5 +22,6 @@ from meta_policy_search.plotting.style import step_label
 from meta_policy_search.plotting.trajectories import TaskTrajectories, describe_task, plot_trajectories
 
 __all__ = ["Curve", "MeanGain", "PlotCallback", "Progress", "TaskTrajectories", "describe_run", "describe_settings",
-           "describe_task", "mean_curve", "mean_gain", "plot_adaptation_curve", "plot_comparison", "plot_diagnostics",
-           "plot_learning_curve", "plot_trajectories", "read_progress", "return_columns", "step_label"]
+           "describe_task", "final_returns", "mean_curve", "mean_gain", "plot_adaptation_curve", "plot_comparison",
+           "plot_diagnostics", "plot_learning_curve", "plot_trajectories", "read_progress", "return_columns",
+           "step_label"]

@@ -16,6 +16,7 @@ from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.statistics import Interval, mean_interval, running_mean
 
 _STYLES = ("-", "--", ":", "-.")
+MIN_RUNS_OF_BAND = 5  # fewer runs have no band
 _LEGEND_WIDTH = 100  # characters in a line of the legend
 
 
@@ -45,13 +46,18 @@ def mean_curve(curve: Curve) -> tuple[np.ndarray, Interval]:
 
 
 def plot_comparison(panels: Mapping[str, Sequence[Curve]], path: Optional[PathLike] = None, title: str = "",
-                    x_label: str = "iteration", is_count: bool = True, smooth: int = 1, ax: Any = None) -> Figure:
-    """Plots the means of several runs with 95% intervals over runs, and the single runs as thin lines.
+                    x_label: str = "iteration", is_count: bool = True, smooth: int = 1, ax: Any = None,
+                    points: Optional[Mapping[str, np.ndarray]] = None) -> Figure:
+    """Plots the means of several runs, and the single runs as thin lines.
+
+    Curves of at least five runs have a band, the 95% interval over runs (Student's t). Panels of returns share their
+    vertical axis. A new figure shows at most seven curves per panel and further curves in panels beside it. The legend
+    lists the curves in the order of their last values in the lowest panel.
 
     Args:
         panels: one panel per entry: label of the vertical axis to curves. Curves with the same label have the same
             color and line style in all panels.
-        path: file to write: SVG if the name ends with `.svg`, otherwise PNG. Default None: no file.
+        path: file to write; the ending (such as `.svg` or `.png`) determines the format. Default None: no file.
         title: title of the figure; ignored if `ax` is given. The label of a single curve is the default title, and
             a new figure then has no legend.
         x_label: label of the horizontal axis; default `"iteration"`.
@@ -59,6 +65,7 @@ def plot_comparison(panels: Mapping[str, Sequence[Curve]], path: Optional[PathLi
         smooth: width of the running mean in rows, centered at each row; even numbers are rounded down to odd numbers.
             Default 1: no smoothing.
         ax: Matplotlib axes to draw into: one per panel, a single object or an array. Default None: a new figure.
+        points: further points in the lowest panel, drawn as squares: label of a curve to `[n, 2]`. Default None.
 
     Returns:
         The figure.
@@ -68,24 +75,44 @@ def plot_comparison(panels: Mapping[str, Sequence[Curve]], path: Optional[PathLi
     """
     reach = (check_positive_int("smooth", smooth) - 1) // 2
     labels = list(dict.fromkeys(curve.label for curves in panels.values() for curve in curves))
-    legend = [textwrap.fill(label, _LEGEND_WIDTH) for label in labels]
+    columns = 1 if ax is not None else max(1, -(-len(labels) // len(style.COLORS)))
+    size = -(-len(labels) // columns)  # curves of a panel
     title = title or (labels[0] if len(labels) == 1 else "")
-    height = 1.2 + 2.6 * len(panels) + 0.25 * "\n".join(legend).count("\n")
-    with style.figure_axes(path, title, height, rows=len(panels), ax=ax, sharex=True) as all_axes:
-        handles = {}
-        for axes, (quantity, curves) in zip(all_axes.flat, panels.items(), strict=True):
+    height = 1.2 + 2.6 * len(panels) + 0.25 * sum(len(label) // _LEGEND_WIDTH for label in labels)
+    with style.figure_axes(path, title, height, 3.0 + 5.0 * columns, len(panels), columns, ax,
+                           sharex=True) as all_axes:
+        last, numbers = {}, []
+        for row, (quantity, curves) in zip(all_axes, panels.items(), strict=True):
             for curve in curves:
-                index = labels.index(curve.label)
-                smoothed = [(x, running_mean(y, reach)[0]) for x, y in curve.runs]
-                handles[index] = _draw_curve(axes, curve._replace(runs=smoothed), index)
-            style.limit_to_lines(axes)
-            style.label_y(axes, quantity)
-        if any(len(curve.runs) > 1 for curves in panels.values() for curve in curves):
-            all_axes[0, 0].set_title("Bands: 95% interval over runs. Thin lines: single runs.", **style.NOTE_STYLE)
-        style.label_x(all_axes[-1, 0], x_label, is_count)
+                column, index = divmod(labels.index(curve.label), size)
+                smoothed = curve._replace(runs=[(x, running_mean(y, reach)[0]) for x, y in curve.runs])
+                last[curve.label] = _draw_curve(row[column], smoothed, index + column * len(style.COLORS))
+                numbers.append(len(curve.runs))
+                if quantity == list(panels)[-1] and points and curve.label in points:
+                    reached = points[curve.label]
+                    reached = reached[reached[:, 0] <= 1.1 * max(x[-1] for x, _ in curve.runs)]
+                    row[column].plot(*reached.T, "s", markersize=5, color=last[curve.label].get_color())
+            for axes in row:
+                style.label_y(axes, quantity)
+        _share_limits([axes for row, quantity in zip(all_axes, panels, strict=True) if quantity.startswith("return")
+                       for axes in row])
+        if max(numbers, default=0) > 1:
+            band = ". Bands: 95% intervals over runs" if max(numbers) >= MIN_RUNS_OF_BAND else ""
+            all_axes[0, 0].set_title(f"Thick lines: means. Thin lines: single runs{band}.", **style.NOTE_STYLE)
+        for axes in all_axes[-1]:
+            style.label_x(axes, x_label, is_count)
         if len(labels) > 1 or ax is not None:
-            style.label_curves(all_axes, ax, [handles[i] for i in range(len(labels))], legend)
+            in_order = sorted(last.items(), key=lambda item: -np.append(0.0, item[1].get_ydata())[-1])
+            style.label_curves(all_axes, ax, [line for _, line in in_order],
+                               [textwrap.fill(label, _LEGEND_WIDTH) for label, _ in in_order])
     return style.figure_of(all_axes)
+
+
+def _share_limits(panels: Sequence[Any]) -> None:
+    """Gives all panels the same limits of the vertical axis."""
+    limits = [axes.get_ylim() for axes in panels if axes.lines]
+    for axes in panels if limits else ():
+        axes.set_ylim(min(low for low, _ in limits), max(high for _, high in limits))
 
 
 def plot_adaptation_curve(curves: Sequence[tuple[str, np.ndarray]], path: Optional[PathLike] = None,
@@ -97,7 +124,7 @@ def plot_adaptation_curve(curves: Sequence[tuple[str, np.ndarray]], path: Option
 
     Args:
         curves: for each policy, its name and its returns `[tasks, K + 1]` after 0, 1, ..., `K` adaptation steps.
-        path: file to write: SVG if the name ends with `.svg`, otherwise PNG. Default None: no file.
+        path: file to write: the ending (such as `.svg` or `.png`) determines the format. Default None: no file.
         title: title of the figure; ignored if `ax` is given. Default `"Adaptation"`.
         note: subtitle in a smaller font; default none.
         timesteps: for each policy, the mean number of environment steps in a task after each adaptation step,
@@ -143,6 +170,7 @@ def _draw_curve(axes: Any, curve: Curve, index: int) -> Any:
     if len(curve.runs) > 1:
         for x, y in curve.runs:
             axes.plot(x, y, **look, alpha=0.35, linewidth=0.7)
+    if len(curve.runs) >= MIN_RUNS_OF_BAND:
         axes.fill_between(places, mean - half_width, mean + half_width, color=look["color"], alpha=0.2, linewidth=0.0)
     (line,) = axes.plot(places, mean, **look, linewidth=1.8, **style.point_marker(places))
     return line
@@ -194,8 +222,8 @@ def plot_learning_curve(run_folder: PathLike, path: Optional[PathLike] = None, t
 
     Args:
         run_folder: folder with a `progress.csv`.
-        path: file to write: SVG if the name ends with `.svg`, otherwise PNG. Default None: `learning_curve.png` in the
-            run folder, or no file if `ax` is given.
+        path: file to write: the ending (such as `.svg` or `.png`) determines the format. Default None:
+            `learning_curve.png` in the run folder, or no file if `ax` is given.
         title: title of the figure; ignored if `ax` is given. Default None: the text of `describe_run`.
         ax: Matplotlib axes to draw into: an array with one per panel from top to bottom, or a single one for the first
             panel. Default None: a new figure.

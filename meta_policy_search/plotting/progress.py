@@ -98,15 +98,21 @@ def return_columns(progress: Progress) -> dict[str, str]:
             "return after adaptation": f"Step_{steps[-1]}-AverageReturn"}
 
 
-def mean_gain(progress: Progress, last: int = 10) -> MeanGain:
+def final_returns(progress: Progress, last: int = 10) -> dict[str, float]:
+    """Returns the means of the last iterations of a run, by the labels of `return_columns`."""
+    return {label: float(np.mean(progress[column][-last:])) for label, column in return_columns(progress).items()}
+
+
+def mean_gain(progress: Progress, last: int = 10, num_tasks: Optional[int] = None) -> MeanGain:
     """Averages the adaptation gain over the last iterations of a run.
 
-    Each iteration samples new tasks, so the mean gains of the iterations are independent and their variances add up.
-    With half widths `h_i`, the half width of the mean over `n` iterations is `sqrt(sum_i h_i^2) / n`.
+    Each iteration samples new tasks, so the mean gains of the iterations are independent; see
+    `utils.statistics.half_width_of_mean` for the interval.
 
     Args:
         progress: return value of `read_progress`.
         last: number of iterations to average, at least 1; all iterations if the run has fewer. Default 10.
+        num_tasks: number of tasks of an iteration. Default None: unknown, so the interval is slightly too wide.
 
     Raises:
         ValueError: `last` is below 1, or `progress` lacks a column.
@@ -115,7 +121,7 @@ def mean_gain(progress: Progress, last: int = 10) -> MeanGain:
     _, returns = step_columns(progress, "AverageReturn")
     rows = slice(-min(check_positive_int("last", last), len(gains)), None)
     mean, before, after = (float(np.mean(values[rows])) for values in (gains, returns[0], returns[-1]))
-    return MeanGain(mean, half_width_of_mean(half_widths[rows]), before, after, num_itr=len(gains[rows]))
+    return MeanGain(mean, half_width_of_mean(half_widths[rows], num_tasks), before, after, num_itr=len(gains[rows]))
 
 
 def columns(progress: Progress, *keys: str) -> tuple[np.ndarray, ...]:

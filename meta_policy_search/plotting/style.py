@@ -19,6 +19,7 @@ else:
 COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#555555")
 GAIN_COLOR, NOISE_COLOR = "#009e73", "#d55e00"
 REFERENCE_COLORS = ("#555555", "#d55e00", "#0072b2", "#e69f00")
+_FORMATS = ("png", "svg", "pdf", "eps", "jpg", "webp")  # by the ending of a file name
 GRID_COLOR = "#dddddd"
 NOTE_STYLE = {"fontsize": 9, "color": "#555555"}
 _LOOK: Any = {"font.family": "DejaVu Sans", "font.size": 10, "axes.edgecolor": "#777777",
@@ -31,7 +32,7 @@ def figure_axes(path: Optional[PathLike], title: str, height: float, width: floa
     """Yields Matplotlib axes, and writes their figure to `path` when the `with` block ends.
 
     Args:
-        path: file to write: SVG if the name ends with `.svg`, otherwise PNG; None for no file.
+        path: file to write: the ending (such as `.svg` or `.png`) determines the format; None for no file.
         title: title of a new figure.
         height: height of a new figure, inches.
         width: width of a new figure, inches.
@@ -44,10 +45,13 @@ def figure_axes(path: Optional[PathLike], title: str, height: float, width: floa
         The axes, an array `[rows, columns]`.
 
     Raises:
-        ValueError: `ax` has a different number of axes.
+        ValueError: `ax` has a different number of axes, or the ending of `path` is no format of a figure.
     """
     import matplotlib
 
+    form = "" if path is None else os.path.splitext(os.fspath(path))[1][1:].lower()
+    if path is not None and form not in _FORMATS:
+        raise ValueError(f"path: expected a name that ends with .{', .'.join(_FORMATS)}, got {os.fspath(path)!r}")
     with matplotlib.rc_context(_LOOK):
         if ax is None:
             all_axes = _new_figure(title, (width, height)).subplots(rows, columns, squeeze=False, **options)
@@ -55,10 +59,10 @@ def figure_axes(path: Optional[PathLike], title: str, height: float, width: floa
             all_axes = np.array(ax, dtype=object).reshape(rows, columns)
         yield all_axes
         if path is not None:
-            is_svg = os.fspath(path).lower().endswith(".svg")
+            dates = {"svg": "Date", "pdf": "CreationDate"}  # files without a date are reproducible
             with atomic_file(path) as file:
-                form = {"format": "svg", "metadata": {"Date": None}} if is_svg else {"format": "png"}
-                figure_of(all_axes).savefig(file, dpi=200, **form)
+                figure_of(all_axes).savefig(file, dpi=200, format=form,
+                                            metadata={dates[form]: None} if form in dates else None)
 
 
 def _new_figure(title: str, size: tuple[float, float]) -> Figure:
@@ -89,17 +93,6 @@ def label_curves(all_axes: np.ndarray, ax: Any, *handles_and_labels: Any) -> Non
         figure_of(all_axes).legend(*handles_and_labels, loc="outside lower center", frameon=False)
     else:
         all_axes.flat[0].legend(*handles_and_labels, frameon=False)
-
-
-def limit_to_lines(axes: Any) -> None:
-    """Limits the vertical axis to the lines and a quarter of their range, so that wide bands do not flatten them."""
-    values = np.concatenate([[], *(np.asarray(line.get_ydata(), np.float64) for line in axes.lines)])
-    values = values[np.isfinite(values)]
-    margin = np.ptp(values) / 4 if len(values) else 0.0
-    bottom, top = axes.get_ylim()
-    limits = max(bottom, np.min(values, initial=np.inf) - margin), min(top, np.max(values, initial=-np.inf) + margin)
-    if margin > 0.0 and limits != (bottom, top):  # setting limits ends the automatic scaling
-        axes.set_ylim(limits)
 
 
 def label_y(axes: Any, label: str, scale: str = "linear") -> None:

@@ -29,7 +29,7 @@ def plot_trajectories(tasks: Sequence[TaskTrajectories], path: Optional[PathLike
 
     Args:
         tasks: at least one task, all with the same number of adaptation steps.
-        path: file to write: SVG if the name ends with `.svg`, otherwise PNG. Default None: no file.
+        path: file to write: the ending (such as `.svg` or `.png`) determines the format. Default None: no file.
         title: title of the figure; ignored if `ax` is given.
         names: title of each column. Default: "task 1", "task 2", ...
         ax: Matplotlib axes to draw into, an array `[rows, columns]` as returned by `pyplot.subplots`. Default None: a

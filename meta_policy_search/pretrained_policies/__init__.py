@@ -11,7 +11,7 @@ from meta_policy_search.utils.checks import find_name
 if TYPE_CHECKING:
     from meta_policy_search.evaluation import MetaEvaluator
 
-DATA = Path(__file__).parent / "data"  # written by experiments/results/pretrained.py
+DATA = Path(__file__).parent / "data"  # written by experiments/reproduce.py --update
 NAMES_FILE = "policies.json"
 
 
@@ -58,7 +58,8 @@ def load_pretrained(name: str) -> "MetaEvaluator":
     """Loads a pretrained policy, with environment and algorithm as in its training. Runs no code from files.
 
     The result has the attributes `policy`, `env` (normalized), `algo` (such as `algo.inner_lr`), `sample_processor`,
-    `rollouts_per_meta_task` and `max_path_length`. `evaluate()` repeats the mean returns in `pretrained()`.
+    `rollouts_per_meta_task` and `max_path_length`. On the same kind of processor, `evaluate()` repeats the mean returns
+    in `pretrained()`.
 
     Args:
         name: name of the policy, such as `"half_cheetah_direction/promp"`. Case, hyphens and underscores are ignored.

@@ -6,8 +6,6 @@ from scipy.special import stdtrit
 
 from meta_policy_search.types import PathsMetaBatch
 
-RESAMPLINGS = 10_000
-
 
 class Interval(NamedTuple):
     """Means of independent values and their 95% intervals."""
@@ -15,18 +13,25 @@ class Interval(NamedTuple):
     mean: np.ndarray  # [...]
     half_width: np.ndarray  # [...], the interval is mean - half_width to mean + half_width; NaN for a single value
 
+    @property
+    def low(self) -> np.ndarray:
+        """Lower ends of the intervals."""
+        return self.mean - self.half_width
+
+    @property
+    def high(self) -> np.ndarray:
+        """Upper ends of the intervals."""
+        return self.mean + self.half_width
+
     def __repr__(self) -> str:
         if np.ndim(self.mean) == 0:
-            return f"{self.mean:.2f} +- {self.half_width:.2f}"
+            return f"{self:.2f}"
         return f"Interval(mean={self.mean!r}, half_width={self.half_width!r})"
 
-
-class Score(NamedTuple):
-    """A score and the bounds of its 95% interval."""
-
-    mean: float
-    low: float
-    high: float
+    def __format__(self, spec: str) -> str:
+        """Formats a single mean and its half width, such as `58.82 +- 0.12`; without the width if it is NaN."""
+        width = "" if np.isnan(self.half_width) else f" +- {self.half_width:{spec.lstrip('+')}}"
+        return f"{self.mean:{spec}}{width}"
 
 
 def task_returns(paths: PathsMetaBatch) -> np.ndarray:
@@ -57,29 +62,47 @@ def mean_interval(values: np.ndarray) -> Interval:
     return Interval(mean, stdtrit(len(values) - 1, 0.975) * values.std(axis=0, ddof=1) / np.sqrt(len(values)))
 
 
-def half_width_of_mean(half_widths: np.ndarray) -> float:
-    """Returns the half width of the mean of `n` independent means with half widths `h_i`: `sqrt(sum_i h_i^2) / n`."""
-    return float(np.sqrt(np.sum(np.square(half_widths))) / len(half_widths))
+def half_width_of_mean(half_widths: np.ndarray, count: Optional[int] = None) -> float:
+    """Returns the half width of the 95% interval of the mean of `n` independent means of `count` values each.
 
-
-def interquartile_mean(scores: np.ndarray) -> Score:
-    """Returns the mean of the middle half of all scores, with its 95% interval (percentile bootstrap).
-
-    Policies and tasks are resampled with replacement, with a fixed seed. Agarwal et al. 2021 (arXiv:2108.13264)
-    resample the runs of each task separately. Here, a run is one policy that is tested in all tasks, so it is resampled
-    as a whole. With one seed, the interval is over tasks only.
+    The variances of the means are pooled, with `n (count - 1)` degrees of freedom.
 
     Args:
-        scores: `[seeds, tasks]`.
+        half_widths: `[n]`, the half widths of the 95% intervals of the means (Student's t).
+        count: number of values `M` of each mean. Default None: unknown; the quantile of `half_widths` is kept, so the
+            interval is slightly too wide.
+    """
+    n = len(half_widths)
+    ratio = 1.0 if count is None else stdtrit(n * (count - 1), 0.975) / stdtrit(count - 1, 0.975)
+    return float(ratio * np.sqrt(np.sum(np.square(half_widths))) / n)
+
+
+def worst_quarter(returns: np.ndarray) -> np.ndarray:
+    """Returns the mean over the 25% of tasks with the lowest return (conditional value at risk, CVaR).
+
+    If 25% is not a whole number of tasks, the last of these tasks counts in part. With less than four tasks, the value
+    is the lowest return.
+
+    Args:
+        returns: `[M, ...]`, by task.
+
+    Returns:
+        float64 `[...]`.
+    """
+    ordered = np.sort(np.asarray(returns, np.float64), axis=0)
+    weights = np.clip(len(ordered) / 4 - np.arange(len(ordered)), 0.0, 1.0)
+    return np.tensordot(weights / weights.sum(), ordered, axes=1)
+
+
+def interquartile_mean(scores: np.ndarray) -> Interval:
+    """Returns the mean over seeds of the interquartile mean over environments, with its 95% interval (Student's t).
+
+    Args:
+        scores: normalized scores `[seeds, environments]`.
     """
     from scipy.stats import trim_mean  # imported here because it takes longer than the rest of this module
 
-    seeds, tasks = scores.shape
-    rng = np.random.default_rng(1)
-    rows = rng.integers(seeds, size=(RESAMPLINGS, seeds, 1))
-    columns = rng.integers(tasks, size=(RESAMPLINGS, 1, tasks))
-    means = trim_mean(scores[rows, columns].reshape(RESAMPLINGS, -1), 0.25, axis=1)
-    return Score(trim_mean(scores, 0.25, axis=None), *np.quantile(means, (0.025, 0.975)))
+    return mean_interval(trim_mean(scores, 0.25, axis=1))
 
 
 def running_mean(values: np.ndarray, reach: Optional[int] = None) -> tuple[np.ndarray, np.ndarray]:

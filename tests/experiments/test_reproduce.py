@@ -1,4 +1,4 @@
-"""Tests the reproduction of published results: runs, stored data, statistics and tables."""
+"""Tests the reproduction of published results: runs, stored data, statistics and pages."""
 import dataclasses
 import os
 import re
@@ -11,24 +11,32 @@ import pytest
 
 from benchmarks.workload import SMOKE
 from experiments import metaworld_evaluation, reproduce
-from experiments.results import derivatives, gradient_variance, gradient_variance_published, reproduced
-from experiments.results.entries import ENTRIES, MEASUREMENTS, all_settings, script_settings
+from experiments.reproduction import entries, figures, measurements, pages, pretrained_files
+from experiments.reproduction.entries import ENTRIES, Entry, Method, all_settings, script_settings
 from meta_policy_search.cli.train import SMOKE as TRAIN_SMOKE
+from meta_policy_search.evaluation import MetaEvaluator
+from meta_policy_search.meta_algos.adapted_params import select_params
 from meta_policy_search.parallel_runs import check_settings
+from meta_policy_search.policies import MetaGaussianMLPPolicy
+from meta_policy_search.run import build_trainer
 from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils.statistics import mean_interval
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 NAME = "exploration_corner"
-TINY = {"max_path_length": 5}
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(reproduced, "FOLDER", str(tmp_path / "reproduced"))
-    monkeypatch.setattr(reproduced, "PAGE", str(tmp_path / "papers.md"))
-    monkeypatch.setattr(reproduced, "README", shutil.copy(reproduced.README, tmp_path))
+def data(tmp_path, monkeypatch):
+    """An empty folder instead of the stored data; pages and figures are written to temporary folders."""
+    for module, name in ((entries, "DATA"), (figures, "FIGURES"), (pages, "DOCS")):
+        (tmp_path / name).mkdir()
+        monkeypatch.setattr(module, name, tmp_path / name)
+    monkeypatch.setattr(pages, "README", Path(shutil.copy(pages.README, tmp_path)))
+    monkeypatch.setattr(pages.write, "__defaults__", (pages.DOCS, pages.README))
+    monkeypatch.setattr(pretrained_files, "update", lambda name, output: None)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    return tmp_path / "reproduced"
+    return tmp_path / "DATA"
 
 
 @pytest.fixture
@@ -41,360 +49,351 @@ def small_entry(monkeypatch):
     return entry
 
 
-def progress(rows, offset=0.0):
-    columns = ["Itr", "n_timesteps", "Time", "Step_0-AverageReturn", "Step_3-AverageReturn", "Loss"]
-    return {column: offset + np.arange(rows) * (i + 1.0) for i, column in enumerate(columns)}
+def scores_of(*columns):
+    """The columns of a test."""
+    return {"task": np.arange(len(columns[0]), dtype=float), **{
+        f"after_{step}": np.array(values, float) for step, values in enumerate(columns)}}
 
 
-# Data --------------------------------------------------------------------------------------------------------------
+def trained(iterations, before=0.0, after=1.0, steps=160_000.0):
+    """The columns of a training; the return after adaptation grows linearly."""
+    itr = np.arange(iterations, dtype=float)
+    return {"Itr": itr, "n_timesteps": steps * (itr + 1.0), "Time": 60.0 * (itr + 1.0),
+            "Step_0-AverageReturn": np.full(iterations, before), "Step_1-AverageReturn": after * itr}
 
 
-def test_run_replaces_an_earlier_run_and_keeps_others(folder):
-    returns = np.arange(6.0).reshape(2, 3)
-    reproduced.keep(NAME, "a", 1, returns, progress(3))
-    reproduced.keep(NAME, "b", 1, returns + 10.0, progress(2))
-    reproduced.keep(NAME, "a", 1, returns + 20.0, progress(4, 0.5))
-    kept, training = reproduced.read_scores(NAME), reproduced.read_training(NAME)
-    np.testing.assert_allclose(kept["a"][1], returns + 20.0)
-    np.testing.assert_allclose(kept["b"][1], returns + 10.0)
-    np.testing.assert_allclose(training["a"][1]["Step_3-AverageReturn"], progress(4, 0.5)["Step_3-AverageReturn"])
-    assert "Loss" not in training["b"][1] and len(training["b"][1]["Itr"]) == 2
+def write(name, tests, training=None):
+    entries.write_runs(entries.DATA / f"{name}.csv", tests)
+    if training:
+        entries.write_runs(entries.DATA / f"{name}_training.csv", training)
 
 
-def test_returns_of_groups_of_tasks_are_listed_by_seed(folder, monkeypatch):
-    entry = dataclasses.replace(ENTRIES[NAME], groups={"left": -1.0, "right": 1.0})
-    monkeypatch.setitem(ENTRIES, NAME, entry)
-    method, scores = entry.methods[0], np.zeros((3, 4))
-    scores[:, 3] = [10.0, 20.0, 40.0]
-    reproduced.keep(NAME, method.name, 1, scores, progress(2), [-1.0, -1.0, 1.0])
-    reproduced.keep(NAME, method.name, 2, scores, progress(2), [1.0, -1.0, 1.0])
-    reproduced.keep(NAME, method.name, 3, scores, progress(2))  # an older run, without goals
-    np.testing.assert_array_equal(reproduced.read_scores(NAME)[method.name][2], scores)
-    assert reproduced.read_goals(NAME)[method.name][2].tolist() == [1.0, -1.0, 1.0]
-    table = f"| return of each seed | left | right |\n|---|---|---|\n| {method.label} | 15, 20 | 40, 25 |"
-    assert table in reproduced.page()
+# Stored data -------------------------------------------------------------------------------------------------------
 
 
-def test_page_states_the_samples_of_training(folder):
-    for name, expected in {
-            "half_cheetah_tasks": "20 or 40 tasks; paths per task and adaptation step: 20; steps per path: at most 100",
-            "rl2_mdp": "1200 or 480 tasks; trials per task: 1; steps per episode: at most 10"}.items():
-        entry, steps = ENTRIES[name], ENTRIES[name].num_steps + 1
-        reproduced.keep(name, entry.methods[0].name, 1, np.zeros((3, steps)), progress(2))
-        assert f"- Training: {expected}\n" in reproduced.page()
+def test_runs_are_read_as_written(tmp_path):
+    runs = {("a", 2): scores_of([1.0, 2.0], [3.0, -4.25]),
+            ("b", 1): {**scores_of([5.0, 6.0]), "goal": np.array([-1.0, 1.0])}}
+    entries.write_runs(tmp_path / "a.csv", runs)
+    again = entries.read_runs(tmp_path / "a.csv")
+    assert list(again) == list(runs)
+    for run, columns in runs.items():
+        assert set(again[run]) == set(columns)
+        for name, values in columns.items():
+            np.testing.assert_allclose(again[run][name], values)
+    assert entries.read_runs(tmp_path / "b.csv") == {}
 
 
-def test_score_of_a_policy_that_observes_the_task_is_the_return_without_adaptation(folder):
-    reproduced.keep("half_cheetah_direction", "oracle", 1, np.array([[1.0, 2.0, 3.0, 4.0]] * 2), progress(2),
-                    [-1.0, 1.0])
-    (row,) = re.findall(r"^\| TRPO that observes the task .* \(column 0\) \|$", reproduced.page(), flags=re.MULTILINE)
-    assert row.endswith("| 1.00 | 2.00 | 3.00 | 4.00 | 1.00 [1.00, 1.00] (column 0) |")
-
-
-def test_figure_compares_episodes_of_rl2_with_adaptation_steps(folder, monkeypatch):
-    panels = {}
-    monkeypatch.setattr(reproduced, "plot_comparison", lambda given, *args: panels.update(given))
-    columns = {"Step_0-FirstEpisodeReturn": np.full(3, -1.0), "Step_0-LastEpisodeReturn": np.full(3, 6.0)}
-    trial = {**{name: values for name, values in progress(3).items() if not name.startswith("Step_3")}, **columns}
-    reproduced.keep("rl2_navigation", "pro_mp", 1, np.ones((2, 2)), progress(3))
-    reproduced.keep("rl2_navigation", "rl2", 1, np.ones((2, 2)), trial)
-    reproduced.draw("rl2_navigation")
-    assert {panel: [curve.runs[0][1][-1] for curve in curves] for panel, curves in panels.items()} == {
-        "return before adaptation": [-1.0, 8.0], "return after adaptation": [6.0, 10.0]}
-
-
-def test_results_are_stored_by_seed(folder):
-    reproduced.keep_measured("derivatives", "dice", 2, {1: 0.5, 2: 0.25})
-    reproduced.keep_measured("derivatives", "dice", 3, {1: 1.5, 2: 1.25})
-    assert reproduced.read_measured("derivatives") == {"dice": {2: {1: 0.5, 2: 0.25}, 3: {1: 1.5, 2: 1.25}}}
-
-
-def test_intervals_over_seeds_require_two_seeds(folder):
-    reproduced.keep_measured("gradient_variance", "dice", 1, {1: 0.5})
-    assert reproduced.page().endswith("| DiCE | 1 | 0.50 |\n")
-    reproduced.keep_measured("gradient_variance", "dice", 2, {1: 0.5})
-    assert reproduced.page().endswith("| DiCE | 2 | 0.50 ± 0.00 |\n")
-
-
-def test_only_selected_or_missing_measurements_run(folder, monkeypatch):
-    """A measurement that stops with an error keeps the methods before; the next call measures the others."""
-    runs, failing = [], [("dice", 2)]
-
-    def measure(seed, methods):
-        for method in methods:
-            if (method, seed) in failing:
-                raise RuntimeError("disk full")
-            runs.append((method, seed))
-            yield method, {1: 1.0, 2: 0.0, 3: 0.0}
-
-    monkeypatch.setattr(derivatives, "measure", measure)
-    monkeypatch.setattr(reproduced, "write", lambda *names: [])
-    few = dataclasses.replace(MEASUREMENTS["derivatives"], seeds=(1, 2), methods={"dice": "DiCE", "loaded": "Loaded"})
-    monkeypatch.setitem(MEASUREMENTS, "derivatives", few)
-    assert reproduce.main(["derivatives", "--methods", "loaded", "--seeds", "2"]) == 0
-    with pytest.raises(RuntimeError, match="disk full"):
-        reproduce.main(["derivatives"])
-    failing.clear()
-    assert reproduce.main(["derivatives"]) == 0 and reproduce.main(["derivatives"]) == 0
-    assert runs == [("loaded", 2), ("dice", 1), ("loaded", 1), ("dice", 2)]
-    assert reproduce.main(["derivatives", "--methods", "dice", "--seeds", "2"]) == 0
-    assert runs[4:] == [("dice", 2)]
-
-
-# Derivatives -------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def process():
-    return derivatives.draw_process(np.random.default_rng(5))
-
-
-def value_of(process, logits):
-    policy = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    values = np.zeros(derivatives.STATES)
-    for _ in range(1000):
-        values = process.rewards + derivatives.DISCOUNT * np.einsum("sa,sat,t->s", policy, process.transitions, values)
-    return values
-
-
-def test_exact_derivatives_equal_those_of_the_value(process):
-    np.testing.assert_allclose(process.transitions.sum(axis=-1), 1.0)
-    with tf.Graph().as_default(), tf.Session() as sess:
-        logits = tf.constant(process.logits)
-        values = derivatives.true_value(process, logits)
-        first, second, _ = sess.run(derivatives.derivatives_of(tf.reduce_mean(values), logits))
-        np.testing.assert_allclose(sess.run(values), value_of(process, process.logits))
-    step = np.zeros_like(process.logits)
-    step[0, 0] = 1e-4
-    up, at, down = (value_of(process, process.logits + sign * step).mean() for sign in (1.0, 0.0, -1.0))
-    np.testing.assert_allclose(first[0, 0], (up - down) / 2e-4, rtol=1e-5)
-    np.testing.assert_allclose(second[0, 0], (up - 2.0 * at + down) / 1e-8, rtol=1e-2, atol=1e-3)
-
-
-def test_paths_follow_policy_and_process(process):
-    paths = derivatives.sample_paths(process, np.random.default_rng(1))
-    states, actions = paths.states[:, :-1], paths.actions
-    policy = np.exp(process.logits) / np.exp(process.logits).sum(axis=1, keepdims=True)
-    for state in range(derivatives.STATES):
-        taken = actions[states == state]
-        if len(taken) > 1000:
-            np.testing.assert_allclose(np.bincount(taken, minlength=derivatives.ACTIONS) / len(taken), policy[state],
-                                       atol=0.05)
-    assert np.all(process.transitions[states, actions, paths.states[:, 1:]] > 0.0)
-
-
-def test_advantages_are_sums_of_later_rewards():
-    rewards, values = np.ones((1, derivatives.STEPS)), np.arange(derivatives.STEPS + 1.0)[None]
-    weights = derivatives.DISCOUNT ** np.arange(derivatives.STEPS)
-    one = derivatives.advantages_of(rewards, values, 0.0)
-    np.testing.assert_allclose(one[0], weights * (1.0 + derivatives.DISCOUNT * values[0, 1:] - values[0, :-1]))
-    everything = derivatives.advantages_of(rewards, values, 1.0)
-    last = derivatives.DISCOUNT ** derivatives.STEPS * values[0, -1]
-    np.testing.assert_allclose(everything[0, 0], weights.sum() + last)
-
-
-@pytest.mark.thorough
-def test_estimates_converge_to_the_exact_values():
-    methods = ("low_variance", "loaded", "loaded_lambda_0")
-    measured = dict(derivatives.measure(1, methods))
-    assert all(measured[method][1] > 0.99 for method in methods)
-    assert measured["loaded_lambda_0"][2] > 0.9
-
-
-# Noise of the meta-gradient -----------------------------------------------------------------------------------------
-
-
-def test_relative_standard_deviation_covers_all_components():
-    gradients = np.array([[3.0, 4.0], [3.0, 6.0], [3.0, 2.0]])
-    assert gradient_variance.relative_std(gradients) == pytest.approx(2.0 / 5.0)
-
-
-@pytest.mark.thorough
-def test_all_estimators_are_measured_at_all_snapshots(monkeypatch):
-    monkeypatch.setattr(gradient_variance, "CHECKPOINTS", (0, 1))
-    monkeypatch.setattr(gradient_variance, "DRAWINGS", 2)
-    sizes = {"env": "MetaPointEnvNavigation", "meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5}
-    methods = list(MEASUREMENTS["gradient_variance"].methods)
-    measured = dict(gradient_variance.measure(1, methods, **sizes))
-    assert list(measured) == methods
-    ((name, again),) = gradient_variance.measure(1, methods[1:2], **sizes)
-    assert name == methods[1] and again == measured[name]
-    assert all(list(by_itr) == [0, 1] for by_itr in measured.values())
-    assert all(value > 0.0 for by_itr in measured.values() for value in by_itr.values())
-
-
-def test_mean_relative_standard_deviation_is_over_parameters():
-    gradients = np.array([[3.0, 4.0], [3.0, 6.0], [3.0, 2.0]])
-    assert gradient_variance_published.mean_relative_std(gradients) == pytest.approx(np.sqrt(8.0 / 3.0) / 4.0 / 2.0)
-
-
-@pytest.mark.thorough
-def test_policies_of_each_estimator_are_measured_in_equal_tasks(folder, monkeypatch, tmp_path):
-    name, seen = gradient_variance_published.TRAINING, []
-    small = {"env": "MetaPointEnvNavigation", "n_itr": 3, "meta_batch_size": 2, "rollouts_per_meta_task": 2,
-             "max_path_length": 5, "snapshot_gap": 2}
-    entry = ENTRIES[name]
-    monkeypatch.setitem(ENTRIES, name, dataclasses.replace(
-        entry, settings={**entry.settings, **small}, methods=entry.methods[1:3]))
-    monkeypatch.setattr(gradient_variance_published, "DRAWINGS", 3)
-    sample = gradient_variance_published.sample_and_adapt
-
-    def recorded(trainer, new_tasks):
-        samples = sample(trainer, new_tasks)
-        seen.append((list(map(tuple, trainer.sampler.tasks)), samples[0][0]["rewards"].sum()))
-        return samples
-
-    monkeypatch.setattr(gradient_variance_published, "sample_and_adapt", recorded)
-    assert reproduce.main([name, "--seeds", "1", "--output", str(tmp_path)]) == 0
-    methods = list(MEASUREMENTS["gradient_variance_published"].methods)[1:3]
-    measured = dict(gradient_variance_published.measure(1, methods, str(tmp_path / name)))
-    assert list(measured) == methods
-    assert all(list(by_itr) == [0, 2] and by_itr[0] == by_itr[2] > 0.0 for by_itr in measured.values())
-    assert all(seen[i][0] == seen[i - 1][0] and seen[i][1] != seen[i - 1][1] for i in range(len(seen)) if i % 3)
-
-
-# Entries -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("damage", [
+    lambda lines: [*lines[:-1], lines[-1][:-3]], lambda lines: [lines[0], *lines[2:]], lambda lines: lines[1:],
+    lambda lines: lines[:-1], lambda lines: [lines[0], "<<<<<<< HEAD\n", *lines[1:]],
+    lambda lines: [lines[0], lines[1].rpartition(",")[0] + ",\n", *lines[2:]],
+    lambda lines: ["x" + lines[0], *lines[1:]],
+    lambda lines: [*lines[:2], lines[2].replace("2", "two"), *lines[3:]], lambda lines: []])
+def test_damaged_data_is_one_message(damage, data, capsys):
+    """Given cut, missing, additional or edited lines, then a command says so before it trains."""
+    path = data / f"{NAME}.csv"
+    entries.write_runs(path, {("a", seed): scores_of([1.0, 2.0, 3.0]) for seed in (1, 2)})
+    path.write_text("".join(damage(path.read_text().splitlines(keepends=True))))
+    with pytest.raises(SystemExit):
+        reproduce.main([NAME, "--update"])
+    message = capsys.readouterr().err
+    assert f"{NAME}.csv: expected a complete table" in message and message.count("\n") <= 3
 
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_entries_have_valid_settings_and_report_few_seeds(name):
     entry = ENTRIES[name]
-    for method in entry.methods:
+    for method in entry.methods if entry.settings else ():
         settings = script_settings(method.script, {**entry.settings, **method.settings})
         check_settings(settings.pop("algo"), settings)
         assert len(method.seeds) >= 3 or "seed" in entry.differs
+    assert not entry.measure or hasattr(measurements, entry.measure)
+
+
+def test_every_trained_entry_with_data_has_training_rows_and_a_figure():
+    for name in filter(lambda name: ENTRIES[name].settings, entries.stored()):
+        training = entries.read_training(name)
+        assert all(seed in training[method] for method, runs in entries.read_tests(name).items() for seed in runs)
+        assert (figures.FIGURES / f"{name}.svg").exists()
+
+
+@pytest.mark.parametrize("name", [name for name in ENTRIES if name.startswith("figure_2")])
+def test_training_reaches_the_first_published_point(name):
+    for method in ENTRIES[name].methods:
+        settings = {**ENTRIES[name].settings, **method.settings}
+        steps = 2 * settings["n_itr"] * np.prod([settings[key] for key in (
+            "meta_batch_size", "rollouts_per_meta_task", "max_path_length")])
+        assert steps >= 0.98e6 * method.published_curve[0][0]
+
+
+# Statistics and pages ----------------------------------------------------------------------------------------------
+
+
+def test_the_unit_of_intervals_is_the_seed(data):
+    """Given two seeds with means 2 and 4, then the interval is Student's t of these two numbers."""
+    write(NAME, {("log_likelihood", 1): scores_of([1.0, 3.0], [0.0, 0.0], [0.0, 0.0], [10.0, 20.0]),
+                 ("log_likelihood", 2): scores_of([3.0, 5.0], [0.0, 0.0], [0.0, 0.0], [20.0, 60.0]),
+                 ("likelihood_ratio", 2): scores_of([9.0, 9.0], [0.0, 0.0], [0.0, 0.0], [41.0, 41.0])})
+    runs = entries.read_tests(NAME)
+    mean, half_width = mean_interval(np.array([2.0, 4.0]))
+    np.testing.assert_allclose(entries.over_seeds(runs["log_likelihood"], "after_0"), (mean, half_width))
+    page = pages.page(NAME)
+    assert "| log-likelihood | 2 | 3.0 ± 12.7 |" in page and "| 15.0 ± 63.5 |  |" in page  # worst quarter: 10 and 20
+    assert "| likelihood ratio | 1 | 9.00 |" in page and "| 41.0 | +1.00 |" in page  # paired: 41 - 40 of seed 2
+
+
+@pytest.mark.parametrize("first, second, expected", [
+    ([1.0, 1.0], [2.0, 2.1], "+1.05 ± 0.64"), ([1.0, 2.0], [2.0, 1.5], "no difference was found (+0.25 ± 9.53)"),
+    ([1.0], [3.0], "+2.00 (one seed, no interval)")])
+def test_only_an_interval_without_zero_is_called_a_difference(first, second, expected, data, monkeypatch):
+    methods = [Method("a", "A", published=(1.0,)), Method("b", "B", published=(0.5,))]
+    monkeypatch.setitem(ENTRIES, "x", Entry("T", "Q", "S", "{b - a}", methods, columns=["value"]))
+    write("x", {(method, seed): {"task": np.zeros(1), "value": np.array([value])}
+                for method, values in (("a", first), ("b", second)) for seed, value in enumerate(values)})
+    assert pages.fill("x", "B minus A: {b - a 0}.") == f"B minus A: {expected}."
+    assert pages.fill("x", "{b - published}").count("+") == 1 and pages.fill("x", "{a}").startswith("1.")
+    assert f"Q {expected}" in pages.page("x")
+
+
+def test_claims_of_the_texts_are_expressions():
+    """Answers and notes state differences as expressions of the data, so that they change with it."""
+    for name in entries.stored():
+        for text in (ENTRIES[name].answer, ENTRIES[name].notes):
+            assert "{" not in pages.fill(name, text)
+
+
+def test_worst_quarter_is_empty_without_single_tasks(data):
+    write("corner", {("trpo_maml", 1): scores_of([0.5], [1.5])}, {("trpo_maml", 1): trained(3)})
+    assert "| TRPO-MAML | 1 | 0.50 | 1.50 |  |  | 0.5 | 3 |" in pages.page("corner")
+
+
+def test_returns_of_groups_of_tasks_are_listed_by_seed(data):
+    tests = {("tasks_20", seed): {**scores_of([0.0] * 3, [10.0, 20.0, 40.0]), "goal": np.array([first, -1.0, 1.0])}
+             for seed, first in ((1, -1.0), (2, 1.0))}
+    write("half_cheetah_tasks", tests, {("tasks_20", 1): trained(3)})
+    assert "| return of each seed | forward | backward |" in pages.page("half_cheetah_tasks")
+    assert "| 20 tasks | 40, 25 | 15, 20 |" in pages.page("half_cheetah_tasks")
+
+
+def test_score_of_a_policy_that_observes_the_task_is_the_return_without_adaptation():
+    entry = ENTRIES["half_cheetah_direction"]
+    columns = {method.name: entries.trained_column(entry, method) for method in entry.methods}
+    assert columns["oracle"] == "after_0" and columns["pro_mp"] == columns["all_tasks"] == "after_1"
+    assert entries.trained_column(ENTRIES[NAME], ENTRIES[NAME].methods[0]) == "after_3"
+
+
+def test_published_curves_are_compared_at_equal_numbers_of_iterations(data):
+    """40 tasks x 20 paths x 100 steps x 2 collections count as 160,000 steps, also if paths end early."""
+    name = "figure_2_ant_direction"
+    run, short = trained(82), trained(82, steps=96_000.0)
+    for million, expected in ((0.16, 0.0), (1.6, 7.0), (12.8, 77.0), (13.0, 79.0)):
+        for each in (run, short):
+            assert figures.return_at(ENTRIES[name], {1: each}, million).mean == expected
+    assert figures.return_at(ENTRIES[name], {1: run}, 14.0) is None
+    write(name, {("pro_mp", 1): scores_of([0.0], [1.0])}, {("pro_mp", 1): run, ("pro_mp", 2): trained(82, after=3.0)})
+    assert "| ProMP, published |  | 134 | 158 | 173 | 178 |\n| ProMP | 2 | 158 ± 1004 |  |  |  |" in pages.page(name)
+    assert pages.headline(name) == ("ProMP after 13 million steps: 134", "158 ± 1004", "1")
+
+
+def test_figure_shows_runs_and_the_published_points_that_training_reached(data, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(figures, "plot_comparison", lambda panels, *args, points: drawn.append((panels, points)))
+    write("figure_2_ant_direction", {("pro_mp", 1): scores_of([0.0], [1.0])}, {("pro_mp", 1): trained(160)})
+    figures.draw("figure_2_ant_direction")
+    [(panels, points)] = drawn
+    assert list(panels) == ["return before adaptation", "return after adaptation"]
+    assert [curve.label for curve in panels["return after adaptation"]] == ["ProMP"]
+    np.testing.assert_allclose(points["ProMP"][0], [13e6, 134.0])
+
+
+def test_figure_compares_episodes_of_rl2_with_adaptation_steps(data, monkeypatch):
+    panels = {}
+    monkeypatch.setattr(figures, "plot_comparison", lambda given, *args, **more: panels.update(given))
+    trial = {"Step_0-FirstEpisodeReturn": np.full(3, -1.0), "Step_0-LastEpisodeReturn": np.full(3, 6.0)}
+    rl2 = {**{key: values for key, values in trained(3).items() if not key.startswith("Step_1")}, **trial}
+    write("rl2_navigation", {}, {("pro_mp", 1): trained(3, 4.0, 5.0), ("rl2", 1): rl2})
+    figures.draw("rl2_navigation")
+    assert {panel: [curve.runs[0][1][-1] for curve in curves] for panel, curves in panels.items()} == {
+        "return before adaptation": [-1.0, 4.0], "return after adaptation": [6.0, 10.0]}
+
+
+def test_methods_of_a_leaderboard_have_equal_environment_steps():
+    boards = {}
+    for name in entries.stored():
+        for method in ENTRIES[name].methods:
+            if method.board and method.name not in ("random", "rl2") and method.name in entries.read_training(name):
+                runs = entries.read_training(name)[method.name].values()
+                boards.setdefault(method.board, []).append(np.mean([run["n_timesteps"][-1] for run in runs]))
+    assert len(boards) == 3
+    assert all(max(steps) == pytest.approx(min(steps), rel=0.05) for steps in boards.values())
+
+
+def test_leaderboard_is_sorted_and_paired_with_promp():
+    board, *_ = pages.leaderboards().split("\n\n## ")
+    rows = [re.split(r" \| ", line) for line in board.splitlines()[4:]]
+    means = [float(row[3].split()[0]) for row in rows]
+    assert means == sorted(means, reverse=True)
+    (reference,) = [row for row in rows if row[0] == "| ProMP"]
+    assert reference[5] == "" and all(row[5] for row in rows if row is not reference)
+
+
+# Commands ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.thorough
-def test_entry_is_trained_evaluated_and_plotted_once(folder, small_entry, tmp_path, capsys):
+def test_entry_is_trained_and_compared_and_stored_only_with_update(data, small_entry, tmp_path, capsys):
     arguments = [NAME, "--output", str(tmp_path / "runs"), "--processes", "1"]
     assert reproduce.main(arguments) == 0
-    assert sorted(os.listdir(folder)) == [f"{NAME}.csv", f"{NAME}.svg", f"{NAME}_training.csv", "weights"]
-    returns = reproduced.read_scores(NAME)
-    assert returns[small_entry.methods[0].name][1].shape == (40, 4)
-    weights = np.load(folder / "weights" / f"{NAME},{small_entry.methods[0].name},seed=1.npz")
-    assert sum(weights[key].size for key in weights) > 0
-    page = (tmp_path / "papers.md").read_text(encoding="utf-8")
-    assert "published | | | | 0.25 | 0.50 |  |  | |" in page and f"experiments.reproduce {NAME}`" in page
-    capsys.readouterr()
-    assert reproduce.main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"log_likelihood +published +0.25 +0.5", printed) and "now" in printed and "stored" not in printed
+    tests = entries.read_runs(tmp_path / "runs" / NAME / "test.csv")
+    assert tests["log_likelihood", 1]["after_3"].shape == (40,)
+    assert not list(data.iterdir()) and not list(pages.DOCS.iterdir())
+    assert reproduce.main([*arguments, "--update"]) == 0
     assert "1 of 1 runs complete" in capsys.readouterr().out
-    np.testing.assert_allclose(reproduced.read_scores(NAME)[small_entry.methods[0].name][1],
-                               returns[small_entry.methods[0].name][1], atol=1e-5)
+    assert sorted(os.listdir(data)) == [f"{NAME}.csv", f"{NAME}_training.csv"]
+    assert sorted(os.listdir(pages.DOCS / "results")) == [f"{NAME}.md", "leaderboards.md"]
+    assert (figures.FIGURES / f"{NAME}.svg").exists()
+    np.testing.assert_allclose(entries.read_tests(NAME)["log_likelihood"][1]["after_3"],
+                               tests["log_likelihood", 1]["after_3"])
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["navigation", "rl2_bandits", "corner", "mdp_references"])
+def test_smoke_run_takes_seconds_and_changes_nothing(name, data, tmp_path, capsys):
+    methods = [method.name for method in ENTRIES[name].methods][:1]
+    assert reproduce.main([name, "--smoke", "--output", str(tmp_path / "runs"), "--methods", *methods]) == 0
+    assert (tmp_path / "runs" / f"{name}-smoke" / "test.csv").exists() and not list(data.iterdir())
 
 
 def test_first_step_of_a_test_has_the_size_of_training(monkeypatch):
     evaluator, run = mock.MagicMock(), mock.MagicMock()
     evaluator.algo.inner_lr = 0.2
     evaluator.evaluate.return_value.task_returns = np.zeros((40, 4))
+    evaluator.evaluate.return_value.tasks = [[np.zeros(2)] * 40]
     monkeypatch.setattr(reproduce.mps, "load_evaluator", lambda *arguments, **more: evaluator)
-    monkeypatch.setattr(reproduce, "reproduced", mock.MagicMock())
-    monkeypatch.setattr(reproduce, "read_progress", mock.MagicMock())
     for name in ("half_cheetah_direction_settings", "partial_adaptation_direction"):
-        reproduce._test(name, ENTRIES[name], ENTRIES[name].methods[1], 1, run)
-    del evaluator.algo.inner_lr  # RL2 has none
-    reproduce._test("rl2_navigation", ENTRIES["rl2_navigation"], ENTRIES["rl2_navigation"].methods[0], 1, run)
-    assert [call.args for call in evaluator.evaluate.call_args_list] == [
-        (40, 3, [0.2, 0.1]), (40, 3, None), (40, 1, None)]
+        reproduce.test(ENTRIES[name], ENTRIES[name].methods[1], run, {})
+    first, second = (call.args for call in evaluator.evaluate.call_args_list)
+    assert first == (40, 3, [0.2, 0.1]) and second == (40, 3, None)
 
 
-def test_figures_of_measurements_are_not_those_of_their_training(folder):
-    """`gradient_variance` has no training; `gradient_variance_training.csv` is the data of another entry."""
-    reproduced.keep_measured("gradient_variance", "dice", 1, {1: 0.5})
-    reproduced.keep("gradient_variance_training", "dice", 1, np.zeros((3, 2)),
-                    {**progress(2), "Step_1-AverageReturn": np.zeros(2)})
-    reproduced.write("gradient_variance")
-    assert sorted(os.listdir(folder)) == ["gradient_variance.csv", "gradient_variance_training.csv",
-                                          "gradient_variance_training_training.csv"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ENTRIES)
-def test_each_entry_completes_at_tiny_size(name, folder, monkeypatch, tmp_path):
-    entry = ENTRIES[name]
-    methods = [dataclasses.replace(method, seeds=(1,), settings={
-        **method.settings, **TINY, **{key: value for key, value in TRAIN_SMOKE.items()
-                                      if key in all_settings(method.script, {})}}) for method in entry.methods]
-    monkeypatch.setitem(ENTRIES, name, dataclasses.replace(entry, methods=methods, rollouts=2, test_tasks=6))
-    assert reproduce.main([name, "--output", str(tmp_path / "runs")]) == 0
-    scores = reproduced.read_scores(name)
-    assert sorted(scores) == sorted(method.name for method in methods)
-    assert all(np.isfinite(scores[method.name][1]).all() for method in methods)
-    assert f"experiments.reproduce {name}`" in (tmp_path / "papers.md").read_text(encoding="utf-8")
+def test_a_test_without_tasks_is_the_mean_of_the_last_iterations():
+    entry = ENTRIES["corner"]
+    found = reproduce.test(entry, entry.methods[0], mock.MagicMock(), trained(40, before=2.0))
+    assert found["after_0"] == 2.0 and found["after_1"] == pytest.approx(np.arange(20, 40).mean())
 
 
 @pytest.mark.thorough
-def test_meta_world_score_is_the_success_rate(folder, monkeypatch, tmp_path):
-    pytest.importorskip("metaworld", reason="needs the extra metaworld")
-    evaluate = metaworld_evaluation.evaluate_on_metaworld
-
-    def evaluate_and_tell(*arguments, adaptation_steps, **more):
-        result = evaluate(*arguments, adaptation_steps=adaptation_steps, adaptation_episodes=1, evaluation_episodes=1,
-                          max_path_length=3, **more)
-        assert result.rounds == [0.0, 0.0, 0.0]
-        return result._replace(rounds=[adaptation_steps + 0.25 * goal for goal in range(3)])
-
-    monkeypatch.setattr(metaworld_evaluation, "evaluate_on_metaworld", evaluate_and_tell)
+def test_success_rates_come_from_metaworld(data, monkeypatch, tmp_path):
+    """The evaluation of the metaworld package measures each number of steps; its goals are the tasks."""
+    rounds = [0.0, 0.25, 0.5]
+    monkeypatch.setattr(metaworld_evaluation, "evaluate_on_metaworld", lambda evaluator, num_goals, adaptation_steps:
+                        mock.Mock(rounds=[rate + adaptation_steps for rate in rounds]))
+    monkeypatch.setattr(reproduce.mps, "load_evaluator", mock.MagicMock())
     entry = ENTRIES["meta_world_reach"]
-    entry = dataclasses.replace(entry, settings={**entry.settings, **SMOKE}, methods=entry.methods[:1], test_tasks=3)
-    monkeypatch.setitem(ENTRIES, "meta_world_reach", entry)
-    assert reproduce.main(["meta_world_reach", "--output", str(tmp_path / "runs"), "--processes", "1"]) == 0
-    np.testing.assert_allclose(reproduced.read_scores("meta_world_reach")["pro_mp"][1],
-                               [[0.0, 1.0], [0.25, 1.25], [0.5, 1.5]])
-    assert "| success rate | seeds |" in (tmp_path / "papers.md").read_text(encoding="utf-8")
+    found = reproduce.test(entry, entry.methods[0], mock.MagicMock(), trained(2))
+    np.testing.assert_allclose([found["after_0"], found["after_1"]], [rounds, [1.0, 1.25, 1.5]])
 
 
 @pytest.mark.thorough
-def test_failed_run_is_reported(folder, small_entry, monkeypatch, tmp_path, capsys):
+def test_failed_run_is_reported(data, small_entry, monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(small_entry.settings, "adapt_params", ["nothing"])
-    assert reproduce.main([NAME, "--output", str(tmp_path / "runs")]) == 1
-    assert "adapt_params" in capsys.readouterr().out and not folder.joinpath(f"{NAME}.csv").exists()
+    assert reproduce.main([NAME, "--output", str(tmp_path / "runs"), "--update"]) == 1
+    assert "adapt_params" in capsys.readouterr().out and not list(data.iterdir())
 
 
 @pytest.mark.parametrize("flags, said", [
-    (["--methods", "likelihod_ratio"], "log_likelihood"), (["--seeds", "-1"], "--seeds"),
-    (["--processes", "0"], "--processes")])
+    ([NAME, "--methods", "likelihod_ratio"], "log_likelihood"), ([NAME, "--seeds", "-1"], "--seeds"),
+    ([NAME, "--processes", "0"], "--processes"), (["navigatoin"], "did you mean 'navigation'?"), ([], "NAME: expected"),
+    ([NAME, "--smoke", "--update"], "--update: expected no --smoke"), (["derivatives"], "cannot be repeated")])
 def test_invalid_arguments_are_reported(flags, said, tmp_path, capsys):
     with pytest.raises(SystemExit):
-        reproduce.main([NAME, "--output", str(tmp_path), *flags])
+        reproduce.main([*flags, "--output", str(tmp_path)])
     assert said in capsys.readouterr().err
 
 
-def test_similar_names_of_entries_are_suggested(capsys):
-    with pytest.raises(SystemExit):
-        reproduce.main(["derivative"])
-    assert "NAME: expected one of" in (message := capsys.readouterr().err) and "did you mean 'derivatives'?" in message
-
-
-def test_interrupted_runs_leave_the_page_unchanged(folder, monkeypatch, tmp_path, capsys):
+def test_interrupted_runs_change_nothing(data, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(reproduce, "train_all", lambda *arguments: ([], True))
-    assert reproduce.main([NAME, "--output", str(tmp_path / "runs")]) == reproduce.INTERRUPTED
-    assert "run the same command to resume" in capsys.readouterr().out
-    assert not (tmp_path / "papers.md").exists()
+    assert reproduce.main([NAME, "--output", str(tmp_path / "runs"), "--update"]) == reproduce.INTERRUPTED
+    assert "run the same command to resume" in capsys.readouterr().out and not list(data.iterdir())
 
 
-def test_without_a_name_the_tables_are_written(folder, tmp_path, capsys):
-    assert reproduce.main([]) == 0
-    assert capsys.readouterr().out.count("\n") == 2 and (tmp_path / "papers.md").exists()
+def test_remaining_time_is_reported(tmp_path, monkeypatch, capsys):
+    """Given three of ten iterations at the start and five later, then a line reports the remaining time."""
+    counts = iter([3, 5, 5, 5])
+    monkeypatch.setattr(reproduce, "_count_iterations", lambda runs: next(counts, 5))
+    monkeypatch.setattr(reproduce, "REPORT_EVERY", 0.02)
+    with reproduce.reported_progress([mock.Mock(n_itr=10)]):
+        reproduce.time.sleep(0.1)
+    assert "5 of 10 iterations; about 0 minutes remain" in capsys.readouterr().out
 
 
-# Stored data -------------------------------------------------------------------------------------------------------
+def test_list_contains_every_entry(capsys):
+    assert reproduce.main(["--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == list(ENTRIES)
+    assert re.match(r"navigation +\d+ +\d+  Does", lines[1])
 
 
-@pytest.mark.thorough
-def test_tables_equal_the_stored_data():
+# Files of the checkout ---------------------------------------------------------------------------------------------
+
+
+def test_pages_and_readme_equal_the_stored_data(tmp_path):
+    """Every number of the pages is generated: writing them again changes nothing but the last digit."""
     number = re.compile(r"-?\d+\.\d+")
-    readme = Path(reproduced.README).read_text(encoding="utf-8")
-    page = Path(reproduced.PAGE).read_text(encoding="utf-8")
-    for kept, now in ((page, reproduced.page()), (readme, reproduced.readme(readme))):
-        assert number.sub("x", kept) == number.sub("x", now)
+    readme = Path(shutil.copy(pages.README, tmp_path))
+    pages.write(tmp_path, readme)
+    written = {path.relative_to(tmp_path): path for path in tmp_path.rglob("*.md") if path != readme}
+    assert set(written) == {path.relative_to(pages.DOCS) for path in [
+        pages.DOCS / "results.md", *(pages.DOCS / "results").glob("*.md")]}
+    for kept, path in ((pages.README, readme), *((pages.DOCS / name, path) for name, path in written.items())):
+        kept, now = kept.read_text(encoding="utf-8"), path.read_text(encoding="utf-8")
+        assert number.sub("x", kept) == number.sub("x", now), path
         np.testing.assert_allclose([float(n) for n in number.findall(kept)], [float(n) for n in number.findall(now)],
                                    atol=0.0101)
+    table = readme.read_text(encoding="utf-8").partition("<!-- results -->\n")[2].partition("\n<!-- end -->")[0]
+    assert 3 < len(table.splitlines()) <= 2 + 8
 
 
-def test_every_stored_run_has_weights_and_training_rows():
-    for name in ENTRIES:
-        for method, runs in reproduced.read_scores(name).items():
-            for seed in runs:
-                assert os.path.exists(reproduced.weights_path(name, method, seed))
-                assert seed in reproduced.read_training(name)[method]
+def test_pages_have_at_most_two_screens():
+    for path in (pages.DOCS / "results").glob("*.md"):
+        text = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith(("|", "!"))]
+        assert sum(len(line) for line in text) < 2500, path
+
+
+# Partial adaptation ------------------------------------------------------------------------------------------------
+
+CASES = [(name, method) for name in ENTRIES if name.startswith("partial_adaptation_")
+         for method in ENTRIES[name].methods]
+
+
+def test_methods_adapt_their_parameters():
+    for name, method in CASES:
+        settings = all_settings(method.script, {**ENTRIES[name].settings, **method.settings})
+        with tf.Graph().as_default():
+            names = list(MetaGaussianMLPPolicy(2, 2, 2, context_dim=settings["context_dim"]).get_params())
+        assert list(select_params(settings["adapt_params"], names)) == expected_names(names, method.name)
+
+
+@pytest.mark.thorough(but="navigation-cavia")
+@pytest.mark.parametrize("entry, method", [("navigation", "cavia"), ("direction", "boil")])
+def test_a_method_trains_and_adapts(entry, method):
+    name, method = next(case for case in CASES if (case[0], case[1].name) == (f"partial_adaptation_{entry}", method))
+    settings = {**ENTRIES[name].settings, **method.settings, **{
+        key: value for key, value in TRAIN_SMOKE.items() if key in SMOKE}, **SMOKE, "seed": 1}
+    with tf.Graph().as_default():
+        trainer = build_trainer(**script_settings(method.script, settings))
+    trainer.train_itr()
+    trainer.sampler.close()
+    assert list(trainer.algo.step_sizes) == expected_names(list(trainer.policy.get_params()), method.name)
+    returns = MetaEvaluator.from_trainer(trainer).evaluate(2, ENTRIES[name].num_steps).task_returns
+    assert returns.shape == (2, ENTRIES[name].num_steps + 1) and np.isfinite(returns).all()
+
+
+def expected_names(names, method):
+    """The parameters that adapt."""
+    head = [name for name in names if "/output/" in name or "log_std" in name]
+    return {"maml": names, "anil": head, "boil": [name for name in names if name not in head],
+            "cavia": ["context"]}[method.partition("_")[0]]

@@ -36,8 +36,12 @@ def test_figure_is_returned_and_written_only_if_a_path_is_given(
     figure = plot(title="A title")
     assert isinstance(figure, Figure) and len(figure.axes) == rows * columns and figure.get_suptitle() == "A title"
     assert figure._repr_png_().startswith(b"\x89PNG") and not list(tmp_path.iterdir())
-    plot(path=tmp_path / "a.svg")
-    assert (tmp_path / "a.svg").read_text().startswith("<?xml")
+    for name, begin in (("a.svg", b"<?xml"), ("a.PDF", b"%PDF"), ("a.jpg", b"\xff\xd8"), ("a.png", b"\x89PNG")):
+        plot(path=tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(begin)
+    for name in ("a", "a.gif", "a.csv"):
+        with pytest.raises(ValueError, match=r"path: expected a name that ends with .png, .*, got '.*'"):
+            plot(path=tmp_path / name)
 
 
 @pytest.mark.parametrize("name", PICTURES)

@@ -1,19 +1,17 @@
 """Pretrained policies agree with the stored data of their experiments, and evaluation repeats their test scores."""
-import dataclasses
-import shutil
-
 import numpy as np
 import pytest
 
 import meta_policy_search as mps
-from experiments.results import pretrained as script
-from experiments.results import reproduced
+from experiments.reproduction import entries, pretrained_files
+from experiments.reproduction.entries import ENTRIES
 from meta_policy_search.pretrained_policies import DATA, find_pretrained
 from meta_policy_search.utils.statistics import mean_interval
 from tests.test_imports import run_python
 
 RECORDS = {record.name: record for record in mps.pretrained()}
-CHOSEN = {script.policy_name(name, method): (name, method, seed) for name, method, seed in script.choose()}
+CHOSEN = {method.pretrained: (name, method, seed) for name in entries.stored()
+          for method, seed in pretrained_files.choose(name)}
 BY_ENV = {record.env: name for name, record in RECORDS.items() if record.score == "mean return"}  # one for each
 
 
@@ -27,50 +25,40 @@ def test_package_contains_the_policies_of_all_entries():
 
 
 @pytest.mark.parametrize("name", RECORDS)
-def test_scores_and_weights_equal_the_data_of_the_experiment(name):
-    entry_name, method, seed = CHOSEN[name]
-    record, scores = RECORDS[name], reproduced.read_scores(entry_name)[method.name][seed]
-    mean, half_width = mean_interval(scores[:, :len(record.means)])
-    np.testing.assert_allclose((record.means, record.half_widths), (mean, half_width), atol=5.1e-5)
-    last = scores.shape[1] - 1
+def test_record_equals_the_data_of_the_experiment(name):
+    entry, method, seed = CHOSEN[name]
+    record, test = RECORDS[name], entries.read_tests(entry)[method.name][seed]
+    columns = entries.score_columns(ENTRIES[entry])[:len(record.means)]
+    expected = mean_interval(np.transpose([test[column] for column in columns]))
+    np.testing.assert_allclose((record.means, record.half_widths), expected, atol=5.1e-5)
+    last = ENTRIES[entry].num_steps
     assert len(record.means) == 1 + min(last, record.settings.get("num_inner_grad_steps", last))
-    with open(reproduced.weights_path(entry_name, method.name, seed), "rb") as file:
-        assert (DATA / f"{name}.npz").read_bytes() == file.read()
-
-
-@pytest.mark.parametrize("name", {name.partition("/")[0]: name for name in RECORDS}.values())  # one for each entry
-@pytest.mark.thorough(but="navigation/trpo_maml")
-def test_description_of_the_entry_equals_the_stored_one(name):
-    described = script.describe(*CHOSEN[name])._asdict()
-    settings = {key: list(value) if isinstance(value, tuple) else value
-                for key, value in described.pop("settings").items()}
-    assert {**described, "settings": settings} == RECORDS[name]._asdict()
+    known = entries.all_settings(method.script, {**ENTRIES[entry].settings, **method.settings})
+    for key, value in record.settings.items():
+        assert value == (list(known[key]) if isinstance(known[key], tuple) else known[key]), key
 
 
 def test_table_of_the_page_equals_the_records():
-    assert script.TABLE.read_text(encoding="utf-8").splitlines() == list(script.table(mps.pretrained()))
+    table = list(pretrained_files.table(mps.pretrained()))
+    assert pretrained_files.TABLE.read_text(encoding="utf-8").splitlines() == table
+    after = {record: table[i + 4] for record in RECORDS for i, line in enumerate(table) if f"``{record}``" in line}
+    assert after["pendulum_mass/promp"].endswith("(needs no adaptation)")
+    assert "needs" not in after["navigation/trpo_maml"]
 
 
 @pytest.mark.thorough
-def test_script_writes_a_new_policy(tmp_path, monkeypatch):
-    """Given a further method with stored results, the script adds its record, its weights and its row."""
-    entry = script.ENTRIES["navigation"]
-    method = dataclasses.replace(entry.methods[0], name="again")
-    shutil.copytree(reproduced.FOLDER, tmp_path / "papers", ignore=lambda _, names: [
-        name for name in names if not name.startswith(("navigation", "weights"))])
-    monkeypatch.setattr(reproduced, "FOLDER", str(tmp_path / "papers"))
-    scores = np.arange(12.0).reshape(3, 4)
-    reproduced.keep("navigation", "again", 4, scores, {"Itr": [0], "n_timesteps": [1], "Time": [1.0]})
-    shutil.copy(reproduced.weights_path("navigation", "trpo_maml", 1),
-                reproduced.weights_path("navigation", "again", 4))
-    monkeypatch.setattr(script, "NAMES", {"navigation": "navigation"})
-    monkeypatch.setitem(script.ENTRIES, "navigation", dataclasses.replace(entry, methods=[method]))
-    monkeypatch.setattr(script, "DATA", tmp_path / "data")
-    monkeypatch.setattr(script, "TABLE", tmp_path / "table.inc")
-    script.main()
-    assert '"means": [4.0, 5.0]' in (tmp_path / "data" / "policies.json").read_text()
-    assert (tmp_path / "data" / "navigation" / "again.npz").exists()
-    assert "``navigation/again``" in (tmp_path / "table.inc").read_text(encoding="utf-8")
+def test_policies_of_new_runs_are_written(tmp_path, monkeypatch):
+    """Given a run of an entry with data, then its record, its weights and its row are written."""
+    for name in ("DATA", "TABLE"):
+        monkeypatch.setattr(pretrained_files, name, tmp_path / name)
+    run = mps.train("MetaPointEnvNavigation", "trpo_maml", n_itr=1, meta_batch_size=2, rollouts_per_meta_task=2,
+                    max_path_length=5, hidden_sizes=(4,), dump_path=tmp_path / "runs" / "trpo_maml,seed=1")
+    (tmp_path / "DATA").mkdir()
+    pretrained_files.update("navigation", tmp_path / "runs")
+    weights = np.load(tmp_path / "DATA" / "navigation" / "trpo_maml.npz")
+    assert all(np.array_equal(value, weights[key]) for key, value in run.policy.get_param_values().items())
+    assert '"hidden_sizes": [4]' in (tmp_path / "DATA" / "policies.json").read_text()
+    assert "``navigation/trpo_maml``" in (tmp_path / "TABLE").read_text(encoding="utf-8")
 
 
 # Names -----------------------------------------------------------------------------------------------------------

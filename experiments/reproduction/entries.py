@@ -1,0 +1,193 @@
+"""Published results: the settings of the runs that repeat them, their stored data and statistics over seeds.
+
+`entries.json` contains settings, question, source and answer of each entry. `data/NAME.csv` contains the test of each
+policy: one row per task, with the return after 0, 1, ... adaptation steps. `data/NAME_training.csv` contains returns in
+training. Values of entries that do not train have one column each in `data/NAME.csv`.
+"""
+import csv
+import dataclasses
+import importlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Optional
+
+import numpy as np
+
+from meta_policy_search.plotting import Progress
+from meta_policy_search.registry import get_algorithm
+from meta_policy_search.run import settings_of_algorithm
+from meta_policy_search.settings import read_json
+from meta_policy_search.utils.files import write_csv
+from meta_policy_search.utils.statistics import Interval, mean_interval
+
+HERE = Path(__file__).resolve().parent
+EXPERIMENTS = HERE.parent
+DATA = HERE / "data"
+Runs = dict[tuple[str, int], Progress]  # (method, seed) to columns
+ByMethod = Mapping[str, Mapping[int, Progress]]  # method to seed to columns
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """One row of a table, trained or measured once per seed."""
+
+    name: str  # name in folders and files
+    label: str
+    script: str = ""  # name of a script in `experiments`, without `.py`, or of an algorithm
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    seeds: Sequence[int] = (1, 2, 3)
+    published: Sequence[Optional[float]] = ()  # by column, if reported
+    published_curve: Sequence[tuple[float, float]] = ()  # (million steps, return after adaptation) of a figure
+    snapshot: Optional[str] = "last"  # the one that is tested; None for the random initialization
+    reference: str = ""  # method that the table compares with; default: the first one
+    board: str = ""  # leaderboard of the method
+    pretrained: str = ""  # name of the pretrained policy, which is that of the lowest seed
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A published result, and the runs that repeat it."""
+
+    title: str
+    question: str
+    source: str
+    answer: str  # one sentence; see `pages.fill`
+    methods: Sequence[Method]
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # settings of all methods
+    num_steps: int = 0  # adaptation steps of the test
+    halve_steps: bool = False  # whether steps after the first have half the size, as in the MAML paper
+    rollouts: Optional[int] = 20  # paths per new task and number of steps; None: as in training
+    test_tasks: int = 40  # tasks of the test; 0: no test, but the mean of the last 20 iterations of training
+    # success rate: by the metaworld package; return of a trial: by `TrialEvaluation`
+    score: Literal["mean return", "success rate", "return of a trial"] = "mean return"
+    differs: str = ""  # differences from the published settings
+    notes: str = ""  # further findings; see `pages.fill`
+    groups: Mapping[str, float] = dataclasses.field(default_factory=dict)  # tasks whose returns are listed separately
+    measure: str = ""  # function in `measurements` that replaces training and test
+    columns: Sequence[str] = ()  # measured columns in the table
+    value: str = ""  # meaning of the measured values
+    needs_adaptation: bool = True  # False if a single policy solves all tasks
+    in_readme: bool = False  # whether the table of the README contains it
+    with_paths: bool = False  # whether a figure shows paths of the pretrained policies before adaptation
+
+
+def script_settings(script: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the arguments of `meta_policy_search.train` for a training script with the given settings.
+
+    `script` may also be the name of an algorithm that has no script.
+    """
+    if not (EXPERIMENTS / f"{script}.py").exists():
+        return {"algo": script, **settings}
+    module = importlib.import_module(f"experiments.{script}")
+    return {"env": get_algorithm(module.ALGORITHM).default_settings["env"], "algo": module.ALGORITHM,
+            **module.PUBLISHED, **settings}
+
+
+def all_settings(script: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns `script_settings` with all defaults."""
+    given = script_settings(script, settings)
+    known = settings_of_algorithm(get_algorithm(given["algo"]))
+    return {name: setting.default for name, setting in known.items()} | given
+
+
+def _make_entry(methods: Sequence[Mapping[str, Any]], settings: Mapping[str, Any] = {},  # noqa: B006
+                based_on: Optional[str] = None, **fields: Any) -> Entry:
+    """Builds an entry; its settings override the settings of the preset `configs/BASED_ON.json`."""
+    preset = read_json(str(EXPERIMENTS / "configs" / f"{based_on}.json")) if based_on else {}
+    return Entry(settings={**preset, **settings}, methods=[Method(**method) for method in methods], **fields)
+
+
+ENTRIES = {name: _make_entry(**fields) for name, fields in read_json(str(HERE / "entries.json")).items()}
+
+
+# Stored data -------------------------------------------------------------------------------------------------------
+
+
+def read_runs(path: Path) -> Runs:
+    """Reads the runs in a CSV file; an empty dict if the file does not exist.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    if not path.exists():
+        return {}
+    text = path.read_text(encoding="utf-8")
+    header, *rows = list(csv.reader(text.splitlines())) or [[]]
+    groups: dict[tuple[str, int], list[list[str]]] = {}
+    try:
+        if header[:2] != ["method", "seed"] or not text.endswith("\n"):
+            raise ValueError("incomplete")
+        for method, seed, *cells in rows:
+            groups.setdefault((method, int(seed)), []).append(cells)
+        runs = {run: {name: np.array(column, float) for name, column in zip(header[2:], zip(*cells, strict=True),
+                                                                             strict=True) if any(column)}
+                for run, cells in groups.items()}
+        numbered = [next(iter(columns.values())) for columns in runs.values()]  # tasks or iterations
+        lengths = set(map(len, numbered))
+        if not all(np.array_equal(column, np.arange(len(column))) for column in numbered) or (
+                "task" in header and len(lengths) > 1):
+            raise ValueError("missing rows")
+    except ValueError as error:
+        raise ValueError(f"{path}: expected a complete table with the columns method, seed, ..., got a damaged file "
+                         f"({error}); restore or delete it") from error
+    return runs
+
+
+def write_runs(path: Path, runs: Runs) -> None:
+    """Writes runs to a CSV file, with six significant digits."""
+    header = list(dict.fromkeys(column for columns in runs.values() for column in columns))
+    rows = [(*run, *(f"{columns[name][i]:.6g}" if name in columns else "" for name in header))
+            for run, columns in sorted(runs.items()) for i in range(len(next(iter(columns.values()))))]
+    write_csv(path, [("method", "seed", *header), *rows])
+
+
+def by_method(runs: Runs) -> ByMethod:
+    """Groups runs: method to seed to columns."""
+    return {method: {seed: columns for (other, seed), columns in runs.items() if other == method}
+            for method in dict.fromkeys(method for method, _ in runs)}
+
+
+def read_training(name: str) -> ByMethod:
+    """Reads the returns of an entry in training: method to seed to columns."""
+    return by_method(read_runs(DATA / f"{name}_training.csv"))
+
+
+def read_tests(name: str) -> ByMethod:
+    """Reads the tests or the measured values of an entry: method to seed to columns."""
+    return by_method(read_runs(DATA / f"{name}.csv"))
+
+
+def stored() -> list[str]:
+    """Returns the names of the entries that have data."""
+    return [name for name in ENTRIES if (DATA / f"{name}.csv").exists()]
+
+
+# Statistics --------------------------------------------------------------------------------------------------------
+
+
+def score_columns(entry: Entry) -> list[str]:
+    """Returns the columns of a test: those after 0, 1, ... steps, or the measured columns."""
+    return list(entry.columns) or [f"after_{step}" for step in range(entry.num_steps + 1)]
+
+
+def trained_column(entry: Entry, method: Method) -> str:
+    """Returns the column after as many steps as in training, but at least one; without steps for an oracle.
+
+    For measured values, it is the first column.
+    """
+    settings = {**entry.settings, **method.settings}
+    steps = 0 if settings.get("observe_task") else max(1, settings.get("num_inner_grad_steps", 1))
+    return score_columns(entry)[min(entry.num_steps, steps)]
+
+
+def over_seeds(runs: Mapping[int, Progress], column: str, statistic: Any = np.mean) -> Optional[Interval]:
+    """Returns the mean over seeds of one number per seed, with its 95% interval (Student's t); None without data."""
+    values = [float(statistic(columns[column])) for columns in runs.values() if column in columns]
+    return mean_interval(np.array(values)) if values else None
+
+
+def difference(runs: Mapping[int, Progress], column: str, others: Mapping[int, Progress],
+               other_column: str) -> Optional[Interval]:
+    """Returns the mean difference of two methods, paired by seed, with its 95% interval; None without common seeds."""
+    values = [runs[seed][column].mean() - others[seed][other_column].mean() for seed in runs if seed in others]
+    return mean_interval(np.array(values)) if values else None

@@ -1,0 +1,84 @@
+"""Figures of the results: returns in training with published points, and paths before adaptation."""
+from collections.abc import Mapping
+from typing import Optional
+
+import numpy as np
+
+import meta_policy_search as mps
+from experiments.reproduction.entries import ENTRIES, HERE, Entry, read_training
+from meta_policy_search.plotting import Curve, Progress, TaskTrajectories, plot_comparison, plot_trajectories
+from meta_policy_search.plotting import return_columns as columns_of
+from meta_policy_search.pretrained_policies import pretrained
+from meta_policy_search.utils.statistics import Interval, mean_interval, running_mean
+
+FIGURES = HERE / "figures"
+POINTS = 200  # maximum number of points of a curve
+WINDOW = 5  # iterations whose mean return is compared with a published curve
+CORNERS = ((-2.0, -2.0), (-2.0, 2.0), (2.0, -2.0), (2.0, 2.0))
+
+
+def counted_steps(entry: Entry, run: Progress) -> np.ndarray:
+    """Returns the environment steps of a run by iteration; with published curves, as the public code counts them.
+
+    The public code counts `max_path_length` steps for each path, also if the path ends early. Equal numbers of steps
+    then mean equal numbers of iterations.
+    """
+    if not entry.methods[0].published_curve:
+        return run["n_timesteps"]
+    sizes = [entry.settings[key] for key in ("meta_batch_size", "rollouts_per_meta_task", "max_path_length")]
+    return (run["Itr"] + 1.0) * (entry.settings.get("num_inner_grad_steps", 1) + 1) * np.prod(sizes)
+
+
+def return_at(entry: Entry, runs: Mapping[int, Progress], million_steps: float) -> Optional[Interval]:
+    """Returns the mean return after adaptation of the last `WINDOW` iterations before a number of steps, over seeds.
+
+    Runs with fewer steps are ignored; None if there is no other run.
+    """
+    found = []
+    for run in runs.values():
+        returns = run[list(columns_of(run).values())[-1]]
+        end = int(np.searchsorted(counted_steps(entry, run), 1e6 * million_steps))
+        if end < len(returns):
+            found.append(np.mean(returns[max(0, end - WINDOW + 1):end + 1]))
+    return mean_interval(np.array(found)) if found else None
+
+
+def draw(name: str) -> None:
+    """Plots the returns of an entry before and after adaptation over environment steps, with the published points."""
+    entry, training = ENTRIES[name], read_training(name)
+    panels: dict[str, list[Curve]] = {}
+    points = {method.label: np.array(method.published_curve) * (1e6, 1.0) for method in entry.methods
+              if method.published_curve and method.name in training}
+    for method in entry.methods:
+        runs = list(training.get(method.name, {}).values())
+        columns = {} if not (runs and method.snapshot) else columns_of(runs[0]) if entry.num_steps else {
+            entry.score: "Step_0-AverageReturn"}
+        for label, column in columns.items():
+            every = -(-max(len(run["Itr"]) for run in runs) // POINTS)
+            curve = Curve(method.label, [(counted_steps(entry, run)[::every], running_mean(run[column])[0][::every])
+                                         for run in runs])
+            panels.setdefault(label, []).append(curve)
+    if entry.with_paths:
+        draw_paths(name)
+    if panels:
+        title = f"{entry.settings['env']}, {entry.source}" + ("; squares: published" if points else "")
+        plot_comparison(panels, FIGURES / f"{name}.svg", title, "environment steps", points=points)
+
+
+def draw_paths(name: str) -> None:
+    """Draws paths before adaptation in the world with four corners, as Figure 4 of the ProMP paper (arXiv:1810.06784).
+
+    The policies are the pretrained policies of an entry.
+    """
+    records = [record for record in pretrained() if f" {name} " in f"{record.command} "]
+    panels = []
+    for record in records:
+        evaluator = mps.load_pretrained(record.name)
+        evaluator.rollouts_per_meta_task = 5
+        recording = evaluator.record(list(map(np.array, CORNERS)), 1)
+        positions = [path for task in range(4) for path in recording.trajectories(0, task)]
+        scenery, mean_return = recording.env.unwrapped.scenery(), recording.returns[:, 0].mean()
+        panels.append(TaskTrajectories(scenery, [positions], [mean_return]))
+    labels = {method.name: method.label for method in ENTRIES[name].methods}
+    plot_trajectories(panels, FIGURES / f"{name}_paths.svg", "Paths before adaptation",
+                      [labels[record.name.partition("/")[2].replace("promp", "pro_mp")] for record in records])

@@ -1,0 +1,193 @@
+"""Reference policies for RL^2 (arXiv:1611.02779, Tables 1 and 2), vectorized over tasks.
+
+The Bayesian policies use the task distributions of `MetaBernoulliBanditEnv` and `MetaTabularMDPEnv` as their priors.
+Each function `measure(method, seed, num_tasks)` returns the values of a method by column.
+"""
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from experiments.reproduction.entries import read_tests
+from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv
+from meta_policy_search.utils.utils import draw_index
+
+HORIZON = 10  # steps per episode of an MDP, same as in the paper
+UCB_WIDTH = 0.2  # coefficient of the confidence width; with this value, UCB1 is close to the published returns
+BANDITS = {"n10_k5": (10, 5), "n10_k10": (10, 10), "n10_k50": (10, 50), "n100_k5": (100, 5)}  # pulls, arms
+_NUM_CHARGES = 201  # resolution of Gittins indices: 0.005
+
+Scores = Callable[[np.ndarray, np.ndarray, int, np.random.Generator], np.ndarray]
+"""A policy: `scores(successes, failures, left, rng)` with counts `[M, k]` returns scores of the arms `[M, k]`."""
+
+
+def random(successes: np.ndarray, failures: np.ndarray, left: int, rng: np.random.Generator) -> np.ndarray:
+    """Scores arms at random."""
+    return rng.random(successes.shape)
+
+
+def thompson(successes: np.ndarray, failures: np.ndarray, left: int, rng: np.random.Generator) -> np.ndarray:
+    """Scores each arm by a sample from its posterior (Thompson, 1933)."""
+    return rng.beta(1 + successes, 1 + failures)
+
+
+def ucb1(successes: np.ndarray, failures: np.ndarray, left: int, rng: np.random.Generator) -> np.ndarray:
+    """Scores each arm by the sum of its posterior mean and a confidence width (UCB1; Auer et al., 2002).
+
+    The uniform prior counts as two pulls of each arm. The score is therefore also defined for arms without pulls.
+    """
+    count = 2 + successes + failures
+    before = count.sum(axis=1, keepdims=True)
+    return (1 + successes) / count + UCB_WIDTH * np.sqrt(2 * np.log(before) / count)
+
+
+@functools.cache
+def gittins(num_pulls: int) -> Scores:
+    """Returns a policy that scores each arm by its Gittins index for the remaining pulls (Gittins, 1979).
+
+    Suppose that each pull of an arm costs a fixed charge, and that the player may stop at any time. The index is the
+    largest charge at which it is still worthwhile to pull the arm at least once. With a finite number of pulls, the
+    policy only approximates the optimal policy.
+    """
+    charges = np.linspace(0.0, 1.0, _NUM_CHARGES)
+    size = num_pulls + 1
+    successes, failures = np.indices((size, size))
+    mean = ((1 + successes) / (2 + successes + failures))[..., None]
+    worth = np.zeros((size + 1, size + 1, _NUM_CHARGES))  # value of further pulls, by successes, failures and charge
+    indices = np.zeros((num_pulls + 1, size, size), np.float32)
+    for left in range(1, num_pulls + 1):
+        pulling = mean * (1 + worth[1:, :-1]) + (1 - mean) * worth[:-1, 1:] - charges
+        indices[left] = charges[np.maximum((pulling > 0).sum(axis=-1) - 1, 0)]
+        worth[:-1, :-1] = np.maximum(pulling, 0.0)
+    return lambda successes, failures, left, rng: indices[left, successes, failures]
+
+
+@functools.cache
+def bayes_optimum(left: int, new_arms: int, pulled: tuple[tuple[int, int], ...] = ()) -> float:
+    """Returns the expected reward of the optimal policy in the remaining pulls.
+
+    Args:
+        left: number of remaining pulls.
+        new_arms: number of arms without pulls.
+        pulled: sorted `(successes, failures)` of the other arms.
+    """
+    if left == 0:
+        return 0.0
+    values = []
+    for arm in {*pulled, *([(0, 0)] if new_arms else [])}:
+        others = list(pulled)
+        if arm in others:
+            others.remove(arm)
+        unused, (wins, losses) = new_arms - (arm == (0, 0)), arm
+        won, lost = (bayes_optimum(left - 1, unused, tuple(sorted([*others, after])))
+                     for after in ((wins + 1, losses), (wins, losses + 1)))
+        mean = (1 + wins) / (2 + wins + losses)
+        values.append(mean * (1.0 + won) + (1.0 - mean) * lost)
+    return max(values)
+
+
+def bandit_returns(scores: Scores, probabilities: np.ndarray, num_pulls: int, rng: np.random.Generator) -> np.ndarray:
+    """Returns the total reward in each bandit `[M]`; ties between arms are broken at random.
+
+    Args:
+        scores: the policy.
+        probabilities: tasks of `MetaBernoulliBanditEnv`, `[M, k]`.
+        num_pulls: number of pulls per bandit.
+        rng: generator for policy and rewards.
+    """
+    successes, failures = np.zeros(probabilities.shape, int), np.zeros(probabilities.shape, int)
+    rows = np.arange(len(probabilities))
+    for pull in range(num_pulls):
+        of_arms = scores(successes, failures, num_pulls - pull, rng)
+        is_best = of_arms == of_arms.max(axis=1, keepdims=True)
+        arms = np.argmax(is_best * rng.random(of_arms.shape), axis=1)
+        pays = rng.random(len(rows)) < probabilities[rows, arms]
+        successes[rows, arms] += pays
+        failures[rows, arms] += ~pays
+    return successes.sum(axis=1).astype(float)
+
+
+def mdp_returns(policy: str, tasks: list[dict[str, Any]], num_episodes: int, rng: np.random.Generator) -> np.ndarray:
+    """Returns the total reward in each MDP `[M]`, over `num_episodes` episodes of 10 steps.
+
+    Args:
+        policy: `"random"` or `"psrl"`. PSRL is posterior sampling (Strens, 2000; Osband et al., 2013): before each
+            episode, it samples an MDP from the posterior, and then acts optimally for this MDP.
+        tasks: tasks of `MetaTabularMDPEnv`.
+        num_episodes: number of episodes per MDP.
+        rng: generator for policy, transitions and rewards.
+    """
+    transitions, means = (np.stack([task[key] for task in tasks]) for key in ("transitions", "reward_means"))
+    num_tasks, num_states, num_actions = means.shape
+    counts, sums, total = np.zeros(transitions.shape), np.zeros(means.shape), np.zeros(num_tasks)
+    rows = np.arange(num_tasks)
+    for _ in range(num_episodes):
+        plan = rng.integers(num_actions, size=(HORIZON, num_tasks, num_states))
+        if policy == "psrl":
+            gammas = rng.standard_gamma(1.0 + counts)
+            visits = 1.0 + counts.sum(axis=-1)  # the prior counts as one visit with a reward of 1
+            plan = _optimal_plan(gammas / gammas.sum(axis=-1, keepdims=True),
+                                 rng.normal((1.0 + sums) / visits, 1.0 / np.sqrt(visits)))
+        states = np.zeros(num_tasks, int)
+        for step in range(HORIZON):
+            actions = plan[step, rows, states]
+            rewards = means[rows, states, actions] + rng.standard_normal(num_tasks)
+            after = draw_index(transitions[rows, states, actions], rng.random(num_tasks))
+            counts[rows, states, actions, after] += 1
+            sums[rows, states, actions] += rewards
+            total += rewards
+            states = after
+    return total
+
+
+def _optimal_plan(transitions: np.ndarray, means: np.ndarray) -> np.ndarray:
+    """Returns the optimal actions, int `[T, M, S]`, for transitions `[M, S, A, S]` and mean rewards `[M, S, A]`."""
+    values, plan = np.zeros(means.shape[:2]), []
+    for _ in range(HORIZON):
+        of_actions = means + np.einsum("msan,mn->msa", transitions, values)
+        plan.append(of_actions.argmax(axis=-1))
+        values = of_actions.max(axis=-1)
+    return np.stack(plan[::-1])
+
+
+def of_bandits(method: str, seed: int, num_tasks: int) -> dict[str, float]:
+    """Measures a policy on bandits; columns: see `BANDITS`. The optimum is exact and does not depend on the seed."""
+    if method == "optimum":
+        return {column: bayes_optimum(*BANDITS[column]) for column in BANDITS if BANDITS[column][0] == 10}
+    found = {}
+    for column, (pulls, arms) in BANDITS.items():
+        rng = np.random.default_rng((seed, pulls, arms))
+        probabilities = np.array(MetaBernoulliBanditEnv(arms).sample_tasks(num_tasks, rng))
+        found[column] = float(bandit_returns(_policy(method, pulls), probabilities, pulls, rng).mean())
+    return found
+
+
+def of_mdps(method: str, seed: int, num_tasks: int) -> dict[str, float]:
+    """Measures a policy on tabular MDPs; the columns are numbers of episodes."""
+    found = {}
+    for episodes in (10, 25, 100):
+        rng = np.random.default_rng((seed, episodes))
+        tasks = MetaTabularMDPEnv().sample_tasks(num_tasks, rng)
+        found[str(episodes)] = float(mdp_returns(method, tasks, episodes, rng).mean())
+    return found
+
+
+def rl2_minus(method: str, seed: int, num_tasks: int) -> dict[str, float]:
+    """Compares a policy with RL2 of a training seed, on the same bandits; columns: see `BANDITS`."""
+    import meta_policy_search as mps
+
+    found = {}
+    for column in ("n10_k5", "n100_k5"):
+        evaluator = mps.load_pretrained(f"rl2_bandits/{column}")
+        evaluator.rollouts_per_meta_task = 1
+        probabilities = np.array(evaluator.evaluate(num_tasks).tasks[0])
+        pulls = BANDITS[column][0]
+        returns = bandit_returns(_policy(method, pulls), probabilities, pulls, np.random.default_rng((seed, pulls)))
+        rl2 = read_tests("rl2_bandits")[column][seed]["after_0"]
+        found[column] = float((rl2[:num_tasks] - returns).mean())
+    return found
+
+
+def _policy(method: str, pulls: int) -> Scores:
+    return gittins(pulls) if method == "gittins" else {"random": random, "thompson": thompson, "ucb1": ucb1}[method]
