@@ -4,9 +4,9 @@
 layer reads its parameters by name and changes neither `params` nor `inputs`. `inputs` are `[..., in]`, or
 `[M, ..., in]` with stacked parameters. Functions `make_*` draw the initial parameters of a layer, as float32.
 
-`xp` is a namespace of the operations that networks need, `NUMPY` or `ops.tensorflow_ops.TENSORFLOW`: `matmul(a, b)`,
-`concat(arrays)` along the last axis, `sum` and `mean` (`x, axis=-1, keepdims=False`), `log_softmax` over the last axis,
-`one_hot(indices, n, dtype)`, `constant(value, dtype)`, `maximum`, `square`, `sqrt`, `exp`, `expm1`, `abs`, and the
+`xp` is a namespace of the operations that networks need, `NUMPY` or `ops.tensorflow_ops.TENSORFLOW`: `matmul(a, b)`;
+`concat(arrays)`, `sum(x)` and `log_softmax(x)` along the last axis; `mean(x)` along the last axis, whose size becomes
+1; `one_hot(indices, n, dtype)`, `constant(value, dtype)`, `maximum`, `square`, `sqrt`, `exp`, `expm1`, `abs`, and the
 nonlinearities `tanh`, `relu`, `sigmoid`, `softplus` and `elu`. Operators and slices work on arrays and tensors alike.
 In NumPy, the matrices of each task are multiplied separately, so the outputs do not depend on which tasks share a
 process.
@@ -39,8 +39,8 @@ def _log_softmax(x: np.ndarray) -> np.ndarray:
 
 NUMPY = SimpleNamespace(
     matmul=np.matmul, concat=lambda arrays: np.concatenate(arrays, axis=-1), log_softmax=_log_softmax,
-    sum=lambda x, axis=-1, keepdims=False: np.sum(x, axis=axis, keepdims=keepdims),
-    mean=lambda x, axis=-1, keepdims=False: np.mean(x, axis=axis, keepdims=keepdims),
+    sum=lambda x: np.sum(x, axis=-1),
+    mean=lambda x: np.matmul(x, np.full((x.shape[-1], 1), 1.0 / x.shape[-1], x.dtype)),
     one_hot=lambda indices, n, dtype: np.eye(n, dtype=dtype)[np.asarray(indices, np.int64)],
     constant=lambda value, dtype: np.asarray(value, dtype),
     maximum=np.maximum, square=np.square, sqrt=np.sqrt, exp=np.exp, expm1=np.expm1, abs=np.abs,
@@ -75,8 +75,8 @@ def make_layer_norm(name: str, size: int) -> Params:
 
 def layer_norm(xp: Any, params: Mapping[str, Any], inputs: Any, name: str, epsilon: float = 1e-5) -> Any:
     """Normalizes each row to mean 0 and variance 1, then scales and shifts it (arXiv:1607.06450)."""
-    x = inputs - xp.mean(inputs, keepdims=True)
-    x *= 1.0 / xp.sqrt(xp.mean(xp.square(x), keepdims=True) + epsilon)
+    x = inputs - xp.mean(inputs)
+    x *= 1.0 / xp.sqrt(xp.mean(xp.square(x)) + epsilon)
     x *= params[f"{name}/scale"][..., None, :]
     x += params[f"{name}/shift"][..., None, :]
     return x

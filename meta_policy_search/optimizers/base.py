@@ -259,8 +259,8 @@ def first_non_finite(tensor: tf.Tensor, session: tf.Session, feed: Mapping[tf.Te
             if source.op not in found:
                 found.add(source.op)
                 waiting.append(source.op)
-    candidates = [out for op in found for out in op.outputs  # the inside of a loop cannot be fetched
-                  if out.dtype.is_floating and session.graph.is_fetchable(out)]
+    candidates = [out for op in found for out in op.outputs  # operations inside of a loop cannot be fetched
+                  if out.dtype.is_floating and op._get_control_flow_context() is None]  # noqa: SLF001
     candidates.sort(key=lambda out: out.op._id)  # noqa: SLF001 - the order in which the graph was built
     for candidate, value in zip(candidates, session.run(candidates, feed)):
         if not np.isfinite(value).all():

@@ -140,7 +140,7 @@ def test_examples_in_docstrings_produce_the_documented_output(name):
 def policy_page():
     """Names of the page on custom policies, without its training."""
     code = "".join(blocks_of("docs/howto/own_policy.rst"))
-    return run(re.sub(r"^train\(.*\n", "", code, flags=re.MULTILINE))
+    return run(re.sub(r"^mps.train\(.*\n", "", code, flags=re.MULTILINE))
 
 
 def test_laplace_distribution_of_the_page_is_correct(policy_page):
@@ -160,7 +160,7 @@ def test_laplace_distribution_of_the_page_is_correct(policy_page):
 
 
 def test_numpy_policy_of_the_page_acts_like_its_policy(policy_page):
-    policy = policy_page["FastBoundedPolicy"](3, 2, 2, hidden_sizes=(16,), bound=0.1)
+    policy = policy_page["BoundedPolicy"](3, 2, 2, hidden_sizes=(16,), bound=0.1)
     observations = np.random.default_rng(0).normal(scale=5.0, size=(3, 6, 2))
     _, expected = policy.get_actions(observations)
     _, infos = policy.make_actor().for_tasks(1, 3).act(observations[1:], np.zeros((2, 6, 2), np.float32))

@@ -1,0 +1,158 @@
+"""Networks, cells and distributions of users, written once: training, evaluation, adaptation, resuming, workers."""
+import copy
+import functools
+import pickle
+import subprocess
+import sys
+
+import cloudpickle
+import numpy as np
+import pytest
+
+import meta_policy_search as mps
+from meta_policy_search.actors import actor_from_policy
+from meta_policy_search.actors.from_policy import PolicyActor
+from meta_policy_search.ops.networks import CELLS, Cell, dense, gaussian, layer_norm, make_dense, make_layer_norm
+from meta_policy_search.tf_compat import tf
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # as for a script
+M, P, T, H = 2, 4, 3, 4
+
+
+def network(xp, params, observations, num_layers):
+    x = observations
+    for i in range(num_layers):
+        x = xp.tanh(layer_norm(xp, params, dense(xp, params, x, f"hidden_{i}"), f"norm_{i}"))
+    return gaussian(xp, dense(xp, params, x, "output"), params["log_std"])
+
+
+class NormalizedPolicy(mps.MetaPolicy):
+    """A Gaussian policy with layer normalization."""
+
+    distribution_cls = mps.DiagonalGaussian
+
+    def make_params(self, rng):
+        params, size = {"log_std": np.zeros(self.action_dim)}, self.obs_dim
+        for i, units in enumerate(self.hidden_sizes):
+            params.update({**make_dense(f"hidden_{i}", size, units, rng), **make_layer_norm(f"norm_{i}", units)})
+            size = units
+        return {**params, **make_dense("output", size, self.action_dim, rng)}
+
+    def make_network(self):
+        return functools.partial(network, num_layers=len(self.hidden_sizes))
+
+
+def make_cell(input_size, num_units, rng):
+    return make_dense("cell", input_size + num_units, num_units, rng)
+
+
+def step(xp, params, inputs, state):
+    state = xp.tanh(dense(xp, params, xp.concat([inputs, state]), "cell"))
+    return state, state
+
+
+CELL = Cell(make_cell, step)
+RL2 = {"algo": "rl2", "env": "MetaBernoulliBanditEnv", "hidden_size": H, "num_minibatches": 1}
+RUNS = {"layer normalization": {"algo": "promp", "env": "MetaPointEnvCorner", "policy": NormalizedPolicy,
+                                "hidden_sizes": (4, 4, 4), "trainable_inner_step_size": True},
+        "adapts the output layer": {"algo": "vpg_maml", "env": "MetaPointEnvCorner", "policy": NormalizedPolicy,
+                                    "hidden_sizes": (4,), "adapt_params": ["output/*"]},
+        "cell": {**RL2, "cell": CELL}, "lstm": {**RL2, "cell": "lstm"}}
+
+
+def train(name, folder, n_itr, **arguments):
+    return mps.train(**RUNS[name], dump_path=folder, n_itr=n_itr, meta_batch_size=M, rollouts_per_meta_task=P,
+                     max_path_length=T, seed=3, progress_bar=False, log_formats=["csv"], **arguments)
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.thorough(but=("layer normalization", "cell"))
+def test_run_is_evaluated_adapted_resumed_and_does_not_depend_on_workers(name, tmp_path):
+    whole = train(name, tmp_path / "whole", 2)
+    assert np.isfinite(whole.evaluate(tasks=2).returns).all() and np.isfinite(whole.adapt(seed=1).returns).all()
+    train(name, tmp_path / "parts", 1)
+    resumed = mps.load_run(tmp_path / "parts")
+    resumed.resume(2, log_formats=["csv"])
+    in_workers = train(name, tmp_path / "workers", 2, parallel=True)
+    for run in (resumed, in_workers):
+        np.testing.assert_array_equal(run.policy.get_flat_params(), whole.policy.get_flat_params())
+
+
+def make(name):
+    if name == "network":
+        policy = NormalizedPolicy(M, 2, 2, hidden_sizes=(4, 4))
+        policy.load_params(np.random.default_rng(0).normal(size=(M, len(policy.get_flat_params()))))
+        return policy
+    return mps.GaussianRecurrentPolicy(M, 2, 2, hidden_size=H, cell=CELLS.get(name, CELL))
+
+
+@pytest.mark.parametrize("name", ["network", "gru", "lstm", "own cell"])
+def test_copies_and_weights_files_act_like_the_policy(name, tmp_path):
+    observations, policy = np.random.default_rng(1).normal(size=(2, M, P, 2)), make(name)
+    policy.get_actions(observations[0])  # changes the recurrent state
+    copies = [copy.deepcopy(policy), pickle.loads(cloudpickle.dumps(policy))]
+    policy.save_npz(tmp_path / "weights")
+    policy.load_npz(tmp_path / "weights")
+    actions = policy.get_actions(observations[1])[0]
+    for each in copies:
+        np.testing.assert_array_equal(each.get_actions(observations[1])[0], actions)
+
+
+@pytest.mark.parametrize("name", ["network", "gru", "lstm", "own cell"])
+def test_actor_agrees_with_the_graph_and_needs_no_tensorflow(name, tmp_path):
+    policy, observations = make(name), np.random.default_rng(1).normal(size=(M, T, 2))
+    actor = policy.make_actor().for_tasks(0, M)
+    program = ("import pickle, sys, numpy as np; actor, observations = pickle.load(open(sys.argv[1], 'rb')); "
+               "infos = [actor.act(x[:, None], np.zeros((len(x), 1, 2), 'f'))[1] for x in observations]; "
+               "assert 'tensorflow' not in sys.modules; pickle.dump(infos, open(sys.argv[1], 'wb'))")
+    (tmp_path / "actor").write_bytes(cloudpickle.dumps((actor, np.swapaxes(observations, 0, 1))))
+    subprocess.run([sys.executable, "-c", program, tmp_path / "actor"], check=True)
+    means = np.stack([info["mean"][:, 0] for info in pickle.loads((tmp_path / "actor").read_bytes())], axis=1)
+    params = policy.policies_params_phs if name == "network" else policy.get_params()
+    info = policy.distribution_info_sym(tf.constant(observations, tf.float32), params)
+    feed = policy.policies_params_feed_dict if name == "network" else {}
+    expected = policy._variables.session().run(info["mean"], feed)
+    np.testing.assert_allclose(means, expected, atol=1e-6)
+
+
+# Overrides of recurrent policies
+
+
+class Documented(mps.GaussianRecurrentPolicy):
+    """Acts through `get_actions`."""
+
+    def get_actions(self, observations):
+        return super().get_actions(observations)
+
+
+class Centered(mps.DiagonalGaussian):
+    def sample(self, dist_info, rng=None):
+        return dist_info["mean"]
+
+
+class CenteredPolicy(mps.GaussianRecurrentPolicy):
+    distribution_cls = Centered
+
+
+@pytest.mark.parametrize("cls", [mps.GaussianRecurrentPolicy, Documented, CenteredPolicy])
+def test_recurrent_state_is_reset_at_the_start_of_each_path(cls):
+    # given paths of two rounds, sampled with fewer environments than paths
+    policy = cls(M, 2, 2, hidden_size=H)
+    policy.set_flat_params(np.random.default_rng(0).normal(size=len(policy.get_flat_params())))
+    assert isinstance(actor_from_policy(policy), PolicyActor) == (cls is not mps.GaussianRecurrentPolicy)
+    with mps.MetaSampler(mps.MetaPointEnvCorner(), policy, P, M, T, envs_per_task=2) as sampler:
+        sampler.update_tasks()
+        paths = [path for _ in range(2) for task in sampler.obtain_samples().values() for path in task]
+    # then distributions and values are those of paths that start with the state zero
+    info, values = policy._variables.session().run(policy.trial_info_sym(
+        tf.constant(np.stack([path["observations"] for path in paths]), tf.float32)))
+    for path, mean, value in zip(paths, info["mean"], values):
+        np.testing.assert_allclose(path["agent_infos"]["mean"], mean, atol=1e-5)
+        np.testing.assert_allclose(path["agent_infos"]["value"], value, atol=1e-5)
+        assert cls is not CenteredPolicy or (path["actions"] == path["agent_infos"]["mean"]).all()
+
+
+@pytest.mark.parametrize("cell", ["rnn", 3, None])
+def test_unknown_cells_are_refused(cell):
+    with pytest.raises(ValueError, match="cell: expected one of 'gru', 'lstm', got "):
+        mps.CategoricalRecurrentPolicy(M, 2, 2, cell=cell)
