@@ -349,11 +349,11 @@ def test_printed_table(evaluation):
     assert evaluation.table(other).splitlines() == [
         "Mean return, +- half of its 95% interval over 2 tasks, 20 paths per task and step",
         "adaptation steps                   0                1     2",
-        "data/run              1.00 +- 12.71   12.00 +- 25.41",
-        "    gained                          +11.00 +- 12.71",
-        "    task (1.00, 2.00)         0.00            10.00",
-        "    task a 1                  2.00            14.00",
-        "a much longer name            1.00             2.00  3.00",
+        "data/run               1.00 +- 12.71   12.00 +- 25.41",
+        "    gained                            +11.00 +- 12.71",
+        "    task (1.00, 2.00)           0.00            10.00",
+        "    task a 1                    2.00            14.00",
+        "a much longer name              1.00             2.00  3.00",
         "Adaptation changes the return by +11.00 +- 12.71 in 1 step",
     ]
     assert str(evaluation) == evaluation.table()
