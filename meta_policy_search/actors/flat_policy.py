@@ -128,7 +128,7 @@ class FlatPolicy(Configurable, abc.ABC):
         if observations.ndim != ndim or observations.shape[-1] != self.obs_dim:
             expected = f"({self.obs_dim},)" if ndim == 1 else "(" + "any, " * (ndim - 1) + f"{self.obs_dim})"
             raise ValueError(f"{argument}: expected shape {expected}, got {observations.shape}")
-        if not np.isfinite(observations).all():
+        if not (np.abs(observations) <= np.finfo(np.float32).max).all():  # policies compute in float32
             raise ValueError(f"{argument}: expected finite numbers, got {observations}")
         return observations
 

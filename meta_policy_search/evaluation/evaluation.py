@@ -6,12 +6,15 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.plotting import plot_adaptation_curve
+from meta_policy_search.plotting import describe_task, plot_adaptation_curve
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.types import Task
 from meta_policy_search.utils.files import PathLike, write_csv, write_text
-from meta_policy_search.utils.statistics import Interval, mean_interval
+from meta_policy_search.utils.progress import text_table
+from meta_policy_search.utils.statistics import Interval, mean_interval, worst_quarter
 from meta_policy_search.utils.utils import ClassEncoder
+
+_FEW_TASKS = 4  # maximum number of different tasks that tables list separately
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -76,6 +79,11 @@ class Evaluation:
         """
         return mean_interval(self.task_returns - self.task_returns[:, :1])
 
+    @property
+    def worst_quarter(self) -> np.ndarray:
+        """Mean return over the 25% of tasks with the lowest return after a step (CVaR), float64 `[K + 1]`."""
+        return worst_quarter(self.task_returns)
+
     def __str__(self) -> str:
         return self.table()
 
@@ -83,22 +91,33 @@ class Evaluation:
         return f"<{type(self).__name__} of {self.name}, {self._describe()}>"
 
     def table(self, *references: "Evaluation") -> str:
-        """Formats the mean returns as a text table, with one row per policy and one row for the adaptation gain.
+        """Formats the mean returns as a text table, with one row per policy.
 
-        The last line states the gain after `trained_steps` adaptation steps.
+        Further rows show the adaptation gain, the return of the worst quarter of the tasks, and the mean return in each
+        task if there are at most four different tasks. The last line states the gain after `trained_steps` adaptation
+        steps.
         """
-        evaluations = (self, *references)
-        header = ["adaptation steps", *map(str, range(max(e.returns.shape[-1] for e in evaluations)))]
-        rows = [header, *([e.name, *map(_as_text, *e.mean_return)] for e in evaluations)]
-        gains = [_as_text(*gain, sign="+") for gain in zip(*self.gain)]
-        rows.insert(2, ["    gained", "", *gains[1:]])
-        name_width = max(len(row[0]) for row in rows)
-        width = max(len(cell) for row in rows for cell in row[1:])
-        lines = ["  ".join([row[0].ljust(name_width), *(cell.rjust(width) for cell in row[1:])]) for row in rows]
+        rows, gains = [], [f"{Interval(*gain):+.2f}" for gain in zip(*self.gain)]
+        for evaluation in (self, *references):
+            rows.append([evaluation.name, *(f"{Interval(*each):.2f}" for each in zip(*evaluation.mean_return))])
+            rows += [["    gained", "", *gains[1:]]] if evaluation is self else []
+            rows += evaluation._rows_of_tasks()
+        width = max(map(len, rows))
+        rows = [["adaptation steps", *map(str, range(width - 1))], *rows]
+        lines = text_table([row + [""] * (width - len(row)) for row in rows], right=range(1, width))
         step = min(self.trained_steps or len(gains) - 1, len(gains) - 1)
         said = "" if self.trained_steps is None else f" (trained for {self.trained_steps})"
-        return "\n".join([f"Mean return, +- half of its 95% interval over {self._describe()}", *lines,
-                          f"Adaptation changes the return by {gains[step]} in {_count(step, 'step')}{said}"])
+        return (f"Mean return, +- half of its 95% interval over {self._describe()}\n{lines}\n"
+                f"Adaptation changes the return by {gains[step]} in {_count(step, 'step')}{said}")
+
+    def _rows_of_tasks(self) -> List[List[str]]:
+        """Returns the rows of the worst quarter of at least four tasks, and of each of at most four different tasks."""
+        rows = {"    worst quarter": self.worst_quarter} if len(self.task_returns) >= _FEW_TASKS else {}
+        names = [describe_task(task) for tasks in self.tasks[:1 if self.are_given else None] for task in tasks]
+        if 1 < len(set(names)) <= _FEW_TASKS:
+            rows.update({f"    task {name}": self.task_returns[[other == name for other in names]].mean(axis=0)
+                         for name in sorted(set(names))})
+        return [[label, *(f"{value:.2f}" for value in values)] for label, values in rows.items()]
 
     def plot(self, path: Optional[PathLike] = None, *references: "Evaluation", title: Optional[str] = None,
              ax: Any = None) -> Figure:
@@ -179,10 +198,6 @@ def _as_json(task: Task) -> Any:
         return json.loads(json.dumps(task, cls=ClassEncoder))
     except (TypeError, ValueError):
         return repr(task)
-
-
-def _as_text(mean: float, half_width: float, sign: str = "") -> str:
-    return f"{mean:{sign}.2f}" + ("" if np.isnan(half_width) else f" +- {half_width:.2f}")
 
 
 def _count(number: int, what: str) -> str:

@@ -15,7 +15,7 @@ from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.types import Path, PathsMetaBatch, Task
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
-from meta_policy_search.utils.statistics import Interval, mean_interval
+from meta_policy_search.utils.statistics import Interval, mean_interval, worst_quarter
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -49,7 +49,7 @@ class TrialEvaluation(Evaluation):
         Without references, the table shows about 10 evenly spaced episodes and the last one. With references, it has
         the format of `Evaluation.table`.
         """
-        num_episodes, (mean, half_width) = self.returns.shape[-1], self.trial_return
+        num_episodes = self.returns.shape[-1]
         if references:
             text = super().table(*references)
         else:
@@ -58,7 +58,9 @@ class TrialEvaluation(Evaluation):
             lines = ("  ".join(cell.rjust(8) for cell in row) for row in zip(*cells))
             text = "\n".join([f"Mean return in {len(self.task_returns)} tasks, {self.rollouts_per_meta_task} trials in "
                               "each, by episode", *lines])
-        return f"{text}\nReturn of a trial of {num_episodes} episodes: {mean:.2f} +- {half_width:.2f}"
+        worst = worst_quarter(self.task_returns.sum(axis=1))
+        return (f"{text}\nReturn of a trial of {num_episodes} episodes: {self.trial_return:.2f}, "
+                f"worst quarter of the tasks: {worst:.2f}")
 
 
 class TrialEvaluator(MetaEvaluator):

@@ -2,13 +2,12 @@
 import contextlib
 import functools
 import io
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
-from meta_policy_search.utils.files import PathLike, atomic_file
+from meta_policy_search.utils.files import PathLike, atomic_file, file_format
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,9 +48,7 @@ def figure_axes(path: Optional[PathLike], title: str, height: float, width: floa
     """
     import matplotlib
 
-    form = "" if path is None else os.path.splitext(os.fspath(path))[1][1:].lower()
-    if path is not None and form not in _FORMATS:
-        raise ValueError(f"path: expected a name that ends with .{', .'.join(_FORMATS)}, got {os.fspath(path)!r}")
+    form = "" if path is None else file_format(path, _FORMATS)
     with matplotlib.rc_context(_LOOK):
         if ax is None:
             all_axes = _new_figure(title, (width, height)).subplots(rows, columns, squeeze=False, **options)

@@ -67,6 +67,14 @@ def remove_temporary_files(folder: PathLike) -> None:
         os.remove(os.path.join(folder, name))
 
 
+def file_format(path: PathLike, formats: Iterable[str]) -> str:
+    """Returns the ending of a file name, which is its format; raises `ValueError` if it is none of `formats`."""
+    ending = os.path.splitext(os.fspath(path))[1][1:].lower()
+    if ending not in formats:
+        raise ValueError(f"path: expected a name that ends with .{', .'.join(formats)}, got {os.fspath(path)!r}")
+    return ending
+
+
 def write_text(path: PathLike, text: str) -> None:
     """Writes a UTF-8 file atomically."""
     with atomic_file(path) as file:

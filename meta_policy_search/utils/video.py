@@ -5,7 +5,7 @@ from typing import Any, Callable, Iterator, Tuple
 import numpy as np
 
 from meta_policy_search.utils.checks import check_positive
-from meta_policy_search.utils.files import PathLike, atomic_path
+from meta_policy_search.utils.files import PathLike, atomic_path, file_format
 
 
 def check_encoder() -> None:
@@ -21,7 +21,7 @@ def mp4_file(path: PathLike, fps: float) -> Iterator[Callable[[np.ndarray], None
     """Opens an MP4 file (H.264) that replaces `path` when the `with` block ends without an error.
 
     Args:
-        path: file to write.
+        path: file to write; its name ends with `.mp4`.
         fps: frames per second, above 0.
 
     Returns:
@@ -30,11 +30,12 @@ def mp4_file(path: PathLike, fps: float) -> Iterator[Callable[[np.ndarray], None
 
     Raises:
         ImportError: the encoder is not installed.
-        ValueError: a frame has a wrong shape or data type, or no frame was appended.
+        ValueError: the name has another ending, a frame has a wrong shape or data type, or no frame was appended.
         OSError: the file cannot be written.
     """
     check_encoder()
     fps = check_positive("fps", fps)
+    file_format(path, ["mp4"])
     with atomic_path(path) as temporary:
         open(temporary, "wb").close()  # fails with a clearer error than the encoder
         shape, encoder = (0, 0, 3), None

@@ -348,13 +348,25 @@ def test_printed_table(evaluation):
                        np.zeros((1, 1, 3), int))
     assert evaluation.table(other).splitlines() == [
         "Mean return, +- half of its 95% interval over 2 tasks, 20 paths per task and step",
-        "adaptation steps                  0                1                2",
-        "data/run              1.00 +- 12.71   12.00 +- 25.41",
-        "    gained                           +11.00 +- 12.71",
-        "a much longer name             1.00             2.00             3.00",
+        "adaptation steps                   0                1     2",
+        "data/run               1.00 +- 12.71   12.00 +- 25.41",
+        "    gained                            +11.00 +- 12.71",
+        "    task (1.00, 2.00)           0.00            10.00",
+        "    task a 1                    2.00            14.00",
+        "a much longer name              1.00             2.00  3.00",
         "Adaptation changes the return by +11.00 +- 12.71 in 1 step",
     ]
     assert str(evaluation) == evaluation.table()
+
+
+def test_table_shows_the_worst_quarter_and_few_tasks():
+    """Given eight tests of two tasks, then a row has the mean of the two lowest returns, and each task has a row."""
+    returns = np.array([[[float(i), 10.0 * i] for i in range(8)]])
+    evaluation = Evaluation("run", returns, ([-1.0, 1.0] * 4,), False, (7,), None, 20, 100, 1, np.zeros((1, 8, 2), int))
+    np.testing.assert_allclose(evaluation.worst_quarter, [0.5, 5.0])
+    rows = {row[:-2]: row[-2:] for row in (tuple(line.split()) for line in str(evaluation).splitlines()[2:-1])}
+    assert rows["worst", "quarter"] == ("0.50", "5.00")
+    assert rows["task", "-1.00"] == ("3.00", "30.00") and rows["task", "1.00"] == ("4.00", "40.00")
 
 
 @pytest.mark.parametrize("trained_steps, said", [

@@ -62,6 +62,9 @@ def test_unwritable_path_is_reported(tmp_path):
         pass
     with pytest.raises(ValueError, match="fps: expected a finite number above 0, got 0"), mp4_file(tmp_path / "a", 0):
         pass
+    with pytest.raises(ValueError, match=r"path: expected a name that ends with .mp4, got '.*a.gif'"), mp4_file(
+            tmp_path / "a.gif", 10):
+        pass
 
 
 def test_missing_video_extra_error_names_the_command_to_install(tmp_path, monkeypatch):
