@@ -70,13 +70,6 @@ def test_single_action_is_the_first_of_many(policy, observations):
     assert {key: value.shape for key, value in info.items()} == {key: value.shape[1:] for key, value in infos.items()}
 
 
-def test_unpickled_policy_continues_like_the_original(policy, observations):
-    policy.get_actions(observations)
-    other = pickle.loads(pickle.dumps(policy))
-    for _ in range(2):
-        np.testing.assert_array_equal(other.get_actions(observations)[0], policy.get_actions(observations)[0])
-
-
 def test_interpretation_of_the_outputs(observations):
     weights = np.random.default_rng(3).normal(size=(O, A))
     linear = observations @ weights
