@@ -258,16 +258,6 @@ def test_adapted_parameters_are_copied_and_can_be_read():
     assert (policy.policies_params_vals[1][LOG_STD] != 9.0).all()
 
 
-def test_feed_dict_evaluates_user_graphs(observations):
-    policy = make_meta()
-    params = task_params(policy)
-    policy.update_task_parameters(params)
-    info = policy.distribution_info_sym(tf.constant(observations, tf.float32), policy.policies_params_phs)
-    with tf.Session() as session:
-        mean = session.run(info["mean"], policy.policies_params_feed_dict)
-    np.testing.assert_allclose(mean[1], reference_infos(params[1], observations[1])["mean"], rtol=1e-5, atol=1e-6)
-
-
 @pytest.mark.parametrize("make_policy, method, arguments, error, message", [
     (make, "get_action", [np.zeros(4)], ValueError, r"observation: expected shape \(3,\), got \(4,\)"),
     (make, "get_action", [np.zeros((1, O))], ValueError, r"observation: expected shape \(3,\), got \(1, 3\)"),
@@ -346,15 +336,6 @@ def test_distribution_info_keys_create_placeholders_for_the_distribution(family)
     assert list(policy.distribution_info_keys(tf.placeholder(tf.float32, [None, O]), None)) == keys
     stacked = policy.distribution_info_keys(tf.placeholder(tf.float32, [M, None, O]), {})
     assert stacked[keys[0]].shape.as_list() == [M, None, family.num_outputs]
-
-
-def test_graph_size_is_independent_of_the_number_of_tasks(family):
-    sizes = []
-    for meta_batch_size in (2, 7):
-        with tf.Graph().as_default() as graph:
-            family.meta(meta_batch_size, O, A, hidden_sizes=(4,))
-            sizes.append(len(graph.get_operations()))
-    assert sizes[0] == sizes[1]
 
 
 # Arguments
