@@ -40,7 +40,7 @@ def package_files():
 def test_every_folder_with_code_is_an_installed_package(metadata):
     folders = {path.parent for path in package_files() if path.suffix == ".py"}
     assert set(metadata["packages"]) == {".".join(("meta_policy_search", *folder.parts)) for folder in folders}
-    assert "meta_policy_search.samplers.ray" in metadata["packages"]  # checks the search
+    assert "meta_policy_search.np.algos" in metadata["packages"]  # checks the search
 
 
 def test_every_other_file_of_the_package_is_installed(metadata):

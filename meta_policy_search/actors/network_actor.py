@@ -37,7 +37,7 @@ class NetworkActor(Actor):
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
         """Computes the network at `observations` and samples actions; see `Actor.act`."""
-        outputs = self._network(NUMPY, self._params, observations.astype(np.float32))
+        outputs = self._network(NUMPY, self._params, np.asarray(observations, np.float32))
         infos = {name: np.broadcast_to(outputs[name], observations.shape[:2] + shape)
                  for name, shape in self._info_specs}
         return self._sample(outputs, noise), infos

@@ -67,13 +67,12 @@ def read_npz(path: PathLike) -> "OrderedDict[str, np.ndarray]":
 
     Raises:
         ValueError: the file is damaged or has another format; the message names it.
-        OSError: the file cannot be read.
+        OSError: the file cannot be opened.
     """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return OrderedDict((name, file[name]) for name in file.files)
-    except OSError:
-        raise
-    except Exception as error:  # damaged archives raise many types of errors
-        raise ValueError(f"path: expected a file written by policy.save_npz, got {os.fspath(path)}: "
-                         f"{str(error) or type(error).__name__}") from error
+    with open(path, "rb") as file:
+        try:
+            with np.load(file, allow_pickle=False) as arrays:
+                return OrderedDict((name, arrays[name]) for name in arrays.files)
+        except Exception as error:  # damaged archives raise many types of errors
+            raise ValueError(f"path: expected a file written by policy.save_npz, got {os.fspath(path)}: "
+                             f"{str(error) or type(error).__name__}") from error

@@ -43,13 +43,6 @@ def test_number_of_tasks_is_that_of_the_policy():
         mps.TRPOMAML(policy, meta_batch_size=None)
 
 
-@pytest.mark.parametrize("cls", [mps.ProMP, mps.VPGMAML])
-def test_another_number_of_tasks_is_refused(cls):
-    policy = mps.MetaGaussianMLPPolicy.for_env(BOX, 3)
-    with pytest.raises(ValueError, match="meta_batch_size: expected 3, the value of policy.meta_batch_size, got 20"):
-        cls(policy, meta_batch_size=20)  # the documented default, given explicitly
-
-
 def test_sampler_and_trainer_use_the_sizes_of_the_other_components():
     policy = mps.MetaGaussianMLPPolicy.for_env(BOX, 3, hidden_sizes=(4,))
     algo = mps.VPGMAML(policy, meta_batch_size=3, num_inner_grad_steps=2)

@@ -1,6 +1,4 @@
 """Tests Gaussian and categorical MLP policies, for one task and for a meta-batch."""
-import copy
-import inspect
 from collections import OrderedDict
 from typing import NamedTuple
 
@@ -260,26 +258,6 @@ def test_adapted_parameters_are_copied_and_can_be_read():
     assert (policy.policies_params_vals[1][LOG_STD] != 9.0).all()
 
 
-def test_feed_dict_evaluates_user_graphs(observations):
-    policy = make_meta()
-    params = task_params(policy)
-    policy.update_task_parameters(params)
-    info = policy.distribution_info_sym(tf.constant(observations, tf.float32), policy.policies_params_phs)
-    with tf.Session() as session:
-        mean = session.run(info["mean"], policy.policies_params_feed_dict)
-    np.testing.assert_allclose(mean[1], reference_infos(params[1], observations[1])["mean"], rtol=1e-5, atol=1e-6)
-
-
-def test_load_params_accepts_one_vector_per_task():
-    policy = make_meta()
-    flat, before = np.random.default_rng(0).normal(size=(M, 28)).astype("f"), policy.get_flat_params()
-    policy.load_params(flat)
-    np.testing.assert_array_equal(policy.get_flat_params(), before)
-    for m in range(M):
-        values = np.concatenate([value.ravel() for value in policy.policies_params_vals[m].values()])
-        np.testing.assert_array_equal(values, flat[m])
-
-
 @pytest.mark.parametrize("make_policy, method, arguments, error, message", [
     (make, "get_action", [np.zeros(4)], ValueError, r"observation: expected shape \(3,\), got \(4,\)"),
     (make, "get_action", [np.zeros((1, O))], ValueError, r"observation: expected shape \(3,\), got \(1, 3\)"),
@@ -361,22 +339,7 @@ def test_distribution_info_keys_create_placeholders_for_the_distribution(family)
     assert stacked[keys[0]].shape.as_list() == [M, None, family.num_outputs]
 
 
-def test_graph_size_is_independent_of_the_number_of_tasks(family):
-    sizes = []
-    for meta_batch_size in (2, 7):
-        with tf.Graph().as_default() as graph:
-            family.meta(meta_batch_size, O, A, hidden_sizes=(4,))
-            sizes.append(len(graph.get_operations()))
-    assert sizes[0] == sizes[1]
-
-
 # Arguments
-
-
-def test_interfaces_of_both_families_are_equal():
-    for gaussian, categorical in ((GAUSSIAN.single, CATEGORICAL.single), (GAUSSIAN.meta, CATEGORICAL.meta)):
-        public = {name for name, _ in inspect.getmembers(gaussian) if not name.startswith("_")}
-        assert public == {name for name, _ in inspect.getmembers(categorical) if not name.startswith("_")}
 
 
 @pytest.mark.parametrize("hidden_sizes", [(), (3,), [3, 5, 2], np.array([3, 5])])
@@ -387,13 +350,6 @@ def test_hidden_sizes(family, hidden_sizes):
     assert kernels == list(zip(sizes[:-1], sizes[1:]))
     assert policy.hidden_sizes == tuple(hidden_sizes)
     assert policy.get_actions(np.zeros((2, O)))[0].shape == (2, *policy.action_shape)
-
-
-def test_defaults_are_the_documented_ones():
-    policy = GaussianMLPPolicy(O, A)
-    assert policy.name == "policy" and policy.hidden_sizes == (32, 32) and policy.learn_std is True
-    assert (policy.init_std, policy.min_std) == (1.0, 1e-6)
-    np.testing.assert_array_equal(policy.get_action(np.zeros(O))[1]["log_std"], np.zeros(A))
 
 
 def test_name_is_the_scope_of_the_operations():
@@ -435,17 +391,6 @@ def test_nonlinearities_are_functions_or_names(family, arguments, reference, obs
     assert_infos(policy.get_actions(observations[0])[1], reference_infos(params, observations[0], **reference))
 
 
-def test_meta_policy_passes_its_arguments_to_the_network(observations):
-    policy = make_meta(name="meta", hidden_sizes=(), learn_std=False, output_nonlinearity="sigmoid", init_std=0.5,
-                       min_std=0.4)
-    assert list(policy.get_param_values()) == ["mean_network/output/kernel", "mean_network/output/bias"]
-    infos = stack_rows(policy.get_actions(observations)[1][0])
-    kernel = policy.get_param_values()["mean_network/output/kernel"]
-    np.testing.assert_allclose(infos["mean"], scipy.special.expit(observations[0] @ kernel), rtol=1e-5)
-    np.testing.assert_allclose(np.exp(infos["log_std"]), np.full((B, A), 0.5), rtol=1e-6)
-    assert policy.policies_params_phs["mean_network/output/bias"].name.startswith("meta/")
-
-
 @pytest.mark.parametrize("make_policy", [make, make_meta])
 @pytest.mark.parametrize("arguments, error, message", [
     ({"name": ""}, TypeError, "name"),
@@ -483,37 +428,6 @@ def test_sizes_are_checked(family, sizes, error, name):
 # Actors of categorical policies; those of Gaussian policies are tested with the other actors
 
 
-@pytest.mark.parametrize("hidden_nonlinearity, output_nonlinearity", [("tanh", None), ("relu", "tanh"), (None, None)])
-def test_actor_agrees_with_get_actions_for_equal_noise(hidden_nonlinearity, output_nonlinearity):
-    policy = make_meta(CATEGORICAL, hidden_sizes=(6, 5), hidden_nonlinearity=hidden_nonlinearity,
-                       output_nonlinearity=output_nonlinearity)
-    policy.update_task_parameters(task_params(policy))
-    observations, actor = np.random.default_rng(2).normal(size=(M, 200, O)), policy.make_actor()
-    noise = np.empty((M, 200, actor.noise_dim), np.float32)
-    actor.draw_noise(copy.deepcopy(policy._rng), noise)
-    expected, expected_infos = policy.get_actions(observations)
-    actions, infos = actor.act(observations, noise)
-    assert actions.dtype == np.int64 and actions.shape == (M, 200) and infos["log_prob"].dtype == np.float32
-    np.testing.assert_allclose(infos["log_prob"], [[row["log_prob"] for row in task] for task in expected_infos],
-                               rtol=1e-5, atol=1e-5)
-    np.testing.assert_array_equal(actions, expected)
-    # an actor for some of the tasks acts like the actor for all
-    part_actions, part_infos = actor.for_tasks(1, M).act(observations[1:], noise[1:])
-    np.testing.assert_array_equal(part_actions, actions[1:])
-    np.testing.assert_array_equal(part_infos["log_prob"], infos["log_prob"][1:])
-
-
-def test_actor_samples_with_the_given_probabilities():
-    policy = make_meta(CATEGORICAL)
-    policy.update_task_parameters(task_params(policy))
-    actor, noise = policy.make_actor(), np.empty((M, 20000, 1), np.float32)
-    actor.draw_noise(np.random.default_rng(0), noise)
-    actions, infos = actor.act(np.ones((M, 20000, O)), noise)
-    for m in range(M):
-        shares = np.bincount(actions[m], minlength=CATEGORICAL.num_outputs) / 20000
-        np.testing.assert_allclose(shares, np.exp(infos["log_prob"][m, 0]), atol=0.02)
-
-
 def test_probabilities_near_zero_stay_finite_in_the_actor():
     policy = make_meta(CATEGORICAL)
     policy.set_flat_params(1e5 * policy.get_flat_params())
@@ -522,13 +436,6 @@ def test_probabilities_near_zero_stay_finite_in_the_actor():
 
 
 # Diagnostics: means over paths of different lengths
-
-
-@pytest.mark.parametrize("make_policy", [make, make_meta])
-def test_log_diagnostics_logs_the_mean_std(make_policy):
-    log_stds = [np.log([[0.5, 1.5], [1.0, 1.0]]), np.log([[2.0, 4.0]])]
-    make_policy().log_diagnostics([{"agent_infos": {"log_std": log_std}} for log_std in log_stds], prefix="Step_0-")
-    assert logger.getkvs() == {"Step_0-AveragePolicyStd": pytest.approx(2.0)}  # mean over paths with 1 and 3
 
 
 def test_log_diagnostics_logs_the_mean_entropy():

@@ -4,6 +4,7 @@ import pickle
 import numpy as np
 import pytest
 
+import meta_policy_search as mps
 from meta_policy_search.policies import GaussianMLPPolicy, MetaGaussianMLPPolicy
 
 
@@ -58,6 +59,31 @@ def test_other_files_are_refused_without_running_their_code(tmp_path, write):
     write(path)
     with pytest.raises(ValueError, match=r"^path: expected .*policy\.npz"):
         policy.load_npz(path)
+
+
+@pytest.mark.parametrize("savez", [np.savez, np.savez_compressed])
+def test_damaged_files_are_refused_and_change_nothing(tmp_path, savez):
+    # given a file of which one bit is changed, or the end is missing
+    path, policy, rng = tmp_path / "policy.npz", make(), np.random.default_rng(0)
+    savez(path, **policy.get_param_values())
+    original, weights = path.read_bytes(), policy.get_flat_params()
+    for n in range(60):
+        data = bytearray(original[:len(original) if n % 3 else rng.integers(len(original))])
+        if n % 3:
+            data[rng.integers(len(data))] ^= 1 << rng.integers(8)
+        path.write_bytes(data)
+        # then it is refused with its name, or the weights are those of the original
+        try:
+            policy.load_npz(path)
+        except ValueError as error:
+            assert "policy.npz" in str(error)
+        np.testing.assert_array_equal(policy.get_flat_params(), weights)
+
+
+def test_files_can_have_any_ending(tmp_path):
+    policy = make()
+    policy.save_npz(tmp_path / "weights")
+    np.testing.assert_array_equal(mps.load_policy(tmp_path / "weights").get_flat_params(), policy.get_flat_params())
 
 
 def test_missing_file_is_named(tmp_path):

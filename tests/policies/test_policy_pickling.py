@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 from meta_policy_search.policies import (
-    CategoricalGRUPolicy,
-    GaussianGRUPolicy,
     GaussianMLPPolicy,
     MetaCategoricalMLPPolicy,
     MetaGaussianMLPPolicy,
@@ -68,27 +66,6 @@ def test_single_task_policy_and_deepcopy(observations):
     np.testing.assert_array_equal(copied.get_actions(observations[0])[0], policy.get_actions(observations[0])[0])
     copied.set_flat_params(0 * policy.get_flat_params())
     assert policy.get_flat_params().any()
-
-
-@pytest.mark.parametrize("cls", [GaussianGRUPolicy, CategoricalGRUPolicy])
-@pytest.mark.parametrize("make_copy", [copy.deepcopy, lambda policy: pickle.loads(pickle.dumps(policy))])
-def test_copy_of_a_recurrent_policy_continues_its_paths(cls, make_copy, observations):
-    # given a policy in the middle of its paths
-    policy = cls(M, O, A, hidden_size=4)
-    for _ in range(3):
-        policy.get_actions(observations)
-    copied = make_copy(policy)
-    # then the copy has equal next actions and values, also if another copy starts new paths in its first task
-    restarted = make_copy(policy)
-    restarted.reset(np.array([[True] * 4, [False] * 4]))
-    (actions, infos), (copied_actions, copied_infos), (_, restarted_infos) = (
-        each.get_actions(observations) for each in (policy, copied, restarted))
-    np.testing.assert_array_equal(copied_actions, actions)
-    values, copied_values, restarted_values = (np.array([[info["value"] for info in task] for task in each])
-                                               for each in (infos, copied_infos, restarted_infos))
-    np.testing.assert_array_equal(copied_values, values)
-    assert (restarted_values[0] != values[0]).all()
-    np.testing.assert_array_equal(restarted_values[1], values[1])
 
 
 def test_function_of_a_script_is_pickled_by_cloudpickle(observations):
