@@ -241,6 +241,40 @@ def test_infos_missing_at_some_steps_are_nan_or_none(envs_per_task):
         assert infos["t"].dtype.kind == "i" and infos["success"].dtype == infos["odd"].dtype == np.float64
 
 
+class Reusing(Scripted):
+    """Reports containers that it changes later."""
+
+    def reset(self, **arguments):
+        self.counts = {"steps": [0], "seen": set()}
+        return super().reset(**arguments)
+
+    def step(self, action):
+        *answer, info = super().step(action)
+        self.counts["steps"][0] += 1
+        self.counts["seen"].add(self.counts["steps"][0])
+        return (*answer, {**info, "counts": self.counts})
+
+
+class BatchedReusing(BatchedWanderer):
+    counts = None
+
+    def step(self, actions, env_ids=None):
+        answer, ids = super().step(actions, env_ids), self._rows(actions, env_ids)[1]
+        self.counts = np.array([{} for _ in range(self.num_envs)]) if self.counts is None else self.counts
+        for e in ids:
+            self.counts[e].update(steps=[int(self.ages[e])], seen=set(range(1, self.ages[e] + 1)))
+        return answer._replace(env_infos={"counts": self.counts[ids]})
+
+
+@pytest.mark.parametrize("env", [Reusing(), type("Env", (BatchableMetaEnv,), {"batched_class": BatchedReusing})()])
+@pytest.mark.parametrize("executor", [None, parallel(1)])
+def test_infos_are_copied_in_each_step(env, executor):
+    with sampler_of(env, FixedPolicy(M, 2), executor=executor) as sampler:
+        for path in flat_paths(sampler.obtain_samples()):
+            for step, counts in enumerate(path["env_infos"]["counts"], start=1):
+                assert counts == {"steps": [step], "seen": set(range(1, step + 1))}
+
+
 # Seeds and tasks
 
 
