@@ -22,7 +22,6 @@ from meta_policy_search.samplers import MetaSampler, Sampler, rollout_loop
 from meta_policy_search.samplers.errors import EnvWorkerError, NotFiniteError
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
-from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.gym_import import gym
@@ -531,18 +530,6 @@ def test_policy_without_vectorized_actor_acts_through_get_actions(executor, envs
             assert path["agent_infos"]["task"].tolist() == [m] * T
             np.testing.assert_array_equal(path["agent_infos"]["seen"], path["observations"])
     assert len(policy.seen) == T * (1 if envs_per_task is None else P)
-
-
-def test_policy_with_nonlinearity_unknown_to_numpy_acts_through_get_actions():
-    env = MetaPointEnvCorner()
-    policy = make_policy(env, hidden_nonlinearity=tf.nn.leaky_relu)
-    assert policy.make_actor() is None
-    path = sampler_of(env, policy).obtain_samples()[1][0]
-    params = policy.policies_params_vals[1]
-    hidden = path["observations"] @ params["mean_network/hidden_0/kernel"] + params["mean_network/hidden_0/bias"]
-    hidden = np.where(hidden > 0, hidden, 0.2 * hidden)
-    mean = hidden @ params["mean_network/output/kernel"] + params["mean_network/output/bias"]
-    np.testing.assert_allclose(path["agent_infos"]["mean"], mean, atol=1e-6)
 
 
 # Faults
