@@ -510,12 +510,14 @@ def log_diagnostics(env: Any, paths: Sequence[Path], prefix: str) -> None:
 
 
 def copied(value: Any) -> Any:
-    """Returns `value` with copies of its dicts, lists, tuples and arrays, which an environment may overwrite later."""
+    """Returns `value` with copies of its containers and arrays, which an environment may overwrite later."""
     if isinstance(value, dict):
         return {key: copied(item) for key, item in value.items()}
     if type(value) in (list, tuple):
         return type(value)(map(copied, value))
-    return value.copy() if isinstance(value, np.ndarray) else value
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return np.frompyfunc(copied, 1, 1)(value)
+    return value.copy() if isinstance(value, (np.ndarray, set, bytearray)) else value
 
 
 def copy_env(env: Any) -> Any:

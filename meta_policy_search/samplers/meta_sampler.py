@@ -11,6 +11,7 @@ from meta_policy_search.envs.compat import adapt_env, copy_env
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.normalized_env import get_averages, set_averages
 from meta_policy_search.samplers.base import Sampler
+from meta_policy_search.samplers.errors import EnvWorkerError
 from meta_policy_search.samplers.ray_executor import Parallel, RayExecutor, RayOptions, check_parallel
 from meta_policy_search.samplers.rollout_loop import INITIAL_BUFFER_STEPS, PathRng
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
@@ -152,13 +153,16 @@ class MetaSampler(Sampler):
 
         Raises:
             ValueError: the number of tasks is not `meta_batch_size`.
-            EnvWorkerError: the environment rejects a task (subclass `EnvValueError` if it raises `ValueError`). With
-                Ray, `obtain_samples` raises these errors.
+            EnvWorkerError: the environment rejects a task (subclass `EnvValueError` if it raises `ValueError`; with
+                Ray, `obtain_samples` raises these errors), or its `sample_tasks` calls `sys.exit`.
         """
         itr = self._itr + 1
         if tasks is None:
             rng = seeding.rng_for(seeding.Stream.TASKS, itr)
-            tasks = self._adapted_env.sample_tasks(self.meta_batch_size, rng)
+            try:
+                tasks = self._adapted_env.sample_tasks(self.meta_batch_size, rng)
+            except SystemExit as error:  # would otherwise end training without an error message
+                raise EnvWorkerError(f"sample_tasks called sys.exit({error})") from error
         self._set_iteration(itr, 0, list(tasks))
 
     def _set_iteration(self, itr: int, step: int, tasks: List[Task]) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
+from meta_policy_search.envs.compat import copied
 from meta_policy_search.samplers.errors import EnvWorkerError, NotFiniteError
 from meta_policy_search.samplers.paths import path_mask, split_paths
 from meta_policy_search.types import Infos, Path, Rows
@@ -261,7 +262,7 @@ class RolloutLoop:
                 buffers[key] = self._new_buffer(value)
             elif not np.can_cast(value.dtype, buffers[key].dtype):
                 buffers[key] = buffers[key].astype(np.promote_types(buffers[key].dtype, value.dtype))
-            buffers[key][rows, steps] = value
+            buffers[key][rows, steps] = copied(value) if value.dtype == object else value
 
     def _new_buffer(self, value: np.ndarray) -> np.ndarray:
         """Returns a buffer for rows like `value`; previous steps have missing values."""

@@ -60,7 +60,8 @@ class SingleTaskSampler(Configurable):
         check_spaces(self._algo.policy, _adapted(env))
         self._env, self.sampled_env = env, copy_env(env)
         self._sampled = _adapted(self.sampled_env)
-        self.shutdown_worker()
+        if self._executors:
+            self.shutdown_worker()
 
     def start_worker(self) -> None:
         """Does nothing. Environments and worker processes are created when they are first needed."""

@@ -73,7 +73,7 @@ def test_environment_that_exits_raises_with_its_place(executor):
 
 
 def test_environment_that_exits_while_sampling_tasks_raises():
-    with sampler_of(LeavingEarly()) as sampler, pytest.raises(RuntimeError, match=r"sample_tasks .*sys.exit\(0\)"):
+    with sampler_of(LeavingEarly()) as sampler, pytest.raises(EnvWorkerError, match=r"sample_tasks .*sys.exit\(0\)"):
         sampler.obtain_samples()
 
 

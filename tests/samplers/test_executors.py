@@ -8,7 +8,6 @@ import textwrap
 import time
 
 import cloudpickle
-import gymnasium
 import numpy as np
 import psutil
 import pytest
@@ -113,22 +112,6 @@ class ClassicWalk:
 class GeneratorWalk(ClassicWalk):
     def __init__(self):
         self.np_random = np.random.default_rng(0)
-
-
-class GymnasiumWalk(gymnasium.Env):
-    """The same walk with the Gymnasium interface."""
-
-    observation_space, action_space = LINE, PUSH
-    sample_tasks, set_task = ClassicWalk.sample_tasks, ClassicWalk.set_task
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return ClassicWalk.reset(self), {}
-
-    def step(self, action):
-        observation, reward, done, info = ClassicWalk.step(self, action)
-        limit = info.pop("TimeLimit.truncated", False)
-        return observation, reward, done and not limit, limit, info
 
 
 class GlobalWalk(ClassicWalk):
@@ -292,26 +275,6 @@ def test_all_executors_return_the_same_numbers(env):
     for num_processes in (1, 2, 4):
         assert drive(MetaParallelEnvExecutor(env, M, E, T, num_processes), env) == expected
     assert drive(MetaBatchedEnvExecutor(env, M, E, T), env, seed=4) != expected
-
-
-@pytest.mark.parametrize("kind", ["iterative", "parallel"])
-@pytest.mark.parametrize("env", [ClassicWalk(), GeneratorWalk(), GymnasiumWalk()], ids=lambda env: type(env).__name__)
-@pytest.mark.thorough(but=("GymnasiumWalk-parallel", "ClassicWalk-iterative", "GeneratorWalk-iterative"))
-def test_environments_of_every_kind_draw_from_the_generator_of_their_path(kind, env):
-    """Environments with a `numpy.random.Generator` draw the numbers of the vectorized walk; a `RandomState` differs."""
-    record = drive(executor(kind, env), env)
-    assert record == drive(MetaIterativeEnvExecutor(env, M, E, T), env)
-
-    seeding.set_root(3)
-    with MetaBatchedEnvExecutor(Walk(), M, E, T) as ex:
-        ex.set_tasks(None)
-        ex.set_tasks(list(range(M)))  # the tasks that the classic walk samples
-        same = [np.array(ex.reset()).tolist()]
-        for actions in actions_of(env, 9):
-            observations, rewards, dones, _ = ex.step(actions)
-            same.append((np.array(observations).tolist(), rewards, dones))
-    has_generator = type(env) is not ClassicWalk
-    assert ([record[0]] + [step[:3] for step in record[1:]] == same) == has_generator
 
 
 @pytest.mark.parametrize("kind", EXECUTORS)

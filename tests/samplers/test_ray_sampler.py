@@ -15,26 +15,20 @@ import psutil
 import pytest
 
 from experiments import pro_mp
-from meta_policy_search.actors import Actor
 from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.cli.main import main
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_direc import HalfCheetahRandDirecEnv
 from meta_policy_search.envs.normalized_env import normalize
 from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
-from meta_policy_search.evaluation import MetaEvaluator
 from meta_policy_search.meta_algos import VPGMAML
 from meta_policy_search.meta_trainer import Trainer
-from meta_policy_search.np.policies import DeterministicMLPPolicy
-from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler, RayOptions, SingleTaskSampler
+from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler, RayOptions
 from meta_policy_search.samplers.errors import EnvWorkerError
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.utils import set_seed
 from tests.helpers.processes import assert_gone, run_script, start_script
 from tests.helpers.sampling import (
-    EnvWithRareInfos,
-    FixedPolicy,
     M,
     P,
     Scripted,
@@ -95,80 +89,10 @@ def test_trials_equal_in_process_sampling():
     of_trials.assert_same(on_ray, of_trials.collect(of_trials.DISCRETE))
 
 
-def test_infos_of_some_paths_equal_in_process_sampling():
-    """Infos that only the paths of one worker have are missing elsewhere, as in a single process."""
-    class OneTaskTells(EnvWithRareInfos):
-        def sample_tasks(self, n_tasks):
-            return list(range(n_tasks))
-
-        def set_task(self, task):
-            self.task = task
-
-        def step(self, action):
-            observation, reward, terminated, truncated, info = super().step(action)
-            if self.task == 0:
-                info = {key: info[key] for key in info if key not in ("odd", "late", "outcome")}
-            return observation, reward, terminated, truncated, info
-
-    with MetaSampler(OneTaskTells(), FixedPolicy(), 6, 2, 5) as sampler:
-        expected = sampler.obtain_samples()
-    with MetaSampler(OneTaskTells(), FixedPolicy(), 6, 2, 5, parallel=RayOptions(num_workers=2)) as sampler:
-        actual = sampler.obtain_samples()
-    for task in (0, 1):
-        for one, other in zip(actual[task], expected[task], strict=True):
-            assert set(one["env_infos"]) == set(other["env_infos"]) == {"t", "odd", "late", "outcome", "success"}
-            assert_same({key: one["env_infos"][key] for key in other["env_infos"]}, other["env_infos"])
-
-
-class Halving:
-    """A custom policy with a divisible vectorized actor; it halves its observation."""
-
-    meta_batch_size, obs_dim, action_dim = M, 2, 2
-
-    @replaces()
-    def make_actor(self):
-        return HalvingActor(np.arange(1.0, M + 1.0))
-
-
-class HalvingActor(Actor):
-    noise_dim, can_divide = 2, True
-
-    def __init__(self, gains):
-        self.gains = gains
-
-    def for_tasks(self, start, stop):
-        return HalvingActor(self.gains[start:stop])
-
-    def act(self, observations, noise):
-        actions = (0.5 * self.gains[:, None, None] * observations + noise).astype(np.float32)
-        return actions, {"gain": np.broadcast_to(self.gains[:, None], observations.shape[:2])}
-
-
-def test_data_of_a_custom_policy_equal_in_process_sampling():
-    expected = two_iterations(sampler_of(Wanderer(), Halving()))
-    assert_same(two_iterations(ray_sampler_of(Wanderer(), Halving(), num_workers=2)), expected)
-    assert expected[0][2][0]["agent_infos"]["gain"][0] == 3.0
-
-
 def test_policy_without_a_vectorized_actor_raises():
     policy = types.SimpleNamespace(meta_batch_size=M, obs_dim=2, action_dim=2)
     with pytest.raises(TypeError, match="policy: expected a policy whose make_actor.* because Ray workers act"):
         ray_sampler_of(Wanderer(), policy).obtain_samples()
-
-
-def test_search_algorithms_sample_on_ray():
-    def paths(**arguments):
-        env = HalfCheetahRandDirecEnv()
-        policy = DeterministicMLPPolicy(17, 6, hidden_sizes=())
-        algo = types.SimpleNamespace(policy=policy, max_path_length=T)
-        sampler = SingleTaskSampler(algo, env, **arguments)
-        candidates = np.random.default_rng(0).normal(size=(3, len(policy.get_flat_params())))
-        env.set_task(1.0)
-        population = sampler.obtain_population_samples(2, 2 * T, candidates)
-        sampler.close()
-        return population
-
-    assert_same(paths(parallel="ray"), paths())
 
 
 # Workers and transferred data
@@ -191,15 +115,6 @@ def test_workers_do_not_load_tensorflow_and_use_one_thread():
         assert os.getpid() not in info["pid"]
         assert info["loaded"].tolist() == [[False, False, True]] * T
         assert info["threads"].tolist() == [[1, 1]] * T
-
-
-def test_paths_are_writable_and_outlive_the_sampler():
-    with ray_sampler_of(MetaPointEnvCorner(), max_path_length=1000, rollouts_per_meta_task=30) as sampler:
-        paths = sampler.obtain_samples()[0]
-    for array in (paths[0]["observations"], paths[0]["last_observation"], paths[0]["agent_infos"]["mean"]):
-        before = paths[1]["observations"].copy()
-        array[:] = 7.0
-        np.testing.assert_array_equal(paths[1]["observations"], before)
 
 
 def test_samplers_close_independently():
@@ -243,16 +158,6 @@ def test_training_equals_in_process_training_and_logs_rllib_names():
         for ours, theirs in (("AverageReturn", "mean"), ("MaxReturn", "max"), ("MinReturn", "min")):
             assert row[f"episode_reward_{theirs}{suffix}"] == pytest.approx(row[f"Step_{step}-{ours}"], rel=1e-12)
     assert row["adaptation_delta"] == pytest.approx(row["Step_2-AverageReturn"] - row["Step_0-AverageReturn"])
-
-
-def test_evaluation_during_training_equals_in_process_evaluation():
-    trainer = make_trainer({"parallel": RayOptions(num_workers=M)})
-    sizes = {"rollouts_per_meta_task": 3, "max_path_length": 4}
-    expected = MetaEvaluator.from_trainer(trainer, **sizes).evaluate(tasks=6, seeds=(1, 2))
-    actual = MetaEvaluator.from_trainer(trainer, parallel="ray", **sizes).evaluate(tasks=6, seeds=(1, 2))
-    np.testing.assert_array_equal(actual.returns, expected.returns)
-    trainer.train()  # training continues
-    trainer.sampler.close()
 
 
 # Scripts
@@ -354,20 +259,13 @@ def test_environment_that_always_ends_its_process_raises_after_limited_retries(t
         assert list(sampler.obtain_samples()) == list(range(M))  # the sampler remains usable
 
 
-@pytest.mark.parametrize("fault, error, message", [
-    ("exception", EnvWorkerError, r"(?s)^Ray worker \(tasks 1 to 2\): environment \d+ \(task 1: 2\) raised OSError "
-                                  r"in step: no such place \[while sampling task 1, path 0, step 2\]\n\nThe worker's "
-                                  r"traceback:\n.*, in step\n.*OSError: no such place"),
-    ("shape", ValueError, r"task 1.*observation: expected shape \(2,\), .*got \(3,\)"),
-    ("reward", ValueError, r"reward: expected finite numbers, got nan in task 1, path 0, step 2"),
-    ("info that cannot be sent", EnvWorkerError, r"Ray worker \(tasks 1 to 2\): TypeError: cannot pickle.*lock"),
-])
-def test_error_in_an_environment_is_raised_once_and_names_its_place(fault, error, message):
-    with ray_sampler_of(Scripted(fault), num_workers=2) as sampler:
-        with pytest.raises(error, match=message):
-            sampler.obtain_samples()
-        with pytest.raises(error):
-            sampler.obtain_samples()  # the workers remain usable
+def test_error_in_an_environment_names_its_place():
+    with ray_sampler_of(Scripted("exception"), num_workers=2) as sampler:
+        for _ in range(2):  # the workers remain usable
+            with pytest.raises(EnvWorkerError, match=(
+                    r"(?s)^Ray worker \(tasks 1 to 2\): environment \d+ \(task 1: 2\) raised OSError in step: no such "
+                    r"place \[while sampling task 1, path 0, step 2\]\n\nThe worker's traceback:\n.*no such place")):
+                sampler.obtain_samples()
 
 
 def test_refused_task_and_unloadable_environment_raise():
