@@ -317,45 +317,6 @@ def twice_the_reward(step):
     return step_env
 
 
-def start_of(env):
-    """Returns observations and rewards of the first steps of a path, as collected by a sampler."""
-    policy = mps.MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(4,))
-    set_seed(1)
-    with MetaSampler(env, policy, 3, 2, 4) as sampler:
-        path = sampler.obtain_samples()[1][2]
-    return path["observations"], path["rewards"]
-
-
-def patched_step():
-    env = MetaPointEnvCorner("dense")
-    env.step = twice_the_reward(env.step)
-    return env
-
-
-def patched_wrapper():
-    env = normalize(MetaPointEnvCorner("dense"))
-    env.step = twice_the_reward(env.step)
-    return env
-
-
-class Twice(MetaPointEnvCorner):
-    step = twice_the_reward(MetaPointEnvCorner.step)
-
-
-@pytest.mark.parametrize("make_env, plain", [
-    (patched_step, MetaPointEnvCorner), (lambda: normalize(patched_step()), lambda t: normalize(MetaPointEnvCorner(t))),
-    (patched_wrapper, lambda t: normalize(MetaPointEnvCorner(t))), (lambda: Twice("dense"), MetaPointEnvCorner),
-])
-def test_environment_with_overridden_step_is_sampled_with_it(make_env, plain):
-    np.testing.assert_array_equal(start_of(make_env())[1], 2.0 * start_of(plain("dense"))[1])
-
-
-def test_environment_of_a_patched_class_is_sampled_with_the_patch(monkeypatch):
-    expected = start_of(MetaPointEnvCorner("dense"))[1]
-    monkeypatch.setattr(MetaPointEnvCorner, "step", twice_the_reward(MetaPointEnvCorner.step))
-    np.testing.assert_array_equal(start_of(MetaPointEnvCorner("dense"))[1], 2.0 * expected)
-
-
 # Infos
 
 
