@@ -143,35 +143,6 @@ def test_pickle_holds_no_compiled_model(name):
     assert len(pickle.dumps(engine)) < 5000  # bytes; a compiled model has 500,000
 
 
-def test_returned_states_are_copies():
-    engine = cheetahs(2)
-    before = engine.get_state()
-    for ids in (None, np.array([0, 1])):
-        engine.get_state(ids).qpos[:] = 7.0
-        engine.get_state(ids).qvel[:] = 7.0
-    assert_same_bits(engine.get_state(), before)
-
-
-def test_each_row_has_its_given_parameters():
-    engine = cheetahs(3)
-    mass = engine.get_parameter("body_mass")
-    engine.set_parameters([{}, {"body_mass": 2.0 * mass}, {"dof_damping": 3.0 * engine.get_parameter("dof_damping")}])
-    start = engine.get_state()
-    controls = controls_for(3, 5)
-    for t in range(5):
-        engine.step(controls[t])
-    changed = engine.get_state()
-
-    engine.set_parameters(None)
-    engine.set_state(*start[:2])
-    for t in range(5):
-        engine.step(controls[t], np.array([0, 1, 2]))
-    unchanged = engine.get_state()
-    np.testing.assert_array_equal(changed.qpos[0], unchanged.qpos[0])
-    assert (changed.qpos[1:] != unchanged.qpos[1:]).any(axis=1).all()
-    np.testing.assert_array_equal(engine.get_parameter("body_mass"), mass)
-
-
 @ENGINES
 def test_changed_masses_update_derived_constants_of_that_robot_only(name):
     engine = cheetahs(2, name, derived=("cinert",))
@@ -379,13 +350,6 @@ def test_several_threads_can_step_their_robots_concurrently(robots):
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(step_share, shares))
     np.testing.assert_equal(apart.get_state(), final_state(together, controls))
-
-
-@pytest.mark.parametrize("num_robots, expected", [(12, 4), (6, 4), (3, 2), (1, 1)])
-def test_share_of_the_robots_uses_twice_its_share_of_the_threads(num_robots, expected):
-    engine = cheetahs(12, num_threads=4)
-    engine.step(np.zeros((num_robots, 6)), np.arange(num_robots))
-    assert list(engine._idle_simulators) == [expected]
 
 
 @pytest.mark.parametrize("num_envs, num_threads, expected", [

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from meta_policy_search.envs import (
-    MetaEnv,
     MetaPointEnv,
     MetaPointEnvCorner,
     MetaPointEnvWalls,
@@ -240,16 +239,6 @@ def test_missing_render_mode_error_names_the_argument(name):
 def test_environments_without_rendering_raise(name):
     with pytest.raises(NotImplementedError, match=f'render: {name} does not support render_mode="rgb_array"'):
         make_env(name).render()
-
-
-@pytest.mark.parametrize("metadata", [{}, {"render_modes": []}, {"render_modes": ["rgb_array"]}])
-def test_custom_environment_without_rendering_raises(metadata):
-    class OwnEnv(MetaEnv):
-        render_mode = "rgb_array"
-
-    OwnEnv.metadata = metadata
-    with pytest.raises(NotImplementedError, match='render: OwnEnv does not support render_mode="rgb_array"'):
-        OwnEnv().render()
 
 
 def test_matplotlib_is_loaded_on_the_first_render():

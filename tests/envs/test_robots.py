@@ -271,19 +271,6 @@ def test_path_ends_when_the_robot_falls_jumps_or_spins(env_classes, index, value
         assert env._batched.robot.terminated(state).tolist() == ends
 
 
-@pytest.mark.parametrize("env_class", [Walker2DRandDirecEnv, HopperRandParamsEnv, HumanoidRandDirecEnv])
-def test_passive_robot_falls_over(env_class):
-    env = env_class()
-    env.reset(seed=0)
-    ends = [env.step(np.zeros(env.action_space.shape))[2] for _ in range(200)]
-    assert not ends[0] and any(ends)
-
-
-def test_links_of_the_swimmer_have_no_collisions():
-    model = engine_of(SwimmerRandVelEnv()).model
-    assert not ((model.geom_contype[:, None] & model.geom_conaffinity[None]) != 0).any()
-
-
 # Tasks and arguments ---------------------------------------------------------------------------------------------
 
 
