@@ -3,7 +3,6 @@ import numpy as np
 import pytest
 
 from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv
-from meta_policy_search.utils.gym_import import gym
 
 ALL = [MetaBernoulliBanditEnv, MetaTabularMDPEnv]
 S, A = 3, 2
@@ -146,15 +145,6 @@ def test_processes_are_validated(change, complaint):
 def test_sizes_are_validated(make, name, n, error):
     with pytest.raises(error, match=f"^{name}: expected an integer of at least 1"):
         make(n)
-
-
-@pytest.mark.parametrize("env, obs_dim, num_actions", [
-    (MetaBernoulliBanditEnv(), 1, 5), (MetaBernoulliBanditEnv(7), 1, 7), (MetaTabularMDPEnv(), 10, 5),
-    (MetaTabularMDPEnv(S, A), S, A),
-])
-def test_spaces(env, obs_dim, num_actions):
-    assert env.observation_space.shape == (obs_dim,)
-    assert isinstance(env.action_space, gym.spaces.Discrete) and env.action_space.n == num_actions
 
 
 @pytest.mark.parametrize("env_class", ALL)

@@ -18,13 +18,10 @@ from meta_policy_search.envs import (
     normalize,
 )
 from meta_policy_search.envs.compat import adapt_env, check_meta_env, copy_env
-from meta_policy_search.samplers import MetaSampler
-from meta_policy_search.samplers.errors import EnvWorkerError
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaIterativeEnvExecutor
 from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym
-from meta_policy_search.utils.utils import set_seed
 
 SPACES = {"observation_space": gym.spaces.Box(-np.inf, np.inf, (2,)), "action_space": gym.spaces.Box(-1.0, 1.0, (2,))}
 
@@ -293,67 +290,12 @@ def test_no_vectorized_environment_if_results_would_differ(env):
     assert adapt_env(env).make_batched(3) is None
 
 
-@pytest.mark.parametrize("name", ["reset", "step", "set_task"])
-def test_no_vectorized_environment_while_the_class_is_patched(name, monkeypatch):
-    original = getattr(MetaPointEnvCorner, name)
-    monkeypatch.setattr(MetaPointEnvCorner, name, lambda self, *args, **kwargs: original(self, *args, **kwargs))
-    for env in (MetaPointEnvCorner(), normalize(MetaPointEnvCorner())):
-        assert adapt_env(env).make_batched(3) is None
-    monkeypatch.undo()
-    assert adapt_env(MetaPointEnvCorner()).make_batched(3) is not None
-
-
-def test_vectorized_environment_declares_the_methods_it_replaces():
-    undeclared = type("Undeclared", (MetaPointEnvCorner,), {"make_batched": lambda self, num_envs: None})
-    with pytest.raises(TypeError, match="Undeclared.make_batched: expected a method decorated with @replaces"):
-        adapt_env(undeclared()).make_batched(3)
-
-
 def twice_the_reward(step):
     def step_env(*arguments):
         observation, reward, *rest = step(*arguments)
         return (observation, 2.0 * reward, *rest)
 
     return step_env
-
-
-def start_of(env):
-    """Returns observations and rewards of the first steps of a path, as collected by a sampler."""
-    policy = mps.MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(4,))
-    set_seed(1)
-    with MetaSampler(env, policy, 3, 2, 4) as sampler:
-        path = sampler.obtain_samples()[1][2]
-    return path["observations"], path["rewards"]
-
-
-def patched_step():
-    env = MetaPointEnvCorner("dense")
-    env.step = twice_the_reward(env.step)
-    return env
-
-
-def patched_wrapper():
-    env = normalize(MetaPointEnvCorner("dense"))
-    env.step = twice_the_reward(env.step)
-    return env
-
-
-class Twice(MetaPointEnvCorner):
-    step = twice_the_reward(MetaPointEnvCorner.step)
-
-
-@pytest.mark.parametrize("make_env, plain", [
-    (patched_step, MetaPointEnvCorner), (lambda: normalize(patched_step()), lambda t: normalize(MetaPointEnvCorner(t))),
-    (patched_wrapper, lambda t: normalize(MetaPointEnvCorner(t))), (lambda: Twice("dense"), MetaPointEnvCorner),
-])
-def test_environment_with_overridden_step_is_sampled_with_it(make_env, plain):
-    np.testing.assert_array_equal(start_of(make_env())[1], 2.0 * start_of(plain("dense"))[1])
-
-
-def test_environment_of_a_patched_class_is_sampled_with_the_patch(monkeypatch):
-    expected = start_of(MetaPointEnvCorner("dense"))[1]
-    monkeypatch.setattr(MetaPointEnvCorner, "step", twice_the_reward(MetaPointEnvCorner.step))
-    np.testing.assert_array_equal(start_of(MetaPointEnvCorner("dense"))[1], 2.0 * expected)
 
 
 # Infos
@@ -419,17 +361,6 @@ def test_wrapper_without_task_methods_uses_those_of_the_next_environment(env):
 
 
 # Copies of environments
-
-
-def test_copy_in_this_process_is_independent_of_later_changes():
-    env, policy = MetaPointEnvCorner("dense"), mps.MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(4,))
-    with MetaSampler(env, policy, 3, 2, 4, executor="iterative") as sampler:
-        set_seed(1)
-        expected = sampler.obtain_samples()[1][2]["rewards"]
-    with MetaSampler(env, policy, 3, 2, 4, executor="iterative") as sampler:
-        env.step = twice_the_reward(env.step)
-        set_seed(1)
-        assert sampler.obtain_samples()[1][2]["rewards"].shape == expected.shape
 
 
 def test_functions_in_attributes_of_a_copy_refer_to_the_copy():
@@ -598,26 +529,6 @@ def test_finite_bounds_of_spaces_are_kept():
     np.testing.assert_allclose(pendulum().observation_space.high, [1.0, 1.0, 8.0])
 
 
-def test_wrapped_environment_is_accessible():
-    env = GymnasiumMetaEnv(functools.partial(Drift, render_mode="rgb_array"), draw_place)
-    assert env.metadata == Drift.metadata and env.render_mode == "rgb_array" and env.goal == 0.0
-    assert env.render().shape == (2, 2, 3)
-    env.close()
-    assert env.wrapped_env.is_closed
-    with pytest.raises(AttributeError, match="color"):
-        _ = env.color
-
-
-def test_termination_and_truncation_are_distinguished():
-    env = pendulum()  # Gymnasium's time limit of 200 steps applies
-    env.reset(seed=0)
-    assert [answer[2:] for answer in walk(env, 200)][-2:] == [(False, False), (False, True)]
-    env = drift()
-    env.reset(seed=0)
-    ends = [env.step(np.ones(1))[2:4] for _ in range(8)]
-    assert (True, False) in ends and (False, True) not in ends
-
-
 # Spaces
 
 
@@ -701,16 +612,6 @@ def test_task_is_passed_to_the_environment():
     assert env.wrapped_env.unwrapped.g == env.get_task() == 12.0
 
 
-def test_pendulum_tasks_change_the_motion():
-    ends = []
-    for g in (5.0, 15.0):
-        env = pendulum()
-        env.set_task(g)
-        env.reset(seed=0)
-        ends.append(walk(env)[-1][0])
-    assert abs(ends[0] - ends[1]).max() > 0.1
-
-
 def test_tasks_are_copied():
     task = np.array([1.0])
     env = GymnasiumMetaEnv(Drift, lambda rng: task, lambda env, goal: setattr(env, "goal", goal))
@@ -756,13 +657,6 @@ def test_copy_has_the_task_and_the_generator_and_is_independent(make, clone):
     assert twin.wrapped_env is not env.wrapped_env and twin.get_task() == 0.7
     np.testing.assert_array_equal(twin.reset()[0], env.reset()[0])
     np.testing.assert_equal(walk(twin, seed=3), walk(env, seed=3))
-
-
-@CLONES
-def test_copy_before_the_first_reset_has_the_task(clone):
-    env = drift()
-    env.set_task(0.7)
-    assert clone(env).wrapped_env.goal == 0.7
 
 
 # Executors
@@ -821,12 +715,6 @@ def test_worker_processes_know_ids_that_this_process_registered():
 def test_objects_that_are_not_environments_are_refused(env, error, complaint):
     with pytest.raises(error, match=complaint):
         GymnasiumMetaEnv(env, draw_place)
-
-
-def test_refused_task_is_named():
-    env = GymnasiumMetaEnv(Drift, lambda rng: "north")
-    with MetaIterativeEnvExecutor(env, 1, 1, 10) as executor, pytest.raises(EnvWorkerError, match="expected a float"):
-        executor.set_tasks(None)
 
 
 # Environments without tasks

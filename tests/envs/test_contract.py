@@ -9,7 +9,6 @@ import pytest
 from meta_policy_search.envs import BatchedEnv, MetaEnv, available_envs, get_env_class, mujoco_envs, normalize
 from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.envs.spaces import is_box, is_discrete
-from meta_policy_search.samplers.vectorized_env_executor.local import MetaIterativeEnvExecutor
 from meta_policy_search.utils import logger
 
 LARGE = ["MetaWorldML10", "MetaWorldML25", "MetaWorldML45"]  # MetaWorldML1 with other tasks; see test_meta_world.py
@@ -109,6 +108,8 @@ def test_vectorized_environment_returns_arrays(name):
     keys = set(env.step(draw_actions(env.action_space, np.random.default_rng(0)))[4])
 
     assert start(batched).shape == (5, *env.observation_space.shape)
+    with pytest.raises(ValueError, match="actions: expected shape"):
+        batched.step(draw_actions(env.action_space, np.random.default_rng(0), 4))
     for env_ids, count in ((None, 5), (np.array([4, 1]), 2), (np.array([], dtype=int), 0)):
         answer = batched.step(draw_actions(env.action_space, np.random.default_rng(0), count), env_ids)
         assert answer.observations.shape == (count, *env.observation_space.shape)
@@ -157,59 +158,6 @@ def test_vectorized_environment_equals_single_environments_bit_for_bit(name, for
                     np.testing.assert_array_equal(start_alone(alone[i], step, i), observations[row])
 
 
-@pytest.mark.parametrize("name", ["MetaPointEnvCorner", pytest.param("MetaWorldML1", marks=needs_metaworld)])
-@FORMS_OF_ALL
-def test_copies_in_one_process_equal_single_environments(name, form):
-    """Copies of which pairs share a task, stepped and reset in changing groups, equal single environments."""
-    env = FORMS[form](make_env(name))
-    tasks = mixed_tasks(env, 4)
-    everyone, looked_at = np.arange(8), (0, 3, 7)
-    alone = {i: FORMS[form](make_env(name)) for i in looked_at}
-    with MetaIterativeEnvExecutor(env, meta_batch_size=4, envs_per_task=2, max_path_length=100) as executor:
-        executor.set_tasks(tasks)
-        observations = executor.reset_envs(everyone, [np.random.default_rng((0, i)) for i in everyone])
-        for i, single in alone.items():
-            single.set_task(tasks[i // 2])
-            np.testing.assert_array_equal(start_alone(single, 0, i), observations[i])
-
-        rng = np.random.default_rng(1)
-        for step in range(12):
-            rows = everyone if step % 3 == 0 else rng.permutation(8)[:5]
-            actions = draw_actions(env.action_space, rng, len(rows))
-            answer = executor.step_envs(actions, rows)
-            for row, i in enumerate(rows):
-                if i in alone:
-                    observation, reward, terminated, truncated, info = alone[i].step(actions[row])
-                    np.testing.assert_array_equal(observation, answer.observations[row])
-                    assert (reward, terminated, truncated) == (
-                        answer.rewards[row], answer.terminated[row], answer.truncated[row])
-                    assert info == {key: values[row] for key, values in answer.env_infos.items()}
-            observations = executor.reset_envs(rows[:1], [np.random.default_rng((step, rows[0]))])
-            if rows[0] in alone:
-                np.testing.assert_array_equal(start_alone(alone[rows[0]], step, rows[0]), observations[0])
-
-
-@every_env
-def test_stepping_some_environments_leaves_the_others_unchanged(name):
-    whole, parts = (make_env(name).make_batched(3) for _ in range(2))
-    tasks = mixed_tasks(make_env(name), 3)
-    for batched in (whole, parts):
-        batched.set_tasks(tasks)
-    first = start(whole)
-    np.testing.assert_array_equal(start(parts), first)
-    actions = draw_actions(whole.action_space, np.random.default_rng(0), 3)
-    together = whole.step(actions)
-    ids = np.array([2, 0])
-    some = parts.step(actions[ids], ids)
-    np.testing.assert_array_equal(some.observations, together.observations[ids])
-    np.testing.assert_array_equal(some.rewards, together.rewards[ids])
-    again = parts.reset(ids, [np.random.default_rng((0, i)) for i in ids])
-    np.testing.assert_array_equal(again, first[ids])
-    rest = parts.step(actions[[1]], np.array([1]))
-    np.testing.assert_array_equal(rest.observations[0], together.observations[1])
-    assert rest.rewards[0] == together.rewards[1]
-
-
 @every_env
 @FORMS_OF_ALL
 def test_runs_depend_on_the_seed(name, form):
@@ -243,7 +191,10 @@ def test_tasks_are_drawn_from_the_given_or_the_default_generator(name):
 def test_get_task_returns_the_task_set(name, form):
     env = FORMS[form](make_env(name))
     first = env.get_task()
-    tasks = env.sample_tasks(3, np.random.default_rng(0))
+    tasks, batched = env.sample_tasks(3, np.random.default_rng(0)), env.make_batched(3)
+    np.testing.assert_equal(batched.get_tasks(), [first] * 3)
+    batched.set_tasks(tasks)
+    np.testing.assert_equal(batched.get_tasks(), tasks)
     for task in tasks:
         env.set_task(pickle.loads(pickle.dumps(task)))
         np.testing.assert_equal(env.get_task(), task)
@@ -251,17 +202,6 @@ def test_get_task_returns_the_task_set(name, form):
         np.testing.assert_equal(env.get_task(), task)
     env.set_task(first)
     np.testing.assert_equal(env.get_task(), first)
-
-
-@every_env
-@FORMS_OF_ALL
-def test_get_tasks_returns_the_tasks_set(name, form):
-    env = FORMS[form](make_env(name))
-    first, tasks = env.get_task(), env.sample_tasks(3, np.random.default_rng(0))
-    batched = env.make_batched(3)
-    np.testing.assert_equal(batched.get_tasks(), [first] * 3)
-    batched.set_tasks(tasks)
-    np.testing.assert_equal(batched.get_tasks(), tasks)
 
 
 @every_env
@@ -378,33 +318,17 @@ def test_invalid_actions_are_refused_without_a_step(name):
 
 
 @every_env
-def test_number_of_actions_must_equal_the_number_of_environments(name):
-    batched = make_env(name).make_batched(3)
-    start(batched)
-    with pytest.raises(ValueError, match="actions: expected shape"):
-        batched.step(draw_actions(batched.action_space, np.random.default_rng(0), 2))
-
-
-@every_env
 def test_invalid_task_is_refused_and_changes_nothing(name):
     env = make_env(name)
-    before = env.get_task()
+    before, batched = env.get_task(), env.make_batched(2)
     for task in NO_TASKS:
         with pytest.raises((TypeError, ValueError), match="task( 0.*)?: .*expected"):
             env.set_task(task)
-    np.testing.assert_equal(env.get_task(), before)
-
-
-@every_env
-def test_invalid_task_among_valid_tasks_is_refused_and_changes_nothing(name):
-    before = make_env(name).get_task()
-    batched = make_env(name).make_batched(2)
-    for task in NO_TASKS:
         with pytest.raises((TypeError, ValueError), match="task 1.*: .*expected"):
             batched.set_tasks([before, task])
     with pytest.raises(ValueError, match="tasks: expected 2 tasks, one per environment, got 3"):
         batched.set_tasks([before] * 3)
-    np.testing.assert_equal(batched.get_tasks(), [before] * 2)
+    np.testing.assert_equal([env.get_task(), *batched.get_tasks()], [before] * 3)
 
 
 @every_env

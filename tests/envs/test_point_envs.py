@@ -167,14 +167,6 @@ def test_momentum_adds_the_action_to_the_velocity_and_the_velocity_to_the_positi
     np.testing.assert_allclose(answer.observations, [[0.25, 0.0, 0.15, 0.0]], atol=1e-15)
 
 
-def test_momentum_is_kept():
-    batched = MetaPointEnvMomentum().make_batched(1)
-    batched.reset(np.array([0]), [StartAt((0.0, 0.0), (0.05, -0.1))])
-    for _ in range(10):
-        answer = batched.step(np.zeros((1, 2)))
-    np.testing.assert_allclose(answer.observations, [[0.5, -1.0, 0.05, -0.1]])
-
-
 @pytest.mark.parametrize("start, radius, reward", [
     ((1.4, 1.2), 2.0, 1.0),  # (0.6, 0.8), distance 1
     ((1.4, 1.2), 1.5, 0.5),
@@ -272,24 +264,6 @@ def test_walls_tasks_are_validated(task, complaint):
 
 
 # All point environments
-
-
-@pytest.mark.parametrize("env_class", TO_CORNERS)
-@pytest.mark.parametrize("reward_type", REWARD_TYPES)
-def test_row_is_independent_of_the_number_of_rows(env_class, reward_type):
-    rng = np.random.default_rng(0)
-    env = env_class(reward_type=reward_type)
-    tasks = env.sample_tasks(33, rng)
-    actions = rng.normal(scale=0.3, size=(50, 33, 2))
-    rewards = {}
-    for n in (1, 2, 33):
-        batched = env.make_batched(n)
-        batched.set_tasks(tasks[:n])
-        batched.reset(np.arange(n), [np.random.default_rng(i) for i in range(n)])
-        rewards[n] = np.array([batched.step(action[:n]).rewards for action in actions])
-    np.testing.assert_array_equal(rewards[33][:, :2], rewards[2])
-    np.testing.assert_array_equal(rewards[33][:, :1], rewards[1])
-    assert np.ptp(rewards[33]) > 0.0
 
 
 @pytest.mark.parametrize("env_class", ALL)

@@ -76,16 +76,6 @@ def test_each_parameter_changes_the_motion(name):
     assert (observations[-1, 0] != observations[-1, 1]).any()
 
 
-def test_each_environment_moves_according_to_its_task():
-    env = HopperEnv(log_scale_limit=3.0, num_threads=2)
-    first, second = env.sample_tasks(2, np.random.default_rng(0))
-    mixed = run(env.make_batched(5), [first, second, first, second, second])
-    alone = [run(env.make_batched(1), [task])[:, 0] for task in (first, second)]
-    for row, which in enumerate((0, 1, 0, 1, 1)):
-        np.testing.assert_array_equal(mixed[:, row], alone[which])
-    assert (alone[0] != alone[1]).any()
-
-
 def test_new_task_replaces_all_parameters():
     batched = HopperEnv(log_scale_limit=3.0).make_batched(1)
     task = batched.sample_tasks(1, np.random.default_rng(0))[0]
@@ -93,24 +83,6 @@ def test_new_task_replaces_all_parameters():
     run(batched, [task])
     np.testing.assert_array_equal(run(batched, [{}]), before)  # parameters missing in the task are those of the model
     assert (run(batched, [task]) != before).any()
-
-
-def test_path_ends_as_defined_by_the_subclass():
-    env = HopperEnv(log_scale_limit=0.0)
-    env.reset(seed=0)
-    heights, ends = [], []
-    for _ in range(60):
-        observation, _, terminated, truncated, _ = env.step(np.zeros(3))
-        heights.append(observation[0])
-        ends.append(terminated)
-        assert not truncated
-    assert ends == [bool(height < 1.22) for height in heights]
-    assert set(ends) == {False, True}
-
-
-def test_inertials_are_scaled():
-    old, modern = (HopperEnv(1.0, inertials=inertials).get_task() for inertials in ("mujoco210", "modern"))
-    assert np.abs(old["body_mass"] - modern["body_mass"]).max() > 0.01
 
 
 @pytest.mark.parametrize("arguments, error, named", [
@@ -133,8 +105,3 @@ def test_invalid_arguments_are_named(arguments, error, named):
 def test_invalid_task_is_named(task, error, named):
     with pytest.raises(error, match=named):
         HopperEnv(log_scale_limit=1.0).set_task(task)
-
-
-def test_base_class_has_no_robot():
-    with pytest.raises(TypeError, match="robot"):
-        RandomEnv(log_scale_limit=1.0)

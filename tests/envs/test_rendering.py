@@ -9,19 +9,17 @@ import numpy as np
 import pytest
 
 from meta_policy_search.envs import (
-    MetaEnv,
     MetaPointEnv,
     MetaPointEnvCorner,
     MetaPointEnvWalls,
     available_envs,
     get_env_class,
     make_env,
-    normalize,
 )
 from meta_policy_search.envs import scenery as drawing
 from meta_policy_search.envs.mujoco_envs import AntRandGoalEnv, HopperRandParamsEnv, SwimmerRandVelEnv
 from meta_policy_search.envs.mujoco_envs.engines import camera
-from meta_policy_search.envs.point_envs import base
+from meta_policy_search.envs.point_envs import point_env_2d_navigation
 from tests.helpers.robots import engine_of
 
 HERE = [name for name in available_envs() if "MetaWorld" not in name]  # test_meta_world.py tests their rendering
@@ -192,7 +190,7 @@ def test_point_is_rendered_with_its_trail_and_goal(name):
 
 def test_rendered_trail_holds_the_positions_of_the_point(monkeypatch):
     drawn = []
-    monkeypatch.setattr(base, "draw", lambda *args: drawn.append(args))
+    monkeypatch.setattr(point_env_2d_navigation, "draw", lambda *args: drawn.append(args))
     env = MetaPointEnv(render_mode="rgb_array")
     env.set_task((-0.4, 0.3))
     env.reset()
@@ -227,13 +225,6 @@ def test_point_outside_the_world_is_rendered_at_the_border():
     assert rows.max() > 380 and columns.max() > 380  # bottom right
 
 
-def test_no_trail_is_stored_without_rendering():
-    env = MetaPointEnv()
-    env.reset()
-    env.step(np.zeros(2))
-    assert env._trail == [] and env.render_mode is None
-
-
 @pytest.mark.parametrize("name", DRAWN)
 def test_missing_render_mode_error_names_the_argument(name):
     env = make_env(name)
@@ -248,24 +239,6 @@ def test_missing_render_mode_error_names_the_argument(name):
 def test_environments_without_rendering_raise(name):
     with pytest.raises(NotImplementedError, match=f'render: {name} does not support render_mode="rgb_array"'):
         make_env(name).render()
-
-
-@pytest.mark.parametrize("metadata", [{}, {"render_modes": []}, {"render_modes": ["rgb_array"]}])
-def test_custom_environment_without_rendering_raises(metadata):
-    class OwnEnv(MetaEnv):
-        render_mode = "rgb_array"
-
-    OwnEnv.metadata = metadata
-    with pytest.raises(NotImplementedError, match='render: OwnEnv does not support render_mode="rgb_array"'):
-        OwnEnv().render()
-
-
-def test_wrapped_environment_can_be_rendered():
-    env = normalize(MetaPointEnv(render_mode="rgb_array"))
-    env.reset()
-    env.step(np.ones(2))
-    assert env.render_mode == "rgb_array" and env.metadata["render_fps"] == 10
-    assert_is_picture(env.render())
 
 
 def test_matplotlib_is_loaded_on_the_first_render():

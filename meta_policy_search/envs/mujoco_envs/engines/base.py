@@ -7,6 +7,7 @@ any number of threads, and after pickling.
 import abc
 import contextlib
 import importlib.util
+import reprlib
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -218,7 +219,7 @@ class Engine(abc.ABC):
 
     def get_parameter(self, name: str) -> np.ndarray:
         """Returns a copy of a physical parameter, such as `body_mass`, of the unmodified robot."""
-        return getattr(self.model, name).copy()
+        return arrays_of(self.model, [name])[name].copy()
 
     def set_parameters(self, parameters: Optional[Sequence[Mapping[str, np.ndarray]]]) -> None:
         """Sets the physical parameters of each robot and recomputes the constants derived from masses and inertias.
@@ -299,9 +300,9 @@ class Engine(abc.ABC):
         failed = np.flatnonzero(~(in_time & in_bounds))
         if len(failed):
             ids = [int(i) for i in (failed if env_ids is None else np.asarray(env_ids)[failed])]
-            named = ", ".join(map(str, ids[:5])) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
-            raise PhysicsError(f"the simulation of the {self.robot} diverged in environment {named}: positions or "
-                               f"velocities are not finite or exceed {_LARGEST:g}, or MuJoCo issued a warning", ids)
+            raise PhysicsError(f"the simulation of the {self.robot} diverged in environments {reprlib.repr(ids)}: "
+                               f"positions or velocities are not finite or exceed {_LARGEST:g}, or MuJoCo issued a "
+                               "warning", ids)
 
     def __getstate__(self) -> Dict[str, Any]:
         arguments = self.robot, self.num_envs, self.frame_skip, self.inertials, self.num_threads, self.derived
@@ -334,8 +335,8 @@ def arrays_of(source: Any, names: Sequence[str]) -> Dict[str, np.ndarray]:
 
 def set_arrays(model: Any, arrays: Mapping[str, np.ndarray]) -> None:
     """Copies `arrays` into the arrays of a model with the same names."""
-    for name, values in arrays.items():
-        getattr(model, name)[:] = values
+    for name, array in arrays_of(model, list(arrays)).items():
+        array[:] = arrays[name]
 
 
 def normalize_quaternions(quaternions: np.ndarray) -> None:
