@@ -21,6 +21,7 @@ copyright = f"{author}, MIT license"
 version = release = meta_policy_search.__version__
 
 extensions = [
+    "default_settings",
     "inherited",
     "myst_nb",  # Markdown and notebooks
     "public_names",

@@ -69,28 +69,19 @@ def test_sphinx_shows_every_argument(name):
 
 
 MAML = "policy, inner_lr, meta_batch_size, num_inner_grad_steps, trainable_inner_step_size, first_order"
-EXPLORING = "inner_type, exploration, exploration_coeff, max_path_length"
-STEPS = "learning_rate, tf_optimizer_cls, tf_optimizer_args, entropy_coef, max_grad_norm, adapt_params"
 NETWORK = "obs_dim, action_dim, name, hidden_sizes, learn_std, hidden_nonlinearity, output_nonlinearity"
 
 
-@pytest.mark.parametrize("cls, by_position, by_name", [
-    (ProMP, MAML, "name, num_ppo_steps, num_minibatches, clip_eps, target_inner_step, init_inner_kl_penalty, "
-                  f"adaptive_inner_kl_penalty, anneal_factor, {STEPS}"),
-    (TRPOMAML, MAML, f"name, step_size, optimizer, {EXPLORING}, adapt_params"),
-    (VPGMAML, MAML, f"name, {EXPLORING}, {STEPS}"),
-    (DICEMAML, f"max_path_length, {MAML}", f"name, {STEPS}"),
-    (VPG_DICEMAML, f"max_path_length, {MAML}", f"name, {STEPS}"),
-    (MetaGaussianMLPPolicy, f"meta_batch_size, {NETWORK}", "init_std, min_std, context_dim"),
-    (MetaCategoricalMLPPolicy, f"meta_batch_size, {NETWORK}", "context_dim"),
-    (mujoco_envs.AntRandGoalEnv, "goal", "engine, inertials, num_threads, render_mode, contact_forces"),
-    (mujoco_envs.SwimmerRandVelEnv, "min_velocity, max_velocity", "engine, inertials, num_threads, render_mode"),
-    (mujoco_envs.HopperRandParamsEnv, "log_scale_limit, rand_params", "engine, inertials, num_threads, render_mode"),
+@pytest.mark.parametrize("cls, by_position", [
+    (ProMP, MAML), (TRPOMAML, MAML), (VPGMAML, MAML), (DICEMAML, f"max_path_length, {MAML}"),
+    (VPG_DICEMAML, f"max_path_length, {MAML}"), (MetaGaussianMLPPolicy, f"meta_batch_size, {NETWORK}"),
+    (MetaCategoricalMLPPolicy, f"meta_batch_size, {NETWORK}"), (mujoco_envs.AntRandGoalEnv, "goal"),
+    (mujoco_envs.SwimmerRandVelEnv, "min_velocity, max_velocity"),
+    (mujoco_envs.HopperRandParamsEnv, "log_scale_limit, rand_params"),
 ])
-def test_argument_order_equals_the_documented_order(cls, by_position, by_name):
+def test_positional_arguments_have_the_documented_order(cls, by_position):
     parameters = constructor_arguments(cls)
     assert ", ".join(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD) == by_position
-    assert ", ".join(p.name for p in parameters if p.kind is p.KEYWORD_ONLY) == by_name
 
 
 @pytest.mark.parametrize("cls, arguments", [

@@ -101,6 +101,13 @@ def test_hosted_pages_of_a_branch_have_links_that_edit_them(monkeypatch):
         assert context == {"page_source_suffix": suffix}
 
 
+def test_table_of_default_settings_is_read_from_signatures_and_scripts():
+    pytest.importorskip("docutils")
+    rows = {row[0]: row[1:] for row in runpy.run_path(str(DOCS / "_ext" / "default_settings.py"))["default_rows"]()}
+    assert rows["``clip_eps``"] == ["0.2", "", "0.3"] and rows["``hidden_sizes``"] == ["(32, 32)", "(64, 64)", ""]
+    assert rows["``exploration``"] == ["False; EMAML: True", "", ""] and "``seed``" not in rows
+
+
 # Public names ----------------------------------------------------------------------------------------------------
 
 
