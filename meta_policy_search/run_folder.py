@@ -38,6 +38,9 @@ from meta_policy_search.utils.threads import available_cores
 PARAMS_FILE = "params.json"
 PROGRESS_FILE = "progress.csv"
 _PACKAGES = ("tensorflow", "numpy", "scipy", "gym", "gymnasium", "mujoco", "cma", "cloudpickle", "joblib", "matplotlib")
+_TYPES: Dict[str, Any] = {
+    "settings": dict, "options": dict, "given": list, "algorithm": (str, type(None)), "env": (str, type(None)),
+    **{name: (int, type(None)) for name in ("seed", "n_itr", "start_itr")}}
 _FLAGS = ("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS",
           "TF_DETERMINISTIC_OPS", "TF_XLA_FLAGS", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES")
 
@@ -216,7 +219,14 @@ def is_run(folder: str) -> bool:
 
 def read_params(folder: str) -> dict[str, Any]:
     """Reads `params.json` in a run folder; an empty dict if it is missing. Raises `ValueError` if it is unreadable."""
-    return read_json(os.path.join(folder, PARAMS_FILE)) if is_run(folder) else {}
+    path = os.path.join(folder, PARAMS_FILE)
+    params = read_json(path) if is_run(folder) else {}
+    if "settings" in params:  # not written by a script of the user
+        settings = params["settings"] if isinstance(params["settings"], dict) else {}
+        for name, value in {**settings, **params}.items():
+            if not isinstance(value, _TYPES.get(name, object)):
+                raise ValueError(f"{path}: {name} has an unexpected value: {reprlib.repr(value)}")
+    return params
 
 
 def read_rows(folder: str) -> Progress:
