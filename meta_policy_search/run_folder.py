@@ -6,7 +6,8 @@ A run folder contains `params.json`, `progress.csv`, `log.txt`, snapshots and pi
 * `settings`: the settings that determine the result of the run, by name;
 * `options`: the settings that have no effect on the result, such as `parallel` (`types.WithoutEffect`);
 * `given`: names of the settings that the user gave; the others have their defaults;
-* `command`, `started`, `git_revision`, `versions`, `machine` and `tensorflow_flags` of the process that started it;
+* `command`, `started`, `modules`, `git_revision`, `versions`, `machine` and `tensorflow_flags` of the process that
+  started it; `modules` contains the path of each module that a name of the form MODULE:NAME refers to;
 * `resumed`: a list with the same entries, and the completed iterations, of each process that resumed the run;
 * `ended`, `stopped` (by a callback) and `error` (name of the exception), after the end of a process.
 """
@@ -100,7 +101,10 @@ def record_start(folder: str, description: Mapping[str, Any], itr: int) -> None:
     before = _read(folder)
     if before and "settings" not in before:
         return
-    process = describe_process([os.path.basename(sys.argv[0]), *sys.argv[1:]])
+    names = [description["algorithm"], *map(description["settings"].get, ("env", "policy"))]
+    modules = {name.rpartition(":")[0] for name in names if isinstance(name, str) and ":" in name}
+    process = {**describe_process([os.path.basename(sys.argv[0]), *sys.argv[1:]]),
+               "modules": {name: sys.modules[name].__file__ for name in sorted(modules & sys.modules.keys())}}
     params = {**description, **process, "resumed": []}
     if before and itr:
         warn_of_changes(before, process)

@@ -15,7 +15,7 @@ from meta_policy_search.settings import read_json
 from meta_policy_search.utils.log_outputs import LOG_FILE, LogFileError, append_text
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.snapshotter import SnapshotError
-from meta_policy_search.utils.user_modules import import_name
+from meta_policy_search.utils.user_modules import import_name, search_current_folder
 
 PROG = "meta-policy-search"  # name of the command
 INTERRUPTED = 130  # exit status after Ctrl-C, as in shells
@@ -71,6 +71,7 @@ def train(algorithm: str, argv: Optional[Sequence[str]], prog: str, description:
     from meta_policy_search.run import find_algo_class, settings_of_algorithm
     from meta_policy_search.settings import settings_of
 
+    search_current_folder()
     argv = sys.argv[1:] if argv is None else list(argv)
     try:
         algo_class: Any = find_algo_class(algorithm)
