@@ -145,7 +145,7 @@ def compare(env: Any, algorithms: Sequence[Union[str, type]],
         TypeError, ValueError: an argument is invalid, no algorithm has a setting, or the folder contains a run with
             different settings or other code.
     """
-    numbers = range(1, check_positive_int("seeds", seeds) + 1) if isinstance(seeds, int) else list(seeds)
+    numbers = range(1, check_positive_int("seeds", seeds) + 1) if isinstance(seeds, (int, np.integer)) else list(seeds)
     given = {_name_of(algorithm): algorithm for algorithm in algorithms}
     settings_of = settings_of or {}
     if len(given) < len(algorithms) or len(set(numbers)) < len(numbers) or not given or not numbers:

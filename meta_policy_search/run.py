@@ -1,6 +1,7 @@
 """High-level API: one function call each to train, load, evaluate, plot or resume a run."""
 import contextlib
 import copy
+import inspect
 import os
 import reprlib
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
@@ -116,8 +117,9 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
         trainer = build_trainer(env, algo, n_itr, seed, callbacks, policy, env_kwargs=env_kwargs,
                                 progress_bar=progress_bar, **settings)
         description = trainer.description
-        description["options"].update(log_formats=formats, snapshot_mode=snapshot_mode, snapshot_gap=snapshot_gap,
-                                      plot_gap=plot_gap)
+        options = {"log_formats": formats, "snapshot_mode": snapshot_mode, "snapshot_gap": snapshot_gap,
+                   "plot_gap": plot_gap}
+        description["options"].update(run_folder.as_json(options))
         n_itr, env_name = description["settings"]["n_itr"], description["settings"]["env"]
         folder = dump_path or run_folder.make_run_folder(description["algorithm"], env_name, seed)
         with logger.scoped_configure(folder, formats, snapshot_mode, snapshot_gap,
@@ -138,10 +140,12 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
     """
     algo_class = find_algo_class(algo)
     policy = import_name("policy", policy, {}) if isinstance(policy, str) else policy
+    if inspect.isroutine(policy):
+        raise TypeError(f"policy: expected a policy or a class of policies, got {policy!r}")
     given = {"env", "seed", *settings, *(name for name, value in (("n_itr", n_itr), ("policy", policy)) if value)}
     n_itr = check_positive_int("n_itr", algo_class.default_settings["n_itr"] if n_itr is None else n_itr)
     env_name = find_env_name(env, algo_class)
-    set_seed(seed)
+    set_seed(seed := check_int_at_least("seed", seed, 0))
     build: Any = make_trainer if issubclass(algo_class, MetaAlgo) else make_runner
     values = {**algo_class.default_settings, **settings, "progress_bar": progress_bar}
     arguments = {name: value for name, value in values.items() if name in settings or name in settings_of([build])}
@@ -178,7 +182,7 @@ def make_env_of(env: Any, env_kwargs: Mapping[str, Any], algo_class: type) -> An
     """Returns the environment of a training: `env`, a copy of it if it has running averages, or a new one of this name.
 
     Raises:
-        TypeError: `env_kwargs` are no dict or given for an environment that exists.
+        TypeError: a function did not return an environment, or `env_kwargs` are no dict or given for an environment.
         ValueError: there is no environment of this name.
     """
     if not isinstance(env_kwargs, Mapping):
@@ -188,7 +192,7 @@ def make_env_of(env: Any, env_kwargs: Mapping[str, Any], algo_class: type) -> An
             raise TypeError(f"env_kwargs: expected none for an environment that exists, got {dict(env_kwargs)}")
         return copy_env(env) if get_averages(env) else env  # training changes the averages
     if not (issubclass(algo_class, RLAlgorithm) and _is_of_gymnasium(env)):
-        return make_env(env, **env_kwargs)
+        return check_steppable(make_env(env, **env_kwargs))
     import gymnasium
 
     try:

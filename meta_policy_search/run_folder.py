@@ -6,7 +6,8 @@ A run folder contains `params.json`, `progress.csv`, `log.txt`, snapshots and pi
 * `settings`: the settings that determine the result of the run, by name;
 * `options`: the settings that have no effect on the result, such as `parallel` (`types.WithoutEffect`);
 * `given`: names of the settings that the user gave; the others have their defaults;
-* `command`, `started`, `git_revision`, `versions`, `machine` and `tensorflow_flags` of the process that started it;
+* `command`, `started`, `modules`, `git_revision`, `versions`, `machine` and `tensorflow_flags` of the process that
+  started it; `modules` contains the path of each module that a name of the form MODULE:NAME refers to;
 * `resumed`: a list with the same entries, and the completed iterations, of each process that resumed the run;
 * `ended`, `stopped` (by a callback) and `error` (name of the exception), after the end of a process.
 """
@@ -38,6 +39,9 @@ from meta_policy_search.utils.threads import available_cores
 PARAMS_FILE = "params.json"
 PROGRESS_FILE = "progress.csv"
 _PACKAGES = ("tensorflow", "numpy", "scipy", "gym", "gymnasium", "mujoco", "cma", "cloudpickle", "joblib", "matplotlib")
+_TYPES: Dict[str, Any] = {
+    "settings": dict, "options": dict, "given": list, "algorithm": (str, type(None)), "env": (str, type(None)),
+    **{name: (int, type(None)) for name in ("seed", "n_itr", "start_itr")}}
 _FLAGS = ("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS",
           "TF_DETERMINISTIC_OPS", "TF_XLA_FLAGS", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES")
 
@@ -97,7 +101,10 @@ def record_start(folder: str, description: Mapping[str, Any], itr: int) -> None:
     before = _read(folder)
     if before and "settings" not in before:
         return
-    process = describe_process([os.path.basename(sys.argv[0]), *sys.argv[1:]])
+    names = [description["algorithm"], *map(description["settings"].get, ("env", "policy"))]
+    modules = {name.rpartition(":")[0] for name in names if isinstance(name, str) and ":" in name}
+    process = {**describe_process([os.path.basename(sys.argv[0]), *sys.argv[1:]]),
+               "modules": {name: sys.modules[name].__file__ for name in sorted(modules & sys.modules.keys())}}
     params = {**description, **process, "resumed": []}
     if before and itr:
         warn_of_changes(before, process)
@@ -216,7 +223,14 @@ def is_run(folder: str) -> bool:
 
 def read_params(folder: str) -> dict[str, Any]:
     """Reads `params.json` in a run folder; an empty dict if it is missing. Raises `ValueError` if it is unreadable."""
-    return read_json(os.path.join(folder, PARAMS_FILE)) if is_run(folder) else {}
+    path = os.path.join(folder, PARAMS_FILE)
+    params = read_json(path) if is_run(folder) else {}
+    if "settings" in params:  # not written by a script of the user
+        settings = params["settings"] if isinstance(params["settings"], dict) else {}
+        for name, value in {**settings, **params}.items():
+            if not isinstance(value, _TYPES.get(name, object)):
+                raise ValueError(f"{path}: {name} has an unexpected value: {reprlib.repr(value)}")
+    return params
 
 
 def read_rows(folder: str) -> Progress:

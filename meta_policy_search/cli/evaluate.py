@@ -41,6 +41,7 @@ from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.settings import settings_of
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.snapshotter import BEST
 
 LAST = "last"
@@ -102,8 +103,8 @@ def run(arguments: argparse.Namespace) -> None:
     evaluation, *others = [each.evaluate(tasks, num_steps, arguments.step_sizes, arguments.seeds)
                            for each in (evaluator, *references)]
     others += [each.evaluate(tasks, compare_steps, seeds=arguments.seeds) for each in searches]
-    print(evaluation.table(*others))
-    print(f"Files: {evaluation.save(output, *others)}")
+    print_line(evaluation.table(*others))
+    print_line(f"Files: {evaluation.save(output, *others)}")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

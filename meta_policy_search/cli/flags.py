@@ -12,6 +12,7 @@ from typing import Any, Container, Mapping, NoReturn, Optional, Union
 
 from meta_policy_search.settings import Setting, load_json
 from meta_policy_search.utils.checks import did_you_mean
+from meta_policy_search.utils.progress import printable
 
 
 class Parser(argparse.ArgumentParser):
@@ -44,6 +45,10 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Prints an error message and exits with status 2."""
         self.exit(2, f"{self.prog}: error: {message}\n")
+
+    def exit(self, status: int = 0, message: Optional[str] = None) -> NoReturn:
+        """Exits with a status and prints a message; control characters in it are escaped."""
+        super().exit(status, message and printable(message))
 
 
 def make_training_parser(prog: str, description: Optional[str], algorithm: str, settings: Mapping[str, Setting],
@@ -140,6 +145,11 @@ def _as_text(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return " ".join(map(str, value)) or "none"
     return "none" if value is None else str(value)
+
+
+def warn(text: str) -> None:
+    """Prints a line to standard error."""
+    print(printable(text), file=sys.stderr)
 
 
 def check_is_new(output: str, overwrite: bool) -> None:

@@ -17,13 +17,12 @@ import argparse
 import json
 import os
 import re
-import sys
 from typing import Any, Iterable, Mapping, NamedTuple, Optional, Sequence
 
 import meta_policy_search as mps
 from meta_policy_search import run_folder
 from meta_policy_search.cli import evaluate
-from meta_policy_search.cli.flags import add_output_flags, check_is_new
+from meta_policy_search.cli.flags import add_output_flags, check_is_new, warn
 from meta_policy_search.envs.scenery import check_is_planar
 from meta_policy_search.plotting import (
     Curve,
@@ -35,6 +34,7 @@ from meta_policy_search.plotting import (
 )
 from meta_policy_search.plotting.progress import columns as read_columns
 from meta_policy_search.utils.checks import check_choice, check_positive_int
+from meta_policy_search.utils.progress import print_line, printable
 
 X_AXES = {  # column, label, and unit of the label in units of the column
     "iterations": ("Itr", "iteration", 1.0),
@@ -65,7 +65,7 @@ def read_run(folder: str) -> Run:
     """
     params = run_folder.read_params(folder)
     settings: dict[str, Any] = {"folder": folder}
-    if isinstance(params.get("settings"), dict):
+    if "settings" in params:
         settings = {"algorithm": params.get("algorithm"), **params["settings"]}
     return Run(folder, settings, read_progress(folder), params.get("given", ()))
 
@@ -112,7 +112,7 @@ def _shorten(texts: Iterable[str]) -> dict[str, str]:
 
 
 def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    return printable(value) if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
 def drop_runs(group: Sequence[Run]) -> list[Run]:
@@ -125,10 +125,9 @@ def drop_runs(group: Sequence[Run]) -> list[Run]:
     for run in sorted(group, key=_num_rows, reverse=True):
         seed, longest = run.settings.get("seed", run.folder), next(iter(kept.values()), run)
         if seed in kept:
-            print(f"Skipping {run.folder}, which repeats the settings and the seed of {kept[seed].folder}",
-                  file=sys.stderr)
+            warn(f"Skipping {run.folder}, which repeats the settings and the seed of {kept[seed].folder}")
         elif 2 * _num_rows(run) < _num_rows(longest):
-            print(f"Skipping {run.folder}, which has less than half of the rows of {longest.folder}", file=sys.stderr)
+            warn(f"Skipping {run.folder}, which has less than half of the rows of {longest.folder}")
         else:
             kept[seed] = run
     return [run for run in group if run in kept.values()]
@@ -143,10 +142,17 @@ def _num_rows(run: Run) -> int:
 
 def compare(arguments: argparse.Namespace, folders: Sequence[str], output: str) -> None:
     """Plots the learning curves of runs."""
-    with_rows = [folder for folder in folders if run_folder.count_rows(folder)]
-    for folder in sorted({*folders} - {*with_rows}) if with_rows else ():
-        print(f"Skipping {folder}, which has no rows yet", file=sys.stderr)
-    groups = group_runs([read_run(folder) for folder in with_rows or folders])
+    found = []
+    for folder in folders:
+        try:
+            found.append(read_run(folder))
+        except ValueError as error:  # no rows, or an unreadable file
+            if len(folders) == 1:
+                raise
+            warn(f"Skipping {folder}: {error}")
+    if not found:
+        raise ValueError(f"run_folder: expected at least one run with rows, got none of {len(folders)}")
+    groups = group_runs(found)
     groups = {label: drop_runs(group) for label, group in groups.items()}
     runs = [run for group in groups.values() for run in group]
     for column in arguments.columns or ():
@@ -163,7 +169,7 @@ def compare(arguments: argparse.Namespace, folders: Sequence[str], output: str) 
         for quantity, curve in members.items():
             panels.setdefault(quantity, []).append(Curve(label, curve))
     title = _title(runs) or (os.path.basename(runs[0].folder) if len(runs) == 1 else "Comparison of runs")
-    plot_comparison(panels, output, title, x_label=x_label,
+    plot_comparison(panels, output, printable(title), x_label=x_label,
                     is_count=arguments.x != "time", smooth=arguments.smooth)
 
 
@@ -205,7 +211,7 @@ def run(arguments: argparse.Namespace) -> None:
         evaluate.record_paths(evaluator, arguments).plot_trajectories(output, "", arguments.num_paths)
     else:
         compare(arguments, folders, output)
-    print(f"Figure: {output}")
+    print_line(f"Figure: {output}")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

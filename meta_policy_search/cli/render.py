@@ -20,6 +20,7 @@ from meta_policy_search import run_folder
 from meta_policy_search.cli import evaluate
 from meta_policy_search.cli.flags import add_output_flags, check_is_new
 from meta_policy_search.envs.compat import adapt_env
+from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.video import check_encoder
 
 VIDEO = "video.mp4"
@@ -40,7 +41,7 @@ def run(arguments: argparse.Namespace) -> None:
     fps = frame_rate(env) if arguments.fps is None else arguments.fps
     env.close()
     count = write_video(evaluate.record_paths(evaluator, arguments), output, fps)
-    print(f"Video: {output}, {count} frames, {count / fps:.1f} s")
+    print_line(f"Video: {output}, {count} frames, {count / fps:.1f} s")
 
 
 def _check_pictures(env: Any) -> None:

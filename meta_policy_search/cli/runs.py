@@ -17,16 +17,16 @@ import datetime
 import fnmatch
 import json
 import os
-import sys
 from typing import Any, Sequence
 
 import numpy as np
 
 from meta_policy_search import run_folder
+from meta_policy_search.cli.flags import warn
 from meta_policy_search.plotting import final_returns
 from meta_policy_search.utils.checks import plain
 from meta_policy_search.utils.files import is_locked
-from meta_policy_search.utils.progress import text_table
+from meta_policy_search.utils.progress import print_line, text_table
 from meta_policy_search.utils.snapshotter import snapshot_paths
 
 FOLDER = "data"  # default output folder of the scripts
@@ -47,13 +47,14 @@ def _as_time(text: str) -> datetime.datetime:
 
 def read_run(folder: str) -> Run:
     """Reads the files of a run. Another process may be writing to them."""
+    started = None
     try:
         params = run_folder.read_params(folder)
-    except ValueError as error:
-        print(f"warning: {error}", file=sys.stderr)
+        started = _as_time(params["started"]) if "started" in params else None
+    except (OverflowError, TypeError, ValueError) as error:
+        warn(f"warning: {folder}: {error}")
         params = {}
-    settings = params.get("settings")
-    settings = settings if isinstance(settings, dict) else {}
+    settings = params.get("settings", {})
     returns = mean_returns(folder)
     gain = returns.get(AFTER, np.nan) - returns.get(BEFORE, np.nan)
     done = "stopped" if params.get("stopped") else "finished"
@@ -64,7 +65,7 @@ def read_run(folder: str) -> Run:
         "algorithm": params.get("algorithm"),
         "environment": settings.get("env"),
         "seed": settings.get("seed"),
-        "started": _as_time(params["started"]) if "started" in params else None,
+        "started": started,
         "ended": params.get("ended"),
         "error": params.get("error"),
         "iterations": run_folder.count_rows(folder),
@@ -118,15 +119,15 @@ def run(arguments: argparse.Namespace) -> None:
     folders = arguments.folders or [FOLDER] * os.path.isdir(FOLDER)
     runs = select([read_run(folder) for folder in run_folder.find_runs(folders)], arguments)
     if arguments.json:
-        print(json.dumps(runs, indent=2, default=datetime.datetime.isoformat))
+        print_line(json.dumps(runs, indent=2, default=datetime.datetime.isoformat))
         return
     if not runs:
-        print("No matching runs" if folders else f"No runs in {FOLDER}")
+        print_line("No matching runs" if folders else f"No runs in {FOLDER}")
         return
-    print(text_table([HEADER, *(as_cells(run) for run in runs)], RIGHT))
+    print_line(text_table([HEADER, *(as_cells(run) for run in runs)], RIGHT))
     commands = [run["resume"] for run in runs if run["resume"] is not None]
     if commands:
-        print("\nTo resume interrupted and failed runs:\n" + "\n".join(f"    {command}" for command in commands))
+        print_line("\nTo resume interrupted and failed runs:\n" + "\n".join(f"    {command}" for command in commands))
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

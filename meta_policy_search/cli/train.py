@@ -15,7 +15,7 @@ from meta_policy_search.settings import read_json
 from meta_policy_search.utils.log_outputs import LOG_FILE, LogFileError, append_text
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.snapshotter import SnapshotError
-from meta_policy_search.utils.user_modules import import_name
+from meta_policy_search.utils.user_modules import import_name, search_current_folder
 
 PROG = "meta-policy-search"  # name of the command
 INTERRUPTED = 130  # exit status after Ctrl-C, as in shells
@@ -71,6 +71,7 @@ def train(algorithm: str, argv: Optional[Sequence[str]], prog: str, description:
     from meta_policy_search.run import find_algo_class, settings_of_algorithm
     from meta_policy_search.settings import settings_of
 
+    search_current_folder()
     argv = sys.argv[1:] if argv is None else list(argv)
     try:
         algo_class: Any = find_algo_class(algorithm)
@@ -81,15 +82,16 @@ def train(algorithm: str, argv: Optional[Sequence[str]], prog: str, description:
     settings = {name: each._replace(default=defaults.get(name, each.default)) for name, each in settings.items()}
     parser = make_training_parser(prog, description, algorithm, settings, settings_of([mps.train], ()))
 
-    def start(config_file: Optional[str] = None, smoke: bool = False, **given: Any) -> Any:
+    def start(config_file: Optional[str] = None, dump_path: Optional[str] = None, smoke: bool = False,
+              **given: Any) -> Any:
         content = {} if config_file is None else read_json(config_file)
         if isinstance(content.get("settings"), dict):  # the params.json of a run
             content = {**content.get("options", {}), **content["settings"]}
             content = {name: value for name, value in content.items() if name in settings}
         is_smoke = smoke or os.environ.get("SMOKE", "0") not in ("", "0")
         sizes = {name: value for name, value in SMOKE.items() if name in settings and is_smoke}
-        return mps.train(algo=algorithm, **{
-            "env": defaults["env"], "dump_path": None, **COMMAND_DEFAULTS, **published, **content, **sizes, **given})
+        return mps.train(algo=algorithm, dump_path=dump_path, **{
+            "env": defaults["env"], **COMMAND_DEFAULTS, **published, **content, **sizes, **given})
 
     def work(arguments: argparse.Namespace) -> int:
         given = vars(arguments)
@@ -111,14 +113,14 @@ def resume(argv: Sequence[str]) -> int:
         from meta_policy_search.run import settings_of_algorithm
 
         trainer = _load_run(parser, argv[0]).trainer
-        _, settings, options, _ = trainer.describe()
+        recorded = {**trainer.describe()["settings"], **trainer.describe()["options"]}
         try:
             known = settings_of_algorithm(type(trainer.algo), type(trainer.algo.policy))
         except AttributeError:  # an algorithm that `train` does not know
             known = {}
         for setting in known.values():
-            if setting.name in {*settings, *options}:
-                add_flag(parser, setting._replace(default={**settings, **options}[setting.name]))
+            if setting.name in recorded:
+                add_flag(parser, setting._replace(default=recorded[setting.name]))
 
     def work(arguments: argparse.Namespace) -> int:
         given = vars(arguments)

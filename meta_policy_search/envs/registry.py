@@ -1,5 +1,6 @@
 """Creates environments by name, for configuration files and command lines."""
-from typing import Any, Callable, Dict, List
+from types import FunctionType
+from typing import Any, Callable, Dict, List, Tuple
 
 from meta_policy_search.envs import control_envs, discrete_envs, meta_world, mujoco_envs, point_envs
 from meta_policy_search.envs.interface import MetaEnv
@@ -44,7 +45,7 @@ def find_env(name: str) -> str:
     Raises:
         ValueError: `name` is unknown.
     """
-    return find_registered("env", name, _FACTORIES)[0]
+    return _find(name)[0]
 
 
 def get_env_class(name: str) -> Callable[..., MetaEnv]:
@@ -53,7 +54,23 @@ def get_env_class(name: str) -> Callable[..., MetaEnv]:
     Raises:
         ValueError: `name` is unknown.
     """
-    return find_registered("env", name, _FACTORIES)[1]
+    return _find(name)[1]
+
+
+def _find(name: str) -> Tuple[str, Callable[..., MetaEnv]]:
+    """Returns the registered name and the factory of an environment.
+
+    Names may come from settings files of other people. MODULE:NAME is therefore only the class of an environment, a
+    registered name, or a function that a module of the user defines.
+    """
+    name, factory = find_registered("env", name, _FACTORIES)
+    is_class = isinstance(factory, type) and {"reset", "step"} <= {*dir(factory)}
+    is_function = (isinstance(factory, FunctionType) and factory.__module__ == name.rpartition(":")[0]
+                   and "-packages" not in factory.__code__.co_filename)
+    if not (is_class or is_function or factory in _FACTORIES.values()):
+        raise ValueError(f"env: expected MODULE:NAME of an environment class, of a function that your module defines, "
+                         f"or of a name that it registers, got {name!r}")
+    return name, factory
 
 
 def make_env(name: str, **kwargs: Any) -> MetaEnv:

@@ -47,15 +47,20 @@ def print_row(text: str) -> None:
         _live.set_postfix_str(text)
 
 
+def printable(text: str) -> str:
+    """Returns a text with control characters escaped: text from files could otherwise control the terminal."""
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+
+
 def print_line(text: str) -> None:
-    """Prints text above the progress bars; characters that the terminal does not support are escaped.
+    """Prints text above the progress bars; control characters, and others that a terminal cannot show, are escaped.
 
     If standard output is closed or full, nothing is printed from then on.
     """
     tqdm = sys.modules.get("tqdm")
     show: Any = print if tqdm is None or sys.stdout is None or not tqdm.tqdm._instances else tqdm.tqdm.write
     try:
-        show(text)
+        show(printable(text))
         print(end="", flush=True)
     except UnicodeEncodeError:
         print_line(text.encode("ascii", "backslashreplace").decode())
@@ -77,6 +82,7 @@ def text_table(rows: Sequence[Sequence[str]], right: Container[int]) -> str:
         rows: the cells of each row; the first row is the header.
         right: indices of the columns to align right; other columns are aligned left.
     """
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join("  ".join(cell.rjust(width) if i in right else cell.ljust(width)
                                for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()

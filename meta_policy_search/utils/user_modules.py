@@ -61,15 +61,18 @@ def import_name(argument: str, name: str, registered: Mapping[str, Any]) -> Any:
         registered: registered objects by name.
 
     Raises:
-        ValueError: the module cannot be imported, or NAME is neither in the module nor registered.
+        ValueError: the module cannot be imported or belongs to the standard library, or NAME is neither in the module
+            nor registered.
     """
     module_name, _, attribute = name.rpartition(":")
     search_current_folder()
     try:
+        if module_name.partition(".")[0] in sys.stdlib_module_names:  # settings files may come from others
+            raise ImportError(f"{module_name} is a module of Python")
         names = vars(importlib.import_module(module_name))
-    except (ImportError, OSError, TypeError, ValueError) as error:  # TypeError: a relative name
+    except (Exception, SystemExit) as error:
         raise ValueError(f"{argument}: expected MODULE:NAME with a module that can be imported, got {name!r}: "
-                         f"{error}") from error
+                         f"{type(error).__name__}: {error}") from error
     found = names.get(attribute, registered.get(attribute))
     if found is None:
         raise ValueError(f"{argument}: expected MODULE:NAME with an object of the module or a registered name, got "

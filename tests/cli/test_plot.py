@@ -193,12 +193,15 @@ def test_single_task_runs_and_meta_runs_in_one_figure(tmp_path, comparison):
     assert labels(panels) == ["cem"]
 
 
-def test_runs_without_rows_are_skipped(tmp_path, comparison, capsys):
+def test_runs_without_rows_and_unreadable_runs_are_skipped(tmp_path, comparison, capsys):
     write_run(tmp_path / "a")
     write_run(tmp_path / "failed", rows=0)
+    (write_run(tmp_path / "broken") / "params.json").write_text("{")
     panels, *_ = comparison(tmp_path)
     assert labels(panels) == ["promp, MetaPointEnv"]
-    assert capsys.readouterr().err == f"Skipping {tmp_path / 'failed'}, which has no rows yet\n"
+    broken, failed = capsys.readouterr().err.splitlines()
+    assert broken.startswith(f"Skipping {tmp_path / 'broken'}: could not read {tmp_path / 'broken'}/params.json")
+    assert failed.startswith(f"Skipping {tmp_path / 'failed'}: run_folder: expected at least one row")
 
 
 def test_runs_of_a_custom_script(tmp_path, comparison):

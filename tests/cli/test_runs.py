@@ -156,8 +156,38 @@ def test_other_columns_and_damaged_files(tmp_path, capsys):
     assert (found["python"]["algorithm"], found["python"]["state"]) == ("ProMP", "finished")
     assert found["damaged"]["gain"] == 1.0 and found["damaged"]["started"] is None
     assert (found["foreign"]["state"], found["foreign"]["resume"]) == ("interrupted", None)
-    assert output.err.count("\n") == 1 and output.err.startswith("warning: could not read ")
+    assert output.err.count("\n") == 1 and "damaged: could not read " in output.err
     assert "3/?" in shown(capsys, tmp_path / "own")
+
+
+@pytest.mark.parametrize("change", [
+    {"started": "yesterday"}, {"started": None}, {"started": 5}, {"started": "0001-01-01"}, {"algorithm": 5},
+    {"settings": 3}, {"settings": None}, {"settings": {"env": 5}}, {"settings": {"seed": [1]}},
+    {"settings": {"n_itr": "many"}}, {"options": []},
+])
+def test_a_run_with_wrong_entries_does_not_hide_the_others(change, tmp_path, capsys):
+    write_run(tmp_path / "good", seed=4)
+    params = run_folder.read_params(str(write_run(tmp_path / "bad")))
+    run_folder.write_params(str(tmp_path / "bad"), {**params, **change})
+    for sort in ("started", "gain"):
+        bad, good = sorted(json.loads(shown(capsys, tmp_path, "--sort", sort, "--json")), key=lambda run: run["folder"])
+        assert (bad["algorithm"], bad["gain"]) == (None, 1.0) and (good["seed"], good["state"]) == (4, "finished")
+    assert "\n" in shown(capsys, tmp_path)
+
+
+def test_text_from_files_has_no_control_characters(tmp_path, capsys):
+    """Escape sequences in a settings file could otherwise change the title or the colors of the terminal."""
+    folder = write_run(tmp_path / "a\x1b[31m", algorithm="x\x1b]0;title\x07", env="\u202ereversed\x9b2J")
+    write_run(tmp_path / "b")
+    main(["runs", str(tmp_path)])
+    main(["plot", str(tmp_path)])
+    (folder / "params.json").write_text('{"seed": 1, "seed\\u001b[2J": 1, "seed\\u001b[2J": 2}')
+    main(["runs", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        main(["plot", str(folder)])
+    output = capsys.readouterr()
+    assert "x\\x1b]0;title" in output.out and "a\\x1b[31m" in output.err
+    assert all(c.isprintable() or c == "\n" for c in output.out + output.err)
 
 
 def press_in(itr):
@@ -198,7 +228,7 @@ def test_run_made_in_python_fails_stops_and_is_resumed(tmp_path, monkeypatch, ca
         mps.train("MetaPointEnvCorner", "vpg_maml", 9, dump_path="data/run", callbacks=[fail], **tiny)
     assert {"state": "failed", "iterations": 1, "error": "ZeroDivisionError"}.items() <= only_run(capsys).items()
     mps.load_run("data/run").resume(callbacks=[lambda *_: True])
-    assert {"state": "finished", "iterations": 2, "n_itr": 9, "error": None, "resume": None}.items() <= (
+    assert {"state": "stopped", "iterations": 2, "n_itr": 9, "error": None, "resume": None}.items() <= (
         only_run(capsys).items())
     mps.load_run("data/run").resume(n_itr=4, callbacks=[press_in(3)])
     run = only_run(capsys)

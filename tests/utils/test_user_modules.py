@@ -1,25 +1,129 @@
-"""Tests imports of the user's classes by name."""
-import json
+"""Tests names of the user's environments, algorithms and policies: registered names and MODULE:NAME."""
 import sys
 
+import numpy as np
 import pytest
 
+import meta_policy_search as mps
+from meta_policy_search import registry
+from meta_policy_search.envs import registry as env_registry
 from meta_policy_search.utils.user_modules import import_name
 
+MODULE = """
+from os import popen, system
+import meta_policy_search as mps
 
-def test_modules_of_the_current_folder_are_found_after_installed_ones(tmp_path, monkeypatch):
-    """A name that the module does not have is looked up among registered names."""
+class Corner(mps.MetaPointEnvCorner):
+    pass
+
+class NoEnvironment:
+    pass
+
+def make(reward_type="sparse"):
+    return Corner(reward_type)
+
+def seven():
+    return 7
+
+mps.register_env("Corner-v0", Corner)
+five = 5
+"""
+TINY = {"n_itr": 1, "meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """The name of a module in the current folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.delitem(sys.modules, "json")
-    for name in ("json", "a_module_of_a_user"):
-        (tmp_path / f"{name}.py").write_text("load = 3")
-    assert import_name("env", "a_module_of_a_user:load", {}) == 3
-    assert callable(import_name("env", "json:load", {}))
-    assert import_name("env", "a_module_of_a_user:mine", {"mine": json}) is json
+    monkeypatch.setattr(env_registry, "_FACTORIES", dict(env_registry._FACTORIES))
+    monkeypatch.setattr(registry, "_ALGORITHMS", dict(registry._ALGORITHMS))
+    (tmp_path / "a_module_of_a_user.py").write_text(MODULE)
+    yield "a_module_of_a_user"
+    sys.modules.pop("a_module_of_a_user", None)
+
+
+def test_modules_of_the_current_folder_are_found_after_installed_ones(module, tmp_path):
+    """A name that the module does not have is looked up among registered names."""
+    (tmp_path / "cloudpickle.py").write_text("five = 5")
+    assert import_name("env", f"{module}:five", {}) == 5
+    assert callable(import_name("env", "cloudpickle:dumps", {}))
+    assert import_name("env", f"{module}:mine", {"mine": sys}) is sys
     with pytest.raises(ValueError, match="env: expected MODULE:NAME with an object of the module or a registered name"):
-        import_name("env", "a_module_of_a_user:half", {"mine": json})
-    for name in ("nowhere:load", ".json:load"):
-        with pytest.raises(ValueError, match="env: expected MODULE:NAME with a module that can be imported"):
-            import_name("env", name, {})
-    sys.modules.pop("a_module_of_a_user")
+        import_name("env", f"{module}:half", {"mine": sys})
+
+
+@pytest.mark.parametrize("text, error", [
+    (None, "ModuleNotFoundError"), ("import sys; sys.exit(0)", "SystemExit: 0"), ("x = undefined", "NameError: name"),
+    ("def f(:", "SyntaxError"),
+])
+def test_module_that_cannot_be_imported_is_named(text, error, module, tmp_path):
+    if text is not None:
+        (tmp_path / "broken_module.py").write_text(text)
+    with pytest.raises(ValueError, match=f"env: expected MODULE:NAME .* imported, got 'broken_module:E': {error}"):
+        mps.make_env("broken_module:E")
+    with pytest.raises(ValueError, match="env: expected MODULE:NAME .* imported, got '.broken_module:E'"):
+        mps.make_env(".broken_module:E")
+
+
+@pytest.mark.parametrize("name", ["Corner", "Corner-v0", "make"])
+def test_environments_of_a_module(name, module):
+    assert mps.make_env(f"{module}:{name}", reward_type="dense").reward_type == "dense"
+
+
+@pytest.mark.parametrize("name", [
+    "os:system", "os.path:join", "subprocess:Popen", "builtins:exec", "cloudpickle:load", "a_module_of_a_user:system",
+    "a_module_of_a_user:popen", "a_module_of_a_user:five", "a_module_of_a_user:NoEnvironment", "a_module_of_a_user:mps",
+])
+def test_names_in_settings_files_cannot_call_other_functions(name, module):
+    for function in (mps.make_env, mps.find_env, mps.get_env_class):
+        with pytest.raises(ValueError, match="env: expected MODULE:NAME"):
+            function(name)
+
+
+def test_objects_that_are_no_environment_or_policy_are_named(module, tmp_path):
+    for env in (mps.MetaPointEnvCorner, None, lambda: None, f"{module}:seven"):
+        for train in (mps.train, mps.compare) if not isinstance(env, str) else (mps.train,):
+            folder = {"dump_path": tmp_path / "a"} if train is mps.train else {"folder": tmp_path / "a"}
+            with pytest.raises(TypeError, match="env: expected an environment with the methods reset and step, got "):
+                train(env, "vpg_maml" if train is mps.train else ["vpg_maml"], **folder, **TINY)
+    for policy, error in ((f"{module}:make", TypeError), (f"{module}:system", TypeError), ("os:system", ValueError)):
+        with pytest.raises(error, match="policy: expected "):
+            mps.train("MetaPointEnvCorner", "vpg_maml", policy=policy, dump_path=tmp_path / "a", **TINY)
+    assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize("register, value, names", [
+    (mps.register_env, mps.MetaPointEnvWalls, ("MetaPointEnvCorner", "meta_point_env_corner", "METAPOINT-ENVCORNER")),
+    (mps.register_algorithm, mps.VPGMAML, ("promp", "ProMP", "pro-mp", "Trpo_Maml")),
+])
+def test_built_in_names_cannot_be_registered(register, value, names, module):
+    for name in names:
+        with pytest.raises(ValueError, match=f"name: expected a name that is not built in, got '{name}'"):
+            register(name, value)
+    for name in ("", 3):
+        with pytest.raises(TypeError, match="name: expected a non-empty string"):
+            register(name, value)
+    assert mps.get_env_class("MetaPointEnvCorner") is mps.MetaPointEnvCorner and mps.get_algorithm("promp") is mps.ProMP
+
+
+def test_a_name_can_be_registered_again(module):
+    """As when the user runs a notebook cell again; case, hyphens and underscores are ignored."""
+    for name, factory in (("My_Env", mps.MetaPointEnvCorner), ("my-env", mps.MetaPointEnvWalls)):
+        mps.register_env(name, factory)
+        assert mps.get_env_class("My_Env") is factory
+    assert "My_Env" not in mps.available_envs()
+
+
+def test_numpy_values_are_settings(tmp_path):
+    """They have the same effect, and the same form in `params.json`, as Python values."""
+    given = {"seed": np.int64(3), "inner_lr": np.float64(0.2), "hidden_sizes": np.array([4]), "plot_gap": np.int64(0),
+             "meta_batch_size": np.int32(2), "rollouts_per_meta_task": np.array(2), "max_path_length": np.int64(5),
+             "env_kwargs": {"reward_type": np.str_("dense")}, "diagnostics": np.bool_(False)}
+    run = mps.train("MetaPointEnvCorner", "vpg_maml", np.int64(1), dump_path=tmp_path / "a", **given)
+    python = {name: value.tolist() for name, value in given.items() if name != "env_kwargs"}
+    python["env_kwargs"] = {"reward_type": "dense"}
+    other = mps.train("MetaPointEnvCorner", "vpg_maml", 1, dump_path=tmp_path / "b", **python)
+    assert run.trainer.description == other.trainer.description
+    np.testing.assert_array_equal(run.progress["Step_1-AverageReturn"], other.progress["Step_1-AverageReturn"])
+    assert run.resume(np.int64(2), seed=np.int64(3), hidden_sizes=np.array([4])).trainer.itr == 2
