@@ -153,13 +153,12 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
     known = settings_of_algorithm(algo_class, type(trainer.algo.policy))
     of_builders = settings_of([build] if build is make_trainer else [build, algo_class.for_env])
     values = {name: values.get(name, setting.default) for name, setting in of_builders.items()} | settings
-    texts = {name: run_folder.as_json(value) for name, value in values.items()}
-    trainer.description = {
+    trainer.description = run_folder.as_json({
         "algorithm": algo if isinstance(algo, str) and ":" in algo else name_of(algo_class),
-        "settings": {"env": env_name, "env_kwargs": run_folder.as_json(env_kwargs or {}), "seed": seed,
-                     **{name: text for name, text in texts.items() if known[name].affects_result}, "n_itr": n_itr},
-        "options": {name: text for name, text in texts.items() if not known[name].affects_result},
-        "given": sorted(given)}
+        "settings": {"env": env_name, "env_kwargs": env_kwargs or {}, "seed": seed,
+                     **{name: value for name, value in values.items() if known[name].affects_result}, "n_itr": n_itr},
+        "options": {name: value for name, value in values.items() if not known[name].affects_result},
+        "given": sorted(given)})
     return trainer
 
 

@@ -118,11 +118,12 @@ class TrainingLoop(Configurable, abc.ABC):
             yield
         except Exception as error:
             failure = type(error).__name__
-            if os.path.exists(log := os.path.join(folder, LOG_FILE)):
-                append_text(log, traceback.format_exc())
+            with contextlib.suppress(OSError):
+                if os.path.exists(log := os.path.join(folder, LOG_FILE)):
+                    append_text(log, traceback.format_exc())
             raise
         finally:
-            if os.path.isdir(folder):
+            with contextlib.suppress(OSError):  # the folder was deleted or the disk is full
                 run_folder.record_end(folder, self.stopped, failure)
 
     @abc.abstractmethod

@@ -12,7 +12,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 from meta_policy_search.cli.flags import Parser, add_flag, make_training_parser
 from meta_policy_search.samplers.errors import EnvWorkerError, WorkerDiedError
 from meta_policy_search.settings import read_json
-from meta_policy_search.utils.log_outputs import LOG_FILE, LogFileError, append_text
+from meta_policy_search.utils.log_outputs import LOG_FILE, append_text
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.snapshotter import SnapshotError
 from meta_policy_search.utils.user_modules import import_name, search_current_folder
@@ -21,7 +21,7 @@ PROG = "meta-policy-search"  # name of the command
 INTERRUPTED = 130  # exit status after Ctrl-C, as in shells
 USER_ERRORS = (EnvWorkerError, ImportError, OSError, SnapshotError, TypeError, ValueError)
 """Errors of wrong flags, files or settings, which are reported in one line without a traceback."""
-FAILURES = (FloatingPointError, LogFileError, WorkerDiedError)
+FAILURES = (FloatingPointError, OSError, WorkerDiedError)
 """Errors of a computation that has started; reported in the same way, with status 1."""
 
 SMOKE = {"n_itr": 2, "meta_batch_size": 2, "rollouts_per_meta_task": 2, "envs_per_task": None, "max_path_length": 10,

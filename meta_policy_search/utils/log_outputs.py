@@ -21,10 +21,6 @@ Row = dict[str, Any]
 """A logged row: column name to number, string or None."""
 
 
-class LogFileError(OSError):
-    """A log file cannot be written; the message names the file, which keeps its earlier rows."""
-
-
 class RowFile:
     """Output file with one row per line: `progress.csv` or `progress.json`. One process at a time writes to it.
 
@@ -35,7 +31,7 @@ class RowFile:
 
     Raises:
         ValueError: the row of an earlier iteration is missing. The file does not change before `start` is called.
-        LogFileError: the file cannot be read.
+        OSError: the file cannot be read.
     """
 
     def __init__(self, path: str, resume_at: Optional[int] = None) -> None:
@@ -281,8 +277,8 @@ def line(row: Row) -> str:
 
 @contextlib.contextmanager
 def _naming(path: str) -> Iterator[None]:
-    """Converts an `OSError` in a `with` block to a `LogFileError` that names the file."""
+    """Lets an `OSError` in a `with` block name the file."""
     try:
         yield
     except OSError as error:
-        raise LogFileError(error.errno, error.strerror, path) from error
+        raise OSError(error.errno, error.strerror, path) from error

@@ -54,7 +54,6 @@ from meta_policy_search.utils.log_outputs import (
     table,
     written_files,
 )
-from meta_policy_search.utils.log_outputs import LogFileError as LogFileError
 from meta_policy_search.utils.progress import print_line, print_row
 from meta_policy_search.utils.snapshotter import BEST_FILE, Snapshotter, remove_snapshots, snapshot_paths
 from meta_policy_search.utils.threads import training_lock
@@ -266,7 +265,7 @@ def dumpkvs() -> Row:
         The written row, with Python numbers and strings as values.
 
     Raises:
-        LogFileError: a file cannot be written. All files keep their earlier rows, and the current row is kept.
+        OSError: a file cannot be written. All files keep their earlier rows, and the current row is kept.
     """
     row = getkvs()
     if row:
