@@ -234,7 +234,7 @@ def test_run_made_in_python_fails_stops_and_is_resumed(tmp_path, monkeypatch, ca
     run = only_run(capsys)
     assert (run["state"], run["iterations"]) == ("interrupted", 3)
     resume(run)
-    assert listed(capsys, "--state", "stopped") == ["run"]
+    assert listed(capsys, "--state", "finished") == ["run"]
 
 
 def test_log_messages_have_a_time_with_time_zone(tmp_path):

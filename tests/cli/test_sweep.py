@@ -283,7 +283,8 @@ def test_runs_with_other_settings_are_left_unchanged(tmp_path, monkeypatch, caps
     assert main(["sweep", str(write_grid(tmp_path, {"seed": [1]})), "--output", str(output)]) == 0
     shutil.copytree(output, tmp_path / "before")
     capsys.readouterr()
-    for changed, difference in (({"n_samples": 25}, "n_samples 20 (run), 25 (now)"), ({"n_itr": 1}, "n_itr 2 (run), 1 (now)")):
+    for changed, difference in (({"n_samples": 25}, "n_samples 20 (run), 25 (now)"),
+                                ({"n_itr": 1}, "n_itr 2 (run), 1 (now)")):
         said = mistake(capsys, write_grid(tmp_path, {"seed": [1]}, **changed), "--output", output)
         assert f"{output / 'seed=1'} contains a run with different settings: {difference}. Choose another" in said
     for path in output.rglob("*"):
