@@ -10,6 +10,7 @@ import pytest
 
 import meta_policy_search as mps
 from meta_policy_search.cli.main import main
+from meta_policy_search.run_folder import as_json
 from meta_policy_search.utils.schedules import LinearSchedule
 from meta_policy_search.utils.snapshotter import list_snapshots
 
@@ -24,9 +25,9 @@ class Cautious(mps.MetaGaussianMLPPolicy):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A run of two iterations; tests must not resume it."""
-    return mps.train("MetaPointEnvCorner", "vpg_maml", 2, seed=5, dump_path=tmp_path_factory.mktemp("run") / "a",
-                     inner_lr=0.2, discount=0.9, normalization_scale=2.0, num_inner_grad_steps=2,
-                     learning_rate=LinearSchedule(1e-3, 0.0, 2), policy=Cautious, init_std=0.5, **TINY)
+    return mps.train("MetaPointEnvCorner", "vpg_maml", np.int64(2), seed=np.array(5), snapshot_gap=np.int64(9),
+                     dump_path=tmp_path_factory.mktemp("run") / "a", inner_lr=0.2, discount=0.9,
+                     normalization_scale=2.0, num_inner_grad_steps=2, learning_rate=LinearSchedule(1e-3, 0.0, 2), policy=Cautious, init_std=0.5, **TINY)
 
 
 def test_settings_are_passed_to_the_matching_classes(run):
@@ -49,10 +50,14 @@ def test_progress_has_the_columns_of_the_csv_file(run, monkeypatch):
         run.to_dataframe()
 
 
-def test_schedule_is_recorded_as_a_schedule(run):
+def test_settings_are_recorded_as_json_types(run):
+    """NumPy numbers become numbers, a schedule and `RayOptions` keep their arguments, other objects their class."""
     shown = "LinearSchedule(start=0.001, end=0.0, num_updates=2)"
-    settings = json.loads((Path(run.folder) / "params.json").read_text())["settings"]
-    assert settings["learning_rate"] == shown and f"learning_rate={shown}" in repr(run.trainer.algo)
+    params = json.loads((Path(run.folder) / "params.json").read_text())
+    assert (params["settings"]["n_itr"], params["settings"]["seed"], params["options"]["snapshot_gap"]) == (2, 5, 9)
+    assert params["settings"]["learning_rate"] == shown and f"learning_rate={shown}" in repr(run.trainer.algo)
+    assert as_json({"parallel": mps.RayOptions(num_workers=2)})["parallel"]["num_workers"] == 2
+    assert as_json([Cautious, np.tanh, SimpleNamespace, object()]) == ["Cautious", "tanh", "SimpleNamespace", "object"]
 
 
 def test_run_acts_evaluates_and_plots(run, tmp_path):
