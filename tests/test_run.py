@@ -27,7 +27,8 @@ def run(tmp_path_factory):
     """A run of two iterations; tests must not resume it."""
     return mps.train("MetaPointEnvCorner", "vpg_maml", np.int64(2), seed=np.array(5), snapshot_gap=np.int64(9),
                      dump_path=tmp_path_factory.mktemp("run") / "a", inner_lr=0.2, discount=0.9,
-                     normalization_scale=2.0, num_inner_grad_steps=2, learning_rate=LinearSchedule(1e-3, 0.0, 2), policy=Cautious, init_std=0.5, **TINY)
+                     normalization_scale=2.0, num_inner_grad_steps=2, learning_rate=LinearSchedule(1e-3, 0.0, 2),
+                     policy=Cautious, init_std=0.5, **TINY)
 
 
 def test_settings_are_passed_to_the_matching_classes(run):
