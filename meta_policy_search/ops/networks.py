@@ -6,8 +6,8 @@ layer reads its parameters by name and changes neither `params` nor `inputs`. `i
 
 `xp` is a namespace of the operations that networks need, `NUMPY` or `ops.tensorflow_ops.TENSORFLOW`: `matmul(a, b)`;
 `concat(arrays)`, `sum(x)` and `log_softmax(x)` along the last axis; `mean(x)` along the last axis, whose size becomes
-1; `one_hot(indices, n, dtype)`, `constant(value, dtype)`, `maximum`, `square`, `sqrt`, `exp`, `expm1`, `abs`, and the
-nonlinearities `tanh`, `relu`, `sigmoid`, `softplus` and `elu`. Operators and slices work on arrays and tensors alike.
+1; `size(x)`, the length of the last axis as a float; `one_hot(indices, n, dtype)`, `maximum`, `square`, `sqrt`, `exp`,
+`expm1`, `abs`, and the nonlinearities `tanh`, `relu`, `sigmoid`, `softplus` and `elu`. Operators and slices work on arrays and tensors alike.
 In NumPy, the matrices of each task are multiplied separately, so the outputs do not depend on which tasks share a
 process.
 """
@@ -42,7 +42,7 @@ NUMPY = SimpleNamespace(
     sum=lambda x: np.sum(x, axis=-1),
     mean=lambda x: np.matmul(x, np.full((x.shape[-1], 1), 1.0 / x.shape[-1], x.dtype)),
     one_hot=lambda indices, n, dtype: np.eye(n, dtype=dtype)[np.asarray(indices, np.int64)],
-    constant=lambda value, dtype: np.asarray(value, dtype),
+    size=lambda x: np.asarray(x.shape[-1], x.dtype),
     maximum=np.maximum, square=np.square, sqrt=np.sqrt, exp=np.exp, expm1=np.expm1, abs=np.abs,
     tanh=np.tanh,
     relu=lambda x: np.maximum(x, np.zeros((), x.dtype)),
