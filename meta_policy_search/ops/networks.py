@@ -7,9 +7,9 @@ layer reads its parameters by name and changes neither `params` nor `inputs`. `i
 `xp` is a namespace of the operations that networks need, `NUMPY` or `ops.tensorflow_ops.TENSORFLOW`: `matmul(a, b)`;
 `concat(arrays)`, `sum(x)` and `log_softmax(x)` along the last axis; `mean(x)` along the last axis, whose size becomes
 1; `size(x)`, the length of the last axis as a float; `one_hot(indices, n, dtype)`, `maximum`, `square`, `sqrt`, `exp`,
-`expm1`, `abs`, and the nonlinearities `tanh`, `relu`, `sigmoid`, `softplus` and `elu`. Operators and slices work on arrays and tensors alike.
-In NumPy, the matrices of each task are multiplied separately, so the outputs do not depend on which tasks share a
-process.
+`expm1`, `abs`, and the nonlinearities `tanh`, `relu`, `sigmoid`, `softplus` and `elu`. Operators and slices work on
+arrays and tensors alike. In NumPy, the matrices of each task are multiplied separately, so the outputs do not depend on
+which tasks share a process.
 """
 import math
 from collections import OrderedDict

@@ -22,7 +22,6 @@ TENSORFLOW = SimpleNamespace(
     sum=lambda x: tf.reduce_sum(x, -1), mean=lambda x: tf.reduce_mean(x, -1, keepdims=True),
     one_hot=lambda indices, n, dtype: tf.one_hot(tf.cast(indices, tf.int32), n, dtype=dtype),
     size=lambda x: tf.cast(tf.shape(x)[-1], x.dtype),  # not a constant, which would change the order of sums
-   
     maximum=tf.maximum, square=tf.square, sqrt=tf.sqrt, exp=tf.exp, expm1=tf.math.expm1, abs=tf.abs,
     tanh=tf.tanh, relu=tf.nn.relu, sigmoid=tf.sigmoid, softplus=tf.nn.softplus, elu=tf.nn.elu)
 """The operations `xp` of `ops.networks` in TensorFlow."""

@@ -42,6 +42,7 @@ class Distribution(Configurable, abc.ABC):
     """
 
     uniform_noise = False
+    scope = "distribution"  # in names of operations, which determine the order in which TensorFlow sums
 
     def __init__(self, dim: int) -> None:
         self._dim = check_positive_int("dim", dim)
@@ -85,7 +86,7 @@ class Distribution(Configurable, abc.ABC):
 
     def kl_sym(self, old_dist_info_vars: DistInfoSym, new_dist_info_vars: DistInfoSym) -> tf.Tensor:
         """Builds the divergence `KL(old || new)`, in nats, `[...]`."""
-        with tf.name_scope("kl"):
+        with tf.name_scope(f"{self.scope}_kl"):
             return self.compute_kl(TENSORFLOW, old_dist_info_vars, new_dist_info_vars)
 
     def kl(self, old_dist_info: DistInfo, new_dist_info: DistInfo) -> np.ndarray:
@@ -103,7 +104,7 @@ class Distribution(Configurable, abc.ABC):
 
     def log_likelihood_sym(self, x_var: tf.Tensor, dist_info_vars: DistInfoSym) -> tf.Tensor:
         """Builds the log-density of actions `x_var` `[..., A]`, in nats, `[...]`."""
-        with tf.name_scope("log_likelihood"):
+        with tf.name_scope(f"{self.scope}_log_prob"):
             return self.compute_log_likelihood(TENSORFLOW, x_var, dist_info_vars)
 
     def log_likelihood(self, xs: np.ndarray, dist_info: DistInfo) -> np.ndarray:
@@ -120,7 +121,7 @@ class Distribution(Configurable, abc.ABC):
 
     def entropy_sym(self, dist_info_vars: DistInfoSym) -> tf.Tensor:
         """Builds the entropy, in nats, `[...]`."""
-        with tf.name_scope("entropy"):
+        with tf.name_scope(f"{self.scope}_entropy"):
             return self.compute_entropy(TENSORFLOW, dist_info_vars)
 
     def entropy(self, dist_info: DistInfo) -> np.ndarray:
@@ -149,6 +150,8 @@ class DiagonalGaussian(Distribution):
     Args:
         dim: size `A` of an action, at least one.
     """
+
+    scope = "gaussian"
 
     @property
     def dist_info_specs(self) -> Tuple[Tuple[str, Tuple[int, ...]], ...]:
@@ -197,6 +200,7 @@ class Categorical(Distribution):
         dim: number of actions `n`, at least one.
     """
 
+    scope = "categorical"
     uniform_noise = True
     noise_dim = 1
     action_shape = ()
