@@ -84,6 +84,8 @@ class GaussianMLPBaseline(LinearBaseline):
             for start in range(0, len(x), self.batch_size):
                 batch = order[start:start + self.batch_size]
                 _step_adam(state, value_loss(state["params"], x[batch], y[batch])[1], self.learning_rate)
+        if not all(np.isfinite(values).all() for values in state["params"].values()):
+            raise FloatingPointError("the weights of the value network are not finite; reduce learning_rate")
         self._coeffs, self._target_key = _output_layer(state), target_key
 
     def get_param_values(self, **tags: Any) -> Any:

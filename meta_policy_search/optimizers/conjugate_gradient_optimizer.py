@@ -142,9 +142,8 @@ class ConjugateGradientOptimizer(Optimizer):
             sample_axes: name of an input to its sample axis, for all inputs that `subsample_factor` applies to.
                 Default: None, the first axis of every input that is not a scalar.
             task_inputs: names of the inputs whose first axis is the task axis and whose second axis is the sample axis.
-                Loss and constraint must be means over tasks of terms that depend only on the samples of one task and on
-                the other inputs. They are then computed in blocks of tasks. Default: none; they are computed in one
-                call.
+                Tensors that are means over tasks of terms that depend only on the samples of one task and on the other
+                inputs are computed in blocks of tasks. Default: none; they are computed in one call.
             constraint_metric: `(outputs, norm)`, required by `hvp_approach='gauss_newton'`. The constraint must depend
                 on the variables only through the tensors `outputs`, such as means and standard deviations of policies.
                 `norm` is a function that builds the squared length of a change of `outputs`, a scalar. To second order,
@@ -311,6 +310,8 @@ class ConjugateGradientOptimizer(Optimizer):
         loss, constraint, fraction = np.nan, np.nan, 0.0
         for trial in range(self._max_backtracks):
             fraction = self._backtrack_ratio**trial
+            if not np.isfinite((theta - fraction * step).astype(np.float32)).all():
+                continue
             self.set_flat(theta - fraction * step)
             loss, constraint = self._loss_and_constraint(input_val_dict)
             if -np.inf < loss < loss_before and constraint <= self._step_size:

@@ -107,7 +107,7 @@ def targets_of(algo):
     """Returns the flat parameters of the target networks."""
     values = algo._variables.read()
     return [np.concatenate([values[variable.op.name].ravel() for variable in variables.values()])
-            for variables in (algo._target_policy_vars, algo._target_qf_vars)]
+            for variables in algo._graph["targets"].values()]
 
 
 def test_targets_follow_slowly():

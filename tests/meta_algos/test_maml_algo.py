@@ -155,7 +155,8 @@ def test_switch_to_pre_update_drops_the_adaptation(nothing):
 
 
 @pytest.mark.parametrize("algo_cls, arguments", [
-    (ProMP, {}), (TRPOMAML, {}), (TRPOMAML, {"exploration": True}), (VPGMAML, {"inner_type": "dice"}),
+    (ProMP, {}), (TRPOMAML, {}), (TRPOMAML, {"exploration": True}),
+    (VPGMAML, {"inner_type": "dice", "max_path_length": T}),
     (DICEMAML, {"max_path_length": T}), (VPG_DICEMAML, {"max_path_length": T}),
 ])
 @pytest.mark.thorough(but="VPG_DICEMAML")
@@ -166,7 +167,7 @@ def test_adaptation_logs_the_divergence_of_each_task(algo_cls, arguments):
     shapes = shapes_of(algo.policy)
     for of_tasks in draw_data():  # the second step starts at the result of the first
         before = flat_task_params(algo.policy)
-        algo.adapt([padded(samples) for samples in of_tasks] if "max_path_length" in arguments else of_tasks)
+        algo.adapt([padded(samples) for samples in of_tasks] if issubclass(algo_cls, DICEMAML) else of_tasks)
         expected = []
         for theta, adapted, samples in zip(before, flat_task_params(algo.policy), of_tasks):
             mean, log_std = gaussian(theta, shapes, samples["observations"])
@@ -307,6 +308,7 @@ def test_single_task_policy_is_refused():
         ({"inner_type": "ratio"}, ValueError,
          "inner_type: expected one of 'likelihood_ratio', 'log_likelihood', 'dice', 'taypo', got 'ratio'"),
         ({"inner_type": "dice", "max_path_length": 0}, ValueError, "max_path_length"),
+        ({"inner_type": "taypo"}, ValueError, "max_path_length: .*required by inner_type='taypo', got None"),
         ({"exploration": "yes"}, TypeError, "exploration"),
         ({"exploration": True, "exploration_coeff": -1.0}, ValueError, "exploration_coeff"),
         ({"exploration_coeff": 0.5}, ValueError, "exploration_coeff: expected None with exploration=False, got 0.5"),

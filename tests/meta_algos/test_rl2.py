@@ -254,7 +254,7 @@ def test_mistakes_are_explained_in_one_line(tmp_path):
              lambda: mps.train(DISCRETE, "rl2", dump_path=tmp_path / "a", episodes_per_trial=0)),
             (TypeError, "policy: expected a MetaPolicy .*, got CategoricalRecurrentPolicy",
              lambda: mps.ProMP(recurrent, meta_batch_size=M)),
-            (TypeError, "policy: expected a RecurrentPolicy .*, got a MetaCategoricalMLPPolicy",
+            (TypeError, "policy: expected a RecurrentPolicy .*, got MetaCategoricalMLPPolicy",
              lambda: mps.RL2(plain, M)),
             (ValueError, "meta_batch_size", lambda: mps.RL2(recurrent, M + 1)),
             (ValueError, "RL2 has no inner steps", lambda: algo.adapt([sample] * M)),

@@ -37,5 +37,5 @@ def test_path_starts():
 @pytest.mark.parametrize("longest", [3, 5])
 def test_path_weights_count_paths_and_steps(longest):
     starts = stack_tasks([path_starts([2, 1, 3]), path_starts([2])], np.int32)
-    weights = run(losses.path_weights(tf.constant(task_mask([6, 2])), tf.constant(starts), tf.constant(longest)))
+    weights = run(losses.path_weights(tf.constant(task_mask([6, 2])), tf.constant(starts), longest))
     np.testing.assert_allclose(weights, [[1 / (3 * longest)] * 6, [1 / longest] * 2 + [0] * 4], rtol=1e-6)
