@@ -14,7 +14,6 @@ from meta_policy_search.np.exploration_policies import GaussianNoisePolicy, Orns
 from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy
 from meta_policy_search.np.q_functions import MLPQFunction
 from meta_policy_search.np.replay_buffer import ReplayBuffer
-from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.utils import set_seed
@@ -134,13 +133,6 @@ def test_use_target_selects_the_networks_for_the_target_values(use_target):
     assert abs(expected - other) > 0.01
 
 
-def test_terminal_transitions_have_no_future_value():
-    algo = make()
-    rewards = np.full(B, 7.0)
-    figures = algo.optimize_policy([make_batch(rewards=rewards, terminals=np.ones(B, bool))])
-    assert figures["AverageTargetQ"] == pytest.approx(7.0)
-
-
 def test_diverging_update_raises_and_keeps_policy_and_values():
     algo = make()
     before = algo.policy.get_flat_params(), algo.qf.get_flat_params()
@@ -151,12 +143,6 @@ def test_diverging_update_raises_and_keeps_policy_and_values():
 
 
 # Graph, pickling and resuming
-
-
-def test_default_graph_is_unchanged():
-    graph = tf.get_default_graph()
-    make().optimize_policy([make_batch()])
-    assert graph.get_operations() == []
 
 
 def test_unpickled_algorithm_continues_like_the_original():

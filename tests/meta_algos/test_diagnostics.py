@@ -159,11 +159,6 @@ def test_variance_is_that_of_the_mean_over_tasks(first_size, second_size):
         assert estimate["MetaGradNorm"] == pytest.approx(np.linalg.norm(tasks.mean(axis=0)))
 
 
-def test_relative_deviation_of_pure_noise_is_about_one():
-    halves = np.random.default_rng(1).normal(size=(2, 10_000))
-    assert compare_halves(*halves, 5, 5)["MetaGradRelativeStd"] == pytest.approx(1.0, rel=0.05)
-
-
 def test_undefined_direction_gives_nan():
     zero, x = np.zeros(2), np.array([3.0, 4.0])
     figures = compare_halves(zero, x, 1, 1)
@@ -171,11 +166,6 @@ def test_undefined_direction_gives_nan():
     assert np.isnan(figures["MetaGradHalvesCosine"])
     assert np.isnan(compare_halves(x, -x, 1, 1)["MetaGradRelativeStd"])
     assert np.isnan(mean_cosine(np.array([zero, x]), np.array([x, zero])))
-
-
-def test_non_finite_values_are_not_omitted():
-    x = np.ones((2, 3))
-    assert np.isnan(mean_cosine(x, np.array([[1.0, 1.0, 1.0], [1.0, np.nan, 1.0]])))
 
 
 # Training

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
+from meta_policy_search.meta_algos import TRPOMAML, VPGMAML
 from meta_policy_search.run import build_trainer
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
@@ -92,20 +92,6 @@ def test_trpo_maml_has_no_learning_rate():
     algo = TRPOMAML(make_policy(), meta_batch_size=M)
     with pytest.raises(AttributeError):
         algo.learning_rate = 0.1
-
-
-def test_any_tensorflow_optimizer_can_be_used():
-    arguments = {"tf_optimizer_cls": tf.train.MomentumOptimizer, "tf_optimizer_args": {"momentum": 0.9}}
-    algo = ProMP(make_policy(), meta_batch_size=M, num_ppo_steps=1, learning_rate=1e-3, **arguments)
-    set_theta(algo.policy)
-    data, changes = draw_data(), []
-    for _ in range(2):
-        before = algo.policy.get_flat_params().astype(float)
-        algo.optimize_policy(data, log=False)
-        changes.append(np.linalg.norm(algo.policy.get_flat_params() - before))
-    assert 1.7 < changes[1] / changes[0] < 2.1  # the second step contains nine tenths of the first
-    with pytest.raises(ValueError, match="tf_optimizer_cls"):
-        ProMP(make_policy(), meta_batch_size=M, tf_optimizer_cls="adam_w")
 
 
 def test_linear_schedule_is_linear_and_then_constant():

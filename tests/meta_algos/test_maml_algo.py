@@ -16,11 +16,9 @@ from meta_policy_search.meta_algos import (
     ProMP,
 )
 from meta_policy_search.optimizers import MAMLFirstOrderOptimizer
-from meta_policy_search.policies import GaussianMLPPolicy
 from meta_policy_search.tf_compat import tf
 from tests.helpers.numpy_reference import Objective, central_differences, gaussian, inner_gradient, kl_from_old
 from tests.helpers.small_world import (
-    LENGTHS,
     A,
     M,
     O,
@@ -296,11 +294,6 @@ def test_arguments_are_checked_by_every_algorithm(arguments, error, message):
             algo_cls(**{"policy": policy, "meta_batch_size": M, **arguments})
 
 
-def test_single_task_policy_is_refused():
-    with pytest.raises(TypeError, match="policy: expected a MetaPolicy"):
-        ProMP(GaussianMLPPolicy(O, A))
-
-
 @pytest.mark.parametrize("algo_cls", [TRPOMAML, VPGMAML])
 @pytest.mark.parametrize(
     "arguments, error, message",
@@ -369,16 +362,6 @@ def test_exploration_term_requires_its_samples():
     del data[1][2]["adj_avg_rewards"]
     with pytest.raises(ValueError, match="^step1: task 2: expected samples with an entry 'adj_avg_rewards'"):
         algo.optimize_policy(data)
-
-
-def test_values_are_stacked_and_padded(nothing):
-    data = draw_data()
-    nothing.optimize_policy(data)
-    observations, mask = nothing.values["step0/observations"], nothing.values["step0/mask"]
-    assert observations.shape == (M, max(LENGTHS), O) and observations.dtype == np.float32
-    assert mask.sum(axis=1).tolist() == list(LENGTHS)
-    for m, n in enumerate(LENGTHS):
-        np.testing.assert_array_equal(observations[m, :n], data[0][m]["observations"].astype("f"))
 
 
 # State

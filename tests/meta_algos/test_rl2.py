@@ -227,12 +227,6 @@ def test_a_run_is_evaluated_by_episode_and_plotted(tmp_path, capsys):
     assert (tmp_path / "evaluation" / "adaptation_curve.png").exists() and (tmp_path / "curve.png").exists()
 
 
-def test_a_processor_may_have_another_baseline(tmp_path):
-    run = mps.train(CONTINUOUS, "rl2", n_itr=1, dump_path=tmp_path / "run", baseline=mps.LinearFeatureBaseline(),
-                    gae_lambda=1.0, **TINY)
-    assert isinstance(run.trainer.sample_processor.baseline, mps.LinearFeatureBaseline)
-
-
 @pytest.mark.slow
 def test_rl2_learns_bandits(tmp_path):
     """Given 40 iterations with 12,500 steps each, then a trial of 10 pulls of 5 arms pays clearly more than 5."""

@@ -139,11 +139,6 @@ def test_default_curvature_is_a_gauss_newton_product():
     assert isinstance(ConjugateGradientOptimizer().hvp_approach, FiniteDifferenceHvp)
 
 
-def test_logging_can_be_disabled(algo):
-    algo.optimize_policy(collect(algo), log=False)
-    assert logger.getkvs() == {}
-
-
 def test_non_finite_samples_are_refused_and_change_nothing(algo):
     data, before = draw_data(), set_theta(algo.policy)
     data[0][2]["advantages"][0] = np.inf
