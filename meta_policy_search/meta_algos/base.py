@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.meta_algos import diagnostics
+from meta_policy_search.meta_algos import diagnostics, inner_losses
 from meta_policy_search.meta_algos.adapted_params import select_params
 from meta_policy_search.meta_algos.inputs import AdaptationStep, InnerState, InnerUpdate, MetaObjective, StepInputs
 from meta_policy_search.meta_algos.meta_algo import MetaAlgo
@@ -76,6 +76,8 @@ class MAMLAlgo(MetaAlgo):
         ValueError: an argument is out of range, or `meta_batch_size` differs from the policy's.
     """
 
+    inner_type: str = "likelihood_ratio"
+    max_path_length: Optional[int] = None
     optimizer: Any  # an `Optimizer`; subclasses call methods of their optimizer class
 
     def __init__(self, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
@@ -117,9 +119,8 @@ class MAMLAlgo(MetaAlgo):
     # Methods that subclasses override
 
     def inner_loss(self, step: AdaptationStep) -> tf.Tensor:
-        """Builds the loss of an adaptation step, `[M]`. Default: the likelihood-ratio loss."""
-        inputs = step.inputs
-        return losses.likelihood_ratio_loss(step.log_prob, step.old_log_prob, inputs.advantages, inputs.weights)
+        """Builds the loss of an adaptation step, `[M]`. Default: that of `inner_type`, the likelihood-ratio loss."""
+        return inner_losses.inner_loss(step, self.inner_type, self.max_path_length)
 
     def inner_update(self, params: Mapping[str, tf.Tensor], loss: tf.Tensor, state: InnerState) -> InnerUpdate:
         """Builds the parameters after an adaptation step. Default: a gradient step with `self.step_sizes`.

@@ -43,9 +43,11 @@ def check_inner_type(inner_type: str, max_path_length: Optional[int]) -> Tuple[s
     return inner_type, max_path_length
 
 
-def check_exploration(exploration: bool, exploration_coeff: Optional[float]) -> Tuple[bool, Optional[float]]:
-    """Returns the checked arguments; raises `ValueError` if `exploration_coeff` would have no effect."""
-    exploration = check_bool("exploration", exploration)
+def check_exploration(exploration: bool, exploration_coeff: Optional[float], num_steps: int
+                      ) -> Tuple[bool, Optional[float]]:
+    """Returns the checked arguments; raises `ValueError` if they would have no effect with `num_steps` steps."""
+    if check_bool("exploration", exploration) and num_steps == 0:
+        raise ValueError("exploration: expected False with num_inner_grad_steps=0, got True")
     if exploration_coeff is not None:
         exploration_coeff = check_non_negative("exploration_coeff", exploration_coeff)
         if not exploration:

@@ -65,9 +65,8 @@ class TRPOMAML(MAMLAlgo):
         super().__init__(policy, inner_lr, meta_batch_size, num_inner_grad_steps, trainable_inner_step_size,
                          first_order, name, adapt_params=adapt_params)
         self.inner_type, self.max_path_length = inner_losses.check_inner_type(inner_type, max_path_length)
-        self.exploration, self.exploration_coeff = inner_losses.check_exploration(exploration, exploration_coeff)
-        if self.exploration:
-            self._check_adapts("exploration")
+        self.exploration, self.exploration_coeff = inner_losses.check_exploration(
+            exploration, exploration_coeff, self.num_inner_grad_steps)
         self.step_size = check_positive("step_size", step_size)
         check_type("optimizer", optimizer, (ConjugateGradientOptimizer, type(None)),
                    "a ConjugateGradientOptimizer or None")
@@ -75,10 +74,6 @@ class TRPOMAML(MAMLAlgo):
         self.optimizer = optimizer or ConjugateGradientOptimizer(
             hvp_approach="finite_difference" if self._fisher_norm_sym is None else "gauss_newton")
         self.build_graph()
-
-    def inner_loss(self, step: AdaptationStep) -> tf.Tensor:
-        """Builds the loss of an adaptation step, `[M]`."""
-        return inner_losses.inner_loss(step, self.inner_type, self.max_path_length)
 
     def meta_objective(self, steps: Sequence[AdaptationStep]) -> MetaObjective:
         """Builds the likelihood-ratio loss of the adapted policies, and their divergence as a constraint."""

@@ -68,17 +68,12 @@ class VPGMAML(MAMLAlgo):
         super().__init__(policy, inner_lr, meta_batch_size, num_inner_grad_steps, trainable_inner_step_size,
                          first_order, name, adapt_params=adapt_params)
         self.inner_type, self.max_path_length = inner_losses.check_inner_type(inner_type, max_path_length)
-        self.exploration, self.exploration_coeff = inner_losses.check_exploration(exploration, exploration_coeff)
-        if self.exploration:
-            self._check_adapts("exploration")
+        self.exploration, self.exploration_coeff = inner_losses.check_exploration(
+            exploration, exploration_coeff, self.num_inner_grad_steps)
         self.optimizer = MAMLFirstOrderOptimizer(tf_optimizer_cls, tf_optimizer_args, learning_rate,
                                                  max_grad_norm=max_grad_norm)
         self.entropy_coef = check_non_negative("entropy_coef", entropy_coef)
         self.build_graph()
-
-    def inner_loss(self, step: AdaptationStep) -> tf.Tensor:
-        """Builds the loss of an adaptation step, `[M]`."""
-        return inner_losses.inner_loss(step, self.inner_type, self.max_path_length)
 
     def meta_objective(self, steps: Sequence[AdaptationStep]) -> MetaObjective:
         """Builds the log-likelihood loss of the adapted policies."""

@@ -227,6 +227,15 @@ class Optimizer(Serializable, abc.ABC):
         return [sum(weight * np.asarray(value, np.float64) for weight, value in zip(weights, values))
                 for values in zip(*results)]
 
+    def _check_finite(self, tensors: Mapping[str, tf.Tensor], values: Mapping[str, np.ndarray],
+                      input_val_dict: InputValues) -> None:
+        """Raises `FloatingPointError` if the value of a tensor, by description, is not finite; names the cause."""
+        for quantity, value in values.items():
+            if not np.isfinite(value).all():
+                cause = first_non_finite(tensors[quantity], self._variables.session(), self._feed(input_val_dict))
+                raise FloatingPointError(f"the {quantity} {NOT_FINITE}; the first tensor that is not finite: "
+                                         f"{cause or tensors[quantity].name}")
+
     def _feed(self, input_val_dict: InputValues) -> Dict[tf.Tensor, np.ndarray]:
         if set(input_val_dict) != set(self._inputs):
             raise ValueError(f"input_val_dict: expected the names {sorted(self._inputs)}, got {sorted(input_val_dict)}")

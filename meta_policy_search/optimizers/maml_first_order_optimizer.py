@@ -3,13 +3,7 @@ from typing import Any, Collection, Dict, Mapping, Optional, Type, Union
 
 import numpy as np
 
-from meta_policy_search.optimizers.base import (
-    NOT_FINITE,
-    InputValues,
-    Optimizer,
-    check_finite_params,
-    first_non_finite,
-)
+from meta_policy_search.optimizers.base import InputValues, Optimizer, check_finite_params
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
@@ -138,12 +132,9 @@ class MAMLFirstOrderOptimizer(Optimizer):
     def _take_step(self, batch: InputValues) -> float:
         """Takes one gradient step; returns the loss before the step."""
         loss, *gradients = self.compute_means([self._loss, *self._gradients.values()], batch)
-        names = (f"gradient with respect to {self._variables.variables[name].name}" for name in self._gradients)
-        for quantity, value in zip(["loss", *names], [loss, *gradients]):
-            if not np.isfinite(value).all():
-                first = first_non_finite(self._loss, self._variables.session(), self._feed(batch))
-                raise FloatingPointError(f"the {quantity} {NOT_FINITE}; the first tensor of the loss that is not "
-                                         f"finite: {first or 'none (only the gradient is affected)'}")
+        tensors = {"loss": self._loss, **{f"gradient with respect to {self._variables.variables[name].name}": gradient
+                                          for name, gradient in self._gradients.items()}}
+        self._check_finite(tensors, dict(zip(tensors, [loss, *gradients])), batch)
         if self._max_grad_norm is not None:
             norm = np.sqrt(sum(np.sum(np.square(gradient)) for gradient in gradients))
             gradients = [gradient * min(1.0, self._max_grad_norm / max(norm, 1e-12)) for gradient in gradients]

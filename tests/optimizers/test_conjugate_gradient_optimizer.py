@@ -366,14 +366,11 @@ def test_with_a_flat_constraint_parameters_are_unchanged(messages):
     assert len(messages) == 1
 
 
-@pytest.mark.parametrize("debug_nan", [True, False])
-def test_non_finite_loss_is_refused_and_debug_nan_names_the_cause(debug_nan):
+def test_non_finite_loss_is_refused_with_its_cause():
     start = np.array([0.1, 0.2, 0.3], "f")
-    problem = Problem(ConjugateGradientOptimizer(debug_nan=debug_nan), start=start)
-    with pytest.raises(FloatingPointError, match="the loss is not finite") as error:
+    problem = Problem(ConjugateGradientOptimizer(), start=start)
+    with pytest.raises(FloatingPointError, match="the loss is not finite.*first tensor that is not finite: "):
         problem.optimize(scale=np.nan)
-    assert ("first tensor that is not finite:" in str(error.value)) == debug_nan
-    assert ("set debug_nan=True to find the cause" in str(error.value)) == (not debug_nan)
     np.testing.assert_array_equal(problem.w, start)
 
 
