@@ -168,10 +168,14 @@ class DDPG(OffPolicyRLAlgorithm):
     def _make_variables(self, prefix: str) -> Dict[str, Variables]:
         """Creates variables with the parameters of policy and action-value function as initial values."""
         variables: Dict[str, Variables] = {}
-        for name in ("policy", "qf"):
+        for name, network in self._networks.items():
             with tf.name_scope(prefix + name):
-                variables[name] = make_variables(getattr(self, name).get_param_values())
+                variables[name] = make_variables(network.get_param_values())
         return variables
+
+    @property
+    def _networks(self) -> Dict[str, Any]:
+        return {"policy": self.policy, "qf": self.qf}
 
     def _build_values(self, networks: Mapping[str, Variables], observations: tf.Tensor, actions: tf.Tensor
                       ) -> tf.Tensor:
@@ -204,7 +208,7 @@ class DDPG(OffPolicyRLAlgorithm):
         for name, variables in graph["learned"].items():
             values = OrderedDict(zip(variables, session.run(list(variables.values())), strict=True))
             check_finite_params(values)
-            getattr(self, name).set_flat_params(flatten_params(values))
+            self._networks[name].set_flat_params(flatten_params(values))
         return means
 
     def __getstate__(self) -> Dict[str, Any]:
