@@ -4,7 +4,7 @@ from typing import Any, Dict, Optional, Tuple
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.flat_policy import sizes_of
+from meta_policy_search.actors.flat_policy import act_in_one_task, sizes_of
 from meta_policy_search.actors.from_policy import actor_from_policy
 from meta_policy_search.np.algos.population_algorithm import PopulationAlgorithm
 from meta_policy_search.np.algos.rl_algorithm import MetaRLAlgorithm
@@ -136,11 +136,8 @@ class SearchPolicy:
         actor = actor_from_policy(self.search.policy, flat_params=self._flat_params[turn, None])
         noise = np.empty((len(observations), actor.noise_dim), np.float32)
         actor.draw_noise(self._rng, noise)
-        actions, infos = actor.act(observations[None], noise[None])
-        infos = {key: value[0] for key, value in infos.items()}
-        if self.is_exploring:
-            infos[CANDIDATE] = np.full(len(observations), turn)
-        return actions[0], infos
+        actions, infos = act_in_one_task(actor, observations, noise)
+        return actions, {**infos, CANDIDATE: np.full(len(observations), turn)} if self.is_exploring else infos
 
 
 class RoundRobinActor(Actor):
