@@ -54,7 +54,7 @@ class LinearBaseline(Baseline):
 
     def predict(self, path: Path) -> np.ndarray:
         """Returns the prediction along a path, float64 `[T]`, in the unit of the target; zeros before the first fit."""
-        observations = _read(path, "observations", 2, "path")
+        observations = self._observations(path, "path")
         if self._coeffs is None:
             return np.zeros(len(observations))
         features = self._features(observations, np.arange(len(observations)))
@@ -114,7 +114,7 @@ class LinearBaseline(Baseline):
         """Returns observations `[N, O]`, targets `[N]` and step counts int `[N]` of all paths, checked."""
         if len(paths) == 0:
             raise ValueError("paths: expected at least one path, got none")
-        observations = [_read(path, "observations", 2, f"paths[{i}]") for i, path in enumerate(paths)]
+        observations = [self._observations(path, f"paths[{i}]") for i, path in enumerate(paths)]
         targets = [_read(path, target_key, 1, f"paths[{i}]") for i, path in enumerate(paths)]
         for i, (path_observations, path_targets) in enumerate(zip(observations, targets, strict=True)):
             expected = (len(path_targets), observations[0].shape[1])
@@ -141,6 +141,10 @@ class LinearBaseline(Baseline):
             if pivots.min() > np.finfo(np.float64).eps * len(gram) * pivots.max():
                 return cho_solve(factor, moments, check_finite=False)
         return np.linalg.lstsq(features, targets, rcond=None)[0]
+
+    def _observations(self, path: Path, name: str) -> np.ndarray:
+        """Checks and returns the observations of a path, float64 `[T, O]`; error messages begin with `name`."""
+        return _read(path, "observations", 2, name)
 
     def _features(self, observations: np.ndarray, steps: np.ndarray) -> np.ndarray:
         """Returns the features, float64 `[N, F]`, of observations `[N, O]` at the steps int `[N]`."""
@@ -193,6 +197,10 @@ class LinearTimeBaseline(LinearBaseline):
     Args:
         reg_coeff (float): damping of the least-squares fit, at least 0; see `LinearBaseline`. Default: 1e-5.
     """
+
+    def _observations(self, path: Path, name: str) -> np.ndarray:
+        is_vector = np.ndim(path.get("observations", ())) == 1  # only the number of observations is used
+        return _read(path, "observations", 1, name)[:, None] if is_vector else super()._observations(path, name)
 
     def _features(self, observations: np.ndarray, steps: np.ndarray) -> np.ndarray:
         return _time_features(steps)
