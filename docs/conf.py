@@ -67,7 +67,7 @@ public_names_internal = [  # names that only modules of the package use
     "*.evaluation.trial_evaluator.make_evaluator",
     "*.parallel_runs.*",
     "*.pretrained_policies.find_pretrained",
-    "*.optimizers.base.TaskBlocks",
+    "*.optimizers.base.run_in_blocks", "*.optimizers.base.concatenate_blocks",
     "*.optimizers.base.first_non_finite",
     "*.plotting.progress.*columns",
     "*.plotting.style.*",

@@ -50,7 +50,7 @@ class Unoptimized(VPGMAML):
 
     def evaluate(self, fetches):
         values = self.meta_input_values(self.all_samples)
-        return self.optimizer.evaluate(fetches, values)
+        return self.optimizer._variables.session().run(fetches, self.optimizer._feed(values))
 
 
 def make_policy(env):

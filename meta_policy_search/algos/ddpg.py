@@ -1,6 +1,6 @@
 """Deep Deterministic Policy Gradient (DDPG)."""
 from collections import OrderedDict
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Type, TypeVar, Union
+from typing import Any, Dict, Iterable, Mapping, Optional, Sequence, Type, TypeVar
 
 import numpy as np
 
@@ -13,11 +13,11 @@ from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.np.q_functions import MLPQFunction
 from meta_policy_search.np.replay_buffer import ReplayBuffer
 from meta_policy_search.ops.tensorflow_ops import TENSORFLOW, make_variables
+from meta_policy_search.optimizers.base import check_finite_params
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.utils.checks import check_choice, check_fraction, check_positive
+from meta_policy_search.utils.checks import check_choice, check_fraction, check_positive, check_type
 
-Network = Union[DeterministicMLPPolicy, MLPQFunction]
 Variables = Mapping[str, tf.Variable]
 D = TypeVar("D", bound="DDPG")
 
@@ -124,8 +124,7 @@ class DDPG(OffPolicyRLAlgorithm):
                              "None")
         if not isinstance(policy, DeterministicMLPPolicy) or policy.is_discrete:
             raise TypeError(f"policy: expected a DeterministicMLPPolicy for continuous actions, got {policy!r}")
-        if not isinstance(qf, MLPQFunction):
-            raise TypeError(f"qf: expected an MLPQFunction, got {qf!r}")
+        check_type("qf", qf, MLPQFunction, "an MLPQFunction")
         if (qf.obs_dim, qf.action_dim) != (policy.obs_dim, policy.action_dim):
             raise ValueError(f"qf: expected observations of size {policy.obs_dim} and actions of size "
                              f"{policy.action_dim}, as in policy, got {qf.obs_dim} and {qf.action_dim}")
@@ -136,53 +135,52 @@ class DDPG(OffPolicyRLAlgorithm):
 
     def init_opt(self) -> None:
         """Builds the graph; learning starts from the current parameters of policy and action-value function."""
-        with tf.Graph().as_default():
-            self._build_inputs()
-            self._policy_vars = _make_variables("policy", self.policy)
-            self._qf_vars = _make_variables("qf", self.qf)
-            if self.use_target:
-                self._target_policy_vars = _make_variables("target_policy", self.policy)
-                self._target_qf_vars = _make_variables("target_qf", self.qf)
-            else:
-                self._target_policy_vars, self._target_qf_vars = self._policy_vars, self._qf_vars
-            self._build_update()
-            self._variables = VariableSet({variable.op.name: variable for variable in tf.global_variables()})
-
-    def _build_inputs(self) -> None:
         observations, actions = (None, self.policy.obs_dim), (None, self.policy.action_dim)
         shapes = {"observations": observations, "actions": actions, "rewards": (None,),
                   "next_observations": observations, "terminals": (None,)}
-        self._inputs = {name: tf.placeholder(tf.float32, shape, name=name) for name, shape in shapes.items()}
+        with tf.Graph().as_default():
+            x = {name: tf.placeholder(tf.float32, shape, name=name) for name, shape in shapes.items()}
+            learned = self._make_variables("")
+            targets = self._make_variables("target_") if self.use_target else learned
+            next_actions = self.policy.network(TENSORFLOW, targets["policy"], x["next_observations"])
+            next_values = self._build_values(targets, x["next_observations"], next_actions)
+            target_values = tf.stop_gradient(x["rewards"] + self.discount * (1.0 - x["terminals"]) * next_values)
+            values = self._build_values(learned, x["observations"], x["actions"])
+            qf_loss = tf.reduce_mean(tf.square(values - target_values))
+            update = tf.train.AdamOptimizer(self.qf_lr).minimize(qf_loss, var_list=list(learned["qf"].values()))
+            with tf.control_dependencies([update]):
+                actions = self.policy.network(TENSORFLOW, learned["policy"], x["observations"])
+                policy_loss = -tf.reduce_mean(self._build_values(learned, x["observations"], actions))
+                update = tf.train.AdamOptimizer(self.policy_lr).minimize(
+                    policy_loss, var_list=list(learned["policy"].values()))
+            if self.use_target:
+                with tf.control_dependencies([update]):
+                    update = tf.group([
+                        target.assign(self.target_update_tau * learned[name][key].read_value()
+                                      + (1.0 - self.target_update_tau) * target.read_value())
+                        for name, network in targets.items() for key, target in network.items()])
+            figures = OrderedDict(QFunctionLoss=qf_loss, PolicyLoss=policy_loss, AverageQ=tf.reduce_mean(values),
+                                  AverageTargetQ=tf.reduce_mean(target_values))
+            self._graph: Any = {"inputs": x, "learned": learned, "targets": targets, "update": update,
+                                "figures": figures}
+            self._variables = VariableSet({variable.op.name: variable for variable in tf.global_variables()})
 
-    def _build_update(self) -> None:
-        x = self._inputs
-        next_values = self._build_values(self._target_qf_vars, x["next_observations"],
-                                         self.policy.network(TENSORFLOW, self._target_policy_vars,
-                                                             x["next_observations"]))
-        targets = tf.stop_gradient(x["rewards"] + self.discount * (1.0 - x["terminals"]) * next_values)
-        values = self._build_values(self._qf_vars, x["observations"], x["actions"])
-        qf_loss = tf.reduce_mean(tf.square(values - targets))
-        qf_step = tf.train.AdamOptimizer(self.qf_lr).minimize(qf_loss, var_list=list(self._qf_vars.values()))
-        with tf.control_dependencies([qf_step]):
-            actions = self.policy.network(TENSORFLOW, self._policy_vars, x["observations"])
-            policy_loss = -tf.reduce_mean(self._build_values(self._qf_vars, x["observations"], actions))
-            policy_step = tf.train.AdamOptimizer(self.policy_lr).minimize(
-                policy_loss, var_list=list(self._policy_vars.values()))
-        with tf.control_dependencies([policy_step]):
-            self._update = tf.group(policy_step, *(self._build_following() if self.use_target else []))
-        self._figures = OrderedDict(QFunctionLoss=qf_loss, PolicyLoss=policy_loss, AverageQ=tf.reduce_mean(values),
-                                    AverageTargetQ=tf.reduce_mean(targets))
+    def _make_variables(self, prefix: str) -> Dict[str, Variables]:
+        """Creates variables with the parameters of policy and action-value function as initial values."""
+        variables: Dict[str, Variables] = {}
+        for name, network in self._networks.items():
+            with tf.name_scope(prefix + name):
+                variables[name] = make_variables(network.get_param_values())
+        return variables
 
-    def _build_following(self) -> List[tf.Operation]:
-        tau = self.target_update_tau
-        pairs = [(target[name], variable) for target, variables in (
-            (self._target_policy_vars, self._policy_vars), (self._target_qf_vars, self._qf_vars),
-        ) for name, variable in variables.items()]
-        return [target.assign(tau * variable.read_value() + (1.0 - tau) * target.read_value())
-                for target, variable in pairs]
+    @property
+    def _networks(self) -> Dict[str, Any]:
+        return {"policy": self.policy, "qf": self.qf}
 
-    def _build_values(self, variables: Variables, observations: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
-        return tf.squeeze(self.qf.network(TENSORFLOW, variables, tf.concat([observations, actions], axis=1)), axis=1)
+    def _build_values(self, networks: Mapping[str, Variables], observations: tf.Tensor, actions: tf.Tensor
+                      ) -> tf.Tensor:
+        inputs = tf.concat([observations, actions], axis=1)
+        return tf.squeeze(self.qf.network(TENSORFLOW, networks["qf"], inputs), axis=1)
 
     def optimize_policy(self, batches: Iterable[Transitions]) -> Mapping[str, float]:
         """Performs one update per batch, then sets the new parameters of policy and action-value function.
@@ -194,40 +192,31 @@ class DDPG(OffPolicyRLAlgorithm):
             are in the unit of the scaled rewards.
 
         Raises:
-            FloatingPointError: one of these values is not finite.
+            FloatingPointError: one of these values, or a new parameter, is not finite.
         """
-        session, rows = self._variables.session(), []
+        session, graph, rows = self._variables.session(), self._graph, []
         for batch in batches:
-            feed = {placeholder: batch[name] for name, placeholder in self._inputs.items()}
-            _, figures = session.run((self._update, list(self._figures.values())), feed)
+            feed = {placeholder: batch[name] for name, placeholder in graph["inputs"].items()}
+            _, figures = session.run((graph["update"], list(graph["figures"].values())), feed)
             rows.append(figures)
-        means = dict(zip(self._figures, np.mean(rows, axis=0, dtype=np.float64).tolist(),  # type: ignore[arg-type]
-                         strict=True))
+        averages: Any = np.mean(rows, axis=0, dtype=np.float64)
+        means = dict(zip(graph["figures"], map(float, averages), strict=True))
         for name, value in means.items():
             if not np.isfinite(value):
                 raise FloatingPointError(f"{name} is {value}: learning has diverged. Reduce the step sizes (policy_lr, "
                                          "qf_lr) or reward_scale.")
-        for network, variables in ((self.policy, self._policy_vars), (self.qf, self._qf_vars)):
-            values = session.run(list(variables.values()))
-            network.set_flat_params(flatten_params(OrderedDict(zip(variables, values, strict=True))))
+        for name, variables in graph["learned"].items():
+            values = OrderedDict(zip(variables, session.run(list(variables.values())), strict=True))
+            check_finite_params(values)
+            self._networks[name].set_flat_params(flatten_params(values))
         return means
 
     def __getstate__(self) -> Dict[str, Any]:
         """Replaces the graph by the values of all variables, including the variables of Adam."""
-        graph = ("_inputs", "_policy_vars", "_qf_vars", "_target_policy_vars", "_target_qf_vars", "_update", "_figures",
-                 "_variables")
-        kept = {name: value for name, value in vars(self).items() if name not in graph}
-        return {**kept, "_values": self._variables.read()}
+        return {**vars(self), "_graph": None, "_variables": self._variables.read()}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         """Rebuilds the graph and restores the values."""
-        values = state.pop("_values")
         vars(self).update(state)
         self.init_opt()
-        self._variables.write(values)
-
-
-def _make_variables(scope: str, network: Network) -> "OrderedDict[str, tf.Variable]":
-    """Creates variables with the parameters of the network as initial values."""
-    with tf.name_scope(scope):
-        return make_variables(network.get_param_values())
+        self._variables.write(state["_variables"])

@@ -3,9 +3,10 @@ import copy
 from typing import Any
 
 from meta_policy_search.meta_algos.base import MetaAlgo
-from meta_policy_search.np.algos.meta_rl_algorithm import MetaRLAlgorithm
+from meta_policy_search.np.algos.rl_algorithm import MetaRLAlgorithm
 from meta_policy_search.policies.task_policy import TaskPolicy
 from meta_policy_search.trajectory_batch import TrajectoryBatch
+from meta_policy_search.utils.checks import check_type
 
 
 class GradientAdaptation(MetaRLAlgorithm):
@@ -22,9 +23,8 @@ class GradientAdaptation(MetaRLAlgorithm):
     """
 
     def __init__(self, algo: MetaAlgo, sample_processor: Any) -> None:
-        if not isinstance(algo, MetaAlgo):
-            raise TypeError(f"algo: expected a MetaAlgo (such as ProMP), got {algo!r}")
-        self.algo, self.sample_processor = algo, check_sample_processor(sample_processor)
+        self.algo = check_type("algo", algo, MetaAlgo, "a MetaAlgo (such as ProMP)")
+        self.sample_processor = check_sample_processor(sample_processor)
 
     @property
     def policy(self) -> Any:
@@ -56,11 +56,8 @@ class GradientAdaptation(MetaRLAlgorithm):
             ValueError: the trajectories lack an entry that the algorithm needs.
             FloatingPointError: a parameter would not be finite.
         """
-        if not isinstance(exploration_policy, TaskPolicy):
-            raise TypeError(f"exploration_policy: expected a TaskPolicy, got {exploration_policy!r}")
-        if not isinstance(exploration_trajectories, TrajectoryBatch):
-            raise TypeError("exploration_trajectories: expected a TrajectoryBatch, got "
-                            f"{type(exploration_trajectories).__name__}")
+        check_type("exploration_policy", exploration_policy, TaskPolicy, "a TaskPolicy")
+        check_type("exploration_trajectories", exploration_trajectories, TrajectoryBatch, "a TrajectoryBatch")
         algo = self.algo.with_meta_batch_size(1)
         algo.policy.update_task_parameters([exploration_policy.get_param_values()])
         processor = copy.deepcopy(self.sample_processor)

@@ -72,7 +72,7 @@ class GaussianMLPBaseline(LinearBaseline):
             ValueError: there are no paths, a key is missing, shapes do not fit, or values are not finite or too large.
         """
         observations, targets, steps = self._read_paths(paths, target_key)
-        state = self._state_for(observations)
+        state = dict(self._state_for(observations))
         rate = max(1.0 / (state["num_trainings"] + 1), _MIN_RATE)
         inputs, targets = _join_time(observations, steps), targets[:, None]
         moments = {"inputs": _move(state["inputs"], inputs, rate), "targets": _move(state["targets"], targets, rate)}
@@ -84,7 +84,9 @@ class GaussianMLPBaseline(LinearBaseline):
             for start in range(0, len(x), self.batch_size):
                 batch = order[start:start + self.batch_size]
                 _step_adam(state, value_loss(state["params"], x[batch], y[batch])[1], self.learning_rate)
-        self._coeffs, self._target_key = _output_layer(state), target_key
+        if not all(np.isfinite(values).all() for values in state["params"].values()):
+            raise FloatingPointError("the weights of the value network are not finite; reduce learning_rate")
+        self._state, self._coeffs, self._target_key = state, _output_layer(state), target_key
 
     def get_param_values(self, **tags: Any) -> Any:
         """Returns a copy of the network, Adam moments, moving averages and last fit; {} before the first paths."""

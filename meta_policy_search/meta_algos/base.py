@@ -14,13 +14,13 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.meta_algos import diagnostics
+from meta_policy_search.meta_algos import diagnostics, inner_losses
 from meta_policy_search.meta_algos.adapted_params import select_params
 from meta_policy_search.meta_algos.inputs import AdaptationStep, InnerState, InnerUpdate, MetaObjective, StepInputs
 from meta_policy_search.meta_algos.meta_algo import MetaAlgo
 from meta_policy_search.ops import adaptation, losses
 from meta_policy_search.ops.networks import CONTEXT
-from meta_policy_search.optimizers.base import TaskBlocks
+from meta_policy_search.optimizers.base import concatenate_blocks
 from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
@@ -33,6 +33,7 @@ from meta_policy_search.utils.checks import (
     check_non_negative,
     check_positive,
     check_positive_int,
+    check_type,
 )
 
 __all__ = ["MAMLAlgo", "MetaAlgo"]
@@ -75,14 +76,14 @@ class MAMLAlgo(MetaAlgo):
         ValueError: an argument is out of range, or `meta_batch_size` differs from the policy's.
     """
 
+    inner_type: str = "likelihood_ratio"
+    max_path_length: Optional[int] = None
     optimizer: Any  # an `Optimizer`; subclasses call methods of their optimizer class
 
     def __init__(self, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
                  num_inner_grad_steps: int = 1, trainable_inner_step_size: bool = False, first_order: bool = False,
                  name: str = "maml", *, adapt_params: Union[str, Sequence[str]] = "all") -> None:
-        if not isinstance(policy, MetaPolicy):
-            raise TypeError(f"policy: expected a MetaPolicy (such as MetaGaussianMLPPolicy), got {policy!r}")
-        super().__init__(policy)
+        super().__init__(check_type("policy", policy, MetaPolicy, "a MetaPolicy (such as MetaGaussianMLPPolicy)"))
         self.inner_lr = check_non_negative("inner_lr", inner_lr)
         self.meta_batch_size = check_agrees("meta_batch_size", check_positive_int("meta_batch_size", meta_batch_size),
                                             "policy.meta_batch_size", policy.meta_batch_size)
@@ -111,11 +112,6 @@ class MAMLAlgo(MetaAlgo):
     def learning_rate(self, learning_rate: Any) -> None:
         self.optimizer.learning_rate = learning_rate
 
-    @property
-    def learning_rate_schedule(self) -> Any:
-        """The number or function that `learning_rate` was last set to."""
-        return self.optimizer.learning_rate_schedule
-
     def _check_adapts(self, argument: str) -> None:
         if self.num_inner_grad_steps == 0:
             raise ValueError(f"{argument}: expected False with num_inner_grad_steps=0, got True")
@@ -123,9 +119,8 @@ class MAMLAlgo(MetaAlgo):
     # Methods that subclasses override
 
     def inner_loss(self, step: AdaptationStep) -> tf.Tensor:
-        """Builds the loss of an adaptation step, `[M]`. Default: the likelihood-ratio loss."""
-        inputs = step.inputs
-        return losses.likelihood_ratio_loss(step.log_prob, step.old_log_prob, inputs.advantages, inputs.weights)
+        """Builds the loss of an adaptation step, `[M]`. Default: that of `inner_type`, the likelihood-ratio loss."""
+        return inner_losses.inner_loss(step, self.inner_type, self.max_path_length)
 
     def inner_update(self, params: Mapping[str, tf.Tensor], loss: tf.Tensor, state: InnerState) -> InnerUpdate:
         """Builds the parameters after an adaptation step. Default: a gradient step with `self.step_sizes`.
@@ -241,12 +236,12 @@ class MAMLAlgo(MetaAlgo):
         phs = {name: ph for step in self._chain for name, ph in step.inputs.placeholders.items()}
         self.optimizer.build_graph(
             objective.loss, self, {**phs, **objective.inputs},
-            sample_axes={name: 1 for name in self._chain[-1].inputs.by_task},
+            sample_axes={name: 1 for name in self._chain[-1].inputs.placeholders},
             task_inputs=self._task_inputs() if objective.by_task else [], **more)
 
     def _task_inputs(self) -> List[str]:
         """Returns the names of the placeholders that have a task axis and a sample axis."""
-        return [name for step in self._chain for name in step.inputs.by_task]
+        return [name for step in self._chain for name in step.inputs.placeholders]
 
     def get_params(self) -> "OrderedDict[str, tf.Variable]":
         """Returns the variables of a meta-update: parameters without the context, logarithms of trained step sizes."""
@@ -333,9 +328,10 @@ class MAMLAlgo(MetaAlgo):
         if self.policy.stacked_param_values() is self._adapted_values:  # else: initial state
             feed.update({self._inner_state_phs[name]: value for name, value in self._inner_state.items()})
             task_inputs.extend(self._inner_state_phs.values())
-        blocks = TaskBlocks([*inputs.by_task.values(), *task_inputs], self.policy.get_params().values())
         fetches = [*self._adapted_params.values(), *self._next_inner_state.values(), *self._adaptation_kl]
-        values = iter(blocks.concatenated(self._log_step_sizes.session(), fetches, feed))
+        values = iter(concatenate_blocks(self._log_step_sizes.session(), fetches, feed,
+                                         [*inputs.placeholders.values(), *task_inputs],
+                                         self.policy.get_params().values()))
         adapted = OrderedDict(self.policy.stacked_param_values())
         adapted.update(zip(self._adapted_params, values))
         adaptation.check_finite(adapted)

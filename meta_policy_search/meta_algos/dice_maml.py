@@ -60,6 +60,7 @@ class DICEMAML(MAMLAlgo):
             `'all'`.
     """
 
+    max_path_length: int
     sample_processor_cls = DiceMetaSampleProcessor
     default_settings = {**MAMLAlgo.default_settings, "baseline": "LinearTimeBaseline"}  # another baseline causes a bias
 

@@ -36,14 +36,18 @@ INNER_TYPES = ("likelihood_ratio", "log_likelihood", "dice", "taypo")
 
 def check_inner_type(inner_type: str, max_path_length: Optional[int]) -> Tuple[str, Optional[int]]:
     """Returns the checked arguments of `inner_loss`."""
+    if check_choice("inner_type", inner_type, INNER_TYPES) in ("dice", "taypo") and max_path_length is None:
+        raise ValueError(f"max_path_length: expected an integer, required by inner_type={inner_type!r}, got None")
     if max_path_length is not None:
         max_path_length = check_positive_int("max_path_length", max_path_length)
-    return check_choice("inner_type", inner_type, INNER_TYPES), max_path_length
+    return inner_type, max_path_length
 
 
-def check_exploration(exploration: bool, exploration_coeff: Optional[float]) -> Tuple[bool, Optional[float]]:
-    """Returns the checked arguments; raises `ValueError` if `exploration_coeff` would have no effect."""
-    exploration = check_bool("exploration", exploration)
+def check_exploration(exploration: bool, exploration_coeff: Optional[float], num_steps: int
+                      ) -> Tuple[bool, Optional[float]]:
+    """Returns the checked arguments; raises `ValueError` if they would have no effect with `num_steps` steps."""
+    if check_bool("exploration", exploration) and num_steps == 0:
+        raise ValueError("exploration: expected False with num_inner_grad_steps=0, got True")
     if exploration_coeff is not None:
         exploration_coeff = check_non_negative("exploration_coeff", exploration_coeff)
         if not exploration:
@@ -51,25 +55,23 @@ def check_exploration(exploration: bool, exploration_coeff: Optional[float]) -> 
     return exploration, exploration_coeff
 
 
-def inner_loss(step: AdaptationStep, inner_type: str, max_path_length: Optional[int] = None) -> tf.Tensor:
+def inner_loss(step: AdaptationStep, inner_type: str, max_path_length: Optional[int]) -> tf.Tensor:
     """Builds the loss of an adaptation step, `[M]`.
 
     Args:
         step: the adaptation step.
         inner_type: one of `INNER_TYPES`.
-        max_path_length: maximum number of steps of a path, for `'dice'` and `'taypo'`. Default: None, the length of the
-            longest path.
+        max_path_length: maximum number of steps of a path, for `'dice'` and `'taypo'`.
     """
     inputs = step.inputs
     if inner_type == "log_likelihood":
         return losses.log_likelihood_loss(step.log_prob, inputs.advantages, inputs.weights)
+    if inner_type == "likelihood_ratio" or max_path_length is None:
+        return losses.likelihood_ratio_loss(step.log_prob, step.old_log_prob, inputs.advantages, inputs.weights)
+    weights = inputs.path_weights(max_path_length)
     if inner_type == "dice":
-        return losses.loaded_dice_loss(
-            step.log_prob, inputs.advantages, inputs.path_weights(max_path_length), inputs.path_starts)
-    if inner_type == "taypo":
-        return losses.taypo_loss(step.log_prob, step.old_log_prob, inputs.advantages,
-                                 inputs.path_weights(max_path_length), inputs.path_starts)
-    return losses.likelihood_ratio_loss(step.log_prob, step.old_log_prob, inputs.advantages, inputs.weights)
+        return losses.loaded_dice_loss(step.log_prob, inputs.advantages, weights, inputs.path_starts)
+    return losses.taypo_loss(step.log_prob, step.old_log_prob, inputs.advantages, weights, inputs.path_starts)
 
 
 def exploration_loss(steps: Sequence[AdaptationStep], coeff: Optional[float] = None) -> tf.Tensor:

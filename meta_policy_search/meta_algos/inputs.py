@@ -1,5 +1,5 @@
 """Graph inputs for the samples of one step, and the data structures that algorithms build from them."""
-from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -19,8 +19,8 @@ class StepInputs:
         policy: the sampling policy.
 
     Attributes:
-        placeholders (dict): all placeholders by name, `<step>/<entry>`. The methods and properties of this class create
-            further placeholders on first use.
+        placeholders (dict): all placeholders by name, `<step>/<entry>`. The first axis is the task axis, the second one
+            the sample axis. The methods and properties of this class create further placeholders on first use.
         observations: float32 `[M, N, O]`.
         actions: float32 `[M, N, A]`; `[M, N]` if actions are discrete.
         mask: float32 `[M, N]`, one on samples, zero on padding.
@@ -65,21 +65,9 @@ class StepInputs:
         """Index of the first sample of each sample's path, int32 `[M, N]`."""
         return self._placeholder("path_starts", [None, None], tf.int32)
 
-    def path_weights(self, max_path_length: Optional[int] = None) -> tf.Tensor:
-        """Builds weights for means over paths and steps, float32 `[M, N]`; see `ops.losses.path_weights`.
-
-        Args:
-            max_path_length: maximum number of steps of a path. Default: None, the length of the longest path.
-        """
-        horizon: Union[int, tf.Tensor, None] = max_path_length
-        if horizon is None:
-            horizon = self._placeholder("longest_path", [], tf.int32)
-        return losses.path_weights(self.mask, self.path_starts, horizon)
-
-    @property
-    def by_task(self) -> Dict[str, tf.Tensor]:
-        """Placeholders whose first axis is the task axis and whose second axis is the sample axis."""
-        return {name: ph for name, ph in self.placeholders.items() if ph.shape.rank}
+    def path_weights(self, max_path_length: int) -> tf.Tensor:
+        """Builds weights for means over paths and steps, float32 `[M, N]`; see `ops.losses.path_weights`."""
+        return losses.path_weights(self.mask, self.path_starts, max_path_length)
 
     def values(self, samples: Sequence[TaskSamples]) -> Dict[str, np.ndarray]:
         """Returns the values of the placeholders by name."""
@@ -106,7 +94,7 @@ class MetaObjective(NamedTuple):
     constraint: Optional[Tuple[tf.Tensor, float]] = None  # divergence (a scalar, mean over tasks) and its upper bound
     constraint_metric: Optional[Metric] = None  # see `ConjugateGradientOptimizer.build_graph`
     inputs: Mapping[str, tf.Tensor] = {}  # further placeholders, fed with the algorithm's attributes of the same name
-    by_task: bool = True  # whether all tensors are means over tasks of terms of one task's samples and `inputs`
+    by_task: bool = True  # whether tensors that are means over tasks may be computed in blocks of tasks
 
 
 InnerState = Mapping[str, tf.Tensor]

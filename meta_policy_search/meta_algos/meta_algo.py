@@ -102,8 +102,8 @@ class MetaAlgo(Serializable, abc.ABC):
         raise ValueError(f"diagnostics: expected False, got True; {type(self).__name__} has no diagnostics")
 
     def compute_diagnostics(self, all_samples_data: Sequence[Sequence[TaskSamples]]) -> Dict[str, float]:
-        """Computes diagnostics of the next meta-update by column name; raises `ValueError` if there are none."""
-        raise ValueError(f"{type(self).__name__} has no diagnostics")
+        """Computes diagnostics of the next meta-update by column name."""
+        raise NotImplementedError
 
     def get_state(self) -> Any:
         """Returns the state that the next meta-update depends on, without the policy. Default: None."""

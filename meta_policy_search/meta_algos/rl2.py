@@ -19,7 +19,13 @@ from meta_policy_search.samplers.paths import pad_steps, path_mask
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.checks import check_agrees, check_non_negative, check_positive, check_positive_int
+from meta_policy_search.utils.checks import (
+    check_agrees,
+    check_non_negative,
+    check_positive,
+    check_positive_int,
+    check_type,
+)
 from meta_policy_search.utils.schedules import Schedule
 
 TRIALS_PER_BLOCK = 128
@@ -79,9 +85,7 @@ class RL2(MetaAlgo):
                  learning_rate: Schedule = 1e-3,
                  tf_optimizer_cls: Union[str, Type[tf.train.Optimizer]] = "Adam",
                  tf_optimizer_args: Optional[Mapping[str, Any]] = None) -> None:
-        if not isinstance(policy, RecurrentPolicy):
-            raise TypeError(f"policy: expected a RecurrentPolicy (such as CategoricalRecurrentPolicy), got a "
-                            f"{type(policy).__name__}")
+        check_type("policy", policy, RecurrentPolicy, "a RecurrentPolicy (such as CategoricalRecurrentPolicy)")
         super().__init__(policy)  # type: ignore[arg-type]  # the policy has no adapted parameters
         self.meta_batch_size = check_agrees("meta_batch_size", check_positive_int("meta_batch_size", meta_batch_size),
                                             "policy.meta_batch_size", policy.meta_batch_size)
@@ -102,11 +106,6 @@ class RL2(MetaAlgo):
     @learning_rate.setter
     def learning_rate(self, learning_rate: Any) -> None:
         self.optimizer.learning_rate = learning_rate
-
-    @property
-    def learning_rate_schedule(self) -> Any:
-        """The number or function that `learning_rate` was last set to."""
-        return self.optimizer.learning_rate_schedule
 
     def _build_graph(self, policy: RecurrentPolicy) -> None:
         """Builds the loss. It is a mean over trials, so several threads can each compute a block of trials."""

@@ -8,7 +8,7 @@ from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.conjugate_gradient_optimizer import ConjugateGradientOptimizer, Metric
 from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.utils.checks import check_positive
+from meta_policy_search.utils.checks import check_positive, check_type
 from meta_policy_search.utils.fast_paths import fast_path
 
 
@@ -41,16 +41,16 @@ class TRPOMAML(MAMLAlgo):
         exploration (bool): whether to add the exploration term (E-MAML). Default: False.
         exploration_coeff (float or None): coefficient `c` of the exploration term, at least 0. Default: None, one over
             the number of samples.
-        max_path_length (int or None): maximum number of steps of a path, for `inner_type='dice'` and `'taypo'`. The
-            loss is divided by this number and by the number of paths. (Dividing by the number of samples would cause a
-            bias if paths can end early, because that number depends on the policy.) Other inner types do not depend
-            on it. Default: None, the length of the longest path.
+        max_path_length (int or None): maximum number of steps of a path, required by `inner_type='dice'` and `'taypo'`.
+            Their loss is divided by this number and by the number of paths. (Dividing by the number of samples would
+            cause a bias if paths can end early, because that number depends on the policy.) Default: None, for the
+            other inner types, which do not depend on it.
         adapt_params (str or list of str): parameters that adaptation steps change: `'all'` (MAML), `'head'` (ANIL),
             `'body'` (BOIL), `'context'` (CAVIA), or patterns of names; see `meta_algos.adapted_params`. Default:
             `'all'`.
 
     Raises:
-        ValueError: `exploration_coeff` is set without `exploration`.
+        ValueError: `exploration_coeff` is set without `exploration`, or `inner_type` requires `max_path_length`.
     """
 
     optimizer_cls = ConjugateGradientOptimizer
@@ -65,20 +65,15 @@ class TRPOMAML(MAMLAlgo):
         super().__init__(policy, inner_lr, meta_batch_size, num_inner_grad_steps, trainable_inner_step_size,
                          first_order, name, adapt_params=adapt_params)
         self.inner_type, self.max_path_length = inner_losses.check_inner_type(inner_type, max_path_length)
-        self.exploration, self.exploration_coeff = inner_losses.check_exploration(exploration, exploration_coeff)
-        if self.exploration:
-            self._check_adapts("exploration")
+        self.exploration, self.exploration_coeff = inner_losses.check_exploration(
+            exploration, exploration_coeff, self.num_inner_grad_steps)
         self.step_size = check_positive("step_size", step_size)
-        if optimizer is not None and not isinstance(optimizer, ConjugateGradientOptimizer):
-            raise TypeError(f"optimizer: expected a ConjugateGradientOptimizer or None, got {optimizer!r}")
+        check_type("optimizer", optimizer, (ConjugateGradientOptimizer, type(None)),
+                   "a ConjugateGradientOptimizer or None")
         self._fisher_norm_sym = fast_path(policy.distribution, "fisher_norm_sym")
         self.optimizer = optimizer or ConjugateGradientOptimizer(
             hvp_approach="finite_difference" if self._fisher_norm_sym is None else "gauss_newton")
         self.build_graph()
-
-    def inner_loss(self, step: AdaptationStep) -> tf.Tensor:
-        """Builds the loss of an adaptation step, `[M]`."""
-        return inner_losses.inner_loss(step, self.inner_type, self.max_path_length)
 
     def meta_objective(self, steps: Sequence[AdaptationStep]) -> MetaObjective:
         """Builds the likelihood-ratio loss of the adapted policies, and their divergence as a constraint."""

@@ -34,10 +34,10 @@ class VPGMAML(MAMLAlgo):
         exploration (bool): whether to add the exploration term (E-MAML). Default: False.
         exploration_coeff (float or None): coefficient `c` of the exploration term, at least 0. Default: None, one over
             the number of samples.
-        max_path_length (int or None): maximum number of steps of a path, for `inner_type='dice'` and `'taypo'`. The
-            loss is divided by this number and by the number of paths. (Dividing by the number of samples would cause a
-            bias if paths can end early, because that number depends on the policy.) Other inner types do not depend
-            on it. Default: None, the length of the longest path.
+        max_path_length (int or None): maximum number of steps of a path, required by `inner_type='dice'` and `'taypo'`.
+            Their loss is divided by this number and by the number of paths. (Dividing by the number of samples would
+            cause a bias if paths can end early, because that number depends on the policy.) Default: None, for the
+            other inner types, which do not depend on it.
         learning_rate (float, dict or callable): step size of the meta-update, above 0; for a linear schedule, a dict of
             the arguments of `utils.schedules.LinearSchedule`; or a function from the index of the meta-update to the
             step size. Default: 1e-3.
@@ -53,7 +53,7 @@ class VPGMAML(MAMLAlgo):
             `'all'`.
 
     Raises:
-        ValueError: `exploration_coeff` is set without `exploration`.
+        ValueError: `exploration_coeff` is set without `exploration`, or `inner_type` requires `max_path_length`.
     """
 
     def __init__(self, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
@@ -68,17 +68,12 @@ class VPGMAML(MAMLAlgo):
         super().__init__(policy, inner_lr, meta_batch_size, num_inner_grad_steps, trainable_inner_step_size,
                          first_order, name, adapt_params=adapt_params)
         self.inner_type, self.max_path_length = inner_losses.check_inner_type(inner_type, max_path_length)
-        self.exploration, self.exploration_coeff = inner_losses.check_exploration(exploration, exploration_coeff)
-        if self.exploration:
-            self._check_adapts("exploration")
+        self.exploration, self.exploration_coeff = inner_losses.check_exploration(
+            exploration, exploration_coeff, self.num_inner_grad_steps)
         self.optimizer = MAMLFirstOrderOptimizer(tf_optimizer_cls, tf_optimizer_args, learning_rate,
                                                  max_grad_norm=max_grad_norm)
         self.entropy_coef = check_non_negative("entropy_coef", entropy_coef)
         self.build_graph()
-
-    def inner_loss(self, step: AdaptationStep) -> tf.Tensor:
-        """Builds the loss of an adaptation step, `[M]`."""
-        return inner_losses.inner_loss(step, self.inner_type, self.max_path_length)
 
     def meta_objective(self, steps: Sequence[AdaptationStep]) -> MetaObjective:
         """Builds the log-likelihood loss of the adapted policies."""

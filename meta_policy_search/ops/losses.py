@@ -14,7 +14,7 @@ Arguments with the same name have the same meaning in every function:
 Every mean over samples is a sum with `weights`, so tasks may have different numbers of samples. If static shapes do not
 match, a function raises a `ValueError` that names the argument and both shapes.
 """
-from typing import Any, Mapping, Tuple, Union
+from typing import Any, Mapping, Tuple
 
 from meta_policy_search.tf_compat import tf
 
@@ -172,13 +172,13 @@ def loaded_dice_loss(log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Ten
         return -weighted_mean((tf.exp(up_to) - tf.exp(before)) * tf.stop_gradient(advantages), weights)
 
 
-def path_weights(mask: tf.Tensor, path_starts: tf.Tensor, max_path_length: Union[int, tf.Tensor]) -> tf.Tensor:
+def path_weights(mask: tf.Tensor, path_starts: tf.Tensor, max_path_length: int) -> tf.Tensor:
     """Builds weights for means over paths and steps: `1 / (P_m T)` on samples, zero on padding.
 
     Args:
         mask: float32 `[M, N]`, one on samples, zero on padding.
         path_starts: int `[M, N]`, index of the first sample of the same path.
-        max_path_length: `T`, a number or a scalar tensor.
+        max_path_length: `T`, the maximum number of steps of a path.
 
     Returns:
         Weights, float32 `[M, N]`.
@@ -186,7 +186,7 @@ def path_weights(mask: tf.Tensor, path_starts: tf.Tensor, max_path_length: Union
     with tf.name_scope("path_weights"):
         steps_before = tf.cast(tf.range(tf.shape(mask)[1])[None] - path_starts, tf.float32)
         num_paths = tf.reduce_sum(mask * tf.cast(tf.equal(steps_before, 0.0), tf.float32), axis=-1, keepdims=True)
-        return mask / (num_paths * tf.cast(max_path_length, tf.float32))
+        return mask / (num_paths * float(max_path_length))
 
 
 def sample_weights(mask: tf.Tensor) -> tf.Tensor:

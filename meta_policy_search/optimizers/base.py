@@ -27,65 +27,57 @@ smaller blocks, starting an operation takes as long as computing it. In larger b
 tasks is slower than over one task."""
 
 
-class TaskBlocks:
-    """Runs operations in blocks of a few tasks, several blocks in parallel.
+def run_in_blocks(session: tf.Session, fetches: Sequence[tf.Tensor], feed: Feed, task_inputs: Collection[tf.Tensor],
+                  variables: Collection[tf.Variable], tasks_per_block: Optional[int] = None
+                  ) -> Tuple[List[int], List[List[np.ndarray]]]:
+    """Computes tensors in blocks of a few tasks, several blocks in parallel.
 
-    The blocks depend only on the number of samples and the layer sizes, and results are combined in task order. Results
-    are therefore identical for any number of cores. On a GPU, all tasks form one block.
+    The blocks depend only on the number of samples and the layer sizes, and results are in task order. Results are
+    therefore identical for any number of cores. On a GPU, all tasks form one block.
 
     Args:
+        session: the session.
+        fetches: the tensors.
+        feed: placeholder to value.
         task_inputs: placeholders whose first axis is the task axis. In placeholders of samples, the second axis is the
             sample axis. If empty, everything is computed in one call.
         variables: the network parameters; the largest axis determines the memory per sample.
         tasks_per_block: number of tasks per block. Default: None, as many as `LAYER_BYTES` allows.
+
+    Returns:
+        The number of tasks in each block, and the values of `fetches` for each block.
     """
+    if not task_inputs:
+        return [1], [session.run(fetches, feed)]
+    values = [feed[ph] for ph in task_inputs]
+    num_tasks = len(values[0])
+    if any(device.device_type == "GPU" for device in session.list_devices()):
+        num_blocks = 1.0  # a GPU is fastest with one large block
+    elif tasks_per_block is not None:
+        num_blocks = num_tasks / tasks_per_block
+    else:
+        width = max((size for v in variables for size in v.shape.as_list()), default=1)
+        num_blocks = num_tasks * 4 * width * max(np.shape(value)[1] for value in values) / LAYER_BYTES
+    blocks = divide(range(num_tasks), max(1, math.ceil(num_blocks)))
+    results: List[List[np.ndarray]] = [[] for _ in blocks]
+    waiting = iter(range(len(blocks)))
 
-    def __init__(self, task_inputs: Collection[tf.Tensor], variables: Collection[tf.Variable],
-                 tasks_per_block: Optional[int] = None) -> None:
-        self._task_inputs, self._tasks_per_block = list(task_inputs), tasks_per_block
-        self._width = max((size for v in variables for size in v.shape.as_list()), default=1)
+    def work() -> None:
+        for i in waiting:
+            tasks = slice(blocks[i].start, blocks[i].stop)
+            results[i] = session.run(fetches, {**feed, **{ph: feed[ph][tasks] for ph in task_inputs}})
 
-    def mean(self, session: tf.Session, fetches: Sequence[tf.Tensor], feed: Feed) -> List[np.ndarray]:
-        """Computes tensors that are means over tasks; returns float64 values."""
-        sizes, results = self._run(session, fetches, feed)
-        weights = np.asarray(sizes) / sum(sizes)
-        return [sum(weight * np.asarray(value, np.float64) for weight, value in zip(weights, values))
-                for values in zip(*results)]
+    def stop() -> None:
+        for _ in waiting:
+            pass
 
-    def concatenated(self, session: tf.Session, fetches: Sequence[tf.Tensor], feed: Feed) -> List[np.ndarray]:
-        """Computes tensors whose first axis is the task axis."""
-        return [np.concatenate(values) for values in zip(*self._run(session, fetches, feed)[1])]
+    run_in_threads([work] * min(available_cores(), len(blocks)), stop, "block")
+    return [len(block) for block in blocks], results
 
-    def _run(self, session: tf.Session, fetches: Sequence[tf.Tensor], feed: Feed
-             ) -> Tuple[List[int], List[List[np.ndarray]]]:
-        """Returns the number of tasks in each block, and the values of `fetches` for each block."""
-        if not self._task_inputs:
-            return [1], [session.run(fetches, feed)]
-        blocks = self._blocks(session, feed)
-        results: List[List[np.ndarray]] = [[] for _ in blocks]
-        waiting = iter(range(len(blocks)))
 
-        def work() -> None:
-            for i in waiting:
-                tasks = slice(blocks[i].start, blocks[i].stop)
-                results[i] = session.run(fetches, {**feed, **{ph: feed[ph][tasks] for ph in self._task_inputs}})
-
-        def stop() -> None:
-            for _ in waiting:
-                pass
-
-        run_in_threads([work] * min(available_cores(), len(blocks)), stop, "block")
-        return [len(block) for block in blocks], results
-
-    def _blocks(self, session: tf.Session, feed: Feed) -> List[range]:
-        values = [feed[ph] for ph in self._task_inputs]
-        num_tasks = len(values[0])
-        if any(device.device_type == "GPU" for device in session.list_devices()):
-            return [range(num_tasks)]  # a GPU is fastest with one large block
-        if self._tasks_per_block is not None:
-            return divide(range(num_tasks), math.ceil(num_tasks / self._tasks_per_block))
-        bytes_per_task = 4 * self._width * max(np.shape(value)[1] for value in values)
-        return divide(range(num_tasks), max(1, math.ceil(num_tasks * bytes_per_task / LAYER_BYTES)))
+def concatenate_blocks(*args: Any) -> List[np.ndarray]:
+    """Computes tensors whose first axis is the task axis; arguments as for `run_in_blocks`."""
+    return [np.concatenate(values) for values in zip(*run_in_blocks(*args)[1])]
 
 
 class Optimizer(Serializable, abc.ABC):
@@ -99,7 +91,7 @@ class Optimizer(Serializable, abc.ABC):
 
     Attributes:
         step_stats (dict): values to log after the last `optimize` call, by column name.
-        tasks_per_block (int or None): number of tasks per block; set it before `build_graph`. Default: None, as many as
+        tasks_per_block (int or None): number of tasks per block; Default: None, as many as
             `LAYER_BYTES` allows.
     """
 
@@ -110,11 +102,6 @@ class Optimizer(Serializable, abc.ABC):
     def learning_rate(self) -> Optional[float]:
         """Step size of the next `optimize` call; None if the optimizer has no learning rate."""
         return None
-
-    @property
-    def learning_rate_schedule(self) -> Any:
-        """The number or function that `learning_rate` was last set to; None if the optimizer has no learning rate."""
-        return self.learning_rate
 
     @abc.abstractmethod
     def build_graph(self, loss: tf.Tensor, target: Any, input_ph_dict: Mapping[str, tf.Tensor],
@@ -128,8 +115,8 @@ class Optimizer(Serializable, abc.ABC):
             sample_axes: name of an input to its sample axis, for all inputs that are split by samples, such as into
                 minibatches. Default: None, the first axis of every input that is not a scalar.
             task_inputs: names of the inputs whose first axis is the task axis and whose second axis is the sample axis.
-                The loss must be a mean over tasks of terms that depend only on the samples of one task and on the other
-                inputs. It is then computed in blocks of tasks. Default: none; the loss is computed in one call.
+                If the loss is a mean over tasks of terms that depend only on the samples of one task and on the other
+                inputs, it is computed in blocks of tasks. Default: none; the loss is computed in one call.
 
         Raises:
             ValueError: the loss is not a scalar, or `sample_axes` or `task_inputs` contains an unknown name.
@@ -159,13 +146,13 @@ class Optimizer(Serializable, abc.ABC):
     def gradient(self, input_val_dict: InputValues) -> np.ndarray:
         """Computes the gradient of the loss with respect to all variables as one vector, float64 `[D]`."""
 
-    def evaluate(self, fetches: Any, input_val_dict: InputValues) -> Any:
-        """Computes tensors that depend on the same inputs as the loss; `fetches` as for `tf.Session.run`."""
-        return self._variables.session().run(fetches, self._feed(input_val_dict))
-
     def evaluate_tasks(self, fetches: Sequence[tf.Tensor], input_val_dict: InputValues) -> List[np.ndarray]:
         """Computes tensors whose first axis is the task axis, in blocks of tasks."""
-        return self._blocks.concatenated(self._variables.session(), fetches, self._feed(input_val_dict))
+        return concatenate_blocks(*self._block_arguments(fetches, self._feed(input_val_dict)))
+
+    def _block_arguments(self, fetches: Sequence[tf.Tensor], feed: Feed) -> Tuple[Any, ...]:
+        return (self._variables.session(), fetches, feed, self._task_inputs, self._variables.variables.values(),
+                self.tasks_per_block)
 
     def get_state(self) -> Dict[str, Any]:
         """Returns the state that the next step depends on, without the target's variables, for a snapshot."""
@@ -193,8 +180,8 @@ class Optimizer(Serializable, abc.ABC):
             if unknown:
                 raise ValueError(f"{argument}: expected names in input_ph_dict {sorted(self._inputs)}, got {unknown}")
         self._sample_axes = dict(sample_axes)
-        self._blocks = TaskBlocks([self._inputs[name] for name in task_inputs], self._variables.variables.values(),
-                                  self.tasks_per_block)
+        self._checked: Dict[Tuple[str, ...], bool] = {}  # results of `_are_means` by names of tensors
+        self._task_inputs = [self._inputs[name] for name in task_inputs]
 
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -207,9 +194,25 @@ class Optimizer(Serializable, abc.ABC):
             self.set_state(state)
             raise
 
+    def _are_means(self, fetches: Sequence[tf.Tensor], feed: Feed) -> bool:
+        """Returns whether tensors are means over tasks, which is tested once with the first two tasks."""
+        key = tuple(tensor.name for tensor in fetches)
+        if key not in self._checked:
+            first, second, both = (self._variables.session().run(fetches, {
+                **feed, **{ph: feed[ph][tasks] for ph in self._task_inputs}})
+                for tasks in (slice(0, 1), slice(1, 2), slice(0, 2)))
+            errors = [np.max(np.abs(c - (a + b) / 2)) - 1e-6 - 1e-2 * np.max(np.abs([a, b]))
+                      for a, b, c in zip(first, second, both) if np.size(c)]
+            if not np.isfinite(errors).all():
+                return True  # not known yet
+            self._checked[key] = max(errors, default=0.0) <= 0.0
+        return self._checked[key]
+
     def compute_means(self, fetches: Sequence[tf.Tensor], input_val_dict: InputValues,
                       extra: Optional[Mapping[tf.Tensor, np.ndarray]] = None) -> List[np.ndarray]:
-        """Computes tensors that are means over tasks, like the loss; returns float64 values.
+        """Computes tensors that depend on the same inputs as the loss, such as the loss; returns float64 values.
+
+        Means over tasks are computed in blocks of tasks, other tensors in one call.
 
         Args:
             fetches: the tensors.
@@ -217,7 +220,21 @@ class Optimizer(Serializable, abc.ABC):
             extra: placeholder to value, for further placeholders. Default: None.
         """
         feed = {**self._feed(input_val_dict), **(extra or {})}
-        return self._blocks.mean(self._variables.session(), fetches, feed)
+        sizes, results = run_in_blocks(*self._block_arguments(fetches, feed))
+        if len(sizes) > 1 and not self._are_means(fetches, feed):
+            sizes, results = [1], [self._variables.session().run(fetches, feed)]
+        weights = np.asarray(sizes) / sum(sizes)
+        return [sum(weight * np.asarray(value, np.float64) for weight, value in zip(weights, values))
+                for values in zip(*results)]
+
+    def _check_finite(self, tensors: Mapping[str, tf.Tensor], values: Mapping[str, np.ndarray],
+                      input_val_dict: InputValues) -> None:
+        """Raises `FloatingPointError` if the value of a tensor, by description, is not finite; names the cause."""
+        for quantity, value in values.items():
+            if not np.isfinite(value).all():
+                cause = first_non_finite(tensors[quantity], self._variables.session(), self._feed(input_val_dict))
+                raise FloatingPointError(f"the {quantity} {NOT_FINITE}; the first tensor that is not finite: "
+                                         f"{cause or tensors[quantity].name}")
 
     def _feed(self, input_val_dict: InputValues) -> Dict[tf.Tensor, np.ndarray]:
         if set(input_val_dict) != set(self._inputs):
@@ -248,10 +265,17 @@ class Optimizer(Serializable, abc.ABC):
             yield self._take(input_val_dict, np.sort(part))
 
 
+def check_finite_params(params: Mapping[str, np.ndarray]) -> None:
+    """Raises `FloatingPointError` if a parameter, by name, is not finite after an update."""
+    for name, value in params.items():
+        if not np.isfinite(value).all():
+            raise FloatingPointError(f"the updated {name} {NOT_FINITE}; reduce the step size or scale the rewards")
+
+
 def first_non_finite(tensor: tf.Tensor, session: tf.Session, feed: Mapping[tf.Tensor, np.ndarray]) -> Optional[str]:
     """Returns the name of the first non-finite tensor that `tensor` depends on, or None.
 
-    Tensors are checked in the order in which the graph was built.
+    Tensors are checked in the order in which the graph was built; tensors inside loops are skipped.
     """
     found, waiting = {tensor.op}, [tensor.op]
     while waiting:

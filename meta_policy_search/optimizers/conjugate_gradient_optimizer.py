@@ -13,7 +13,7 @@ from typing import Any, Callable, Collection, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.optimizers.base import NOT_FINITE, InputValues, Optimizer, first_non_finite
+from meta_policy_search.optimizers.base import NOT_FINITE, InputValues, Optimizer
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import (
@@ -85,8 +85,8 @@ class ConjugateGradientOptimizer(Optimizer):
             in each `optimize` call. Default: 1.
         backtrack_ratio (float): ratio of successive step lengths in the line search, in (0, 1). Default: 0.8.
         max_backtracks (int): maximum number of steps that the line search tries, at least 1. Default: 15.
-        debug_nan (bool): whether the error about a non-finite loss, gradient or constraint names the first non-finite
-            tensor. On a terminal, a debugger opens before the error is raised. Default: False.
+        debug_nan (bool): whether a debugger opens on a terminal before the error about a non-finite loss, gradient or
+            constraint is raised. Default: False.
         accept_violation (bool): whether to keep the smallest step tried if no step meets the conditions. A step whose
             loss or constraint is not finite is never kept. Default: False.
         hvp_approach (str or FiniteDifferenceHvp): method for Hessian-vector products; see below. Default:
@@ -142,9 +142,8 @@ class ConjugateGradientOptimizer(Optimizer):
             sample_axes: name of an input to its sample axis, for all inputs that `subsample_factor` applies to.
                 Default: None, the first axis of every input that is not a scalar.
             task_inputs: names of the inputs whose first axis is the task axis and whose second axis is the sample axis.
-                Loss and constraint must be means over tasks of terms that depend only on the samples of one task and on
-                the other inputs. They are then computed in blocks of tasks. Default: none; they are computed in one
-                call.
+                Tensors that are means over tasks of terms that depend only on the samples of one task and on the other
+                inputs are computed in blocks of tasks. Default: none; they are computed in one call.
             constraint_metric: `(outputs, norm)`, required by `hvp_approach='gauss_newton'`. The constraint must depend
                 on the variables only through the tensors `outputs`, such as means and standard deviations of policies.
                 `norm` is a function that builds the squared length of a change of `outputs`, a scalar. To second order,
@@ -256,22 +255,16 @@ class ConjugateGradientOptimizer(Optimizer):
 
     def _evaluate_before(self, input_val_dict: InputValues) -> Tuple[float, np.ndarray, float]:
         """Returns loss, gradient and constraint before the step."""
-        tensors = [self._loss, self._gradient, self._constraint]
-        loss, gradient, constraint = self.compute_means(tensors, input_val_dict)
-        names = ("loss", "gradient of the loss", "constraint")
-        for quantity, tensor, value in zip(names, tensors, (loss, gradient, constraint)):
-            if not np.isfinite(value).all():
-                raise FloatingPointError(f"the {quantity} {NOT_FINITE}{self._describe_cause(tensor, input_val_dict)}")
+        tensors = {"loss": self._loss, "gradient of the loss": self._gradient, "constraint": self._constraint}
+        values = dict(zip(tensors, self.compute_means(list(tensors.values()), input_val_dict)))
+        try:
+            self._check_finite(tensors, values, input_val_dict)
+        except FloatingPointError:
+            if self._debug_nan and sys.stdin is not None and sys.stdin.isatty():
+                pdb.set_trace()
+            raise
+        loss, gradient, constraint = values.values()
         return float(loss), gradient, float(constraint)
-
-    def _describe_cause(self, tensor: tf.Tensor, input_val_dict: InputValues) -> str:
-        """With `debug_nan`, returns the name of the first non-finite tensor; on a terminal, also opens a debugger."""
-        if not self._debug_nan:
-            return "; set debug_nan=True to find the cause"
-        name = first_non_finite(tensor, self._variables.session(), self._feed(input_val_dict))
-        if sys.stdin is not None and sys.stdin.isatty():
-            pdb.set_trace()
-        return f"; the first tensor that is not finite: {name}"
 
     def _subsample(self, input_val_dict: InputValues) -> InputValues:
         if self._subsample_factor == 1.0:
@@ -311,6 +304,8 @@ class ConjugateGradientOptimizer(Optimizer):
         loss, constraint, fraction = np.nan, np.nan, 0.0
         for trial in range(self._max_backtracks):
             fraction = self._backtrack_ratio**trial
+            if not np.isfinite((theta - fraction * step).astype(np.float32)).all():
+                continue
             self.set_flat(theta - fraction * step)
             loss, constraint = self._loss_and_constraint(input_val_dict)
             if -np.inf < loss < loss_before and constraint <= self._step_size:

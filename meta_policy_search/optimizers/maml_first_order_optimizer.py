@@ -3,7 +3,7 @@ from typing import Any, Collection, Dict, Mapping, Optional, Type, Union
 
 import numpy as np
 
-from meta_policy_search.optimizers.base import NOT_FINITE, InputValues, Optimizer, first_non_finite
+from meta_policy_search.optimizers.base import InputValues, Optimizer, check_finite_params
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
@@ -55,7 +55,7 @@ class MAMLFirstOrderOptimizer(Optimizer):
         self._tf_optimizer_cls = _find_optimizer(tf_optimizer_cls)
         self._tf_optimizer_args = dict(tf_optimizer_args or {})
         self.learning_rate = self._tf_optimizer_args.pop("learning_rate", learning_rate)
-        self._is_assigned, self._num_updates = False, 0
+        self._num_updates = 0
         self._max_epochs = check_positive_int("max_epochs", max_epochs)
         self._tolerance = None if tolerance is None else check_non_negative("tolerance", tolerance)
         self.num_minibatches = check_positive_int("num_minibatches", num_minibatches)
@@ -75,12 +75,6 @@ class MAMLFirstOrderOptimizer(Optimizer):
     @learning_rate.setter
     def learning_rate(self, learning_rate: Schedule) -> None:
         self._learning_rate = check_schedule("learning_rate", learning_rate)
-        self._is_assigned = True
-
-    @property
-    def learning_rate_schedule(self) -> Schedule:
-        """The number or function that `learning_rate` was last set to."""
-        return self._learning_rate
 
     def build_graph(self, loss: tf.Tensor, target: Any, input_ph_dict: Mapping[str, tf.Tensor],
                     sample_axes: Optional[Mapping[str, int]] = None, task_inputs: Collection[str] = ()) -> None:
@@ -103,12 +97,13 @@ class MAMLFirstOrderOptimizer(Optimizer):
 
         Raises:
             ValueError: an input is missing or unknown, or there are fewer samples than minibatches.
-            FloatingPointError: the loss or its gradient is not finite. The variables and the optimizer state are
-                unchanged.
+            FloatingPointError: the loss, its gradient or a new parameter is not finite. The variables and the optimizer
+                state are unchanged.
         """
         learning_rate = self.learning_rate
         with self._all_or_nothing():
             loss_before = self._take_steps(input_val_dict)
+            check_finite_params({**self._variables.read(), **self._optimizer_variables.read()})
             self._num_updates += 1
         self.step_stats = {"LossBefore": loss_before, "LearningRate": learning_rate}
         return loss_before
@@ -137,12 +132,9 @@ class MAMLFirstOrderOptimizer(Optimizer):
     def _take_step(self, batch: InputValues) -> float:
         """Takes one gradient step; returns the loss before the step."""
         loss, *gradients = self.compute_means([self._loss, *self._gradients.values()], batch)
-        names = (f"gradient with respect to {self._variables.variables[name].name}" for name in self._gradients)
-        for quantity, value in zip(["loss", *names], [loss, *gradients]):
-            if not np.isfinite(value).all():
-                first = first_non_finite(self._loss, self._variables.session(), self._feed(batch))
-                raise FloatingPointError(f"the {quantity} {NOT_FINITE}; the first tensor of the loss that is not "
-                                         f"finite: {first or 'none (only the gradient is affected)'}")
+        tensors = {"loss": self._loss, **{f"gradient with respect to {self._variables.variables[name].name}": gradient
+                                          for name, gradient in self._gradients.items()}}
+        self._check_finite(tensors, dict(zip(tensors, [loss, *gradients])), batch)
         if self._max_grad_norm is not None:
             norm = np.sqrt(sum(np.sum(np.square(gradient)) for gradient in gradients))
             gradients = [gradient * min(1.0, self._max_grad_norm / max(norm, 1e-12)) for gradient in gradients]
@@ -151,20 +143,15 @@ class MAMLFirstOrderOptimizer(Optimizer):
         return float(loss)
 
     def get_state(self) -> Dict[str, Any]:
-        """Returns the optimizer's variables (such as Adam's moments), random state and number of updates.
-
-        The learning rate is included only if it was set after construction.
-        """
+        """Returns the optimizer's variables (such as Adam's moments), random state, number of updates and schedule."""
         return {**super().get_state(), "variables": self._optimizer_variables.read(), "num_updates": self._num_updates,
-                "learning_rate": self._learning_rate if self._is_assigned else None}
+                "learning_rate": self._learning_rate}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restores the state that `get_state` returned."""
         super().set_state(state)
         self._optimizer_variables.write(dict(zip(self._optimizer_variables.variables, state["variables"].values())))
-        self._num_updates = state["num_updates"]
-        if state["learning_rate"] is not None:
-            self.learning_rate = state["learning_rate"]
+        self._num_updates, self.learning_rate = state["num_updates"], state["learning_rate"]
 
 
 class MAMLPPOOptimizer(MAMLFirstOrderOptimizer):

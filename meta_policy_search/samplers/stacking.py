@@ -20,8 +20,7 @@ def stack_samples(samples: Sequence[TaskSamples], keys: Iterable[str]) -> Dict[s
         keys: names of entries, such as `advantages` or `agent_infos/mean`, and any of these:
 
             * `mask`, float32 `[M, N]`: 1 for samples, 0 for padding;
-            * `path_starts`, int32 `[M, N]`: index of the first sample of the same path;
-            * `longest_path`, int: number of steps of the longest path of all tasks.
+            * `path_starts`, int32 `[M, N]`: index of the first sample of the same path.
 
     Returns:
         A dict with these keys. Entries are float32 `[M, N, ...]`, unless specified above.
@@ -37,10 +36,9 @@ def stack_samples(samples: Sequence[TaskSamples], keys: Iterable[str]) -> Dict[s
     for key in keys:
         if key == "mask":
             stacked[key] = task_mask(counts)
-        elif key in ("path_starts", "longest_path"):
+        elif key == "path_starts":
             lengths = [_path_lengths(task, m, count) for m, (task, count) in enumerate(zip(samples, counts))]
-            stacked[key] = (np.array(max(of_task.max() for of_task in lengths)) if key == "longest_path" else
-                            stack_tasks([path_starts(of_task) for of_task in lengths], np.int32))
+            stacked[key] = stack_tasks([path_starts(of_task) for of_task in lengths], np.int32)
         else:
             arrays = [_read(task, m, key, mask) for m, (task, mask) in enumerate(zip(samples, masks))]
             stacked[key] = _stack_entry(key, arrays, counts)

@@ -83,6 +83,14 @@ def check_fraction(name: str, value: Any, low_open: bool = True, high_open: bool
     return _float(name, value, expected, 0.0, 1.0, low_open, high_open)
 
 
+def check_type(name: str, value: Any, cls: Any, expected: str) -> Any:
+    """Returns an object of a class, or of one of several classes; `expected` names them, such as `a Box`."""
+    if isinstance(value, cls):
+        return value
+    text = repr(value)
+    raise TypeError(f"{name}: expected {expected}, got {text if len(text) <= 60 else type(value).__name__}")
+
+
 def check_bool(name: str, value: Any) -> bool:
     """Returns `value` as `bool` if it is a Python or NumPy boolean (0 and 1 are not)."""
     scalar = _scalar(value)

@@ -195,9 +195,8 @@ def given_arguments(obj: Configurable) -> Dict[str, Any]:
 def present_arguments(obj: Configurable, only_changed: bool = False) -> Dict[str, Any]:
     """Returns the current values of an object's constructor arguments by name, defaults included.
 
-    If the object has an attribute with the name of an argument, the value of the attribute is returned. It may differ
-    from the argument of the constructor call. An attribute `<name>_schedule` takes precedence: it is the schedule of
-    which `<name>` is the current value.
+    If the object has an attribute with the name of an argument, the value of the attribute is returned, except for
+    properties with a setter. It may differ from the argument of the constructor call.
 
     Args:
         obj: the object.
@@ -207,11 +206,9 @@ def present_arguments(obj: Configurable, only_changed: bool = False) -> Dict[str
     for p in constructor_signature(type(obj)).parameters.values():
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             continue
-        value = given.get(p.name, p.default)
-        for attribute in (f"{p.name}_schedule", p.name):
-            if attribute in vars(obj) or isinstance(inspect.getattr_static(type(obj), attribute, None), property):
-                value = getattr(obj, attribute, value)
-                break
+        value, attribute = given.get(p.name, p.default), inspect.getattr_static(type(obj), p.name, None)
+        if p.name in vars(obj) or isinstance(attribute, property) and attribute.fset is None:
+            value = getattr(obj, p.name, value)
         if value is not p.empty and not (only_changed and _equals_default(value, p.default)):
             found[p.name] = value
     return found

@@ -1,20 +1,17 @@
 """Tests DDPG: updates compared with NumPy, saved state, and learning."""
 import pickle
 
-import gymnasium
 import numpy as np
 import pytest
 
 from meta_policy_search.algos import DDPG
 from meta_policy_search.envs import MetaPointEnv, normalize
-from meta_policy_search.envs.compat import SingleTaskEnv
 from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.local_runner import LocalRunner
-from meta_policy_search.np.exploration_policies import GaussianNoisePolicy, OrnsteinUhlenbeckPolicy
+from meta_policy_search.np.exploration_policies import GaussianNoisePolicy
 from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy
 from meta_policy_search.np.q_functions import MLPQFunction
 from meta_policy_search.np.replay_buffer import ReplayBuffer
-from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.utils import set_seed
@@ -107,7 +104,7 @@ def targets_of(algo):
     """Returns the flat parameters of the target networks."""
     values = algo._variables.read()
     return [np.concatenate([values[variable.op.name].ravel() for variable in variables.values()])
-            for variables in (algo._target_policy_vars, algo._target_qf_vars)]
+            for variables in algo._graph["targets"].values()]
 
 
 def test_targets_follow_slowly():
@@ -134,13 +131,6 @@ def test_use_target_selects_the_networks_for_the_target_values(use_target):
     assert abs(expected - other) > 0.01
 
 
-def test_terminal_transitions_have_no_future_value():
-    algo = make()
-    rewards = np.full(B, 7.0)
-    figures = algo.optimize_policy([make_batch(rewards=rewards, terminals=np.ones(B, bool))])
-    assert figures["AverageTargetQ"] == pytest.approx(7.0)
-
-
 def test_diverging_update_raises_and_keeps_policy_and_values():
     algo = make()
     before = algo.policy.get_flat_params(), algo.qf.get_flat_params()
@@ -148,15 +138,11 @@ def test_diverging_update_raises_and_keeps_policy_and_values():
         algo.optimize_policy([make_batch(rewards=np.full(B, 1e30))])
     np.testing.assert_array_equal(algo.policy.get_flat_params(), before[0])
     np.testing.assert_array_equal(algo.qf.get_flat_params(), before[1])
+    with pytest.raises(FloatingPointError, match="the updated .* is not finite"):
+        make(policy_lr=1e39).optimize_policy([make_batch()])
 
 
 # Graph, pickling and resuming
-
-
-def test_default_graph_is_unchanged():
-    graph = tf.get_default_graph()
-    make().optimize_policy([make_batch()])
-    assert graph.get_operations() == []
 
 
 def test_unpickled_algorithm_continues_like_the_original():
@@ -263,22 +249,3 @@ def test_policy_learns_to_reach_a_goal():
     runner.train(3, 80)
     after = runner.sampler.obtain_evaluation_samples(0, 1)[0]["rewards"].sum()
     assert before == -10.0 and after > -5.0, (before, after)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
-def test_policy_learns_to_swing_up_a_pendulum(seed):
-    """After 6,000 steps, the pendulum is upright most of the time."""
-    set_seed(seed)
-    env = normalize(SingleTaskEnv(gymnasium.make("Pendulum-v1", disable_env_checker=True)), normalization_scale=1.0)
-    spec = EnvSpec.of(env)
-    policy = DeterministicMLPPolicy(3, 1, (64, 64), "relu", "tanh")
-    algo = DDPG(spec, policy, MLPQFunction(3, 1), ReplayBuffer(spec, 10000), min_buffer_size=1000, steps_per_epoch=5,
-                n_train_steps=200, policy_lr=1e-3, discount=0.98, max_path_length=200,
-                exploration_policy=OrnsteinUhlenbeckPolicy(spec, policy))
-    runner = LocalRunner()
-    runner.setup(algo, env)
-    before = np.mean([path["rewards"].sum() for path in runner.sampler.obtain_evaluation_samples(10_000, 20)])
-    runner.train(6, 200)
-    after = np.mean([path["rewards"].sum() for path in runner.sampler.obtain_evaluation_samples(10_000, 20)])
-    assert before < -900.0 and after > -300.0, (before, after)

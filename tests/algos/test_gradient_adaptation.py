@@ -21,7 +21,7 @@ ALGOS = {
     "ProMP": (ProMP, {}),
     "TRPO-MAML": (TRPOMAML, {"inner_type": "log_likelihood"}),
     "E-MAML": (TRPOMAML, {"exploration": True}),
-    "VPG-MAML": (VPGMAML, {"inner_type": "dice"}),
+    "VPG-MAML": (VPGMAML, {"inner_type": "dice", "max_path_length": T}),
     "DiCE-MAML": (DICEMAML, {"max_path_length": T}),
     "VPG-DiCE-MAML": (VPG_DICEMAML, {"max_path_length": T}),
 }

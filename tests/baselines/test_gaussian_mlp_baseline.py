@@ -215,13 +215,6 @@ def test_a_resumed_run_equals_an_uninterrupted_one(algo, settings, tmp_path):
         assert state["num_trainings"] == 4
 
 
-@pytest.mark.thorough
-def test_the_executor_does_not_change_the_run(tmp_path):
-    runs = [mps.train("MetaPointEnvCorner", baseline=GaussianMLPBaseline(), n_itr=2, parallel=parallel, **TINY,
-                      dump_path=tmp_path / str(parallel)) for parallel in (False, True)]
-    np.testing.assert_array_equal(*(run.policy.get_flat_params() for run in runs))
-
-
 def test_the_policy_starts_with_the_same_weights_with_every_baseline(tmp_path):
     runs = [mps.train("MetaPointEnvCorner", baseline=baseline, n_itr=1, learning_rate=1e-30, **TINY,
                       dump_path=tmp_path / type(baseline).__name__)
@@ -234,22 +227,6 @@ def test_an_evaluation_does_not_train(tmp_path):
     before = run.trainer.sample_processor.get_state()
     run.evaluate(tasks=2, num_steps=2)
     assert_same(before, run.trainer.sample_processor.get_state())
-
-
-def test_a_failed_iteration_is_rolled_back(monkeypatch):
-    env, policy = mps.MetaPointEnvCorner(), mps.MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(3,))
-    processor, algo = mps.MetaSampleProcessor(GaussianMLPBaseline()), mps.VPGMAML(policy, meta_batch_size=2)
-    with mps.MetaSampler(env, policy, 2, 2, 5) as sampler:
-        trainer = mps.Trainer(algo, env, sampler, processor, policy, n_itr=3)
-        trainer.train_itr()
-        before = processor.get_state()
-        with monkeypatch.context() as patched:
-            patched.setattr(algo, "optimize_policy", lambda *args, **kwargs: 1 / 0)
-            with pytest.raises(ZeroDivisionError):
-                trainer.train_itr()
-        assert_same(before, processor.get_state())
-        trainer.train_itr()
-        assert processor.get_state()["baselines"][0]["num_trainings"] == 2
 
 
 def test_the_trainer_trains_it_on_the_paths_from_before_adaptation(tmp_path):
@@ -320,6 +297,8 @@ def test_other_sizes_are_refused():
 
 
 def test_a_failed_training_changes_nothing():
+    with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match="weights of the value network"):
+        GaussianMLPBaseline(learning_rate=1e39).train(make_paths(curved))
     baseline = GaussianMLPBaseline()
     baseline.train(make_paths(curved))
     before = baseline.get_param_values()

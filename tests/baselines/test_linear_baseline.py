@@ -2,7 +2,6 @@
 import pickle
 import re
 import types
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from meta_policy_search.baselines import (
     ZeroBaseline,
     make_baseline,
 )
-from meta_policy_search.baselines.linear_baseline import LinearBaseline
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.fast_paths import fast_path
 
@@ -87,16 +85,6 @@ def test_fit_solves_the_damped_normal_equations(cls, reg_coeff):
             baseline.predict(path), reference_features(path, cls is LinearFeatureBaseline) @ expected, atol=1e-8)
 
 
-def test_fit_recovers_a_target_in_the_model_class():
-    paths = make_paths(lengths=(60, 40))
-    for path in paths:
-        t = np.arange(len(path["returns"])) / 100.0
-        path["returns"] = 2.0 + path["observations"][:, 0] - 3.0 * path["observations"][:, 2] ** 2 + 5.0 * t ** 2
-    baseline = LinearFeatureBaseline(reg_coeff=1e-12)
-    baseline.fit(paths)
-    np.testing.assert_allclose(baseline.get_param_values(), [1, 0, 0, 0, 0, -3, 0, 5, 0, 2], atol=1e-5)
-
-
 @pytest.mark.parametrize("cls", LINEAR)
 def test_target_key_selects_the_fitted_target(cls):
     paths = make_paths()
@@ -106,14 +94,6 @@ def test_target_key_selects_the_fitted_target(cls):
     by_reward.fit(paths, target_key="rewards")
     np.testing.assert_array_equal(by_default.get_param_values(), by_key.get_param_values())
     assert not np.allclose(by_reward.get_param_values(), by_key.get_param_values())
-
-
-def test_each_fit_replaces_the_previous_fit():
-    used, fresh = LinearFeatureBaseline(), LinearFeatureBaseline()
-    used.fit(make_paths(seed=1))
-    used.fit(make_paths(seed=2))
-    fresh.fit(make_paths(seed=2))
-    np.testing.assert_array_equal(used.get_param_values(), fresh.get_param_values())
 
 
 # Singular fits ------------------------------------------------------------------------------------------------------
@@ -156,14 +136,6 @@ def test_nearly_singular_fit_is_as_good_as_least_squares(seed):
     best = path["returns"] - x @ np.linalg.lstsq(x, path["returns"], rcond=None)[0]
     residual = path["returns"] - baseline.predict(path)
     assert np.sum(residual ** 2) == pytest.approx(np.sum(best ** 2), rel=1e-3)
-
-
-@pytest.mark.parametrize("cls", LINEAR)
-def test_fewer_samples_than_features(cls):
-    baseline = cls(reg_coeff=0.0)
-    path = {"observations": np.ones((1, 6)), "returns": np.array([3.0])}
-    baseline.fit([path])
-    assert baseline.predict(path) == pytest.approx([3.0])
 
 
 # Parameters ---------------------------------------------------------------------------------------------------------
@@ -211,14 +183,6 @@ def test_zero_baseline():
     baseline.log_diagnostics(make_paths(), "Step_0-")
     with pytest.raises(ValueError, match="value: expected None"):
         baseline.set_params(np.ones(3))
-
-
-def test_interface_requires_an_implementation():
-    baseline = Baseline()
-    for call in (lambda: baseline.fit([]), lambda: baseline.predict({}), lambda: baseline.set_params(None)):
-        with pytest.raises(NotImplementedError):
-            call()
-    assert baseline.get_param_values() is None
 
 
 # Objects of other classes, and the vectorized method ----------------------------------------------------------------
@@ -286,20 +250,6 @@ def test_vectorized_method_agrees_with_fit_and_predict(cls, lengths):
     np.testing.assert_allclose(one.get_param_values(), other.get_param_values(), rtol=1e-9)
     for path, values in zip(paths, predictions, strict=True):
         np.testing.assert_allclose(values, other.predict(path), rtol=1e-9, atol=1e-12)
-
-
-def test_overridden_or_replaced_method_disables_the_vectorized_method():
-    class Clipped(LinearFeatureBaseline):
-        def predict(self, path):
-            return np.clip(super().predict(path), -1.0, 1.0)
-
-    assert fast_path(Clipped(), "fit_predict") is None
-    patched = LinearFeatureBaseline()
-    patched.fit = lambda paths, target_key="returns": None
-    assert fast_path(patched, "fit_predict") is None
-    with mock.patch.object(LinearBaseline, "predict", lambda self, path: np.zeros(3)):
-        assert fast_path(LinearFeatureBaseline(), "fit_predict") is None
-    assert fast_path(LinearFeatureBaseline(), "fit_predict") is not None
 
 
 # Diagnostics --------------------------------------------------------------------------------------------------------

@@ -33,8 +33,8 @@ def train(algo_cls, env, n_itr, num_tasks, num_rollouts, seed=1, **arguments):
 
 @pytest.mark.parametrize("algo_cls, arguments", [
     (ProMP, {"num_inner_grad_steps": 2}), (TRPOMAML, {}), (TRPOMAML, {"exploration": True}),
-    (VPGMAML, {"trainable_inner_step_size": True}), (VPGMAML, {"inner_type": "dice"}), (DICEMAML, {}),
-    (VPG_DICEMAML, {}),
+    (VPGMAML, {"trainable_inner_step_size": True}), (VPGMAML, {"inner_type": "dice", "max_path_length": T}),
+    (DICEMAML, {}), (VPG_DICEMAML, {}),
 ], ids=lambda value: value.__name__ if isinstance(value, type) else ", ".join(value) or "defaults")
 @pytest.mark.thorough(but="VPG_DICEMAML-defaults")
 def test_every_algorithm_trains(algo_cls, arguments):

@@ -9,9 +9,8 @@ import pytest
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline
 from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaPointEnvCorner, MetaTabularMDPEnv, normalize
 from meta_policy_search.envs.interface import BatchedWorld
-from meta_policy_search.policies import CategoricalMLPPolicy, MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
+from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
-from meta_policy_search.samplers.utils import rollout
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.gym_import import gym
@@ -97,14 +96,6 @@ def test_gymnasium_environment_gets_integers_and_equal_data_in_worker_processes(
         np.testing.assert_allclose(np.diff(sums), path["actions"], atol=1e-12)
 
 
-def test_contents_of_paths():
-    for path in flat_paths(sampler_of(MetaTabularMDPEnv(S, A)).obtain_samples()):
-        assert path["actions"].shape == (T,) and path["actions"].dtype == np.int64
-        assert path["observations"].shape == (T, S)
-        assert {key: value.shape for key, value in path["agent_infos"].items()} == {"log_prob": (T, A)}
-        np.testing.assert_allclose(np.exp(path["agent_infos"]["log_prob"]).sum(axis=1), 1.0, rtol=1e-5)
-
-
 def test_actions_have_the_reported_probabilities():
     sampler = sampler_of(MetaTabularMDPEnv(S, A), rollouts_per_meta_task=200, max_path_length=20)
     paths = flat_paths(sampler.obtain_samples())
@@ -124,16 +115,6 @@ def test_policy_without_vectorized_actor_is_sampled_through_its_graph():
     for path in flat_paths(sampler_of(env, policy).obtain_samples()):
         assert path["actions"].shape == (T,) and path["actions"].dtype == np.int64
         assert path["agent_infos"]["log_prob"].shape == (T, A)
-
-
-def test_single_path_of_a_single_environment():
-    env = GymnasiumCounter()
-    env.reset(seed=0)
-    env.set_task(1.0)
-    policy = CategoricalMLPPolicy(1, A)
-    path = rollout(env, policy, max_path_length=5, ignore_done=True)
-    assert path["actions"].shape == (5,) and path["actions"].dtype == np.int64
-    assert path["agent_infos"]["log_prob"].shape == (5, A)
 
 
 def test_processors_keep_actions_unchanged():

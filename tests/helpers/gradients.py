@@ -19,7 +19,8 @@ def case(algo_cls, num_steps, inner_type=None, exploration=False, trainable=Fals
                  "adapt_params": adapt_params}
     if algo_cls in EXPLORING:
         arguments.update(inner_type=inner_type, exploration=exploration,
-                         exploration_coeff=EXPLORATION_COEFF if exploration else None)
+                         exploration_coeff=EXPLORATION_COEFF if exploration else None,
+                         max_path_length=T if inner_type in ("dice", "taypo") else None)
     elif algo_cls in DICE:
         arguments.update(max_path_length=T)
     return pytest.param(algo_cls, arguments, marks=marks, id=", ".join(filter(None, labels)))

@@ -43,7 +43,7 @@ def test_policy_gradient_inner_loss_requires_advantages():
 
 def test_dice_inner_loss_requires_path_lengths():
     data = draw_data()
-    algo = VPGMAML(make_policy(), meta_batch_size=M, inner_type="dice")
+    algo = VPGMAML(make_policy(), meta_batch_size=M, inner_type="dice", max_path_length=T)
     data[0][1]["path_lengths"] = data[0][1]["path_lengths"][:-1]
     with pytest.raises(ValueError, match="step0: task 1: expected the same number of samples, at least 1"):
         algo.optimize_policy(data)

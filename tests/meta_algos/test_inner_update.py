@@ -85,7 +85,8 @@ def test_meta_objective_has_the_same_adaptation_steps(algo):
     data, _ = draw_data(2), set_theta(algo.policy)
     algo.adapt(data[0])
     algo.adapt(data[1])
-    chain = algo.optimizer.evaluate(dict(algo._chain[-1].params), algo.meta_input_values(data))
+    feed = algo.optimizer._feed(algo.meta_input_values(data))
+    chain = algo.policy._variables.session().run(dict(algo._chain[-1].params), feed)
     for name, values in algo.policy.stacked_param_values().items():
         np.testing.assert_allclose(chain[name], values, rtol=1e-4, atol=1e-6)
 

@@ -6,7 +6,16 @@ from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGM
 from meta_policy_search.meta_algos.inner_losses import INNER_TYPES
 from tests.helpers.gradients import DICE, INNER_LR, adapts, case, input_values, reference
 from tests.helpers.numpy_reference import central_differences, inner_gradient, inner_loss
-from tests.helpers.small_world import M, draw_data, flat_task_params, make_policy, relative_error, set_theta, shapes_of
+from tests.helpers.small_world import (
+    M,
+    T,
+    draw_data,
+    flat_task_params,
+    make_policy,
+    relative_error,
+    set_theta,
+    shapes_of,
+)
 
 pytestmark = pytest.mark.gradients
 
@@ -77,18 +86,17 @@ def test_objective_and_meta_gradient(algo_cls, arguments):
 @pytest.mark.parametrize("inner_type", INNER_TYPES)
 def test_adapt_is_a_policy_gradient_step_of_each_task(inner_type):
     policy = make_policy()
-    algo = VPGMAML(policy, inner_lr=INNER_LR, meta_batch_size=M, inner_type=inner_type)
+    algo = VPGMAML(policy, inner_lr=INNER_LR, meta_batch_size=M, inner_type=inner_type, max_path_length=T)
     (first, second), theta, shapes = draw_data(), set_theta(policy), shapes_of(policy)
     # when the policy adapts once, it starts at the common parameters
     algo.adapt(first)
-    horizon = max(max(samples["path_lengths"]) for samples in first + second)
-    once = [theta - INNER_LR * inner_gradient(theta, shapes, samples, inner_type, horizon=horizon) for samples in first]
+    once = [theta - INNER_LR * inner_gradient(theta, shapes, samples, inner_type, horizon=T) for samples in first]
     for actual, expected in zip(flat_task_params(policy), once):
         assert relative_error(actual - theta, expected - theta) < 1e-4
     # when it adapts again, it starts at the parameters of each task
     algo.adapt(second)
     for m, actual in enumerate(flat_task_params(policy)):
-        step = -INNER_LR * inner_gradient(once[m], shapes, second[m], inner_type, horizon=horizon)
+        step = -INNER_LR * inner_gradient(once[m], shapes, second[m], inner_type, horizon=T)
         assert relative_error(actual - once[m], step) < 1e-4
     # the pre-update parameters are unchanged
     np.testing.assert_array_equal(policy.get_flat_params(), theta.astype("f"))

@@ -227,12 +227,6 @@ def test_a_run_is_evaluated_by_episode_and_plotted(tmp_path, capsys):
     assert (tmp_path / "evaluation" / "adaptation_curve.png").exists() and (tmp_path / "curve.png").exists()
 
 
-def test_a_processor_may_have_another_baseline(tmp_path):
-    run = mps.train(CONTINUOUS, "rl2", n_itr=1, dump_path=tmp_path / "run", baseline=mps.LinearFeatureBaseline(),
-                    gae_lambda=1.0, **TINY)
-    assert isinstance(run.trainer.sample_processor.baseline, mps.LinearFeatureBaseline)
-
-
 @pytest.mark.slow
 def test_rl2_learns_bandits(tmp_path):
     """Given 40 iterations with 12,500 steps each, then a trial of 10 pulls of 5 arms pays clearly more than 5."""
@@ -254,7 +248,7 @@ def test_mistakes_are_explained_in_one_line(tmp_path):
              lambda: mps.train(DISCRETE, "rl2", dump_path=tmp_path / "a", episodes_per_trial=0)),
             (TypeError, "policy: expected a MetaPolicy .*, got CategoricalRecurrentPolicy",
              lambda: mps.ProMP(recurrent, meta_batch_size=M)),
-            (TypeError, "policy: expected a RecurrentPolicy .*, got a MetaCategoricalMLPPolicy",
+            (TypeError, "policy: expected a RecurrentPolicy .*, got MetaCategoricalMLPPolicy",
              lambda: mps.RL2(plain, M)),
             (ValueError, "meta_batch_size", lambda: mps.RL2(recurrent, M + 1)),
             (ValueError, "RL2 has no inner steps", lambda: algo.adapt([sample] * M)),

@@ -45,10 +45,3 @@ def test_default_exploration_term_is_a_mean_over_samples():
     assert loss == pytest.approx(objective.policy_gradient("log_likelihood", None)(theta), rel=1e-4)
     assert loss != pytest.approx(objective.policy_gradient("log_likelihood", 0.0)(theta), rel=1e-2)
     assert loss != pytest.approx(objective.policy_gradient("log_likelihood", 1.0)(theta), rel=1e-2)
-
-
-@pytest.mark.parametrize("arguments, error", [({"learning_rate": -1.0}, ValueError), ({"unknown": 1}, TypeError)])
-def test_arguments_are_checked(arguments, error):
-    (name,) = arguments
-    with pytest.raises(error, match=name):
-        VPGMAML(make_policy(), meta_batch_size=M, **arguments)

@@ -4,7 +4,7 @@ import threading
 import numpy as np
 import pytest
 
-from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
+from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, MetaObjective, ProMP
 from meta_policy_search.optimizers import base
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.threads import VARIABLE
@@ -14,7 +14,7 @@ from tests.helpers.small_world import M, collect, draw_data, flat_task_params, m
 CASES = [
     case(ProMP, 1),
     case(ProMP, 2, trainable=True, marks=pytest.mark.thorough),
-    case(TRPOMAML, 2, "dice", exploration=True),  # its longest path is the longest of all tasks
+    case(TRPOMAML, 2, "dice", exploration=True),
     case(VPGMAML, 1, "log_likelihood", marks=pytest.mark.thorough),
     case(DICEMAML, 1, marks=pytest.mark.thorough),
     case(VPG_DICEMAML, 2),
@@ -57,13 +57,29 @@ def test_sum_over_blocks_equals_the_result_for_all_tasks(algo_cls, arguments, mo
             assert relative_error(np.asarray(value), np.asarray(at_once)) < 1e-5
 
 
+class SumOverTasks(VPGMAML):
+    """Divides the sum over tasks by the constant number of tasks, which is no mean over the tasks of a block."""
+
+    def meta_objective(self, steps):
+        loss = tf.reduce_sum(super().inner_loss(steps[-1])) / self.meta_batch_size
+        return MetaObjective(loss, {"Loss": loss})
+
+
+def test_tensors_that_are_no_means_over_tasks_are_computed_for_all_tasks(monkeypatch):
+    algo, data = SumOverTasks(make_policy(), meta_batch_size=M, inner_type="log_likelihood"), draw_data()
+    set_theta(algo.policy)
+    whole = algo.compute_stats(data)["Loss"]
+    set_block_size(monkeypatch, 1)
+    assert algo.compute_stats(data)["Loss"] == pytest.approx(whole, rel=1e-4)
+
+
 @pytest.mark.parametrize("size, expected", [(1, [1, 1, 1]), (2, [1, 2]), (M, [M])])
 def test_block_size_is_limited_by_the_size_of_a_layer(size, expected, monkeypatch):
     algo = ProMP(make_policy(), meta_batch_size=M)
     values = input_values(algo, draw_data())
-    algo.optimizer.loss(values)
-    seen = fed_tasks(algo.optimizer, monkeypatch)
     set_block_size(monkeypatch, size)
+    algo.optimizer.loss(values)  # also tests whether the loss is a mean over tasks
+    seen = fed_tasks(algo.optimizer, monkeypatch)
     algo.optimizer.loss(values)
     assert sorted(seen) == expected
 

@@ -101,15 +101,6 @@ def test_conjugate_gradients_stops_after_one_iteration_per_distinct_eigenvalue()
     assert len(products) == 2
 
 
-def test_conjugate_gradients_respects_its_limit_and_returns_the_product():
-    rng = np.random.default_rng(0)
-    root = rng.normal(size=(8, 8))
-    matrix, b, products = root @ root.T, rng.normal(size=8), []
-    x, product = conjugate_gradients(lambda p: products.append(p) or matrix @ p, b, max_iterations=3)
-    assert len(products) == 3
-    np.testing.assert_allclose(product, matrix @ x, rtol=1e-10)
-
-
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
 def test_conjugate_gradients_tolerance_is_relative_to_the_right_hand_side(scale):
     rng = np.random.default_rng(0)
@@ -119,15 +110,6 @@ def test_conjugate_gradients_tolerance_is_relative_to_the_right_hand_side(scale)
     x, _ = conjugate_gradients(lambda p: products.append(p) or matrix @ p, scale * b, residual_tolerance=1e-2)
     assert np.linalg.norm(matrix @ x - scale * b) <= 0.1 * np.linalg.norm(scale * b)
     assert len(products) == 4  # of 6 iterations, at any scale
-
-
-def test_conjugate_gradients_of_zero_is_zero_and_changes_no_argument():
-    b = np.zeros(3)
-    x, product = conjugate_gradients(lambda p: p, b)
-    assert not x.any() and not product.any()
-    b = np.array([1.0, 2.0])
-    conjugate_gradients(lambda p: 3 * p, b)
-    assert b.tolist() == [1.0, 2.0]
 
 
 @pytest.mark.parametrize("matrix", [-np.eye(2), np.zeros((2, 2)), np.full((2, 2), np.nan)])
@@ -175,12 +157,6 @@ def test_products_equal_the_dense_hessian_for_vectors_of_any_length(hvp, toleran
         assert product.dtype == np.float64
         assert np.linalg.norm(product - hessian @ x) <= tolerance * np.linalg.norm(hessian @ x)
     np.testing.assert_array_equal(problem.optimizer.get_flat(), start.astype("f"))
-
-
-@pytest.mark.parametrize("hvp", HVPS)
-def test_product_with_zero_is_zero(hvp):
-    problem = Curved(hvp, (0.1, 0.2, 0.3))
-    assert problem.optimizer.hessian_product(problem.values)(np.zeros(3)).tolist() == [0.0, 0.0, 0.0]
 
 
 def test_base_eps_is_the_length_of_the_difference_step():
@@ -390,24 +366,12 @@ def test_with_a_flat_constraint_parameters_are_unchanged(messages):
     assert len(messages) == 1
 
 
-@pytest.mark.parametrize("debug_nan", [True, False])
-def test_non_finite_loss_is_refused_and_debug_nan_names_the_cause(debug_nan):
+def test_non_finite_loss_is_refused_with_its_cause():
     start = np.array([0.1, 0.2, 0.3], "f")
-    problem = Problem(ConjugateGradientOptimizer(debug_nan=debug_nan), start=start)
-    with pytest.raises(FloatingPointError, match="the loss is not finite") as error:
+    problem = Problem(ConjugateGradientOptimizer(), start=start)
+    with pytest.raises(FloatingPointError, match="the loss is not finite.*first tensor that is not finite: "):
         problem.optimize(scale=np.nan)
-    assert ("first tensor that is not finite:" in str(error.value)) == debug_nan
-    assert ("set debug_nan=True to find the cause" in str(error.value)) == (not debug_nan)
     np.testing.assert_array_equal(problem.w, start)
-
-
-def test_debug_nan_names_the_first_tensor():
-    x_ph = tf.placeholder(tf.float32, [])
-    culprit = tf.log(x_ph, name="culprit")
-    optimizer = ConjugateGradientOptimizer(debug_nan=True)
-    build_optimizer(optimizer, lambda w: tf.reduce_sum(w * tf.exp(culprit)), inputs={"x": x_ph})
-    with pytest.raises(FloatingPointError, match="first tensor that is not finite: culprit:0"):
-        optimizer.optimize({"x": -1.0})
 
 
 @pytest.mark.parametrize("debug_nan, is_terminal, opened", [(True, True, 1), (True, False, 0), (False, True, 0)])
@@ -483,35 +447,14 @@ def test_parameters_are_restored_if_the_line_search_is_interrupted():
     assert problem.w.tolist() == [0.0, 0.0, 0.0]
 
 
-def test_restored_state_draws_the_same_subsamples():
-    one, other = (ConjugateGradientOptimizer(subsample_factor=0.5) for _ in range(2))
-    Problem(one), Problem(other)
-    values = {"x": np.arange(20.0), "scale": 1.0, "bend": 0.0}
-    assert (one._subsample(values)["x"] != other._subsample(values)["x"]).any()
-    other.set_state(one.get_state())
-    assert (one._subsample(values)["x"] == other._subsample(values)["x"]).all()
-
-
-@pytest.mark.parametrize(
-    "arguments, error",
-    [
-        ({"cg_iters": 0}, ValueError),
-        ({"reg_coeff": -1.0}, ValueError),
-        ({"subsample_factor": 0.0}, ValueError),
-        ({"subsample_factor": 1.1}, ValueError),
-        ({"backtrack_ratio": 1.0}, ValueError),
-        ({"backtrack_ratio": 0.0}, ValueError),
-        ({"max_backtracks": 0}, ValueError),
-        ({"debug_nan": 1}, TypeError),
-        ({"accept_violation": "no"}, TypeError),
-        ({"hvp_approach": "newton"}, ValueError),
-        ({"hvp_approach": FiniteDifferenceHvp}, ValueError),
-    ],
-)
-def test_arguments_are_checked(arguments, error):
-    (name,) = arguments
-    with pytest.raises(error, match=name):
-        ConjugateGradientOptimizer(**arguments)
+@pytest.mark.parametrize("name, value", [
+    ("cg_iters", 0), ("reg_coeff", -1.0), ("subsample_factor", 0.0), ("subsample_factor", 1.1),
+    ("backtrack_ratio", 1.0), ("backtrack_ratio", 0.0), ("max_backtracks", 0), ("debug_nan", 1),
+    ("accept_violation", "no"), ("hvp_approach", "newton"), ("hvp_approach", FiniteDifferenceHvp),
+])
+def test_arguments_are_checked(name, value):
+    with pytest.raises((TypeError, ValueError), match=f"^{name}: expected "):
+        ConjugateGradientOptimizer(**{name: value})
 
 
 def test_gauss_newton_product_has_only_the_curvature_in_the_outputs():

@@ -72,9 +72,6 @@ def test_gradient_is_one_vector_with_zeros_for_independent_variables():
     gradient = optimizer.gradient({"x": np.float32(3.0)})
     np.testing.assert_array_equal(gradient, [3.0, -6.0, 0.0, 0.0, 1.0])
     assert gradient.dtype == np.float64
-    # and other tensors are computed from the same inputs
-    loss, doubled = optimizer.evaluate((loss, 2 * x_ph), {"x": np.float32(3.0)})
-    assert (loss, doubled) == (8.5, 6.0)
 
 
 def test_one_gradient_descent_step_and_the_loss_before_it():
@@ -84,6 +81,18 @@ def test_one_gradient_descent_step_and_the_loss_before_it():
     assert problem.optimizer.loss({"x": x}) == pytest.approx(loss_at(START, x), rel=1e-5)
     assert problem.optimize(x) == pytest.approx(loss_at(START, x), rel=1e-5)
     np.testing.assert_allclose(problem.w, START - 0.1 * (START - x.mean(axis=0)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("cls, scale, rate", [(SGD, 1e20, 1e20), ("Adam", 1.0, 1e39), ("Adam", 1e25, 1e-3)])
+def test_steps_that_overflow_are_rejected(cls, scale, rate):
+    # given a loss that is linear in the parameters, with a finite gradient
+    target, optimizer = Target(w=START), MAMLFirstOrderOptimizer(cls, learning_rate=rate)
+    optimizer.build_graph(scale * tf.reduce_sum(target.variables["w"]), target, {})
+    state = optimizer.get_state()
+    with pytest.raises(FloatingPointError, match="the updated .* is not finite; .* reduce the step size"):
+        optimizer.optimize({})
+    np.testing.assert_array_equal(target.values.read()["w"], START)
+    np.testing.assert_equal(optimizer.get_state(), state)
 
 
 def test_default_is_one_adam_step_with_learning_rate_0_001():
@@ -171,14 +180,6 @@ def test_verbose_logs_the_loss_of_every_epoch(messages):
     assert len(messages) == 2
 
 
-def test_variables_without_influence_are_unchanged():
-    target = Target(w=[1.0], unused=[5.0])
-    optimizer = MAMLFirstOrderOptimizer(SGD, learning_rate=0.5)
-    optimizer.build_graph(tf.reduce_sum(target.variables["w"] ** 2), target, {})
-    optimizer.optimize({})
-    assert target.values.read() == {"w": [0.0], "unused": [5.0]}
-
-
 @pytest.mark.parametrize("num_minibatches", [1, 2])
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_update_with_non_finite_loss_is_refused_as_a_whole(num_minibatches, bad):
@@ -219,17 +220,6 @@ def test_error_names_the_first_non_finite_tensor():
     optimizer.build_graph(loss, target, {"x": x_ph})
     with pytest.raises(FloatingPointError, match="culprit:0"):
         optimizer.optimize({"x": [2.0, -1.0]})
-
-
-def test_steps_to_an_infinite_loss_are_undone():
-    # given a loss that is finite at first, and steps that are much too long
-    target = Target(w=[1.0])
-    optimizer = MAMLFirstOrderOptimizer(SGD, learning_rate=100.0, max_epochs=2, tolerance=None)
-    optimizer.build_graph(-tf.reduce_sum(tf.exp(target.variables["w"], name="culprit")), target, {})
-    # then the second step is refused, and the first one is undone
-    with pytest.raises(FloatingPointError, match="the loss is not finite.* culprit:0"):
-        optimizer.optimize({})
-    assert target.values.read() == {"w": [1.0]}
 
 
 class Interrupted:
@@ -285,13 +275,6 @@ def test_interrupted_update_changes_nothing(where, error, monkeypatch):
     assert (one.w != w).all()
 
 
-def test_other_tensorflow_errors_are_raised_and_change_nothing():
-    problem = Quadratic(MAMLFirstOrderOptimizer())
-    with pytest.raises((ValueError, tf.errors.InvalidArgumentError)):
-        problem.optimize(np.zeros((4, 3)))
-    np.testing.assert_array_equal(problem.w, START)
-
-
 def test_restored_state_continues_identically():
     def problem():
         return Quadratic(MAMLFirstOrderOptimizer(num_minibatches=2, max_epochs=2, learning_rate=0.1))
@@ -339,28 +322,15 @@ def test_problem_is_validated():
         MAMLFirstOrderOptimizer().build_graph(tf.reduce_sum(target.variables["w"]), target, {}, {}, ["y"])
 
 
-@pytest.mark.parametrize(
-    "arguments, error",
-    [
-        ({"tf_optimizer_cls": "Newton"}, ValueError),
-        ({"tf_optimizer_cls": SGD(0.1)}, TypeError),
-        ({"tf_optimizer_cls": dict}, TypeError),
-        ({"learning_rate": 0.0}, ValueError),
-        ({"learning_rate": np.nan}, ValueError),
-        ({"learning_rate": "linear"}, TypeError),
-        ({"learning_rate": {"start": 0.1}}, ValueError),
-        ({"learning_rate": {"start": 0.1, "end": 0.0, "num_updates": 1.5}}, TypeError),
-        ({"max_epochs": 0}, ValueError),
-        ({"tolerance": -1.0}, ValueError),
-        ({"num_minibatches": 0}, ValueError),
-        ({"num_minibatches": 1.5}, TypeError),
-        ({"verbose": 1}, TypeError),
-    ],
-)
-def test_arguments_are_checked(arguments, error):
-    (name,) = arguments
-    with pytest.raises(error, match=name):
-        MAMLFirstOrderOptimizer(**arguments)
+@pytest.mark.parametrize("name, value", [
+    ("tf_optimizer_cls", "Newton"), ("tf_optimizer_cls", SGD(0.1)), ("tf_optimizer_cls", dict), ("learning_rate", 0.0),
+    ("learning_rate", np.nan), ("learning_rate", "linear"), ("learning_rate", {"start": 0.1}),
+    ("learning_rate", {"start": 0.1, "end": 0.0, "num_updates": 1.5}), ("max_epochs", 0), ("tolerance", -1.0),
+    ("num_minibatches", 0), ("num_minibatches", 1.5), ("verbose", 1),
+])
+def test_arguments_are_checked(name, value):
+    with pytest.raises((TypeError, ValueError), match=name):
+        MAMLFirstOrderOptimizer(**{name: value})
 
 
 @pytest.mark.parametrize("cls", [MAMLFirstOrderOptimizer, MAMLPPOOptimizer])

@@ -1,10 +1,8 @@
 """NumPy algorithms for `LocalRunner`: CEM, CMA-ES and the base class of off-policy algorithms."""
 from meta_policy_search.np.algos.cem import CEM
 from meta_policy_search.np.algos.cma_es import CMAES
-from meta_policy_search.np.algos.meta_rl_algorithm import MetaRLAlgorithm
-from meta_policy_search.np.algos.nop import NOP
 from meta_policy_search.np.algos.off_policy_rl_algorithm import OffPolicyRLAlgorithm
-from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
+from meta_policy_search.np.algos.rl_algorithm import NOP, MetaRLAlgorithm, RLAlgorithm
 from meta_policy_search.np.algos.search_adaptation import SearchAdaptation, SearchPolicy
 
 __all__ = ["CEM", "CMAES", "NOP", "MetaRLAlgorithm", "OffPolicyRLAlgorithm", "RLAlgorithm", "SearchAdaptation",

@@ -16,7 +16,7 @@ from meta_policy_search.samplers.paths import concatenate_paths, has_success, pa
 from meta_policy_search.samplers.single_task_sampler import OffPolicySampler
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.checks import check_bool, check_finite, check_int_at_least, check_positive_int
+from meta_policy_search.utils.checks import check_bool, check_finite, check_int_at_least, check_positive_int, check_type
 
 __all__ = ["OffPolicyRLAlgorithm", "Transitions"]
 
@@ -80,9 +80,7 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
         self.env_spec = check_env_spec("env_spec", env_spec)
         check_spaces(policy, env_spec)
         self.policy, self.qf = policy, qf
-        if not isinstance(replay_buffer, ReplayBuffer):
-            raise TypeError(f"replay_buffer: expected a ReplayBuffer, got {replay_buffer!r}")
-        self.replay_buffer = replay_buffer
+        self.replay_buffer = check_type("replay_buffer", replay_buffer, ReplayBuffer, "a ReplayBuffer")
         self.use_target = check_bool("use_target", use_target)
         self._processor = SampleProcessor(ZeroBaseline(), discount=discount)  # logs the evaluation
         self.discount = self._processor.discount

