@@ -84,13 +84,13 @@ class MetaEnvExecutor:
         """Number of environments, `meta_batch_size * envs_per_task`."""
         return self.meta_batch_size * self.envs_per_task
 
-    def set_tasks(self, tasks: Optional[Sequence[Task]] = None) -> None:
+    def set_tasks(self, tasks: Optional[Sequence[Task]]) -> None:
         """Assigns each task to its `envs_per_task` environments, which receive copies of it.
 
         Depending on the environment, the new task takes effect immediately or at the next reset.
 
         Args:
-            tasks: `meta_batch_size` tasks; None (default): tasks sampled from the environment.
+            tasks: `meta_batch_size` tasks; None: tasks sampled from the environment.
 
         Raises:
             ValueError: the number of tasks is not `meta_batch_size`.

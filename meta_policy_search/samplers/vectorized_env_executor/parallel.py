@@ -59,6 +59,10 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
         self._owner = os.getpid()
         self._start_workers()
 
+    def set_tasks(self, tasks: Optional[Sequence[Task]] = None) -> None:
+        """Sets the tasks, by default newly sampled ones; see `MetaEnvExecutor.set_tasks`."""
+        super().set_tasks(tasks)
+
     def _start_workers(self) -> None:
         """Starts new workers and ends existing ones, whose state is unknown."""
         stop_workers(self._workers, self._owner)
