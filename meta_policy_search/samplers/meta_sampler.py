@@ -15,7 +15,11 @@ from meta_policy_search.samplers.errors import EnvWorkerError
 from meta_policy_search.samplers.ray_executor import Parallel, RayExecutor, RayOptions, check_parallel
 from meta_policy_search.samplers.rollout_loop import INITIAL_BUFFER_STEPS, PathRng
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
-from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
+from meta_policy_search.samplers.vectorized_env_executor.local import (
+    MetaBatchedEnvExecutor,
+    MetaIterativeEnvExecutor,
+    make_local_executor,
+)
 from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
 from meta_policy_search.types import PathsMetaBatch, Task, WithoutEffect
 from meta_policy_search.utils import logger, seeding
@@ -256,10 +260,10 @@ def make_executor(env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_pa
                   parallel: Parallel,
                   executor: Union[str, ExecutorFactory, None]) -> MetaEnvExecutor:
     """Creates the executor that collects paths; for the arguments, see `MetaSampler`."""
-    parallel, is_vectorized = check_parallel(parallel), adapt_env(env).make_batched(1) is not None
+    parallel = check_parallel(parallel)
     if executor is None:
         executor = (functools.partial(RayExecutor, options=parallel) if isinstance(parallel, RayOptions)
-                    else "parallel" if parallel else "batched" if is_vectorized else "iterative")
+                    else MetaParallelEnvExecutor if parallel else make_local_executor)
     if isinstance(executor, str):
         executor = EXECUTORS[check_choice("executor", executor, EXECUTORS)]
     if not callable(executor):

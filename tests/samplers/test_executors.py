@@ -251,19 +251,6 @@ def test_new_path_starts_after_termination_without_affecting_other_environments(
         assert any(any(dones) and not all(dones) for dones in patterns)
 
 
-@pytest.mark.parametrize("kind", EXECUTORS)
-def test_tasks_are_sampled_from_the_environment_by_default(kind):
-    rewards = []
-    with executor(kind, MetaPointEnvCorner(reward_type="dense"), 12, 1, 9) as ex:
-        for _ in range(2):
-            seeding.set_root(4)
-            ex.set_tasks(None)
-            ex.reset()
-            rewards.append(ex.step(np.zeros((12, 2)))[1])
-    assert rewards[0] == rewards[1]
-    assert len(set(np.round(rewards[0]))) > 1 or np.ptp(rewards[0]) > 0.1  # several corners
-
-
 # Equal data from all executors.
 
 
@@ -482,18 +469,6 @@ def test_task_refused_by_the_environment_raises_a_value_error(kind):
     with executor(kind, Walk()) as ex:
         with pytest.raises(ValueError, match=r"task.* 4.* raised ValueError in set_task.*expected a finite.*nan"):
             ex.set_tasks([0.0, 0.0, 0.0, 0.0, np.nan])
-
-
-@pytest.mark.parametrize("kind", ["batched", "parallel"])
-def test_diverged_simulation_names_its_environments(kind):
-    actions = np.zeros((N, 1))
-    actions[[9, 10]] = 100.0
-    with executor(kind, Walk()) as ex:
-        ex.set_tasks(None)
-        ex.reset()
-        with pytest.raises(EnvWorkerError, match=r"environments 9 to 10 \(task 3\) raised PhysicsError") as caught:
-            ex.step(actions)
-        assert caught.value.env_ids == [9, 10]
 
 
 @pytest.mark.thorough

@@ -637,22 +637,14 @@ class Commander:
     # several broken paths; sequential stepping stops at the first
     ("batched", {(1, 1, 2): BREAK, (2, 3, 2): BREAK}, {}, P, "2 paths, the first one task 1, path 1, step 2"),
     ("iterative", {(1, 1, 2): BREAK, (2, 3, 2): BREAK}, {}, P, "task 1, path 1, step 2"),
-    pytest.param(parallel(2), {(1, 1, 2): BREAK, (2, 3, 2): BREAK}, {}, P,
-                 "2 paths, the first one task 1, path 1, step 2", marks=pytest.mark.thorough),
     # unknown environments: names all that were stepped together
     ("batched", {(2, 1, 3): BREAK}, {"says_which": False}, P, "12 paths, the first one task 0, path 0, step 3"),
-    pytest.param(parallel(2), {(2, 1, 3): BREAK}, {"says_which": False}, P,
-                 "8 paths, the first one task 1, path 0, step 3", marks=pytest.mark.thorough),
     (parallel(2), {(2, 1, 3): DIE}, {}, P, "8 paths, the first one task 1, path 0, step 3"),
     # a later path in the same environment: has its own path and step numbers
     ("batched", {(1, 0, 1): END, (1, 2, 0): BREAK}, {}, 2, "task 1, path 2, step 0"),
-    pytest.param(parallel(2), {(1, 0, 1): END, (1, 2, 1): BREAK}, {}, 2, "task 1, path 2, step 1",
-                 marks=pytest.mark.thorough),
     ("iterative", {(1, 1, 4): END, (1, 2, 1): BREAK}, {}, 2, "task 1, path 2, step 1"),
     # at the start of a path
     ("batched", {(1, 0, 2): END, (1, 1, 1): END}, {"last_reset": 2}, 1, "task 1, path 2, step 0"),
-    pytest.param(parallel(2), {(1, 0, 2): END, (1, 1, 1): END}, {"last_reset": 2}, 1, "task 1, path 2, step 0",
-                 marks=pytest.mark.thorough),
 ])
 def test_error_names_the_broken_paths_and_their_steps(executor, orders, env, envs_per_task, place):
     with sampler_of(Obedient(**env), Commander(orders), executor=executor, envs_per_task=envs_per_task) as sampler:

@@ -268,11 +268,7 @@ def test_error_in_an_environment_names_its_place():
                 sampler.obtain_samples()
 
 
-def test_refused_task_and_unloadable_environment_raise():
-    class Unloadable(Scripted):
-        def __reduce__(self):
-            return os.listdir, ("/nowhere/at/all",)
-
+def test_refused_task_raises():
     class Picky(Scripted):
         def set_task(self, task):
             if task == 2:
@@ -283,9 +279,6 @@ def test_refused_task_and_unloadable_environment_raise():
             sampler.obtain_samples()
         with pytest.raises(ValueError, match="tasks: expected meta_batch_size=3 tasks, got 1"):
             sampler.update_tasks([0])
-    with ray_sampler_of(Unloadable()) as sampler:
-        with pytest.raises(EnvWorkerError, match="(?s)FileNotFoundError.*The worker's traceback"):
-            sampler.obtain_samples()
 
 
 # Invalid arguments
@@ -302,13 +295,6 @@ def test_refused_task_and_unloadable_environment_raise():
 def test_options_are_checked(arguments, error, message):
     with pytest.raises(error, match=message):
         ray_sampler_of(MetaPointEnvCorner(), **arguments)
-
-
-def test_environment_that_cannot_be_pickled_raises():
-    env = Scripted()
-    env.generator = (i for i in range(3))
-    with pytest.raises(TypeError, match="env: expected an environment that can be pickled"):
-        ray_sampler_of(env)
 
 
 UNCONNECTED = """

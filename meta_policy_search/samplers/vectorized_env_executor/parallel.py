@@ -5,6 +5,7 @@ import weakref
 from multiprocessing.connection import wait
 from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple
 
+import cloudpickle
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
@@ -13,7 +14,7 @@ from meta_policy_search.envs.normalized_env import Averages
 from meta_policy_search.samplers.errors import WorkerDiedError, tasks_text
 from meta_policy_search.samplers.rollout_loop import PathRng, TaskRollouts
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor, pickle_env
-from meta_policy_search.samplers.vectorized_env_executor.worker import WorkerProcess, load_result, stop_workers
+from meta_policy_search.samplers.vectorized_env_executor.worker import GRACE, WorkerProcess, load_result, stop_workers
 from meta_policy_search.types import BatchedStep, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.threads import available_cores, divide
@@ -137,7 +138,7 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
         try:
             for w, request in requests.items():
                 try:
-                    self._workers[w].send(*request)
+                    self._workers[w].connection.send_bytes(cloudpickle.dumps(request))
                 except OSError:
                     self._raise_death(w)
             results: Dict[int, Any] = {}
@@ -146,12 +147,12 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
                 for connection in wait(list(waiting), timeout=1.0):
                     w = waiting.pop(connection)
                     try:
-                        pickled = self._workers[w].receive()
+                        pickled = self._workers[w].connection.recv_bytes()
                     except (EOFError, OSError):
                         self._raise_death(w)
                     results[w] = load_result(pickled, *self._describe(w))
                 for w in waiting.values():  # finds dead workers whose child processes keep the pipe open
-                    if self._workers[w].has_died():
+                    if self._workers[w].has_ended() and not self._workers[w].connection.poll():
                         self._raise_death(w)
         except BaseException:
             self._are_usable = False
@@ -160,7 +161,8 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
         return [results[w] for w in requests]
 
     def _raise_death(self, w: int) -> NoReturn:
-        code = self._workers[w].exit_code()
+        self._workers[w].wait_for_end(GRACE)
+        code = self._workers[w].process.returncode  # None if the process is still ending
         name = f" ({signal.Signals(-code).name})" if code is not None and -code in set(signal.Signals) else ""
         worker, env_ids = self._describe(w)
         raise WorkerDiedError(f"{worker} died with exit code {code}{name}", env_ids) from None

@@ -13,6 +13,7 @@ Ctrl-C reaches only the parent. Both kinds of workers return the bytes of `pickl
 """
 import contextlib
 import io
+import math
 import operator
 import os
 import pickle
@@ -22,20 +23,19 @@ import sys
 import threading
 import time
 from multiprocessing.connection import Connection, Pipe
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 import cloudpickle
 
 from meta_policy_search.samplers.errors import EnvWorkerError, NotFiniteError, worker_error
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
 from meta_policy_search.samplers.vectorized_env_executor.local import make_local_executor
-from meta_policy_search.utils.processes import has_ended, wait_for_end
 from meta_policy_search.utils.snapshotter import Unpickler
 from meta_policy_search.utils.threads import THREAD_VARIABLES
 
 _START = ("import sys; fd = int(sys.argv[1]); sys.path[:] = sys.argv[2:]; del sys.argv[1:]; "
           f"from {__name__} import main; main(fd)")
-_GRACE = 2.0  # time for a worker to close its environments before it is killed, s
+GRACE = 2.0  # time for a worker to close its environments before it is killed, s
 
 
 def pickle_result(function: Callable[..., Any], *args: Any) -> bytes:
@@ -84,22 +84,25 @@ class WorkerProcess:
         finally:
             theirs.close()
 
-    def send(self, *request: Any) -> None:
-        """Sends `(command, *args)`; raises `OSError` if the worker has ended."""
-        self.connection.send_bytes(cloudpickle.dumps(request))
+    def has_ended(self) -> bool:
+        """Returns whether the process has ended; if so, `process.returncode` is its exit code.
 
-    def receive(self) -> bytes:
-        """Returns the result as bytes for `load_result`; raises `EOFError` or `OSError` if the worker has ended."""
-        return self.connection.recv_bytes()
+        The exit code is 0 if an interrupted call has already read it. `Popen.poll` and `Popen.wait` use a lock that
+        Ctrl-C can leave locked, and every later call then hangs.
+        """
+        if self.process.returncode is None:
+            try:
+                pid, status = os.waitpid(self.process.pid, os.WNOHANG)
+                self.process.returncode = os.waitstatus_to_exitcode(status) if pid else None
+            except ChildProcessError:
+                self.process.returncode = 0
+        return self.process.returncode is not None
 
-    def has_died(self) -> bool:
-        """Returns whether the process has ended without leaving a result."""
-        return has_ended(self.process) and not self.connection.poll()
-
-    def exit_code(self) -> Optional[int]:
-        """Returns the exit code of an ending process: negative for a signal, None if it is still running after 2 s."""
-        wait_for_end(self.process, _GRACE)
-        return self.process.returncode
+    def wait_for_end(self, timeout: float) -> None:
+        """Waits up to `timeout` seconds for the end of the process."""
+        deadline = time.monotonic() + timeout
+        while not self.has_ended() and time.monotonic() < deadline:
+            time.sleep(0.002)
 
 
 def stop_workers(workers: List[WorkerProcess], owner: int) -> None:
@@ -113,20 +116,20 @@ def stop_workers(workers: List[WorkerProcess], owner: int) -> None:
         with contextlib.suppress(OSError):
             worker.connection.send_bytes(b"")
         worker.connection.close()  # ends a worker that is sending a result
-    deadline = time.monotonic() + _GRACE
+    deadline = time.monotonic() + GRACE
     while workers:
         worker = workers.pop()
         try:
-            wait_for_end(worker.process, deadline - time.monotonic())
+            worker.wait_for_end(deadline - time.monotonic())
         finally:
             worker.process.kill()  # no effect on an ended process
-            wait_for_end(worker.process)
+            worker.wait_for_end(math.inf)
 
 
 def main(fd: int) -> None:
     """Runs a worker until it receives an empty request or its parent ends; `fd` is the worker's end of the pipe."""
     os.set_inheritable(fd, False)  # programs started by an environment must not keep the pipe open
-    threading.Thread(target=exit_after_parent, args=(fd, _GRACE), daemon=True).start()
+    threading.Thread(target=exit_after_parent, args=(fd, GRACE), daemon=True).start()
     connection, incoming = Connection(fd), select.poll()
     incoming.register(fd, select.POLLIN)
     polling = threading.Lock()  # several threads of the executor may ask
