@@ -42,6 +42,7 @@ _PACKAGES = ("tensorflow", "numpy", "scipy", "gym", "gymnasium", "mujoco", "cma"
 _TYPES: Dict[str, Any] = {
     "settings": dict, "options": dict, "given": list, "algorithm": (str, type(None)), "env": (str, type(None)),
     **{name: (int, type(None)) for name in ("seed", "n_itr", "start_itr")}}
+_MAX_NUMBERS = 100  # of an array in `params.json`; larger arrays are abbreviated
 _FLAGS = ("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS",
           "TF_DETERMINISTIC_OPS", "TF_XLA_FLAGS", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES")
 
@@ -148,7 +149,7 @@ def as_json(value: Any) -> Any:
         return {str(key): as_json(item) for key, item in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return as_json(dataclasses.asdict(value))
-    if isinstance(value, (np.generic, np.ndarray)):
+    if isinstance(value, (np.generic, np.ndarray)) and value.size <= _MAX_NUMBERS:
         return value.tolist()
     if isinstance(value, Configurable):
         return repr(value).removesuffix("()")
