@@ -311,8 +311,9 @@ def _runs_below(folder: str) -> Iterator[str]:
 
 def ended_before_first_snapshot(folder: str) -> bool:
     """Returns whether a folder contains a run that ended before its first snapshot: it can only be started again."""
-    mode = _read(folder).get("options", {}).get("snapshot_mode", "none")
-    return mode != "none" and not snapshot_paths(folder) and count_rows(folder) <= 1
+    params = _read(folder)
+    saves = "settings" in params and params.get("options", {}).get("snapshot_mode", "none") != "none"
+    return saves and not snapshot_paths(folder) and count_rows(folder) <= 1
 
 
 def check_is_unused(folder: PathLike) -> None:
