@@ -171,14 +171,14 @@ def _check_earlier(output: str, members: Sequence[Member], digests: Mapping[str,
             raise ValueError(f"{member.folder}: the code or the arguments of the environment or algorithm have changed "
                              "since this run. Choose another folder")
         params = run_folder.read_params(member.folder)
-        recorded, chosen = params["settings"], {"env_kwargs", "n_itr", *params.get("given", ()), *member.settings}
+        recorded, chosen = params.get("settings", {}), {"env_kwargs", "n_itr", *params.get("given", ()), *member.settings}
         algo_class = find_algo_class(member.algo)
         known = settings_of_algorithm(algo_class)
         now = {name: run_folder.as_json(member.settings.get(name, setting.default))
                for name, setting in known.items() if setting.affects_result}
         now.update(env=find_env_name(member.settings["env"], algo_class), n_itr=member.n_itr,
                    env_kwargs=member.settings.get("env_kwargs") or {})
-        if recorded["n_itr"] < member.n_itr:  # the run is extended
+        if recorded.get("n_itr", 0) < member.n_itr:  # the run is extended
             chosen.remove("n_itr")
         differing = differences(recorded, {name: value for name, value in now.items() if name in chosen},
                                 ("run", "now"))

@@ -42,6 +42,7 @@ _PACKAGES = ("tensorflow", "numpy", "scipy", "gym", "gymnasium", "mujoco", "cma"
 _TYPES: Dict[str, Any] = {
     "settings": dict, "options": dict, "given": list, "algorithm": (str, type(None)), "env": (str, type(None)),
     **{name: (int, type(None)) for name in ("seed", "n_itr", "start_itr")}}
+_MAX_NUMBERS = 100  # of an array in `params.json`; larger arrays are abbreviated
 _FLAGS = ("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS",
           "TF_DETERMINISTIC_OPS", "TF_XLA_FLAGS", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES")
 
@@ -148,7 +149,7 @@ def as_json(value: Any) -> Any:
         return {str(key): as_json(item) for key, item in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return as_json(dataclasses.asdict(value))
-    if isinstance(value, (np.generic, np.ndarray)):
+    if isinstance(value, (np.generic, np.ndarray)) and value.size <= _MAX_NUMBERS:
         return value.tolist()
     if isinstance(value, Configurable):
         return repr(value).removesuffix("()")
@@ -310,8 +311,9 @@ def _runs_below(folder: str) -> Iterator[str]:
 
 def ended_before_first_snapshot(folder: str) -> bool:
     """Returns whether a folder contains a run that ended before its first snapshot: it can only be started again."""
-    mode = _read(folder).get("options", {}).get("snapshot_mode", "none")
-    return mode != "none" and not snapshot_paths(folder) and count_rows(folder) <= 1
+    params = _read(folder)
+    saves = "settings" in params and params.get("options", {}).get("snapshot_mode", "none") != "none"
+    return saves and not snapshot_paths(folder) and count_rows(folder) <= 1
 
 
 def check_is_unused(folder: PathLike) -> None:

@@ -352,10 +352,3 @@ def test_resuming_to_fewer_epochs_than_completed(runner):
     runner.train(3, T)
     with pytest.raises(ValueError, match="n_epochs: expected at least 3 .completed epochs., got 2"):
         runner.resume(2)
-
-
-def test_folder_with_another_run_is_refused(tmp_path):
-    set_up(tmp_path, "counting").train(1, T)
-    logger.reset()
-    with pytest.raises(ValueError, match="already contains a run"):
-        set_up(tmp_path, "counting").train(1, T)

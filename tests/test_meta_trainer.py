@@ -268,25 +268,15 @@ def test_diagnostics_of_an_algorithm_without_diagnostics_are_refused(trainer):
                 n_itr=1, diagnostics=True)
 
 
-@pytest.fixture
-def on_terminal(monkeypatch):
-    """Calls a function with standard error connected to a terminal; returns the terminal output."""
-    def show(function):
-        terminal = io.StringIO()
-        terminal.isatty = lambda: True
-        with monkeypatch.context() as patch:
-            patch.setattr(sys, "stderr", terminal)
-            function()
-        return terminal.getvalue()
-
-    return show
-
-
-def test_progress_bar_shows_iterations_on_request(trainer, on_terminal, monkeypatch):
-    assert on_terminal(trainer.train) == ""
+def test_progress_bar_shows_iterations_on_request(trainer, monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", terminal)
+    trainer.train()
+    assert terminal.getvalue() == ""
     monkeypatch.setattr(trainer, "progress_bar", True)
-    shown = on_terminal(trainer.train)
-    assert "training" in shown and "4/4" in shown
+    trainer.train()
+    assert "training" in terminal.getvalue() and "4/4" in terminal.getvalue()
 
 
 # Callbacks
@@ -428,15 +418,6 @@ def test_resumed_run_equals_uninterrupted_run(tmp_path):
         # then parameters and rows are equal, bit for bit
         np.testing.assert_array_equal(flat(resumed), uninterrupted)
         assert read_rows(tmp_path / "run") == rows
-
-
-def test_global_random_states_are_restored(trainer):
-    import random
-
-    snapshot = trainer.get_itr_snapshot(0)
-    first = random.random(), np.random.random()
-    trainer.restore(snapshot)
-    assert (random.random(), np.random.random()) == first
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ PROG = "meta-policy-search"  # name of the command
 INTERRUPTED = 130  # exit status after Ctrl-C, as in shells
 USER_ERRORS = (EnvWorkerError, ImportError, OSError, SnapshotError, TypeError, ValueError)
 """Errors of wrong flags, files or settings, which are reported in one line without a traceback."""
-FAILURES = (FloatingPointError, OSError, WorkerDiedError)
+FAILURES = (FloatingPointError, WorkerDiedError)
 """Errors of a computation that has started; reported in the same way, with status 1."""
 
 SMOKE = {"n_itr": 2, "meta_batch_size": 2, "rollouts_per_meta_task": 2, "envs_per_task": None, "max_path_length": 10,
@@ -100,7 +100,7 @@ def train(algorithm: str, argv: Optional[Sequence[str]], prog: str, description:
             return report(_load_run(parser, given.pop("resume")).resume(**given))
         return report(start(**given))
 
-    return run_tool(parser, work, argv, (SnapshotError, *FAILURES))
+    return run_tool(parser, work, argv, (SnapshotError, OSError, *FAILURES))
 
 
 def resume(argv: Sequence[str]) -> int:
@@ -126,7 +126,7 @@ def resume(argv: Sequence[str]) -> int:
         given = vars(arguments)
         return report(_load_run(parser, given.pop("run_folder")).resume(**given))
 
-    return run_tool(parser, work, argv, (SnapshotError, *FAILURES))
+    return run_tool(parser, work, argv, (SnapshotError, OSError, *FAILURES))
 
 
 def _load_run(parser: Parser, folder: str) -> Any:

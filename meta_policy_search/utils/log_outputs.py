@@ -39,11 +39,6 @@ class RowFile:
         self._rows: list[Row] = [] if resume_at is None else _rows_before(resume_at, self._read(), path)
         self._columns = _used_columns(self._rows)
 
-    @property
-    def next_step(self) -> int:
-        """Step of the first new row in curves: the `Itr` of the last kept row plus one."""
-        return int(float(self._rows[-1].get("Itr") or -1)) + 1 if self._rows else 0
-
     def start(self) -> None:
         """Writes the kept rows to the file, without the columns that only later rows had."""
         self._rewrite(self._rows)
@@ -128,27 +123,28 @@ class EventFile:
 
     Args:
         folder: folder of the event files; created if missing.
-        start_step: step of the next row of a resumed run, see `RowFile.next_step`. Default None: a new run.
+        resume_at: iteration that a resumed run logs next. Default None: a new run.
     """
 
-    def __init__(self, folder: str, start_step: Optional[int] = None) -> None:
+    def __init__(self, folder: str, resume_at: Optional[int] = None) -> None:
         from tensorboard.compat.proto.event_pb2 import SessionLog
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-        self._folder, self._step = folder, start_step or 0
+        self._folder, self._step = folder, resume_at or 0
         earlier = os.path.join(glob.escape(folder), "events.out.tfevents.{:010d}.*")
         while glob.glob(earlier.format(int(time.time()))):  # TensorBoard reads files in the order of their names
             time.sleep(0.05)
         with _naming(folder):
             self._writer = EventFileWriter(folder)
-        if start_step is not None:
-            self._add(start_step, session_log=SessionLog(status=SessionLog.START))
+        if resume_at is not None:
+            self._add(resume_at, session_log=SessionLog(status=SessionLog.START))
 
     def write_row(self, row: Row) -> None:
         """Appends the numbers of a row as float32."""
         from tensorboard.compat.proto.summary_pb2 import Summary
 
-        step = row.get("Itr", self._step)
+        number = _iteration(row)
+        step = self._step if number is None else number
         values = [Summary.Value(tag=key, simple_value=value) for key, value in row.items() if _is_number(value)]
         self._add(step, summary=Summary(value=values))
         self._step = step + 1

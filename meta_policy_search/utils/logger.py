@@ -19,8 +19,8 @@ format           destination         content
 `csv`            `progress.csv`      rows; columns in order of first appearance, empty cells for missing values, floats
                                      with all digits
 `json`           `progress.json`     rows, one JSON object per line (`NaN` and `Infinity` are written as Python does)
-`tensorboard`    `tensorboard/`      the numbers of each row as scalars over `Itr`, tagged with the column names;
-                                     requires the package tensorboard
+`tensorboard`    `tensorboard/`      the numbers of each row as scalars over `Epoch` or, without this column, `Itr`,
+                                     tagged with the column names; requires the package tensorboard
 ===============  ==================  =================================================================================
 
 Messages are printed above tqdm progress bars. Before `configure` is called, messages and rows are printed to the
@@ -133,10 +133,9 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
             remove_snapshots(folder, resume_at)  # first, so that the rows of the last snapshot always exist
         else:
             _make_room(folder, overwrite)
-        start_step = None if resume_at is None else max([file.next_step for file in files], default=resume_at)
         for file in files:
             file.start()
-        curves = EventFile(os.path.join(folder, "tensorboard"), start_step) if "tensorboard" in formats else None
+        curves = EventFile(os.path.join(folder, "tensorboard"), resume_at) if "tensorboard" in formats else None
         if curves is not None:
             lock.callback(curves.close)
         if "log" in formats:
