@@ -256,13 +256,11 @@ def test_ctrl_c_during_start_up_prints_no_traceback():
 
 
 @pytest.mark.thorough
-def test_commands_find_modules_of_the_current_folder(tmp_path):
-    """As for the installed command, the current folder is not on Python's path when the process starts."""
-    (tmp_path / "own_envs.py").write_text(
-        "import meta_policy_search as mps\n\n\nclass Own(mps.MetaPointEnvCorner):\n    pass\n")
-    program = "import sys; sys.path.remove(''); from meta_policy_search.cli.main import main; sys.exit(main())"
-    for flags in (["train", "promp", "--env", "own_envs:Own", "--smoke", "--dump_path", "run"],
-                  ["evaluate", "run", "--num_tasks", "2"]):
-        done = subprocess.run([sys.executable, "-c", program, *flags], cwd=tmp_path, capture_output=True, text=True,
-                              env={**os.environ, "PYTHONPATH": str(ROOT)})
-        assert done.returncode == 0, done.stderr
+def test_commands_find_modules_of_the_current_folder(my_module, tmp_path):
+    """They do not replace installed modules, and `params.json` records their paths."""
+    assert main(["train", "vpg_maml", "--env", f"{my_module}:MyEnv", "--smoke", "--dump_path", "run"]) == 0
+    assert read_params("run")["modules"] == {my_module: str(tmp_path / f"{my_module}.py")}
+    Path("tqdm.py").write_text("raise ImportError('a module of the user')")
+    done = subprocess.run([sys.executable, "-m", "meta_policy_search", "evaluate", "run", "--num_tasks", "2"],
+                          capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert done.returncode == 0, done.stderr

@@ -124,35 +124,32 @@ def finished_copy(finished, tmp_path):
 # Runs ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def scripts_at_work(tmp_path_factory):
-    """Starts each script in separate processes: as a file and as a module."""
-    folder, processes = tmp_path_factory.mktemp("scripts"), {}
-    for name in SCRIPTS:
-        command = ["-m", f"experiments.{name}"] if name == "vpg_maml" else [ROOT / "experiments" / f"{name}.py"]
-        processes[name] = start(*command, *([] if name == "pro_mp" else POINT), cwd=folder, SMOKE="1")
-    yield folder, processes
-    for process in processes.values():
-        process.kill()
-        process.communicate()
-
-
 @pytest.mark.parametrize("name", SCRIPTS)
 @pytest.mark.thorough
-def test_each_script_runs_to_its_end(scripts_at_work, name):
-    """With SMOKE=1 and no folder, the last lines name a new folder with all files and the gain."""
-    parent, processes = scripts_at_work
-    out, err = processes[name].communicate(timeout=120)
-    assert (processes[name].returncode, err) == (0, "")
+def test_each_script_runs_to_its_end(name, tmp_path, monkeypatch, capsys):
+    """With SMOKE=1 and no folder, the last lines name a new folder with all files and the gain.
+
+    Two scripts run in separate processes: as a file and as a module.
+    """
+    monkeypatch.setenv("SMOKE", "1")
+    monkeypatch.chdir(tmp_path)
+    how = {"pro_mp": [ROOT / "experiments" / "pro_mp.py"], "vpg_maml": ["-m", "experiments.vpg_maml", *POINT]}
+    if name in how:
+        process = start(*how[name], cwd=tmp_path)
+        out, err = process.communicate(timeout=120)
+        assert (process.returncode, err) == (0, "")
+    else:
+        assert run(SCRIPTS[name], *POINT) == 0
+        out = capsys.readouterr().out
     env = "HalfCheetahRandDirecEnv" if name == "pro_mp" else "MetaPointEnv"
-    (folder,) = (parent / "data" / SCRIPTS[name].ALGORITHM / env).iterdir()
+    (folder,) = (tmp_path / "data" / SCRIPTS[name].ALGORITHM / env).iterdir()
     assert re.fullmatch(r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_seed1", folder.name)
     *lines, gain, last = out.splitlines()
     assert sum(line.startswith("itr ") for line in lines) == 2
     assert last == f"Run folder: {folder}"
     assert "95% interval over tasks" in gain and "mean of the last 2 iterations" in gain
     assert {file.name for file in folder.iterdir()} == {
-        ".lock", "params.json", "progress.csv", "log.txt", "params.pkl", "itr_0.pkl",
+        ".lock", "params.json", "progress.csv", "log.txt", "params.pkl", "params.prev.pkl", "itr_0.pkl",
         "learning_curve.png"}
     assert [row["Itr"] for row in rows(folder)] == ["0", "1"]
     assert gain in (folder / "log.txt").read_text()
