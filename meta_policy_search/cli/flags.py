@@ -132,6 +132,15 @@ def _kinds(hint: Any) -> set[type]:
             and not (kind is int and base is bool or kind is list and issubclass(base, str))}
 
 
+def check_type(setting: Setting, value: Any) -> None:
+    """Raises `TypeError` if a JSON value cannot be a value of a setting; other values are checked by its class."""
+    kinds = _kinds(setting.hint)
+    kinds |= {int, float} if kinds & {int, float} else set()
+    if kinds and value is not None and type(value) not in kinds:
+        names = " or ".join(sorted(kind.__name__ for kind in kinds))
+        raise TypeError(f"{setting.name}: expected {names}, got {value!r}")
+
+
 def _value(text: str) -> Any:
     """Parses JSON, a number, none or text; the settings class checks the type."""
     for read in (load_json, float):

@@ -149,8 +149,7 @@ def test_each_script_runs_to_its_end(name, tmp_path, monkeypatch, capsys):
     assert last == f"Run folder: {folder}"
     assert "95% interval over tasks" in gain and "mean of the last 2 iterations" in gain
     assert {file.name for file in folder.iterdir()} == {
-        ".lock", "params.json", "progress.csv", "log.txt", "params.pkl", "params.prev.pkl", "itr_0.pkl",
-        "learning_curve.png"}
+        ".lock", "params.json", "progress.csv", "log.txt", "params.pkl", "itr_0.pkl", "learning_curve.png"}
     assert [row["Itr"] for row in rows(folder)] == ["0", "1"]
     assert gain in (folder / "log.txt").read_text()
     assert params(folder)["algorithm"] == SCRIPTS[name].ALGORITHM and params(folder)["settings"]["env"] == env
