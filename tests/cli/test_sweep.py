@@ -255,7 +255,7 @@ def test_sweep_does_not_run_twice_at_once(tmp_path, capsys):
     ({"algorithm": "cem"}, "expected an object with the keys algorithm (a name), settings and grid"),
     ({"algorithm": 1, "settings": {}, "grid": {}}, "expected an object with the keys algorithm"),
     ({"algorithm": "gone", "settings": {}, "grid": {}}, "got 'gone'"),
-    ({"algorithm": "gone:CEM", "settings": {}, "grid": {}}, "got 'gone:CEM': ModuleNotFoundError: No module named 'gone'"),
+    ({"algorithm": "gone:CEM", "settings": {}, "grid": {}}, "got 'gone:CEM': ModuleNotFoundError: No module named"),
     ({"algorithm": "cem", "settings": {"inner_lr": 1}, "grid": {}}, "'inner_lr'"),
     ({"algorithm": "cem", "settings": {}, "grid": {"sead": [1]}}, "'sead' for CEM; did you mean 'seed'?"),
     ({"algorithm": "cem", "settings": {}, "grid": {"seed": 1}}, "grid, seed: expected a list of at least one value"),
