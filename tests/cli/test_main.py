@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import meta_policy_search as mps
-from meta_policy_search.cli.flags import Parser
 from meta_policy_search.cli.main import COMMANDS, main, make_parser
 from meta_policy_search.envs import registry as env_registry
 from meta_policy_search.plotting import read_progress
@@ -82,14 +81,6 @@ def test_training_creates_a_folder_with_the_name_of_the_algorithm(capsys):
     assert capsys.readouterr().out.endswith(f"Run folder: {folder.resolve()}\n")
     params = read_params(str(folder))
     assert params["algorithm"] == "promp" and params["command"] == [os.path.basename(sys.argv[0]), *sys.argv[1:]]
-
-
-def test_unknown_flag_next_to_a_flag_that_ends_in_an_underscore(capsys):
-    parser = Parser("program", "")
-    parser.add_argument("--lambda_")
-    with pytest.raises(SystemExit):
-        parser.parse_args(["--lamda_", "1"])
-    assert "did you mean '--lambda_'?" in capsys.readouterr().err
 
 
 def test_lists_of_environments_and_algorithms(capsys):
