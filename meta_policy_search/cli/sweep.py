@@ -26,7 +26,7 @@ import re
 from typing import Any, Container, Mapping, Sequence
 
 from meta_policy_search import run_folder
-from meta_policy_search.cli.flags import check_type
+from meta_policy_search.cli.flags import check_type, nonempty_path
 from meta_policy_search.cli.runs import LAST, mean_returns
 from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.parallel_runs import Member, check_settings, train_all
@@ -157,5 +157,6 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("grid", metavar="GRID.json", help="JSON file with the algorithm and the settings of the runs")
     parser.add_argument("--processes", type=int, metavar="INT",
                         help="number of runs at a time; they share the cores (default: the number of cores)")
-    parser.add_argument("--output", metavar="DIR", help="parent folder of the run folders (default: data/sweeps/GRID)")
+    parser.add_argument("--output", metavar="DIR", type=nonempty_path,
+                        help="parent folder of the run folders (default: data/sweeps/GRID)")
 

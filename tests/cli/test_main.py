@@ -67,6 +67,10 @@ def test_version(capsys):
     (["train", "nowhere:A"], "expected MODULE:NAME with a module that can be imported, got 'nowhere:A'"),
     (["resume", "nowhere"], "resume: error: nowhere cannot be resumed: .*No such file or directory"),
     (["resume", "."], "resume: error: . cannot be resumed: the folder . contains no snapshot"),
+    *(([*command, ""], f"error: argument {command[-1]}: expected a path, got ''") for command in (
+        ["train", "promp", "--dump_path"], ["train", "cem", "--resume"], ["train", "rl2", "--config_file"],
+        ["evaluate", "run", "--output"], ["plot", "run", "--output"], ["render", "run", "--output"],
+        ["sweep", "grid.json", "--output"])),
     (["train", "promp", "--env", "MetaBernoulliBanditEnv", "--smoke", "--no-learn_std"],
      "train promp: error: learn_std: expected True, got False; a categorical policy has no standard deviation"),
 ])
