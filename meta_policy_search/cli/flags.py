@@ -67,17 +67,26 @@ def make_training_parser(prog: str, description: Optional[str], algorithm: str, 
     usage = ("%(prog)s [--config_file FILE] [--dump_path DIR] [--smoke] [--SETTING VALUE ...]\n"
              "       %(prog)s --resume DIR [--n_itr N]")
     parser = Parser(prog, description, usage=usage, argument_default=argparse.SUPPRESS)
-    parser.add_argument("--config_file", metavar="FILE", help="JSON file of settings, or the params.json of a run")
+    parser.add_argument("--config_file", metavar="FILE", type=nonempty_path,
+                        help="JSON file of settings, or the params.json of a run")
     folder = parser.add_mutually_exclusive_group()
-    folder.add_argument("--dump_path", metavar="DIR",
+    folder.add_argument("--dump_path", metavar="DIR", type=nonempty_path,
                         help=f"run folder (default: data/{algorithm}/<environment>/<time>_seed<seed>)")
-    folder.add_argument("--resume", metavar="DIR", help="resume the run in this folder; n_itr may be increased")
+    folder.add_argument("--resume", metavar="DIR", type=nonempty_path,
+                        help="resume the run in this folder; n_itr may be increased")
     parser.add_argument("--smoke", action="store_true", help="smoke test with tiny sizes and two iterations; same as "
                         "the environment variable SMOKE=1")
     groups = [parser.add_argument_group(f"settings of {name}") for name in ("all algorithms", "this algorithm")]
     for setting in settings.values():
         add_flag(groups[setting.name not in shared], setting)
     return parser
+
+
+def nonempty_path(text: str) -> str:
+    """Type of flags that are paths: refuses an empty text, such as that of an unset shell variable."""
+    if not text:
+        raise argparse.ArgumentTypeError("expected a path, got ''")
+    return text
 
 
 def add_output_flags(parser: Any, metavar: str, help: str, old: str) -> None:
@@ -89,7 +98,7 @@ def add_output_flags(parser: Any, metavar: str, help: str, old: str) -> None:
         help: help text of `--output`.
         old: name of the output in the help text of `--overwrite`.
     """
-    parser.add_argument("--output", metavar=metavar, help=help)
+    parser.add_argument("--output", metavar=metavar, type=nonempty_path, help=help)
     parser.add_argument("--overwrite", action="store_true", help=f"replace an existing {old}")
 
 
@@ -130,6 +139,15 @@ def _kinds(hint: Any) -> set[type]:
     base = origin or hint
     return {kind for kind, cls in _BASES.items() if isinstance(base, type) and issubclass(base, cls)
             and not (kind is int and base is bool or kind is list and issubclass(base, str))}
+
+
+def check_type(setting: Setting, value: Any) -> None:
+    """Raises `TypeError` if a JSON value cannot be a value of a setting; other values are checked by its class."""
+    kinds = _kinds(setting.hint)
+    kinds |= {int, float} if kinds & {int, float} else set()
+    if kinds and value is not None and type(value) not in kinds:
+        names = " or ".join(sorted(kind.__name__ for kind in kinds))
+        raise TypeError(f"{setting.name}: expected {names}, got {value!r}")
 
 
 def _value(text: str) -> Any:

@@ -17,7 +17,7 @@ import argparse
 import json
 import os
 import re
-from typing import Any, Iterable, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
 import meta_policy_search as mps
 from meta_policy_search import run_folder
@@ -164,7 +164,9 @@ def compare(arguments: argparse.Namespace, folders: Sequence[str], output: str) 
         members: dict[str, list[Any]] = {}
         for run in group:
             (x,) = read_columns(run.progress, x_column)
-            for quantity, column in _quantities(run, arguments.columns).items():
+            quantities = return_columns(run.progress) if arguments.columns is None else {
+                name: name for name in arguments.columns if name in run.progress}
+            for quantity, column in quantities.items():
                 members.setdefault(quantity, []).append((x / scale, run.progress[column]))
         for quantity, curve in members.items():
             panels.setdefault(quantity, []).append(Curve(label, curve))
@@ -185,11 +187,6 @@ def _title(runs: Sequence[Run]) -> str:
         return ""
     seeds = sorted({run.settings["seed"] for run in runs if "seed" in run.settings})
     return describe_settings(common.get("algorithm"), env, seeds, common.get("inner_lr"))
-
-
-def _quantities(run: Run, columns: Optional[Sequence[str]]) -> Mapping[str, str]:
-    """Returns the columns of a run to plot, by label of their panel."""
-    return return_columns(run.progress) if columns is None else {name: name for name in columns if name in run.progress}
 
 
 # The command -----------------------------------------------------------------------------------------------------

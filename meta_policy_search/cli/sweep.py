@@ -26,10 +26,11 @@ import re
 from typing import Any, Container, Mapping, Sequence
 
 from meta_policy_search import run_folder
+from meta_policy_search.cli.flags import check_type, nonempty_path
 from meta_policy_search.cli.runs import LAST, mean_returns
 from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.parallel_runs import Member, check_settings, train_all
-from meta_policy_search.run import find_algo_class
+from meta_policy_search.run import find_algo_class, settings_of_algorithm
 from meta_policy_search.settings import read_json
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.files import write_csv
@@ -65,10 +66,13 @@ def read_grid(path: str, output: str) -> tuple[list[Member], dict[str, dict[str,
     varied: dict[str, dict[str, Any]] = {}
     try:
         _check_grid(settings, grid)
-        defaults = {"env": find_algo_class(algo).default_settings["env"]}
+        algo_class = find_algo_class(algo)
+        defaults, known = {"env": algo_class.default_settings["env"]}, settings_of_algorithm(algo_class)
         for values in itertools.product(*grid.values()):
             chosen = dict(zip(grid, values, strict=True))
             check_settings(algo, {**settings, **chosen})
+            for setting, value in {**settings, **chosen}.items():
+                check_type(known[setting], value)
             name = name_of(chosen)
             if any(name == other.name or chosen == varied[other.name] for other in runs):  # 1 and 1.0 are equal
                 raise ValueError(f"grid: expected values that differ, got {name} twice")
@@ -153,5 +157,6 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("grid", metavar="GRID.json", help="JSON file with the algorithm and the settings of the runs")
     parser.add_argument("--processes", type=int, metavar="INT",
                         help="number of runs at a time; they share the cores (default: the number of cores)")
-    parser.add_argument("--output", metavar="DIR", help="parent folder of the run folders (default: data/sweeps/GRID)")
+    parser.add_argument("--output", metavar="DIR", type=nonempty_path,
+                        help="parent folder of the run folders (default: data/sweeps/GRID)")
 

@@ -181,14 +181,18 @@ def test_example_is_a_valid_grid(tmp_path):
 # Ctrl-C and kills --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.thorough
-def test_interruption_ends_all_runs_and_the_next_call_resumes_them(tmp_path):
-    """A signal ends two started runs and one waiting run; the next call finishes all three."""
-    grid = write_grid(tmp_path, {"seed": [1, 2, 3]}, n_itr=200)
-    output = tmp_path / "runs"
+def start(grid, output):
+    """Starts a sweep of two runs at a time in another process."""
     command = [sys.executable, "-m", "meta_policy_search", "sweep", str(grid), "--output", str(output),
                "--processes", "2"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.thorough
+def test_interruption_ends_all_runs_and_the_next_call_resumes_them(tmp_path, monkeypatch, capsys):
+    """A signal ends two started runs and one waiting run; the next call finishes all three."""
+    grid, output = write_grid(tmp_path, {"seed": [1, 2, 3]}, n_itr=200), tmp_path / "runs"
+    process = start(grid, output)
     wait_for(lambda: all((output / f"seed={seed}" / "params.pkl").exists() for seed in (1, 2)))
     children = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGINT)
@@ -199,9 +203,10 @@ def test_interruption_ends_all_runs_and_the_next_call_resumes_them(tmp_path):
     wait_for(lambda: all(map(has_ended, children)), seconds=10)
     assert set(statuses(output).values()) == {"not done"} and not (output / "seed=3").exists()
 
-    again = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert again.returncode == 0, again.stdout + again.stderr
-    assert "seed=1: resumes" in again.stdout and "seed=3: starts" in again.stdout
+    commands.train_members_here(monkeypatch)
+    assert main(["sweep", str(grid), "--output", str(output)]) == 0
+    said = capsys.readouterr().out
+    assert "seed=1: resumes" in said and "seed=3: starts" in said
     for seed in (1, 2, 3):
         assert [int(row["Epoch"]) for row in rows(output / f"seed={seed}" / "progress.csv")] == list(range(200))
     assert set(statuses(output).values()) == {"done"}
@@ -209,23 +214,20 @@ def test_interruption_ends_all_runs_and_the_next_call_resumes_them(tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 @pytest.mark.thorough
-def test_runs_end_with_a_killed_sweep_and_the_next_sweep_continues(number, tmp_path):
-    """After a sweep is killed twice, its run ends too, and the finished run has every row once."""
-    output = tmp_path / "runs"
-    grid = write_grid(tmp_path, {"seed": [1]}, n_itr=250)
-    command = [sys.executable, "-m", "meta_policy_search", "sweep", str(grid), "--output", str(output)]
+def test_runs_end_with_a_killed_sweep_and_the_next_sweep_continues(number, tmp_path, monkeypatch):
+    """After a sweep is killed, its run ends too, and the finished run has every row once."""
+    grid, output = write_grid(tmp_path, {"seed": [1]}, n_itr=250), tmp_path / "runs"
     progress = output / "seed=1" / "progress.csv"
-    for count in (3, 110):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        wait_for(lambda: progress.exists() and len(progress.read_text().splitlines()) > count)  # noqa: B023
-        children = psutil.Process(process.pid).children(recursive=True)
-        os.kill(process.pid, number)
-        process.wait()
-        wait_for(lambda: all(map(has_ended, children)), seconds=10)  # noqa: B023
-        with lock_folder(output / "seed=1"):
-            pass
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
+    process = start(grid, output)
+    wait_for(lambda: progress.exists() and len(progress.read_text().splitlines()) > 3)
+    children = psutil.Process(process.pid).children(recursive=True)
+    os.kill(process.pid, number)
+    process.communicate()
+    wait_for(lambda: all(map(has_ended, children)), seconds=10)
+    with lock_folder(output / "seed=1"):
+        pass
+    commands.train_members_here(monkeypatch)
+    assert main(["sweep", str(grid), "--output", str(output)]) == 0
     assert [int(row["Epoch"]) for row in rows(progress)] == list(range(250))
 
 
@@ -253,11 +255,14 @@ def test_sweep_does_not_run_twice_at_once(tmp_path, capsys):
     ({"algorithm": "cem"}, "expected an object with the keys algorithm (a name), settings and grid"),
     ({"algorithm": 1, "settings": {}, "grid": {}}, "expected an object with the keys algorithm"),
     ({"algorithm": "gone", "settings": {}, "grid": {}}, "got 'gone'"),
-    ({"algorithm": "gone:CEM", "settings": {}, "grid": {}}, "got 'gone:CEM': No module named 'gone'"),
+    ({"algorithm": "gone:CEM", "settings": {}, "grid": {}}, "got 'gone:CEM': ModuleNotFoundError: No module named"),
     ({"algorithm": "cem", "settings": {"inner_lr": 1}, "grid": {}}, "'inner_lr'"),
     ({"algorithm": "cem", "settings": {}, "grid": {"sead": [1]}}, "'sead' for CEM; did you mean 'seed'?"),
     ({"algorithm": "cem", "settings": {}, "grid": {"seed": 1}}, "grid, seed: expected a list of at least one value"),
     ({"algorithm": "cem", "settings": {}, "grid": {"seed": []}}, "grid, seed: expected a list of at least one value"),
+    ({"algorithm": "cem", "settings": {}, "grid": {"seed": [1, "2"]}}, "seed: expected float or int, got '2'"),
+    ({"algorithm": "cem", "settings": {"hidden_sizes": 8}, "grid": {}}, "hidden_sizes: expected list, got 8"),
+    ({"algorithm": "cem", "settings": {"env_kwargs": []}, "grid": {}}, "env_kwargs: expected dict, got []"),
     ({"algorithm": "cem", "settings": {"seed": 1}, "grid": {"seed": [1]}}, "grid, seed: expected a setting that"),
     ({"algorithm": "cem", "settings": {}, "grid": {"seed": [1, 1]}}, "grid: expected values that differ, got seed=1"),
 ])

@@ -29,12 +29,6 @@ def test_every_environment_is_registered(package):
         assert get_env_class(name) is getattr(package, name)
 
 
-@pytest.mark.parametrize("package", [envs.point_envs, envs.discrete_envs])
-def test_small_environments_are_exported_by_the_package(package):
-    for name in package.__all__:
-        assert get_env_class(name) is getattr(envs, name)
-
-
 def test_arguments_are_passed_to_the_class():
     assert make_env("MetaPointEnvCorner", reward_type="dense").reward_type == "dense"
     with pytest.raises(ValueError, match="reward_type"):

@@ -1,7 +1,6 @@
 """Tests names of the user's environments, algorithms and policies: registered names and MODULE:NAME."""
 import sys
 
-import numpy as np
 import pytest
 
 import meta_policy_search as mps
@@ -113,17 +112,3 @@ def test_a_name_can_be_registered_again(module):
         mps.register_env(name, factory)
         assert mps.get_env_class("My_Env") is factory
     assert "My_Env" not in mps.available_envs()
-
-
-def test_numpy_values_are_settings(tmp_path):
-    """They have the same effect, and the same form in `params.json`, as Python values."""
-    given = {"seed": np.int64(3), "inner_lr": np.float64(0.2), "hidden_sizes": np.array([4]), "plot_gap": np.int64(0),
-             "meta_batch_size": np.int32(2), "rollouts_per_meta_task": np.array(2), "max_path_length": np.int64(5),
-             "env_kwargs": {"reward_type": np.str_("dense")}, "diagnostics": np.bool_(False)}
-    run = mps.train("MetaPointEnvCorner", "vpg_maml", np.int64(1), dump_path=tmp_path / "a", **given)
-    python = {name: value.tolist() for name, value in given.items() if name != "env_kwargs"}
-    python["env_kwargs"] = {"reward_type": "dense"}
-    other = mps.train("MetaPointEnvCorner", "vpg_maml", 1, dump_path=tmp_path / "b", **python)
-    assert run.trainer.description == other.trainer.description
-    np.testing.assert_array_equal(run.progress["Step_1-AverageReturn"], other.progress["Step_1-AverageReturn"])
-    assert run.resume(np.int64(2), seed=np.int64(3), hidden_sizes=np.array([4])).trainer.itr == 2
