@@ -66,9 +66,8 @@ class MetaWorldAgent:
 
     def __init__(self, evaluator: MetaEvaluator) -> None:
         self._env = _normalized(evaluator.env)
-        self._algo = evaluator.algo
-        if not isinstance(self._algo, MetaRLAlgorithm):
-            self._algo = GradientAdaptation(evaluator.algo, evaluator.sample_processor)
+        algo = evaluator.algo
+        self._algo = algo if isinstance(algo, MetaRLAlgorithm) else GradientAdaptation(algo, evaluator.sample_processor)
         self.init()
 
     def init(self) -> None:
@@ -117,7 +116,8 @@ class MetaWorldAgent:
 
     def _begin(self, policies: list[Any]) -> None:
         """Starts new episodes with these policies, one per task."""
-        self._policies, self._steps = policies, []
+        self._policies = policies
+        self._steps: list[dict[str, np.ndarray]] = []
         for policy in policies:
             policy.reset()
 

@@ -280,13 +280,13 @@ class GymnasiumMetaEnv(WrappingEnv):
         self._make_env: Callable[..., Any] = _make_by_id(env) if isinstance(env, str) else env
         if not callable(self._make_env):
             raise TypeError(f"env: expected an environment id or a function that creates an environment, got {env!r}")
-        self._sample_task, self._set_task = sample_task, set_task
+        self._sample_task, self._set_task = sample_task, set_task or _call_set_task
         self._task: Task = None
         self._wrap(check_steppable(self._make_env()))
         inner = innermost(self.wrapped_env)
         if set_task is None and _method(inner, "set_task") is None:
-            raise TypeError(f"set_task: expected a function (env, task), got None; {type(inner).__name__} has no "
-                            "method set_task that could be used instead")
+            raise TypeError(f"set_task: expected a function (env, task), because {type(inner).__name__} has no method "
+                            "set_task, got None")
         self.observation_space = _observation_space(self.wrapped_env.observation_space)
         self.action_space = _action_space(self.wrapped_env.action_space)
 
@@ -300,7 +300,7 @@ class GymnasiumMetaEnv(WrappingEnv):
 
     def set_task(self, task: Task) -> None:
         """Sets a copy of the task. Errors of the wrapped environment are not caught."""
-        self._apply_task(task)
+        self._set_task(self.wrapped_env, copy.deepcopy(task))
         self._task = copy.deepcopy(task)
 
     def get_task(self) -> Task:
@@ -327,20 +327,12 @@ class GymnasiumMetaEnv(WrappingEnv):
     def render_mode(self, render_mode: Optional[str]) -> None:
         make_env = functools.partial(self._make_env, render_mode=render_mode)
         try:
-            env = make_env()
+            make_env().close()
         except TypeError:  # the function has no argument `render_mode`
             innermost(self.wrapped_env).render_mode = render_mode
             return
         self.wrapped_env.close()
-        self._make_env, self.wrapped_env = make_env, env
-        if self._task is not None:
-            self._apply_task(self._task)
-
-    def _apply_task(self, task: Task) -> None:
-        if self._set_task is None:
-            innermost(self.wrapped_env).set_task(copy.deepcopy(task))
-        else:
-            self._set_task(self.wrapped_env, copy.deepcopy(task))
+        self.__setstate__({"_make_env": make_env})
 
     def _as_vector(self, observation: Any) -> np.ndarray:
         space = self.wrapped_env.observation_space
@@ -367,7 +359,11 @@ class GymnasiumMetaEnv(WrappingEnv):
         self.__dict__.update(state)
         self.wrapped_env = self._make_env()
         if self._task is not None:
-            self._apply_task(self._task)
+            self.set_task(self._task)
+
+
+def _call_set_task(env: Any, task: Task) -> None:
+    innermost(env).set_task(task)
 
 
 def _make_by_id(env_id: str) -> Callable[..., Any]:
@@ -383,14 +379,14 @@ def _is_vector(space: Any) -> bool:
 
 
 def _observation_space(space: Any) -> gym.spaces.Box:
-    if not _is_vector(space):
-        from gymnasium import spaces
+    if _is_vector(space):
+        return _box(space)
+    from gymnasium import spaces
 
-        flat = spaces.flatten_space(space)
-        if not is_box(flat):
-            raise TypeError(f"env: expected an observation space that can be flattened to a vector, got {space}")
-        space = flat
-    return _box(space)
+    flat = spaces.flatten_space(space)
+    if not is_box(flat):
+        raise TypeError(f"env: expected an observation space that can be flattened to a vector, got {space}")
+    return _box(flat)
 
 
 def _action_space(space: Any) -> gym.Space:

@@ -259,6 +259,7 @@ class BatchedWorld(BatchedEnv):
     Attributes:
         states: float64 `[num_envs, state_size]`.
         task_rows: float64 `[num_envs, ...]`, the task of each copy as `WorldMetaEnv._check_task` returns it.
+        trail: states of the first copy since the last reset; only the first one without a render mode.
     """
 
     def __init__(self, num_envs: int, world: "WorldMetaEnv") -> None:
@@ -267,6 +268,7 @@ class BatchedWorld(BatchedEnv):
         self._world = world
         self._rngs: List[Optional[np.random.Generator]] = [None] * self.num_envs  # generators of the current paths
         self.states = np.zeros((self.num_envs, world.state_size))
+        self.trail: List[np.ndarray] = []
         self.set_tasks([world.first_task] * self.num_envs)
 
     def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
@@ -283,12 +285,15 @@ class BatchedWorld(BatchedEnv):
         for env_id, rng in zip(env_ids, rngs, strict=True):
             self._rngs[env_id] = rng
             self.states[env_id] = self._world._start(rng)
+        self.trail = [self.states[0].copy()]
         return self._world._observe(self.states[env_ids])
 
     def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
         actions, ids = self._rows(actions, env_ids)
         after, rewards, terminated = self._world._move(self.states[ids], actions, ids, self.task_rows, self._rngs)
         self.states[ids] = after
+        if self._world.render_mode is not None:
+            self.trail.append(self.states[0].copy())
         return BatchedStep(self._world._observe(after), rewards, terminated, np.zeros(len(ids), dtype=bool), {})
 
 

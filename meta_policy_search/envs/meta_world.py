@@ -8,6 +8,7 @@ References:
     Yu et al. 2019, "Meta-World: A Benchmark and Evaluation for Multi-Task and Meta Reinforcement Learning",
     arXiv:1910.10897. McLean et al. 2025, "Meta-World+: An Improved, Standardized, RL Benchmark", arXiv:2505.11289.
 """
+import contextlib
 import copy
 import ctypes
 import functools
@@ -418,8 +419,8 @@ def scene_class(kind: str) -> type:
             model = _models.get(self.shared_as)
             if model is not None:
                 return model, mujoco.MjData(model)
-            if hasattr(ctypes.CDLL(None), "malloc_trim"):  # without it, new tasks grow the process by hundreds of MB
-                ctypes.CDLL(None).malloc_trim(0)
+            with contextlib.suppress(AttributeError):  # not every system has it
+                ctypes.CDLL(None).malloc_trim(0)  # otherwise, new tasks grow the process by hundreds of MB
             model, data = super()._initialize_simulation()
             if self.shared_as is not None:
                 _models[self.shared_as] = model

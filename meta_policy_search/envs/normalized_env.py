@@ -110,7 +110,7 @@ class NormalizedEnv(WrappingEnv):
         weights = {name: 1.0 - (1.0 - alpha) ** max(len(path["rewards"]) for path in paths)
                    for name, alpha in self._alphas.items()}
         for name, (mean, var) in self.averages.items():
-            values = np.concatenate([path[name] for path in paths])
+            values = np.concatenate([path[name] for path in paths])  # type: ignore[literal-required]
             scale = np.sqrt(var) + _EPSILON
             if name == "observations":
                 values = values.reshape(len(values), -1)[:, :self._size].reshape(-1, *mean.shape) * scale + mean

@@ -43,7 +43,7 @@ class MetaPointEnvCorner(MetaPointEnvNavigation):
         Rothfuss, Lee, Clavera, Asfour, Abbeel: ProMP: Proximal Meta-Policy Search, 2018 (arXiv:1810.06784).
     """
 
-    first_task = (2.0, 2.0)
+    first_task: Task = (2.0, 2.0)
     max_push = 0.2
     goal_range = 2.0
     only_corners = True

@@ -5,15 +5,14 @@ negative squared distance. The other point environments are subclasses with othe
 point in the plane, and the goal is not observed: the agent can find it only from rewards, so a policy has to adapt.
 Lengths have no unit.
 """
-from typing import Any, Dict, List, Optional, Tuple
+from typing import List, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.interface import BatchedEnv, Rngs, WorldMetaEnv
+from meta_policy_search.envs.interface import Rngs, WorldMetaEnv
 from meta_policy_search.envs.scenery import Scenery, draw
 from meta_policy_search.envs.spaces import as_point
 from meta_policy_search.types import RenderMode, Task
-from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym
 
 CORNERS = np.array([[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]])  # [4, 2], of the square [-1, 1]^2
@@ -65,27 +64,6 @@ class MetaPointEnvNavigation(WorldMetaEnv):
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (self.state_size,), np.float64)
         self.action_space = gym.spaces.Box(-self.max_push, self.max_push, (2,), np.float64)
         super().__init__(render_mode=render_mode)
-        self._trail: List[np.ndarray] = []  # positions since the last reset, if `render_mode` is set
-
-    def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
-        observation, info = super().reset(seed=seed, options=options)
-        if self.render_mode is not None:
-            self._trail = [observation[:2].copy()]
-        return observation, info
-
-    def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
-        answer = super().step(action)
-        if self.render_mode is not None:
-            self._trail.append(answer[0][:2].copy())
-        return answer
-
-    @replaces("reset", "step", "set_task")
-    def make_batched(self, num_envs: int) -> BatchedEnv:
-        """Returns a vectorized environment of `num_envs` copies.
-
-        The current task is not copied; call `set_tasks` of the vectorized environment.
-        """
-        return super().make_batched(num_envs)
 
     @property
     def position(self) -> np.ndarray:
@@ -98,9 +76,9 @@ class MetaPointEnvNavigation(WorldMetaEnv):
                        other_goals=self.goal_range * CORNERS if self.only_corners else ())
 
     def _draw(self) -> np.ndarray:
-        if not self._trail:
+        if not self._batched.trail:
             raise RuntimeError("render: call reset() first")
-        return draw(np.array(self._trail), self.scenery())
+        return draw(np.array(self._batched.trail)[:, :2], self.scenery())
 
     def _draw_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
         """Draws `n_tasks` tasks; by default goals, float64 `[2]`, in the square of goals."""
