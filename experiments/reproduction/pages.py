@@ -18,7 +18,6 @@ from experiments.reproduction.entries import (
     ByMethod,
     Entry,
     Method,
-    all_settings,
     over_seeds,
     read_tests,
     read_training,
@@ -134,11 +133,9 @@ def page(name: str) -> str:
 def _conditions(name: str, entry: Entry) -> Iterator[str]:
     yield f"- Source: {entry.source}"
     if entry.settings:
-        configs = [all_settings(method.script, {**entry.settings, **method.settings}) for method in entry.methods]
-        tasks, paths, steps = (" or ".join(map(str, dict.fromkeys(config[key] for config in configs)))
-                               for key in ("meta_batch_size", "rollouts_per_meta_task", "max_path_length"))
-        yield f"- Training: `{entry.settings['env']}`; tasks: {tasks}; paths per task: {paths}; steps per path: {steps}"
-        sizes = ", all but the first of half the size" if entry.halve_steps else ""
+        settings = ", ".join(f"`{key}={value!r}`" for key, value in entry.settings.items())
+        yield f"- Training: {settings}, and the settings of the training scripts"
+        sizes = "; steps after the first have half the size" if entry.halve_steps else ""
         paths = entry.rollouts or "as in training"
         tested = f"{entry.test_tasks} sampled tasks; paths per task and step: {paths}{sizes}"
         yield "- Test: " + ("evaluation of the metaworld package" if entry.score == "success rate" else tested if
