@@ -109,9 +109,13 @@ def count_operations(settings: Mapping[str, Any]) -> Figures:
 
 def configure(**settings: Any) -> SimpleNamespace:
     """Returns all settings of `experiments/pro_mp.py`, some of which are given."""
-    from experiments.reproduction.entries import all_settings
+    from experiments.reproduction.entries import script_settings
+    from meta_policy_search.registry import get_algorithm
+    from meta_policy_search.run import settings_of_algorithm
 
-    return SimpleNamespace(**all_settings("pro_mp", settings))
+    known = settings_of_algorithm(get_algorithm("promp"))
+    defaults = {name: setting.default for name, setting in known.items()}
+    return SimpleNamespace(**{**defaults, **script_settings("pro_mp", settings)})
 
 
 def build(config: SimpleNamespace) -> "Trainer":

@@ -15,7 +15,6 @@ import numpy as np
 
 from meta_policy_search.plotting import Progress
 from meta_policy_search.registry import get_algorithm
-from meta_policy_search.run import settings_of_algorithm
 from meta_policy_search.settings import read_json
 from meta_policy_search.utils.files import write_csv
 from meta_policy_search.utils.statistics import Interval, mean_interval
@@ -81,13 +80,6 @@ def script_settings(script: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     module = importlib.import_module(f"experiments.{script}")
     return {"env": get_algorithm(module.ALGORITHM).default_settings["env"], "algo": module.ALGORITHM,
             **module.PUBLISHED, **settings}
-
-
-def all_settings(script: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns `script_settings` with all defaults."""
-    given = script_settings(script, settings)
-    known = settings_of_algorithm(get_algorithm(given["algo"]))
-    return {name: setting.default for name, setting in known.items()} | given
 
 
 def _make_entry(methods: Sequence[Mapping[str, Any]], settings: Mapping[str, Any] = {},  # noqa: B006

@@ -1,21 +1,19 @@
-"""Reference policies for RL^2 (arXiv:1611.02779, Tables 1 and 2), vectorized over tasks.
+"""Reference policies on Bernoulli bandits (RL^2, arXiv:1611.02779, Table 1), vectorized over tasks.
 
-The Bayesian policies use the task distributions of `MetaBernoulliBanditEnv` and `MetaTabularMDPEnv` as their priors.
+The Bayesian policies use the task distribution of `MetaBernoulliBanditEnv` as their prior.
 Each function `measure(method, seed, num_tasks)` returns the values of a method by column.
 """
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from experiments.reproduction.entries import read_tests
-from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv
-from meta_policy_search.utils.utils import draw_index
+from meta_policy_search.envs import MetaBernoulliBanditEnv
 
-HORIZON = 10  # steps per episode of an MDP, same as in the paper
 UCB_WIDTH = 0.2  # coefficient of the confidence width; with this value, UCB1 is close to the published returns
 BANDITS = {"n10_k5": (10, 5), "n10_k10": (10, 10), "n10_k50": (10, 50), "n100_k5": (100, 5)}  # pulls, arms
+TRIALS = 50  # of a reference policy in each bandit, when it is compared with RL2
 _NUM_CHARGES = 201  # resolution of Gittins indices: 0.005
 
 Scores = Callable[[np.ndarray, np.ndarray, int, np.random.Generator], np.ndarray]
@@ -108,49 +106,6 @@ def bandit_returns(scores: Scores, probabilities: np.ndarray, num_pulls: int, rn
     return successes.sum(axis=1).astype(float)
 
 
-def mdp_returns(policy: str, tasks: list[dict[str, Any]], num_episodes: int, rng: np.random.Generator) -> np.ndarray:
-    """Returns the total reward in each MDP `[M]`, over `num_episodes` episodes of 10 steps.
-
-    Args:
-        policy: `"random"` or `"psrl"`. PSRL is posterior sampling (Strens, 2000; Osband et al., 2013): before each
-            episode, it samples an MDP from the posterior, and then acts optimally for this MDP.
-        tasks: tasks of `MetaTabularMDPEnv`.
-        num_episodes: number of episodes per MDP.
-        rng: generator for policy, transitions and rewards.
-    """
-    transitions, means = (np.stack([task[key] for task in tasks]) for key in ("transitions", "reward_means"))
-    num_tasks, num_states, num_actions = means.shape
-    counts, sums, total = np.zeros(transitions.shape), np.zeros(means.shape), np.zeros(num_tasks)
-    rows = np.arange(num_tasks)
-    for _ in range(num_episodes):
-        plan = rng.integers(num_actions, size=(HORIZON, num_tasks, num_states))
-        if policy == "psrl":
-            gammas = rng.standard_gamma(1.0 + counts)
-            visits = 1.0 + counts.sum(axis=-1)  # the prior counts as one visit with a reward of 1
-            plan = _optimal_plan(gammas / gammas.sum(axis=-1, keepdims=True),
-                                 rng.normal((1.0 + sums) / visits, 1.0 / np.sqrt(visits)))
-        states = np.zeros(num_tasks, int)
-        for step in range(HORIZON):
-            actions = plan[step, rows, states]
-            rewards = means[rows, states, actions] + rng.standard_normal(num_tasks)
-            after = draw_index(transitions[rows, states, actions], rng.random(num_tasks))
-            counts[rows, states, actions, after] += 1
-            sums[rows, states, actions] += rewards
-            total += rewards
-            states = after
-    return total
-
-
-def _optimal_plan(transitions: np.ndarray, means: np.ndarray) -> np.ndarray:
-    """Returns the optimal actions, int `[T, M, S]`, for transitions `[M, S, A, S]` and mean rewards `[M, S, A]`."""
-    values, plan = np.zeros(means.shape[:2]), []
-    for _ in range(HORIZON):
-        of_actions = means + np.einsum("msan,mn->msa", transitions, values)
-        plan.append(of_actions.argmax(axis=-1))
-        values = of_actions.max(axis=-1)
-    return np.stack(plan[::-1])
-
-
 def of_bandits(method: str, seed: int, num_tasks: int) -> dict[str, float]:
     """Measures a policy on bandits; columns: see `BANDITS`. The optimum is exact and does not depend on the seed."""
     if method == "optimum":
@@ -163,16 +118,6 @@ def of_bandits(method: str, seed: int, num_tasks: int) -> dict[str, float]:
     return found
 
 
-def of_mdps(method: str, seed: int, num_tasks: int) -> dict[str, float]:
-    """Measures a policy on tabular MDPs; the columns are numbers of episodes."""
-    found = {}
-    for episodes in (10, 25, 100):
-        rng = np.random.default_rng((seed, episodes))
-        tasks = MetaTabularMDPEnv().sample_tasks(num_tasks, rng)
-        found[str(episodes)] = float(mdp_returns(method, tasks, episodes, rng).mean())
-    return found
-
-
 def rl2_minus(method: str, seed: int, num_tasks: int) -> dict[str, float]:
     """Compares a policy with RL2 of a training seed, on the same bandits; columns: see `BANDITS`."""
     import meta_policy_search as mps
@@ -181,11 +126,11 @@ def rl2_minus(method: str, seed: int, num_tasks: int) -> dict[str, float]:
     for column in ("n10_k5", "n100_k5"):
         evaluator = mps.load_pretrained(f"rl2_bandits/{column}")
         evaluator.rollouts_per_meta_task = 1
-        probabilities = np.array(evaluator.evaluate(num_tasks).tasks[0])
+        probabilities = np.repeat(evaluator.evaluate(num_tasks).tasks[0], TRIALS, axis=0)
         pulls = BANDITS[column][0]
         returns = bandit_returns(_policy(method, pulls), probabilities, pulls, np.random.default_rng((seed, pulls)))
         rl2 = read_tests("rl2_bandits")[column][seed]["after_0"]
-        found[column] = float((rl2[:num_tasks] - returns).mean())
+        found[column] = float(rl2[:num_tasks].mean() - returns.mean())
     return found
 
 

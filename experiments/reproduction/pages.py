@@ -18,7 +18,6 @@ from experiments.reproduction.entries import (
     ByMethod,
     Entry,
     Method,
-    all_settings,
     over_seeds,
     read_tests,
     read_training,
@@ -43,7 +42,7 @@ def cell(interval: Optional[Interval], sign: str = "") -> str:
     if interval is None:
         return ""
     largest = np.nanmax(np.abs(interval))
-    places = 2 if largest < 10.0 else 1 if largest < 100.0 else 0
+    places = int(np.clip(2 - np.floor(np.log10(largest or 1.0)), 0, 6))  # three significant digits
     width = f" ± {interval.half_width:.{places}f}" if np.isfinite(interval.half_width) else ""
     return f"{interval.mean:{sign}.{places}f}{width}"
 
@@ -67,8 +66,9 @@ def fill(name: str, text: str) -> str:
     """Replaces expressions in a text by numbers, for methods A and B.
 
     `{A}` is the mean after as many steps as in training, `{A 2}` the mean in column 2 (counted from 0). `{A - B}` and
-    `{A - B 2}` are differences, paired by seed. `{A - published}` and `{A - published 2}` are differences from the
-    published value; `{A - curve 30}` is that of the return in training after 30 million steps.
+    `{A - B 2}` are differences, paired by seed; `{A - before}` is the adaptation gain. `{A - zero 2}` says whether the
+    mean differs from zero, `{A - published 2}` whether it differs from the published value, and `{A - curve 30}`
+    whether the return in training after 30 million steps does.
     """
     entry, tests = ENTRIES[name], read_tests(name)
     methods = {method.name: method for method in entry.methods}
@@ -81,8 +81,11 @@ def fill(name: str, text: str) -> str:
         columns = [score_columns(entry)[int(column)] if column else trained_column(entry, methods[method])
                    for method in (first, second if second in methods else first)]
         ours = over_seeds(tests.get(first, {}), columns[0])
-        if second == "published":
-            return verdict(_minus(ours, methods[first].published[score_columns(entry).index(columns[0])]))
+        if second in ("published", "zero"):
+            published = methods[first].published if second == "published" else [0.0] * 99
+            return verdict(_minus(ours, published[score_columns(entry).index(columns[0])]))
+        if second == "before":
+            second, columns[1] = first, score_columns(entry)[0]
         return cell(ours) or "not measured" if second is None else verdict(
             difference_of(tests.get(first, {}), columns[0], tests.get(second, {}), columns[1]))
 
@@ -134,11 +137,9 @@ def page(name: str) -> str:
 def _conditions(name: str, entry: Entry) -> Iterator[str]:
     yield f"- Source: {entry.source}"
     if entry.settings:
-        configs = [all_settings(method.script, {**entry.settings, **method.settings}) for method in entry.methods]
-        tasks, paths, steps = (" or ".join(map(str, dict.fromkeys(config[key] for config in configs)))
-                               for key in ("meta_batch_size", "rollouts_per_meta_task", "max_path_length"))
-        yield f"- Training: `{entry.settings['env']}`; tasks: {tasks}; paths per task: {paths}; steps per path: {steps}"
-        sizes = ", all but the first of half the size" if entry.halve_steps else ""
+        settings = ", ".join(f"`{key}={value!r}`" for key, value in entry.settings.items())
+        yield f"- Training: {settings}, and the settings of the training scripts"
+        sizes = "; steps after the first have half the size" if entry.halve_steps else ""
         paths = entry.rollouts or "as in training"
         tested = f"{entry.test_tasks} sampled tasks; paths per task and step: {paths}{sizes}"
         yield "- Test: " + ("evaluation of the metaworld package" if entry.score == "success rate" else tested if
@@ -204,7 +205,9 @@ def headline(name: str) -> tuple[str, str, str]:
                 ours, value, label = reached, at_point, f"{method.label} after {point:g} million steps"
         found.append((value is None, label, value, cell(ours), str(len(tests[method.name]))))
     _, label, value, ours, seeds = min(found, key=lambda each: each[0])
-    return ("", f"{label}: {ours}", seeds) if value is None else (f"{label}: {value:g}", ours, seeds)
+    if value is not None:
+        return f"{label}: {value:g}", ours, seeds
+    return "", "" if entry.columns else f"{label}: {ours}", seeds
 
 
 def seeds_and_minutes(name: str) -> tuple[str, str]:
