@@ -171,7 +171,8 @@ def _check_earlier(output: str, members: Sequence[Member], digests: Mapping[str,
             raise ValueError(f"{member.folder}: the code or the arguments of the environment or algorithm have changed "
                              "since this run. Choose another folder")
         params = run_folder.read_params(member.folder)
-        recorded, chosen = params.get("settings", {}), {"env_kwargs", "n_itr", *params.get("given", ()), *member.settings}
+        recorded = params.get("settings", {})
+        chosen = {"env_kwargs", "n_itr", *params.get("given", ()), *member.settings}
         algo_class = find_algo_class(member.algo)
         known = settings_of_algorithm(algo_class)
         now = {name: run_folder.as_json(member.settings.get(name, setting.default))
