@@ -178,7 +178,7 @@ def _check_earlier(output: str, members: Sequence[Member], digests: Mapping[str,
         now = {name: run_folder.as_json(member.settings.get(name, setting.default))
                for name, setting in known.items() if setting.affects_result}
         now.update(env=find_env_name(member.settings["env"], algo_class), n_itr=member.n_itr,
-                   env_kwargs=member.settings.get("env_kwargs") or {})
+                   env_kwargs=run_folder.as_json(member.settings.get("env_kwargs") or {}))
         if recorded.get("n_itr", 0) < member.n_itr:  # the run is extended
             chosen.remove("n_itr")
         differing = differences(recorded, {name: value for name, value in now.items() if name in chosen},
