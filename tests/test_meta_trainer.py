@@ -59,12 +59,6 @@ def test_zero_adaptation_steps_train_one_policy_for_all_tasks(algo_cls):
     assert any(np.any(value != before[name]) for name, value in trainer.policy.get_param_values().items())
 
 
-@pytest.mark.parametrize("argument", ["exploration", "trainable_inner_step_size"])
-def test_zero_adaptation_steps_log_no_adaptation_columns(argument):
-    with tf.Graph().as_default(), pytest.raises(ValueError, match=argument):
-        build(VPGMAML, num_inner_grad_steps=0, **{argument: True})
-
-
 @pytest.fixture(scope="module")
 def shared():
     """A small trainer for tests of the training loop."""
@@ -338,13 +332,6 @@ def run_early_stopping(values, **arguments):
 )
 def test_early_stopping(values, arguments, stops_after):
     assert run_early_stopping(values, **arguments) == stops_after
-
-
-def test_early_stopping_stops_a_trainer(trainer):
-    trainer.n_itr = 50
-    trainer.callbacks = [EarlyStopping("Itr", patience=2, higher_is_better=False)]
-    trainer.train()
-    assert trainer.itr == 3
 
 
 @pytest.mark.parametrize(

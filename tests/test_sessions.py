@@ -102,12 +102,6 @@ def test_invalid_values_are_refused_before_any_assignment(variables, values, mes
     np.testing.assert_array_equal(variables.read()["a"], [1.0, 2.0])
 
 
-def test_empty_variable_set_works():
-    empty = VariableSet({})
-    empty.write({})
-    assert empty.read() == OrderedDict()
-
-
 # Sessions that are entered after a policy was used in another one
 
 

@@ -1,5 +1,4 @@
 """Run folders are unique and have a single writer, and the order of snapshots is independent of clocks."""
-import contextlib
 import datetime
 import errno
 import fcntl
@@ -9,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -113,31 +111,6 @@ def test_process_can_configure_its_folder_again_and_releases_it(tmp_path):
     logger.configure(tmp_path, ["csv"], overwrite=True)
     logger.configure(tmp_path / "other", ["csv"])
     assert can_lock(tmp_path) and not can_lock(tmp_path / "other")
-
-
-def test_forked_process_does_not_hold_the_lock(tmp_path):
-    """A forked child process cannot lock the folder of its parent and does not keep it locked."""
-    read, write = os.pipe()
-    with contextlib.ExitStack() as lock:
-        lock.enter_context(lock_folder(tmp_path))
-        pid = os.fork()
-        if pid == 0:
-            try:
-                lock.close()  # no effect: the parent holds this lock
-                with lock_folder(tmp_path):
-                    os.write(write, b"locked")
-            except BaseException as error:
-                os.write(write, str(error).encode())
-            time.sleep(300)
-            os._exit(0)
-        try:
-            assert f"which is locked by process {os.getpid()} on {socket.gethostname()}" in os.read(read, 1000).decode()
-            assert not can_lock(tmp_path)
-            lock.close()
-            assert can_lock(tmp_path)
-        finally:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
 
 
 def test_lock_check_creates_no_file_and_takes_no_lock(tmp_path):
