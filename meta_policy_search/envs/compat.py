@@ -354,10 +354,14 @@ class GymnasiumMetaEnv(WrappingEnv):
         return space.dtype.type(int(index) + int(space.start))
 
     def __getstate__(self) -> Dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "wrapped_env"}
+        return {**self.__dict__, "wrapped_env": None, "_registered": attribute(innermost(self.wrapped_env), "spec")}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         self.__dict__.update(state)
+        if spec := self.__dict__.pop("_registered", None):  # worker processes do not know ids that a script registered
+            import gymnasium
+
+            gymnasium.registry.setdefault(spec.id, spec)
         self.wrapped_env = self._make_env()
         if self._task is not None:
             self.set_task(self._task)
@@ -368,11 +372,9 @@ def _call_set_task(env: Any, task: Task) -> None:
 
 
 def _make_by_id(env_id: str) -> Callable[..., Any]:
-    """Returns a function that creates an environment, also in processes in which its id is not registered."""
     import gymnasium
 
-    make = functools.partial(gymnasium.make, disable_env_checker=True)
-    return functools.partial(make, make(env_id).spec)
+    return functools.partial(gymnasium.make, env_id, disable_env_checker=True)
 
 
 def _is_vector(space: Any) -> bool:
