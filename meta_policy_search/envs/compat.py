@@ -149,7 +149,8 @@ class WrappingEnv(MetaEnv):
         self._owner.set_task(copy.deepcopy(task))
 
     def get_task(self) -> Task:
-        return self._owner.get_task()
+        """Returns a copy of the task."""
+        return copy.deepcopy(self._owner.get_task())
 
     def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[Any, Dict[str, Any]]:
         """Starts a new path; returns `(observation, info)`. The info of a classic environment is empty.
@@ -353,10 +354,14 @@ class GymnasiumMetaEnv(WrappingEnv):
         return space.dtype.type(int(index) + int(space.start))
 
     def __getstate__(self) -> Dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "wrapped_env"}
+        return {**self.__dict__, "wrapped_env": None, "_registered": attribute(innermost(self.wrapped_env), "spec")}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         self.__dict__.update(state)
+        if spec := self.__dict__.pop("_registered", None):  # worker processes do not know ids that a script registered
+            import gymnasium
+
+            gymnasium.registry.setdefault(spec.id, spec)
         self.wrapped_env = self._make_env()
         if self._task is not None:
             self.set_task(self._task)
@@ -367,11 +372,9 @@ def _call_set_task(env: Any, task: Task) -> None:
 
 
 def _make_by_id(env_id: str) -> Callable[..., Any]:
-    """Returns a function that creates an environment, also in processes in which its id is not registered."""
     import gymnasium
 
-    make = functools.partial(gymnasium.make, disable_env_checker=True)
-    return functools.partial(make, make(env_id).spec)
+    return functools.partial(gymnasium.make, env_id, disable_env_checker=True)
 
 
 def _is_vector(space: Any) -> bool:
@@ -402,8 +405,15 @@ def _box(space: Any) -> gym.spaces.Box:
     return gym.spaces.Box(low, high, dtype=np.float64)
 
 
-def adapt_env(env: Any) -> WrappingEnv:
-    """Returns the adapter of a meta-environment; an adapter is returned unchanged. Wrappers are adapted again."""
+def adapt_env(env: Any, needs_tasks: bool = True) -> WrappingEnv:
+    """Returns the adapter of an environment; an adapter is returned unchanged. Wrappers are adapted again.
+
+    Args:
+        env: environment with the gym 0.26, Gymnasium or classic gym API.
+        needs_tasks: whether an environment without tasks is refused; default True. Otherwise its only task is None.
+    """
+    if not needs_tasks and not has_tasks(env):
+        return SingleTaskEnv(env)
     return env if type(env) in (WrappingEnv, SingleTaskEnv) else WrappingEnv(env)
 
 
@@ -445,8 +455,8 @@ def _check_methods(owner: Any, env: Any, names: Sequence[str], expected: str) ->
 
 
 def has_tasks(env: Any) -> bool:
-    """Returns whether an environment, or the environment that it wraps, samples tasks."""
-    return _method(_owner_of_tasks(env), "sample_tasks") is not None
+    """Returns whether an environment, or an environment that it wraps, samples tasks; a class is no environment."""
+    return not isinstance(env, type) and _method(_owner_of_tasks(env), "sample_tasks") is not None
 
 
 def _owner_of_tasks(env: Any) -> Any:

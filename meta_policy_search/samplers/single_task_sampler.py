@@ -7,7 +7,7 @@ import numpy as np
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.flat_policy import check_spaces, sizes_of
 from meta_policy_search.actors.from_policy import PolicyActor, actor_from_policy
-from meta_policy_search.envs.compat import SingleTaskEnv, WrappingEnv, adapt_env, copy_env, has_tasks
+from meta_policy_search.envs.compat import adapt_env, copy_env
 from meta_policy_search.envs.normalized_env import get_averages, set_averages
 from meta_policy_search.samplers.meta_sampler import ExecutorFactory, make_executor
 from meta_policy_search.samplers.ray_executor import Parallel, check_parallel
@@ -57,9 +57,9 @@ class SingleTaskSampler(Configurable):
 
     @env.setter
     def env(self, env: Any) -> None:
-        check_spaces(self._algo.policy, _adapted(env))
+        check_spaces(self._algo.policy, adapt_env(env, needs_tasks=False))
         self._env, self.sampled_env = env, copy_env(env)
-        self._sampled = _adapted(self.sampled_env)
+        self._sampled = adapt_env(self.sampled_env, needs_tasks=False)
         if self._executors:
             self.shutdown_worker()
 
@@ -133,7 +133,7 @@ class SingleTaskSampler(Configurable):
         check_spaces(policy, self._sampled)
         sizes = (num_candidates, min(envs_at_once or num_paths, num_paths), length)
         executor = self._open(purpose, sizes)
-        task = _adapted(self._env).get_task()
+        task = adapt_env(self._env, needs_tasks=False).get_task()
         self._sampled.set_task(task)  # snapshots contain this copy
         executor.set_tasks([task] * num_candidates)
         path_rng = functools.partial(_candidate_rng, seeding.get_root(), itr, purpose)
@@ -195,10 +195,6 @@ class OffPolicySampler(SingleTaskSampler):
             raise ValueError(f"{name}: expected a number of steps, got None, and {env} has no time limit "
                              "(env.spec.max_episode_steps)")
         return limit
-
-
-def _adapted(env: Any) -> WrappingEnv:
-    return adapt_env(env) if has_tasks(env) else SingleTaskEnv(env)
 
 
 def _candidate_rng(root: int, itr: int, purpose: int, candidate: int, rollout: int) -> np.random.Generator:

@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 import numpy as np
 
-from meta_policy_search.envs.compat import SingleTaskEnv, adapt_env, copied, has_tasks
+from meta_policy_search.envs.compat import adapt_env, copied
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.samplers.errors import EnvValueError
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor, stack_infos
@@ -43,7 +43,7 @@ def rollout(env: Any, agent: Any, max_path_length: int = 1000, animated: bool = 
     """
     max_path_length = check_positive_int("max_path_length", max_path_length)
     speedup, ignore_done = check_positive("speedup", speedup), check_bool("ignore_done", ignore_done)
-    env = adapt_env(env) if has_tasks(env) else SingleTaskEnv(env)
+    env = adapt_env(env, needs_tasks=False)
     columns: dict = {"observations": [], "actions": [], "rewards": [], "env_infos": [], "agent_infos": []}
     with _camera(env, check_bool("save_video", save_video), video_filename, speedup) as film:
         observation, terminated, truncated = copied(env.reset()[0]), False, False

@@ -692,12 +692,14 @@ def test_data_do_not_depend_on_the_executor(make, wrap):
         assert reward == answers[0][2 + 2 * step][5]
 
 
-def test_worker_processes_know_ids_that_this_process_registered():
+@pytest.mark.parametrize("env", ["LocalDrift-v0", lambda: gymnasium.make("LocalDrift-v0")])
+def test_worker_processes_know_ids_that_this_process_registered(env):
     class Local(Drift):
         """Worker processes cannot import this class."""
 
+    gymnasium.registry.pop("LocalDrift-v0", None)
     gymnasium.register("LocalDrift-v0", entry_point=Local, max_episode_steps=4)
-    with MetaParallelEnvExecutor(drift("LocalDrift-v0"), 2, 1, 10, num_processes=2) as executor:
+    with MetaParallelEnvExecutor(drift(env), 2, 1, 10, num_processes=2) as executor:
         executor.set_tasks([0.5, 1.5])
         executor.reset_envs(np.arange(2), [np.random.default_rng(i) for i in range(2)])
         assert executor.step_envs(np.zeros((2, 1)), np.arange(2)).rewards.shape == (2,)

@@ -352,15 +352,6 @@ def test_several_threads_can_step_their_robots_concurrently(robots):
     np.testing.assert_equal(apart.get_state(), final_state(together, controls))
 
 
-@pytest.mark.parametrize("num_envs, num_threads, expected", [
-    (1, None, 1), (2, 8, 2), (8, 2, 2), (1000, None, len(os.sched_getaffinity(0)))])
-def test_num_threads_is_at_most_num_envs_and_defaults_to_the_cores(num_envs, num_threads, expected):
-    engine = MujocoEngine("half_cheetah", num_envs, 1, num_threads=num_threads)
-    engine.step(np.zeros((num_envs, 6)))
-    (simulator,) = [simulator for simulator in engine._idle_simulators.values() for simulator in simulator]
-    assert len(simulator[1]) == expected
-
-
 @pytest.mark.parametrize("arguments, error, named", [
     (dict(robot="cheetah"), ValueError, "robot: .*half_cheetah.*'cheetah'"),
     (dict(num_envs=0), ValueError, "num_envs: .*0"),
