@@ -109,7 +109,7 @@ def mean_gain(progress: Progress, last: int = 10, num_tasks: Optional[int] = Non
     """
     last = check_positive_int("last", last)
     gains, half_widths = (column[-last:] for column in columns(progress, "AdaptationGain", "AdaptationGainCI95"))
-    return Interval(np.mean(gains), np.float64(half_width_of_mean(half_widths, num_tasks)))
+    return Interval(np.mean(gains), np.asarray(half_width_of_mean(half_widths, num_tasks)))
 
 
 def columns(progress: Progress, *keys: str) -> tuple[np.ndarray, ...]:
