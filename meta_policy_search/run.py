@@ -22,6 +22,7 @@ from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np.algos import OffPolicyRLAlgorithm, RLAlgorithm
 from meta_policy_search.plotting import (
     PlotCallback,
+    final_returns,
     mean_gain,
     plot_learning_curve,
     read_progress,
@@ -566,10 +567,11 @@ class Run:
             return (f"The return of a trial is {whole:.2f}, that of its first episode {first:.2f}, of its last "
                     f"{last:.2f}: mean of the last {len(rows['Itr'])} iterations")
         gain = mean_gain(self.progress, num_tasks=trainer.policy.meta_batch_size)
-        low, high = gain.mean - gain.half_width, gain.mean + gain.half_width
-        return (f"Adaptation changes the return by {gain.mean:+.2f} (95% interval over tasks {low:+.2f} to {high:+.2f})"
-                f", from {gain.before:.2f} to {gain.after:.2f}: mean of the last {gain.num_itr} iterations, each with "
-                f"{trainer.policy.meta_batch_size} sampled tasks and {trainer.sampler.batch_size} paths per task")
+        before, *_, after = [*final_returns(self.progress).values()] * 2
+        return (f"Adaptation changes the return by {gain.mean:+.2f} (95% interval over tasks {gain.low:+.2f} to "
+                f"{gain.high:+.2f}), from {before:.2f} to {after:.2f}: mean of the last "
+                f"{min(10, len(self.progress['Itr']))} iterations, each with {trainer.policy.meta_batch_size} sampled "
+                f"tasks and {trainer.sampler.batch_size} paths per task")
 
     @property
     def has_best(self) -> bool:

@@ -9,7 +9,6 @@ from meta_policy_search.plotting.curves import (
     plot_learning_curve,
 )
 from meta_policy_search.plotting.progress import (
-    MeanGain,
     Progress,
     describe_run,
     describe_settings,
@@ -21,7 +20,7 @@ from meta_policy_search.plotting.progress import (
 from meta_policy_search.plotting.style import step_label
 from meta_policy_search.plotting.trajectories import TaskTrajectories, describe_task, plot_trajectories
 
-__all__ = ["Curve", "MeanGain", "PlotCallback", "Progress", "TaskTrajectories", "describe_run", "describe_settings",
+__all__ = ["Curve", "PlotCallback", "Progress", "TaskTrajectories", "describe_run", "describe_settings",
            "describe_task", "final_returns", "mean_curve", "mean_gain", "plot_adaptation_curve", "plot_comparison",
            "plot_diagnostics", "plot_learning_curve", "plot_trajectories", "read_progress", "return_columns",
            "step_label"]

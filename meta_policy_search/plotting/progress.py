@@ -4,27 +4,17 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from typing import NamedTuple, Optional
+from typing import Optional
 
 import numpy as np
 
 from meta_policy_search.registry import title_of
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.files import PathLike
-from meta_policy_search.utils.statistics import half_width_of_mean
+from meta_policy_search.utils.statistics import Interval, half_width_of_mean
 
 Progress = dict[str, np.ndarray]
 """Columns of `progress.csv` by name, each float64 `[iterations]`; NaN if a cell is not a number."""
-
-
-class MeanGain(NamedTuple):
-    """Mean adaptation gain in the last iterations of a run; returns are undiscounted sums of rewards."""
-
-    mean: float
-    half_width: float  # half width of the 95% interval over tasks; NaN for one task per iteration
-    before: float  # mean return before adaptation
-    after: float  # mean return after the last adaptation step
-    num_itr: int  # number of averaged iterations
 
 
 def read_progress(run_folder: PathLike) -> Progress:
@@ -103,8 +93,8 @@ def final_returns(progress: Progress, last: int = 10) -> dict[str, float]:
     return {label: float(np.mean(progress[column][-last:])) for label, column in return_columns(progress).items()}
 
 
-def mean_gain(progress: Progress, last: int = 10, num_tasks: Optional[int] = None) -> MeanGain:
-    """Averages the adaptation gain over the last iterations of a run.
+def mean_gain(progress: Progress, last: int = 10, num_tasks: Optional[int] = None) -> Interval:
+    """Returns the mean adaptation gain of the last iterations of a run, and its 95% interval over tasks.
 
     Each iteration samples new tasks, so the mean gains of the iterations are independent; see
     `utils.statistics.half_width_of_mean` for the interval.
@@ -117,11 +107,9 @@ def mean_gain(progress: Progress, last: int = 10, num_tasks: Optional[int] = Non
     Raises:
         ValueError: `last` is below 1, or `progress` lacks a column.
     """
-    gains, half_widths = columns(progress, "AdaptationGain", "AdaptationGainCI95")
-    _, returns = step_columns(progress, "AverageReturn")
-    rows = slice(-min(check_positive_int("last", last), len(gains)), None)
-    mean, before, after = (float(np.mean(values[rows])) for values in (gains, returns[0], returns[-1]))
-    return MeanGain(mean, half_width_of_mean(half_widths[rows], num_tasks), before, after, num_itr=len(gains[rows]))
+    last = check_positive_int("last", last)
+    gains, half_widths = (column[-last:] for column in columns(progress, "AdaptationGain", "AdaptationGainCI95"))
+    return Interval(np.mean(gains), np.asarray(half_width_of_mean(half_widths, num_tasks)))
 
 
 def columns(progress: Progress, *keys: str) -> tuple[np.ndarray, ...]:

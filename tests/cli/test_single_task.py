@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
-from experiments import cem, cma_es, ddpg
 from meta_policy_search.cli.main import main
 from meta_policy_search.cli.train import SMOKE
 from meta_policy_search.run import build_trainer, settings_of_algorithm
@@ -17,14 +16,14 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.snapshotter import load_snapshot
 from tests.helpers.commands import mistake
 
-SCRIPTS = {"cem": cem, "cma_es": cma_es, "ddpg": ddpg}
+ALGORITHMS = ("cem", "cma_es", "ddpg")
 POINT = ("--env", "MetaPointEnv")
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def run(script, *arguments):
+def run(algorithm, *arguments):
     logger.reset()
-    return script.main([str(argument) for argument in arguments])
+    return main(["train", algorithm, *map(str, arguments)])
 
 
 def rows(folder):
@@ -36,7 +35,7 @@ def rows(folder):
 @pytest.mark.parametrize("name, env", [("cem", "CartPole-v1"), ("cma_es", "Pendulum-v1"), ("cem", "MetaPointEnv"),
                                        ("ddpg", "Pendulum-v1")])
 def test_each_script_runs_to_its_end(name, env, tmp_path, capsys):
-    assert run(SCRIPTS[name], "--smoke", "--env", env, "--dump_path", tmp_path / "run") == 0
+    assert run(name, "--smoke", "--env", env, "--dump_path", tmp_path / "run") == 0
     *lines, summary, last = capsys.readouterr().out.splitlines()
     assert re.fullmatch(rf"{env}, seed 1: 2 iterations of (CEM|CMAES|DDPG), written to .+", lines[0])
     assert sum(line.startswith("epoch ") for line in lines) == 2
@@ -51,7 +50,7 @@ def test_each_script_runs_to_its_end(name, env, tmp_path, capsys):
     assert summary in (tmp_path / "run" / "log.txt").read_text()
 
 
-@pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
+@pytest.mark.parametrize("script", ALGORITHMS)
 @pytest.mark.thorough(but="cem")
 def test_resumed_run_equals_uninterrupted_run(script, tmp_path):
     run(script, "--smoke", *POINT, "--n_itr", 4, "--dump_path", tmp_path / "whole")
@@ -96,7 +95,7 @@ def test_task_depends_on_the_seed():
     (["--baseline", "Best"], "baseline: expected one of 'GaussianMLPBaseline'"),
 ])
 def test_invalid_arguments_are_reported(arguments, message, tmp_path, capsys):
-    assert re.search(message, mistake(cem.main, capsys, *arguments, "--dump_path", tmp_path))
+    assert re.search(message, mistake(main, capsys, "train", "cem", *arguments, "--dump_path", tmp_path))
 
 
 @pytest.mark.parametrize("algo, settings", [
@@ -109,7 +108,7 @@ def test_settings_are_checked_before_training(algo, settings):
 
 
 def test_meta_learning_evaluation_refuses_search_runs(tmp_path, capsys):
-    run(cem, "--smoke", *POINT, "--dump_path", tmp_path / "run")
+    run("cem", "--smoke", *POINT, "--dump_path", tmp_path / "run")
     capsys.readouterr()
     assert "A Trainer saves them for parts" in mistake(main, capsys, "evaluate", tmp_path / "run")
 
@@ -117,7 +116,7 @@ def test_meta_learning_evaluation_refuses_search_runs(tmp_path, capsys):
 def test_tensorflow_is_loaded_by_training_and_gymnasium_and_cma_on_demand(tmp_path):
     program = (
         "import sys\n"
-        "from experiments import cem, cma_es, ddpg\n"
+        "from experiments import cem\n"
         "assert not {'tensorflow', 'gymnasium', 'cma', 'matplotlib'} & set(sys.modules)\n"
         "cem.main(['--smoke', '--env', 'MetaPointEnv', '--dump_path', 'run'])\n"
         "assert not {'gymnasium', 'cma'} & set(sys.modules)\n"
@@ -128,6 +127,6 @@ def test_tensorflow_is_loaded_by_training_and_gymnasium_and_cma_on_demand(tmp_pa
 
 
 def test_smoke_settings_shorten_every_algorithm():
-    for script in SCRIPTS.values():
-        settings = settings_of_algorithm(mps.get_algorithm(script.ALGORITHM))
+    for name in ALGORITHMS:
+        settings = settings_of_algorithm(mps.get_algorithm(name))
         assert {"n_itr", "hidden_sizes", "max_path_length", "batch_size"} <= SMOKE.keys() & settings.keys()

@@ -165,7 +165,7 @@ def test_claims_of_the_texts_are_expressions():
 
 def test_worst_quarter_is_empty_without_single_tasks(data):
     write("corner", {("trpo_maml", 1): scores_of([0.5], [1.5])}, {("trpo_maml", 1): trained(3)})
-    assert "| TRPO-MAML | 1 | 0.50 | 1.50 |  |  | 0.5 | 3 |" in pages.page("corner")
+    assert "| TRPO-MAML | 1 | 0.500 | 1.50 |  |  | 0.5 | 3 |" in pages.page("corner")
 
 
 def test_returns_of_groups_of_tasks_are_listed_by_seed(data):
