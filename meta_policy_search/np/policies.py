@@ -21,7 +21,6 @@ from meta_policy_search.ops.networks import (
     make_mlp,
     mlp,
 )
-from meta_policy_search.types import Params
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_bool, check_choice
 from meta_policy_search.utils.fast_paths import replaces
@@ -35,7 +34,7 @@ class MLPPolicy(Policy):
     """A policy based on a multi-layer perceptron from the observation to `action_dim` outputs.
 
     Kernels have a Glorot-uniform initialization, drawn from the root seed. Biases are initialized to zero. A subclass
-    implements `scope`, `network`, and `_make_actor`, which defines how outputs become actions.
+    implements `scope`, `network`, and `_sampling`, which defines how outputs become actions.
 
     Args:
         obs_dim (int): size `O` of an observation.
@@ -85,11 +84,12 @@ class MLPPolicy(Policy):
     @replaces("get_action", "get_actions")
     def make_actors(self, flat_params: np.ndarray) -> Actor:
         """Returns an actor for parameters `[M, D]`; see `FlatPolicy.make_actors`."""
-        return self._make_actor(unflatten_params("flat_params", flat_params, self._shapes(), ndim=2))
+        params = unflatten_params("flat_params", flat_params, self._shapes(), ndim=2)
+        return NetworkActor(self.network, params, *self._sampling())
 
     @abc.abstractmethod
-    def _make_actor(self, params: Params) -> Actor:
-        """Returns an actor for parameters by name, each `[M, ...]`."""
+    def _sampling(self) -> Tuple:
+        """Returns the arguments of `NetworkActor` after the parameters."""
 
 
 class GaussianMLPPolicy(MLPPolicy):
@@ -128,9 +128,8 @@ class GaussianMLPPolicy(MLPPolicy):
         return functools.partial(gaussian_mlp, **self._nonlinearities(), fixed_log_std=fixed_log_std,
                                  min_std=self.min_std)
 
-    def _make_actor(self, params: Params) -> Actor:
-        size = self.action_dim
-        return NetworkActor(self.network, params, gaussian_action, (("mean", (size,)), ("log_std", (size,))), size)
+    def _sampling(self) -> Tuple:
+        return gaussian_action, (("mean", self.action_shape), ("log_std", self.action_shape)), self.action_dim
 
 
 class CategoricalMLPPolicy(MLPPolicy):
@@ -159,9 +158,8 @@ class CategoricalMLPPolicy(MLPPolicy):
         """Shape of an action: `()`, because actions are indices."""
         return ()
 
-    def _make_actor(self, params: Params) -> Actor:
-        return NetworkActor(self.network, params, categorical_action, (("log_prob", (self.action_dim,)),),
-                            noise_dim=1, uniform_noise=True)
+    def _sampling(self) -> Tuple:
+        return categorical_action, (("log_prob", (self.action_dim,)),), 1, True
 
 
 class DeterministicMLPPolicy(MLPPolicy):
@@ -197,8 +195,8 @@ class DeterministicMLPPolicy(MLPPolicy):
         """Shape of an action: `(A,)`, or `()` if actions are discrete."""
         return () if self.is_discrete else (self.action_dim,)
 
-    def _make_actor(self, params: Params) -> Actor:
-        return NetworkActor(self.network, params, _best_action if self.is_discrete else _output, ())
+    def _sampling(self) -> Tuple:
+        return _best_action if self.is_discrete else _output, ()
 
 
 def _output(outputs: Any, noise: np.ndarray) -> np.ndarray:
