@@ -49,7 +49,6 @@ public_names_internal = [  # names that only modules of the package use
     "*.samplers.errors.[a-z]*",
     "*.samplers.meta_sampler.make_executor",
     "*.cli.*",  # the page "Command line" documents the commands
-    "*Arguments",  # types of arguments; the classes document their arguments
     "*.actors.actor.join_tasks",
     "*.actors.parameters.*",
     "*.envs.*.Batched*",  # vectorized environments; the single environments are documented
@@ -76,7 +75,6 @@ public_names_internal = [  # names that only modules of the package use
     "*.samplers.ray_executor.*",
     "*.samplers.rollout_loop.*",
     "*.samplers.single_task_sampler.[a-z]*",
-    "*.np.algos.rl_algorithm.Runner",
     "*.training_loop.*",
     "*.utils.log_outputs.*",
     "*.utils.progress.*",

@@ -76,6 +76,7 @@ from .samplers.vectorized_env_executor import MetaIterativeEnvExecutor as MetaIt
 from .samplers.vectorized_env_executor import MetaParallelEnvExecutor as MetaParallelEnvExecutor
 from .trajectory_batch import TrajectoryBatch as TrajectoryBatch
 from .utils import logger as logger, set_seed as set_seed
+from .utils.callbacks import StatefulCallback as StatefulCallback
 from .utils.snapshotter import load_snapshot as load_snapshot
 
 __version__: str

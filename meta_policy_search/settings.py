@@ -54,7 +54,9 @@ def _arguments(part: Part) -> Dict[str, Setting]:
     function: Any = part.__init__ if isinstance(part, type) else part  # type: ignore[misc]
     signature = constructor_signature(part) if isinstance(part, type) else inspect.signature(part)
     hints = type_hints(function)
-    texts = describe_arguments(inspect.getdoc(part) or "")
+    texts: Dict[str, str] = {}
+    for documented in reversed(inspect.getmro(part) if isinstance(part, type) else [part]):  # a subclass may add some
+        texts.update(describe_arguments(inspect.cleandoc(documented.__doc__ or "")))
     found: Dict[str, Setting] = {}
     for name, parameter in signature.parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD and isinstance(part, type):

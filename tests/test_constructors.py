@@ -31,7 +31,8 @@ def test_no_constructor_takes_args_or_kwargs(name):
     assert not kinds & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 
-@pytest.mark.parametrize("name", [name for name in CLASSES if not issubclass(CLASSES[name], tuple)])
+@pytest.mark.parametrize("name", [name for name, cls in CLASSES.items()
+                                  if not issubclass(cls, tuple) and "__init__" in vars(cls)])
 def test_docstring_documents_every_argument_in_order(name):
     """Help texts of the command line are read from these docstrings."""
     names = [p.name for p in constructor_arguments(CLASSES[name]) if p.kind is not p.VAR_KEYWORD]
