@@ -10,7 +10,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     with contextlib.suppress(FileNotFoundError):  # the current folder was deleted
         if sys.path[0] in ("", os.getcwd()) and not os.path.isdir("meta_policy_search"):
-            del sys.path[0]  # `main` appends this folder: its modules are found, but do not replace installed ones
+            del sys.path[0]  # `main` appends the current folder: its modules do not replace installed ones
     from meta_policy_search.cli.main import main
 
     return main()

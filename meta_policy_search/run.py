@@ -313,7 +313,7 @@ def _parts_of(algo_class: Any, policies: Sequence[Any] = ()) -> List[Any]:
     """Returns the classes and functions that a training with an algorithm builds, without wrappers, in their order."""
     if issubclass(algo_class, RLAlgorithm):
         return [algo_class.for_env, algo_class]
-    optimizers = [] if algo_class.optimizer_cls is None else [algo_class.optimizer_cls]
+    optimizers = filter(None, [algo_class.optimizer_cls] if "optimizer" in settings_of([algo_class]) else [])
     return [*policies, MetaSampler, algo_class.sample_processor_cls, *optimizers, algo_class]
 
 

@@ -188,6 +188,8 @@ class WrappingEnv(MetaEnv):
         info = {key: copied(value) for key, value in info.items()}
         reward, *flags = (_as_number(f"{name}: {kind}", value) for kind, value in
                           zip(("reward", "terminated", "truncated"), (reward, *flags)))
+        if any(flag not in (0, 1) for flag in flags):
+            raise ValueError(f"{name}: terminated, truncated: expected True or False, got {flags}")
         terminated, truncated = map(bool, flags if len(flags) == 2 else (flags[0], False))
         if len(flags) == 1 and terminated and info.get("TimeLimit.truncated", False):
             terminated, truncated = False, True

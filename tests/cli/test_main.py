@@ -107,6 +107,10 @@ built = []
 class MyEnv(mps.MetaPointEnvCorner):
     pass
 
+class Short(mps.TRPOMAML):
+    def __init__(self, policy, inner_lr=0.1, meta_batch_size=20):
+        super().__init__(policy, inner_lr=inner_lr, meta_batch_size=meta_batch_size)
+
 class MyAlgorithm(mps.VPGMAML):
     def __init__(self, policy, bonus=0.0, inner_lr=0.2, learning_rate=1e-3, meta_batch_size=20):
         super().__init__(policy, inner_lr=inner_lr, learning_rate=learning_rate, meta_batch_size=meta_batch_size)
@@ -178,6 +182,8 @@ def test_settings_of_a_user_algorithm_are_checked(my_module, capsys):
     arguments = ["train", f"{my_module}:MyAlgorithm", *ONE]
     assert "inner_lr: expected a finite number of at least 0, got -1" in mistake(capsys, *arguments, "--inner_lr", -1)
     assert "unrecognized arguments: --max_grad_norm 1" in mistake(capsys, *arguments, "--max_grad_norm", 1)
+    arguments[1] = f"{my_module}:Short"
+    assert "unrecognized arguments: --cg_iters 3" in mistake(capsys, *arguments, "--cg_iters", 3)
 
 
 def test_parts_of_a_user_algorithm_are_used(my_module, capsys):

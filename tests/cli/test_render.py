@@ -91,8 +91,8 @@ def test_video_shows_paths_before_and_after_adaptation(point, tmp_path, capsys):
 def test_videos_of_equal_seeds_are_equal(point, tmp_path):
     small = ("--num_tasks", 1, "--num_steps", 1, "--max_path_length", 2)
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        run(point, *small, "--seed", seed, "--fps", 4, "--output", tmp_path / name)
-    (meta, a), (_, b), (_, c) = (video(tmp_path / name) for name in "abc")
+        run(point, *small, "--seed", seed, "--fps", 4, "--output", tmp_path / f"{name}.mp4")
+    (meta, a), (_, b), (_, c) = (video(tmp_path / f"{name}.mp4") for name in "abc")
     assert meta["fps"] == 4.0 and len(a) == 3
     np.testing.assert_array_equal(a, b)
     assert np.abs(a - c).max() > 100

@@ -65,10 +65,10 @@ def with_spaces(**spaces):
 
 
 @pytest.mark.parametrize("flag", ["False", np.nan, None, 2, 0.5, [], [True, False], np.zeros(2, bool), 1j], ids=repr)
-@pytest.mark.parametrize(("num_values", "name"), [(4, "done"), (5, "terminated")])
-def test_done_must_be_zero_one_or_boolean(flag, num_values, name):
+@pytest.mark.parametrize("num_values", [4, 5])
+def test_done_must_be_zero_one_or_boolean(flag, num_values):
     for call in (sample, lambda env: rollout(env, make_policy(1), T)):
-        with pytest.raises(ValueError, match=f"step of Answering: expected True or False as {name}, got "):
+        with pytest.raises(ValueError, match="Answering: terminated.*: expected (True or False|a single number)"):
             call(Answering(flag=flag, num_values=num_values))
 
 
@@ -84,8 +84,8 @@ def test_zero_one_and_numpy_booleans_are_accepted_as_done(kind, num_values):
     ({"start": np.ones(2) + 1j}, "observation: expected an array of real numbers, got array"),
     ({"observation": ["1", "2"]}, "observation: expected an array of real numbers, got "),
     ({"observation": [None, 1.0]}, "observation: expected an array of real numbers, got "),
-    ({"reward": "1.5"}, "step of Answering: expected a single number as reward, got '1.5'"),
-    ({"reward": 1j}, "step of Answering: expected a single number as reward, got 1j"),
+    ({"reward": "1.5"}, "step of Answering: reward: expected a single number, got '1.5'"),
+    ({"reward": 1j}, "step of Answering: reward: expected a single number, got 1j"),
     ({"info": []}, r"step of Answering: expected a dict as info, got \[\]"),
 ])
 def test_rewards_must_be_real_and_infos_dicts(answer, message):

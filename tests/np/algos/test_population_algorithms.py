@@ -1,5 +1,6 @@
 """Tests CEM and CMA-ES: distribution updates, results, logged values, policy parameters and search performance."""
 import os
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -235,7 +236,7 @@ def test_tensorflow_policies_can_be_searched(cls):
     {"init_std": 0}, {"extra_std": -1.0}, {"extra_decay_time": 0}, {"discount": 1.5}, {"max_path_length": 0},
     {"baseline": object()}, {"policy": object()}, {"policy": CategoricalMLPPolicy(2, 2)},
     {"n_samples": 1, "cls": CMAES}, {"sigma0": -1.0, "cls": CMAES},
-], ids=str)
+], ids=lambda arguments: re.sub(" at 0x[0-9a-f]+", "", str(arguments)))  # equal in all processes
 def test_arguments_are_checked(arguments):
     name = next(iter(arguments))
     with pytest.raises((TypeError, ValueError), match=f"^{name}: expected "):
