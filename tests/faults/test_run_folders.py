@@ -139,6 +139,7 @@ def test_deleted_working_folder_is_not_needed(tmp_path, monkeypatch):
     search_current_folder()
     assert cem.main([*SMALL, "--dump_path", str(tmp_path / "run")]) == 0
     assert run_folder.shortest(str(tmp_path / "run")) == str(tmp_path / "run")
+    assert subprocess.run([sys.executable, "-m", "meta_policy_search", "runs", str(tmp_path)]).returncode == 0
 
 
 @pytest.mark.parametrize("folder, error", [("", ValueError), (3, TypeError)])
