@@ -67,7 +67,7 @@ public_names_internal = [  # names that only modules of the package use
     "*.parallel_runs.*",
     "*.pretrained_policies.find_pretrained",
     "*.optimizers.base.run_in_blocks", "*.optimizers.base.concatenate_blocks",
-    "*.optimizers.base.first_non_finite",
+    "*.optimizers.base.first_non_finite", "*.optimizers.base.check_finite_params",
     "*.plotting.progress.*columns",
     "*.plotting.style.*",
     "*.samplers.vectorized_env_executor.[a-z]*.[a-z]*",

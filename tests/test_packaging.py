@@ -67,6 +67,7 @@ def test_description_has_every_section_of_the_readme_but_no_relative_links(metad
     assert re.findall(link, readme) and not re.findall(link, description)
     assert "![" not in description and "Top: before adaptation" not in description
     assert "The license is MIT." in description  # the text of a link remains
+    readme = re.sub(rf"\[([^]]*){link}[^)]*\)", r"\1", readme)
     for kept in (r"^#+ .*", r"^\|.*?\|", r"\]\(https:.*?\)"):
         assert re.findall(kept, description, re.MULTILINE) == re.findall(kept, readme, re.MULTILINE)
 
