@@ -135,6 +135,9 @@ class AdaptedPolicy:
     def act(self, observation: np.ndarray, deterministic: bool = False) -> Any:
         """Returns an action `[A]` (an integer if actions are discrete) for an observation `[O]`.
 
+        Continuous actions have the units of `normalize`: -10 and 10 are the bounds of the environment's actions. The
+        method `step` of `env` scales them.
+
         Args:
             observation: `[O]`.
             deterministic: whether to return the mean, or the most probable action, instead of a sample; default False.
