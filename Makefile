@@ -35,7 +35,7 @@ help: ## list targets and variables
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
-	@echo "  ENV        train: name of the environment, such as MetaPointEnvCorner (default: HalfCheetahRandDirecEnv)"
+	@echo "  ENV        train: name of the environment, such as MetaPointEnvCornerGoals (default: HalfCheetahRandDirecEnv)"
 	@echo "  SEED       train: root seed of all random generators (default: 1)"
 	@echo "  ITERATIONS train: number of iterations (default: as in CONFIG; half cheetah: 70, three to five minutes on two cores)"
 	@echo "  CONFIG     train: JSON file of settings (default: preset for ENV if one exists, else published settings)"

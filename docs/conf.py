@@ -143,6 +143,13 @@ def list_fields(app, what, name, obj, options, lines):
         lines += ["Attributes:", *[f"    {field}: {comment or ''}" for field, comment in map(re.Match.groups, fields)]]
 
 
+def keep_returns_whole(app, what, name, obj, options, lines):
+    """Marks the text of `Returns:` as a description; napoleon would take the text before a colon as a type."""
+    for number, line in enumerate(lines[:-1]):
+        if line.strip() in ("Returns:", "Yields:"):
+            lines[number + 1] = re.sub(r"^( +)(?=\S)", r"\1: ", lines[number + 1])
+
+
 def skip_field(app, what, name, obj, skip, options):
     """Skips the fields of a NamedTuple as members, whose docstrings are 'alias for field number 0'."""
     return skip or type(obj).__name__ == "_tuplegetter" or None
@@ -182,5 +189,6 @@ def setup(app):
     app.connect("html-page-context", hide_edit_link)
     app.connect("html-page-context", break_titles)
     app.connect("autodoc-process-docstring", list_fields, priority=400)
+    app.connect("autodoc-process-docstring", keep_returns_whole, priority=400)
     app.connect("autodoc-process-signature", repair_signature)
     app.connect("autodoc-skip-member", skip_field)

@@ -1,7 +1,7 @@
 """Trains E-MAML (arXiv:1803.01118): TRPO-MAML with an exploration term for the samples before adaptation.
 
-    python experiments/e_maml.py                            # half cheetah, forward or backward
-    python experiments/e_maml.py --env MetaPointEnvCorner   # 2D navigation with a sparse reward
+    python experiments/e_maml.py                                 # half cheetah, forward or backward
+    python experiments/e_maml.py --env MetaPointEnvCornerGoals   # 2D navigation
 
 docs/results/corner.md contains the results on 2D navigation with --meta_batch_size 20: 50 iterations take 1 to 2
 minutes on two cores. `meta_policy_search.meta_algos.inner_losses` describes the exploration term and how it differs

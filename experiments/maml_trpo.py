@@ -1,7 +1,7 @@
 """Trains TRPO-MAML (arXiv:1703.03400): one trust-region step per meta-update, as in the original experiments.
 
-    python experiments/maml_trpo.py                            # half cheetah, forward or backward
-    python experiments/maml_trpo.py --env MetaPointEnvCorner   # 2D navigation with a sparse reward
+    python experiments/maml_trpo.py                                 # half cheetah, forward or backward
+    python experiments/maml_trpo.py --env MetaPointEnvCornerGoals   # 2D navigation
 
 docs/results/corner.md contains the results on 2D navigation with --meta_batch_size 20: 50 iterations take 1 to 2
 minutes on two cores.

@@ -1,7 +1,7 @@
 """Trains ProMP (arXiv:1810.06784): several clipped gradient steps per meta-update on the same samples.
 
-    python experiments/pro_mp.py                            # half cheetah, forward or backward, published settings
-    python experiments/pro_mp.py --env MetaPointEnvCorner   # 2D navigation with a sparse reward
+    python experiments/pro_mp.py                                 # half cheetah, forward or backward, published settings
+    python experiments/pro_mp.py --env MetaPointEnvCornerGoals   # 2D navigation
 
 docs/results.md contains the results. An iteration takes about 3.5 s on the half cheetah with the published 40 tasks,
 and 0.7 s on 2D navigation, on two cores.

@@ -1,7 +1,7 @@
 """Trains VPG-MAML (arXiv:1703.03400): one Adam step along the policy gradient per meta-update.
 
-    python experiments/vpg_maml.py                            # half cheetah, forward or backward
-    python experiments/vpg_maml.py --env MetaPointEnvCorner   # 2D navigation with a sparse reward
+    python experiments/vpg_maml.py                                 # half cheetah, forward or backward
+    python experiments/vpg_maml.py --env MetaPointEnvCornerGoals   # 2D navigation
 
 docs/results/corner.md contains the results on 2D navigation with --meta_batch_size 20: 300 iterations take about 2
 minutes on two cores.

@@ -13,8 +13,9 @@ from meta_policy_search.plotting import (
     read_progress,
     return_columns,
 )
+from meta_policy_search.plotting.progress import number_of_last
 from meta_policy_search.plotting.style import Figure
-from meta_policy_search.registry import find_algorithm
+from meta_policy_search.registry import find_algorithm, title_of
 from meta_policy_search.run import find_algo_class, find_env_name, settings_of_algorithm
 from meta_policy_search.run_folder import now
 from meta_policy_search.settings import check_names
@@ -24,15 +25,13 @@ from meta_policy_search.utils.progress import print_line, text_table
 from meta_policy_search.utils.statistics import mean_interval
 from meta_policy_search.utils.threads import available_cores
 
-LAST = 10  # iterations to average
-
 
 class Comparison:
     """Complete runs of several algorithms on an environment. Returned by `compare`; `print` shows a table.
 
-    Each row of the table is an algorithm. All values are means over seeds of the means over the last ten iterations of
-    each run. Numbers after `+-` are half the width of the 95% interval over seeds (Student's t, one number per seed); a
-    single seed has no interval.
+    Each row of the table is an algorithm. All values are means over seeds of the means over the last quarter of the
+    iterations of each run, at most ten. Numbers after `+-` are half the width of the 95% interval over seeds (Student's
+    t, one number per seed); a single seed has no interval.
 
     * `return`: return after adaptation;
     * `worst quarter`: the same over the 25% of tasks with the lowest return; empty for RL2;
@@ -73,15 +72,18 @@ class Comparison:
             ValueError: no run is complete, or the number of axes is wrong.
         """
         panels: dict[str, list[Curve]] = {}
+        titles = {name: title_of(name) for name in self._progress}
+        if len(set(titles.values())) < len(titles):  # a class with the name of a built-in algorithm
+            titles = {name: name for name in titles}
         for name, runs in self._progress.items():
             group = list(runs.values())
             for quantity, column in return_columns(group[0]).items() if group else ():
-                curve = Curve(name, [(progress["n_timesteps"], progress[column]) for progress in group])
+                curve = Curve(titles[name], [(progress["n_timesteps"], progress[column]) for progress in group])
                 panels.setdefault(quantity, []).append(curve)
         if not panels:
             raise ValueError("plot: expected at least one complete run, got none")
         names = [name for name, group in self._progress.items() if group]
-        title = self.title if len(names) > 1 else f"{names[0]} on {self.title}"
+        title = self.title if len(names) > 1 else f"{titles[names[0]]} on {self.title}"
         smooth = max(len(x) for curves in panels.values() for curve in curves for x, _ in curve.runs) // 50
         return plot_comparison(panels, path, title, "environment steps, all tasks", smooth=max(1, smooth), ax=ax)
 
@@ -101,14 +103,14 @@ class Comparison:
 
 def _returns(runs: Mapping[int, Progress]) -> Dict[int, float]:
     """Returns the return after adaptation of each run, by seed."""
-    return {seed: list(final_returns(progress, LAST).values())[-1] for seed, progress in runs.items()}
+    return {seed: list(final_returns(progress).values())[-1] for seed, progress in runs.items()}
 
 
 def _cells(returns: Mapping[int, float], runs: Mapping[int, Progress]) -> List[str]:
     """Returns the cells return, worst quarter and gain of the complete runs of an algorithm."""
-    worst = [np.mean(progress["WorstQuarterReturn"][-LAST:]) for progress in runs.values()
+    worst = [np.mean(progress["WorstQuarterReturn"][-number_of_last(progress):]) for progress in runs.values()
              if "WorstQuarterReturn" in progress and "Step_0-LastEpisodeReturn" not in progress]
-    means = [list(final_returns(progress, LAST).values()) for progress in runs.values()]
+    means = [list(final_returns(progress).values()) for progress in runs.values()]
     gains = np.array([after - before for before, *_, after in means if len(means[0]) > 1])
     return [f"{mean_interval(np.array(list(returns.values()))):.2f}",
             f"{mean_interval(np.array(worst)):.2f}" if worst else "",
@@ -146,6 +148,8 @@ def compare(env: Any, algorithms: Sequence[Union[str, type]],
             different settings or other code.
     """
     numbers = range(1, check_positive_int("seeds", seeds) + 1) if isinstance(seeds, (int, np.integer)) else list(seeds)
+    if isinstance(algorithms, (str, type)):
+        raise TypeError(f"algorithms: expected a list of names or classes, got {algorithms!r}")
     given = {_name_of(algorithm): algorithm for algorithm in algorithms}
     settings_of = settings_of or {}
     if len(given) < len(algorithms) or len(set(numbers)) < len(numbers) or not given or not numbers:

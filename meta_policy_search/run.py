@@ -27,6 +27,7 @@ from meta_policy_search.plotting import (
     plot_learning_curve,
     read_progress,
 )
+from meta_policy_search.plotting.progress import number_of_last
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.policies import MetaPolicy, Policy
 from meta_policy_search.registry import get_algorithm, name_of
@@ -303,7 +304,9 @@ def _distribute(parts: Sequence[Any], algo_class: Any, settings: Mapping[str, An
     """
     taken = {part: settings_of([part]).keys() for part in parts if callable(part)}
     known = set().union(*taken.values())
-    check_names(settings, known | settings_of([train], ()).keys(), f"for {algo_class.__name__}")
+    policies = [part.__name__ for part in parts if isinstance(part, type) and issubclass(part, Policy)]
+    what = f"for {' with '.join([algo_class.__name__, *policies])}"
+    check_names(settings, known | settings_of([train], ()).keys(), what)
     values = {**algo_class.default_settings, **settings}
     values.update({name: copy.deepcopy(values[name]) for name in ("baseline", "return_baseline") if name in values})
     return {part: {name: value for name, value in values.items() if name in names} for part, names in taken.items()}
@@ -547,7 +550,7 @@ class Run:
         """Returns a sentence about the returns at the end of training.
 
         For a single-task algorithm, these are the undiscounted returns of 20 new paths of the final policy; otherwise,
-        means over the last ten iterations.
+        means over the last quarter of the iterations, at most ten.
         """
         trainer = self.trainer
         if isinstance(trainer, LocalRunner):
@@ -560,18 +563,19 @@ class Run:
             mean, half_width = mean_interval(np.array([path["rewards"].sum() for path in paths]))
             return (f"Mean return of the final policy: {mean:.2f}, 95% interval {mean - half_width:.2f} to "
                     f"{mean + half_width:.2f} ({_FINAL_PATHS} new paths)")
+        progress = self.progress
+        count = number_of_last(progress)
+        rows = f"mean of the last {count} iterations" if count > 1 else "last iteration"
         if isinstance(trainer.env, TrialEnv):
-            rows = {name: values[-10:] for name, values in self.progress.items()}
-            whole, first, last = (rows[f"Step_0-{name}"].mean() for name in (
+            whole, first, last = (progress[f"Step_0-{name}"][-count:].mean() for name in (
                 "AverageReturn", "FirstEpisodeReturn", "LastEpisodeReturn"))
             return (f"The return of a trial is {whole:.2f}, that of its first episode {first:.2f}, of its last "
-                    f"{last:.2f}: mean of the last {len(rows['Itr'])} iterations")
-        gain = mean_gain(self.progress, num_tasks=trainer.policy.meta_batch_size)
-        before, *_, after = [*final_returns(self.progress).values()] * 2
+                    f"{last:.2f}: {rows}")
+        gain = mean_gain(progress, num_tasks=trainer.policy.meta_batch_size)
+        before, *_, after = [*final_returns(progress).values()] * 2
         return (f"Adaptation changes the return by {gain.mean:+.2f} (95% interval over tasks {gain.low:+.2f} to "
-                f"{gain.high:+.2f}), from {before:.2f} to {after:.2f}: mean of the last "
-                f"{min(10, len(self.progress['Itr']))} iterations, each with {trainer.policy.meta_batch_size} sampled "
-                f"tasks and {trainer.sampler.batch_size} paths per task")
+                f"{gain.high:+.2f}), from {before:.2f} to {after:.2f}: {rows}, each with "
+                f"{trainer.policy.meta_batch_size} sampled tasks and {trainer.sampler.batch_size} paths per task")
 
     @property
     def has_best(self) -> bool:

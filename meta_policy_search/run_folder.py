@@ -239,7 +239,7 @@ def read_rows(folder: str) -> Progress:
     try:
         return read_progress(folder)
     except ValueError:
-        return {}
+        return Progress()
 
 
 def count_rows(folder: str) -> int:

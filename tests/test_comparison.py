@@ -163,6 +163,7 @@ def test_plot_shows_complete_runs_over_environment_steps(runs, tmp_path):
     promp, rl2 = [line for line in after.lines if line.get_alpha() is None]
     np.testing.assert_array_equal(promp.get_xydata(), [[100 * i, 20] for i in range(1, 13)])
     np.testing.assert_array_equal(rl2.get_ydata(), [2] * 12)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["ProMP", "RL2"]
     assert after.get_xlabel() == "environment steps, all tasks" and (tmp_path / "a.png").exists()
     with pytest.raises(ValueError, match="plot: expected at least one complete run, got none"):
         mps.Comparison("Corner", {"trpo_maml": runs["trpo_maml"]}).plot()
@@ -186,6 +187,7 @@ def test_interrupted_comparison_says_how_to_continue(tmp_path, monkeypatch, caps
 
 
 @pytest.mark.parametrize("arguments, error, message", [
+    ({"algorithms": "promp"}, TypeError, "algorithms: expected a list of names or classes, got 'promp'"),
     ({"algorithms": ["promq"]}, ValueError, "algo: expected one of"),
     ({"algorithms": [mps.MetaEnv]}, TypeError, "algo: expected a subclass of MetaAlgo or RLAlgorithm"),
     ({"algorithms": ["promp", "ProMP"]}, ValueError, "compare: expected different algorithms and different seeds"),

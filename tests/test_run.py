@@ -182,8 +182,10 @@ def test_given_baseline_is_copied(tmp_path):
 
 
 @pytest.mark.parametrize("arguments, error, message", [
-    ({"inner_lrr": 1.0}, TypeError, "unknown setting 'inner_lrr' for ProMP; did you mean 'inner_lr'?"),
-    ({"n_iter": 1}, TypeError, "unknown setting 'n_iter' for ProMP; did you mean 'n_itr'?"),
+    ({"inner_lrr": 1.0}, TypeError, "for ProMP with MetaGaussianMLPPolicy; did you mean 'inner_lr'?"),
+    ({"n_iter": 1}, TypeError, "unknown setting 'n_iter' for ProMP with MetaGaussianMLPPolicy; did you mean 'n_itr'?"),
+    ({"lr": 0.1}, TypeError, "did you mean 'inner_lr' or 'learning_rate'?"),
+    ({"env": "MetaBernoulliBanditEnv", "init_std": 0.5}, TypeError, "for ProMP with MetaCategoricalMLPPolicy"),
     ({"learning_rate": 1.0, "algo": "trpo_maml"}, TypeError, "unknown setting 'learning_rate' for TRPOMAML"),
     ({"algo": "pro_mpp"}, ValueError, "algo: expected one of"),
     ({"env": "Corner"}, ValueError, "expected one of"),

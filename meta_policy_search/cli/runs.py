@@ -6,11 +6,13 @@
     meta-policy-search runs --since "2026-11-20 10:30" --json
 
 The column `return` is the mean return after adaptation (for a single task, of the policy). The column `gain` is the
-return after adaptation minus the return before adaptation. Both are means over the last ten iterations.
+return after adaptation minus the return before adaptation. Both are means over the last quarter of the iterations, at
+most ten.
 
-A run is `running` while a process holds the lock of its folder. It is `finished` if it has completed all iterations or
-was stopped by a callback, and `failed` if an error ended training. Otherwise it is `interrupted`. The commands that
-resume interrupted and failed runs are printed below the table.
+A run is `running` while a process holds the lock of its folder. It is `finished` if it has completed all iterations,
+`stopped` if a callback stopped it before, and `failed` if an error ended training. Otherwise it is `interrupted`. The
+commands that resume interrupted and failed runs are printed below the table. If the table is wider than 120 columns,
+each folder is on a line below its run.
 """
 import argparse
 import datetime
@@ -26,13 +28,13 @@ from meta_policy_search.cli.flags import warn
 from meta_policy_search.plotting import final_returns
 from meta_policy_search.utils.checks import plain
 from meta_policy_search.utils.files import is_locked
-from meta_policy_search.utils.progress import print_line, text_table
+from meta_policy_search.utils.progress import print_line, printable, text_table
 from meta_policy_search.utils.snapshotter import snapshot_paths
 
 FOLDER = "data"  # default output folder of the scripts
 STATES = ("running", "finished", "stopped", "failed", "interrupted")
 SORTS = ("started", "gain", "return")
-LAST = 10  # rows that gains and returns are averaged over
+WIDTH = 120  # maximum number of columns of the table
 BEFORE, AFTER = "return before adaptation", "return after adaptation"  # labels of `final_returns`
 HEADER = ["algorithm", "environment", "seed", "started", "iterations", "gain", "return", "state", "folder"]
 RIGHT = [HEADER.index(name) for name in ("seed", "iterations", "gain", "return")]
@@ -81,7 +83,7 @@ def read_run(folder: str) -> Run:
 def mean_returns(folder: str) -> dict[str, float]:
     """Returns the mean returns of a run over the last rows, by label; empty if there are none."""
     try:
-        means = final_returns(run_folder.read_rows(folder), LAST)
+        means = final_returns(run_folder.read_rows(folder))
     except ValueError:  # no rows, or no columns of returns
         return {}
     return {label: mean for label, mean in means.items() if np.isfinite(mean)}
@@ -124,7 +126,12 @@ def run(arguments: argparse.Namespace) -> None:
     if not runs:
         print_line("No matching runs" if folders else f"No runs in {FOLDER}")
         return
-    print_line(text_table([HEADER, *(as_cells(run) for run in runs)], RIGHT))
+    cells = [HEADER, *map(as_cells, runs)]
+    table = text_table(cells, RIGHT)
+    if max(map(len, table.splitlines())) > WIDTH:
+        lines = text_table([row[:-1] for row in cells], RIGHT).splitlines()
+        table = "\n".join(f"{line}\n    {printable(row[-1])}" for line, row in zip(lines, cells, strict=True))
+    print_line(table)
     commands = [run["resume"] for run in runs if run["resume"] is not None]
     if commands:
         print_line("\nTo resume interrupted and failed runs:\n" + "\n".join(f"    {command}" for command in commands))

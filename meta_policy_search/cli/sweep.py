@@ -7,13 +7,13 @@ GRID.json contains the algorithm, the settings of all runs, and lists of values 
 
     {
       "algorithm": "trpo_maml",
-      "settings": {"env": "MetaPointEnvCorner", "n_itr": 50},
+      "settings": {"env": "MetaPointEnvCornerGoals", "n_itr": 50},
       "grid": {"inner_lr": [0.05, 0.1], "seed": [1, 2, 3]}
     }
 
 Each run has a folder that is named after its values. At the end, the sweep prints a table of all runs with their
-returns, averaged over the last ten iterations, and writes it to summary.csv. For failed runs, it prints the error. The
-exit status is 0 if all runs are complete, 1 otherwise, and 130 after Ctrl-C.
+returns, averaged over the last quarter of the iterations (at most ten), and writes it to summary.csv. For failed runs,
+it prints the error. The exit status is 0 if all runs are complete, 1 otherwise, and 130 after Ctrl-C.
 
 Run the same command again to continue a sweep: it resumes interrupted runs, repeats failed runs and skips complete
 runs. Ctrl-C stops all runs. A sweep never deletes runs.
@@ -27,7 +27,7 @@ from typing import Any, Container, Mapping, Sequence
 
 from meta_policy_search import run_folder
 from meta_policy_search.cli.flags import check_type, nonempty_path
-from meta_policy_search.cli.runs import LAST, mean_returns
+from meta_policy_search.cli.runs import mean_returns
 from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.parallel_runs import Member, check_settings, train_all
 from meta_policy_search.run import find_algo_class, settings_of_algorithm
@@ -144,7 +144,8 @@ def run(arguments: argparse.Namespace) -> int:
     write_csv(path, [header, *rows])
     cells = [["" if cell is None else f"{cell:.3f}" if isinstance(cell, float) else str(cell)
               for cell in (row[0], *row[header.index("status"):])] for row in (header, *rows)]
-    print_line(f"\nMeans of the last {LAST} iterations\n{text_table(cells, right=range(2, len(cells[0])))}")
+    table = text_table(cells, right=range(2, len(cells[0])))
+    print_line(f"\nMeans of the last quarter of the iterations, at most ten\n{table}")
     print_line(f"\nTable: {path}")
     if was_interrupted:
         print_line("Interrupted; run the same command to resume")

@@ -28,8 +28,8 @@ class Scenery(NamedTuple):
 def check_is_planar(env: Any) -> None:
     """Raises `ValueError` unless `env` has a position in the plane (attribute `position`)."""
     if attribute(env, "position") is None:
-        raise ValueError("env: expected a planar environment, which has a position (x, y), such as MetaPointEnvCorner "
-                         f"or AntRandGoalEnv, got {type(env.unwrapped).__name__}")
+        raise ValueError("env: expected a planar environment, which has a position (x, y), such as AntRandGoalEnv or "
+                         f"MetaPointEnvCornerGoals, got {type(env.unwrapped).__name__}")
 
 
 def draw(trail: np.ndarray, scenery: Scenery) -> np.ndarray:

@@ -10,6 +10,7 @@ from typing import Any, Iterator, List, Optional, Sequence, Tuple
 import numpy as np
 
 from meta_policy_search.envs.compat import adapt_env, copy_env, set_render_mode
+from meta_policy_search.envs.point_envs import MetaPointEnvNavigation
 from meta_policy_search.envs.scenery import check_is_planar
 from meta_policy_search.plotting import TaskTrajectories, describe_task, plot_trajectories, step_label
 from meta_policy_search.plotting.style import Figure
@@ -181,6 +182,10 @@ def frames(recording: Recording, task: int, envs: Tuple[Any, Any]) -> Iterator[n
         the shorter path has ended, its last frame is repeated.
     """
     steps = (0, len(recording.rounds) - 1)
+    if isinstance(envs[0].unwrapped, MetaPointEnvNavigation):
+        positions = np.concatenate([recording.trajectories(step, task, 1)[0] for step in steps])
+        for env in envs:
+            env.unwrapped.least_half_width = float(np.abs(positions).max())
     sides = [_panels(recording, step, task, env) for step, env in zip(steps, envs, strict=True)]
     shown: List[Any] = [None, None]
     for panels in itertools.zip_longest(*sides):
@@ -198,15 +203,15 @@ def _panels(recording: Recording, step: int, task: int, env: Any) -> Iterator[np
 
 
 def _captioned(picture: np.ndarray, lines: Sequence[str]) -> np.ndarray:
-    """Adds lines of text above a frame."""
+    """Adds centered lines of text above a frame."""
     from matplotlib.font_manager import findfont
     from PIL import Image, ImageDraw, ImageFont
 
     caption = Image.new("RGB", (picture.shape[1], CAPTION_HEIGHT), "white")
     draw, font = ImageDraw.Draw(caption), ImageFont.truetype(findfont("DejaVu Sans"), FONT_SIZE)
     for number, line in enumerate(lines):
-        place = (MARGIN, MARGIN + number * (CAPTION_HEIGHT - MARGIN) // len(lines))
-        draw.text(place, line, fill="black" if number == 0 else "#555555", font=font)
+        place = (picture.shape[1] / 2, MARGIN + number * (CAPTION_HEIGHT - MARGIN) // len(lines))
+        draw.text(place, line, anchor="ma", fill="black" if number == 0 else "#555555", font=font)
     return np.concatenate((np.asarray(caption), picture))
 
 

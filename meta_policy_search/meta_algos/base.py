@@ -79,6 +79,7 @@ class MAMLAlgo(MetaAlgo):
     inner_type: str = "likelihood_ratio"
     max_path_length: Optional[int] = None
     optimizer: Any  # an `Optimizer`; subclasses call methods of their optimizer class
+    _objective: Any = None  # a `MetaObjective`, built by `build_graph`
 
     def __init__(self, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
                  num_inner_grad_steps: int = 1, trainable_inner_step_size: bool = False, first_order: bool = False,
@@ -184,7 +185,8 @@ class MAMLAlgo(MetaAlgo):
             self._build_adaptation()
             self._chain = self._build_chain()
             with tf.name_scope("meta_objective"):
-                self._objective = self.meta_objective(self._chain)
+                self._objective = check_type("meta_objective", self.meta_objective(self._chain), MetaObjective,
+                                             "a MetaObjective, such as MetaObjective(loss)")
             self._build_optimizer(self._objective)
 
     def _build_adaptation(self) -> None:
@@ -359,6 +361,8 @@ class MAMLAlgo(MetaAlgo):
 
     def _objective_inputs(self) -> Dict[str, Any]:
         """Returns the values of the attributes that `MetaObjective.inputs` names."""
+        if self._objective is None:
+            raise TypeError(f"{type(self).__name__}: the constructor has to call self.build_graph()")
         return {name: getattr(self, name) for name in self._objective.inputs}
 
     def optimize_policy(self, all_samples_data: Sequence[Sequence[TaskSamples]], log: bool = True) -> None:

@@ -3,18 +3,23 @@ import csv
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Optional
 
 import numpy as np
 
 from meta_policy_search.registry import title_of
-from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.checks import check_positive_int, did_you_mean
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.statistics import Interval, half_width_of_mean
 
-Progress = dict[str, np.ndarray]
-"""Columns of `progress.csv` by name, each float64 `[iterations]`; NaN if a cell is not a number."""
+
+class Progress(dict[str, np.ndarray]):
+    """Columns of `progress.csv` by name, each float64 `[iterations]`; NaN if a cell is not a number."""
+
+    def __missing__(self, name: str) -> np.ndarray:
+        raise KeyError(f"progress.csv has no column {name!r}{did_you_mean(name, self)}")
+
 
 
 def read_progress(run_folder: PathLike) -> Progress:
@@ -40,8 +45,8 @@ def read_progress(run_folder: PathLike) -> Progress:
     if len(rows) < 2:
         raise ValueError(f"run_folder: expected at least one row in {path}, got none")
     rows, keys = rows[1:], rows[0]
-    return {key: np.array([_number(row[column]) if column < len(row) else np.nan for row in rows])
-            for column, key in enumerate(keys)}
+    return Progress({key: np.array([_number(row[column]) if column < len(row) else np.nan for row in rows])
+                     for column, key in enumerate(keys)})
 
 
 def describe_run(run_folder: PathLike) -> str:
@@ -70,7 +75,7 @@ def describe_settings(
     return f"{title}{env.rpartition(':')[2]}{seed}" + ("" if inner_lr is None else f", inner step {inner_lr:g}")
 
 
-def return_columns(progress: Progress) -> dict[str, str]:
+def return_columns(progress: Mapping[str, np.ndarray]) -> dict[str, str]:
     """Returns the columns with mean returns, as a dict from a label to the column name.
 
     The labels are `return before adaptation` and `return after adaptation`: after the last adaptation step, or for RL2
@@ -88,12 +93,24 @@ def return_columns(progress: Progress) -> dict[str, str]:
             "return after adaptation": f"Step_{steps[-1]}-AverageReturn"}
 
 
-def final_returns(progress: Progress, last: int = 10) -> dict[str, float]:
-    """Returns the means of the last iterations of a run, by the labels of `return_columns`."""
+def number_of_last(progress: Mapping[str, np.ndarray]) -> int:
+    """Returns the number of iterations that results are averaged over: the last quarter, at most ten."""
+    return min(10, -(-len(next(iter(progress.values()), ())) // 4))
+
+
+def final_returns(progress: Mapping[str, np.ndarray], last: Optional[int] = None) -> dict[str, float]:
+    """Returns the means of the last iterations of a run, by the labels of `return_columns`.
+
+    Args:
+        progress: return value of `read_progress`.
+        last: number of iterations to average. Default None: the last quarter, at most ten.
+    """
+    last = number_of_last(progress) if last is None else last
     return {label: float(np.mean(progress[column][-last:])) for label, column in return_columns(progress).items()}
 
 
-def mean_gain(progress: Progress, last: int = 10, num_tasks: Optional[int] = None) -> Interval:
+def mean_gain(progress: Mapping[str, np.ndarray], last: Optional[int] = None, num_tasks: Optional[int] = None
+              ) -> Interval:
     """Returns the mean adaptation gain of the last iterations of a run, and its 95% interval over tasks.
 
     Each iteration samples new tasks, so the mean gains of the iterations are independent; see
@@ -101,18 +118,19 @@ def mean_gain(progress: Progress, last: int = 10, num_tasks: Optional[int] = Non
 
     Args:
         progress: return value of `read_progress`.
-        last: number of iterations to average, at least 1; all iterations if the run has fewer. Default 10.
+        last: number of iterations to average, at least 1; all iterations if the run has fewer. Default None: the last
+            quarter, at most ten.
         num_tasks: number of tasks of an iteration. Default None: unknown, so the interval is slightly too wide.
 
     Raises:
         ValueError: `last` is below 1, or `progress` lacks a column.
     """
-    last = check_positive_int("last", last)
+    last = number_of_last(progress) if last is None else check_positive_int("last", last)
     gains, half_widths = (column[-last:] for column in columns(progress, "AdaptationGain", "AdaptationGainCI95"))
     return Interval(np.mean(gains), np.asarray(half_width_of_mean(half_widths, num_tasks)))
 
 
-def columns(progress: Progress, *keys: str) -> tuple[np.ndarray, ...]:
+def columns(progress: Mapping[str, np.ndarray], *keys: str) -> tuple[np.ndarray, ...]:
     """Returns columns by name; raises `ValueError` if one is missing."""
     for key in keys:
         if key not in progress:
@@ -120,7 +138,7 @@ def columns(progress: Progress, *keys: str) -> tuple[np.ndarray, ...]:
     return tuple(progress[key] for key in keys)
 
 
-def step_columns(progress: Progress, name: str) -> tuple[list[int], np.ndarray]:
+def step_columns(progress: Mapping[str, np.ndarray], name: str) -> tuple[list[int], np.ndarray]:
     """Returns the columns `Step_<k>-<name>` of all adaptation steps.
 
     Returns:

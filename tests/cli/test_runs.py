@@ -83,6 +83,14 @@ def test_the_table(three, capsys):
     assert rest == []  # no snapshot
 
 
+def test_long_folders_are_on_lines_below_the_runs(three, tmp_path, capsys):
+    folder = Path("data") / ("x" * 60)
+    write_run(tmp_path / folder)
+    lines = shown(capsys).splitlines()
+    assert max(map(len, lines)) <= runs.WIDTH and lines[1] == "    folder"
+    assert lines[3::2] == [f"    {name}" for name in ("data/a", "data/c", "data/b", folder)]
+
+
 @pytest.mark.parametrize("arguments, expected", [
     ([], ["a", "c", "b"]),
     (["--since", f"{YESTERDAY:%Y-%m-%d}"], ["c", "b"]),

@@ -6,8 +6,9 @@ import pytest
 
 from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs import make_env, normalize
+from meta_policy_search.envs.compat import copy_env, set_render_mode
 from meta_policy_search.evaluation import MetaEvaluator
-from meta_policy_search.evaluation.recording import frame_rate
+from meta_policy_search.evaluation.recording import frame_rate, frames
 from meta_policy_search.meta_algos import VPGMAML
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampleProcessor
@@ -114,6 +115,18 @@ def test_environment_that_is_not_reproducible_is_named(point, monkeypatch):
     seen = []
     with pytest.raises(RuntimeError, match="in step 3, got .*: MetaPointEnvWalls is not deterministic"):
         seen += [env for env in recording.replay(0, 0)]
+
+
+def test_all_frames_of_a_point_have_equal_limits():
+    """Given a path that leaves the world, then pictures at its start already show its end."""
+    recording = make_evaluator(normalize(make_env("MetaPointEnvNavigation"))).record(1, num_steps=1)
+    envs = copy_env(recording.env), copy_env(recording.env)
+    for env in envs:
+        set_render_mode(env, "rgb_array")
+        env.unwrapped.goal_range = 1e-3
+    limits = [env.unwrapped.scenery().half_width for _ in frames(recording, 0, envs) for env in envs]
+    positions = np.concatenate([recording.trajectories(step, 0, 1)[0] for step in (0, 1)])
+    assert set(limits) == {np.abs(positions).max()}
 
 
 def test_frame_rate_is_30_if_the_environment_has_none(point):

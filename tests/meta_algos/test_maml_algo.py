@@ -106,6 +106,26 @@ class FedTaskByTask(MAMLAlgo):
         super().optimize_policy(all_samples_data, log)
 
 
+class WithoutGraph(MAMLAlgo):
+    def meta_objective(self, steps):
+        return steps[-1].log_prob
+
+
+class WithTensor(WithoutGraph):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.build_graph()
+
+
+@pytest.mark.parametrize("algo_cls, message", [
+    (WithoutGraph, r"WithoutGraph: the constructor has to call self.build_graph\(\)"),
+    (WithTensor, "meta_objective: expected a MetaObjective, such as MetaObjective"),
+])
+def test_mistakes_in_custom_algorithms_are_named(algo_cls, message):
+    with tf.Graph().as_default(), pytest.raises(TypeError, match=message):
+        algo_cls(make_policy(), meta_batch_size=M).get_state()
+
+
 def test_custom_algorithm_with_placeholders_per_task():
     algo = FedTaskByTask(make_policy(), meta_batch_size=M)
     assert isinstance(algo, MetaAlgo)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from meta_policy_search.plotting import mean_gain, read_progress, return_columns
+from meta_policy_search.plotting import final_returns, mean_gain, read_progress, return_columns
+from meta_policy_search.plotting.progress import number_of_last
 
 COLUMNS = ["n_timesteps", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain", "AdaptationGainCI95"]
 
@@ -25,7 +26,19 @@ def test_mean_gain_by_hand(folder):
     """The half width of a mean of independent means: sqrt(0.4^2 + 1.2^2) / 2."""
     gain = mean_gain(read_progress(folder), last=2)
     np.testing.assert_allclose(gain, (4.0, np.sqrt(1.6) / 2))
-    assert mean_gain(read_progress(folder)).mean == pytest.approx(3.0)
+    assert mean_gain(read_progress(folder), last=10).mean == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("rows, expected", [(1, 1), (4, 1), (5, 2), (12, 3), (40, 10), (1001, 10)])
+def test_results_are_means_over_the_last_quarter_at_most_ten(rows, expected):
+    progress = {"AverageReturn": np.arange(rows)}
+    assert final_returns(progress) == final_returns(progress, expected)
+    assert number_of_last(progress) == expected
+
+
+def test_unknown_column_suggests_the_closest_name(folder):
+    with pytest.raises(KeyError, match="progress.csv has no column 'AdaptationGian'; did you mean 'AdaptationGain'?"):
+        read_progress(folder)["AdaptationGian"]
 
 
 def test_interval_of_the_mean_gain_covers_the_true_gain():
@@ -39,7 +52,7 @@ def test_interval_of_the_mean_gain_covers_the_true_gain():
     for run_gains, run_half_widths in zip(gains.mean(axis=2), half_widths, strict=True):
         zeros = np.zeros(10)
         gain = mean_gain({"AdaptationGain": run_gains, "AdaptationGainCI95": run_half_widths,
-                          "Step_0-AverageReturn": zeros, "Step_1-AverageReturn": zeros}, num_tasks=40)
+                          "Step_0-AverageReturn": zeros, "Step_1-AverageReturn": zeros}, last=10, num_tasks=40)
         missed += abs(gain.mean - 2.0) > gain.half_width
     assert missed / 2000 == pytest.approx(0.05, abs=0.015)
 

@@ -59,6 +59,7 @@ class MetaPointEnvNavigation(WorldMetaEnv):
     goal_tolerance = 0.01
     start_range = 0.0
     state_size = 2
+    least_half_width = 0.0  # of pictures; recordings set it, so that all pictures have equal limits
 
     def __init__(self, *, render_mode: RenderMode = None) -> None:
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (self.state_size,), np.float64)
@@ -72,7 +73,8 @@ class MetaPointEnvNavigation(WorldMetaEnv):
 
     def scenery(self) -> Scenery:
         """Returns what drawings show in addition to the point, such as the goal."""
-        return Scenery(half_width=max(self.goal_range, self.start_range), goal=self._batched.task_rows[0, 0],
+        half_width = max(self.goal_range, self.start_range, self.least_half_width)
+        return Scenery(half_width=half_width, goal=self._batched.task_rows[0, 0],
                        other_goals=self.goal_range * CORNERS if self.only_corners else ())
 
     def _draw(self) -> np.ndarray:
