@@ -13,7 +13,7 @@ ARGS ?=
 ENV := HalfCheetahRandDirecEnv
 CONFIG ?= $(CONFIG_$(ENV))
 CONFIG_HalfCheetahRandDirecEnv := experiments/configs/train_half_cheetah.json
-CONFIG_MetaPointEnvCorner := experiments/configs/train_point.json
+CONFIG_MetaPointEnvCornerGoals := experiments/configs/train_point.json
 
 # Extras of setup.py for the tests, without spaces: dev contains the tools; without the others, some tests are skipped.
 TEST_EXTRAS := dev,metaworld,ray,tensorboard,video

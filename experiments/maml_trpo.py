@@ -3,7 +3,7 @@
     python experiments/maml_trpo.py                                 # half cheetah, forward or backward
     python experiments/maml_trpo.py --env MetaPointEnvCornerGoals   # 2D navigation
 
-docs/results/corner.md contains the results on 2D navigation with --meta_batch_size 20: 50 iterations take 1 to 2
+docs/results/corner.md contains the results on MetaPointEnvCorner with --meta_batch_size 20: 50 iterations take 1 to 2
 minutes on two cores.
 """
 import sys

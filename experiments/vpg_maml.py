@@ -3,7 +3,7 @@
     python experiments/vpg_maml.py                                 # half cheetah, forward or backward
     python experiments/vpg_maml.py --env MetaPointEnvCornerGoals   # 2D navigation
 
-docs/results/corner.md contains the results on 2D navigation with --meta_batch_size 20: 300 iterations take about 2
+docs/results/corner.md contains the results on MetaPointEnvCorner with --meta_batch_size 20: 300 iterations take about 2
 minutes on two cores.
 """
 import sys

@@ -72,10 +72,10 @@ class ProMP(MAMLAlgo):
         One iteration. `Trainer` does the same, and also logs rows and saves snapshots.
 
         >>> from meta_policy_search.baselines import LinearFeatureBaseline
-        >>> from meta_policy_search.envs import MetaPointEnvCorner, normalize
+        >>> from meta_policy_search.envs import MetaPointEnvCornerGoals, normalize
         >>> from meta_policy_search.policies import MetaGaussianMLPPolicy
         >>> from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
-        >>> env = normalize(MetaPointEnvCorner())
+        >>> env = normalize(MetaPointEnvCornerGoals())
         >>> policy = MetaGaussianMLPPolicy(meta_batch_size=2, obs_dim=2, action_dim=2, hidden_sizes=(8,))
         >>> sampler = MetaSampler(env, policy, rollouts_per_meta_task=3, meta_batch_size=2, max_path_length=10)
         >>> processor = MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True)

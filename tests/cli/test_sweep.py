@@ -174,7 +174,7 @@ def test_command_of_the_sweeps_page_has_existing_flags():
 def test_example_is_a_valid_grid(tmp_path):
     example, varied = sweep.read_grid(str(ROOT / "experiments" / "configs" / "sweep_point.json"), str(tmp_path))
     assert len(example) == 9 and example[0].algo == "trpo_maml"
-    assert example[0].settings["env"] == "MetaPointEnvCorner" and example[0].name == "inner_lr=0.05,seed=1"
+    assert example[0].settings["env"] == "MetaPointEnvCornerGoals" and example[0].name == "inner_lr=0.05,seed=1"
     assert varied[example[0].name] == {"inner_lr": 0.05, "seed": 1}
 
 
