@@ -132,13 +132,14 @@ def plain(name: str) -> str:
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:
     """Returns `; did you mean ...?` with the known name most similar to `name`, or `""` if no name is similar.
 
-    A short name such as "lr" also stands for names with this word (`inner_lr`) or these initials (`learning_rate`).
+    A name such as "lr" or "--lr" also stands for names with this word (`inner_lr`) or these initials (`learning_rate`).
     """
     by_lower = {other.lower(): other for other in known if isinstance(other, str)}
-    near = difflib.get_close_matches(name.lower(), by_lower, n=1) if isinstance(name, str) else []
-    words = {other: other.split("_") for other in by_lower}
-    near = near or sorted(other for other, parts in words.items()
-                          if name in (*parts, "".join(part[:1] for part in parts)))
+    name = name.lower() if isinstance(name, str) else ""
+    words = {other: other.strip("-").split("_") for other in by_lower}
+    near = sorted(other for other, parts in words.items()
+                  if name.strip("-") in (*parts, "".join(part[:1] for part in parts)))[:3]
+    near = near or difflib.get_close_matches(name, by_lower, n=1)
     return f"; did you mean {' or '.join(repr(by_lower[other]) for other in near)}?" if near else ""
 
 

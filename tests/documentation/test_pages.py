@@ -101,6 +101,14 @@ def test_hosted_pages_of_a_branch_have_links_that_edit_them(monkeypatch):
         assert context == {"page_source_suffix": suffix}
 
 
+def test_descriptions_of_return_values_with_a_colon_are_kept_whole(monkeypatch):
+    napoleon = pytest.importorskip("sphinx.ext.napoleon")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    lines = ["Counts.", "", "Returns:", "    Two numbers: a and b."]
+    runpy.run_path(str(DOCS / "conf.py"))["keep_returns_whole"](None, "function", "f", None, None, lines)
+    assert ":returns: Two numbers: a and b." in str(napoleon.GoogleDocstring(lines, napoleon.Config()))
+
+
 def test_table_of_default_settings_is_read_from_signatures_and_scripts():
     pytest.importorskip("docutils")
     rows = {row[0]: row[1:] for row in runpy.run_path(str(DOCS / "_ext" / "default_settings.py"))["default_rows"]()}

@@ -74,10 +74,11 @@ def test_choice_is_returned_and_errors_list_the_choices():
 
 @pytest.mark.parametrize("name, expected", [
     ("HalfCheetah", "; did you mean 'HalfCheetahRandDirecEnv'?"), ("pro_mpp", "; did you mean 'pro_mp'?"),
-    ("PRO_MP", "; did you mean 'pro_mp'?"), ("xyz", ""), (3, ""), (None, ""),
+    ("PRO_MP", "; did you mean 'pro_mp'?"), ("xyz", ""), (3, ""), (None, ""), ("", ""),
+    ("lr", "; did you mean 'inner_lr' or 'learning_rate'?"), ("--STD", "; did you mean '--init_std'?"),
 ])
 def test_closest_match_is_suggested(name, expected):
-    known = [True, "HalfCheetahRandDirecEnv", "pro_mp"]
+    known = [True, "HalfCheetahRandDirecEnv", "pro_mp", "learning_rate", "inner_lr", "--init_std", "--help"]
     assert did_you_mean(name, known) == expected
     with pytest.raises(ValueError, match=re.escape(f"got {name!r}{expected}") + "$"):
         check_choice("x", name, known)
