@@ -168,8 +168,7 @@ def _add_task_flags(parser: Any, num_tasks: int, num_steps: str) -> None:
     tasks = parser.add_mutually_exclusive_group()
     tasks.add_argument("--num_tasks", type=int, default=num_tasks, metavar="INT",
                        help=f"number of sampled tasks per seed (default: {num_tasks})")
-    tasks.add_argument("--tasks", type=_tasks, metavar="JSON",
-                       help="list of tasks, such as '[[0.5, 0.5]]', instead of sampled tasks")
+    tasks.add_argument("--tasks", type=_tasks, metavar="JSON", help="list of tasks, instead of sampled tasks")
     add("--num_steps", type=int, metavar="INT",
         help=f"number of gradient steps; may exceed the number in training (default: {num_steps})")
     add("--step_sizes", type=float, nargs="+", metavar="FLOAT",

@@ -109,8 +109,7 @@ def final_returns(progress: Mapping[str, np.ndarray], last: Optional[int] = None
     return {label: float(np.mean(progress[column][-last:])) for label, column in return_columns(progress).items()}
 
 
-def mean_gain(progress: Mapping[str, np.ndarray], last: Optional[int] = None, num_tasks: Optional[int] = None
-              ) -> Interval:
+def mean_gain(progress: Progress, last: Optional[int] = None, num_tasks: Optional[int] = None) -> Interval:
     """Returns the mean adaptation gain of the last iterations of a run, and its 95% interval over tasks.
 
     Each iteration samples new tasks, so the mean gains of the iterations are independent; see
