@@ -152,7 +152,7 @@ def test_adapted_policies_of_current_tasks_are_kept(trainer, evaluator):
 # Seeds, tasks and steps ------------------------------------------------------------------------------------------
 
 
-def test_contents_of_an_evaluation(evaluator):
+def test_contents_and_defaults_of_an_evaluation(evaluator):
     evaluation = evaluator.evaluate(tasks=6, num_steps=3, seeds=(1, 2))
     assert evaluation.returns.shape == (2, 6, 4)
     assert [len(tasks) for tasks in evaluation.tasks] == [6, 6]
@@ -161,10 +161,7 @@ def test_contents_of_an_evaluation(evaluator):
     np.testing.assert_array_equal(evaluation.mean_timesteps, np.arange(4) * P * T)
     assert (evaluation.seeds, evaluation.rollouts_per_meta_task, evaluation.max_path_length) == ((1, 2), P, T)
     assert evaluation.name == "policy" and evaluation.step_sizes is None and not evaluation.are_given
-
-
-def test_defaults_are_40_tasks_and_the_adaptation_steps_of_training(evaluator):
-    assert evaluator.evaluate().returns.shape == (1, 40, 3)
+    assert evaluator.evaluate().returns.shape == (1, 40, 3)  # 40 tasks and the adaptation steps of training
 
 
 def test_evaluation_depends_only_on_its_seed_and_differs_from_training(trainer, evaluator):
