@@ -68,7 +68,7 @@ public_names_internal = [  # names that only modules of the package use
     "*.pretrained_policies.find_pretrained",
     "*.optimizers.base.run_in_blocks", "*.optimizers.base.concatenate_blocks",
     "*.optimizers.base.first_non_finite", "*.optimizers.base.check_finite_params",
-    "*.plotting.progress.*columns",
+    "*.plotting.progress.*columns", "*.plotting.progress.number_of_last",
     "*.plotting.style.*",
     "*.samplers.vectorized_env_executor.[a-z]*.[a-z]*",
     "*.samplers.vectorized_env_executor.worker.*",

@@ -62,3 +62,11 @@ def _fresh_logger():
     logger.reset()
     yield
     logger.reset()
+
+
+@pytest.fixture
+def messages(monkeypatch):
+    """Collects the logged messages instead of printing them."""
+    said = []
+    monkeypatch.setattr(logger, "log", lambda *args, **kwargs: said.append(" ".join(map(str, args))))
+    return said

@@ -1,12 +1,10 @@
 """Every public class writes out and documents its constructor arguments."""
 import inspect
-import re
 
 import numpy as np
 import pytest
 
 import meta_policy_search as mps
-from meta_policy_search import envs
 from meta_policy_search.envs import mujoco_envs
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
 from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
@@ -53,30 +51,6 @@ NETWORK = "obs_dim, action_dim, name, hidden_sizes, learn_std, hidden_nonlineari
 def test_positional_arguments_have_the_documented_order(cls, by_position):
     parameters = constructor_arguments(cls)
     assert ", ".join(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD) == by_position
-
-
-def test_repr_shows_the_components_of_a_trainer():
-    env = envs.normalize(envs.MetaPointEnvCorner(reward_type="dense"))
-    assert repr(env) == str(env) == "NormalizedEnv(env=MetaPointEnvCorner(reward_type='dense'))"
-    policy = MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(4,))
-    assert repr(policy) == "MetaGaussianMLPPolicy(meta_batch_size=2, obs_dim=2, action_dim=2, hidden_sizes=(4,))"
-    sampler = mps.MetaSampler(env, policy, 1, 2, 3, parallel=False)
-    assert f"    env={env},\n    policy=MetaGaussianMLPPolicy(...),\n" in repr(sampler)
-    processor = mps.MetaSampleProcessor(mps.LinearFeatureBaseline(), discount=0.9)
-    assert repr(processor) == "MetaSampleProcessor(baseline=LinearFeatureBaseline(), discount=0.9)"
-    algo = ProMP(policy, meta_batch_size=2, learning_rate=0.01)
-    assert repr(algo) == "ProMP(policy=MetaGaussianMLPPolicy(...), meta_batch_size=2, learning_rate=0.01)"
-    trainer = mps.Trainer(algo, env, sampler, processor, policy, n_itr=3)
-    assert repr(trainer).startswith("Trainer(\n    algo=ProMP(...),\n") and "    n_itr=3,\n)" in repr(trainer)
-    assert repr(mps.ConjugateGradientOptimizer(cg_iters=5)).startswith("ConjugateGradientOptimizer(cg_iters=5")
-
-
-def test_each_environment_shows_the_tables_of_its_robot():
-    for name in mujoco_envs.__all__:
-        text = getattr(mujoco_envs, name).__doc__
-        for title in ("Observation", "Action", "Reward", "Tasks", "Start", "End", "Logs", "Args"):
-            assert text.count(f"\n{title}:\n") == 1 or f"    {title}:\n" in text, (name, title)
-        assert re.search("index +observation", text), name
 
 
 INT, FLOAT, BOOL = np.int64, np.float32, np.bool_

@@ -1,6 +1,4 @@
 """Tests the runner: epochs, samples, rows, snapshots, stopping and resuming."""
-import csv
-import os
 
 import numpy as np
 import pytest
@@ -16,6 +14,7 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.callbacks import EarlyStopping
 from meta_policy_search.utils.snapshotter import SnapshotError, load_snapshot
 from meta_policy_search.utils.utils import set_seed
+from tests.helpers.runs import read_rows
 
 T = 5  # path length; paths never end early
 
@@ -66,19 +65,6 @@ def runner():
     runner = LocalRunner()
     runner.setup(Counting(), MetaPointEnv())
     return runner
-
-
-@pytest.fixture
-def messages(monkeypatch):
-    said = []
-    monkeypatch.setattr(logger, "log", lambda *args, **kwargs: said.append(" ".join(map(str, args))))
-    return said
-
-
-def read_rows(folder):
-    """Returns the rows of a run without time columns."""
-    with open(os.path.join(folder, "progress.csv"), newline="") as file:
-        return [{key: value for key, value in row.items() if "Time" not in key} for row in csv.DictReader(file)]
 
 
 # Epochs
@@ -144,23 +130,6 @@ def test_workers_started_after_the_last_epoch_are_shut_down():
     runner.setup(Evaluating(), MetaPointEnv(), Workers)
     assert len(runner.train(1, 3 * T)) == 3
     assert runner.sampler.calls[-1] == "shutdown" and not runner.sampler._executors
-
-
-class Interrupted(Counting):
-    """Simulates Ctrl-C in its third epoch."""
-
-    def train(self, runner):
-        for epoch in runner.step_epochs():
-            if epoch == 2:
-                raise KeyboardInterrupt
-
-
-def test_interruption_reports_the_saved_snapshot(messages, tmp_path):
-    runner = LocalRunner(tmp_path)
-    runner.setup(Interrupted(), MetaPointEnv())
-    with pytest.raises(KeyboardInterrupt):
-        runner.train(5)
-    assert "Interrupted in epoch 2, which cannot be rolled back: resume from a snapshot" in messages
 
 
 # Samples

@@ -19,25 +19,21 @@ from meta_policy_search.actors import actor_from_policy
 from meta_policy_search.actors.from_policy import PolicyActor
 from meta_policy_search.actors.network_actor import NetworkActor
 from meta_policy_search.baselines import LinearFeatureBaseline, ZeroBaseline
-from meta_policy_search.envs import MetaPointEnvCorner, NormalizedEnv, normalize
-from meta_policy_search.envs.compat import adapt_env
+from meta_policy_search.envs import MetaPointEnvCorner, normalize
 from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np import policies as np_policies
 from meta_policy_search.policies import (
-    CategoricalMLPPolicy,
     DiagonalGaussian,
     GaussianMLPPolicy,
-    MetaCategoricalMLPPolicy,
     MetaGaussianMLPPolicy,
-    MetaPolicy,
     TaskPolicy,
 )
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.fast_paths import fast_path, replaces
+from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.utils import set_seed
 from tests.helpers.sampling import flat_paths
 
@@ -73,64 +69,6 @@ def rewards_of(sampler):
 # `fast_path` and `replaces`
 
 
-class Policy:
-    """Has a vectorized method for `act` that uses the property `scale`."""
-
-    def act(self, x):
-        return self.scale * x
-
-    @property
-    def scale(self):
-        return 2
-
-    @replaces("act", "scale")
-    def make_actor(self):
-        return "vectorized"
-
-
-class Inheriting(Policy):
-    """Overrides an unrelated method."""
-
-    def other(self):
-        return 0
-
-
-class Overriding(Policy):
-    def act(self, x):
-        return -x
-
-
-class OverridingProperty(Policy):
-    scale = 3
-
-
-class Declaring(Overriding):
-    """Overrides `act` and its vectorized method."""
-
-    @replaces("act")
-    def make_actor(self):
-        return "its own"
-
-
-class OverridingDeclared(Declaring):
-    def act(self, x):
-        return 0
-
-
-class Mixin:
-    def act(self, x):
-        return 7
-
-
-class Mixed(Mixin, Policy):
-    """Overrides `act` through its first base class."""
-
-
-class Undeclared(Policy):
-    def make_actor(self):
-        return "without a decorator"
-
-
 class Delegating:
     """Forwards all attributes to the wrapped object."""
 
@@ -139,39 +77,6 @@ class Delegating:
 
     def __getattr__(self, name):
         return getattr(self._wrapped, name)
-
-
-@pytest.mark.parametrize("cls, expected", [(Policy, "vectorized"), (Inheriting, "vectorized"), (Declaring, "its own")])
-def test_vectorized_method_of_an_unchanged_object_is_used(cls, expected):
-    assert fast_path(cls(), "make_actor")() == expected
-
-
-@pytest.mark.parametrize("cls", [Overriding, OverridingProperty, OverridingDeclared, Mixed])
-def test_class_that_overrides_a_replaced_method_has_no_vectorized_method(cls):
-    assert fast_path(cls(), "make_actor") is None
-    assert cls().make_actor() in ("vectorized", "its own")  # a direct call still works
-
-
-def test_patched_object_or_class_has_no_vectorized_method_while_patched():
-    policy, other = Policy(), Inheriting()
-    policy.act = lambda x: x
-    assert fast_path(policy, "make_actor") is None and fast_path(other, "make_actor") is not None
-    del policy.act
-    for patch in (mock.patch.object(Policy, "act", lambda self, x: x), mock.patch.object(policy, "act", autospec=True),
-                  mock.patch.object(Policy, "scale", new_callable=mock.PropertyMock)):
-        with patch:
-            assert fast_path(policy, "make_actor") is None
-        assert fast_path(policy, "make_actor")() == fast_path(other, "make_actor")() == "vectorized"
-
-
-def test_attributes_forwarded_by_a_wrapper_are_ignored():
-    wrapper = Delegating(Policy())
-    assert wrapper.make_actor() == "vectorized" and fast_path(wrapper, "make_actor") is None
-
-
-def test_vectorized_method_without_declaration_is_refused():
-    with pytest.raises(TypeError, match=r"^Undeclared\.make_actor: expected a method decorated with @replaces"):
-        fast_path(Undeclared(), "make_actor")
 
 
 def test_declaration_of_an_unknown_method_is_refused_with_the_class():
@@ -194,20 +99,6 @@ class AlwaysRight(MetaGaussianMLPPolicy):
     def get_actions(self, observations):
         actions, infos = super().get_actions(observations)
         return [np.tile([10.0, 0.0], (len(a), 1)) for a in actions], infos
-
-
-class Doubled(NormalizedEnv):
-    """Doubles rewards in `step` of the single environment only."""
-
-    def step(self, action):
-        observation, reward, *rest = super().step(action)
-        return (observation, 2 * reward, *rest)
-
-
-def test_overridden_get_actions_is_used():
-    path = sample_path(make(AlwaysRight))
-    np.testing.assert_array_equal(path["actions"], ALWAYS_RIGHT)
-    np.testing.assert_allclose(np.diff(path["observations"][:, 0]), 0.2)
 
 
 class Shifted(MetaGaussianMLPPolicy):
@@ -247,7 +138,26 @@ class Fixed(MetaGaussianMLPPolicy):
         self._acting_info = {**self._acting_info, "mean": 0.0 * self._acting_info["mean"] + 100.0}
 
 
-@pytest.mark.parametrize("cls", [AlwaysRight, Shifted, MixedPolicy, Fixed])
+class OwnDistribution(MetaGaussianMLPPolicy):
+    """Overrides a property."""
+
+    distribution = DiagonalGaussian(2)
+
+
+class Declaring(AlwaysRight):
+    """Declares a vectorized method for its `get_actions`."""
+
+    @replaces("get_actions")
+    def make_actor(self):
+        return super().make_actor()
+
+
+class OverridingDeclared(Declaring):
+    def get_actions(self, observations):
+        return super().get_actions(observations)
+
+
+@pytest.mark.parametrize("cls", [AlwaysRight, Shifted, MixedPolicy, Fixed, OwnDistribution, OverridingDeclared])
 def test_any_override_disables_both_vectorized_methods(cls):
     policy = make(cls)
     assert isinstance(actor_from_policy(policy), PolicyActor)
@@ -271,8 +181,9 @@ def test_patched_method_of_instance_or_class_is_used():
     assert get_actions.call_count == 4  # one call per step
     with mock.patch.object(MetaGaussianMLPPolicy, "get_actions", lambda self, observations: right(observations)):
         np.testing.assert_array_equal(sample_path(policy)["actions"], ALWAYS_RIGHT)
-    with mock.patch.object(GaussianMLPPolicy, "distribution_info_sym"):
-        assert isinstance(actor_from_policy(policy), PolicyActor)
+    for name, kind in (("distribution_info_sym", mock.Mock), ("distribution", mock.PropertyMock)):
+        with mock.patch.object(GaussianMLPPolicy, name, new_callable=kind):
+            assert isinstance(actor_from_policy(policy), PolicyActor)
     assert isinstance(actor_from_policy(policy), NetworkActor)
 
 
@@ -318,17 +229,6 @@ def test_overridden_get_actions_of_a_numpy_policy_is_used():
     np.testing.assert_array_equal(actions[0], ALWAYS_RIGHT)
     assert set(infos) == {"mean", "log_std"}
     assert isinstance(actor_from_policy(policy, flat_params=policy.get_flat_params()[None]), PolicyActor)
-
-
-def test_wrapper_that_overrides_step_disables_vectorized_stepping():
-    assert adapt_env(NormalizedEnv(MetaPointEnvCorner())).make_batched(1) is not None
-    assert adapt_env(Doubled(MetaPointEnvCorner())).make_batched(1) is None
-
-    rewards = []
-    for wrapper in (NormalizedEnv, Doubled):
-        with make_sampler(wrapper(MetaPointEnvCorner("dense"))) as sampler:
-            rewards.append(rewards_of(sampler))
-    np.testing.assert_array_equal(rewards[1], 2 * rewards[0])
 
 
 class Returns:
@@ -455,6 +355,10 @@ def test_replaced_baseline_methods_are_called(name):
 
 @pytest.mark.parametrize(("base", "method", "instead"), [
     (MetaSampleProcessor, "_log_path_stats", "process_samples"),
+    (MetaSampleProcessor, "_compute_advantages", "process_samples"),
+    (VPGMAML, "build_inner_loss", "inner_loss"),
+    (ProMP, "_adapt_objective_sym", "inner_loss"),
+    (MetaGaussianMLPPolicy, "_get_pre_update_actions", "get_actions"),
     (ProMP, "make_vars", "meta_objective"),
     (ProMP, "_extract_input_dict_meta_op", "meta_input_values"),
     (GaussianMLPPolicy, "_build_output", "distribution_info_sym"),
@@ -522,30 +426,6 @@ def test_resumed_run_of_subclasses_equals_uninterrupted_run(tmp_path):
     # then both are equal
     assert returns_of(tmp_path / "parts") == returns_of(tmp_path / "whole")
     np.testing.assert_array_equal(run.policy.get_flat_params(), whole.get_flat_params())
-
-
-def test_mps_train_accepts_a_subclass_with_additional_arguments(tmp_path):
-    run = mps.train("MetaPointEnvCorner", ScaledVPG, n_itr=1, dump_path=tmp_path / "run", log_formats=["csv"],
-                    percent=30.0, meta_batch_size=M, rollouts_per_meta_task=P, max_path_length=T, progress_bar=False)
-    assert run.trainer.algo.percent == 30.0 and run.trainer.algo.inner_lr == pytest.approx(0.3)
-    loaded = mps.load_run(tmp_path / "run")
-    loaded.resume(2, log_formats=["csv"])
-    assert loaded.trainer.algo.percent == 30.0 and len(returns_of(tmp_path / "run")) == 2
-
-
-@pytest.mark.parametrize("cls, bases", [
-    (MetaGaussianMLPPolicy, (GaussianMLPPolicy, MetaPolicy)),
-    (MetaCategoricalMLPPolicy, (CategoricalMLPPolicy, MetaPolicy)),
-    (mps.DiceMetaSampleProcessor, (MetaSampleProcessor, mps.DiceSampleProcessor)),
-])
-def test_classes_do_not_depend_on_the_order_of_their_bases(cls, bases):
-    """Every attribute is the same function or object if the bases are swapped."""
-    assert cls.__bases__ == bases
-    own = {name: value for name, value in vars(cls).items() if not name.startswith("__") or name == "__init__"}
-    swapped = type("Swapped", bases[::-1], own)
-    for name in {name for name in dir(cls) if not name.startswith("__")} - {"_abc_impl"} | {"__init__", "__getstate__"}:
-        ours, theirs = (next((vars(c)[name] for c in each.__mro__ if name in vars(c)), None) for each in (cls, swapped))
-        assert ours is theirs, name
 
 
 def test_policy_for_another_number_of_tasks_shares_parameters_and_can_be_pickled():

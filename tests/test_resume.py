@@ -20,6 +20,7 @@ import pytest
 
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.snapshotter import list_snapshots, load_snapshot, snapshot_paths
+from tests.helpers.runs import assert_equal
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = [pytest.mark.thorough, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
@@ -143,22 +144,6 @@ def is_plain(value):
     return isinstance(value, (bool, int, float, str, np.ndarray, list, tuple, dict))
 
 
-def assert_equal(a, b, where="snapshot"):
-    """Compares nested containers: numbers bit for bit, other objects by their `repr`."""
-    if isinstance(a, dict):
-        assert list(a) == list(b), where
-        for key in a:
-            assert_equal(a[key], b[key], f"{where}[{key!r}]")
-    elif isinstance(a, (list, tuple)):
-        assert len(a) == len(b), where
-        for i, (x, y) in enumerate(zip(a, b)):
-            assert_equal(x, y, f"{where}[{i}]")
-    elif isinstance(a, np.ndarray):
-        assert a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes(), where
-    else:
-        assert a == b or repr(a) == repr(b), where
-
-
 def assert_same_run(folder, whole):
     """Compares rows, curves and the last snapshots of two runs."""
     assert csv_rows(folder) == csv_rows(whole)
@@ -200,7 +185,7 @@ def test_compared_state_is_complete(whole_runs):
     """A snapshot of ProMP with all trainable parts has weights, optimizer moments, step sizes and random states."""
     content = state(whole_runs / "pro_mp")["state"]
     assert set(content) == {"version", "stopped", "callbacks", "algo", "sampler", "sample_processor", "policy_params",
-                            "policy", "seeding", "random", "numpy_random"}
+                            "policy", "env", "averages", "assigned", "built", "seeding", "random", "numpy_random"}
     moments = content["algo"]["optimizer"]["variables"]
     assert len(moments) > 2 * len(content["policy_params"]) and any(np.any(value) for value in moments.values())
     steps = list(content["algo"]["log_step_sizes"].values())
@@ -309,8 +294,6 @@ def test_killed_tensorflow_run_equals_uninterrupted_run(num_kills, servers, run,
     kill_often(victim, num_kills, operations=30, rows=3, seconds=0.05, seed=2)
     victim.finish()
     assert_same_run(tmp_path / "run", tmp_path / "whole")
-
-
 
 
 # Failing ---------------------------------------------------------------------------------------------------------

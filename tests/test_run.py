@@ -140,14 +140,6 @@ def test_sampler_of_a_run_collects_further_paths(run):
         sampler.close()
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("algo", ["promp", "trpo_maml", "dice_maml", "vpg_dice_maml"])
-def test_every_algorithm_trains_by_name(algo, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    run = mps.train("MetaPointEnvCorner", algo, n_itr=1, **TINY)
-    assert run.folder.startswith(str(tmp_path / "data" / algo / "MetaPointEnvCorner"))
-
-
 def test_subclass_of_an_algorithm_gets_its_parts(tmp_path):
     class Mine(mps.VPG_DICEMAML):
         """Computes the advantages that the outer objective needs, as its base class does."""

@@ -21,7 +21,6 @@ class Progress(dict[str, np.ndarray]):
         raise KeyError(f"progress.csv has no column {name!r}{did_you_mean(name, self)}")
 
 
-
 def read_progress(run_folder: PathLike) -> Progress:
     """Reads the `progress.csv` of a run, which may still be in progress.
 
@@ -109,7 +108,8 @@ def final_returns(progress: Mapping[str, np.ndarray], last: Optional[int] = None
     return {label: float(np.mean(progress[column][-last:])) for label, column in return_columns(progress).items()}
 
 
-def mean_gain(progress: Progress, last: Optional[int] = None, num_tasks: Optional[int] = None) -> Interval:
+def mean_gain(progress: Mapping[str, np.ndarray], last: Optional[int] = None,
+              num_tasks: Optional[int] = None) -> Interval:
     """Returns the mean adaptation gain of the last iterations of a run, and its 95% interval over tasks.
 
     Each iteration samples new tasks, so the mean gains of the iterations are independent; see

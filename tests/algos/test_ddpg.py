@@ -12,9 +12,7 @@ from meta_policy_search.np.exploration_policies import GaussianNoisePolicy
 from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy
 from meta_policy_search.np.q_functions import MLPQFunction
 from meta_policy_search.np.replay_buffer import ReplayBuffer
-from meta_policy_search.utils import logger
 from meta_policy_search.utils.gym_import import gym
-from meta_policy_search.utils.utils import set_seed
 
 O, A, B, T = 2, 2, 16, 5
 DISCOUNT, TAU, LEARNING_RATE = 0.9, 0.25, 1e-3
@@ -142,7 +140,7 @@ def test_diverging_update_raises_and_keeps_policy_and_values():
         make(policy_lr=1e39).optimize_policy([make_batch()])
 
 
-# Graph, pickling and resuming
+# Graph and pickling
 
 
 def test_unpickled_algorithm_continues_like_the_original():
@@ -169,40 +167,6 @@ def test_init_opt_resets_the_algorithm():
         algo.optimize_policy([make_batch()] * 3)
         ends.append(algo.policy.get_flat_params())
     np.testing.assert_array_equal(ends[0], ends[1])
-
-
-def train(folder, n_epochs, seed=1):
-    set_seed(seed)
-    runner = LocalRunner(folder, snapshot_mode="all")
-    env = make_env()
-    runner.setup(make(env), env)
-    runner.train(n_epochs, 2 * T)
-    return runner
-
-
-def read(folder):
-    lines = (folder / "progress.csv").read_text().splitlines()
-    keys = lines[0].split(",")
-    return [{key: cell for key, cell in zip(keys, line.split(","), strict=True) if "Time" not in key}
-            for line in lines[1:]]
-
-
-def test_resumed_run_equals_uninterrupted_run(tmp_path):
-    whole = train(tmp_path / "whole", 4)
-    logger.reset()
-    train(tmp_path / "stopped", 2)
-    logger.reset()
-    set_seed(77)
-    runner = LocalRunner(tmp_path / "stopped", snapshot_mode="all")
-    runner.restore(tmp_path / "stopped")
-    runner.resume(4)
-    assert read(tmp_path / "stopped") == read(tmp_path / "whole")
-    for name in ("policy", "qf"):
-        ours, theirs = (getattr(runner.algo, name).get_flat_params() for runner in (runner, whole))
-        np.testing.assert_array_equal(ours, theirs)
-    ours, theirs = (runner.algo.replay_buffer.sample_transitions(30) for runner in (runner, whole))
-    for name in ours:
-        np.testing.assert_array_equal(ours[name], theirs[name])
 
 
 # Invalid arguments

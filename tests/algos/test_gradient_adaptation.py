@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from meta_policy_search.algos import GradientAdaptation
-from meta_policy_search.baselines import Baseline, LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
+from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.envs import MetaPointEnvCorner, MetaTabularMDPEnv
 from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
@@ -15,6 +15,7 @@ from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianML
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler, SingleTaskSampler
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.trajectory_batch import TrajectoryBatch
+from tests.helpers.sampling import SlowBaseline
 
 M, P, T = 3, 4, 5
 ALGOS = {
@@ -97,18 +98,6 @@ def test_exploration_policies_are_independent():
         np.testing.assert_array_equal(policy.get_flat_params(), start)
     assert (adapted.get_flat_params() != start).any()
     np.testing.assert_array_equal(adaptation.get_exploration_policy().get_flat_params(), 0.0)
-
-
-class SlowBaseline(Baseline):
-    """A baseline whose fit depends on its previous fit."""
-
-    slope = 0.0
-
-    def fit(self, paths):
-        self.slope += 0.1 * np.mean([path["rewards"].mean() for path in paths])
-
-    def predict(self, path):
-        return self.slope * np.arange(len(path["rewards"]))
 
 
 def test_tasks_are_independent():

@@ -12,6 +12,7 @@ from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.ops.networks import make_mlp
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.utils import explained_variance_1d
+from tests.helpers.sampling import assert_same
 
 TINY = dict(meta_batch_size=2, rollouts_per_meta_task=3, max_path_length=8, hidden_sizes=(4,), progress_bar=False)
 
@@ -158,19 +159,6 @@ def test_the_vectorized_method_equals_fit_and_predict():
 
 
 # State ----------------------------------------------------------------------------------------------------------------
-
-
-def assert_same(one, other):
-    assert type(one) is type(other)
-    if isinstance(one, dict):
-        assert list(one) == list(other)
-        for key in one:
-            assert_same(one[key], other[key])
-    elif isinstance(one, (list, tuple)):
-        for a, b in zip(one, other, strict=True):
-            assert_same(a, b)
-    else:
-        np.testing.assert_array_equal(one, other)
 
 
 def test_parameters_round_trip_and_are_copies():

@@ -237,10 +237,6 @@ def test_folder_without_snapshots_and_damaged_snapshot_are_reported(runs, tmp_pa
     assert "contains no snapshot" in mistake(capsys, folder)
 
 
-def test_folder_with_several_runs_is_refused_with_their_names(runs, capsys):
-    assert f"expected one run, got 2: {runs / 'dice_maml'}, {runs / 'vpg_maml'}\n" in mistake(capsys, runs)
-
-
 def test_evaluation_is_overwritten_only_on_request(runs, tmp_path, capsys):
     (tmp_path / "evaluation.json").write_text("mine")
     message = mistake(capsys, runs / "vpg_maml", "--output", tmp_path)

@@ -1,5 +1,4 @@
 """Tests the single-task experiments as a user runs them."""
-import csv
 import re
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from meta_policy_search.run import build_trainer, settings_of_algorithm
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.snapshotter import load_snapshot
 from tests.helpers.commands import mistake
+from tests.helpers.runs import read_rows
 
 ALGORITHMS = ("cem", "cma_es", "ddpg")
 POINT = ("--env", "MetaPointEnv")
@@ -24,12 +24,6 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 def run(algorithm, *arguments):
     logger.reset()
     return main(["train", algorithm, *map(str, arguments)])
-
-
-def rows(folder):
-    """Returns the rows of `progress.csv` as text, without times."""
-    with open(Path(folder, "progress.csv"), newline="") as file:
-        return [{key: value for key, value in row.items() if "Time" not in key} for row in csv.DictReader(file)]
 
 
 @pytest.mark.parametrize("name, env", [("cem", "CartPole-v1"), ("cma_es", "Pendulum-v1"), ("cem", "MetaPointEnv"),
@@ -46,7 +40,8 @@ def test_each_script_runs_to_its_end(name, env, tmp_path, capsys):
         "learning_curve.png"
     }
     iterations = ["2", "4"] if name == "ddpg" else ["20", "40"]
-    assert [(row["Epoch"], row["Itr"]) for row in rows(tmp_path / "run")] == list(zip("01", iterations, strict=True))
+    rows = read_rows(tmp_path / "run")
+    assert [(row["Epoch"], row["Itr"]) for row in rows] == list(zip("01", iterations, strict=True))
     assert summary in (tmp_path / "run" / "log.txt").read_text()
 
 
@@ -56,7 +51,7 @@ def test_resumed_run_equals_uninterrupted_run(script, tmp_path):
     run(script, "--smoke", *POINT, "--n_itr", 4, "--dump_path", tmp_path / "whole")
     run(script, "--smoke", *POINT, "--n_itr", 2, "--dump_path", tmp_path / "parts")
     run(script, "--resume", tmp_path / "parts", "--n_itr", 4)
-    assert rows(tmp_path / "parts") == rows(tmp_path / "whole") and len(rows(tmp_path / "parts")) == 4
+    assert read_rows(tmp_path / "parts") == read_rows(tmp_path / "whole") and len(read_rows(tmp_path / "parts")) == 4
     ours, theirs = (load_snapshot(tmp_path / folder)["policy"].get_flat_params() for folder in ("parts", "whole"))
     np.testing.assert_array_equal(ours, theirs)
 

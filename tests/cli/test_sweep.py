@@ -264,7 +264,8 @@ def test_sweep_does_not_run_twice_at_once(tmp_path, capsys):
     ({"algorithm": "cem", "settings": {"hidden_sizes": 8}, "grid": {}}, "hidden_sizes: expected list, got 8"),
     ({"algorithm": "cem", "settings": {"env_kwargs": []}, "grid": {}}, "env_kwargs: expected dict, got []"),
     ({"algorithm": "cem", "settings": {"seed": 1}, "grid": {"seed": [1]}}, "grid, seed: expected a setting that"),
-    ({"algorithm": "cem", "settings": {}, "grid": {"seed": [1, 1]}}, "grid: expected values that differ, got seed=1"),
+    ({"algorithm": "cem", "settings": {}, "grid": {"seed": [1, 2, 1]}}, "grid: expected values that differ, got seed"),
+    ({"algorithm": "cem", "settings": {}, "grid": {"init_std": [1, 1.0]}}, "grid: expected values that differ, got"),
 ])
 def test_invalid_grids_are_reported_before_anything_starts(content, message, tmp_path, capsys):
     path = tmp_path / "grid.json"

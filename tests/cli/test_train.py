@@ -1,6 +1,5 @@
 """Training from the command line and scripts: settings, run folders, resuming, wrong arguments and Ctrl-C."""
 import contextlib
-import csv
 import functools
 import io
 import json
@@ -24,6 +23,8 @@ from meta_policy_search.parallel_runs import check_settings
 from meta_policy_search.plotting import curves
 from meta_policy_search.run import settings_of_algorithm
 from meta_policy_search.utils.snapshotter import load_snapshot
+from tests.helpers import commands
+from tests.helpers.runs import read_rows
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SCRIPTS = {"pro_mp": pro_mp, "maml_trpo": maml_trpo, "e_maml": e_maml, "vpg_maml": vpg_maml, "dice_maml": dice_maml}
@@ -42,18 +43,6 @@ def run(script, *arguments):
     return script.main([str(argument) for argument in arguments])
 
 
-def mistake(capsys, script, *arguments):
-    """Returns the error message of a script, or of the command if `script` is None: one line, with exit status 2."""
-    arguments = [str(argument) for argument in arguments]
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as stop:
-        main(arguments) if script is None else script.main(arguments)
-    output = capsys.readouterr()
-    assert stop.value.code == 2
-    assert output.err.count("\n") == 1 and output.out == ""
-    return output.err
-
-
 @pytest.fixture
 def settings_of(monkeypatch, capsys):
     """Returns a function that returns the arguments of `train` for a command line, without training."""
@@ -68,16 +57,11 @@ def settings_of(monkeypatch, capsys):
         with monkeypatch.context() as patch:
             patch.setattr(mps.run, "train", train)
             patch.setattr(mps, "train", train)
-            assert "this is all" in mistake(capsys, script, *arguments)
+            said = commands.mistake(script.main if script else main, capsys, *arguments)
+            assert "this is all" in said
         return called[0]
 
     return settings_of
-
-
-def rows(folder):
-    """Returns the rows of `progress.csv` as text, without times."""
-    with open(Path(folder, "progress.csv"), newline="") as file:
-        return [{key: value for key, value in row.items() if "Time" not in key} for row in csv.DictReader(file)]
 
 
 def contents(folder):
@@ -105,7 +89,7 @@ class Finished:
         self.drawn_after = []
         draw = curves.plot_learning_curve
         monkeypatch.setattr(curves, "plot_learning_curve", lambda where: (
-            self.drawn_after.append(len(rows(where))), draw(where)))
+            self.drawn_after.append(len(read_rows(where))), draw(where)))
         with contextlib.redirect_stdout(io.StringIO()) as output:
             assert run(pro_mp, *self.flags, "--n_itr", 12, "--dump_path", self.folder) == 0
         self.output = output.getvalue()
@@ -151,14 +135,14 @@ def test_each_script_runs_to_its_end(name, tmp_path, monkeypatch, capsys):
     assert "95% interval over tasks" in gain and "last iteration, each" in gain
     assert {file.name for file in folder.iterdir()} == {
         ".lock", "params.json", "progress.csv", "log.txt", "params.pkl", "itr_0.pkl", "learning_curve.png"}
-    assert [row["Itr"] for row in rows(folder)] == ["0", "1"]
+    assert [row["Itr"] for row in read_rows(folder)] == ["0", "1"]
     assert gain in (folder / "log.txt").read_text()
     assert params(folder)["algorithm"] == SCRIPTS[name].ALGORITHM and params(folder)["settings"]["env"] == env
 
 
 @pytest.mark.thorough
 def test_gain_sentence_agrees_with_the_rows(finished):
-    last = rows(finished.folder)[-3:]  # the last quarter of 12
+    last = read_rows(finished.folder)[-3:]  # the last quarter of 12
     gains, half_widths, before, after = (
         np.array([float(row[key]) for row in last])
         for key in ("AdaptationGain", "AdaptationGainCI95", "Step_0-AverageReturn", "Step_1-AverageReturn"))
@@ -190,13 +174,6 @@ def test_params_json_records_the_run(finished):
     assert revision is None if git.returncode else revision.removesuffix("-dirty") in git.stdout
 
 
-def test_summary_of_the_run_is_printed_before_the_first_row(finished):
-    first, row, *_ = finished.output.splitlines()
-    assert first == f"MetaPointEnvCorner, seed 1: 12 iterations of ProMP, written to {finished.folder}"
-    assert row.startswith("itr    0 |")
-    assert f" info: {first}\n" in (finished.folder / "log.txt").read_text()
-
-
 def test_learning_curve_is_plotted_during_the_run(finished):
     """A callback draws the rows before the current one; after training, the picture has all rows."""
     assert finished.drawn_after == [5, 10, 12]
@@ -206,14 +183,14 @@ def test_learning_curve_is_plotted_during_the_run(finished):
 @pytest.mark.thorough
 def test_diagnostics_are_logged_and_plotted(tmp_path):
     assert run(maml_trpo, "--smoke", *POINT, "--diagnostics", "--dump_path", tmp_path / "run") == 0
-    assert {"MetaGradVariance", "PrePostGradCosine"} <= set(rows(tmp_path / "run")[0])
+    assert {"MetaGradVariance", "PrePostGradCosine"} <= set(read_rows(tmp_path / "run")[0])
     assert (tmp_path / "run" / "diagnostics.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_runs_are_equal_for_equal_seeds_only(finished, tmp_path):
     for name, seed in {"same": 1, "other": 2}.items():
         run(pro_mp, *finished.flags, "--n_itr", 3, "--seed", seed, "--dump_path", tmp_path / name)
-    assert rows(tmp_path / "same") == rows(finished.folder)[:3] != rows(tmp_path / "other")
+    assert read_rows(tmp_path / "same") == read_rows(finished.folder)[:3] != read_rows(tmp_path / "other")
 
 
 # Settings --------------------------------------------------------------------------------------------------------
@@ -289,18 +266,6 @@ def test_help_explains_every_setting_that_a_flag_can_express(name, capsys):
     assert "Default" not in text.partition("settings of this algorithm")[2].replace("(default", "")
 
 
-def test_settings_of_an_own_policy_become_flags(tmp_path, monkeypatch, settings_of):
-    (tmp_path / "own_policy.py").write_text(
-        "import meta_policy_search as mps\n\n\nclass Own(mps.MetaGaussianMLPPolicy):\n"
-        "    def __init__(self, meta_batch_size, obs_dim, action_dim, name='policy', width=3):\n"
-        "        super().__init__(meta_batch_size, obs_dim, action_dim, name, (width,))\n        self.width = width\n")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    assert settings_of(vpg_maml, "--policy", "own_policy:Own", "--width", 5)["width"] == 5
-    assert run(vpg_maml, "--smoke", *POINT, "--policy", "own_policy:Own", "--width", 5, "--dump_path", "run") == 0
-    assert mps.load_run("run").policy.width == 5 and params("run")["settings"]["width"] == 5
-
-
 # Wrong arguments -------------------------------------------------------------------------------------------------
 
 
@@ -332,7 +297,7 @@ def test_settings_of_an_own_policy_become_flags(tmp_path, monkeypatch, settings_
 def test_wrong_settings_are_reported_in_one_line(arguments, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     env = () if "--env" in arguments or "--resume" in arguments else POINT
-    error = mistake(capsys, pro_mp, *(() if "--resume" in arguments else ("--smoke",)), *env, *arguments)
+    error = commands.mistake(pro_mp.main, capsys, *(() if "--resume" in arguments else ("--smoke",)), *env, *arguments)
     assert re.fullmatch(f"pro_mp.py: error: {message}.*\n", error)
     assert not list(tmp_path.iterdir())
 
@@ -349,14 +314,15 @@ def test_wrong_settings_are_reported_in_one_line(arguments, message, tmp_path, m
 ])
 def test_wrong_config_files_are_reported(content, message, tmp_path, capsys):
     path = write_json(tmp_path / "a.json", content)
-    error = mistake(capsys, pro_mp, "--config_file", path, "--dump_path", tmp_path / "run")
+    error = commands.mistake(pro_mp.main, capsys, "--config_file", path, "--dump_path", tmp_path / "run")
     assert re.fullmatch(f"pro_mp.py: error: {message}\n", error) and not (tmp_path / "run").exists()
 
 
 def test_config_file_that_is_not_json_is_reported(tmp_path, capsys):
     path = tmp_path / "a.json"
     path.write_text("{'env': 1}")
-    assert f"could not read {path}: Expecting property name" in mistake(capsys, pro_mp, "--config_file", path)
+    error = commands.mistake(pro_mp.main, capsys, "--config_file", path)
+    assert f"could not read {path}: Expecting property name" in error
 
 
 @pytest.mark.parametrize("name", ["params.json", "progress.csv", "params.pkl", "itr_100.pkl"])
@@ -367,14 +333,14 @@ def test_no_file_of_an_earlier_run_is_overwritten(name, finished, tmp_path, caps
     else:
         shutil.copy(finished.folder / {"itr_100.pkl": "params.pkl"}.get(name, name), tmp_path / name)
     before = contents(tmp_path)
-    message = mistake(capsys, pro_mp, "--smoke", *POINT, "--dump_path", tmp_path)
+    message = commands.mistake(pro_mp.main, capsys, "--smoke", *POINT, "--dump_path", tmp_path)
     assert f"{tmp_path} already contains a run: resume it (meta-policy-search resume" in message
     assert contents(tmp_path) == before
 
 
 def test_folder_can_be_used_after_an_error(tmp_path, capsys):
     arguments = ["--smoke", *POINT, "--n_itr", 1, "--dump_path", tmp_path]
-    mistake(capsys, vpg_maml, *arguments, "--learning_rate", -1)
+    commands.mistake(vpg_maml.main, capsys, *arguments, "--learning_rate", -1)
     assert run(vpg_maml, *arguments) == 0
 
 
@@ -394,7 +360,7 @@ def test_runs_of_shell_and_python_resume_each_other(first, finished, tmp_path, c
     else:
         mps.train(algo="promp", n_itr=2, dump_path=folder, **settings)
         assert main(["resume", str(folder), "--n_itr", "4"]) == 0
-    assert rows(folder) == rows(finished.folder)[:4]
+    assert read_rows(folder) == read_rows(finished.folder)[:4]
     assert {**params(folder)["settings"], "n_itr": 12} == params(finished.folder)["settings"]
     assert [process["itr"] for process in params(folder)["resumed"]] == [2]
 
@@ -403,7 +369,7 @@ def test_a_resumed_run_keeps_its_settings(finished_copy, capsys):
     before = contents(finished_copy)
 
     def refusal(*arguments):
-        return mistake(capsys, None, "resume", finished_copy, *arguments)
+        return commands.mistake(main, capsys, "resume", finished_copy, *arguments)
 
     assert refusal("--n_itr", 13, "--inner_lr", 0.2, "--seed", 1, "--hidden_sizes", 8, 8).endswith(
         "error: settings differ: inner_lr 1 (run), 0.2 (now); hidden_sizes [8] (run), [8, 8] (now). A resumed run "
@@ -426,12 +392,12 @@ def test_a_run_that_ended_before_its_first_snapshot_starts_again(finished_copy, 
     (finished_copy / "progress.csv").write_text("\n".join(lines[:2]) + "\n")
     assert run_folder.ended_before_first_snapshot(str(finished_copy))
     run(pro_mp, *finished.flags, "--n_itr", 3, "--dump_path", finished_copy)
-    assert rows(finished_copy) == rows(finished.folder)[:3]
+    assert read_rows(finished_copy) == read_rows(finished.folder)[:3]
 
 
 def test_snapshot_of_another_version_is_refused(finished_copy, monkeypatch, capsys):
     monkeypatch.setattr("meta_policy_search.utils.snapshotter.__version__", "9.9")
-    message = mistake(capsys, None, "resume", finished_copy, "--n_itr", 13)
+    message = commands.mistake(main, capsys, "resume", finished_copy, "--n_itr", 13)
     assert f"is from meta_policy_search {__version__}, and this is version 9.9" in message and "load_npz" in message
 
 
@@ -477,7 +443,7 @@ def test_ctrl_c_ends_a_run_cleanly(tmp_path):
     finally:
         process.kill()
     snapshot = load_snapshot(tmp_path / "run")
-    assert len(rows(tmp_path / "run")) >= snapshot["itr"] + 1 >= 2  # row 2 is printed before its snapshot is saved
+    assert len(read_rows(tmp_path / "run")) >= snapshot["itr"] + 1 >= 2  # row 2 is printed before its snapshot is saved
     assert f"To resume after iteration {snapshot['itr']}: meta-policy-search resume run, or in Python" in out
 
 

@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline
-from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaPointEnvCorner, MetaTabularMDPEnv, normalize
-from meta_policy_search.envs.interface import BatchedWorld
+from meta_policy_search.envs import MetaPointEnvCorner, MetaTabularMDPEnv
 from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
-from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
+from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.gym_import import gym
-from tests.helpers.sampling import assert_same, flat_paths, parallel, two_iterations
+from tests.helpers.sampling import Ending, assert_same, flat_paths, make_policy, parallel, sampler_of, two_iterations
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # keeps workers from importing this file and pytest
 
@@ -44,47 +43,6 @@ class GymnasiumCounter(gymnasium.Env):
         return np.array([self.sum]), self.task * self.sum, self.np_random.random() < 0.2, False, {"chosen": action}
 
 
-class BatchedEnding(BatchedWorld):
-    max_threads = 2
-
-
-class Ending(MetaTabularMDPEnv):
-    """A process whose paths end in the last state and which supports several threads."""
-
-    batched_class = BatchedEnding
-
-    def _move(self, states, actions, ids, tasks, rngs):
-        after, rewards, _ = super()._move(states, actions, ids, tasks, rngs)
-        return after, rewards, after[:, 0] == self.num_states - 1
-
-
-def make_policy(env, **arguments):
-    """Returns a policy that acts differently in each task."""
-    policy = MetaCategoricalMLPPolicy(M, env.observation_space.shape[0], int(env.action_space.n),
-                                      **{"hidden_sizes": (4,), **arguments})
-    policy.load_params(np.random.default_rng(0).normal(size=(M, len(policy.get_flat_params()))))
-    return policy
-
-
-def sampler_of(env, policy=None, **arguments):
-    policy = make_policy(env) if policy is None else policy
-    return MetaSampler(env, policy, **{"rollouts_per_meta_task": P, "meta_batch_size": M, "max_path_length": T,
-                                       **arguments})
-
-
-@pytest.mark.parametrize("make_env", [
-    MetaBernoulliBanditEnv, MetaTabularMDPEnv, Ending,
-    pytest.param(lambda: normalize(Ending(), normalize_obs=True, normalize_reward=True), id="normalized Ending"),
-])
-@pytest.mark.thorough(but=("normalized Ending",))
-def test_data_are_independent_of_executor_and_envs_per_task(make_env):
-    policy = make_policy(make_env())
-    expected = two_iterations(sampler_of(make_env(), policy, executor="batched"))
-    for executor, envs_per_task in (("batched", 3), ("iterative", 1), (parallel(2), 2)):
-        sampler = sampler_of(make_env(), policy, executor=executor, envs_per_task=envs_per_task)
-        assert_same(two_iterations(sampler), expected)
-
-
 def test_gymnasium_environment_gets_integers_and_equal_data_in_worker_processes():
     env = GymnasiumCounter()
     policy = make_policy(env)
@@ -97,7 +55,9 @@ def test_gymnasium_environment_gets_integers_and_equal_data_in_worker_processes(
 
 
 def test_actions_have_the_reported_probabilities():
-    sampler = sampler_of(MetaTabularMDPEnv(S, A), rollouts_per_meta_task=200, max_path_length=20)
+    env = MetaTabularMDPEnv(S, A)
+    policy = make_policy(env, scale=1.0)
+    sampler = sampler_of(env, policy, rollouts_per_meta_task=200, max_path_length=20)
     paths = flat_paths(sampler.obtain_samples())
     actions = np.concatenate([path["actions"] for path in paths])
     probabilities = np.exp(np.concatenate([path["agent_infos"]["log_prob"] for path in paths]))

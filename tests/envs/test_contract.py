@@ -310,7 +310,8 @@ def test_invalid_actions_are_refused_without_a_step(name):
             action[-1] = value
             bad.append((action, "finite"))
     else:
-        bad += [(0.5, "integers"), (-1, "integers from 0 to"), (env.action_space.n, "integers from 0 to")]
+        bad += [(0.5, "integers"), (1.0, "integers"), (True, "integers")]
+        bad += [(-1, "integers from 0 to"), (env.action_space.n, "integers from 0 to")]
     for action, complaint in bad:
         with pytest.raises(ValueError, match=f"actions?: expected .*{complaint}"):
             env.step(action)

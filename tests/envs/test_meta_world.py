@@ -24,9 +24,6 @@ from meta_policy_search.envs import (
 from meta_policy_search.envs.interface import PhysicsError
 from meta_policy_search.envs.meta_world import MetaWorldTask
 from meta_policy_search.plotting import read_progress
-from meta_policy_search.policies import MetaGaussianMLPPolicy
-from meta_policy_search.samplers import MetaSampler
-from meta_policy_search.utils.utils import set_seed
 
 BENCHMARKS = [MetaWorldML1, MetaWorldML10, MetaWorldML25, MetaWorldML45]
 
@@ -364,19 +361,6 @@ def test_documented_evaluations_run_on_test_tasks(tmp_path, capsys):
     assert "success_rate=0.0" in (said := capsys.readouterr().out) and "{'reach-v3': " in said
     evaluation = names["evaluation"]
     assert evaluation.returns.shape == (1, 2, 2) and list(evaluation.tasks[0]) == MetaWorldML1(split="test").tasks[:2]
-
-
-def test_documented_pendulum_samples():
-    names = {}
-    exec(code_blocks("environments/gymnasium.rst")[0], names)
-    policy = MetaGaussianMLPPolicy(meta_batch_size=2, obs_dim=3, action_dim=1, name="pendulum", hidden_sizes=(4,))
-    batches = []
-    for executor in ("iterative", "parallel"):
-        set_seed(1)
-        with MetaSampler(names["env"], policy, 2, 2, 5, executor=executor) as sampler:
-            batches.append(sampler.obtain_samples())
-    np.testing.assert_equal(*batches)
-    assert 5.0 < sampler.tasks[0] < 15.0 and sampler.tasks[0] != sampler.tasks[1]
 
 
 # Invalid arguments

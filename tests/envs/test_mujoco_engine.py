@@ -156,28 +156,31 @@ def test_changed_masses_update_derived_constants_of_that_robot_only(name):
     np.testing.assert_allclose(engine.get_state().derived["cinert"][1, :, 9], mass)
 
 
-@pytest.mark.parametrize("frame_skip", [1, 5])
-@pytest.mark.parametrize("index, value", [
-    (1, np.nan), (1, np.inf), (1, 2e10),  # in the position: MuJoCo resets the robot
-    (12, np.nan), (12, -2e10),  # in the velocity: MuJoCo resets the robot
-    (12, 1e9),  # in the acceleration of the first simulation step: MuJoCo resets the robot
+@ENGINES
+@pytest.mark.parametrize("robot, frame_skip, index, value", [
+    *(("half_cheetah", frame_skip, index, value) for frame_skip in (1, 5) for index, value in (
+        (1, np.nan), (1, np.inf), (1, 2e10),  # in the position: MuJoCo resets the robot
+        (12, np.nan), (12, np.inf), (12, -2e10),  # in the velocity: MuJoCo resets the robot
+        (12, 1e9))),  # in the acceleration of the first simulation step: MuJoCo resets the robot
+    *(("ant", 5, index, value) for index, value in (
+        (1, np.nan), (1, np.inf), (1, 2e10), (1, -2e10), (20, np.nan), (20, np.inf), (20, 1e9), (29, 2e10),
+        (29, -2e10))),
 ])
-def test_diverged_robot_raises_and_is_named(frame_skip, index, value):
-    engine = MujocoEngine("half_cheetah", 4, frame_skip)
-    engine._states[2, index] = value  # time, qpos [9], qvel [9]
-    with pytest.raises(PhysicsError, match="half_cheetah diverged in environments \\[2\\]:") as raised:
-        engine.step(np.zeros((4, 6)))
-    assert raised.value.env_ids == (2,)
-
-
-@pytest.mark.parametrize("robot", ["half_cheetah", "ant"])
-def test_diverging_simulation_leaves_no_file_in_the_working_directory(tmp_path, monkeypatch, capfd, robot):
+def test_diverged_robot_raises_and_none_moves(tmp_path, monkeypatch, capfd, name, robot, frame_skip, index, value):
     monkeypatch.chdir(tmp_path)
-    engine = MujocoEngine(robot, 4, 5, num_threads=2, derived=["cfrc_ext"])
-    engine._states[2, -1] = np.nan
-    with pytest.raises(PhysicsError):
-        engine.step(np.zeros((4, engine.nu)))
-    assert list(tmp_path.iterdir()) == [] and capfd.readouterr() == ("", "")
+    engine, sound = (make_engine(name, robot, 4, frame_skip, num_threads=2, derived=DERIVED) for _ in range(2))
+    engine._states[2, index] = value  # time, qpos, qvel
+    before = engine.get_state()
+    for _ in range(3):
+        with pytest.raises(PhysicsError, match=f"{robot} diverged in environments \\[2\\]:") as raised:
+            engine.step(np.zeros((3, engine.nu)), np.array([0, 2, 3]))
+        assert raised.value.env_ids == (2,)
+        np.testing.assert_equal(engine.get_state(), before)
+    others = np.array([0, 1, 3])
+    engine.step(np.zeros((3, engine.nu)), others)  # the other robots continue unaffected
+    sound.step(np.zeros((3, engine.nu)), others)
+    np.testing.assert_equal(engine.get_state(others), sound.get_state(others))
+    assert list(tmp_path.iterdir()) == [] and (name == "mujoco-py" or capfd.readouterr() == ("", ""))  # no log file
 
 
 def test_user_handler_of_mujoco_warnings_is_kept():
@@ -305,18 +308,6 @@ def test_derived_quantities_equal_those_of_mujoco(robot, names):
         assert np.abs(state.derived["cfrc_ext"]).max() > 1.0  # N: the robot has touched the ground
     if "qfrc_actuator" in names:
         assert np.abs(state.derived["qfrc_actuator"]).max() > 1.0
-
-
-@pytest.mark.parametrize("index, value", [(1, np.nan), (1, 2e10), (20, np.inf), (20, 1e9), (29, -2e10)])
-def test_diverged_robot_with_a_free_joint_raises_and_none_moves(index, value):
-    engine = moving("ant", 6, derived=DERIVED)
-    engine._states[2, index] = value  # time, qpos [15], qvel [14]
-    before = engine.get_state()
-    with pytest.raises(PhysicsError, match="ant diverged in environments \\[2\\]:") as raised:
-        engine.step(np.zeros((3, 8)), np.array([5, 2, 0]))
-    assert raised.value.env_ids == (2,)
-    np.testing.assert_equal(engine.get_state(), before)
-    engine.step(np.zeros((2, 8)), np.array([5, 0]))  # the other robots can continue
 
 
 @pytest.mark.skipif(not THREADS.exists(), reason="counts native threads by /proc")

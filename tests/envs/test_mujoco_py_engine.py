@@ -96,30 +96,6 @@ def test_engine_always_uses_one_thread():
 
 
 @needs_mujoco_py
-@pytest.mark.parametrize("robot, index, value", [
-    ("half_cheetah", 1, np.nan), ("half_cheetah", 1, 2e10), ("ant", 1, np.inf), ("ant", 1, -2e10),  # position
-    ("half_cheetah", 12, np.inf), ("half_cheetah", 12, -2e10), ("ant", 20, np.nan), ("ant", 29, 2e10),  # velocity
-    ("half_cheetah", 12, 1e9), ("ant", 20, 1e9),  # acceleration in the first simulation step
-])
-def test_diverged_robot_raises_on_every_attempt_and_none_moves(tmp_path, monkeypatch, robot, index, value):
-    monkeypatch.chdir(tmp_path)
-    engine = make_engine("mujoco-py", robot, 4, 5, derived=DERIVED)
-    sound = make_engine("mujoco-py", robot, 4, 5, derived=DERIVED)
-    engine._states[2, index] = value  # time, qpos, qvel
-    before = engine.get_state()
-    for _ in range(3):
-        with pytest.raises(PhysicsError, match=f"{robot} diverged in environments \\[2\\]:") as raised:
-            engine.step(np.zeros((3, engine.nu)), np.array([0, 2, 3]))
-        assert raised.value.env_ids == (2,)
-        np.testing.assert_equal(engine.get_state(), before)
-    others = np.array([0, 1, 3])
-    engine.step(np.zeros((3, engine.nu)), others)  # the other robots continue unaffected
-    sound.step(np.zeros((3, engine.nu)), others)
-    np.testing.assert_equal(engine.get_state(others), sound.get_state(others))
-    assert list(tmp_path.iterdir()) == []  # no log file
-
-
-@needs_mujoco_py
 def test_warning_with_finite_numbers_raises_on_every_attempt(monkeypatch, tmp_path):
     """MuJoCo 2.1.0 has a buffer for a fixed number of contacts, here one."""
     text = model_file("half_cheetah").read_text()

@@ -253,22 +253,6 @@ def test_resumed_and_interrupted_runs_have_the_averages_of_an_uninterrupted_run(
             np.testing.assert_array_equal(values, expected[name])
 
 
-def test_scale_reward():
-    env = normalize(Echo(rewards=[4.0]), scale_reward=0.25)
-    assert env.step(np.zeros(2))[1] == 1.0
-
-
-@pytest.mark.parametrize("make_env", [ClassicEcho, GymnasiumEcho])
-def test_old_and_new_interfaces_give_the_same_results(make_env):
-    env = normalize(make_env(), normalize_obs=True, scale_reward=2.0)
-    observation, info = env.reset()
-    np.testing.assert_allclose(observation, [4.0, 0.0], rtol=1e-7)
-    assert info == {}
-    observation, reward, terminated, truncated, _ = env.step(np.zeros(2))
-    np.testing.assert_allclose(observation, [0.0, 4.0], rtol=1e-7)
-    assert (reward, terminated, truncated) == (8.0, False, True)
-
-
 def test_normalized_observation_space_is_unbounded():
     env = normalize(MetaPointEnvCorner(), normalize_obs=True)
     assert env.observation_space.shape == (2,)

@@ -10,7 +10,7 @@ import scipy.stats
 from matplotlib.figure import Figure
 
 from meta_policy_search.algos import GradientAdaptation
-from meta_policy_search.baselines import Baseline, LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
+from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.envs import MetaPointEnvCorner
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.spaces import EnvSpec
@@ -25,6 +25,7 @@ from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.snapshotter import load_snapshot
 from meta_policy_search.utils.utils import set_seed
+from tests.helpers.sampling import SlowBaseline
 
 M, P, T = 4, 3, 6
 
@@ -88,18 +89,6 @@ def test_evaluation_equals_a_training_iteration_with_its_seed(frozen):
     assert row["AdaptationGainCI95"] == pytest.approx(evaluation.gain.half_width[-1], rel=1e-9)
 
 
-def test_training_and_evaluation_agree_within_their_intervals(frozen):
-    """For a constant policy, 25 iterations and an evaluation estimate the same returns."""
-    rows = [frozen.train_itr() for _ in range(25)]
-    evaluation = MetaEvaluator.from_trainer(frozen).evaluate(tasks=100)
-    for step in range(3):
-        returns = [row[f"Step_{step}-AverageReturn"] for row in rows]
-        theirs = 1.96 * scipy.stats.sem(returns)
-        mean, ours = evaluation.mean_return.mean[step], evaluation.mean_return.half_width[step]
-        assert abs(np.mean(returns) - mean) < np.hypot(ours, theirs)
-    assert evaluation.gain.mean[2] > 5 * evaluation.gain.half_width[2]  # the intervals separate the steps
-
-
 class GlobalDice(MetaEnv):
     """A classic environment that draws from the global generators and whose tasks become harder."""
 
@@ -119,18 +108,6 @@ class GlobalDice(MetaEnv):
 
     def step(self, action):
         return np.random.normal(size=2), float(self._task * action[0] + random.random()), False, {}
-
-
-class SlowBaseline(Baseline):
-    """A baseline whose fit depends on its previous fit."""
-
-    slope = 0.0
-
-    def fit(self, paths):
-        self.slope += 0.1 * np.mean([path["rewards"].mean() for path in paths])
-
-    def predict(self, path):
-        return self.slope * np.arange(len(path["rewards"]))
 
 
 @pytest.mark.parametrize("make_arguments", [
@@ -175,7 +152,7 @@ def test_adapted_policies_of_current_tasks_are_kept(trainer, evaluator):
 # Seeds, tasks and steps ------------------------------------------------------------------------------------------
 
 
-def test_contents_of_an_evaluation(evaluator):
+def test_contents_and_defaults_of_an_evaluation(evaluator):
     evaluation = evaluator.evaluate(tasks=6, num_steps=3, seeds=(1, 2))
     assert evaluation.returns.shape == (2, 6, 4)
     assert [len(tasks) for tasks in evaluation.tasks] == [6, 6]
@@ -184,10 +161,7 @@ def test_contents_of_an_evaluation(evaluator):
     np.testing.assert_array_equal(evaluation.mean_timesteps, np.arange(4) * P * T)
     assert (evaluation.seeds, evaluation.rollouts_per_meta_task, evaluation.max_path_length) == ((1, 2), P, T)
     assert evaluation.name == "policy" and evaluation.step_sizes is None and not evaluation.are_given
-
-
-def test_defaults_are_40_tasks_and_the_adaptation_steps_of_training(evaluator):
-    assert evaluator.evaluate().returns.shape == (1, 40, 3)
+    assert evaluator.evaluate().returns.shape == (1, 40, 3)  # 40 tasks and the adaptation steps of training
 
 
 def test_evaluation_depends_only_on_its_seed_and_differs_from_training(trainer, evaluator):
@@ -343,22 +317,6 @@ def evaluation():
 T_975_1 = 12.7062047  # Student's t with one degree of freedom
 
 
-def test_printed_table(evaluation):
-    other = Evaluation("a much longer name", np.array([[[1.0, 2.0, 3.0]]]), ([object],), True, (1, 2), None, 20, 9, 1,
-                       np.zeros((1, 1, 3), int))
-    assert evaluation.table(other).splitlines() == [
-        "Mean return, +- half of its 95% interval over 2 tasks, 20 paths per task and step",
-        "adaptation steps                   0                1     2",
-        "data/run               1.00 +- 12.71   12.00 +- 25.41",
-        "    gained                            +11.00 +- 12.71",
-        "    task (1.00, 2.00)           0.00            10.00",
-        "    task a 1                    2.00            14.00",
-        "a much longer name              1.00             2.00  3.00",
-        "Adaptation changes the return by +11.00 +- 12.71 in 1 step",
-    ]
-    assert str(evaluation) == evaluation.table()
-
-
 def test_table_shows_the_worst_quarter_and_few_tasks():
     """Given eight tests of two tasks, then a row has the mean of the two lowest returns, and each task has a row."""
     returns = np.array([[[float(i), 10.0 * i] for i in range(8)]])
@@ -408,18 +366,6 @@ def test_written_files(evaluation, tmp_path):
     assert ours["timesteps"] == [[[0, 200], [0, 300]]]
     assert theirs["tasks"][0][0].startswith("<object object at")  # values that JSON cannot represent
     assert theirs["mean_return_ci95"] is None and theirs["step_sizes"] is None
-
-
-def test_figure(evaluation, tmp_path):
-    reference = Evaluation("random", np.array([[[1.0, 1.0], [2.0, 2.0]]]), ([1, 2],), True, (7, 8), None, 20, 100, 1,
-                           np.zeros((1, 2, 2), int))
-    figures = [evaluation.plot(tmp_path / "a.png", reference), reference.plot(title="A title")]
-    assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
-    assert [figure.get_suptitle() for figure in figures] == ["Adaptation of data/run", "A title"]
-    notes = [figure.axes[0].get_title() for figure in figures]
-    assert notes[0].startswith("Bars: 95% interval over 2 tasks, 20 paths per task and step")
-    assert "2 tasks, 40 paths per task" in notes[1]
-    assert [text.get_text() for text in figures[0].legends[0].get_texts()] == ["data/run", "random"]
 
 
 # Invalid arguments -------------------------------------------------------------------------------------------------

@@ -129,32 +129,6 @@ def test_scripts_accept_the_folder(run, tmp_path, capsys):
     assert make_parser("render") is not None
 
 
-@pytest.mark.thorough
-def test_unsupported_render_mode_is_refused(run):
-    with pytest.raises(ValueError, match=r"render_mode: MetaPointEnvCorner does not support render_mode='human'"):
-        mps.load_evaluator(run[0], render_mode="human")
-
-
-def test_run_resumed_from_its_folder_equals_uninterrupted_run(run, tmp_path):
-    """A run of two iterations, resumed for two more, has the rows of a run of four iterations."""
-    with tf.Graph().as_default(), logger.scoped_configure(tmp_path / "whole", ["csv"]):
-        make_trainer(4).train()
-    with tf.Graph().as_default(), logger.scoped_configure(tmp_path / "parts", ["csv"]):
-        make_trainer(2).train()
-    with tf.Graph().as_default():
-        snapshot = mps.load_snapshot(tmp_path / "parts")
-        trainer = mps.Trainer.from_snapshot(snapshot, n_itr=4)
-        assert trainer.itr == 2
-        with logger.scoped_configure(tmp_path / "parts", ["csv"], resume_at=trainer.itr):
-            trainer.train()
-    whole, parts = (mps.plotting.read_progress(tmp_path / name) for name in ("whole", "parts"))
-    for name in whole:
-        if "Time" not in name:
-            np.testing.assert_array_equal(parts[name], whole[name], err_msg=name)
-    params = json.loads((tmp_path / "parts" / "params.json").read_text())
-    assert [each["itr"] for each in params["resumed"]] == [2] and params["settings"]["n_itr"] == 4
-
-
 class Foreign:
     """A sample processor from outside the package."""
 

@@ -5,7 +5,6 @@ calls, at random lines of the package (half of them spread evenly over the execu
 lines, so that rows and snapshots are hit as often as inner loops), or after random times while paths are sampled.
 """
 import contextlib
-import csv
 import os
 import signal
 import sys
@@ -40,6 +39,7 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.snapshotter import SnapshotError, load_snapshot
 from meta_policy_search.utils.statistics import task_timesteps
 from meta_policy_search.utils.utils import set_seed
+from tests.helpers.runs import assert_equal, read_rows
 from tests.helpers.sampling import BatchedWanderer, Wanderer, assert_same, parallel, sampler_of, two_iterations
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -74,13 +74,6 @@ def trainer(built, tmp_path):
     return trainer
 
 
-@pytest.fixture
-def messages(monkeypatch):
-    said = []
-    monkeypatch.setattr(logger, "log", lambda *args, **kwargs: said.append(" ".join(map(str, args))))
-    return said
-
-
 def pressing(function, at):
     """Returns the function with Ctrl-C before its call number `at`, or after that call if `at` is negative."""
     calls = []
@@ -95,11 +88,6 @@ def pressing(function, at):
         return answer
 
     return call
-
-
-def read_rows(folder):
-    with open(folder / "progress.csv", newline="") as file:
-        return [{key: value for key, value in row.items() if "Time" not in key} for row in csv.DictReader(file)]
 
 
 def everything(trainer, folder):
@@ -422,22 +410,6 @@ class Search:
 
     def _describe(self, algo):
         return algo.cur_mean, algo.candidates, algo.best_return, algo._rng.bit_generator.state
-
-
-def assert_equal(a, b):
-    """Compares nested containers: numbers bit for bit, other objects by their `repr`."""
-    assert type(a) is type(b)
-    if isinstance(a, dict):
-        assert list(a) == list(b)
-        a, b = list(a.values()), list(b.values())
-    if isinstance(a, (list, tuple)):
-        assert len(a) == len(b)
-        for x, y in zip(a, b):
-            assert_equal(x, y)
-    elif isinstance(a, np.ndarray):
-        assert a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
-    else:
-        assert a == b or repr(a) == repr(b)
 
 
 def check_interrupted_runs(run, num_interrupts, tmp_path):

@@ -20,6 +20,7 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import is_locked, lock_folder
 from meta_policy_search.utils.snapshotter import Snapshotter
 from meta_policy_search.utils.user_modules import search_current_folder
+from tests.helpers.commands import mistake
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SMALL = ["--smoke", "--env", "MetaPointEnv", "--log_formats", "csv", "--plot_gap", "0"]
@@ -49,15 +50,6 @@ def holder(tmp_path):
     process.communicate()
 
 
-def mistake(capsys, script, *arguments):
-    """Returns the error of an experiment: one line, with exit status 2."""
-    with pytest.raises(SystemExit) as stop:
-        script.main([str(argument) for argument in arguments])
-    errors = capsys.readouterr().err
-    assert stop.value.code == 2 and errors.count("\n") == 1
-    return errors
-
-
 # Files of other programs
 
 
@@ -66,7 +58,7 @@ def test_a_file_with_the_name_of_a_snapshot_is_not_overwritten(name, tmp_path, c
     """Given a folder with a file of another program, then a run does not begin in it, and the file stays."""
     path = tmp_path / name
     path.write_bytes(b"weights of another program")
-    assert f"{tmp_path} already contains a run" in mistake(capsys, cem, *SMALL, "--dump_path", tmp_path)
+    assert f"{tmp_path} already contains a run" in mistake(cem.main, capsys, *SMALL, "--dump_path", tmp_path)
     assert path.read_bytes() == b"weights of another program" and not (tmp_path / "params.json").exists()
 
 
@@ -78,7 +70,7 @@ def test_folder_used_by_another_process_is_refused_with_the_process_id(holder, t
     named = f"got {tmp_path / 'run'}, which is locked by process {holder.pid} on {socket.gethostname()}"
     with pytest.raises(ValueError, match=re.escape(named)):
         logger.configure(tmp_path / "run", ["csv"])
-    assert named in mistake(capsys, cem, *SMALL, "--dump_path", tmp_path / "run")
+    assert named in mistake(cem.main, capsys, *SMALL, "--dump_path", tmp_path / "run")
     Snapshotter(tmp_path / "run").save(0, {})
     with pytest.raises(ValueError, match=re.escape(named)):
         Run(None, tmp_path / "run").resume()
@@ -158,9 +150,6 @@ def test_runs_started_in_the_same_second_have_separate_folders(tmp_path, monkeyp
     assert all(os.path.isdir(folder) for folder in folders)
 
 
-# Resuming ----------------------------------------------------------------------------------------------------------
-
-
 # Figures and settings files ----------------------------------------------------------------------------------------
 
 
@@ -191,6 +180,6 @@ def test_deeply_nested_settings_are_refused_in_one_line(tmp_path, capsys):
     nested = '{"a": ' * 200_000 + "1" + "}" * 200_000
     (tmp_path / "settings.json").write_text('{"env_kwargs": ' + nested + "}")
     for flag, value in {"--config_file": tmp_path / "settings.json", "--env_kwargs": nested}.items():
-        said = mistake(capsys, cem, flag, value, "--dump_path", tmp_path / "run")
+        said = mistake(cem.main, capsys, flag, value, "--dump_path", tmp_path / "run")
         assert len(said) < 500 and ("settings.json" in said or "env_kwargs: expected" in said)
         assert not (tmp_path / "run").exists()

@@ -6,7 +6,10 @@ import cloudpickle
 import numpy as np
 
 from meta_policy_search.actors.network_actor import NetworkActor
-from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv, MetaEnv
+from meta_policy_search.baselines import Baseline
+from meta_policy_search.envs import MetaTabularMDPEnv
+from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv, BatchedWorld, MetaEnv
+from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.ops.networks import gaussian, gaussian_action
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
@@ -101,14 +104,29 @@ class Scripted(MetaEnv):
         return observation, reward, False, False, info
 
 
-def make_policy(env, meta_batch_size=M, **arguments):
-    """Returns a policy that acts differently in each task."""
-    from meta_policy_search.policies import MetaGaussianMLPPolicy  # imports TensorFlow
+class BatchedEnding(BatchedWorld):
+    max_threads = 2
 
-    policy = MetaGaussianMLPPolicy(meta_batch_size, env.observation_space.shape[0], env.action_space.shape[0],
-                                   **{"hidden_sizes": (4,), **arguments})
+
+class Ending(MetaTabularMDPEnv):
+    """A process whose paths end in the last state and which supports several threads."""
+
+    batched_class = BatchedEnding
+
+    def _move(self, states, actions, ids, tasks, rngs):
+        after, rewards, _ = super()._move(states, actions, ids, tasks, rngs)
+        return after, rewards, after[:, 0] == self.num_states - 1
+
+
+def make_policy(env, meta_batch_size=M, scale=0.3, **arguments):
+    """Returns a policy that acts differently in each task."""
+    from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy  # imports TensorFlow
+
+    spec = EnvSpec.of(env)
+    policy_class = MetaCategoricalMLPPolicy if spec.is_discrete else MetaGaussianMLPPolicy
+    policy = policy_class(meta_batch_size, spec.obs_dim, spec.action_dim, **{"hidden_sizes": (4,), **arguments})
     rng = np.random.default_rng(0)
-    policy.load_params(0.3 * rng.normal(size=(meta_batch_size, len(policy.get_flat_params()))))
+    policy.load_params(scale * rng.normal(size=(meta_batch_size, len(policy.get_flat_params()))))
     return policy
 
 
@@ -125,9 +143,8 @@ def assert_same(one, other):
         assert list(one) == list(other)
         for key in one:
             assert_same(one[key], other[key])
-    elif isinstance(one, list):
-        assert len(one) == len(other)
-        for a, b in zip(one, other):
+    elif isinstance(one, (list, tuple)):
+        for a, b in zip(one, other, strict=True):
             assert_same(a, b)
     else:
         np.testing.assert_array_equal(one, other)
@@ -188,3 +205,15 @@ class FixedPolicy:
         log_std, size = np.zeros((self.meta_batch_size, self.obs_dim), np.float32), (self.obs_dim,)
         return NetworkActor(standard_normal, {"log_std": log_std}, gaussian_action, (("mean", size), ("log_std", size)),
                             noise_dim=1)
+
+
+class SlowBaseline(Baseline):
+    """A baseline whose fit depends on its previous fit."""
+
+    slope = 0.0
+
+    def fit(self, paths):
+        self.slope += 0.1 * np.mean([path["rewards"].mean() for path in paths])
+
+    def predict(self, path):
+        return self.slope * np.arange(len(path["rewards"]))

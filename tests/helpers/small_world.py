@@ -2,6 +2,7 @@
 import numpy as np
 
 from meta_policy_search.policies import MetaGaussianMLPPolicy
+from meta_policy_search.tf_compat import tf
 from tests.helpers.numpy_reference import gaussian
 
 M, O, A = 3, 2, 2
@@ -95,3 +96,9 @@ def meta_gradient(algo):
 
 def relative_error(actual, expected):
     return np.linalg.norm(actual - expected) / np.linalg.norm(expected)
+
+
+def run(tensors):
+    """Evaluates tensors without variables."""
+    with tf.Session() as session:
+        return session.run(tensors)

@@ -133,8 +133,8 @@ def test_non_finite_samples_are_refused_and_change_nothing(algo):
 
 @pytest.mark.parametrize("name, value", [
     ("learning_rate", 0.0), ("num_ppo_steps", 0), ("num_minibatches", 0), ("clip_eps", 0.0),
-    ("target_inner_step", -0.1), ("init_inner_kl_penalty", -1.0), ("adaptive_inner_kl_penalty", 1),
-    ("anneal_factor", 1.1), ("anneal_factor", 0.0),
+    ("target_inner_step", -0.1), ("target_inner_step", 0), ("init_inner_kl_penalty", -1.0),
+    ("adaptive_inner_kl_penalty", 1), ("anneal_factor", 1.1), ("anneal_factor", 0.0),
 ])
 def test_arguments_are_checked(name, value):
     with pytest.raises((TypeError, ValueError), match=f"^{name}: expected "):

@@ -1,5 +1,4 @@
 """RL^2: its loss and gradient against a NumPy reference, its samples on all executors, its runs and their mistakes."""
-import csv
 
 import numpy as np
 import pytest
@@ -11,6 +10,8 @@ from meta_policy_search.cli.main import main
 from meta_policy_search.envs.trial_env import split_episodes
 from meta_policy_search.policies import CategoricalGRUPolicy, GaussianGRUPolicy
 from tests.helpers.numpy_reference import central_differences, split
+from tests.helpers.runs import read_rows
+from tests.helpers.sampling import assert_same
 from tests.helpers.small_world import relative_error, set_theta, shapes_of
 
 M, O, A, H = 2, 3, 2, 4
@@ -153,18 +154,6 @@ def collect(env_name, **arguments):
         return [sampler.obtain_samples() for _ in range(2)]
 
 
-def assert_same(actual, expected):
-    if isinstance(expected, dict):
-        assert actual.keys() == expected.keys()
-        for key in expected:
-            assert_same(actual[key], expected[key])
-    elif isinstance(expected, list):
-        for one, other in zip(actual, expected, strict=True):
-            assert_same(one, other)
-    else:
-        np.testing.assert_array_equal(actual, expected)
-
-
 @pytest.mark.parametrize("env_name", [CONTINUOUS, DISCRETE])
 @pytest.mark.parametrize("arguments", [
     {"executor": "iterative"}, {"envs_per_task": 2}, pytest.param({"parallel": True}, marks=pytest.mark.thorough)],
@@ -188,11 +177,6 @@ def test_trials_are_processed_for_all_tasks_together():
 # Runs ----------------------------------------------------------------------------------------------------------------
 
 
-def rows_of(folder):
-    with open(folder / "progress.csv", newline="") as file:
-        return [{key: value for key, value in row.items() if "Time" not in key} for row in csv.DictReader(file)]
-
-
 @pytest.mark.parametrize("env", [CONTINUOUS, DISCRETE])
 @pytest.mark.thorough(but="MetaTabularMDPEnv")
 def test_a_resumed_run_equals_an_uninterrupted_one(env, tmp_path):
@@ -200,7 +184,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(env, tmp_path):
     mps.train(env, "rl2", n_itr=2, dump_path=tmp_path / "parts", **TINY)
     parts = mps.load_run(tmp_path / "parts").resume(4, ["csv"])
     assert_same(dict(parts.policy.get_param_values()), dict(whole.policy.get_param_values()))
-    assert rows_of(tmp_path / "parts") == rows_of(tmp_path / "whole")
+    assert read_rows(tmp_path / "parts") == read_rows(tmp_path / "whole")
 
 
 def test_a_run_is_evaluated_by_episode_and_plotted(tmp_path, capsys):

@@ -6,13 +6,9 @@ import pytest
 
 from meta_policy_search.ops import adaptation
 from meta_policy_search.tf_compat import tf
+from tests.helpers.small_world import run
 
 M = 3
-
-
-def run(tensors):
-    with tf.Session() as session:
-        return session.run(tensors)
 
 
 def task_loss(w, b, x):

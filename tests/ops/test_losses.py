@@ -5,13 +5,9 @@ import pytest
 from meta_policy_search.ops import losses
 from meta_policy_search.samplers import stacking as samples
 from meta_policy_search.tf_compat import tf
+from tests.helpers.small_world import run
 
 LENGTHS = (4, 7, 1)
-
-
-def run(tensors):
-    with tf.Session() as session:
-        return session.run(tensors)
 
 
 def tasks(rng, scale=1.0):

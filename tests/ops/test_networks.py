@@ -10,14 +10,10 @@ from meta_policy_search.ops.networks import CELLS, LOG_STD, NONLINEARITIES, NUMP
 from meta_policy_search.ops.recurrent import unroll
 from meta_policy_search.ops.tensorflow_ops import TENSORFLOW, check_nonlinearity, nonlinearity_name
 from meta_policy_search.tf_compat import tf
+from tests.helpers.small_world import run
 
 M, N, I, H = 3, 5, 4, 3
 RNG = np.random.default_rng(0)
-
-
-def run(tensors):
-    with tf.Session() as session:
-        return session.run(tensors)
 
 
 def of_cell(step):

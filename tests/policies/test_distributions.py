@@ -6,6 +6,7 @@ import scipy.stats
 
 from meta_policy_search.policies import Categorical, DiagonalGaussian, Distribution
 from meta_policy_search.tf_compat import tf
+from tests.helpers.small_world import run
 
 N = 4
 CATEGORICAL, GAUSSIAN = Categorical(N), DiagonalGaussian(2)
@@ -39,11 +40,6 @@ def reference_kl(old, new):
     # sum_i log(s_new / s_old) + (s_old^2 + (m_old - m_new)^2) / (2 s_new^2) - 1/2
     return np.sum(
         np.log(std_new / std_old) + (std_old**2 + (old["mean"] - new["mean"]) ** 2) / (2 * std_new**2) - 0.5, axis=1)
-
-
-def run(tensors):
-    with tf.Session() as session:
-        return session.run(tensors)
 
 
 @pytest.mark.parametrize("distribution, dim, action_shape, specs", [

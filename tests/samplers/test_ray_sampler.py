@@ -1,5 +1,4 @@
 """Tests sampling on Ray: data independent of the number of workers, recovery of lost tasks, and process cleanup."""
-import csv
 import dataclasses
 import json
 import os
@@ -28,6 +27,7 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.utils import set_seed
 from tests.helpers.processes import assert_gone, run_script, start_script
+from tests.helpers.runs import read_rows
 from tests.helpers.sampling import (
     M,
     P,
@@ -86,7 +86,7 @@ def test_data_equal_in_process_sampling_for_any_number_of_workers(make_env):
 
 def test_trials_equal_in_process_sampling():
     on_ray = of_trials.collect(of_trials.DISCRETE, parallel=RayOptions(num_workers=2))
-    of_trials.assert_same(on_ray, of_trials.collect(of_trials.DISCRETE))
+    assert_same(on_ray, of_trials.collect(of_trials.DISCRETE))
 
 
 def test_policy_without_a_vectorized_actor_raises():
@@ -161,11 +161,6 @@ def test_training_equals_in_process_training_and_logs_rllib_names():
 
 
 # Scripts
-
-
-def read_rows(folder):
-    with open(folder / "progress.csv", newline="") as file:
-        return [{key: value for key, value in row.items() if "Time" not in key} for row in csv.DictReader(file)]
 
 
 def test_scripts_train_resume_and_evaluate_on_ray(tmp_path):

@@ -16,13 +16,6 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.snapshotter import load_snapshot
 
 
-@pytest.fixture(autouse=True)
-def unconfigured():
-    logger.reset()
-    yield
-    logger.reset()
-
-
 def read_rows(folder):
     with open(folder / "progress.csv", newline="") as file:
         return list(csv.reader(file))

@@ -150,33 +150,6 @@ def test_searches_are_independent_and_depend_on_the_seed(cls):
     np.testing.assert_array_equal(*ends)
 
 
-@pytest.mark.parametrize("sampler_args", [{"executor": "iterative"}, {"parallel": True}])
-def test_result_does_not_depend_on_the_executor(sampler_args):
-    ends = []
-    for arguments in ({}, sampler_args):
-        set_seed(4)
-        adaptation = make(policy=GaussianMLPPolicy(2, 2, (3,)))
-        ends.append(_adapt(adaptation, adaptation.get_exploration_policy(), **arguments).search.cur_mean)
-    np.testing.assert_array_equal(*ends)
-
-
-class WithoutArrays(GaussianMLPPolicy):
-    """A policy without a vectorized actor."""
-
-    def get_actions(self, observations):
-        return linear(self.get_flat_params()[:6], observations), {}
-
-
-def test_policy_without_vectorized_actor_handles_candidates_sequentially_and_keeps_its_parameters():
-    adaptation = make(policy=WithoutArrays(2, 2, (), learn_std=False))
-    start = adaptation.policy.get_flat_params()
-    policy = adaptation.get_exploration_policy()
-    for r, path in enumerate(explore(policy, executor="iterative").to_paths()):
-        np.testing.assert_allclose(path["actions"], linear(policy.search.candidates[r % N], path["observations"]),
-                                   rtol=1e-4, atol=1e-5)
-    np.testing.assert_array_equal(adaptation.policy.get_flat_params(), start)
-
-
 def test_diagonal_search_supports_large_networks():
     """With 5,000 parameters, adaptation uses less than a hundredth of the full covariance's 200 MB."""
     policy = DeterministicMLPPolicy(2, 2, (70, 68))
