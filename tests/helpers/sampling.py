@@ -144,7 +144,8 @@ def assert_same(one, other):
         for key in one:
             assert_same(one[key], other[key])
     elif isinstance(one, (list, tuple)):
-        for a, b in zip(one, other, strict=True):
+        assert len(one) == len(other)
+        for a, b in zip(one, other):
             assert_same(a, b)
     else:
         np.testing.assert_array_equal(one, other)
