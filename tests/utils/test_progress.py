@@ -64,26 +64,6 @@ def test_bar_can_be_disabled(on_terminal):
     assert on_terminal(count_to_three, False) == "one more\n" * 3
 
 
-def test_notebook_shows_the_last_row_in_the_bar(notebook, capsys, tmp_path):
-    """Rows outside the `with` block of the bar are printed."""
-    def log_row(itr):
-        logger.logkvs({"Itr": itr, "AverageReturn": 0.5})
-        logger.dumpkvs()
-
-    with logger.scoped_configure(tmp_path, ["line"]):
-        with progress_bar(True, 2, "training", "itr", mininterval=0) as bar:
-            for itr in range(2):
-                log_row(itr)
-                bar.update()
-        captured = capsys.readouterr()
-        versions = [version.strip() for version in captured.out.split("\r") if version.strip()]
-        assert captured.err == ""
-        assert versions[0].startswith("training:   0%") and versions[-1].startswith("training: 100%")
-        assert [f"itr    {itr} | return      0.50]" in versions[-1] for itr in (0, 1)] == [False, True]
-        log_row(2)
-        assert capsys.readouterr().out == "itr    2 | return      0.50\n"
-
-
 def test_ipython_with_output_to_a_file_shows_no_bar(notebook, capfd):
     notebook.config = {"TerminalIPythonApp": {}}
     count_to_three()
