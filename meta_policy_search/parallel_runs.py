@@ -59,7 +59,7 @@ def check_settings(algo: Any, settings: Mapping[str, Any]) -> None:
 
 
 def train_all(output: str, members: Sequence[Member], processes: int) -> Tuple[List[str], bool]:
-    """Starts or resumes all incomplete runs, `processes` at a time, each in a process of its own.
+    """Starts or resumes all incomplete runs, `processes` at a time, each in a separate process.
 
     All processes have ended when this function returns or raises an error. They also end if this process is killed.
 

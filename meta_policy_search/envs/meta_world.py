@@ -152,7 +152,7 @@ class _MetaWorldEnv(MetaEnv):
 
 
 class _BatchedMetaWorld(BatchedEnv):
-    """Vectorized environment of copies with separate simulators, which take their steps one after the other."""
+    """Vectorized environment of copies with separate simulators, which are stepped sequentially."""
 
     def __init__(self, env: _MetaWorldEnv, num_envs: int) -> None:
         super().__init__(num_envs)

@@ -51,7 +51,7 @@ def plot_comparison(panels: Mapping[str, Sequence[Curve]], path: Optional[PathLi
     """Plots the means of several runs, and the single runs as thin lines.
 
     Curves of at least five runs have a band, the 95% interval over runs (Student's t). Panels of returns share their
-    vertical axis. A new figure shows at most seven curves per panel and further curves in panels beside it. The legend
+    vertical axis. A new figure shows at most seven curves per panel and further curves in additional panels. The legend
     lists the curves in the order of their last values in the lowest panel.
 
     Args:
