@@ -183,3 +183,18 @@ def test_deeply_nested_settings_are_refused_in_one_line(tmp_path, capsys):
         said = mistake(cem.main, capsys, flag, value, "--dump_path", tmp_path / "run")
         assert len(said) < 500 and ("settings.json" in said or "env_kwargs: expected" in said)
         assert not (tmp_path / "run").exists()
+
+
+def test_git_monitor_of_the_folder_is_not_run(tmp_path):
+    """The revision of a repository is found, but its configuration runs no command."""
+    def git(*arguments):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments], cwd=tmp_path, check=True)
+
+    (tmp_path / "hook.sh").write_text("#!/bin/sh\ntouch was_run\n")
+    (tmp_path / "hook.sh").chmod(0o755)
+    git("init", "-q")
+    git("add", "hook.sh")
+    git("commit", "-qm", "first")
+    git("config", "core.fsmonitor", str(tmp_path / "hook.sh"))
+    assert re.fullmatch("[0-9a-f]{40}", run_folder._git_revision(str(tmp_path)))
+    assert not (tmp_path / "was_run").exists()

@@ -11,7 +11,7 @@ from meta_policy_search.envs.trial_env import split_episodes
 from meta_policy_search.policies import CategoricalGRUPolicy, GaussianGRUPolicy
 from tests.helpers.numpy_reference import central_differences, split
 from tests.helpers.runs import read_rows
-from tests.helpers.sampling import assert_same
+from tests.helpers.sampling import BatchedWanderer, Wanderer, assert_same
 from tests.helpers.small_world import relative_error, set_theta, shapes_of
 
 M, O, A, H = 2, 3, 2, 4
@@ -220,6 +220,26 @@ def test_rl2_learns_bandits(tmp_path):
     assert run.evaluate(500).trial_return.mean > 6.0
 
 
+class IntegerFlags(BatchedWanderer):
+    def step(self, actions, env_ids=None):
+        step = super().step(actions, env_ids)
+        return step._replace(terminated=step.terminated.astype(int), truncated=step.truncated.astype(int))
+
+
+class WandererWithIntegerFlags(Wanderer):
+    batched_class = IntegerFlags
+
+
+def test_integer_flags_end_the_same_episodes_as_boolean_flags():
+    def episodes(env):
+        trials = mps.TrialEnv(env, episodes_per_trial=3, max_path_length=4).make_batched(6)
+        trials.set_tasks([0.0] * 6)
+        trials.reset(np.arange(6), [np.random.default_rng(i) for i in range(6)])
+        return [trials.step(np.zeros((6, 2))).env_infos["episode"].tolist() for _ in range(6)]
+
+    assert episodes(WandererWithIntegerFlags()) == episodes(Wanderer())
+
+
 # Mistakes ------------------------------------------------------------------------------------------------------------
 
 
@@ -272,3 +292,14 @@ def test_episodes_start_at_the_start_of_the_environment():
         assert [len(episode["rewards"]) for episode in episodes] == [4, 4, 4]
         assert all(episode["observations"][0, 0] == 1.0 for episode in episodes)  # state 0
         assert path["terminated"]
+
+
+def test_loss_that_is_not_finite_is_named_and_changes_no_weights():
+    algo = mps.RL2(CategoricalGRUPolicy(M, O, A, hidden_size=H), M, num_minibatches=1)
+    samples = [as_samples(trials) for trials in draw_trials(CategoricalGRUPolicy, np.random.default_rng(0))]
+    before = algo.policy.get_flat_params()
+    for sample in samples:
+        sample["advantages"] = sample["advantages"] + np.float32(3e38)
+    with pytest.raises(FloatingPointError):
+        algo.optimize_policy([samples], log=False)
+    np.testing.assert_array_equal(algo.policy.get_flat_params(), before)
