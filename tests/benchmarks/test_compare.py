@@ -61,3 +61,18 @@ def test_iteration_reports_the_times_of_its_phases():
         total, *phases = (figures[name][0] for name in ("iteration", *compared.PHASES))
         assert set(figures) == {"iteration", *compared.PHASES} and min(phases) > 0 and sum(phases) < total
     turns.close()
+
+
+@pytest.mark.thorough
+def test_changed_numbers_are_reported(tmp_path, other_checkout):
+    """For a run whose saved numbers were edited, the comparison names the run and the column."""
+    file = tmp_path / "numbers.json"
+    command = [sys.executable, ROOT / "benchmarks" / "same_numbers.py", other_checkout, "--only", "promp-point-1"]
+    subprocess.run([*command, "--save", file], check=True, capture_output=True, timeout=300)
+    assert subprocess.run([*command, "--compare", file], capture_output=True, timeout=300).returncode == 0
+    numbers = json.loads(file.read_text())
+    assert "parameter log_std" in " ".join(numbers["promp-point-1"])
+    numbers["promp-point-1"]["Step_1-AverageReturn"] = "0"
+    file.write_text(json.dumps(numbers))
+    done = subprocess.run([*command, "--compare", file], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1 and "promp-point-1" in done.stdout and "Step_1-AverageReturn (0 ->" in done.stdout
