@@ -399,9 +399,9 @@ class Run:
         self._itr = itr  # of the snapshot that `resume` loads; None: the last one
 
     @property
-    def policy(self) -> MetaPolicy:
+    def policy(self) -> Policy:
         """The policy, with its pre-update parameters."""
-        return self.trainer.policy
+        return self.trainer.algo.policy
 
     @property
     def best(self) -> "Run":
@@ -441,7 +441,11 @@ class Run:
 
     def evaluate(self, tasks: Union[int, Sequence[Task]] = 40, num_steps: Optional[int] = None,
                  step_sizes: Optional[Sequence[float]] = None, seeds: Sequence[int] = (1,)) -> Evaluation:
-        """Measures returns after 0, 1, ... steps; see `MetaEvaluator.evaluate` and `TrialEvaluator.evaluate`."""
+        """Measures returns after 0, 1, ... steps; see `MetaEvaluator.evaluate` and `TrialEvaluator.evaluate`.
+
+        Raises:
+            TypeError: the algorithm learns a single task.
+        """
         evaluator = make_evaluator(self.trainer, name=os.path.basename(self.folder))
         return evaluator.evaluate(tasks, num_steps, step_sizes, seeds)
 
@@ -461,6 +465,7 @@ class Run:
             The adapted policy. It acts, measures its return (`evaluate`) and records a video (`record`).
 
         Raises:
+            TypeError: the algorithm learns a single task.
             ValueError: a number is out of range, or the environment rejects the task.
             FloatingPointError: an adaptation step would produce parameters that are not finite.
         """

@@ -5,7 +5,7 @@ from meta_policy_search.envs.compat import set_render_mode
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.trial_env import TrialEnv
 from meta_policy_search.evaluation.evaluator import MetaEvaluator
-from meta_policy_search.evaluation.trial_evaluator import make_evaluator
+from meta_policy_search.evaluation.trial_evaluator import check_adapts, make_evaluator
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.samplers.ray_executor import Parallel
 from meta_policy_search.tf_compat import tf
@@ -48,6 +48,7 @@ def load_evaluator(
 
     Raises:
         SnapshotError: the snapshot is missing or damaged; the message lists the existing snapshots.
+        TypeError: the algorithm of the run learns a single task.
         ValueError: the snapshot lacks the constructor arguments of a part, see `Trainer.from_snapshot`; the
             environment does not support the render mode, or has another action space than that of the run.
     """
@@ -56,6 +57,7 @@ def load_evaluator(
         check_int_at_least("snapshot", itr, 0)
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # building draws random numbers
         content = load_snapshot(run_folder, itr)
+        check_adapts(content.get("algo"))
         parts = content["state"].get("parts", {})
         if max_path_length is not None:
             _replace(parts, "max_path_length", max_path_length)

@@ -11,6 +11,7 @@ from meta_policy_search.evaluation.evaluation import Evaluation
 from meta_policy_search.evaluation.evaluator import MetaEvaluator, _check_seeds, _check_tasks
 from meta_policy_search.evaluation.recording import Recording, next_start_rngs
 from meta_policy_search.meta_trainer import Trainer
+from meta_policy_search.np.algos import RLAlgorithm
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.types import Path, PathsMetaBatch, Task
 from meta_policy_search.utils import seeding
@@ -178,6 +179,18 @@ def _start_rngs(env: Any, task: Task, episodes: Sequence[Path], rng: np.random.G
 
 
 def make_evaluator(trainer: Trainer, **arguments: Any) -> MetaEvaluator:
-    """Builds the evaluator of a trainer: `algo.evaluator_cls`, by default the class for the environment."""
+    """Builds the evaluator of a trainer: `algo.evaluator_cls`, by default the class for the environment.
+
+    Raises:
+        TypeError: the algorithm learns a single task.
+    """
+    check_adapts(trainer.algo)
     default = TrialEvaluator if isinstance(trainer.env, TrialEnv) else MetaEvaluator
     return (getattr(trainer.algo, "evaluator_cls", None) or default).from_trainer(trainer, **arguments)
+
+
+def check_adapts(algo: Any) -> None:
+    """Raises a `TypeError` for an algorithm that learns a single task, such as `CEM`."""
+    if isinstance(algo, RLAlgorithm):
+        raise TypeError(f"run: expected an algorithm that adapts to tasks, got {type(algo).__name__}, which learns a "
+                        "single task; run.act returns the actions of its policy")

@@ -56,6 +56,21 @@ def test_resumed_run_equals_uninterrupted_run(script, tmp_path):
     np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.thorough(but="cem")
+def test_policy_of_a_run_acts_and_cannot_be_adapted(name, tmp_path, capsys):
+    run(name, "--smoke", *POINT, "--dump_path", tmp_path)
+    loaded = mps.load_run(tmp_path)
+    observation = np.zeros(2)
+    action = loaded.act(observation, deterministic=True)
+    np.testing.assert_allclose(action, loaded.trainer.algo.policy.act(observation, deterministic=True))
+    assert loaded.env.action_space.shape == np.shape(action) and loaded.policy is loaded.trainer.algo.policy
+    for method in (loaded.evaluate, loaded.adapt):
+        with pytest.raises(TypeError, match="run: expected an algorithm that adapts to tasks, got (CEM|CMAES|DDPG), "):
+            method()
+    assert "which learns a single task" in mistake(main, capsys, "evaluate", tmp_path)
+
+
 def test_settings_are_passed_to_the_algorithm():
     algo = build_trainer("MetaPointEnv", "cem", n_samples=10, best_frac=0.3, init_std=0.2, extra_std=0.0,
                          extra_decay_time=7.0, max_path_length=9, discount=0.5, hidden_sizes=(4,),
