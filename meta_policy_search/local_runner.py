@@ -434,8 +434,7 @@ def _find_epoch(folder: PathLike, from_epoch: Union[int, str]) -> Optional[int]:
     if not isinstance(from_epoch, str):
         return check_int_at_least("from_epoch", from_epoch, 0)
     is_first = check_choice("from_epoch", from_epoch, ("last", "first")) == "first"
-    saved = list_snapshots(folder) if is_first and os.path.isdir(folder) else []
-    return min((snapshot.itr for snapshot in saved), default=None)
+    return min(list_snapshots(folder).values(), default=None) if is_first else None
 
 
 def _count_steps(paths: Sequence[Path]) -> int:

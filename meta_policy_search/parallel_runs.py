@@ -91,7 +91,7 @@ def train_all(output: str, members: Sequence[Member], processes: int) -> Tuple[L
             while waiting or running:
                 while waiting and len(running) < processes:
                     member = waiting.pop(0)
-                    print_line(f"{member.name}: {'resumes' if _has_snapshot(member) else 'starts'}")
+                    print_line(f"{member.name}: {'resumes' if snapshot_paths(member.folder) else 'starts'}")
                     pool = ProcessPoolExecutor(max_workers=1, env=environ)  # the death of one process fails one run
                     future = pool.submit(_train_member, member, _registered(member), os.getpid(), sys.path)
                     running[future] = member, pool
@@ -138,7 +138,7 @@ def _train_member(member: Member, registered: Sequence[Tuple[Any, ...]], parent:
     try:
         for register, *arguments in registered:
             register(*arguments)
-        if _has_snapshot(member):
+        if snapshot_paths(member.folder):
             load_run(member.folder).resume(member.n_itr, log_formats=("log", "csv"))
         else:
             train(algo=member.algo, dump_path=member.folder, **{
@@ -155,10 +155,6 @@ def _end_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)
-
-
-def _has_snapshot(member: Member) -> bool:
-    return os.path.isdir(member.folder) and bool(snapshot_paths(member.folder))
 
 
 def _check_earlier(output: str, members: Sequence[Member], digests: Mapping[str, str]) -> None:

@@ -264,8 +264,7 @@ def is_done(folder: str, n_itr: Optional[int] = None) -> bool:
         return False
     if params.get("options", {}).get("snapshot_mode") not in ("all", "last", "last_gap"):
         return True
-    snapshots = list_snapshots(folder)
-    return bool(snapshots) and snapshots[-1].itr + 1 >= n_itr
+    return max(list_snapshots(folder).values(), default=-1) + 1 >= n_itr
 
 
 def find_runs(folders: Sequence[str]) -> list[str]:
@@ -293,7 +292,7 @@ def find_run(folder: str) -> str:
     Raises:
         ValueError: the folder is missing or contains no run; or it contains several runs, which the message lists.
     """
-    if os.path.isfile(folder) or os.path.isdir(folder) and snapshot_paths(folder):
+    if os.path.isfile(folder) or snapshot_paths(folder):
         return folder
     runs = find_runs([folder])
     if len(runs) > 1:
@@ -337,9 +336,9 @@ def shortest(path: str) -> str:
 
 def resume_hint(folder: Optional[str]) -> str:
     """Returns a sentence with the command that resumes a run. `folder` is None if the run has no folder yet."""
-    if folder is None or not os.path.isdir(folder) or not (snapshots := list_snapshots(folder)):
+    if folder is None or not (snapshots := list_snapshots(folder)):
         return "There is no snapshot to resume from"
-    return (f"To resume after iteration {snapshots[-1].itr}: {resume_command(folder)}, or in Python "
+    return (f"To resume after iteration {max(snapshots.values())}: {resume_command(folder)}, or in Python "
             f"mps.load_run({folder!r}).resume()")
 
 

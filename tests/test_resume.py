@@ -256,8 +256,8 @@ class Victim:
         saved = load_snapshot(self._folder)["itr"] + 1 if snapshot_paths(self._folder) else 0
         for count in (len(rows), len(json_rows(self._folder))):  # a kill may happen between truncating two files
             assert saved <= count <= saved + 1
-        for snapshot in list_snapshots(self._folder):
-            load_snapshot(snapshot.path)
+        for path in list_snapshots(self._folder):
+            load_snapshot(path)
 
     def finish(self):
         """Resumes the run until its end."""

@@ -16,7 +16,7 @@ from meta_policy_search.np.policies import (
 from meta_policy_search.ops.networks import CONTEXT, fold_context
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.serializable import constructor_signature
-from meta_policy_search.utils.snapshotter import Unpickler, load_snapshot
+from meta_policy_search.utils.snapshotter import load_snapshot
 
 _PACKAGE = __name__.partition(".")[0]
 _WITH_TENSORFLOW = tuple(f"{_PACKAGE}.{folder}." for folder in ("policies", "optimizers", "meta_algos", "algos"))
@@ -51,41 +51,18 @@ def load_policy(path: PathLike, itr: Union[int, str, None] = None, **arguments: 
     path = os.fspath(path)
     if path.endswith(".npz") or zipfile.is_zipfile(path):
         return _of_params(path, read_npz(path), arguments)
-    policy = load_snapshot(path, itr, _Unpickler)["policy"]
+    policy = load_snapshot(path, itr, _WITH_TENSORFLOW)["policy"]
     if isinstance(policy, Policy):  # for example from a `LocalRunner`
         return policy
     name = type(policy).__name__.removeprefix("Meta")
-    if not isinstance(policy, _StateOnly) or name not in _FAMILIES:
+    if not type(policy).__module__.startswith(_WITH_TENSORFLOW) or name not in _FAMILIES:
         raise ValueError(f"path: expected a run with a {' or '.join(_FAMILIES)} (or Meta...) of this package, got a "
                          f"{type(policy).__name__} in {path}; `load_run(folder).adapt()` supports recurrent policies")
-    cls, state = _FAMILIES[name], policy.state
+    cls, given = _FAMILIES[name], policy.arguments
     positional = _BY_POSITION if type(policy).__name__ == name else ("meta_batch_size", *_BY_POSITION)
-    built_with = {**dict(zip(positional, state["arguments"]["args"])), **state["arguments"]["kwargs"], **arguments}
+    built_with = {**dict(zip(positional, given["args"])), **given["kwargs"], **arguments}
     taken = {*constructor_signature(cls).parameters, *arguments}
-    return _build(path, cls, {key: value for key, value in built_with.items() if key in taken}, state["params"])
-
-
-class _StateOnly:
-    """Placeholder for an object whose class needs TensorFlow; stores the pickled state."""
-
-    state: Any = None
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        return super().__new__(cls)
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        pass
-
-    def __setstate__(self, state: Any) -> None:
-        self.state = state
-
-
-class _Unpickler(Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        """Returns a class or function by module and name; a class that needs TensorFlow becomes a `_StateOnly`."""
-        if module.startswith(_WITH_TENSORFLOW):
-            return type(name, (_StateOnly,), {})
-        return super().find_class(module, name)
+    return _build(path, cls, {key: value for key, value in built_with.items() if key in taken}, policy.params)
 
 
 def _of_params(path: str, params: Mapping[str, np.ndarray], arguments: Mapping[str, Any]) -> Policy:

@@ -13,8 +13,8 @@ import pickle
 import re
 import struct
 import sys
-from collections.abc import Callable
-from typing import Any, BinaryIO, NamedTuple, Optional, Union
+from collections.abc import Callable, Sequence
+from typing import Any, BinaryIO, Optional, Union
 
 import cloudpickle
 
@@ -41,13 +41,6 @@ class SnapshotError(RuntimeError):
 def check_mode(mode: str, gap: int) -> tuple[str, int]:
     """Returns a snapshot mode and gap, see `Snapshotter`; raises ValueError if they are invalid."""
     return check_choice("snapshot_mode", mode, MODES), check_positive_int("snapshot_gap", gap)
-
-
-class SnapshotFile(NamedTuple):
-    """A snapshot file in a run folder."""
-
-    path: str
-    itr: int  # iteration after which it was saved
 
 
 class Snapshotter:
@@ -129,18 +122,19 @@ def write_snapshot(path: str, itr: int, params: Any) -> None:
                             f"{_last_intact(os.path.dirname(path) or '.')}") from error
 
 
-def list_snapshots(folder: PathLike) -> list[SnapshotFile]:
-    """Returns the complete snapshots in a run folder, in the order of their iterations.
+def list_snapshots(folder: PathLike) -> dict[str, int]:
+    """Returns the complete snapshots in a run folder: the iteration of each file, in the order of the iterations.
 
     Digests are not checked; `load_snapshot` checks them.
     """
-    found = [snapshot for snapshot in map(describe_snapshot, snapshot_paths(folder)) if snapshot is not None]
-    return sorted(found, key=lambda snapshot: (snapshot.itr, snapshot.path))
+    found = {path: itr for path in snapshot_paths(folder) if (itr := _iteration_of(path)) is not None}
+    return dict(sorted(found.items(), key=lambda item: item[::-1]))
 
 
 def snapshot_paths(folder: PathLike) -> list[str]:
-    """Returns the files in a folder with the name of a snapshot: intact, damaged, or of another program."""
-    return [os.path.join(folder, name) for name in os.listdir(folder) if _SNAPSHOT_NAME.fullmatch(name)]
+    """Returns the files with the name of a snapshot: intact, damaged, or of another program; none without a folder."""
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    return [os.path.join(folder, name) for name in names if _SNAPSHOT_NAME.fullmatch(name)]
 
 
 def remove_snapshots(folder: PathLike, itr: int) -> None:
@@ -150,10 +144,10 @@ def remove_snapshots(folder: PathLike, itr: int) -> None:
         folder: run folder.
         itr: the iteration.
     """
-    best = describe_snapshot(os.path.join(folder, BEST_FILE))
-    for snapshot in [*list_snapshots(folder), *([best] if best else [])]:
-        if snapshot.itr >= itr:
-            os.remove(snapshot.path)
+    for path in [*snapshot_paths(folder), os.path.join(folder, BEST_FILE)]:
+        saved = _iteration_of(path)
+        if saved is not None and saved >= itr:
+            os.remove(path)
 
 
 def check_same_version(what: str, version: Optional[str]) -> None:
@@ -171,14 +165,14 @@ def check_same_version(what: str, version: Optional[str]) -> None:
                          "a new run with the policy's weights (policy.save_npz there, policy.load_npz here)")
 
 
-def load_snapshot(path: PathLike, itr: Union[int, str, None] = None, unpickler: Optional[type] = None) -> Any:
+def load_snapshot(path: PathLike, itr: Union[int, str, None] = None, without: Sequence[str] = ()) -> Any:
     """Loads a snapshot after checking its digest. Loading executes code from the file.
 
     Args:
         path: a snapshot file or a run folder.
         itr: iteration of the snapshot, or `"best"` (see `EvalCallback`), if `path` is a folder. Default None: the last
             snapshot.
-        unpickler: subclass of `Unpickler` that reads the file. Default None: `Unpickler`.
+        without: modules that are not imported, see `Unpickler`; default none.
 
     Returns:
         The saved object; for the snapshot of a run, a dict.
@@ -195,7 +189,7 @@ def load_snapshot(path: PathLike, itr: Union[int, str, None] = None, unpickler: 
         raise ValueError(f"itr: expected None for a snapshot file ({path}), got {itr!r}")
     try:
         with _open_intact(path) as file:
-            return (unpickler or Unpickler)(file).load()
+            return Unpickler(file, without).load()
     except SnapshotError:
         raise
     except ModuleNotFoundError as error:
@@ -213,10 +207,21 @@ class Unpickler(pickle.Unpickler):
     cloudpickle stores classes of scripts and notebooks by value. If such a class exists in this process, it is used as
     it is now, like a class that is imported from a module; `pickle.load` would reset its attributes and methods.
     Otherwise each load creates a separate class.
+
+    Args:
+        file: file to read.
+        without: beginnings of the names of modules that are not imported. An object of their classes becomes a
+            placeholder: an object of an empty class of the same name, with the pickled state as attributes.
     """
+
+    def __init__(self, file: Any, without: Sequence[str] = ()) -> None:
+        super().__init__(file)
+        self._without = tuple(without)
 
     def find_class(self, module: str, name: str) -> Any:
         """Returns a class or function by module and name."""
+        if module.startswith(self._without):
+            return type(name, (), {"__module__": module, "__init__": lambda self, *args, **kwargs: None})
         found = super().find_class(module, name)
         if module == cloudpickle.cloudpickle.__name__:
             if name in ("_make_skeleton_class", "_make_skeleton_enum"):
@@ -258,14 +263,13 @@ def _open_intact(path: str) -> BinaryIO:
     return file
 
 
-def describe_snapshot(path: str) -> Optional[SnapshotFile]:
-    """Returns the contents of the trailer; None if the file cannot be read or has no valid trailer."""
+def _iteration_of(path: str) -> Optional[int]:
+    """Returns the iteration of a snapshot; None if the file cannot be read or has no valid trailer."""
     try:
         with open(path, "rb") as file:
-            itr = _read_trailer(file)
+            return _read_trailer(file)
     except OSError:  # missing, or not a file
         return None
-    return None if itr is None else SnapshotFile(path, itr)
 
 
 def _read_trailer(file: BinaryIO) -> Optional[int]:
@@ -294,16 +298,14 @@ def _find(folder: str, itr: Union[int, str, None]) -> str:
                                 "--eval_every) until the first evaluation")
         return os.path.join(folder, BEST_FILE)
     whole = list_snapshots(folder)
-    damaged = {*snapshot_paths(folder)} - {snapshot.path for snapshot in whole}
-    found = [*whole, *(SnapshotFile(path, _named_itr(path)) for path in damaged)]
-    if itr is not None:
-        found = [snapshot for snapshot in found if snapshot.itr == itr]
+    named = {path: _named_itr(path) for path in snapshot_paths(folder) if path not in whole}
+    found = {path: number for path, number in {**whole, **named}.items() if itr in (None, number)}
     if not found:
         which = "" if itr is None else f" of iteration {itr}"
-        numbers = ", ".join(map(str, sorted({snapshot.itr for snapshot in whole}))) or "none"
+        numbers = ", ".join(map(str, sorted(set(whole.values())))) or "none"
         raise SnapshotError(f"the folder {folder} contains no snapshot{which}; snapshots exist for iterations: "
                             f"{numbers}")
-    return max(found, key=lambda snapshot: snapshot.itr).path
+    return max(found, key=found.__getitem__)
 
 
 def _named_itr(path: str) -> int:
@@ -314,8 +316,8 @@ def _named_itr(path: str) -> int:
 
 def _last_intact(folder: str) -> str:
     """Returns a sentence that names the last intact snapshot of a folder."""
-    for snapshot in reversed(list_snapshots(folder) if os.path.isdir(folder) else []):
-        with open(snapshot.path, "rb") as file:
+    for path, itr in reversed(list_snapshots(folder).items()):
+        with open(path, "rb") as file:
             if _damage(file) is None:
-                return f"The last intact snapshot in the folder is {snapshot.path} (iteration {snapshot.itr})"
+                return f"The last intact snapshot in the folder is {path} (iteration {itr})"
     return "The folder contains no intact snapshot"

@@ -65,7 +65,7 @@ def test_folder_snapshot_is_the_one_of_the_last_iteration(tmp_path):
     for itr in (3, 10):
         Snapshotter(tmp_path, "all").save(itr, {"itr": itr})
     assert load_snapshot(tmp_path) == {"itr": 10}
-    assert [itr for _, itr in list_snapshots(tmp_path)] == [2, 3, 10]
+    assert list(list_snapshots(tmp_path).values()) == [2, 3, 10]
 
 
 def test_large_arrays_and_local_classes_load_with_all_readers(tmp_path):
