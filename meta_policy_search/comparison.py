@@ -5,14 +5,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 import numpy as np
 
 from meta_policy_search.parallel_runs import Member, check_settings, train_all
-from meta_policy_search.plotting import (
-    Curve,
-    Progress,
-    final_returns,
-    plot_comparison,
-    read_progress,
-    return_columns,
-)
+from meta_policy_search.plotting import Progress, collect_curves, final_returns, plot_comparison, read_progress
 from meta_policy_search.plotting.progress import number_of_last
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.registry import find_algorithm, title_of
@@ -71,20 +64,15 @@ class Comparison:
         Raises:
             ValueError: no run is complete, or the number of axes is wrong.
         """
-        panels: dict[str, list[Curve]] = {}
         titles = {name: title_of(name) for name in self._progress}
         if len(set(titles.values())) < len(titles):  # a class with the name of a built-in algorithm
             titles = {name: name for name in titles}
-        for name, runs in self._progress.items():
-            group = list(runs.values())
-            for quantity, column in return_columns(group[0]).items() if group else ():
-                curve = Curve(titles[name], [(progress["n_timesteps"], progress[column]) for progress in group])
-                panels.setdefault(quantity, []).append(curve)
+        panels = collect_curves({titles[name]: list(runs.values()) for name, runs in self._progress.items()})
         if not panels:
             raise ValueError("plot: expected at least one complete run, got none")
         names = [name for name, group in self._progress.items() if group]
         title = self.title if len(names) > 1 else f"{titles[names[0]]} on {self.title}"
-        smooth = max(len(x) for curves in panels.values() for curve in curves for x, _ in curve.runs) // 50
+        smooth = max(len(x) for curves in panels.values() for curve in curves.values() for x, _ in curve) // 50
         return plot_comparison(panels, path, title, "environment steps, all tasks", smooth=max(1, smooth), ax=ax)
 
     def __repr__(self) -> str:

@@ -21,7 +21,7 @@ from meta_policy_search.meta_algos import MetaAlgo
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np.algos import OffPolicyRLAlgorithm, RLAlgorithm
 from meta_policy_search.plotting import (
-    PlotCallback,
+    draw_pictures,
     final_returns,
     mean_gain,
     plot_learning_curve,
@@ -40,7 +40,7 @@ from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
 from meta_policy_search.utils.files import PathLike, lock_folder
-from meta_policy_search.utils.log_outputs import check_formats
+from meta_policy_search.utils.log_outputs import Row, check_formats
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.snapshotter import BEST, BEST_FILE, check_mode, load_snapshot
 from meta_policy_search.utils.statistics import mean_interval
@@ -112,7 +112,7 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
         raise ValueError(f"log_formats: expected formats including 'csv', got {log_formats!r}")
     check_mode(snapshot_mode, snapshot_gap)
     if plot_gap is not None:
-        callbacks = [*callbacks, PlotCallback(check_int_at_least("plot_gap", plot_gap, 0))]
+        check_int_at_least("plot_gap", plot_gap, 0)
     if dump_path is not None:
         run_folder.check_is_unused(dump_path)
     with tf.Graph().as_default():
@@ -527,7 +527,13 @@ class Run:
             return self._train(n_itr)
 
     def _train(self, n_itr: int) -> "Run":
-        trainer = self.trainer
+        trainer, gap = self.trainer, self.trainer.description["options"].get("plot_gap")
+
+        def draw_learning_curve(trainer: Any, row: Row) -> None:
+            if trainer.itr and trainer.itr % gap == 0:
+                draw_pictures(self.folder)
+
+        trainer.callbacks += [draw_learning_curve] if gap else []
         with contextlib.closing(trainer.sampler):
             try:
                 if isinstance(trainer, Trainer):
@@ -541,9 +547,8 @@ class Run:
             except Exception:
                 print_line(run_folder.resume_hint(self.folder))
                 raise
-            for callback in trainer.callbacks:
-                if isinstance(callback, PlotCallback):
-                    callback.draw(self.folder)
+            if gap is not None:
+                draw_pictures(self.folder)
         return self
 
     @property

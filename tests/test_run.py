@@ -82,7 +82,8 @@ def test_loaded_run_resumes_like_an_uninterrupted_run(tmp_path, capsys):
     run = mps.load_run(tmp_path / "parts")
     assert run.trainer.itr == 2 and np.random.get_state()[1].tolist() == state
     assert type(run.policy) is mps.MetaCategoricalMLPPolicy and int(run.act(np.zeros(1))) in range(3)
-    assert run.resume(3, log_formats=["line"]) is run and run.trainer.itr == 3
+    assert run.resume(3, log_formats=["line"], plot_gap=0) is run and run.trainer.itr == 3
+    assert (tmp_path / "parts" / "learning_curve.png").exists() and not (tmp_path / "whole/learning_curve.png").exists()
     for name, value in whole.policy.get_param_values().items():
         np.testing.assert_array_equal(run.policy.get_param_values()[name], value)
     before, after = (mps.plotting.read_progress(tmp_path / name) for name in ("whole", "parts"))

@@ -6,7 +6,7 @@ import numpy as np
 
 import meta_policy_search as mps
 from experiments.reproduction.entries import ENTRIES, HERE, Entry, read_training
-from meta_policy_search.plotting import Curve, Progress, TaskTrajectories, plot_comparison, plot_trajectories
+from meta_policy_search.plotting import Curve, Progress, plot_comparison, plot_trajectories
 from meta_policy_search.plotting import return_columns as columns_of
 from meta_policy_search.pretrained_policies import pretrained
 from meta_policy_search.utils.statistics import Interval, mean_interval, running_mean
@@ -46,7 +46,7 @@ def return_at(entry: Entry, runs: Mapping[int, Progress], million_steps: float) 
 def draw(name: str) -> None:
     """Plots the returns of an entry before and after adaptation over environment steps, with the published points."""
     entry, training = ENTRIES[name], read_training(name)
-    panels: dict[str, list[Curve]] = {}
+    panels: dict[str, dict[str, Curve]] = {}
     points = {method.label: np.array(method.published_curve) * (1e6, 1.0) for method in entry.methods
               if method.published_curve and method.name in training}
     for method in entry.methods:
@@ -55,9 +55,8 @@ def draw(name: str) -> None:
             entry.score: "Step_0-AverageReturn"}
         for label, column in columns.items():
             every = -(-max(len(run["Itr"]) for run in runs) // POINTS)
-            curve = Curve(method.label, [(counted_steps(entry, run)[::every], running_mean(run[column])[0][::every])
-                                         for run in runs])
-            panels.setdefault(label, []).append(curve)
+            panels.setdefault(label, {})[method.label] = [
+                (counted_steps(entry, run)[::every], running_mean(run[column])[0][::every]) for run in runs]
     if entry.with_paths:
         draw_paths(name)
     if panels:
@@ -78,7 +77,7 @@ def draw_paths(name: str) -> None:
         recording = evaluator.record(list(map(np.array, CORNERS)), 1)
         positions = [path for task in range(4) for path in recording.trajectories(0, task)]
         scenery, mean_return = recording.env.unwrapped.scenery(), recording.returns[:, 0].mean()
-        panels.append(TaskTrajectories(scenery, [positions], [mean_return]))
+        panels.append((scenery, [positions], [mean_return]))
     labels = {method.name: method.label for method in ENTRIES[name].methods}
     plot_trajectories(panels, FIGURES / f"{name}_paths.svg", "Paths before adaptation",
                       [labels[record.name.partition("/")[2].replace("promp", "pro_mp")] for record in records])

@@ -17,22 +17,14 @@ import argparse
 import json
 import os
 import re
-from typing import Any, Iterable, Mapping, NamedTuple, Sequence
+from typing import Any, Iterable, Sequence
 
 import meta_policy_search as mps
 from meta_policy_search import run_folder
 from meta_policy_search.cli import evaluate
 from meta_policy_search.cli.flags import add_output_flags, check_is_new, warn
 from meta_policy_search.envs.scenery import check_is_planar
-from meta_policy_search.plotting import (
-    Curve,
-    Progress,
-    describe_settings,
-    plot_comparison,
-    read_progress,
-    return_columns,
-)
-from meta_policy_search.plotting.progress import columns as read_columns
+from meta_policy_search.plotting import collect_curves, describe_settings, plot_comparison, read_progress
 from meta_policy_search.utils.checks import check_choice, check_positive_int
 from meta_policy_search.utils.progress import print_line, printable
 
@@ -48,13 +40,9 @@ _UNNAMED = ("algorithm", "env", "folder")  # settings whose values stand in labe
 # Runs ------------------------------------------------------------------------------------------------------------
 
 
-class Run(NamedTuple):
-    """A run with its rows."""
-
-    folder: str
-    settings: Mapping[str, Any]  # includes the algorithm; contains only the folder if the settings are unknown
-    progress: Progress
-    given: Sequence[str] = ()  # names of the settings that the user gave
+Run = dict[str, Any]
+"""The folder of a run, its columns (`progress`), its settings including the algorithm, and the names of those that the
+user gave (`given`). Without `params.json`, the only setting is the folder."""
 
 
 def read_run(folder: str) -> Run:
@@ -67,7 +55,7 @@ def read_run(folder: str) -> Run:
     settings: dict[str, Any] = {"folder": folder}
     if "settings" in params:
         settings = {"algorithm": params.get("algorithm"), **params["settings"]}
-    return Run(folder, settings, read_progress(folder), params.get("given", ()))
+    return {"folder": folder, "settings": settings, "progress": read_progress(folder), "given": params.get("given", ())}
 
 
 def group_runs(runs: Sequence[Run]) -> dict[str, list[Run]]:
@@ -78,16 +66,16 @@ def group_runs(runs: Sequence[Run]) -> dict[str, list[Run]]:
         settings that differ only because the defaults of two algorithms differ. Values of the form
         `Class(arguments)` are shortened to `Class`, and MODULE:NAME to NAME, unless two of them would become equal.
     """
-    names = [name for name in dict.fromkeys(name for run in runs for name in run.settings)
+    names = [name for name in dict.fromkeys(name for run in runs for name in run["settings"])
              if name not in ("seed", "n_itr")]
-    values = {name: {_as_text(run.settings[name]) for run in runs if name in run.settings} for name in names}
+    values = {name: {_as_text(run["settings"][name]) for run in runs if name in run["settings"]} for name in names}
     shown = [name for name in names if len(values[name]) > 1 and not _is_default(name, runs)] or [
         name for name in names if name in _UNNAMED]
     shorter = {name: _shorten(values[name]) for name in shown}
     groups: dict[str, list[Run]] = {}
     for run in runs:
-        parts = [("" if name in _UNNAMED else f"{name} ") + shorter[name][_as_text(run.settings[name])]
-                 for name in shown if name in run.settings]
+        parts = [("" if name in _UNNAMED else f"{name} ") + shorter[name][_as_text(run["settings"][name])]
+                 for name in shown if name in run["settings"]]
         groups.setdefault(", ".join(parts), []).append(run)
     return groups
 
@@ -99,9 +87,9 @@ def _is_default(name: str, runs: Sequence[Run]) -> bool:
     """
     used: dict[Any, set[str]] = {}
     for run in runs:
-        if name in run.settings:
-            used.setdefault(run.settings.get("algorithm"), set()).add(_as_text(run.settings[name]))
-    return (name not in _UNNAMED and not any(name in run.given for run in runs)
+        if name in run["settings"]:
+            used.setdefault(run["settings"].get("algorithm"), set()).add(_as_text(run["settings"][name]))
+    return (name not in _UNNAMED and not any(name in run["given"] for run in runs)
             and all(len(texts) == 1 for texts in used.values()))
 
 
@@ -123,18 +111,18 @@ def drop_runs(group: Sequence[Run]) -> list[Run]:
     """
     kept: dict[Any, Run] = {}
     for run in sorted(group, key=_num_rows, reverse=True):
-        seed, longest = run.settings.get("seed", run.folder), next(iter(kept.values()), run)
+        seed, longest = run["settings"].get("seed", run["folder"]), next(iter(kept.values()), run)
         if seed in kept:
-            warn(f"Skipping {run.folder}, which repeats the settings and the seed of {kept[seed].folder}")
+            warn(f"Skipping {run['folder']}, which repeats the settings and the seed of {kept[seed]['folder']}")
         elif 2 * _num_rows(run) < _num_rows(longest):
-            warn(f"Skipping {run.folder}, which has less than half of the rows of {longest.folder}")
+            warn(f"Skipping {run['folder']}, which has less than half of the rows of {longest['folder']}")
         else:
             kept[seed] = run
-    return [run for run in group if run in kept.values()]
+    return [run for run in group if any(run is other for other in kept.values())]
 
 
 def _num_rows(run: Run) -> int:
-    return len(next(iter(run.progress.values())))
+    return len(next(iter(run["progress"].values())))
 
 
 # Curves ----------------------------------------------------------------------------------------------------------
@@ -156,21 +144,12 @@ def compare(arguments: argparse.Namespace, folders: Sequence[str], output: str) 
     groups = {label: drop_runs(group) for label, group in groups.items()}
     runs = [run for group in groups.values() for run in group]
     for column in arguments.columns or ():
-        check_choice("--columns", column, dict.fromkeys(name for run in runs for name in run.progress))
+        check_choice("--columns", column, dict.fromkeys(name for run in runs for name in run["progress"]))
     x_column, x_label, scale = X_AXES[arguments.x]
-    panels: dict[str, list[Curve]] = {}
-    for label, group in groups.items():
-        label = f"{label} ({len(group)} runs)" if len(group) > 1 else label
-        members: dict[str, list[Any]] = {}
-        for run in group:
-            (x,) = read_columns(run.progress, x_column)
-            quantities = return_columns(run.progress) if arguments.columns is None else {
-                name: name for name in arguments.columns if name in run.progress}
-            for quantity, column in quantities.items():
-                members.setdefault(quantity, []).append((x / scale, run.progress[column]))
-        for quantity, curve in members.items():
-            panels.setdefault(quantity, []).append(Curve(label, curve))
-    title = _title(runs) or (os.path.basename(runs[0].folder) if len(runs) == 1 else "Comparison of runs")
+    panels = collect_curves({f"{label} ({len(group)} runs)" if len(group) > 1 else label:
+                             [run["progress"] for run in group] for label, group in groups.items()},
+                            x_column, scale, arguments.columns)
+    title = _title(runs) or (os.path.basename(runs[0]["folder"]) if len(runs) == 1 else "Comparison of runs")
     plot_comparison(panels, output, printable(title), x_label=x_label,
                     is_count=arguments.x != "time", smooth=arguments.smooth)
 
@@ -181,11 +160,11 @@ def _title(runs: Sequence[Run]) -> str:
     If the runs have no common environment, the title is empty.
     """
     common = {name: next(iter(values)) for name in ("algorithm", "env", "inner_lr")
-              if len(values := {run.settings.get(name) for run in runs}) == 1}
+              if len(values := {run["settings"].get(name) for run in runs}) == 1}
     env = common.get("env")
     if env is None:
         return ""
-    seeds = sorted({run.settings["seed"] for run in runs if "seed" in run.settings})
+    seeds = sorted({run["settings"]["seed"] for run in runs if "seed" in run["settings"]})
     return describe_settings(common.get("algorithm"), env, seeds, common.get("inner_lr"))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from meta_policy_search.envs.compat import adapt_env, copy_env, set_render_mode
 from meta_policy_search.envs.point_envs import MetaPointEnvNavigation
 from meta_policy_search.envs.scenery import check_is_planar
-from meta_policy_search.plotting import TaskTrajectories, describe_task, plot_trajectories, step_label
+from meta_policy_search.plotting import describe_task, plot_trajectories, step_label
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.rollout_loop import INITIAL_BUFFER_STEPS, draw_path_noise
@@ -126,7 +126,7 @@ class Recording:
         for index, task in enumerate(self.tasks):
             trajectories = [self.trajectories(step, index, num_paths) for step in range(len(self.rounds))]
             env.set_task(task)
-            tasks.append(TaskTrajectories(env.unwrapped.scenery(), trajectories, self.returns[index]))
+            tasks.append((env.unwrapped.scenery(), trajectories, self.returns[index]))
         names = [f"task {number}: {describe_task(task, env=env)}" for number, task in enumerate(self.tasks, 1)]
         return plot_trajectories(tasks, path, title or f"Paths of {self.name}", names, ax)
 

@@ -1,7 +1,8 @@
 """Plots of training runs (from `progress.csv`), adaptation curves and trajectories."""
 from meta_policy_search.plotting.curves import (
     Curve,
-    PlotCallback,
+    collect_curves,
+    draw_pictures,
     mean_curve,
     plot_adaptation_curve,
     plot_comparison,
@@ -18,9 +19,8 @@ from meta_policy_search.plotting.progress import (
     return_columns,
 )
 from meta_policy_search.plotting.style import step_label
-from meta_policy_search.plotting.trajectories import TaskTrajectories, describe_task, plot_trajectories
+from meta_policy_search.plotting.trajectories import describe_task, plot_trajectories
 
-__all__ = ["Curve", "PlotCallback", "Progress", "TaskTrajectories", "describe_run", "describe_settings",
-           "describe_task", "final_returns", "mean_curve", "mean_gain", "plot_adaptation_curve", "plot_comparison",
-           "plot_diagnostics", "plot_learning_curve", "plot_trajectories", "read_progress", "return_columns",
-           "step_label"]
+__all__ = ["Curve", "Progress", "collect_curves", "describe_run", "describe_settings", "describe_task", "draw_pictures",
+           "final_returns", "mean_curve", "mean_gain", "plot_adaptation_curve", "plot_comparison", "plot_diagnostics",
+           "plot_learning_curve", "plot_trajectories", "read_progress", "return_columns", "step_label"]

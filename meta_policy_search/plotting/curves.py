@@ -2,16 +2,22 @@
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, Optional
 
 import numpy as np
 
 from meta_policy_search.plotting import style
-from meta_policy_search.plotting.progress import Progress, columns, describe_run, read_progress, step_columns
+from meta_policy_search.plotting.progress import (
+    Progress,
+    columns,
+    describe_run,
+    read_progress,
+    return_columns,
+    step_columns,
+)
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.callbacks import StatefulCallback
-from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
+from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.statistics import Interval, mean_interval, running_mean
 
@@ -20,11 +26,8 @@ MIN_RUNS_OF_BAND = 5  # fewer runs have no band
 _LEGEND_WIDTH = 100  # characters in a line of the legend
 
 
-class Curve(NamedTuple):
-    """One curve of a comparison: a quantity in runs that differ only in their seed."""
-
-    label: str
-    runs: Sequence[tuple[np.ndarray, np.ndarray]]  # x and y of each run, both [n]; x increases
+Curve = Sequence[tuple[np.ndarray, np.ndarray]]
+"""A quantity in runs that differ only in their seed: x and y of each run, both `[n]`; x increases."""
 
 
 def mean_curve(curve: Curve) -> tuple[np.ndarray, Interval]:
@@ -36,7 +39,7 @@ def mean_curve(curve: Curve) -> tuple[np.ndarray, Interval]:
         The values of `x` that lie within all runs, float64 `[n]`, and the means with their 95% intervals over runs
         (Student's t), `[n]` each. All are empty if a run has no finite value.
     """
-    runs = [(x[np.isfinite(y)], y[np.isfinite(y)]) for x, y in curve.runs]
+    runs = [(x[np.isfinite(y)], y[np.isfinite(y)]) for x, y in curve]
     if not all(len(x) for x, _ in runs):
         return np.empty(0), Interval(np.empty(0), np.empty(0))
     places = np.unique(np.concatenate([x for x, _ in runs]))
@@ -45,7 +48,32 @@ def mean_curve(curve: Curve) -> tuple[np.ndarray, Interval]:
     return places, mean_interval(np.array([np.interp(places, x, y) for x, y in runs]))
 
 
-def plot_comparison(panels: Mapping[str, Sequence[Curve]], path: Optional[PathLike] = None, title: str = "",
+def collect_curves(groups: Mapping[str, Sequence[Progress]], x: str = "n_timesteps", unit: float = 1.0,
+                   names: Optional[Sequence[str]] = None) -> dict[str, dict[str, Curve]]:
+    """Returns the panels of `plot_comparison` for runs.
+
+    Args:
+        groups: for each label, the columns of the runs that form one curve.
+        x: column of the horizontal axis; default `"n_timesteps"`.
+        unit: unit of the horizontal axis, in that of the column; default 1.
+        names: columns, one panel each; runs that lack a column are omitted. Default None: the mean returns
+            (`return_columns`).
+
+    Raises:
+        ValueError: a run lacks the column `x`, or has no mean returns.
+    """
+    panels: dict[str, dict[str, list[Any]]] = {}
+    for label, runs in groups.items():
+        for progress in runs:
+            (places,) = columns(progress, x)
+            quantities = return_columns(progress) if names is None else {
+                name: name for name in names if name in progress}
+            for quantity, column in quantities.items():
+                panels.setdefault(quantity, {}).setdefault(label, []).append((places / unit, progress[column]))
+    return panels  # type: ignore[return-value]  # a list of runs is a curve
+
+
+def plot_comparison(panels: Mapping[str, Mapping[str, Curve]], path: Optional[PathLike] = None, title: str = "",
                     x_label: str = "iteration", is_count: bool = True, smooth: int = 1, ax: Any = None,
                     points: Optional[Mapping[str, np.ndarray]] = None) -> Figure:
     """Plots the means of several runs, and the single runs as thin lines.
@@ -55,8 +83,8 @@ def plot_comparison(panels: Mapping[str, Sequence[Curve]], path: Optional[PathLi
     lists the curves in the order of their last values in the lowest panel.
 
     Args:
-        panels: one panel per entry: label of the vertical axis to curves. Curves with the same label have the same
-            color and line style in all panels.
+        panels: one panel per entry: label of the vertical axis to curves by label. Curves with the same label have the
+            same color and line style in all panels.
         path: file to write; the ending (such as `.svg` or `.png`) determines the format. Default None: no file.
         title: title of the figure; ignored if `ax` is given. The label of a single curve is the default title, and
             a new figure then has no legend.
@@ -74,7 +102,7 @@ def plot_comparison(panels: Mapping[str, Sequence[Curve]], path: Optional[PathLi
         ValueError: `smooth` is below 1, or the number of axes differs from the number of panels.
     """
     reach = (check_positive_int("smooth", smooth) - 1) // 2
-    labels = list(dict.fromkeys(curve.label for curves in panels.values() for curve in curves))
+    labels = list(dict.fromkeys(label for curves in panels.values() for label in curves))
     columns = 1 if ax is not None else max(1, -(-len(labels) // len(style.COLORS)))
     size = -(-len(labels) // columns)  # curves of a panel
     title = title or (labels[0] if len(labels) == 1 else "")
@@ -83,15 +111,15 @@ def plot_comparison(panels: Mapping[str, Sequence[Curve]], path: Optional[PathLi
                            sharex=True) as all_axes:
         last, numbers = {}, []
         for row, (quantity, curves) in zip(all_axes, panels.items(), strict=True):
-            for curve in curves:
-                column, index = divmod(labels.index(curve.label), size)
-                smoothed = curve._replace(runs=[(x, running_mean(y, reach)[0]) for x, y in curve.runs])
-                last[curve.label] = _draw_curve(row[column], smoothed, index + column * len(style.COLORS))
-                numbers.append(len(curve.runs))
-                if quantity == list(panels)[-1] and points and curve.label in points:
-                    reached = points[curve.label]
-                    reached = reached[reached[:, 0] <= 1.1 * max(x[-1] for x, _ in curve.runs)]
-                    row[column].plot(*reached.T, "s", markersize=5, color=last[curve.label].get_color())
+            for label, curve in curves.items():
+                column, index = divmod(labels.index(label), size)
+                smoothed = [(x, running_mean(y, reach)[0]) for x, y in curve]
+                last[label] = _draw_curve(row[column], smoothed, index + column * len(style.COLORS))
+                numbers.append(len(curve))
+                if quantity == list(panels)[-1] and points and label in points:
+                    reached = points[label]
+                    reached = reached[reached[:, 0] <= 1.1 * max(x[-1] for x, _ in curve)]
+                    row[column].plot(*reached.T, "s", markersize=5, color=last[label].get_color())
             for axes in row:
                 style.label_y(axes, quantity)
         _share_limits([axes for row, quantity in zip(all_axes, panels, strict=True) if quantity.startswith("return")
@@ -167,41 +195,26 @@ def _draw_curve(axes: Any, curve: Curve, index: int) -> Any:
     again, color = divmod(index, len(style.COLORS))
     look = {"color": style.COLORS[color], "linestyle": _STYLES[again % len(_STYLES)]}
     places, (mean, half_width) = mean_curve(curve)
-    if len(curve.runs) > 1:
-        for x, y in curve.runs:
+    if len(curve) > 1:
+        for x, y in curve:
             axes.plot(x, y, **look, alpha=0.35, linewidth=0.7)
-    if len(curve.runs) >= MIN_RUNS_OF_BAND:
+    if len(curve) >= MIN_RUNS_OF_BAND:
         axes.fill_between(places, mean - half_width, mean + half_width, color=look["color"], alpha=0.2, linewidth=0.0)
     (line,) = axes.plot(places, mean, **look, linewidth=1.8, **style.point_marker(places))
     return line
 
 
-class PlotCallback(StatefulCallback):
-    """Callback that draws `learning_curve.png` and, if gradient diagnostics are logged, `diagnostics.png`.
+def draw_pictures(run_folder: str) -> None:
+    """Draws `learning_curve.png` and, if gradient diagnostics are logged, `diagnostics.png` in the folder of a run.
 
     A picture that cannot be drawn, for example because the disk is full, causes only a warning.
-
-    Args:
-        every (int): number of iterations between updates of the pictures, at least 0. They contain the iterations
-            before the current one. 0 means never: only `train` draws them, at its end. Default 20.
     """
-
-    def __init__(self, every: int = 20) -> None:
-        self.every = check_int_at_least("every", every, 0)
-
-    def __call__(self, trainer: Any, row: Mapping[str, Any]) -> None:
-        """Draws the pictures if this is due."""
-        if self.every and trainer.itr and trainer.itr % self.every == 0:
-            self.draw(str(logger.get_dir()))
-
-    def draw(self, run_folder: str) -> None:
-        """Draws the pictures of a run."""
-        try:
-            plot_learning_curve(run_folder)
-            if "MetaGradVariance" in read_progress(run_folder):
-                plot_diagnostics(run_folder)
-        except Exception as error:
-            logger.warn(f"could not draw the learning curve: {error}")
+    try:
+        plot_learning_curve(run_folder)
+        if "MetaGradVariance" in read_progress(run_folder):
+            plot_diagnostics(run_folder)
+    except Exception as error:
+        logger.warn(f"could not draw the learning curve: {error}")
 
 
 Panel = Callable[[Any, Progress, np.ndarray], None]

@@ -9,16 +9,12 @@ from typing import Optional
 import numpy as np
 
 from meta_policy_search.registry import title_of
-from meta_policy_search.utils.checks import check_positive_int, did_you_mean
+from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.statistics import Interval, half_width_of_mean
 
-
-class Progress(dict[str, np.ndarray]):
-    """Columns of `progress.csv` by name, each float64 `[iterations]`; NaN if a cell is not a number."""
-
-    def __missing__(self, name: str) -> np.ndarray:
-        raise KeyError(f"progress.csv has no column {name!r}{did_you_mean(name, self)}")
+Progress = dict[str, np.ndarray]
+"""Columns of `progress.csv` by name, each float64 `[iterations]`; NaN if a cell is not a number."""
 
 
 def read_progress(run_folder: PathLike) -> Progress:
@@ -44,8 +40,8 @@ def read_progress(run_folder: PathLike) -> Progress:
     if len(rows) < 2:
         raise ValueError(f"run_folder: expected at least one row in {path}, got none")
     rows, keys = rows[1:], rows[0]
-    return Progress({key: np.array([_number(row[column]) if column < len(row) else np.nan for row in rows])
-                     for column, key in enumerate(keys)})
+    return {key: np.array([_number(row[column]) if column < len(row) else np.nan for row in rows])
+            for column, key in enumerate(keys)}
 
 
 def describe_run(run_folder: PathLike) -> str:

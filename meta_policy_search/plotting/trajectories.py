@@ -1,7 +1,7 @@
 """Plot of a policy's trajectories in tasks of a planar environment."""
 import textwrap
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 import numpy as np
 
@@ -12,23 +12,17 @@ from meta_policy_search.types import Task
 from meta_policy_search.utils.files import PathLike
 
 
-class TaskTrajectories(NamedTuple):
-    """Trajectories of a policy in a task of a planar environment."""
-
-    scenery: Scenery  # background of the plot, with the goal of the task
-    trajectories: Sequence[Sequence[np.ndarray]]  # after 0, 1, ... adaptation steps: positions of each path, [T + 1, 2]
-    returns: Sequence[float]  # mean return after 0, 1, ... adaptation steps
-
-
-def plot_trajectories(tasks: Sequence[TaskTrajectories], path: Optional[PathLike] = None, title: str = "",
-                      names: Sequence[str] = (), ax: Any = None) -> Figure:
+def plot_trajectories(tasks: Sequence[tuple[Scenery, Sequence[Sequence[np.ndarray]], Sequence[float]]],
+                      path: Optional[PathLike] = None, title: str = "", names: Sequence[str] = (),
+                      ax: Any = None) -> Figure:
     """Plots the paths of a policy in the plane, with one column per task and one row per number of adaptation steps.
 
     All panels show the same part of the plane. A ring marks the start of a path, and a dot marks the end. The mean
     return is above each panel.
 
     Args:
-        tasks: at least one task, all with the same number of adaptation steps.
+        tasks: for each task, its scenery, and after 0, 1, ... adaptation steps, the positions of each path
+            `[T + 1, 2]`, and the mean return. All tasks have the same number of steps.
         path: file to write: the ending (such as `.svg` or `.png`) determines the format. Default None: no file.
         title: title of the figure; ignored if `ax` is given.
         names: title of each column. Default: "task 1", "task 2", ...
@@ -41,21 +35,21 @@ def plot_trajectories(tasks: Sequence[TaskTrajectories], path: Optional[PathLike
     Raises:
         ValueError: the number of axes is wrong.
     """
-    num_rounds = len(tasks[0].trajectories)
+    sceneries, trajectories_of_tasks, _ = zip(*tasks, strict=True)
+    num_rounds = len(trajectories_of_tasks[0])
     names = names or [f"task {number}" for number in range(1, len(tasks) + 1)]
     colors = style.step_colors(num_rounds)
     with style.figure_axes(path, title, 0.8 + 2.4 * num_rounds, 0.6 + 2.4 * len(tasks), num_rounds, len(tasks), ax,
                            sharex=True, sharey=True) as all_axes:
-        every = [trajectory for task in tasks for trajectories in task.trajectories for trajectory in trajectories]
-        widest = max(task.scenery.half_width for task in tasks)
-        for task, name, column in zip(tasks, names, all_axes.T, strict=True):
-            rows = zip(column, task.trajectories, task.returns, colors, strict=True)
-            for axes, trajectories, mean_return, color in rows:
+        every = [trajectory for rounds in trajectories_of_tasks for paths in rounds for trajectory in paths]
+        widest = max(scenery.half_width for scenery in sceneries)
+        for (scenery, rounds, returns), name, column in zip(tasks, names, all_axes.T, strict=True):
+            for axes, trajectories, mean_return, color in zip(column, rounds, returns, colors, strict=True):
                 for trajectory in trajectories:
                     axes.plot(*trajectory.T, color=color, linewidth=0.8, alpha=0.5)
                     axes.plot(*trajectory[0], "o", color=color, markerfacecolor="white", markersize=4, zorder=3)
                     axes.plot(*trajectory[-1], "o", color=color, markersize=4, zorder=3)
-                draw_scenery(axes, task.scenery._replace(half_width=widest), every, scale=0.7)  # last: goal on top
+                draw_scenery(axes, scenery._replace(half_width=widest), every, scale=0.7)  # last: goal on top
                 heading = textwrap.fill(name, 28) + "\n" if axes is column[0] else ""
                 axes.set_title(f"{heading}return {mean_return:.2f}", fontsize=9)
         for step, axes in enumerate(all_axes[:, 0]):

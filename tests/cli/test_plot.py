@@ -50,7 +50,7 @@ def comparison(monkeypatch):
 
 
 def labels(panels):
-    return [curve.label for curve in next(iter(panels.values()))]
+    return list(next(iter(panels.values())))
 
 
 # Selected runs -----------------------------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ def test_only_run_of_a_folder_is_found(tmp_path, monkeypatch):
 
 
 def run_of(folder, settings, rows=4):
-    return plot.Run(str(folder), settings, {"Itr": [0] * rows}, given=["inner_lr"])
+    return {"folder": str(folder), "settings": settings, "progress": {"Itr": [0] * rows}, "given": ["inner_lr"]}
 
 
 @pytest.mark.parametrize("settings, expected", [
@@ -107,7 +107,7 @@ def run_of(folder, settings, rows=4):
 ])
 def test_runs_that_differ_only_in_the_seed_form_a_group(settings, expected):
     groups = plot.group_runs([run_of(i, one) for i, one in enumerate(settings)])
-    assert {label: [run.folder for run in group] for label, group in groups.items()} == expected
+    assert {label: [run["folder"] for run in group] for label, group in groups.items()} == expected
 
 
 @pytest.mark.parametrize("settings, labels", [
@@ -128,7 +128,7 @@ def test_labels_are_brief(settings, labels):
 def test_repeated_seeds_and_short_runs_are_skipped(capsys):
     runs = [run_of(name, {"seed": seed}, rows)
             for name, rows, seed in (("a", 4, 1), ("b", 1, 2), ("c", 3, 1), ("d", 2, 3))]
-    assert [run.folder for run in plot.drop_runs(runs)] == ["a", "d"]
+    assert [run["folder"] for run in plot.drop_runs(runs)] == ["a", "d"]
     assert capsys.readouterr().err.splitlines() == [
         "Skipping c, which repeats the settings and the seed of a",
         "Skipping b, which has less than half of the rows of a"]
@@ -150,12 +150,12 @@ def test_seeds_of_two_settings_are_two_curves(tmp_path, comparison):
     assert title == "ProMP on MetaPointEnv, seeds 1, 2"
     assert list(panels) == ["return before adaptation", "return after adaptation"]
     assert labels(panels) == ["inner_lr 0.1 (2 runs)", "inner_lr 0.2"]
-    (x1, y1), (x2, y2) = panels["return after adaptation"][0].runs
+    (x1, y1), (x2, y2) = panels["return after adaptation"]["inner_lr 0.1 (2 runs)"]
     np.testing.assert_array_equal(x1, [0, 1, 2])
     np.testing.assert_array_equal(y1, [4, 5, 6])
     np.testing.assert_array_equal(x2, [0, 1, 2, 3, 4])
     np.testing.assert_array_equal(y2, [4, 7, 10, 13, 16])
-    (_, before), = panels["return before adaptation"][1].runs
+    (_, before), = panels["return before adaptation"]["inner_lr 0.2"]
     np.testing.assert_array_equal(before, [3, 4, 5])
 
 
@@ -167,7 +167,7 @@ def test_seeds_of_two_settings_are_two_curves(tmp_path, comparison):
 def test_x_axis(x, factor, expected, label, tmp_path, comparison):
     write_run(tmp_path / "a", factor=factor)
     panels, _, _, how = comparison(tmp_path / "a", "--x", x)
-    np.testing.assert_allclose(panels["return after adaptation"][0].runs[0][0], expected)
+    np.testing.assert_allclose(panels["return after adaptation"]["promp, MetaPointEnv"][0][0], expected)
     assert how == {"x_label": label, "is_count": x != "time", "smooth": 1}
 
 
@@ -176,7 +176,7 @@ def test_columns_and_smoothing(tmp_path, comparison):
     panels, path, _, how = comparison(tmp_path / "a", "--columns", "Time", "AdaptationGain",
                                           "--smooth", 3, "--output", tmp_path / "mine.png")
     assert list(panels) == ["Time", "AdaptationGain"] and how["smooth"] == 3
-    np.testing.assert_array_equal(panels["AdaptationGain"][0].runs[0][1], [5, 6, 7])
+    np.testing.assert_array_equal(panels["AdaptationGain"]["promp, MetaPointEnv"][0][1], [5, 6, 7])
     assert path == str(tmp_path / "mine.png") and (tmp_path / "mine.png").exists()
 
 
@@ -187,7 +187,7 @@ def test_single_task_runs_and_meta_runs_in_one_figure(tmp_path, comparison):
     assert list(panels) == ["return"] and labels(panels) == ["cem, MetaPointEnv"]
     write_run(tmp_path / "meta")
     panels, *_ = comparison(tmp_path, "--x", "steps")
-    assert {quantity: [curve.label for curve in curves] for quantity, curves in panels.items()} == {
+    assert {quantity: list(curves) for quantity, curves in panels.items()} == {
         "return": ["cem"], "return before adaptation": ["promp"], "return after adaptation": ["promp"]}
     panels, *_ = comparison(tmp_path, "--columns", "AverageReturn", "--overwrite")
     assert labels(panels) == ["cem"]
@@ -282,10 +282,10 @@ def test_trajectories_of_a_run(run_folder, tmp_path, monkeypatch):
     assert title == f"Paths of {run_folder}, iteration 1" and names == ["task 1: (2, 2)", "task 2: (-2, 2)"]
     expected = mps.load_evaluator(str(run_folder), rollouts_per_meta_task=3, max_path_length=5).evaluate(
         [[2, 2], [-2, 2]], num_steps=2, seeds=[3])
-    np.testing.assert_array_equal([task.returns for task in tasks], expected.returns[0])
-    for task, goal in zip(tasks, ([2, 2], [-2, 2]), strict=True):
-        np.testing.assert_array_equal(task.scenery.goal, goal)
-        assert [[path.shape for path in paths] for paths in task.trajectories] == [[(6, 2)]] * 3
+    np.testing.assert_array_equal([returns for *_, returns in tasks], expected.returns[0])
+    for (scenery, trajectories, _), goal in zip(tasks, ([2, 2], [-2, 2]), strict=True):
+        np.testing.assert_array_equal(scenery.goal, goal)
+        assert [[path.shape for path in paths] for paths in trajectories] == [[(6, 2)]] * 3
     assert output.read_bytes().startswith(b"\x89PNG")
 
 

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -17,7 +18,6 @@ from meta_policy_search import run_folder
 from meta_policy_search.cli import runs
 from meta_policy_search.cli.main import main
 from meta_policy_search.cli.train import INTERRUPTED
-from meta_policy_search.plotting import PlotCallback
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import is_locked, lock_folder
 from tests.helpers import commands
@@ -211,8 +211,9 @@ def test_interrupted_run_is_resumed_by_the_printed_command(tmp_path, monkeypatch
     """After Ctrl-C in the second of two iterations, a run is interrupted, then running, and finally finished."""
     monkeypatch.chdir(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(PlotCallback, "__call__", staticmethod(press_in(1)))
-        assert cem.main(["--smoke", "--env", "MetaPointEnv", "--dump_path", "data/run"]) == INTERRUPTED
+        patch.setattr("meta_policy_search.run.draw_pictures", Mock(side_effect=KeyboardInterrupt))
+        arguments = ["--smoke", "--env", "MetaPointEnv", "--plot_gap", "1"]
+        assert cem.main([*arguments, "--dump_path", "data/run"]) == INTERRUPTED
     params = run_folder.read_params("data/run")
     assert params["started"] <= params["ended"] <= run_folder.now().isoformat()
     run = only_run(capsys)

@@ -203,7 +203,7 @@ def test_figure_shows_runs_and_the_published_points_that_training_reached(data, 
     figures.draw("figure_2_ant_direction")
     [(panels, points)] = drawn
     assert list(panels) == ["return before adaptation", "return after adaptation"]
-    assert [curve.label for curve in panels["return after adaptation"]] == ["ProMP"]
+    assert list(panels["return after adaptation"]) == ["ProMP"]
     np.testing.assert_allclose(points["ProMP"][0], [13e6, 134.0])
 
 
@@ -214,7 +214,7 @@ def test_figure_compares_episodes_of_rl2_with_adaptation_steps(data, monkeypatch
     rl2 = {**{key: values for key, values in trained(3).items() if not key.startswith("Step_1")}, **trial}
     write("rl2_navigation", {}, {("pro_mp", 1): trained(3, 4.0, 5.0), ("rl2", 1): rl2})
     figures.draw("rl2_navigation")
-    assert {panel: [curve.runs[0][1][-1] for curve in curves] for panel, curves in panels.items()} == {
+    assert {panel: [curve[0][1][-1] for curve in curves.values()] for panel, curves in panels.items()} == {
         "return before adaptation": [-1.0, 4.0], "return after adaptation": [6.0, 10.0]}
 
 

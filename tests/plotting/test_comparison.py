@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from meta_policy_search.plotting import Curve, mean_curve, plot_adaptation_curve, plot_comparison
+from meta_policy_search.plotting import mean_curve, plot_adaptation_curve, plot_comparison
 
 
 def arrays(*columns):
@@ -14,7 +14,7 @@ def test_runs_on_different_grids_are_averaged_on_their_common_range():
 
     The runs differ by four: s = 4 / sqrt(2), and the half width is 12.706 s / sqrt(2).
     """
-    curve = Curve("ours", [arrays([0, 2, 4], [0, 4, 8]), arrays([1, 2, 4, 5], [6, 8, np.nan, 14])])
+    curve = [arrays([0, 2, 4], [0, 4, 8]), arrays([1, 2, 4, 5], [6, 8, np.nan, 14])]
     places, (mean, half_width) = mean_curve(curve)
     np.testing.assert_array_equal(places, [1, 2, 4])
     np.testing.assert_allclose(mean, [4, 6, 10])
@@ -26,9 +26,9 @@ def test_runs_on_different_grids_are_averaged_on_their_common_range():
     [arrays([0, 1], [1, 1]), arrays([0, 1], [np.nan, np.nan])],
 ])
 def test_runs_without_a_common_range_have_no_mean(runs, tmp_path):
-    places, interval = mean_curve(Curve("ours", runs))
+    places, interval = mean_curve(runs)
     assert len(places) == len(interval.mean) == len(interval.half_width) == 0
-    plot_comparison({"return": [Curve("ours", runs)]}, tmp_path / "a.png", "A title")
+    plot_comparison({"return": {"ours": runs}}, tmp_path / "a.png", "A title")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -40,16 +40,16 @@ def solid(axes):
 def test_comparison_shows_means_intervals_and_runs(tmp_path):
     """For six runs and one run, the first curve has a band and thin lines, and each label keeps its color."""
     x = [0, 1, 2]
-    six = Curve("six", [arrays(x, [first, 0, 3]) for first in (0, 1, 2)] * 2)
-    one = Curve("one", [arrays(x, [5, 6, 7])])
-    figure = plot_comparison({"before": [six, one], "after": [one]}, tmp_path / "a.png", "A title",
+    six = [arrays(x, [first, 0, 3]) for first in (0, 1, 2)] * 2
+    one = {"one": [arrays(x, [5, 6, 7])]}
+    figure = plot_comparison({"before": {"six": six, **one}, "after": one}, tmp_path / "a.png", "A title",
                              x_label="environment steps")
     top, bottom = figure.axes
     mean_of_six, line_of_one = solid(top)
     np.testing.assert_array_equal(mean_of_six.get_xydata(), [[0, 1], [1, 0], [2, 3]])
     np.testing.assert_array_equal(line_of_one.get_xydata(), [[0, 5], [1, 6], [2, 7]])
     runs = [line.get_ydata() for line in top.lines if line.get_alpha() is not None]
-    np.testing.assert_array_equal(runs, [y for _, y in six.runs])
+    np.testing.assert_array_equal(runs, [y for _, y in six])
     (band,) = top.collections
     half_width = 2.57058184 * np.sqrt(0.8 / 6)  # s^2 = 4 / 5
     corners = {(x, round(y, 6)) for x, y in band.get_paths()[0].vertices}
@@ -63,13 +63,13 @@ def test_comparison_shows_means_intervals_and_runs(tmp_path):
 
 def test_less_than_five_runs_have_no_band():
     """Given four runs, then they are thin lines with their mean, and the title promises no band."""
-    (axes,) = plot_comparison({"y": [Curve("ours", [arrays([0, 1], [i, i]) for i in range(4)])]}).axes
+    (axes,) = plot_comparison({"y": {"ours": [arrays([0, 1], [i, i]) for i in range(4)]}}).axes
     assert not axes.collections and axes.get_title() == "Thick lines: means. Thin lines: single runs."
     assert len(axes.lines) == 5 and solid(axes)[0].get_ydata().tolist() == [1.5, 1.5]
 
 
 def test_panels_of_returns_share_their_axis_and_the_legend_follows_the_last_values():
-    curves = {quantity: [Curve(name, [arrays([0, 1], [0, last])]) for name, last in zip("abc", lasts)]
+    curves = {quantity: {name: [arrays([0, 1], [0, last])] for name, last in zip("abc", lasts)}
               for quantity, lasts in (("return before adaptation", (3, 2, 1)), ("return after adaptation", (5, 90, 7)),
                                       ("gain", (0, 1, 2)))}
     figure = plot_comparison(curves)
@@ -82,8 +82,8 @@ def test_panels_of_returns_share_their_axis_and_the_legend_follows_the_last_valu
 
 def test_published_points_have_the_color_of_their_curve():
     points = {"ours": np.array([[0.5, 1.0], [1.0, 3.0], [9.0, 4.0]])}  # the last one is beyond the run
-    figure = plot_comparison({"before": [Curve("ours", [arrays([0, 1], [0, 1])])],
-                              "after": [Curve("ours", [arrays([0, 1], [1, 2])])]}, points=points)
+    figure = plot_comparison({"before": {"ours": [arrays([0, 1], [0, 1])]},
+                              "after": {"ours": [arrays([0, 1], [1, 2])]}}, points=points)
     before, after = figure.axes
     line, squares = after.lines
     np.testing.assert_array_equal(squares.get_xydata(), [[0.5, 1.0], [1.0, 3.0]])
@@ -91,22 +91,22 @@ def test_published_points_have_the_color_of_their_curve():
 
 
 def test_single_curve_has_no_legend_and_may_name_the_figure():
-    curve = Curve("ours", [arrays([0, 1], [1, 2])])
+    curve = [arrays([0, 1], [1, 2])]
     for given, title in (("A title", "A title"), ("", "ours")):
-        figure = plot_comparison({"y": [curve]}, title=given)
+        figure = plot_comparison({"y": {"ours": curve}}, title=given)
         assert figure.get_suptitle() == title and not figure.legends
 
 
 @pytest.mark.parametrize("values, span", [([100.0, 100.001], 5.0), ([0.0, 8.0], 8.8)])
 def test_axis_of_a_constant_curve_does_not_magnify_noise(values, span):
     """The axis spans at least 5% of its largest value; the curve stays in the middle."""
-    (axes,) = plot_comparison({"y": [Curve("ours", [arrays([0, 1], values)])]}).axes
+    (axes,) = plot_comparison({"y": {"ours": [arrays([0, 1], values)]}}).axes
     low, high = axes.get_ylim()
     assert high - low == pytest.approx(span, rel=0.06) and (low + high) / 2 == pytest.approx(np.mean(values))
 
 
 def test_more_than_seven_curves_are_divided_among_panels(tmp_path):
-    curves = [Curve(str(i), [arrays([0, 1], [i, i])]) for i in range(20)]
+    curves = {str(i): [arrays([0, 1], [i, i])] for i in range(20)}
     panels = plot_comparison({"y": curves}, tmp_path / "a.png", "A title").axes
     assert [len(solid(axes)) for axes in panels] == [7, 7, 6] and panels[0].get_title() == ""  # no single runs
     lines = [(line.get_color(), line.get_linestyle()) for axes in panels for line in solid(axes)]
@@ -117,18 +117,18 @@ def test_more_than_seven_curves_are_divided_among_panels(tmp_path):
 
 @pytest.mark.parametrize("smooth, expected", [(1, [0, 3, 6, 0]), (2, [0, 3, 6, 0]), (3, [1.5, 3, 3, 3])])
 def test_smoothing_averages_rows_of_a_run(smooth, expected, tmp_path):
-    curve = Curve("ours", [arrays([0, 1, 2, 3], [0, 3, 6, 0])])
-    (axes,) = plot_comparison({"y": [curve]}, tmp_path / "a.png", "A title",
+    curve = [arrays([0, 1, 2, 3], [0, 3, 6, 0])]
+    (axes,) = plot_comparison({"y": {"ours": curve}}, tmp_path / "a.png", "A title",
                     smooth=smooth).axes
     np.testing.assert_allclose(solid(axes)[0].get_ydata(), expected)
     with pytest.raises(ValueError, match="smooth: expected an integer of at least 1, got 0"):
-        plot_comparison({"y": [curve]}, tmp_path / "b.png", "A title", smooth=0)
+        plot_comparison({"y": {"ours": curve}}, tmp_path / "b.png", "A title", smooth=0)
 
 
 def test_iteration_ticks_are_integers_and_hour_ticks_are_not(tmp_path):
-    curve = Curve("ours", [arrays([0, 0.5, 1], [0, 3, 6])])
+    curve = [arrays([0, 0.5, 1], [0, 3, 6])]
     for is_count, expected in ((True, {"0", "1"}), (False, {"0.0", "0.2", "0.4", "0.6", "0.8", "1.0"})):
-        figure = plot_comparison({"y": [curve]}, tmp_path / "a.png", "A title",
+        figure = plot_comparison({"y": {"ours": curve}}, tmp_path / "a.png", "A title",
                        is_count=is_count)
         axis = figure.axes[0].xaxis
         low, high = figure.axes[0].get_xlim()
@@ -163,4 +163,4 @@ def test_adaptation_curve_of_one_task_has_no_error_bars(tmp_path):
 
 
 def test_panel_without_curves_is_empty():
-    assert not plot_comparison({"return": []}).axes[0].lines
+    assert not plot_comparison({"return": {}}).axes[0].lines

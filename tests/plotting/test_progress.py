@@ -36,11 +36,6 @@ def test_results_are_means_over_the_last_quarter_at_most_ten(rows, expected):
     assert number_of_last(progress) == expected
 
 
-def test_unknown_column_suggests_the_closest_name(folder):
-    with pytest.raises(KeyError, match="progress.csv has no column 'AdaptationGian'; did you mean 'AdaptationGain'?"):
-        read_progress(folder)["AdaptationGian"]
-
-
 def test_interval_of_the_mean_gain_covers_the_true_gain():
     """For 2,000 runs of 10 iterations with 40 tasks each, the interval misses the true gain in 5% of the runs."""
     from scipy.stats import t

@@ -10,21 +10,18 @@ from matplotlib.figure import Figure
 
 from meta_policy_search.envs.scenery import Scenery
 from meta_policy_search.plotting import (
-    Curve,
-    TaskTrajectories,
     plot_adaptation_curve,
     plot_comparison,
     plot_learning_curve,
     plot_trajectories,
 )
 
-CURVE = Curve("ours", [(np.arange(3.0), np.arange(3.0))])
+CURVES = {"ours": [(np.arange(3.0), np.arange(3.0))]}
 PLACES = [[np.zeros((2, 2))]] * 2
 PICTURES = {  # number of rows and columns of panels
-    "comparison": ((2, 1), lambda **how: plot_comparison({"a": [CURVE], "b": [CURVE]}, **how)),
+    "comparison": ((2, 1), lambda **how: plot_comparison({"a": CURVES, "b": CURVES}, **how)),
     "adaptation curve": ((1, 1), lambda **how: plot_adaptation_curve([("ours", np.array([[1.0, 2.0]]))], **how)),
-    "trajectories": ((2, 3), lambda **how: plot_trajectories([TaskTrajectories(Scenery(2.0), PLACES, [0.0] * 2)] * 3,
-                                                             **how)),
+    "trajectories": ((2, 3), lambda **how: plot_trajectories([(Scenery(2.0), PLACES, [0.0] * 2)] * 3, **how)),
 }
 
 
@@ -62,7 +59,7 @@ def test_figures_are_drawn_into_user_axes(name, tmp_path):
 
 def test_legend_of_a_comparison_is_inside_user_axes():
     axes = Figure().subplots()
-    plot_comparison({"a": [CURVE]}, ax=axes)
+    plot_comparison({"a": CURVES}, ax=axes)
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["ours"]
 
 
@@ -77,7 +74,7 @@ def test_single_axes_get_the_first_panel_of_a_run_and_no_file_is_written(folder)
 
 @pytest.mark.thorough
 def test_figures_are_released_and_pyplot_is_not_loaded(tmp_path):
-    figure = weakref.ref(plot_comparison({"a": [CURVE]}, tmp_path / "a.png"))
+    figure = weakref.ref(plot_comparison({"a": CURVES}, tmp_path / "a.png"))
     gc.collect()
     assert figure() is None
     program = ("import sys, numpy; from meta_policy_search.plotting import plot_adaptation_curve\n"

@@ -4,14 +4,14 @@ import pytest
 
 from meta_policy_search.envs import make_env
 from meta_policy_search.envs.scenery import Scenery
-from meta_policy_search.plotting import TaskTrajectories, describe_task, plot_trajectories
+from meta_policy_search.plotting import describe_task, plot_trajectories
 
 
 def test_trajectories_show_paths_goal_and_walls(tmp_path):
     paths = [[np.array([[0, 0], [1, step]], float), np.array([[0, 0], [-1, step]], float)] for step in range(3)]
     wall = np.array([[2.0, 0.0], [2.0, 1.0]])
-    with_goal = TaskTrajectories(Scenery(2.0, goal=np.array([1.5, -0.5]), walls=[wall]), paths, [-3.0, -2.0, -1.0])
-    towards = TaskTrajectories(Scenery(direction=np.array([0.0, 1.0])), [path[:1] for path in paths], [1.0, 2.0, 3.0])
+    with_goal = (Scenery(2.0, goal=np.array([1.5, -0.5]), walls=[wall]), paths, [-3.0, -2.0, -1.0])
+    towards = (Scenery(direction=np.array([0.0, 1.0])), [path[:1] for path in paths], [1.0, 2.0, 3.0])
     figure = plot_trajectories([with_goal, towards], tmp_path / "a.png", "A title", ["here", "there"])
     panels = np.array(figure.axes).reshape(3, 2)
     for step in range(3):
@@ -45,7 +45,7 @@ def test_directions_have_names_and_panels_have_equal_axes(tmp_path):
     env = make_env("HalfCheetahRandDirecEnv")
     assert [describe_task(task, env=env) for task in (1.0, -1.0)] == ["forward", "backward"]
     assert describe_task(1.5, env=make_env("HalfCheetahRandVelEnv")) == "1.50"
-    worlds = [TaskTrajectories(Scenery(half_width), [[np.zeros((2, 2))]], [0.0]) for half_width in (1.0, 3.0)]
+    worlds = [(Scenery(half_width), [[np.zeros((2, 2))]], [0.0]) for half_width in (1.0, 3.0)]
     left, right = plot_trajectories(worlds, tmp_path / "a.svg", "A title").axes
     assert left.get_xlim() == right.get_xlim() and left.get_xlim()[1] > 3.0
     assert (tmp_path / "a.svg").read_text().startswith("<?xml")
