@@ -25,6 +25,7 @@ from benchmarks.workload import timed
 from meta_policy_search.actors import actor_from_policy
 from meta_policy_search.envs import make_env
 from meta_policy_search.meta_trainer import Trainer
+from meta_policy_search.np.algos import NOP
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.utils.threads import available_cores
 
@@ -113,7 +114,8 @@ def make_batched(config: SimpleNamespace, tasks: list) -> Any:
 
 def _make_population(config: SimpleNamespace, trainer: Trainer) -> Callable[[], float]:
     """Returns a function that collects paths of `meta_batch_size` candidates; it returns the steps per second."""
-    algo = SimpleNamespace(policy=trainer.policy, max_path_length=config.max_path_length)
+    algo = NOP()
+    algo.policy, algo.max_path_length = trainer.policy, config.max_path_length
     sampler = SingleTaskSampler(algo, trainer.env)
     params = trainer.policy.get_flat_params()
     candidates = params + 0.1 * np.random.standard_normal((config.meta_batch_size, len(params)))

@@ -66,7 +66,7 @@ from .registry import register_algorithm as register_algorithm
 from .run import Run as Run, load_run as load_run, train as train
 from .samplers import DiceMetaSampleProcessor as DiceMetaSampleProcessor, DiceSampleProcessor as DiceSampleProcessor
 from .samplers import MetaSampleProcessor as MetaSampleProcessor, MetaSampler as MetaSampler
-from .samplers import OffPolicySampler as OffPolicySampler, RayOptions as RayOptions
+from .samplers import RayOptions as RayOptions
 from .samplers import SampleProcessor as SampleProcessor, Sampler as Sampler, SingleTaskSampler as SingleTaskSampler
 from .samplers import TrialSampleProcessor as TrialSampleProcessor, check_env as check_env
 from .samplers.vectorized_env_executor import EnvValueError as EnvValueError, EnvWorkerError as EnvWorkerError

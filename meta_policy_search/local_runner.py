@@ -108,8 +108,8 @@ class LocalRunner(TrainingLoop):
             algo (RLAlgorithm): the algorithm.
             env: environment of gym 0.26, Gymnasium or classic gym (four-tuple `step`), or a `MetaEnv`.
             sampler_cls: class of the sampler, called as `sampler_cls(algo, env, **sampler_args)`; see
-                `SingleTaskSampler` and `OffPolicySampler`. It needs the methods `start_worker()`, `shutdown_worker()`
-                and `obtain_samples(itr, batch_size)`, which returns a list of path dicts. CEM and CMA-ES also call
+                `SingleTaskSampler`. It needs the methods `start_worker()`, `shutdown_worker()` and
+                `obtain_samples(itr, batch_size)`, which returns a list of path dicts. CEM and CMA-ES also call
                 `obtain_population_samples(itr, batch_size, flat_params)`. Off-policy algorithms also call
                 `obtain_evaluation_samples(itr, num_paths)`. Default: `algo.sampler_cls`; if that is None, the runner
                 has no sampler.

@@ -7,7 +7,6 @@ import contextlib
 import csv
 import sys
 import types
-from types import SimpleNamespace
 from unittest import mock
 
 import cloudpickle
@@ -35,7 +34,7 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.utils import set_seed
-from tests.helpers.sampling import flat_paths
+from tests.helpers.sampling import algo_of, flat_paths
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
@@ -332,7 +331,7 @@ def test_patched_set_task_and_reset_are_used():
 
 def test_single_task_sampler_uses_the_patch():
     env = MetaPointEnvCorner("dense")
-    algo = SimpleNamespace(policy=np_policies.GaussianMLPPolicy(2, 2, (4,)), max_path_length=T)
+    algo = algo_of(np_policies.GaussianMLPPolicy(2, 2, (4,)), T)
     expected = SingleTaskSampler(algo, env).obtain_samples(0, T)[0]["rewards"]
     with patch_object(env):
         np.testing.assert_array_equal(SingleTaskSampler(algo, env).obtain_samples(0, T)[0]["rewards"], 2 * expected)

@@ -4,8 +4,8 @@ from meta_policy_search.samplers.dice_sample_processor import DiceMetaSampleProc
 from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor, TrialSampleProcessor
 from meta_policy_search.samplers.meta_sampler import MetaSampler
 from meta_policy_search.samplers.ray_executor import RayOptions
-from meta_policy_search.samplers.single_task_sampler import OffPolicySampler, SingleTaskSampler
+from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.samplers.utils import check_env
 
-__all__ = ["DiceMetaSampleProcessor", "DiceSampleProcessor", "MetaSampleProcessor", "MetaSampler", "OffPolicySampler",
-           "SingleTaskSampler", "RayOptions", "SampleProcessor", "Sampler", "TrialSampleProcessor", "check_env"]
+__all__ = ["DiceMetaSampleProcessor", "DiceSampleProcessor", "MetaSampleProcessor", "MetaSampler", "RayOptions",
+           "SampleProcessor", "Sampler", "SingleTaskSampler", "TrialSampleProcessor", "check_env"]

@@ -32,9 +32,10 @@ class SingleTaskSampler(Configurable):
     bit-identical, whether it acts alone or with other candidates.
 
     Args:
-        algo (RLAlgorithm): algorithm whose `policy` acts in paths of at most `max_path_length` steps.
+        algo (RLAlgorithm): algorithm whose policy acts, see `RLAlgorithm`.
         env: environment with the gym 0.26, Gymnasium or classic gym API. A `MetaEnv` is sampled in the task that is set
-            when samples are obtained.
+            when samples are obtained. If the algorithm does not limit the length of paths, the environment must have a
+            time limit (`env.spec.max_episode_steps`).
         parallel (bool, str, dict or RayOptions): whether environments run in worker processes, see `MetaSampler`;
             default False.
         executor (str, callable or None): selects an executor, see `MetaSampler`; default None.
@@ -75,7 +76,7 @@ class SingleTaskSampler(Configurable):
     close = shutdown_worker
 
     def obtain_samples(self, itr: int, batch_size: int) -> List[Path]:
-        """Collects paths with the current policy of the algorithm.
+        """Collects paths with the current policy of the algorithm, or with its exploration policy if it has one.
 
         Args:
             itr: iteration that determines the random numbers, at least 0.
@@ -85,11 +86,25 @@ class SingleTaskSampler(Configurable):
             List of path dicts, see `types.Path`.
 
         Raises:
-            ValueError: an observation, reward or action is not finite; the message names path and step.
+            ValueError: an observation, reward or action is not finite (the message names path and step), or neither the
+                algorithm nor the environment limits the length of paths.
             EnvWorkerError: the environment raised an error, or a worker process died.
         """
-        policy, length = self._algo.policy, self._algo.max_path_length
-        return self._collect_paths(policy, itr, count_paths(batch_size, length), length)
+        algo, length = self._algo, self._length("max_path_length", self._algo.max_path_length)
+        policy = algo.policy if algo.exploration_policy is None else algo.exploration_policy
+        return self._collect_paths(policy, itr, count_paths(batch_size, length), length,
+                                   envs_at_once=algo.rollout_batch_size)
+
+    def obtain_evaluation_samples(self, itr: int, num_paths: int) -> List[Path]:
+        """Collects `num_paths` paths of `policy`, of at most `max_eval_path_length` steps.
+
+        The random numbers depend on the iteration `itr` and differ from the random numbers of `obtain_samples`.
+        """
+        algo = self._algo
+        limit = algo.max_path_length if algo.max_eval_path_length is None else algo.max_eval_path_length
+        length = self._length("max_eval_path_length", limit)
+        return self._collect_paths(algo.policy, itr, check_positive_int("num_paths", num_paths), length,
+                                   purpose=_EVALUATION)
 
     def obtain_population_samples(self, itr: int, batch_size: int, flat_params: np.ndarray) -> List[List[Path]]:
         """Collects paths with the policy of the algorithm for each of several parameter vectors.
@@ -105,7 +120,7 @@ class SingleTaskSampler(Configurable):
         Returns:
             A list of path dicts for each candidate. Error messages name candidate `i` as `task i`.
         """
-        policy, length = self._algo.policy, self._algo.max_path_length
+        policy, length = self._algo.policy, self._length("max_path_length", self._algo.max_path_length)
         num_paths = count_paths(batch_size, length)
         actor = actor_from_policy(policy, flat_params=flat_params)
         if not isinstance(actor, PolicyActor):
@@ -116,7 +131,15 @@ class SingleTaskSampler(Configurable):
             population.append(self._collect_paths(policy, number, num_paths, length))
         return population
 
-    def _collect_paths(self, policy: Any, itr: int, num_paths: int, length: int, **arguments: int) -> List[Path]:
+    def _length(self, name: str, length: Optional[int]) -> int:
+        limit = self._sampled.max_episode_steps if length is None else length
+        if limit is None:
+            env = type(self._sampled.unwrapped).__name__
+            raise ValueError(f"{name}: expected a number of steps, got None, and {env} has no time limit "
+                             "(env.spec.max_episode_steps)")
+        return limit
+
+    def _collect_paths(self, policy: Any, itr: int, num_paths: int, length: int, **arguments: Any) -> List[Path]:
         """Collects paths with the current parameters of a policy."""
         is_meta_policy = sizes_of(policy).meta_batch_size is not None  # acts with its pre-update parameters
         actor = actor_from_policy(policy, flat_params=policy.get_flat_params()[None] if is_meta_policy else None)
@@ -150,51 +173,6 @@ class SingleTaskSampler(Configurable):
             executor = make_executor(self._sampled, *sizes, self._parallel, self._executor)
         self._executors[purpose] = sizes, executor
         return executor
-
-
-class OffPolicySampler(SingleTaskSampler):
-    """Collects complete paths for an `OffPolicyRLAlgorithm`.
-
-    Args:
-        algo (OffPolicyRLAlgorithm): algorithm. Its `exploration_policy` (if this is None, its `policy`) explores in up
-            to `rollout_batch_size` environments concurrently. Its `policy` is evaluated.
-        env: see `SingleTaskSampler`. If `max_path_length` is None, the environment must have a time limit
-            (`env.spec.max_episode_steps`).
-        parallel (bool, str, dict or RayOptions): whether environments run in worker processes, see `MetaSampler`;
-            default False.
-        executor (str, callable or None): selects an executor, see `MetaSampler`; default None.
-    """
-
-    def obtain_samples(self, itr: int, batch_size: int) -> List[Path]:
-        """Collects paths with the exploration policy; see `SingleTaskSampler.obtain_samples`.
-
-        Raises:
-            ValueError: also if neither the algorithm nor the environment limits the length of paths.
-        """
-        algo = self._algo
-        policy = algo.policy if algo.exploration_policy is None else algo.exploration_policy
-        length = self._length("max_path_length", algo.max_path_length)
-        num_paths = count_paths(batch_size, length)
-        return self._collect_paths(policy, itr, num_paths, length, envs_at_once=min(algo.rollout_batch_size, num_paths))
-
-    def obtain_evaluation_samples(self, itr: int, num_paths: int) -> List[Path]:
-        """Collects `num_paths` paths of `policy`, of at most `max_eval_path_length` steps.
-
-        The random numbers depend on the iteration `itr` and differ from the random numbers of `obtain_samples`.
-        """
-        algo = self._algo
-        limit = algo.max_path_length if algo.max_eval_path_length is None else algo.max_eval_path_length
-        length = self._length("max_eval_path_length", limit)
-        return self._collect_paths(algo.policy, itr, check_positive_int("num_paths", num_paths), length,
-                                   purpose=_EVALUATION)
-
-    def _length(self, name: str, length: Optional[int]) -> int:
-        limit = self._sampled.max_episode_steps if length is None else length
-        if limit is None:
-            env = type(self._sampled.unwrapped).__name__
-            raise ValueError(f"{name}: expected a number of steps, got None, and {env} has no time limit "
-                             "(env.spec.max_episode_steps)")
-        return limit
 
 
 def _candidate_rng(root: int, itr: int, purpose: int, candidate: int, rollout: int) -> np.random.Generator:

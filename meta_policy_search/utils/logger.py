@@ -39,7 +39,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Optional
 
 from meta_policy_search.utils.checks import check_choice
-from meta_policy_search.utils.files import PathLike, check_folder, lock_folder
+from meta_policy_search.utils.files import PathLike, check_folder, lock_folder, remove_temporary_files
 from meta_policy_search.utils.log_outputs import (
     LOG_FILE,
     TERMINAL_FORMATS,
@@ -55,7 +55,7 @@ from meta_policy_search.utils.log_outputs import (
     written_files,
 )
 from meta_policy_search.utils.progress import print_line, print_row
-from meta_policy_search.utils.snapshotter import BEST_FILE, Snapshotter, remove_snapshots, snapshot_paths
+from meta_policy_search.utils.snapshotter import BEST_FILE, check_mode, remove_snapshots, save_snapshot, snapshot_paths
 from meta_policy_search.utils.threads import training_lock
 
 DEBUG = 10
@@ -75,7 +75,7 @@ class _Logger:
     folder: Optional[str] = None
     files: Sequence[RowFile] = ()
     curves: Optional[EventFile] = None
-    snapshotter: Optional[Snapshotter] = None
+    snapshots: tuple[str, int] = ("none", 1)  # mode and gap, see `save_snapshot`
     lock: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
     level: int = INFO
     is_training: bool = False  # whether a training loop logs to these outputs
@@ -101,7 +101,7 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
         format_strs: outputs, see the table in the module docstring. Default None: `stdout` (in a notebook `line`),
             `log` and `csv`.
         snapshot_mode: which iterations `save_itr_params` saves: `all`, `last`, `gap`, `last_gap` or `none`; see
-            `utils.snapshotter.Snapshotter`. Default `last`.
+            `utils.snapshotter.save_snapshot`. Default `last`.
         snapshot_gap: number of iterations between snapshots, at least 1; used by the modes `gap` and `last_gap`.
             Default 1.
         resume_at: number of the iteration that a resumed run performs next, `snapshot["itr"] + 1`. Rows and snapshots
@@ -128,7 +128,8 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
         lock.enter_context(lock_folder(folder))
         files = [RowFile(os.path.join(folder, f"progress.{name}"), resume_at) for name in ("csv", "json")
                  if name in formats]
-        snapshotter = Snapshotter(folder, snapshot_mode, snapshot_gap)
+        snapshots = check_mode(snapshot_mode, snapshot_gap)
+        remove_temporary_files(folder)
         if resume_at is not None:
             remove_snapshots(folder, resume_at)  # first, so that the rows of the last snapshot always exist
         else:
@@ -143,7 +144,7 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
     except BaseException:
         lock.close()
         raise
-    before, _current = _current, _Logger(formats, folder, files, curves, snapshotter, lock, _current.level)
+    before, _current = _current, _Logger(formats, folder, files, curves, snapshots, lock, _current.level)
     before.lock.close()
     if dir is None:
         info(f"Logging to {folder}")
@@ -358,7 +359,7 @@ def get_dir() -> Optional[str]:
 
 def get_snapshot_mode() -> str:
     """Returns the snapshot mode of `save_itr_params`; `none` before `configure`."""
-    return "none" if _current.snapshotter is None else _current.snapshotter.mode
+    return _current.snapshots[0]
 
 
 def save_itr_params(itr: int, params: Any) -> Optional[str]:
@@ -376,7 +377,7 @@ def save_itr_params(itr: int, params: Any) -> Optional[str]:
     Raises:
         SnapshotError: the snapshot cannot be written; the earlier snapshots do not change.
     """
-    return None if _current.snapshotter is None else _current.snapshotter.save(itr, params)
+    return None if _current.folder is None else save_snapshot(_current.folder, itr, params, *_current.snapshots)
 
 
 _current = _unconfigured()

@@ -20,7 +20,7 @@ import cloudpickle
 
 from meta_policy_search import __version__
 from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
-from meta_policy_search.utils.files import PathLike, atomic_file, remove_temporary_files
+from meta_policy_search.utils.files import PathLike, atomic_file
 
 MODES = ("all", "last", "gap", "last_gap", "none")
 
@@ -39,12 +39,12 @@ class SnapshotError(RuntimeError):
 
 
 def check_mode(mode: str, gap: int) -> tuple[str, int]:
-    """Returns a snapshot mode and gap, see `Snapshotter`; raises ValueError if they are invalid."""
+    """Returns a snapshot mode and gap, see `save_snapshot`; raises ValueError if they are invalid."""
     return check_choice("snapshot_mode", mode, MODES), check_positive_int("snapshot_gap", gap)
 
 
-class Snapshotter:
-    """Writes the snapshots of a run to its folder.
+def save_snapshot(dir: PathLike, itr: int, params: Any, mode: str = "last", gap: int = 1) -> Optional[str]:
+    """Writes a snapshot of an iteration to a run folder if the mode saves this iteration.
 
     ==========  ==========================================================================================
     mode        files
@@ -61,44 +61,29 @@ class Snapshotter:
     time, but only one run at a time may write to a folder.
 
     Args:
-        dir: run folder; created if missing.
+        dir: run folder.
+        itr: number of the iteration, at least 0.
+        params: content of the snapshot; any object that cloudpickle can pickle.
         mode: one of the modes above; default `last`.
         gap: number of iterations between snapshots, at least 1; used by `gap` and `last_gap`. Default 1.
 
+    Returns:
+        The path of the written file (`params.pkl` if two files were written), or None if no file was written.
+
     Raises:
-        ValueError: unknown mode, or `gap` below 1.
-        OSError: the folder cannot be created.
+        ValueError: the mode is unknown, or a number is out of range.
+        SnapshotError: the file cannot be written, for example because the disk is full, the folder was deleted or
+            `params` cannot be pickled.
     """
-
-    def __init__(self, dir: PathLike, mode: str = "last", gap: int = 1) -> None:
-        self.mode, self.gap = check_mode(mode, gap)
-        self.dir = os.path.abspath(os.fspath(dir))
-        os.makedirs(self.dir, exist_ok=True)
-        remove_temporary_files(self.dir)
-
-    def save(self, itr: int, params: Any) -> Optional[str]:
-        """Writes a snapshot of an iteration if the mode saves this iteration.
-
-        Args:
-            itr: number of the iteration, at least 0.
-            params: content of the snapshot; any object that cloudpickle can pickle.
-
-        Returns:
-            The path of the written file (`params.pkl` if two files were written), or None if no file was written.
-
-        Raises:
-            SnapshotError: the file cannot be written, for example because the disk is full, the folder was deleted or
-                `params` cannot be pickled.
-        """
-        itr = check_int_at_least("itr", itr, 0)
-        written = None
-        if self.mode == "all" or (self.mode in ("gap", "last_gap") and itr % self.gap == 0):
-            written = os.path.join(self.dir, f"itr_{itr}.pkl")
-            write_snapshot(written, itr, params)
-        if self.mode in ("last", "last_gap"):
-            written = os.path.join(self.dir, LATEST)
-            write_snapshot(written, itr, params)
-        return written
+    mode, gap = check_mode(mode, gap)
+    itr, folder, written = check_int_at_least("itr", itr, 0), os.path.abspath(os.fspath(dir)), None
+    if mode == "all" or (mode in ("gap", "last_gap") and itr % gap == 0):
+        written = os.path.join(folder, f"itr_{itr}.pkl")
+        write_snapshot(written, itr, params)
+    if mode in ("last", "last_gap"):
+        written = os.path.join(folder, LATEST)
+        write_snapshot(written, itr, params)
+    return written
 
 
 def write_snapshot(path: str, itr: int, params: Any) -> None:

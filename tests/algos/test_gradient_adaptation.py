@@ -1,6 +1,5 @@
 """Adaptation of `meta_algos` through the `MetaRLAlgorithm` interface gives the same numbers as `adapt`."""
 import pickle
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianML
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler, SingleTaskSampler
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.trajectory_batch import TrajectoryBatch
-from tests.helpers.sampling import SlowBaseline
+from tests.helpers.sampling import SlowBaseline, algo_of
 
 M, P, T = 3, 4, 5
 ALGOS = {
@@ -54,7 +53,7 @@ def sample(algo, is_discrete=False):
 
 
 def explore(policy, env, itr=0):
-    sampler = SingleTaskSampler(SimpleNamespace(policy=policy, max_path_length=T), env)
+    sampler = SingleTaskSampler(algo_of(policy, T), env)
     return TrajectoryBatch.from_paths(EnvSpec.of(env), sampler.obtain_samples(itr, P * T))
 
 

@@ -19,7 +19,7 @@ from meta_policy_search.cli import sweep
 from meta_policy_search.cli.main import main, make_parser
 from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.utils.files import lock_folder
-from meta_policy_search.utils.snapshotter import Snapshotter
+from meta_policy_search.utils.snapshotter import save_snapshot
 from tests.helpers import commands
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -144,7 +144,7 @@ def test_files_of_users_and_of_runs_that_did_not_start(tmp_path, monkeypatch, ca
     (output / "seed=1" / "notes.txt").write_text("mine")
     (output / "seed=2" / "progress.csv").touch()
     (output / "seed=2" / "log.txt").write_text("Logging to here")
-    Snapshotter(output / "seed=3").save(3, {"itr": 3})
+    save_snapshot(output / "seed=3", 3, {"itr": 3})
     before = {path.name: path.read_bytes() for path in (output / "seed=3").iterdir()}
     assert main(["sweep", str(write_grid(tmp_path, {"seed": [1, 2, 3]})), "--output", str(output)]) == 1
     assert statuses(output) == {"seed=1": "done", "seed=2": "done", "seed=3": "failed"}

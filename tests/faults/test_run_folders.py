@@ -18,7 +18,7 @@ from meta_policy_search.plotting import curves
 from meta_policy_search.run import Run
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import is_locked, lock_folder
-from meta_policy_search.utils.snapshotter import Snapshotter
+from meta_policy_search.utils.snapshotter import save_snapshot
 from meta_policy_search.utils.user_modules import search_current_folder
 from tests.helpers.commands import mistake
 
@@ -71,7 +71,7 @@ def test_folder_used_by_another_process_is_refused_with_the_process_id(holder, t
     with pytest.raises(ValueError, match=re.escape(named)):
         logger.configure(tmp_path / "run", ["csv"])
     assert named in mistake(cem.main, capsys, *SMALL, "--dump_path", tmp_path / "run")
-    Snapshotter(tmp_path / "run").save(0, {})
+    save_snapshot(tmp_path / "run", 0, {})
     with pytest.raises(ValueError, match=re.escape(named)):
         Run(None, tmp_path / "run").resume()
     os.remove(tmp_path / "run" / "params.pkl")

@@ -10,6 +10,7 @@ from meta_policy_search.baselines import Baseline
 from meta_policy_search.envs import MetaTabularMDPEnv
 from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv, BatchedWorld, MetaEnv
 from meta_policy_search.envs.spaces import EnvSpec
+from meta_policy_search.np.algos import NOP
 from meta_policy_search.ops.networks import gaussian, gaussian_action
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
@@ -20,6 +21,13 @@ from meta_policy_search.utils.gym_import import gym
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # keeps workers from importing this file
 
 M, P, T = 3, 4, 6  # tasks, paths per task, maximum path length
+
+
+def algo_of(policy, max_path_length):
+    """Returns an algorithm whose policy a `SingleTaskSampler` samples."""
+    algo = NOP()
+    algo.policy, algo.max_path_length = policy, max_path_length
+    return algo
 
 
 class BatchedWanderer(BatchedEnv):

@@ -1,5 +1,4 @@
 """Candidates that act together and candidates that act sequentially have the same paths, bit for bit."""
-from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
@@ -12,13 +11,10 @@ from meta_policy_search.np.exploration_policies import OrnsteinUhlenbeckPolicy
 from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.utils.utils import set_seed
+from tests.helpers.sampling import algo_of
 
 T = 12
 NUM_CANDIDATES = 5
-
-
-def make_algo(policy, max_path_length=T):
-    return SimpleNamespace(policy=policy, max_path_length=max_path_length)
 
 
 def cart_pole():
@@ -83,10 +79,10 @@ def test_paths_of_a_population_equal_those_of_single_candidates(world):
     env, policy = make_env(), make_policy()
     candidates = np.random.default_rng(0).normal(size=(NUM_CANDIDATES, len(policy.get_flat_params())))
     # when the candidates act together, and sequentially
-    sampler = SingleTaskSampler(make_algo(policy), env, **arguments)
+    sampler = SingleTaskSampler(algo_of(policy, T), env, **arguments)
     population = sampler.obtain_population_samples(10, 3 * T, candidates)
     sampler.shutdown_worker()
-    sampler = SingleTaskSampler(make_algo(policy), env, **arguments)
+    sampler = SingleTaskSampler(algo_of(policy, T), env, **arguments)
     alone = []
     for i, candidate in enumerate(candidates):
         policy.set_flat_params(candidate)
@@ -105,7 +101,7 @@ def test_paths_depend_on_iteration_and_seed():
     actions = []
     for seed, itr in ((1, 0), (1, 0), (1, 1), (2, 0)):
         set_seed(seed)
-        sampler = SingleTaskSampler(make_algo(policy), MetaPointEnv())
+        sampler = SingleTaskSampler(algo_of(policy, T), MetaPointEnv())
         actions.append(sampler.obtain_samples(itr, T)[0]["actions"])
     np.testing.assert_array_equal(actions[0], actions[1])
     assert (actions[0] != actions[2]).all() and (actions[0] != actions[3]).all()
@@ -113,13 +109,13 @@ def test_paths_depend_on_iteration_and_seed():
 
 @pytest.mark.parametrize("batch_size, num_paths", [(1, 1), (T, 1), (T + 1, 2), (3 * T, 3)])
 def test_batch_consists_of_complete_paths(batch_size, num_paths):
-    sampler = SingleTaskSampler(make_algo(GaussianMLPPolicy(2, 2, ())), MetaPointEnv())
+    sampler = SingleTaskSampler(algo_of(GaussianMLPPolicy(2, 2, ()), T), MetaPointEnv())
     paths = sampler.obtain_samples(0, batch_size)
     assert [len(path["rewards"]) for path in paths] == [T] * num_paths
 
 
 def test_early_ends_reduce_the_steps_but_not_the_number_of_paths():
-    sampler = SingleTaskSampler(make_algo(CategoricalMLPPolicy(4, 2, ()), max_path_length=200), cart_pole())
+    sampler = SingleTaskSampler(algo_of(CategoricalMLPPolicy(4, 2, ()), max_path_length=200), cart_pole())
     paths = sampler.obtain_samples(0, 1000)
     assert len(paths) == 5 and all(path["terminated"] and len(path["rewards"]) < 200 for path in paths)
 
@@ -127,7 +123,7 @@ def test_early_ends_reduce_the_steps_but_not_the_number_of_paths():
 def test_task_is_the_current_task_of_the_environment():
     env, policy = MetaPointEnv(), DeterministicMLPPolicy(2, 2, ())
     policy.set_flat_params(np.zeros(6))  # stays at the origin
-    sampler = SingleTaskSampler(make_algo(policy), env)
+    sampler = SingleTaskSampler(algo_of(policy, T), env)
     for goal in ([0.3, 0.4], [-0.6, 0.8]):
         env.set_task(goal)
         np.testing.assert_allclose(sampler.obtain_samples(0, T)[0]["rewards"], -np.linalg.norm(goal))
@@ -135,7 +131,7 @@ def test_task_is_the_current_task_of_the_environment():
 
 
 def test_sampler_is_usable_after_shutdown():
-    sampler = SingleTaskSampler(make_algo(GaussianMLPPolicy(2, 2, ())), MetaPointEnv(), parallel=True)
+    sampler = SingleTaskSampler(algo_of(GaussianMLPPolicy(2, 2, ()), T), MetaPointEnv(), parallel=True)
     paths = sampler.obtain_samples(0, T)
     sampler.shutdown_worker()
     sampler.shutdown_worker()
@@ -145,7 +141,7 @@ def test_sampler_is_usable_after_shutdown():
 
 def test_batches_of_different_sizes_do_not_accumulate_worker_processes():
     before = set(psutil.Process().children())
-    sampler = SingleTaskSampler(make_algo(GaussianMLPPolicy(2, 2, ())), MetaPointEnv(), parallel=True)
+    sampler = SingleTaskSampler(algo_of(GaussianMLPPolicy(2, 2, ()), T), MetaPointEnv(), parallel=True)
     for num_paths in (1, 3, 2):
         assert len(sampler.obtain_samples(0, num_paths * T)) == num_paths
         assert len(set(psutil.Process().children()) - before) == 1  # one task has one worker
@@ -154,7 +150,7 @@ def test_batches_of_different_sizes_do_not_accumulate_worker_processes():
 
 
 def test_changed_path_length_takes_effect():
-    algo = make_algo(GaussianMLPPolicy(2, 2, ()))
+    algo = algo_of(GaussianMLPPolicy(2, 2, ()), T)
     sampler = SingleTaskSampler(algo, MetaPointEnv())
     sampler.obtain_samples(0, T)
     algo.max_path_length = 2 * T
@@ -169,17 +165,17 @@ class Nameless(MetaPointEnv):
 
 
 @pytest.mark.parametrize("build, error, message", [
-    (lambda policy: SingleTaskSampler(make_algo(policy), pendulum()), ValueError, r"policy.obs_dim: expected \(3,\)"),
-    (lambda policy: SingleTaskSampler(make_algo(policy), cart_pole()), ValueError,
+    (lambda policy: SingleTaskSampler(algo_of(policy, T), pendulum()), ValueError, r"policy.obs_dim: expected \(3,\)"),
+    (lambda policy: SingleTaskSampler(algo_of(policy, T), cart_pole()), ValueError,
      "action space .*, got a GaussianMLPPolicy, whose actions are arrays"),
-    (lambda policy: SingleTaskSampler(make_algo(policy), object()), TypeError, "env: expected an environment"),
-    (lambda policy: SingleTaskSampler(make_algo(policy), MetaPointEnv).obtain_samples(0, 1), TypeError,
+    (lambda policy: SingleTaskSampler(algo_of(policy, T), object()), TypeError, "env: expected an environment"),
+    (lambda policy: SingleTaskSampler(algo_of(policy, T), MetaPointEnv).obtain_samples(0, 1), TypeError,
      "env: expected an environment"),
-    (lambda policy: SingleTaskSampler(make_algo(policy), Nameless()).obtain_samples(0, 1),
+    (lambda policy: SingleTaskSampler(algo_of(policy, T), Nameless()).obtain_samples(0, 1),
      NotImplementedError, None),
-    (lambda policy: SingleTaskSampler(make_algo(policy), MetaPointEnv()).obtain_samples(0, 0), ValueError,
+    (lambda policy: SingleTaskSampler(algo_of(policy, T), MetaPointEnv()).obtain_samples(0, 0), ValueError,
      "batch_size: expected an integer of at least 1, got 0"),
-    (lambda policy: SingleTaskSampler(make_algo(policy), MetaPointEnv()).obtain_samples(-1, 1), ValueError,
+    (lambda policy: SingleTaskSampler(algo_of(policy, T), MetaPointEnv()).obtain_samples(-1, 1), ValueError,
      "itr: expected an integer of at least 0, got -1"),
 ])
 def test_invalid_arguments_are_refused(build, error, message):

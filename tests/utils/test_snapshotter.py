@@ -11,7 +11,8 @@ import joblib
 import numpy as np
 import pytest
 
-from meta_policy_search.utils.snapshotter import SnapshotError, Snapshotter, list_snapshots, load_snapshot
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.snapshotter import SnapshotError, list_snapshots, load_snapshot, save_snapshot
 
 
 def files(folder):
@@ -35,8 +36,7 @@ def start_python(program, *args):
     ],
 )
 def test_each_mode_writes_its_files(tmp_path, mode, expected):
-    snapshots = Snapshotter(tmp_path, mode, gap=2)
-    written = [snapshots.save(itr, {"itr": itr}) for itr in range(4)]
+    written = [save_snapshot(tmp_path, itr, {"itr": itr}, mode, gap=2) for itr in range(4)]
     assert files(tmp_path) == expected
     names = {
         "all": ["itr_0.pkl", "itr_1.pkl", "itr_2.pkl", "itr_3.pkl"],
@@ -49,9 +49,8 @@ def test_each_mode_writes_its_files(tmp_path, mode, expected):
 
 
 def test_snapshot_of_a_given_iteration(tmp_path):
-    snapshots = Snapshotter(tmp_path, "last_gap", gap=2)
     for itr in range(6):
-        snapshots.save(itr, {"itr": itr})
+        save_snapshot(tmp_path, itr, {"itr": itr}, "last_gap", gap=2)
     assert [load_snapshot(tmp_path, itr=itr)["itr"] for itr in (0, 2, np.int64(4), 5)] == [0, 2, 4, 5]
     with pytest.raises(SnapshotError, match=r"no snapshot of iteration 3; snapshots exist for iterations: 0, 2, 4, 5"):
         load_snapshot(tmp_path, itr=3)
@@ -61,9 +60,9 @@ def test_snapshot_of_a_given_iteration(tmp_path):
 
 def test_folder_snapshot_is_the_one_of_the_last_iteration(tmp_path):
     """Given a run that was resumed in another mode, then the file of the earlier mode is not the last snapshot."""
-    Snapshotter(tmp_path, "last").save(2, {"itr": 2})
+    save_snapshot(tmp_path, 2, {"itr": 2}, "last")
     for itr in (3, 10):
-        Snapshotter(tmp_path, "all").save(itr, {"itr": itr})
+        save_snapshot(tmp_path, itr, {"itr": itr}, "all")
     assert load_snapshot(tmp_path) == {"itr": 10}
     assert list(list_snapshots(tmp_path).values()) == [2, 3, 10]
 
@@ -76,7 +75,7 @@ def test_large_arrays_and_local_classes_load_with_all_readers(tmp_path):
     rng = np.random.default_rng(0)
     c, f = rng.normal(size=(300, 400)), np.asfortranarray(rng.normal(size=(300, 400)))
     params = {"c": c, "f": f, "env": Environment()}
-    path = Snapshotter(tmp_path).save(3, params)
+    path = save_snapshot(tmp_path, 3, params)
     # then the checked reader and both plain readers return the same
     with open(path, "rb") as file:
         read = [load_snapshot(path), joblib.load(path), pickle.load(file)]
@@ -95,12 +94,12 @@ def test_large_arrays_and_local_classes_load_with_all_readers(tmp_path):
 def test_damaged_snapshot_is_detected_and_the_intact_one_is_named(tmp_path, mode, name, itr, damage):
     """Given a damaged last snapshot, then neither the file nor the folder loads, until a later one is saved."""
     for number in range(3):
-        Snapshotter(tmp_path, mode if number == 2 else "all").save(number, {"itr": number, "weights": np.ones(1000)})
+        save_snapshot(tmp_path, number, {"itr": number, "weights": np.ones(1000)}, mode if number == 2 else "all")
     (tmp_path / name).write_bytes(damage((tmp_path / name).read_bytes()))
     for where, which in ((tmp_path / name, None), (tmp_path, itr)):
         with pytest.raises(SnapshotError, match=rf"{name} is damaged: .*itr_1\.pkl \(iteration 1\)"):
             load_snapshot(where, which)
-    Snapshotter(tmp_path, "last_gap", 3).save(3, {"itr": 3})
+    save_snapshot(tmp_path, 3, {"itr": 3}, "last_gap", 3)
     assert load_snapshot(tmp_path)["itr"] == 3
 
 
@@ -115,7 +114,7 @@ def test_missing_snapshot_is_reported(tmp_path):
 
 
 def test_objects_that_cannot_be_rebuilt_raise_a_separate_error(tmp_path):
-    path = Snapshotter(tmp_path).save(0, Unloadable())
+    path = save_snapshot(tmp_path, 0, Unloadable())
     with pytest.raises(SnapshotError, match=r"params\.pkl is intact, but .*no such simulator.*policy\.load_npz"):
         load_snapshot(path)
 
@@ -132,16 +131,15 @@ class Unloadable:
 @pytest.mark.parametrize("mode", ["last", "all", "last_gap"])
 def test_failed_write_leaves_the_earlier_snapshots_unchanged(tmp_path, mode, monkeypatch):
     """Given an object that cannot be pickled, Ctrl-C or a full disk, then no temporary file remains either."""
-    snapshots = Snapshotter(tmp_path, mode)
     for itr in range(2):
-        snapshots.save(itr, {"itr": itr})
+        save_snapshot(tmp_path, itr, {"itr": itr}, mode)
     before = {name: (tmp_path / name).read_bytes() for name in files(tmp_path)}
     with pytest.raises(SnapshotError, match=r"could not write the snapshot .*generator.*\(iteration 1\)"):
-        snapshots.save(2, {"weights": np.zeros(10_000), "bad": (number for number in range(3))})
+        save_snapshot(tmp_path, 2, {"weights": np.zeros(10_000), "bad": (number for number in range(3))}, mode)
     for error, raised in ((KeyboardInterrupt, KeyboardInterrupt), (OSError(28, "No space left"), SnapshotError)):
         with monkeypatch.context() as patch, pytest.raises(raised):
             patch.setattr(os, "fsync", Mock(side_effect=error))
-            snapshots.save(2, {})
+            save_snapshot(tmp_path, 2, {}, mode)
     assert {name: (tmp_path / name).read_bytes() for name in files(tmp_path)} == before
 
 
@@ -150,10 +148,9 @@ def test_snapshot_can_be_loaded_while_another_process_saves(tmp_path):
     program = (
         "import itertools, sys\n"
         "import numpy as np\n"
-        "from meta_policy_search.utils.snapshotter import Snapshotter\n"
-        "snapshots = Snapshotter(sys.argv[1], 'last_gap', gap=50)\n"
+        "from meta_policy_search.utils.snapshotter import save_snapshot\n"
         "for itr in itertools.count():\n"
-        "    snapshots.save(itr, {'itr': itr, 'weights': np.full(100_000, itr)})\n"
+        "    save_snapshot(sys.argv[1], itr, {'itr': itr, 'weights': np.full(100_000, itr)}, 'last_gap', 50)\n"
         "    print(itr, flush=True)\n"
     )
     process = start_python(program, tmp_path)
@@ -164,25 +161,26 @@ def test_snapshot_can_be_loaded_while_another_process_saves(tmp_path):
     process.kill()
     printed = int((["0"] + process.communicate()[0].split())[-1])
     assert load_snapshot(tmp_path)["itr"] in (printed, printed + 1)
-    Snapshotter(tmp_path)
-    assert [name for name in files(tmp_path) if not name.endswith(".pkl")] == []  # no temporary file remains
+    with logger.scoped_configure(tmp_path, [], resume_at=printed + 2):
+        pass
+    assert [name for name in files(tmp_path) if not name.endswith((".pkl", ".lock"))] == []  # no temporary file remains
 
 
 def test_other_files_are_kept(tmp_path):
     (tmp_path / "notes.tmp").write_text("mine")
     (tmp_path / "other.pkl").write_bytes(b"mine")
-    Snapshotter(tmp_path).save(0, {})
+    save_snapshot(tmp_path, 0, {})
     assert files(tmp_path) == ["notes.tmp", "other.pkl", "params.pkl"]
     assert len(list_snapshots(tmp_path)) == 1
 
 
 def test_invalid_arguments_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"snapshot_mode: expected one of 'all', 'last', 'gap', .* got 'first'"):
-        Snapshotter(tmp_path, "first")
+        save_snapshot(tmp_path, 0, {}, "first")
     with pytest.raises(ValueError, match=r"snapshot_gap: expected an integer of at least 1, got 0"):
-        Snapshotter(tmp_path, "gap", 0)
+        save_snapshot(tmp_path, 0, {}, "gap", 0)
     with pytest.raises(ValueError, match=r"itr: expected an integer of at least 0, got -1"):
-        Snapshotter(tmp_path).save(-1, {})
+        save_snapshot(tmp_path, -1, {})
 
 
 def test_contents_are_on_the_disk_before_the_file_is_renamed(tmp_path, monkeypatch):
@@ -191,23 +189,24 @@ def test_contents_are_on_the_disk_before_the_file_is_renamed(tmp_path, monkeypat
     replace = os.replace
     monkeypatch.setattr(os, "fsync", lambda descriptor: order.append("sync"))
     monkeypatch.setattr(os, "replace", lambda *names: (order.append("rename"), replace(*names)))
-    Snapshotter(tmp_path).save(0, {})
+    save_snapshot(tmp_path, 0, {})
     # then the order is: sync the file, rename it, sync its folder
     assert order == ["sync", "rename", "sync"]
 
 
 LOADING = '''
-    import sys, gym, numpy as np
-    from meta_policy_search.utils.snapshotter import Snapshotter, load_snapshot
+    import os, sys, gym, numpy as np
+    from meta_policy_search.utils.snapshotter import load_snapshot, save_snapshot
     FACTOR = 1.0
     class Reward:
         scale = 1.0
         def value(self):
             return FACTOR * self.scale
     if sys.argv[1] == "write":
-        Snapshotter("a").save(0, Reward())
+        os.mkdir("a"), os.mkdir("b")
+        save_snapshot("a", 0, Reward())
         Reward.scale = 2.0
-        Snapshotter("b").save(0, Reward())
+        save_snapshot("b", 0, Reward())
         # when the class changes, then loading a snapshot does not change it back
         Reward.scale, Reward.value = 3.0, lambda self: 10.0 * FACTOR * self.scale
         FACTOR = 2.0
@@ -231,7 +230,7 @@ def test_missing_module_is_named(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.syspath_prepend(str(tmp_path))
         own = importlib.import_module("module_of_a_user").Own()
-        Snapshotter(tmp_path).save(0, {"itr": 0, "own": own})
+        save_snapshot(tmp_path, 0, {"itr": 0, "own": own})
     monkeypatch.delitem(sys.modules, "module_of_a_user")
     with pytest.raises(SnapshotError, match="params.pkl needs the module module_of_a_user, which was not found: add"):
         load_snapshot(tmp_path)

@@ -13,7 +13,7 @@ from meta_policy_search.np.exploration_policies import ExplorationPolicy
 from meta_policy_search.np.replay_buffer import ReplayBuffer
 from meta_policy_search.samplers.base import SampleProcessor
 from meta_policy_search.samplers.paths import concatenate_paths, has_success, path_returns
-from meta_policy_search.samplers.single_task_sampler import OffPolicySampler
+from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_finite, check_int_at_least, check_positive_int, check_type
@@ -66,7 +66,7 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
             of the buffer is less than `min_buffer_size`.
     """
 
-    sampler_cls = OffPolicySampler
+    sampler_cls = SingleTaskSampler
 
     assignable_arguments = (
         "steps_per_epoch", "max_path_length", "max_eval_path_length", "n_train_steps", "buffer_batch_size",

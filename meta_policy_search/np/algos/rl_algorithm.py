@@ -18,6 +18,10 @@ class RLAlgorithm(Configurable, abc.ABC):
     Attributes:
         sampler_cls: class of the sampler that `LocalRunner.setup` creates. Default: None, no sampler.
         policy: the policy, stored in snapshots. Default: None.
+        exploration_policy: policy that acts instead of `policy`, except in evaluations. Default: None.
+        max_path_length: maximum number of steps of a path. Default: None, the time limit of the environment.
+        max_eval_path_length: maximum number of steps of an evaluation path. Default: None, `max_path_length`.
+        rollout_batch_size: number of environments that step together; does not affect the data. Default: None, all.
         baseline: the baseline, stored in snapshots. Default: None.
     """
 
@@ -29,6 +33,10 @@ class RLAlgorithm(Configurable, abc.ABC):
 
     sampler_cls: Any = None
     policy: Any = None
+    exploration_policy: Any = None
+    max_path_length: Optional[int] = None
+    max_eval_path_length: Optional[int] = None
+    rollout_batch_size: Optional[int] = None
     baseline: Any = None
 
     @classmethod

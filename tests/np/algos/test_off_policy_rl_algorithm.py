@@ -14,7 +14,7 @@ from meta_policy_search.np.algos import OffPolicyRLAlgorithm
 from meta_policy_search.np.exploration_policies import GaussianNoisePolicy
 from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.np.replay_buffer import ReplayBuffer
-from meta_policy_search.samplers.single_task_sampler import OffPolicySampler
+from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.utils import logger
 
 T = 5  # path length; paths never end early
@@ -77,7 +77,7 @@ def test_path_length_defaults_to_the_limit_of_the_environment():
                                                ({"max_eval_path_length": 2}, 2)])
 def test_max_eval_path_length_limits_evaluation_paths(arguments, length):
     algo = make(**arguments, num_eval_paths=3)
-    paths = OffPolicySampler(algo, MetaPointEnv()).obtain_evaluation_samples(0, 3)
+    paths = SingleTaskSampler(algo, MetaPointEnv()).obtain_evaluation_samples(0, 3)
     assert [len(path["rewards"]) for path in paths] == [length] * 3
 
 
@@ -103,7 +103,7 @@ def test_rollout_batch_size_sets_the_number_of_environments_without_changing_dat
     paths = []
     for size in (1, 3, 50):
         algo = make(rollout_batch_size=size)
-        sampler = OffPolicySampler(algo, MetaPointEnv())
+        sampler = SingleTaskSampler(algo, MetaPointEnv())
         algo.policy.set_flat_params(np.arange(6.0))
         paths.append(sampler.obtain_samples(3, 4 * T))
         ((_, executor),) = sampler._executors.values()
@@ -144,25 +144,25 @@ def test_exploration_policy_explores_and_policy_is_evaluated():
     algo = make()
     algo.exploration_policy = GaussianNoisePolicy(SPEC, algo.policy, sigma=0.01)
     algo.policy.set_flat_params(np.zeros(6))
-    sampler = OffPolicySampler(algo, MetaPointEnv())
+    sampler = SingleTaskSampler(algo, MetaPointEnv())
     noise = np.concatenate([path["actions"] for path in sampler.obtain_samples(0, 200 * T)])
     assert noise.std() == pytest.approx(0.01, rel=0.1)
     (path,) = sampler.obtain_evaluation_samples(0, 1)
     np.testing.assert_array_equal(path["actions"], 0.0)
     algo.exploration_policy = None
-    np.testing.assert_array_equal(OffPolicySampler(algo, MetaPointEnv()).obtain_samples(0, T)[0]["actions"], 0.0)
+    np.testing.assert_array_equal(SingleTaskSampler(algo, MetaPointEnv()).obtain_samples(0, T)[0]["actions"], 0.0)
 
 
 def test_evaluation_uses_separate_random_numbers_and_is_logged(tmp_path):
     env = gymnasium.make("Pendulum-v1", disable_env_checker=True)
     algo = Recording(env, DeterministicMLPPolicy(3, 1, ()), None, ReplayBuffer(env, 100), max_path_length=T,
                      min_buffer_size=1, steps_per_epoch=1, discount=0.5, num_eval_paths=4)
-    sampler = OffPolicySampler(algo, env)
+    sampler = SingleTaskSampler(algo, env)
     starts = [paths[0]["observations"][0] for paths in (sampler.obtain_samples(0, T),
                                                         sampler.obtain_evaluation_samples(0, 1))]
     assert (starts[0] != starts[1]).any()
     runner, (row,), _ = train(algo, env=env)
-    paths = OffPolicySampler(algo, env).obtain_evaluation_samples(1, 4)
+    paths = SingleTaskSampler(algo, env).obtain_evaluation_samples(1, 4)
     returns = [path["rewards"].sum() for path in paths]
     assert row["Evaluation-AverageReturn"] == pytest.approx(np.mean(returns)) and row["Evaluation-NumTrajs"] == 4
     assert row["Evaluation-AverageDiscountedReturn"] == pytest.approx(

@@ -1,7 +1,6 @@
 """Tests CEM and CMA-ES: distribution updates, results, logged values, policy parameters and search performance."""
 import os
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.utils import set_seed
+from tests.helpers.sampling import algo_of
 
 T = 6  # path length
 N = 5  # candidates per cycle
@@ -284,7 +284,7 @@ def make_momentum_env():
 def random_search():
     """Returns the best of equally many candidates drawn from the initial distribution of the algorithms."""
     policy = DeterministicMLPPolicy(4, 2, (8,))
-    sampler = SingleTaskSampler(SimpleNamespace(policy=policy, max_path_length=HORIZON), make_momentum_env())
+    sampler = SingleTaskSampler(algo_of(policy, HORIZON), make_momentum_env())
     start = policy.get_flat_params()
     candidates = start + np.random.standard_normal((EPOCHS * CANDIDATES, len(start)))
     population = sampler.obtain_population_samples(0, 2 * HORIZON, candidates)
@@ -312,7 +312,7 @@ def test_cem_and_cma_es_beat_random_search_with_equal_steps(seed):
     returns = []
     for find in (lambda: search(CEM), lambda: search(CMAES), random_search):
         set_seed(seed)
-        sampler = SingleTaskSampler(SimpleNamespace(policy=find(), max_path_length=HORIZON), make_momentum_env())
+        sampler = SingleTaskSampler(algo_of(find(), HORIZON), make_momentum_env())
         returns.append(mean_return(sampler.obtain_samples(10_000, 20 * HORIZON)))
     cem, cma_es, random = returns
     assert cem > random + 20.0 and cma_es > random + 5.0, returns

@@ -1,6 +1,5 @@
 """Tests CEM and CMA-ES as meta-learning baselines: candidates of each path, adaptation, and gains."""
 import pickle
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicML
 from meta_policy_search.samplers import SingleTaskSampler
 from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.utils.utils import set_seed
+from tests.helpers.sampling import algo_of
 
 N, T = 5, 6  # candidates, path length
 
@@ -36,7 +36,7 @@ def make(cls=CEM, policy=None, n_samples=N, std=0.3):
 
 def explore(policy, num_paths=2 * N, env=None, itr=0, **sampler_args):
     env = make_env() if env is None else env
-    sampler = SingleTaskSampler(SimpleNamespace(policy=policy, max_path_length=T), env, **sampler_args)
+    sampler = SingleTaskSampler(algo_of(policy, T), env, **sampler_args)
     try:
         return TrajectoryBatch.from_paths(EnvSpec.of(env), sampler.obtain_samples(itr, num_paths * T))
     finally:
