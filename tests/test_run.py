@@ -10,8 +10,8 @@ import pytest
 
 import meta_policy_search as mps
 from meta_policy_search.cli.main import main
+from meta_policy_search.optimizers.base import LinearSchedule
 from meta_policy_search.run_folder import as_json
-from meta_policy_search.utils.schedules import LinearSchedule
 from meta_policy_search.utils.snapshotter import list_snapshots
 
 TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}

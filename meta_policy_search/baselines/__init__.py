@@ -1,10 +1,9 @@
 """Reward baselines, which predict returns to reduce the variance of policy gradients."""
 from typing import Any
 
-from meta_policy_search.baselines.base import AdaptedBaseline, Baseline
+from meta_policy_search.baselines.base import AdaptedBaseline, Baseline, ZeroBaseline
 from meta_policy_search.baselines.gaussian_mlp_baseline import GaussianMLPBaseline
 from meta_policy_search.baselines.linear_baseline import LinearFeatureBaseline, LinearTimeBaseline
-from meta_policy_search.baselines.zero_baseline import ZeroBaseline
 from meta_policy_search.utils.checks import check_choice
 
 __all__ = ["Baseline", "GaussianMLPBaseline", "LinearFeatureBaseline", "LinearTimeBaseline", "ZeroBaseline"]

@@ -6,13 +6,13 @@ import numpy as np
 from meta_policy_search.meta_algos.base import MAMLAlgo
 from meta_policy_search.meta_algos.inputs import AdaptationStep, MetaObjective, StepInputs
 from meta_policy_search.ops import losses
+from meta_policy_search.optimizers.base import Schedule
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer
 from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.samplers.dice_sample_processor import DiceMetaSampleProcessor
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
 from meta_policy_search.utils.checks import check_non_negative, check_positive_int
-from meta_policy_search.utils.schedules import Schedule
 
 
 class DICEMAML(MAMLAlgo):
@@ -46,7 +46,7 @@ class DICEMAML(MAMLAlgo):
             Default: False.
         name (str): name scope of the algorithm's operations.
         learning_rate (float, dict or callable): step size of the meta-update, above 0; for a linear schedule, a dict of
-            the arguments of `utils.schedules.LinearSchedule`; or a function from the index of the meta-update to the
+            the arguments of `optimizers.base.LinearSchedule`; or a function from the index of the meta-update to the
             step size. Default: 1e-3.
         tf_optimizer_cls (str or type): optimizer of `tf.train`, by name such as `"Adam"` or `"RMSProp"`, or a subclass
             of `tf.train.Optimizer`. Default: `"Adam"`.

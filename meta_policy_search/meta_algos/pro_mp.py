@@ -6,6 +6,7 @@ import numpy as np
 from meta_policy_search.meta_algos.base import MAMLAlgo
 from meta_policy_search.meta_algos.inputs import AdaptationStep, MetaObjective
 from meta_policy_search.ops import losses
+from meta_policy_search.optimizers.base import Schedule
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLPPOOptimizer
 from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.tf_compat import tf
@@ -16,7 +17,6 @@ from meta_policy_search.utils.checks import (
     check_positive,
     check_positive_int,
 )
-from meta_policy_search.utils.schedules import Schedule
 
 
 class ProMP(MAMLAlgo):
@@ -55,7 +55,7 @@ class ProMP(MAMLAlgo):
             1.5 times `target_inner_step`, halved if it is below `target_inner_step / 1.5`. Default: True.
         anneal_factor (float): factor that `clip_eps` is multiplied by after each meta-update, in (0, 1]. Default: 1.
         learning_rate (float, dict or callable): step size of the meta-update, above 0; for a linear schedule, a dict of
-            the arguments of `utils.schedules.LinearSchedule`; or a function from the index of the meta-update to the
+            the arguments of `optimizers.base.LinearSchedule`; or a function from the index of the meta-update to the
             step size. Default: 1e-3.
         tf_optimizer_cls (str or type): optimizer of `tf.train`, by name such as `"Adam"` or `"RMSProp"`, or a subclass
             of `tf.train.Optimizer`. Default: `"Adam"`.

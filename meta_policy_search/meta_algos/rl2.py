@@ -3,11 +3,12 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Type, Union
 
 import numpy as np
 
-from meta_policy_search.baselines.value_head_baseline import return_statistics
+from meta_policy_search.baselines.base import return_statistics
 from meta_policy_search.envs.normalized_env import NormalizedEnv
 from meta_policy_search.envs.trial_env import TrialEnv
-from meta_policy_search.meta_algos.meta_algo import MetaAlgo
+from meta_policy_search.meta_algos.base import MetaAlgo
 from meta_policy_search.ops import losses
+from meta_policy_search.optimizers.base import Schedule
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLPPOOptimizer
 from meta_policy_search.policies.recurrent_policy import (
     CategoricalRecurrentPolicy,
@@ -26,7 +27,6 @@ from meta_policy_search.utils.checks import (
     check_positive_int,
     check_type,
 )
-from meta_policy_search.utils.schedules import Schedule
 
 TRIALS_PER_BLOCK = 128
 """Maximum number of trials per call of a thread. In smaller blocks, the overhead of TensorFlow operations dominates."""
@@ -57,7 +57,7 @@ class RL2(MetaAlgo):
         value_coef (float): `c_V`, coefficient of the value loss, at least 0; default 0.5.
         entropy_coef (float): `c_H`, coefficient of the entropy bonus, at least 0; default 0.
         learning_rate (float, dict or callable): step size, above 0; for a linear schedule, a dict of the arguments of
-            `utils.schedules.LinearSchedule`; or a function of the index of the meta-update. Default: 1e-3.
+            `optimizers.base.LinearSchedule`; or a function of the index of the meta-update. Default: 1e-3.
         tf_optimizer_cls (str or type): optimizer of `tf.train`, by name such as `"Adam"` or `"RMSProp"`, or a subclass
             of `tf.train.Optimizer`. Default: `"Adam"`.
         tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`.

@@ -4,9 +4,9 @@ from typing import Any, Mapping, Optional, Sequence, Type, Union
 from meta_policy_search.meta_algos.dice_maml import DICEMAML
 from meta_policy_search.meta_algos.inputs import AdaptationStep
 from meta_policy_search.ops import losses
+from meta_policy_search.optimizers.base import Schedule
 from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.utils.schedules import Schedule
 
 
 class VPG_DICEMAML(DICEMAML):  # noqa: N801  (name in the public ProMP code)
@@ -32,7 +32,7 @@ class VPG_DICEMAML(DICEMAML):  # noqa: N801  (name in the public ProMP code)
             Default: False.
         name (str): name scope of the algorithm's operations.
         learning_rate (float, dict or callable): step size of the meta-update, above 0; for a linear schedule, a dict of
-            the arguments of `utils.schedules.LinearSchedule`; or a function from the index of the meta-update to the
+            the arguments of `optimizers.base.LinearSchedule`; or a function from the index of the meta-update to the
             step size. Default: 1e-3.
         tf_optimizer_cls (str or type): optimizer of `tf.train`, by name such as `"Adam"` or `"RMSProp"`, or a subclass
             of `tf.train.Optimizer`. Default: `"Adam"`.

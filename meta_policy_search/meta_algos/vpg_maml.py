@@ -5,11 +5,11 @@ from meta_policy_search.meta_algos import inner_losses
 from meta_policy_search.meta_algos.base import MAMLAlgo
 from meta_policy_search.meta_algos.inputs import AdaptationStep, MetaObjective
 from meta_policy_search.ops import losses
+from meta_policy_search.optimizers.base import Schedule
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer
 from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.checks import check_non_negative
-from meta_policy_search.utils.schedules import Schedule
 
 
 class VPGMAML(MAMLAlgo):
@@ -39,7 +39,7 @@ class VPGMAML(MAMLAlgo):
             cause a bias if paths can end early, because that number depends on the policy.) Default: None, for the
             other inner types, which do not depend on it.
         learning_rate (float, dict or callable): step size of the meta-update, above 0; for a linear schedule, a dict of
-            the arguments of `utils.schedules.LinearSchedule`; or a function from the index of the meta-update to the
+            the arguments of `optimizers.base.LinearSchedule`; or a function from the index of the meta-update to the
             step size. Default: 1e-3.
         tf_optimizer_cls (str or type): optimizer of `tf.train`, by name such as `"Adam"` or `"RMSProp"`, or a subclass
             of `tf.train.Optimizer`. Default: `"Adam"`.

@@ -1,4 +1,4 @@
-"""Base class of optimizers: feeds inputs, splits samples into minibatches and rolls back failed steps.
+"""Base class of optimizers, which feeds inputs, forms minibatches and rolls back failed steps; learning-rate schedules.
 
 Values are computed in blocks of a few tasks, several blocks in parallel. The layer outputs for a few tasks fit in the
 processor cache; the layer outputs for all tasks do not. Memory use does not grow with the number of tasks.
@@ -6,14 +6,15 @@ processor cache; the layer outputs for all tasks do not. Memory use does not gro
 import abc
 import contextlib
 import math
-from typing import Any, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.serializable import Serializable
+from meta_policy_search.utils.checks import check_non_negative, check_positive, check_positive_int
+from meta_policy_search.utils.serializable import Configurable, Serializable
 from meta_policy_search.utils.threads import available_cores, divide, run_in_threads
 
 InputValues = Mapping[str, np.ndarray]
@@ -25,6 +26,50 @@ LAYER_BYTES = 3.5e5
 """Approximate size, in bytes, of the outputs of one layer for one block of tasks; a block has at least one task. In
 smaller blocks, starting an operation takes as long as computing it. In larger blocks, a matrix product over several
 tasks is slower than over one task."""
+
+
+Schedule = Union[float, Mapping[str, float], Callable[[int], float]]
+"""A number, the arguments of a `LinearSchedule` by name, or a function of the index of the meta-update (starting at 0).
+"""
+
+
+class LinearSchedule(Configurable):
+    """Linear interpolation from `start` to `end` over the first meta-updates.
+
+    Args:
+        start (float): value at meta-update 0; at least 0.
+        end (float): value from meta-update `num_updates` on; at least 0.
+        num_updates (int): number of meta-updates until `end` is reached; at least 1.
+
+    Raises:
+        TypeError, ValueError: an argument has the wrong type or is out of range.
+    """
+
+    def __init__(self, start: float, end: float, num_updates: int) -> None:
+        self.start, self.end = check_non_negative("start", start), check_non_negative("end", end)
+        self.num_updates = check_positive_int("num_updates", num_updates)
+
+    def __call__(self, update: int) -> float:
+        """Returns the value at meta-update `update` (starting at 0)."""
+        return self.start + (self.end - self.start) * min(update / self.num_updates, 1.0)
+
+
+def check_schedule(argument: str, value: Schedule) -> Union[float, Callable[[int], float]]:
+    """Returns a number above 0 as `float`, the `LinearSchedule` with the arguments of a mapping, or a function.
+
+    Raises:
+        TypeError, ValueError: `value` is none of these; the message calls it `argument`.
+    """
+    if isinstance(value, Mapping):
+        names = ["start", "end", "num_updates"]
+        if sorted(value) != sorted(names):
+            raise ValueError(f"{argument}: expected the entries {', '.join(names)} of a linear schedule, got "
+                             f"{', '.join(map(str, value)) or 'none'}")
+        try:
+            return LinearSchedule(**value)  # type: ignore[arg-type]  # checked by the constructor
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{argument}: {error}") from None
+    return value if callable(value) else check_positive(argument, value)
 
 
 def run_in_blocks(session: tf.Session, fetches: Sequence[tf.Tensor], feed: Feed, task_inputs: Collection[tf.Tensor],

@@ -3,7 +3,7 @@ from typing import Any, Collection, Dict, Mapping, Optional, Type, Union
 
 import numpy as np
 
-from meta_policy_search.optimizers.base import InputValues, Optimizer, check_finite_params
+from meta_policy_search.optimizers.base import InputValues, Optimizer, Schedule, check_finite_params, check_schedule
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
@@ -14,7 +14,6 @@ from meta_policy_search.utils.checks import (
     check_positive,
     check_positive_int,
 )
-from meta_policy_search.utils.schedules import Schedule, check_schedule
 
 TF_OPTIMIZERS = ("Adadelta", "Adagrad", "Adam", "Ftrl", "GradientDescent", "Momentum", "RMSProp")
 """Names of the optimizers of `tf.train`, without the suffix `Optimizer`, that can be specified by name."""
@@ -31,7 +30,7 @@ class MAMLFirstOrderOptimizer(Optimizer):
             `Optimizer` may be omitted), or a subclass of `tf.train.Optimizer`. Default: `"Adam"`.
         tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`, by name. Default: None.
         learning_rate (float, dict or callable): step size, above 0; for a linear schedule, a dict of the arguments of
-            `utils.schedules.LinearSchedule`, such as `{"start": 1e-3, "end": 0.0, "num_updates": 100}`; or a function
+            `optimizers.base.LinearSchedule`, such as `{"start": 1e-3, "end": 0.0, "num_updates": 100}`; or a function
             from the number of earlier `optimize` calls to the step size. Default: 1e-3. The attribute of the same name
             is the step size of the next call and can be set to any of these.
         max_epochs (int): maximum number of passes over the samples per `optimize` call, at least 1. Default: 1.
@@ -162,7 +161,7 @@ class MAMLPPOOptimizer(MAMLFirstOrderOptimizer):
             `Optimizer` may be omitted), or a subclass of `tf.train.Optimizer`. Default: `"Adam"`.
         tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`, by name. Default: None.
         learning_rate (float, dict or callable): step size, above 0; for a linear schedule, a dict of the arguments of
-            `utils.schedules.LinearSchedule`, such as `{"start": 1e-3, "end": 0.0, "num_updates": 100}`; or a function
+            `optimizers.base.LinearSchedule`, such as `{"start": 1e-3, "end": 0.0, "num_updates": 100}`; or a function
             from the number of earlier `optimize` calls to the step size. Default: 1e-3.
         max_epochs (int): maximum number of passes over the samples per `optimize` call, at least 1. Default: 1.
         tolerance (float or None): stops if the loss decreases by less than this between two epochs. Default: None,

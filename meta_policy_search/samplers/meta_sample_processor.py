@@ -3,7 +3,7 @@ from typing import Any, List, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
-from meta_policy_search.baselines.value_head_baseline import ValueHeadBaseline
+from meta_policy_search.baselines.base import ValueHeadBaseline
 from meta_policy_search.envs.trial_env import EPISODE
 from meta_policy_search.samplers.base import SampleProcessor
 from meta_policy_search.samplers.paths import TaskPaths, concatenate_tasks

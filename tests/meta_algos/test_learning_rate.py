@@ -3,10 +3,10 @@ import numpy as np
 import pytest
 
 from meta_policy_search.meta_algos import TRPOMAML, VPGMAML
+from meta_policy_search.optimizers.base import LinearSchedule
 from meta_policy_search.run import build_trainer
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.schedules import LinearSchedule
 from tests.helpers.small_world import M, draw_data, make_policy, relative_error, set_theta
 
 SGD = tf.train.GradientDescentOptimizer

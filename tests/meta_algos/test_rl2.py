@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
-from meta_policy_search.baselines.value_head_baseline import ValueHeadBaseline
+from meta_policy_search.baselines.base import ValueHeadBaseline
 from meta_policy_search.cli import runs
 from meta_policy_search.cli.main import main
 from meta_policy_search.envs.trial_env import split_episodes

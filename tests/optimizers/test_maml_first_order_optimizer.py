@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from meta_policy_search.optimizers import MAMLFirstOrderOptimizer, MAMLPPOOptimizer, Optimizer
+from meta_policy_search.optimizers.base import LinearSchedule
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.schedules import LinearSchedule
 
 SGD = tf.train.GradientDescentOptimizer
 START = np.array([1.0, -2.0], "f")
