@@ -126,7 +126,7 @@ def _registered(member: Member) -> List[Tuple[Any, ...]]:
     found: List[Tuple[Any, ...]] = []
     if isinstance(env, str) and env in available_envs() and env not in BUILT_IN:
         found.append((register_env, env, get_env_class(env)))
-    if isinstance(algo, str) and isinstance(get_entry(algo).cls, type):
+    if isinstance(algo, str) and isinstance(get_entry(algo)[0], type):
         found.append((register_algorithm, find_algorithm(algo), *get_entry(algo)[:2]))
     return found
 

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Optional
 
 import numpy as np
@@ -115,8 +115,9 @@ def _used_columns(rows: Sequence[Row]) -> list[str]:
     return columns
 
 
-class EventFile:
-    """Writes the numbers of each row to a TensorBoard event file, a new file for each process.
+@contextlib.contextmanager
+def event_file(folder: str, resume_at: Optional[int] = None) -> Iterator[Callable[[Row], None]]:
+    """Opens a TensorBoard event file for a `with` block, a new file for each process.
 
     The file of a resumed run begins with a start event. At this event, TensorBoard discards the points of this step
     and of later ones, which earlier files contain.
@@ -124,41 +125,38 @@ class EventFile:
     Args:
         folder: folder of the event files; created if missing.
         resume_at: iteration that a resumed run logs next. Default None: a new run.
+
+    Yields:
+        A function that appends the numbers of a row as float32.
     """
+    from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-    def __init__(self, folder: str, resume_at: Optional[int] = None) -> None:
-        from tensorboard.compat.proto.event_pb2 import SessionLog
-        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+    next_step = resume_at or 0
+    earlier = os.path.join(glob.escape(folder), "events.out.tfevents.{:010d}.*")
+    while glob.glob(earlier.format(int(time.time()))):  # TensorBoard reads files in the order of their names
+        time.sleep(0.05)
+    with _naming(folder):
+        writer = EventFileWriter(folder)
 
-        self._folder, self._step = folder, resume_at or 0
-        earlier = os.path.join(glob.escape(folder), "events.out.tfevents.{:010d}.*")
-        while glob.glob(earlier.format(int(time.time()))):  # TensorBoard reads files in the order of their names
-            time.sleep(0.05)
+    def add(step: int, **content: Any) -> None:
         with _naming(folder):
-            self._writer = EventFileWriter(folder)
-        if resume_at is not None:
-            self._add(resume_at, session_log=SessionLog(status=SessionLog.START))
+            writer.add_event(Event(wall_time=time.time(), step=step, **content))
+            writer.flush()
 
-    def write_row(self, row: Row) -> None:
-        """Appends the numbers of a row as float32."""
-        from tensorboard.compat.proto.summary_pb2 import Summary
-
+    def append(row: Row) -> None:
+        nonlocal next_step
         number = _iteration(row)
-        step = self._step if number is None else number
+        step = next_step if number is None else number
         values = [Summary.Value(tag=key, simple_value=value) for key, value in row.items() if _is_number(value)]
-        self._add(step, summary=Summary(value=values))
-        self._step = step + 1
+        add(step, summary=Summary(value=values))
+        next_step = step + 1
 
-    def close(self) -> None:
-        """Closes the file."""
-        self._writer.close()
-
-    def _add(self, step: int, **content: Any) -> None:
-        from tensorboard.compat.proto.event_pb2 import Event
-
-        with _naming(self._folder):
-            self._writer.add_event(Event(wall_time=time.time(), step=step, **content))
-            self._writer.flush()
+    with contextlib.closing(writer):
+        if resume_at is not None:
+            add(resume_at, session_log=SessionLog(status=SessionLog.START))
+        yield append
 
 
 LOG_FILE = "log.txt"

@@ -35,7 +35,7 @@ import dataclasses
 import datetime
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Optional
 
 from meta_policy_search.utils.checks import check_choice
@@ -43,11 +43,11 @@ from meta_policy_search.utils.files import PathLike, check_folder, lock_folder, 
 from meta_policy_search.utils.log_outputs import (
     LOG_FILE,
     TERMINAL_FORMATS,
-    EventFile,
     Row,
     RowFile,
     append_text,
     check_formats,
+    event_file,
     file_size,
     line,
     plain,
@@ -74,7 +74,7 @@ class _Logger:
     formats: Sequence[str]
     folder: Optional[str] = None
     files: Sequence[RowFile] = ()
-    curves: Optional[EventFile] = None
+    curves: Optional[Callable[[Row], None]] = None  # appends a row to an event file
     snapshots: tuple[str, int] = ("none", 1)  # mode and gap, see `save_snapshot`
     lock: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
     level: int = INFO
@@ -136,9 +136,8 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
             _make_room(folder, overwrite)
         for file in files:
             file.start()
-        curves = EventFile(os.path.join(folder, "tensorboard"), resume_at) if "tensorboard" in formats else None
-        if curves is not None:
-            lock.callback(curves.close)
+        curves = (lock.enter_context(event_file(os.path.join(folder, "tensorboard"), resume_at))
+                  if "tensorboard" in formats else None)
         if "log" in formats:
             append_text(os.path.join(folder, LOG_FILE), "")
     except BaseException:
@@ -283,7 +282,7 @@ def _write_row(row: Row) -> None:
         for file in _current.files:
             file.append(row)
         if _current.curves is not None:
-            _current.curves.write_row(row)
+            _current.curves(row)
         if "log" in _current.formats:
             _append_to_log(table(row))
         if _current.level <= INFO and _has_terminal():
