@@ -230,7 +230,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Evaluates a run and prints its returns and success rates as a table."""
     settings = vars(arguments)
     evaluator = mps.load_evaluator(settings.pop("run_folder"), settings.pop("snapshot"))
-    results = [evaluate_on_metaworld(evaluator, **{**settings, **more}) for more in ({"adaptation_steps": 0}, {})]
+    results = [evaluate_on_metaworld(evaluator, **{**settings, **changed}) for changed in ({"adaptation_steps": 0}, {})]
     versions = [f"{package} {importlib.metadata.version(package)}" for package in ("metaworld", "mujoco")]
     print(", ".join([evaluator.name, *versions]))
     print(text_table([

@@ -14,13 +14,10 @@ the table of README.md. Stored results of other methods and seeds are kept. With
 pages from the stored data.
 """
 import argparse
-import contextlib
 import dataclasses
 import os
 import sys
-import threading
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Optional
 
@@ -39,7 +36,6 @@ from meta_policy_search.utils.threads import available_cores
 
 TEST_SEED = 1
 LAST = 20  # iterations of training whose mean replaces a test in entries without test tasks
-REPORT_EVERY = 60.0  # seconds between reports of progress
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
@@ -138,8 +134,7 @@ def train(entry: Entry, chosen: Sequence[tuple[Method, int]], output: Path, proc
     """Trains incomplete runs and tests their policies; returns the tests, the returns in training and the status."""
     runs = [make_run(entry, method, seed, output) for method, seed in chosen]
     number = available_cores() if processes is None else check_positive_int("--processes", processes)
-    with reported_progress(runs):
-        _, was_interrupted = train_all(str(output), runs, min(number, len(runs)))
+    _, was_interrupted = train_all(str(output), runs, min(number, len(runs)))
     tests: Runs = {}
     training: Runs = {}
     if was_interrupted:
@@ -161,36 +156,6 @@ def make_run(entry: Entry, method: Method, seed: int, output: Path) -> Member:
     settings = entries.script_settings(method.script, {**entry.settings, **method.settings, "seed": seed})
     name = f"{method.name},seed={seed}"
     return Member(name, settings.pop("algo"), settings, str(output / name))
-
-
-@contextlib.contextmanager
-def reported_progress(runs: Sequence[Member]) -> Iterator[None]:
-    """Prints the number of complete iterations and the remaining time every `REPORT_EVERY` seconds."""
-    end, total = threading.Event(), sum(run.n_itr for run in runs)
-    before, begin = _count_iterations(runs), time.monotonic()
-
-    def watch() -> None:
-        while not end.wait(REPORT_EVERY):
-            done = _count_iterations(runs)
-            if done > before:
-                minutes = (time.monotonic() - begin) * (total - done) / (done - before) / 60.0
-                print_line(f"{done} of {total} iterations; about {minutes:.0f} minutes remain")
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        end.set()
-        thread.join()
-
-
-def _count_iterations(runs: Sequence[Member]) -> int:
-    count = 0
-    for run in runs:
-        with contextlib.suppress(ValueError):  # no row yet
-            count += len(read_progress(run.folder)["Itr"])
-    return count
 
 
 def test(entry: Entry, method: Method, run: Member, progress: Progress) -> Progress:

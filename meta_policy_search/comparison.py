@@ -138,27 +138,27 @@ def compare(env: Any, algorithms: Sequence[Union[str, type]],
     numbers = range(1, check_positive_int("seeds", seeds) + 1) if isinstance(seeds, (int, np.integer)) else list(seeds)
     if isinstance(algorithms, (str, type)):
         raise TypeError(f"algorithms: expected a list of names or classes, got {algorithms!r}")
-    given = {_name_of(algorithm): algorithm for algorithm in algorithms}
+    by_name = {_name_of(algorithm): algorithm for algorithm in algorithms}
     settings_of = settings_of or {}
-    if len(given) < len(algorithms) or len(set(numbers)) < len(numbers) or not given or not numbers:
+    if len(by_name) < len(algorithms) or len(set(numbers)) < len(numbers) or not by_name or not numbers:
         raise ValueError(f"compare: expected different algorithms and different seeds, got {algorithms} and {seeds}")
-    for name in settings_of.keys() - given.keys():
-        raise ValueError(f"settings_of: expected names among {', '.join(given)}, got {name!r}")
+    for name in settings_of.keys() - by_name.keys():
+        raise ValueError(f"settings_of: expected names among {', '.join(by_name)}, got {name!r}")
     if any("seed" in changed for changed in settings_of.values()):
         raise ValueError(f"settings_of: expected no 'seed', which the argument seeds sets, got {settings_of}")
-    known = {name: settings_of_algorithm(find_algo_class(algo)) for name, algo in given.items()}
-    check_names(settings, set().union(*known.values()) - {"seed", "env"}, "for any of the algorithms")
+    settings_by_name = {name: settings_of_algorithm(find_algo_class(algo)) for name, algo in by_name.items()}
+    check_names(settings, set().union(*settings_by_name.values()) - {"seed", "env"}, "for any of the algorithms")
     for name, changed in settings_of.items():
-        check_settings(given[name], changed)
+        check_settings(by_name[name], changed)
     cores = available_cores() if processes is None else check_positive_int("processes", processes)
-    env_name = find_env_name(env, find_algo_class(next(iter(given.values())))).rpartition(":")[2]
+    env_name = find_env_name(env, find_algo_class(next(iter(by_name.values())))).rpartition(":")[2]
     if folder is None:
         folder = os.path.join("data", "comparison", env_name, f"{now():%Y-%m-%d_%H-%M-%S}")
     output = os.path.abspath(check_folder("folder", folder))
     runs = {name: [Member(f"{name},seed={seed}", algo, {
-        "env": env, "n_itr": n_itr, **{key: value for key, value in settings.items() if key in known[name]},
+        "env": env, "n_itr": n_itr, **{key: value for key, value in settings.items() if key in settings_by_name[name]},
         **settings_of.get(name, {}), "seed": seed}, os.path.join(output, f"{name},seed={seed}")) for seed in numbers]
-        for name, algo in given.items()}
+        for name, algo in by_name.items()}
     seed_by_seed = [run for group in zip(*runs.values(), strict=True) for run in group]
     _, was_interrupted = train_all(output, seed_by_seed, min(cores, len(seed_by_seed)))
     if was_interrupted:

@@ -170,9 +170,9 @@ def _check_earlier(output: str, members: Sequence[Member], digests: Mapping[str,
         recorded = params.get("settings", {})
         chosen = {"env_kwargs", "n_itr", *params.get("given", ()), *member.settings}
         algo_class = find_algo_class(member.algo)
-        known = settings_of_algorithm(algo_class)
+        declared = settings_of_algorithm(algo_class)
         now = {name: run_folder.as_json(member.settings.get(name, setting.default))
-               for name, setting in known.items() if setting.affects_result}
+               for name, setting in declared.items() if setting.affects_result}
         now.update(env=find_env_name(member.settings["env"], algo_class), n_itr=member.n_itr,
                    env_kwargs=run_folder.as_json(member.settings.get("env_kwargs") or {}))
         if recorded.get("n_itr", 0) < member.n_itr:  # the run is extended

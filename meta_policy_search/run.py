@@ -152,14 +152,15 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
     values = {**algo_class.default_settings, **settings, "progress_bar": progress_bar}
     arguments = {name: value for name, value in values.items() if name in settings or name in settings_of([build])}
     trainer = build(make_env_of(env, env_kwargs or {}, algo_class), algo_class, n_itr, callbacks, policy, **arguments)
-    known = settings_of_algorithm(algo_class, type(trainer.algo.policy))
+    declared = settings_of_algorithm(algo_class, type(trainer.algo.policy))
     of_builders = settings_of([build] if build is make_trainer else [build, algo_class.for_env])
     values = {name: values.get(name, setting.default) for name, setting in of_builders.items()} | settings
     trainer.description = run_folder.as_json({
         "algorithm": algo if isinstance(algo, str) and ":" in algo else name_of(algo_class),
         "settings": {"env": env_name, "env_kwargs": env_kwargs or {}, "seed": seed,
-                     **{name: value for name, value in values.items() if known[name].affects_result}, "n_itr": n_itr},
-        "options": {name: value for name, value in values.items() if not known[name].affects_result},
+                     **{name: value for name, value in values.items() if declared[name].affects_result},
+                     "n_itr": n_itr},
+        "options": {name: value for name, value in values.items() if not declared[name].affects_result},
         "given": sorted(given)})
     return trainer
 
@@ -241,18 +242,18 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
     if isinstance(env, TrialEnv) and "max_path_length" in settings:
         raise TypeError("max_path_length: expected no value for a TrialEnv, which has its own, got "
                         f"{settings['max_path_length']!r}")
-    given = _distribute([*wrappers, *_parts_of(algo_class, [policy])], algo_class, settings)
+    arguments = _distribute([*wrappers, *_parts_of(algo_class, [policy])], algo_class, settings)
     for wrapper in wrappers:
-        env = wrapper(env, **given[wrapper])
+        env = wrapper(env, **arguments[wrapper])
     if isinstance(env, TrialEnv):
-        given[MetaSampler]["max_path_length"] = env.trial_length
-    is_built = policy not in given
-    policy = copy.deepcopy(policy) if is_built else policy.for_env(env, **given[policy])
-    if {*settings} & {*given.get(algo_class.optimizer_cls, ())}:
-        given[algo_class]["optimizer"] = algo_class.optimizer_cls(**given[algo_class.optimizer_cls])
-    algo = algo_class(policy=policy, **given[algo_class])
-    return Trainer(algo, env, MetaSampler(env, policy, **given[MetaSampler]),
-                   algo_class.sample_processor_cls(**given[algo_class.sample_processor_cls]), policy, n_itr,
+        arguments[MetaSampler]["max_path_length"] = env.trial_length
+    is_built = policy not in arguments
+    policy = copy.deepcopy(policy) if is_built else policy.for_env(env, **arguments[policy])
+    if {*settings} & {*arguments.get(algo_class.optimizer_cls, ())}:
+        arguments[algo_class]["optimizer"] = algo_class.optimizer_cls(**arguments[algo_class.optimizer_cls])
+    algo = algo_class(policy=policy, **arguments[algo_class])
+    return Trainer(algo, env, MetaSampler(env, policy, **arguments[MetaSampler]),
+                   algo_class.sample_processor_cls(**arguments[algo_class.sample_processor_cls]), policy, n_itr,
                    num_inner_grad_steps=algo.num_inner_grad_steps, callbacks=callbacks, progress_bar=progress_bar,
                    diagnostics=diagnostics)
 
@@ -281,11 +282,11 @@ def make_runner(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[C
     else:
         env = SingleTaskEnv(env)
     wrappers = _remaining_wrappers(env, algo_class)
-    given = _distribute([*wrappers, *_parts_of(algo_class)], algo_class, settings)
+    arguments = _distribute([*wrappers, *_parts_of(algo_class)], algo_class, settings)
     for wrapper in wrappers:
-        env = wrapper(env, **given[wrapper])
+        env = wrapper(env, **arguments[wrapper])
     runner = LocalRunner(callbacks=callbacks, progress_bar=progress_bar)
-    runner.setup(algo_class.for_env(env, **{**given[algo_class.for_env], **given[algo_class]}), env,
+    runner.setup(algo_class.for_env(env, **{**arguments[algo_class.for_env], **arguments[algo_class]}), env,
                  sampler_args={"parallel": parallel})
     runner.batch_size = check_positive_int("batch_size", batch_size)
     return runner
@@ -303,10 +304,10 @@ def _distribute(parts: Sequence[Any], algo_class: Any, settings: Mapping[str, An
     Objects among the parts, which exist already, take no settings. Baselines are copied, because training changes them.
     """
     taken = {part: settings_of([part]).keys() for part in parts if callable(part)}
-    known = set().union(*taken.values())
+    accepted = set().union(*taken.values())
     policies = [part.__name__ for part in parts if isinstance(part, type) and issubclass(part, Policy)]
     what = f"for {' with '.join([algo_class.__name__, *policies])}"
-    check_names(settings, known | settings_of([train], ()).keys(), what)
+    check_names(settings, accepted | settings_of([train], ()).keys(), what)
     values = {**algo_class.default_settings, **settings}
     values.update({name: copy.deepcopy(values[name]) for name in ("baseline", "return_baseline") if name in values})
     return {part: {name: value for name, value in values.items() if name in names} for part, names in taken.items()}

@@ -18,9 +18,8 @@ from meta_policy_search.envs.mujoco_envs import HalfCheetahRandDirecEnv
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.meta_algos import VPGMAML
 from meta_policy_search.meta_trainer import Trainer
-from meta_policy_search.policies import DiagonalGaussian, MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
+from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
-from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.gym_import import gym
 
 M, P, T, K = 3, 4, 10, 2  # tasks, paths per task, maximum path length, adaptation steps
@@ -86,24 +85,3 @@ def test_each_policy_of_the_adaptation_chain_is_the_sampling_policy(make_env):
     algo.policy.set_flat_params(flat + 0.01 * np.random.default_rng(0).normal(size=flat.shape))
     for log_ratio, kl in algo.evaluate(chain):
         assert np.abs(log_ratio).max() > 1e-3 and kl > 1e-4
-
-
-def expectation(info, f):
-    """Returns `E f(a)` over a Gaussian of two actions by Gauss-Hermite quadrature, exact up to degree 19."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(10)
-    z = np.stack(np.meshgrid(nodes, nodes), axis=-1).reshape(-1, 2)
-    return np.outer(weights, weights).ravel() @ f(info["mean"] + np.exp(info["log_std"]) * z) / (2.0 * np.pi)
-
-
-def test_divergence_and_entropy_are_expectations_of_log_densities():
-    rng, gaussian = np.random.default_rng(0), DiagonalGaussian(2)
-    old, new = ({"mean": rng.normal(size=2), "log_std": rng.normal(size=2)} for _ in range(2))
-    assert expectation(old, lambda a: a[:, 0]) == pytest.approx(old["mean"][0], rel=1e-12)
-    # H(p) = -E_p log p, KL(p || q) = E_p (log p - log q)
-    entropy = -expectation(old, lambda a: gaussian.log_likelihood(a, old))
-    kl = expectation(old, lambda a: gaussian.log_likelihood(a, old) - gaussian.log_likelihood(a, new))
-    assert gaussian.entropy(old) == pytest.approx(entropy, rel=1e-12)
-    assert gaussian.kl(old, new) == pytest.approx(kl, rel=1e-12)
-    with tf.Session() as session:
-        np.testing.assert_allclose(session.run(gaussian.entropy_sym({"log_std": tf.constant(old["log_std"])})), entropy)
-        np.testing.assert_allclose(session.run(gaussian.kl_sym(old, new)), kl)

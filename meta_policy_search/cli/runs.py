@@ -26,7 +26,7 @@ import numpy as np
 from meta_policy_search import run_folder
 from meta_policy_search.cli.flags import warn
 from meta_policy_search.plotting import final_returns
-from meta_policy_search.utils.checks import plain
+from meta_policy_search.utils.checks import comparable_name
 from meta_policy_search.utils.files import is_locked
 from meta_policy_search.utils.progress import print_line, printable, text_table
 from meta_policy_search.utils.snapshotter import snapshot_paths
@@ -106,8 +106,8 @@ def as_cells(run: Run) -> list[str]:
 def select(runs: Sequence[Run], arguments: argparse.Namespace) -> list[Run]:
     """Returns the runs selected by the flags, sorted in ascending order; runs without the sort value come first."""
     found = [run for run in runs
-             if fnmatch.fnmatch(plain(run["algorithm"] or ""), plain(arguments.algorithm))
-             and fnmatch.fnmatch(plain(run["environment"] or ""), plain(arguments.env))
+             if fnmatch.fnmatch(comparable_name(run["algorithm"] or ""), comparable_name(arguments.algorithm))
+             and fnmatch.fnmatch(comparable_name(run["environment"] or ""), comparable_name(arguments.env))
              and arguments.state in (None, run["state"])
              and (arguments.since is None or run["started"] is not None and run["started"] >= arguments.since)]
     return sorted(found, key=lambda run: (run[arguments.sort] is not None, run[arguments.sort]))

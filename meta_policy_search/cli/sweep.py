@@ -67,12 +67,12 @@ def read_grid(path: str, output: str) -> tuple[list[Member], dict[str, dict[str,
     try:
         _check_grid(settings, grid)
         algo_class = find_algo_class(algo)
-        defaults, known = {"env": algo_class.default_settings["env"]}, settings_of_algorithm(algo_class)
+        defaults, declared = {"env": algo_class.default_settings["env"]}, settings_of_algorithm(algo_class)
         for values in itertools.product(*grid.values()):
             chosen = dict(zip(grid, values, strict=True))
             check_settings(algo, {**settings, **chosen})
             for setting, value in {**settings, **chosen}.items():
-                check_type(known[setting], value)
+                check_type(declared[setting], value)
             name = name_of(chosen)
             if any(name == other.name or chosen == varied[other.name] for other in runs):  # 1 and 1.0 are equal
                 raise ValueError(f"grid: expected values that differ, got {name} twice")

@@ -115,16 +115,16 @@ def resume(argv: Sequence[str]) -> int:
         trainer = _load_run(parser, argv[0]).trainer
         recorded = {**trainer.describe()["settings"], **trainer.describe()["options"]}
         try:
-            known = settings_of_algorithm(type(trainer.algo), type(trainer.algo.policy))
+            known_settings = settings_of_algorithm(type(trainer.algo), type(trainer.algo.policy))
         except AttributeError:  # an algorithm that `train` does not know
-            known = {}
-        for setting in known.values():
+            known_settings = {}
+        for setting in known_settings.values():
             if setting.name in recorded:
                 add_flag(parser, setting._replace(default=recorded[setting.name]))
 
     def work(arguments: argparse.Namespace) -> int:
-        given = vars(arguments)
-        return report(_load_run(parser, given.pop("run_folder")).resume(**given))
+        changed = vars(arguments)
+        return report(_load_run(parser, changed.pop("run_folder")).resume(**changed))
 
     return run_tool(parser, work, argv, (SnapshotError, OSError, *FAILURES))
 

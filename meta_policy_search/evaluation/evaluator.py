@@ -132,18 +132,18 @@ class MetaEvaluator(Configurable):
             TypeError: an argument has the wrong type.
             ValueError: a number is out of range, `tasks` or `seeds` is empty, or a seed occurs twice.
         """
-        num_tasks, given = _check_tasks(tasks)
+        num_tasks, task_list = _check_tasks(tasks)
         sizes, seeds = self._check_steps(num_steps, step_sizes), _check_seeds(seeds)
 
         def returns_of_next_paths(sampler: MetaSampler) -> Tuple[PathsMetaBatch, np.ndarray]:
             paths = sampler.obtain_samples()
             return paths, task_returns(paths)
 
-        results = [self._adapt(seed, num_tasks, given, sizes, returns_of_next_paths) for seed in seeds]
+        results = [self._adapt(seed, num_tasks, task_list, sizes, returns_of_next_paths) for seed in seeds]
         returns, timesteps, tasks_of_seeds, num_timesteps = zip(*results, strict=True)
         return Evaluation(
-            name=self.name, returns=np.array(returns).swapaxes(1, 2), tasks=tasks_of_seeds, are_given=given is not None,
-            seeds=seeds, step_sizes=None if step_sizes is None else sizes,
+            name=self.name, returns=np.array(returns).swapaxes(1, 2), tasks=tasks_of_seeds,
+            are_given=task_list is not None, seeds=seeds, step_sizes=None if step_sizes is None else sizes,
             rollouts_per_meta_task=self.rollouts_per_meta_task, max_path_length=self.max_path_length,
             num_timesteps=sum(num_timesteps), timesteps=np.array(timesteps).swapaxes(1, 2),
             trained_steps=self.trained_steps)
@@ -171,7 +171,7 @@ class MetaEvaluator(Configurable):
     def record_with_policy(self, tasks: Union[int, Sequence[Task]], num_steps: Optional[int] = None,
                            step_sizes: Optional[Sequence[float]] = None, seed: int = 1) -> Tuple[Recording, Any]:
         """Returns the recording of `record`, and the policy after the last adaptation step."""
-        num_tasks, given = _check_tasks(tasks)
+        num_tasks, task_list = _check_tasks(tasks)
         sizes = self._check_steps(num_steps, step_sizes)
 
         def next_paths(sampler: MetaSampler) -> Tuple[PathsMetaBatch, Tuple[PathsMetaBatch, Any, Any]]:
@@ -179,9 +179,9 @@ class MetaEvaluator(Configurable):
             return paths, (paths, rngs, sampler.policy)
 
         (seed,) = _check_seeds([seed])
-        seen, _, given, _ = self._adapt(seed, num_tasks, given, sizes, next_paths)
-        rounds, rngs, policies = zip(*seen, strict=True)
-        return Recording(self.name, copy.deepcopy(self.env), given, rounds, rngs), policies[-1]
+        records, _, task_list, _ = self._adapt(seed, num_tasks, task_list, sizes, next_paths)
+        rounds, rngs, policies = zip(*records, strict=True)
+        return Recording(self.name, copy.deepcopy(self.env), task_list, rounds, rngs), policies[-1]
 
     def _check_steps(self, num_steps: Any, step_sizes: Any) -> Tuple[Any, ...]:
         """Returns the size of each adaptation step; None stands for the algorithm's own step size."""
@@ -198,7 +198,7 @@ class MetaEvaluator(Configurable):
         sizes = [check_positive(f"step_sizes[{i}]", size) for i, size in enumerate(step_sizes)]
         return tuple(sizes + sizes[-1:] * (num_steps - len(sizes)))
 
-    def _adapt(self, seed: int, num_tasks: int, given: Optional[List[Task]], step_sizes: Sequence[Optional[float]],
+    def _adapt(self, seed: int, num_tasks: int, task_list: Optional[List[Task]], step_sizes: Sequence[Optional[float]],
                collect: Callable[[MetaSampler], Tuple[PathsMetaBatch, T]]
                ) -> Tuple[List[T], List[np.ndarray], List[Task], int]:
         """Alternates between sampling and adaptation.
@@ -206,7 +206,7 @@ class MetaEvaluator(Configurable):
         Args:
             seed: seed of all random generators.
             num_tasks: number of tasks `M`.
-            given: the tasks; None samples them.
+            task_list: the tasks; None samples them.
             step_sizes: size of each adaptation step; None for the algorithm's own step size.
             collect: function that collects the next paths with a sampler; returns the paths and a record of them.
 
@@ -220,7 +220,7 @@ class MetaEvaluator(Configurable):
                             _adapt_task_by_task(self.algo, EnvSpec.of(self.env), num_tasks))
             with MetaSampler(copy.deepcopy(self.env), policy, self.rollouts_per_meta_task, num_tasks,
                              self.max_path_length, self.envs_per_task, self.parallel) as sampler:
-                sampler.update_tasks(given)
+                sampler.update_tasks(task_list)
                 paths, record = collect(sampler)
                 records = [record]
                 timesteps: List[np.ndarray] = [np.zeros(num_tasks, int)]

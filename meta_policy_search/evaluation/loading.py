@@ -70,19 +70,20 @@ def load_evaluator(
         else:
             trainer.restore(content)
         trainer.sampler.close()
-        own = trainer.env
-        if env is not None and isinstance(env, TrialEnv) != isinstance(own, TrialEnv):
-            raise ValueError(f"env: expected {'a' if isinstance(own, TrialEnv) else 'no'} TrialEnv for the policy in "
-                             f"{run_folder}, got {type(env).__name__}; RL2 cannot be compared with other methods here")
-        if env is not None and env.action_space != own.action_space:
-            raise ValueError(f"env: expected the action space of the run in {run_folder}, {own.action_space}, got "
+        run_env = trainer.env
+        if env is not None and isinstance(env, TrialEnv) != isinstance(run_env, TrialEnv):
+            raise ValueError(f"env: expected {'a' if isinstance(run_env, TrialEnv) else 'no'} TrialEnv for the policy "
+                             f"in {run_folder}, got {type(env).__name__}; RL2 cannot be compared with other methods "
+                             "here")
+        if env is not None and env.action_space != run_env.action_space:
+            raise ValueError(f"env: expected the action space of the run in {run_folder}, {run_env.action_space}, got "
                              f"{env.action_space}; wrap the environment as in training (normalization_scale)")
-        if isinstance(own, TrialEnv) and env is None and max_path_length is not None:
-            env = TrialEnv(own.wrapped_env, own.episodes_per_trial, max_path_length)
-        given = {"rollouts_per_meta_task": rollouts_per_meta_task, "max_path_length": max_path_length, "env": env,
+        if isinstance(run_env, TrialEnv) and env is None and max_path_length is not None:
+            env = TrialEnv(run_env.wrapped_env, run_env.episodes_per_trial, max_path_length)
+        replaced = {"rollouts_per_meta_task": rollouts_per_meta_task, "max_path_length": max_path_length, "env": env,
                  "parallel": recorded if parallel is None else parallel}
         evaluator = make_evaluator(trainer, **{
-            **sampling_arguments(trainer), **{name: value for name, value in given.items() if value is not None},
+            **sampling_arguments(trainer), **{name: value for name, value in replaced.items() if value is not None},
             "name": "random initialization" if snapshot is None else f"{run_folder}, iteration {content['itr']}"})
         if render_mode is not None:
             set_render_mode(evaluator.env, render_mode)
@@ -91,8 +92,8 @@ def load_evaluator(
 
 def sampling_arguments(trainer: Trainer) -> Dict[str, Any]:
     """Returns the arguments of an evaluator that collects paths in parallel like the sampler of a trainer."""
-    given = present_arguments(trainer.sampler) if isinstance(trainer.sampler, Configurable) else {}
-    return {name: value for name, value in given.items() if name in ("envs_per_task", "parallel")}
+    arguments = present_arguments(trainer.sampler) if isinstance(trainer.sampler, Configurable) else {}
+    return {name: value for name, value in arguments.items() if name in ("envs_per_task", "parallel")}
 
 
 def _replace(parts: Dict[str, Any], argument: str, value: Any) -> Any:
@@ -100,8 +101,8 @@ def _replace(parts: Dict[str, Any], argument: str, value: Any) -> Any:
     old = None
     for name in parts.keys() & {"algo", "sampler", "sample_processor"}:
         part_class, args, kwargs = parts[name]
-        given = constructor_signature(part_class).bind_partial(*args, **kwargs)
-        if given.arguments.get(argument) is not None:
-            old, given.arguments[argument] = given.arguments[argument], value
-            parts[name] = part_class, given.args, given.kwargs
+        bound = constructor_signature(part_class).bind_partial(*args, **kwargs)
+        if bound.arguments.get(argument) is not None:
+            old, bound.arguments[argument] = bound.arguments[argument], value
+            parts[name] = part_class, bound.args, bound.kwargs
     return old

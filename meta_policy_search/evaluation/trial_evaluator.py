@@ -107,14 +107,15 @@ class TrialEvaluator(MetaEvaluator):
         Raises:
             ValueError: `step_sizes` is given, or a number is out of range.
         """
-        num_tasks, given = _check_tasks(tasks)
+        num_tasks, task_list = _check_tasks(tasks)
         seeds = _check_seeds(seeds)
         _check_step_sizes(step_sizes)
         num_steps = self.trained_steps if num_steps is None else check_int_at_least("num_steps", num_steps, 0)
-        returns, lengths, sampled = zip(*(self._run_trials(seed, num_tasks, given, num_steps + 1) for seed in seeds))
+        returns, lengths, sampled = zip(*(
+            self._run_trials(seed, num_tasks, task_list, num_steps + 1) for seed in seeds))
         before = np.cumsum(lengths, axis=2) - lengths  # environment steps of a trial before each episode
         return TrialEvaluation(
-            name=self.name, returns=np.array(returns), tasks=sampled, are_given=given is not None, seeds=seeds,
+            name=self.name, returns=np.array(returns), tasks=sampled, are_given=task_list is not None, seeds=seeds,
             step_sizes=None, rollouts_per_meta_task=self.rollouts_per_meta_task,
             max_path_length=self._trial_env.max_path_length,
             num_timesteps=round(self.rollouts_per_meta_task * float(np.sum(lengths))),
@@ -123,11 +124,11 @@ class TrialEvaluator(MetaEvaluator):
     def record_with_policy(self, tasks: Union[int, Sequence[Task]], num_steps: Optional[int] = None,
                            step_sizes: Optional[Sequence[float]] = None, seed: int = 1) -> Tuple[Recording, Any]:
         """Returns the recording of `record`, and the policy. Episode `k` of the trials corresponds to `k` steps."""
-        num_tasks, given = _check_tasks(tasks)
+        num_tasks, task_list = _check_tasks(tasks)
         _check_step_sizes(step_sizes)
         (seed,) = _check_seeds([seed])
         num_steps = check_positive_int("num_steps", (self.trained_steps or 1) if num_steps is None else num_steps)
-        paths, rngs, tasks, policy = self.sample_trials(seed, num_tasks, given, num_steps + 1)
+        paths, rngs, tasks, policy = self.sample_trials(seed, num_tasks, task_list, num_steps + 1)
         trials = {m: [split_episodes(path) for path in of_task] for m, of_task in paths.items()}
         env = copy.deepcopy(self._trial_env.wrapped_env)
         with seeding.evaluation_seed(seed):  # for environments that draw from the global generators
@@ -138,7 +139,7 @@ class TrialEvaluator(MetaEvaluator):
         start_rngs = [[[trial[k] for trial in of_task] for of_task in starts] for k in episodes]
         return Recording(self.name, env, tasks, rounds, start_rngs), policy
 
-    def sample_trials(self, seed: int, num_tasks: int, given: Optional[List[Task]], num_episodes: int
+    def sample_trials(self, seed: int, num_tasks: int, task_list: Optional[List[Task]], num_episodes: int
                       ) -> Tuple[PathsMetaBatch, List[List[np.random.Generator]], List[Task], Any]:
         """Samples trials; returns them, the generators `[M][P]` of their environments, the tasks and the policy."""
         env = TrialEnv(copy.deepcopy(self._trial_env.wrapped_env), num_episodes, self._trial_env.max_path_length)
@@ -146,14 +147,14 @@ class TrialEvaluator(MetaEvaluator):
             policy = self.algo.policy.with_meta_batch_size(num_tasks)
             with MetaSampler(env, policy, self.rollouts_per_meta_task, num_tasks, env.trial_length,
                              self.envs_per_task, self.parallel) as sampler:
-                sampler.update_tasks(given)
+                sampler.update_tasks(task_list)
                 rngs = next_start_rngs(sampler)
                 return sampler.obtain_samples(), rngs, sampler.tasks or [], policy
 
-    def _run_trials(self, seed: int, num_tasks: int, given: Optional[List[Task]],
+    def _run_trials(self, seed: int, num_tasks: int, task_list: Optional[List[Task]],
                     num_episodes: int) -> Tuple[np.ndarray, np.ndarray, List[Task]]:
         """Returns `(returns, lengths, tasks)`: mean return and mean number of steps of each episode, `[M, E]`."""
-        paths, _, tasks, _ = self.sample_trials(seed, num_tasks, given, num_episodes)
+        paths, _, tasks, _ = self.sample_trials(seed, num_tasks, task_list, num_episodes)
         returns, lengths = (np.array([np.mean([measure(path, num_episodes) for path in of_task], axis=0)
                                       for of_task in paths.values()]) for measure in (episode_returns, episode_lengths))
         return returns, lengths, tasks

@@ -352,16 +352,16 @@ class MAMLAlgo(MetaAlgo):
 
     def _build_optimizer(self, objective: MetaObjective) -> None:
         """Passes the objective to the optimizer. Minibatches split only the samples of the adapted policies."""
-        more: Dict[str, Any] = {}
+        constraint: Dict[str, Any] = {}
         if objective.constraint is not None:
             damping = {f"log_step_size/{name}": STEP_SIZE_DAMPING for name in self._log_step_sizes.variables}
-            more = {"leq_constraint": objective.constraint, "constraint_metric": objective.constraint_metric,
+            constraint = {"leq_constraint": objective.constraint, "constraint_metric": objective.constraint_metric,
                     "damping": damping}
         phs = {name: ph for step in self._chain for name, ph in step.inputs.placeholders.items()}
         self.optimizer.build_graph(
             objective.loss, self, {**phs, **objective.inputs},
             sample_axes={name: 1 for name in self._chain[-1].inputs.placeholders},
-            task_inputs=self._task_inputs() if objective.by_task else [], **more)
+            task_inputs=self._task_inputs() if objective.by_task else [], **constraint)
 
     def _task_inputs(self) -> List[str]:
         """Returns the names of the placeholders that have a task axis and a sample axis."""

@@ -170,14 +170,14 @@ def plot_adaptation_curve(curves: Sequence[tuple[str, np.ndarray]], path: Option
             steps = np.arange(returns.shape[1]) + 0.03 * index  # shifted so that error bars do not overlap
             steps = steps if timesteps is None else timesteps[index]
             color = style.REFERENCE_COLORS[(index - 1) % len(style.REFERENCE_COLORS)]
-            look = {"linewidth": 1.4, "linestyle": "--", "markersize": 4, "zorder": 2}
+            line_style = {"linewidth": 1.4, "linestyle": "--", "markersize": 4, "zorder": 2}
             if index == 0:
-                color, look = style.GAIN_COLOR, {"linewidth": 2.0, "linestyle": "-", "markersize": 6, "zorder": 3}
+                color, line_style = style.GAIN_COLOR, {"linewidth": 2.0, "linestyle": "-", "markersize": 6, "zorder": 3}
                 if len(returns) > 1 and timesteps is None:
                     alpha = np.clip(6.0 / len(returns), 0.15, 0.5)
                     axes.plot(steps, returns.T, color=color, alpha=alpha, linewidth=0.8, zorder=1)
             axes.errorbar(steps, *mean_interval(returns), color=color, label=name, marker="o", capsize=4,
-                          elinewidth=1.4, **look)
+                          elinewidth=1.4, **line_style)
         if timesteps is None:
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             axes.set_xlabel("adaptation steps in the task")
@@ -193,14 +193,15 @@ def plot_adaptation_curve(curves: Sequence[tuple[str, np.ndarray]], path: Option
 def _draw_curve(axes: Any, curve: Curve, index: int) -> Any:
     """Draws the runs of a curve and their mean with its interval; returns the line for the legend."""
     again, color = divmod(index, len(style.COLORS))
-    look = {"color": style.COLORS[color], "linestyle": _STYLES[again % len(_STYLES)]}
+    line_style = {"color": style.COLORS[color], "linestyle": _STYLES[again % len(_STYLES)]}
     places, (mean, half_width) = mean_curve(curve)
     if len(curve) > 1:
         for x, y in curve:
-            axes.plot(x, y, **look, alpha=0.35, linewidth=0.7)
+            axes.plot(x, y, **line_style, alpha=0.35, linewidth=0.7)
     if len(curve) >= MIN_RUNS_OF_BAND:
-        axes.fill_between(places, mean - half_width, mean + half_width, color=look["color"], alpha=0.2, linewidth=0.0)
-    (line,) = axes.plot(places, mean, **look, linewidth=1.8, **style.point_marker(places))
+        axes.fill_between(places, mean - half_width, mean + half_width, color=line_style["color"], alpha=0.2,
+                          linewidth=0.0)
+    (line,) = axes.plot(places, mean, **line_style, linewidth=1.8, **style.point_marker(places))
     return line
 
 

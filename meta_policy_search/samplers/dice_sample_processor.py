@@ -22,7 +22,7 @@ Two effects can bias a DiCE gradient:
   term is zero for the longest paths. Later steps, which no path reached, are omitted, because an extrapolated baseline
   only adds noise. The remaining bias is small if a path of the maximum length is likely.
 """
-from typing import Any, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -34,7 +34,6 @@ from meta_policy_search.samplers.paths import (
     TaskPaths,
     check_finite_steps,
     concatenate_paths,
-    concatenate_tasks,
     pad_steps,
     path_mask,
 )
@@ -181,8 +180,11 @@ class DiceSampleProcessor(SampleProcessor):
         return check_predictions(task.name, predictions, [longest] * len(task.paths)).reshape(mask.shape)
 
 
-class DiceMetaSampleProcessor(MetaSampleProcessor, DiceSampleProcessor):
+class DiceMetaSampleProcessor(MetaSampleProcessor, DiceSampleProcessor):  # type: ignore[misc]  # several tasks
     """Converts the paths of a meta-batch to padded samples for DiCE, one dict per task.
+
+    The dicts have the entries that `DiceSampleProcessor.process_samples` returns, and `adj_avg_rewards` `[P, T]`, the
+    rewards standardized over all tasks, zero on padding.
 
     Args:
         baseline (str or Baseline): baseline of the rewards, which depends only on time (see the notes on bias in this
@@ -207,19 +209,6 @@ class DiceMetaSampleProcessor(MetaSampleProcessor, DiceSampleProcessor):
                  return_baseline: Optional[Union[str, Any]] = None) -> None:
         DiceSampleProcessor.__init__(self, baseline, max_path_length, discount, gae_lambda, normalize_adv, positive_adv,
                                      return_baseline)
-
-    def process_samples(  # type: ignore[override]  # takes several tasks
-        self, paths_meta_batch: Mapping[Any, Sequence[Path]], log: Any = False, log_prefix: str = ""
-    ) -> List[TaskSamples]:
-        """Processes the paths of each task separately, and standardizes rewards over all tasks.
-
-        For arguments and errors, see `MetaSampleProcessor.process_samples`.
-
-        Returns:
-            A list with one dict per task, in the order of `paths_meta_batch`. The dicts have the entries that
-            `DiceSampleProcessor.process_samples` returns, and `adj_avg_rewards` `[P, T]`, zero on padding.
-        """
-        return self._process(concatenate_tasks(paths_meta_batch), log, log_prefix)
 
     def _make_samples(self, tasks: Sequence[TaskPaths]) -> List[TaskSamples]:
         samples = DiceSampleProcessor._make_samples(self, tasks)

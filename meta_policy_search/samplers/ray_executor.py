@@ -91,8 +91,8 @@ def check_parallel(parallel: Any) -> Union[bool, RayOptions]:
     if isinstance(parallel, RayOptions):
         return parallel
     if isinstance(parallel, Mapping):
-        known = [field.name for field in dataclasses.fields(RayOptions)]
-        return RayOptions(**{check_choice("parallel", name, known): value for name, value in parallel.items()})
+        names = [field.name for field in dataclasses.fields(RayOptions)]
+        return RayOptions(**{check_choice("parallel", name, names): value for name, value in parallel.items()})
     return RayOptions() if check_choice("parallel", parallel, (False, True, "ray")) == "ray" else parallel
 
 

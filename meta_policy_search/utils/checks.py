@@ -119,12 +119,12 @@ def find_name(argument: str, name: Any, known: Iterable[str]) -> str:
     Raises:
         ValueError: `name` is unknown.
     """
-    by_plain = {plain(each): each for each in known}
-    found = by_plain.get(plain(name)) if isinstance(name, str) else None
-    return check_choice(argument, name, by_plain.values()) if found is None else found
+    by_comparable = {comparable_name(each): each for each in known}
+    found = by_comparable.get(comparable_name(name)) if isinstance(name, str) else None
+    return check_choice(argument, name, by_comparable.values()) if found is None else found
 
 
-def plain(name: str) -> str:
+def comparable_name(name: str) -> str:
     """Returns a name in lower case, without hyphens and underscores."""
     return name.lower().replace("-", "").replace("_", "")
 

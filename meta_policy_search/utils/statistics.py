@@ -94,17 +94,6 @@ def worst_quarter(returns: np.ndarray) -> np.ndarray:
     return np.tensordot(weights / weights.sum(), ordered, axes=1)
 
 
-def interquartile_mean(scores: np.ndarray) -> Interval:
-    """Returns the mean over seeds of the interquartile mean over environments, with its 95% interval (Student's t).
-
-    Args:
-        scores: normalized scores `[seeds, environments]`.
-    """
-    from scipy.stats import trim_mean  # imported here because it takes longer than the rest of this module
-
-    return mean_interval(trim_mean(scores, 0.25, axis=1))
-
-
 def running_mean(values: np.ndarray, reach: Optional[int] = None) -> tuple[np.ndarray, np.ndarray]:
     """Returns the centered running mean of a sequence, and the number of values in each mean.
 

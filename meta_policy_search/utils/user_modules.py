@@ -5,7 +5,7 @@ import os
 import sys
 from typing import Any, Dict, Iterable, Mapping, Tuple
 
-from meta_policy_search.utils.checks import find_name, plain
+from meta_policy_search.utils.checks import comparable_name, find_name
 
 
 def search_current_folder() -> None:
@@ -30,9 +30,9 @@ def register(name: str, value: Any, registered: Dict[str, Any], built_in: Iterab
     """
     if not isinstance(name, str) or not name:
         raise TypeError(f"name: expected a non-empty string, got {name!r}")
-    if plain(name) in map(plain, built_in):
+    if comparable_name(name) in map(comparable_name, built_in):
         raise ValueError(f"name: expected a name that is not built in, got {name!r}")
-    for other in [other for other in registered if plain(other) == plain(name)]:
+    for other in [other for other in registered if comparable_name(other) == comparable_name(name)]:
         del registered[other]
     registered[name] = value
 

@@ -11,7 +11,6 @@ from meta_policy_search.envs import MetaPointEnvCorner, MetaTabularMDPEnv
 from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
-from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.gym_import import gym
 from tests.helpers.sampling import Ending, assert_same, flat_paths, make_policy, parallel, sampler_of, two_iterations
 
@@ -66,15 +65,6 @@ def test_actions_have_the_reported_probabilities():
         expected = probabilities[:, action]
         deviation = np.sqrt(np.sum(expected * (1.0 - expected)))
         assert abs(np.sum(actions == action) - expected.sum()) < 5 * deviation
-
-
-def test_policy_without_vectorized_actor_is_sampled_through_its_graph():
-    env = MetaTabularMDPEnv(S, A)
-    policy = make_policy(env, hidden_nonlinearity=tf.nn.leaky_relu)
-    assert policy.make_actor() is None
-    for path in flat_paths(sampler_of(env, policy).obtain_samples()):
-        assert path["actions"].shape == (T,) and path["actions"].dtype == np.int64
-        assert path["agent_infos"]["log_prob"].shape == (T, A)
 
 
 def test_processors_keep_actions_unchanged():

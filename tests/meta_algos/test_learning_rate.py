@@ -4,7 +4,6 @@ import pytest
 
 from meta_policy_search.meta_algos import TRPOMAML, VPGMAML
 from meta_policy_search.optimizers.base import LinearSchedule
-from meta_policy_search.run import build_trainer
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from tests.helpers.small_world import M, draw_data, make_policy, relative_error, set_theta
@@ -99,10 +98,3 @@ def test_linear_schedule_is_linear_and_then_constant():
     assert [schedule(i) for i in (0, 1, 4, 9)] == pytest.approx([1.0, 0.8, 0.2, 0.2])
     with pytest.raises(ValueError, match="num_updates"):
         LinearSchedule(1.0, 0.0, 0)
-
-
-def test_schedules_and_optimizers_are_settings_in_json():
-    algo = build_trainer("MetaPointEnv", meta_batch_size=2, hidden_sizes=(), tf_optimizer_cls="RMSProp",
-                         learning_rate={"start": 0.02, "end": 0, "num_updates": 10}).algo
-    assert algo.optimizer._learning_rate(5) == pytest.approx(0.01)
-    assert algo.optimizer._tf_optimizer_cls is tf.train.RMSPropOptimizer

@@ -114,18 +114,6 @@ class GeneratorWalk(ClassicWalk):
         self.np_random = np.random.default_rng(0)
 
 
-class GlobalWalk(ClassicWalk):
-    """Draws from the global `numpy.random`."""
-
-    @property
-    def np_random(self):
-        return np.random.mtrand._rand
-
-    @np_random.setter
-    def np_random(self, rng):
-        pass
-
-
 class Faulty(GeneratorWalk):
     """Fails in the way that `how` names, in the second step of task 3."""
 
@@ -293,26 +281,6 @@ def test_array_interface_steps_the_given_environments_in_any_order(kind):
                 assert answer.env_infos["noise"][row] == single.env_infos["noise"][0]
             steps_taken[ids] += 1
     np.testing.assert_array_equal(starts, [expected[e][0] for e in order])
-
-
-def test_environment_that_draws_from_global_numpy_random():
-    def run():
-        np.random.seed(5)
-        return drive(MetaIterativeEnvExecutor(GlobalWalk(), M, E, T), GlobalWalk())
-
-    assert run() == run()
-    assert len(drive(executor("parallel", GlobalWalk()), GlobalWalk())) == 10
-
-
-def test_copies_share_no_state_with_the_environment_or_each_other():
-    env = Walk()
-    env.set_task(1.0)
-    with MetaIterativeEnvExecutor(env, 2, 1, T) as ex:
-        ex.set_tasks([10.0, 20.0])
-        ex.reset()
-        observations, rewards, _, _ = ex.step(np.zeros((2, 1)))
-    np.testing.assert_allclose([o[0] - r for o, r in zip(observations, rewards, strict=True)], [10.0, 20.0])  # goals
-    assert env.get_task() == 1.0
 
 
 # env_infos.

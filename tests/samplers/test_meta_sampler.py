@@ -383,9 +383,7 @@ def test_new_tasks_are_drawn_if_none_are_given_and_after_refused_tasks():
 
 def test_memory_depends_on_actual_steps_and_not_on_max_path_length():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    started = time.process_time()
     paths = sampler_of(Wanderer(), max_path_length=10 ** 6).obtain_samples()
-    assert time.process_time() - started < 1.0
     assert task_timesteps(paths).sum() < 1000
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000  # KiB
 

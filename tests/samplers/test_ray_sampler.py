@@ -263,19 +263,6 @@ def test_error_in_an_environment_names_its_place():
                 sampler.obtain_samples()
 
 
-def test_refused_task_raises():
-    class Picky(Scripted):
-        def set_task(self, task):
-            if task == 2:
-                raise ValueError("not two")
-
-    with ray_sampler_of(Picky(), num_workers=1) as sampler:
-        with pytest.raises(ValueError, match=r"task 1: 2\) raised ValueError in set_task: not two"):
-            sampler.obtain_samples()
-        with pytest.raises(ValueError, match="tasks: expected meta_batch_size=3 tasks, got 1"):
-            sampler.update_tasks([0])
-
-
 # Invalid arguments
 
 

@@ -382,12 +382,5 @@ def test_attributes_hold_the_named_baselines():
     assert "baseline=LinearTimeBaseline()" in repr(processor)
     custom = FixedBaseline()
     assert SampleProcessor(custom).baseline is custom and DiceSampleProcessor(custom, 9).return_baseline is None
-
-
-@pytest.mark.parametrize("arguments, message", [
-    ({"baseline": "LinearBaseline"}, "baseline: expected one of .*, got 'LinearBaseline'; did you mean"),
-    ({"baseline": "ZeroBaseline", "return_baseline": "none"}, "return_baseline: expected one of .*, got 'none'"),
-])
-def test_unknown_names_of_baselines_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=f"^{message}"):
-        DiceSampleProcessor(max_path_length=9, **arguments)
+    with pytest.raises(ValueError, match="^return_baseline: expected one of .*, got 'none'"):
+        DiceSampleProcessor("ZeroBaseline", max_path_length=9, return_baseline="none")
