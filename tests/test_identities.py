@@ -11,16 +11,14 @@
 import numpy as np
 import pytest
 
-from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs import MetaPointEnvCorner, normalize
 from meta_policy_search.envs.discrete_envs import MetaBernoulliBanditEnv
 from meta_policy_search.envs.mujoco_envs import HalfCheetahRandDirecEnv
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.meta_algos import VPGMAML
-from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
-from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
 from meta_policy_search.utils.gym_import import gym
+from tests.helpers.trainers import build_trainer
 
 M, P, T, K = 3, 4, 10, 2  # tasks, paths per task, maximum path length, adaptation steps
 
@@ -64,9 +62,7 @@ def make_algo(policy, **arguments):
 
 def run_iteration(algo, env):
     """Runs one training iteration without a meta-update."""
-    processor = MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True)
-    with MetaSampler(env, algo.policy, P, M, T) as sampler:
-        Trainer(algo, env, sampler, processor, algo.policy, n_itr=1, num_inner_grad_steps=K).train()
+    build_trainer(algo, (M, P, T), env=env).train()
 
 
 @pytest.mark.parametrize("make_env", ENVS.values(), ids=ENVS)

@@ -7,31 +7,20 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from meta_policy_search.baselines import LinearFeatureBaseline
-from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
 from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
 from meta_policy_search.meta_trainer import EarlyStopping, Trainer
-from meta_policy_search.policies import MetaGaussianMLPPolicy
-from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
+from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.snapshotter import load_snapshot
-from meta_policy_search.utils.utils import set_seed
 from tests.helpers.runs import read_rows
+from tests.helpers.trainers import build_trainer
 
 M, P, T = 3, 4, 8
 
 
-def build(algo_cls=VPGMAML, seed=1, n_itr=2, sess=None, callbacks=(), sampler_cls=MetaSampler, **arguments):
-    """Builds all components of a run in the default graph."""
-    set_seed(seed)
-    env = MetaPointEnvCorner(reward_type="dense")
-    policy = MetaGaussianMLPPolicy(M, 2, 2, hidden_sizes=())
-    algo = algo_cls(policy, meta_batch_size=M, **arguments)
-    sampler = sampler_cls(env, policy, P, M, T)
-    processor = MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True)
-    return Trainer(algo, env, sampler, processor, policy, n_itr, sess=sess, callbacks=callbacks,
-                   num_inner_grad_steps=algo.num_inner_grad_steps)
+def build(algo_cls=VPGMAML, seed=1, n_itr=2, **arguments):
+    return build_trainer(algo_cls, (M, P, T), n_itr, seed=seed, **arguments)
 
 
 @pytest.fixture(scope="module")

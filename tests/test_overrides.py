@@ -20,7 +20,6 @@ from meta_policy_search.actors.network_actor import NetworkActor
 from meta_policy_search.baselines import LinearFeatureBaseline, ZeroBaseline
 from meta_policy_search.envs import MetaPointEnvCorner, normalize
 from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
-from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np import policies as np_policies
 from meta_policy_search.policies import (
     DiagonalGaussian,
@@ -35,6 +34,7 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.utils import set_seed
 from tests.helpers.sampling import algo_of, flat_paths
+from tests.helpers.trainers import build_trainer
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
@@ -477,9 +477,7 @@ class WithoutStdInfo(MetaGaussianMLPPolicy):
 
 
 def trainer_of(algo):
-    env = MetaPointEnvCorner("dense")
-    sampler, processor = MetaSampler(env, algo.policy, P, M, T), MetaSampleProcessor(ZeroBaseline(), normalize_adv=True)
-    return Trainer(algo, env, sampler, processor, algo.policy, n_itr=1)
+    return build_trainer(algo, (M, P, T), processor=MetaSampleProcessor(ZeroBaseline(), normalize_adv=True))
 
 
 @pytest.mark.parametrize("algo_cls", [ProMP, TRPOMAML])

@@ -24,7 +24,6 @@ from meta_policy_search.envs.point_envs import corner_goals_point_env_2d, point_
 from meta_policy_search.envs.point_envs.point_env_2d_walls import MetaPointEnvWalls
 from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.meta_algos import ProMP
-from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np.algos import CEM, RLAlgorithm
 from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy
 from meta_policy_search.optimizers import ConjugateGradientOptimizer, MAMLFirstOrderOptimizer
@@ -41,6 +40,7 @@ from meta_policy_search.samplers.utils import rollout
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import set_seed
 from meta_policy_search.utils.gym_import import gym
+from tests.helpers.trainers import build_trainer
 
 M, P, T = 2, 3, 4
 
@@ -52,12 +52,6 @@ def make_policy():
 def make_sampler(policy, env=None, **arguments):
     env = normalize(MetaPointEnvCorner(reward_type="dense")) if env is None else env
     return MetaSampler(env, policy, P, M, T, **arguments)
-
-
-def train_one_iteration(algo, env=None):
-    env = normalize(MetaPointEnvCorner(reward_type="dense")) if env is None else env
-    processor = MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True)
-    Trainer(algo, env, make_sampler(algo.policy, env), processor, algo.policy, n_itr=1).train()
 
 
 # Subclasses
@@ -73,7 +67,7 @@ class CountingProMP(ProMP):
 
 def test_published_override_of_adapt_is_called():
     algo = CountingProMP(make_policy(), meta_batch_size=M)
-    train_one_iteration(algo)
+    build_trainer(algo, (M, P, T)).train()
     assert algo.adapted == 1
 
 

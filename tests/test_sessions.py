@@ -4,14 +4,12 @@ from collections import OrderedDict
 import numpy as np
 import pytest
 
-from meta_policy_search.baselines import LinearFeatureBaseline
-from meta_policy_search.envs import MetaPointEnvCorner
 from meta_policy_search.meta_algos import ProMP
 from meta_policy_search.meta_trainer import Trainer
-from meta_policy_search.policies import GaussianMLPPolicy, MetaGaussianMLPPolicy
-from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
+from meta_policy_search.policies import GaussianMLPPolicy
 from meta_policy_search.sessions import VariableSet, get_session
 from meta_policy_search.tf_compat import tf
+from tests.helpers.trainers import build_trainer
 
 
 def variable(value):
@@ -108,17 +106,10 @@ def test_invalid_values_are_refused_before_any_assignment(variables, values, mes
 MESSAGE = "no value in this session, but were used in another one. Leave this session, or set them in it"
 
 
-def build(**arguments):
-    env = MetaPointEnvCorner(reward_type="dense")
-    policy = MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=())
-    return Trainer(ProMP(policy, meta_batch_size=2), env, MetaSampler(env, policy, 2, 2, 4),
-                   MetaSampleProcessor(LinearFeatureBaseline()), policy, 1, **arguments)
-
-
 @pytest.fixture
 def trainer():
     """A trainer after an iteration, whose weights differ from the initial ones."""
-    trainer = build()
+    trainer = build_trainer(ProMP)
     trainer.train()
     return trainer
 
@@ -153,7 +144,7 @@ def test_loaded_weights_are_accepted_if_the_optimizer_is_initialized(trainer, tm
 def test_weights_set_before_a_trainer_session_are_kept():
     """Given a policy with weights in the session of its graph, then a trainer with another session raises an error."""
     session = tf.Session()
-    first = build()
+    first = build_trainer(ProMP)
     first.policy.set_flat_params(np.ones(8))
     parts = (first.algo, first.env, first.sampler, first.sample_processor, first.policy)
     with pytest.raises(RuntimeError, match=MESSAGE):

@@ -5,10 +5,10 @@ import pytest
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline
 from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv, normalize
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
-from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.policies import MetaCategoricalMLPPolicy
-from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
+from meta_policy_search.samplers import DiceMetaSampleProcessor
 from meta_policy_search.utils.utils import set_seed
+from tests.helpers.trainers import build_trainer
 
 T = 10  # path length
 
@@ -19,15 +19,11 @@ def train(algo_cls, env, n_itr, num_tasks, num_rollouts, seed=1, **arguments):
     policy = MetaCategoricalMLPPolicy(num_tasks, env.observation_space.shape[0], int(env.action_space.n),
                                       hidden_sizes=(16,))
     if algo_cls in (DICEMAML, VPG_DICEMAML):
-        arguments["max_path_length"] = T
-        processor = DiceMetaSampleProcessor(LinearTimeBaseline(), T, return_baseline=LinearFeatureBaseline())
-    else:
-        processor = MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True)
-    algo = algo_cls(policy=policy, meta_batch_size=num_tasks, **arguments)
+        arguments.update(max_path_length=T, processor=DiceMetaSampleProcessor(
+            LinearTimeBaseline(), T, return_baseline=LinearFeatureBaseline()))
     rows, before = [], policy.get_flat_params()
-    with MetaSampler(env, policy, num_rollouts, num_tasks, T) as sampler:
-        Trainer(algo, env, sampler, processor, policy, n_itr, num_inner_grad_steps=algo.num_inner_grad_steps,
-                callbacks=[lambda trainer, row: rows.append(row)]).train()
+    build_trainer(algo_cls, (num_tasks, num_rollouts, T), n_itr, env, policy,
+                  callbacks=[lambda trainer, row: rows.append(row)], **arguments).train()
     return rows, before, policy.get_flat_params()
 
 
@@ -63,11 +59,3 @@ def test_trpo_maml_learns_to_find_the_best_arm():
     # and its post-update return approaches 5/6 per pull, the mean of the best arm
     assert rows[0]["AdaptationGain"] < 0.5
     assert mean_of(rows[-3:], "AdaptationGain") > 1.3
-
-
-@pytest.mark.slow
-def test_trpo_maml_learns_to_adapt_to_random_processes():
-    rows, _, _ = train(TRPOMAML, MetaTabularMDPEnv(4, 3), 20, 20, 20, inner_lr=0.5, step_size=0.03)
-    assert rows[0]["AdaptationGain"] < 1.5
-    assert mean_of(rows[-5:], "Step_0-AverageReturn") == pytest.approx(T, abs=1.5)  # 1 per step for any policy
-    assert mean_of(rows[-5:], "AdaptationGain") > 4.0

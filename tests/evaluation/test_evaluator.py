@@ -10,12 +10,10 @@ from matplotlib.figure import Figure
 
 from meta_policy_search.algos import GradientAdaptation
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
-from meta_policy_search.envs import MetaPointEnvCorner
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.evaluation import Evaluation, MetaEvaluator
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPGMAML, ProMP
-from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np.algos import CEM, CMAES, MetaRLAlgorithm, SearchAdaptation
 from meta_policy_search.policies import MetaGaussianMLPPolicy, TaskPolicy
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
@@ -25,23 +23,19 @@ from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.snapshotter import load_snapshot
 from meta_policy_search.utils.utils import set_seed
 from tests.helpers.sampling import SlowBaseline
+from tests.helpers.trainers import build_trainer
 
 M, P, T = 4, 3, 6
 
 
-def build(algo_cls=VPGMAML, env=None, baseline=None, nonlinearity=None, rollouts=P, n_itr=3, callbacks=(),
-          **arguments):
+def build(algo_cls=VPGMAML, baseline=None, nonlinearity=None, rollouts=P, n_itr=3, **arguments):
     """Returns a small trainer in the default graph, with large adaptation steps for visible effects."""
-    env = MetaPointEnvCorner(reward_type="dense") if env is None else env
     hidden_sizes = () if nonlinearity is None else (4,)
     policy = MetaGaussianMLPPolicy(M, 2, 2, hidden_sizes=hidden_sizes, hidden_nonlinearity=nonlinearity)
-    if algo_cls is DICEMAML:
-        processor = DiceMetaSampleProcessor(LinearTimeBaseline(), T)
-    else:
-        processor = MetaSampleProcessor(baseline or LinearFeatureBaseline(), normalize_adv=True)
-    algo = algo_cls(policy=policy, **{"inner_lr": 1.0, "meta_batch_size": M, **arguments})
-    return Trainer(algo, env, MetaSampler(env, policy, rollouts, M, T), processor, policy, n_itr, callbacks=callbacks,
-                   num_inner_grad_steps=algo.num_inner_grad_steps)
+    processor = (DiceMetaSampleProcessor(LinearTimeBaseline(), T) if algo_cls is DICEMAML else
+                 MetaSampleProcessor(baseline or LinearFeatureBaseline(), normalize_adv=True))
+    return build_trainer(algo_cls, (M, rollouts, T), n_itr, policy=policy, processor=processor,
+                         **{"inner_lr": 1.0, **arguments})
 
 
 @pytest.fixture(scope="module")

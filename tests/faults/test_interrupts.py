@@ -23,7 +23,7 @@ from meta_policy_search.baselines import GaussianMLPBaseline, LinearFeatureBasel
 from meta_policy_search.envs import MetaPointEnvCorner
 from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.local_runner import LocalRunner
-from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
+from meta_policy_search.meta_algos import TRPOMAML, ProMP
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np.algos import CEM, CMAES
 from meta_policy_search.np.exploration_policies import GaussianNoisePolicy
@@ -31,8 +31,7 @@ from meta_policy_search.np.policies import DeterministicMLPPolicy, GaussianMLPPo
 from meta_policy_search.np.q_functions import MLPQFunction
 from meta_policy_search.np.replay_buffer import ReplayBuffer
 from meta_policy_search.plotting import plot_learning_curve
-from meta_policy_search.policies import MetaGaussianMLPPolicy
-from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler, Sampler
+from meta_policy_search.samplers import MetaSampleProcessor, Sampler
 from meta_policy_search.samplers.errors import EnvWorkerError
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
@@ -41,6 +40,7 @@ from meta_policy_search.utils.statistics import task_timesteps
 from meta_policy_search.utils.utils import set_seed
 from tests.helpers.runs import assert_equal, read_rows
 from tests.helpers.sampling import BatchedWanderer, Wanderer, assert_same, parallel, sampler_of, two_iterations
+from tests.helpers.trainers import build_trainer
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
@@ -49,20 +49,11 @@ NUM_ITR = 5
 N = 6  # candidates
 
 
-def build_trainer(algo_cls=VPGMAML, baseline=None, n_itr=3, callbacks=(), normalize_adv=False, **arguments):
-    set_seed(1)
-    env = MetaPointEnvCorner(reward_type="dense")
-    policy = MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=())
-    processor = MetaSampleProcessor(baseline or LinearFeatureBaseline(), normalize_adv=normalize_adv)
-    return Trainer(algo_cls(policy, meta_batch_size=2, **arguments), env, MetaSampler(env, policy, 2, 2, 4), processor,
-                   policy, n_itr, callbacks=callbacks)
-
-
 @pytest.fixture(scope="module")
 def built():
     """Returns a small trainer and a snapshot of its start."""
     with tf.Graph().as_default():
-        trainer = build_trainer()
+        trainer = build_trainer(n_itr=3, seed=1)
         return trainer, trainer.get_itr_snapshot(-1)
 
 
@@ -122,7 +113,7 @@ def test_learned_baseline_is_rolled_back_to_the_untrained_one(tmp_path, monkeypa
     params = []
     for at in (100, 1):  # never, and in iteration 0
         with tf.Graph().as_default(), logger.scoped_configure(tmp_path / str(at), ["csv"]):
-            trainer = build_trainer(baseline=GaussianMLPBaseline((4,)))
+            trainer = build_trainer(n_itr=3, seed=1, processor=MetaSampleProcessor(GaussianMLPBaseline((4,))))
             with monkeypatch.context() as patch:
                 patch.setattr(trainer.algo, "optimize_policy", pressing(trainer.algo.optimize_policy, at))
                 with contextlib.suppress(KeyboardInterrupt):
@@ -353,7 +344,7 @@ class Training:
     """Repeats five iterations of a `Trainer` with a figure from the same start."""
 
     def __init__(self, algo_cls, draws, **arguments):
-        self._trainer = build_trainer(algo_cls, n_itr=NUM_ITR, callbacks=[draw_once] * draws, normalize_adv=True,
+        self._trainer = build_trainer(algo_cls, n_itr=NUM_ITR, seed=1, callbacks=[draw_once] * draws,
                                       trainable_inner_step_size=True, **arguments)
         self._start = self._trainer.get_itr_snapshot(-1)
 

@@ -2,22 +2,14 @@
 import numpy as np
 import pytest
 
-from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
+from meta_policy_search.baselines import LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.envs import MetaPointEnvCorner, normalize
-from meta_policy_search.meta_algos import VPG_DICEMAML, VPGMAML
-from meta_policy_search.meta_trainer import Trainer
+from meta_policy_search.meta_algos import VPG_DICEMAML
 from meta_policy_search.policies import MetaGaussianMLPPolicy
-from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
+from meta_policy_search.samplers import DiceMetaSampleProcessor
+from tests.helpers.trainers import build_trainer
 
-M, P, T = 2, 2, 4
-
-
-def build(env=None, policy_cls=MetaGaussianMLPPolicy, processor=None, algo_cls=VPGMAML, **arguments):
-    env = MetaPointEnvCorner() if env is None else env
-    policy = policy_cls(M, 2, 2, hidden_sizes=())
-    algo = algo_cls(policy=policy, meta_batch_size=M, **arguments)
-    processor = processor or MetaSampleProcessor(LinearFeatureBaseline())
-    return Trainer(algo, env, MetaSampler(env, policy, P, M, T), processor, policy, 1)
+T = 4  # maximum path length
 
 
 class EnvWithoutPrefix(MetaPointEnvCorner):
@@ -30,20 +22,20 @@ class PolicyWithoutPrefix(MetaGaussianMLPPolicy):
         pass
 
 
-@pytest.mark.parametrize("parts, named", [
-    ({"env": normalize(EnvWithoutPrefix())}, "EnvWithoutPrefix"),
-    ({"policy_cls": PolicyWithoutPrefix}, "PolicyWithoutPrefix"),
+@pytest.mark.parametrize("make_part, named", [
+    (lambda: {"env": normalize(EnvWithoutPrefix())}, "EnvWithoutPrefix"),
+    (lambda: {"policy": PolicyWithoutPrefix(2, 2, 2, hidden_sizes=())}, "PolicyWithoutPrefix"),
 ])
-def test_diagnostics_without_a_prefix_are_refused(parts, named):
+def test_diagnostics_without_a_prefix_are_refused(make_part, named):
     """Given a `log_diagnostics(paths)`, whose figures would overwrite each other, then the error names it."""
     with pytest.raises(TypeError, match=rf"{named}.log_diagnostics\(\) takes 2 positional arguments but 3 were given"):
-        build(**parts).train()
+        build_trainer(**make_part()).train()
 
 
 def test_vpg_dice_maml_without_advantages_names_the_return_baseline():
     processor = DiceMetaSampleProcessor(LinearTimeBaseline(), max_path_length=T)
     with pytest.raises(ValueError) as error:
-        build(processor=processor, algo_cls=VPG_DICEMAML, max_path_length=T).train()
+        build_trainer(VPG_DICEMAML, processor=processor, max_path_length=T).train()
     assert str(error.value) == ("step1: task 0: expected samples with an entry 'advantages', got none; pass "
                                 "return_baseline, such as LinearFeatureBaseline(), to the sample processor")
 

@@ -6,24 +6,16 @@ from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs import MetaPointEnvNavigation
 from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.local_runner import LocalRunner
-from meta_policy_search.meta_algos import VPGMAML
-from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np.algos import CEM
 from meta_policy_search.np.policies import GaussianMLPPolicy
-from meta_policy_search.policies import MetaGaussianMLPPolicy
-from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.utils import set_seed
+from tests.helpers.trainers import build_trainer
 
 
-def build_trainer(seed=None):
-    if seed is not None:
-        set_seed(seed)
-    env = MetaPointEnvNavigation()
-    policy = MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=())
-    sampler = MetaSampler(env, policy, 2, 2, 4)
-    return Trainer(VPGMAML(policy, meta_batch_size=2), env, sampler, MetaSampleProcessor(LinearFeatureBaseline()),
-                   policy, 2)
+def build(seed=None):
+    return build_trainer(env=MetaPointEnvNavigation(), n_itr=2, seed=seed)
+
 
 
 def train(trainer):
@@ -34,8 +26,8 @@ def train(trainer):
 
 @pytest.mark.thorough
 def test_trainers_built_before_training_use_separate_seeds():
-    alone = [train(build_trainer(seed)) for seed in (1, 3)]
-    trainers = [build_trainer(seed) for seed in (1, 3)]
+    alone = [train(build(seed)) for seed in (1, 3)]
+    trainers = [build(seed) for seed in (1, 3)]
     for trainer, (tasks, params) in zip(trainers, alone, strict=True):
         for actual, expected in zip(train(trainer), (tasks, params)):
             np.testing.assert_array_equal(actual, expected)
@@ -59,7 +51,7 @@ def test_runners_use_the_seed_at_construction():
 
 
 def test_training_reports_a_seed_that_was_set_later(messages):
-    trainer = build_trainer(1)
+    trainer = build(1)
     trainer.train_itr()
     assert messages == []
     set_seed(4)
@@ -70,14 +62,14 @@ def test_training_reports_a_seed_that_was_set_later(messages):
 def test_without_a_seed_the_seed_at_the_start_of_training_is_used(monkeypatch):
     monkeypatch.setattr(seeding, "_root", None)
     monkeypatch.setattr(seeding, "_is_chosen", False)
-    first, second = build_trainer(), build_trainer()
+    first, second = build(), build()
     for trainer in (first, second):
         set_seed(5)
         trainer.policy.set_flat_params(np.zeros(8))
         trainer.train_itr()
     np.testing.assert_array_equal(first.sampler.tasks, second.sampler.tasks)
     set_seed(5)
-    expected = build_trainer()
+    expected = build()
     expected.train_itr()
     np.testing.assert_array_equal(first.sampler.tasks, expected.sampler.tasks)
 

@@ -5,24 +5,15 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
-from meta_policy_search.baselines import LinearFeatureBaseline
-from meta_policy_search.envs import MetaPointEnvCorner
 from meta_policy_search.evaluation import MetaEvaluator
-from meta_policy_search.meta_algos import VPGMAML
-from meta_policy_search.meta_trainer import Trainer
-from meta_policy_search.policies import MetaGaussianMLPPolicy
-from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger, set_seed
+from tests.helpers.trainers import build_trainer
 
 
 def build(seed):
     with tf.Graph().as_default():
-        set_seed(seed)
-        env = MetaPointEnvCorner(reward_type="dense")
-        policy = MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=())
-        return Trainer(VPGMAML(policy, meta_batch_size=2), env, MetaSampler(env, policy, 2, 2, 4),
-                       MetaSampleProcessor(LinearFeatureBaseline()), policy, 3)
+        return build_trainer(n_itr=3, seed=seed)
 
 
 def error_in_another_thread(work):

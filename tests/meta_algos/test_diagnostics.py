@@ -2,13 +2,10 @@
 import numpy as np
 import pytest
 
-from meta_policy_search.baselines import LinearFeatureBaseline
-from meta_policy_search.envs import MetaPointEnvCorner
 from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
 from meta_policy_search.meta_algos.diagnostics import compare_halves, mean_cosine
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.policies import MetaGaussianMLPPolicy
-from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
 from meta_policy_search.tf_compat import tf
 from tests.helpers.numpy_reference import (
     Objective,
@@ -18,6 +15,7 @@ from tests.helpers.numpy_reference import (
     ratio,
 )
 from tests.helpers.small_world import M, draw_data, make_policy, set_theta, shapes_of
+from tests.helpers.trainers import build_trainer
 
 CLIP_EPS, KL_COEFF, INNER_LR = 0.3, 0.7, 0.2
 COLUMNS = {"MetaGradNorm", "MetaGradVariance", "MetaGradRelativeStd", "MetaGradHalvesCosine", "PrePostGradCosine"}
@@ -141,12 +139,7 @@ def test_undefined_direction_gives_nan():
 
 def build(algo_cls=VPGMAML, meta_batch_size=3, diagnostics=True, **arguments):
     policy = MetaGaussianMLPPolicy(meta_batch_size, 2, 2, hidden_sizes=(4,))
-    algo = algo_cls(policy=policy, meta_batch_size=meta_batch_size, **arguments)
-    env = MetaPointEnvCorner(reward_type="dense")
-    sampler = MetaSampler(env, policy, 4, meta_batch_size, 6)
-    processor = MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True)
-    return Trainer(algo, env, sampler, processor, policy, n_itr=3, num_inner_grad_steps=algo.num_inner_grad_steps,
-                   diagnostics=diagnostics)
+    return build_trainer(algo_cls, (meta_batch_size, 4, 6), 3, policy=policy, diagnostics=diagnostics, **arguments)
 
 
 def num_ops():
