@@ -18,6 +18,7 @@ from meta_policy_search.actors import actor_from_policy
 from meta_policy_search.actors.from_policy import PolicyActor
 from meta_policy_search.ops.networks import CELLS, Cell, dense, gaussian, layer_norm, make_dense, make_layer_norm
 from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils.fast_paths import replaces
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # as for a script
 M, P, T, H = 2, 4, 3, 4
@@ -189,6 +190,51 @@ def test_recurrent_state_is_reset_at_the_start_of_each_path(cls):
         np.testing.assert_allclose(path["agent_infos"]["mean"], mean, atol=1e-5)
         np.testing.assert_allclose(path["agent_infos"]["value"], value, atol=1e-5)
         assert cls is not CenteredPolicy or (path["actions"] == path["agent_infos"]["mean"]).all()
+
+
+def mean_action(info, noise):
+    return np.array(info["mean"])
+
+
+class Greedy(Centered):
+    transform_noise = replaces("sample")(staticmethod(mean_action))
+
+
+class GreedyPolicy(mps.GaussianRecurrentPolicy):
+    distribution_cls = Greedy
+
+
+class DocumentedGreedy(Documented, GreedyPolicy):
+    """Acts through `get_actions`."""
+
+
+@pytest.mark.thorough
+def test_recurrent_state_is_the_same_in_training_evaluation_and_adaptation_through_get_actions(tmp_path):
+    results = []
+    for cls in (GreedyPolicy, DocumentedGreedy):
+        run = mps.train("MetaPointEnvCorner", "rl2", 2, policy=cls, cell="lstm", hidden_size=H, meta_batch_size=M,
+                        rollouts_per_meta_task=P, max_path_length=T, episodes_per_trial=2, envs_per_task=2, seed=3,
+                        progress_bar=False, log_formats=["csv"], dump_path=tmp_path / cls.__name__)
+        assert isinstance(actor_from_policy(run.policy), PolicyActor) == (cls is DocumentedGreedy)
+        adapted, actions = run.adapt(seed=1), []
+        copies = [adapted, copy.deepcopy(adapted), pickle.loads(cloudpickle.dumps(adapted))]
+        for observation in np.eye(2):
+            actions.append([each.act(observation) for each in copies])
+            for each in copies:
+                each.observe(1.0)
+        np.testing.assert_array_equal(np.ptp(actions, axis=1), 0.0)  # copies have the same state
+        results.append([run.policy.get_flat_params(), run.evaluate(tasks=2).returns, adapted.returns, actions])
+    for fast, documented in zip(*results):
+        np.testing.assert_array_equal(fast, documented)
+
+
+@pytest.mark.thorough
+def test_distribution_of_a_script_is_vectorized_in_other_processes(tmp_path):
+    (tmp_path / "class").write_bytes(cloudpickle.dumps(Greedy))
+    program = ("import pickle, sys; from meta_policy_search.utils.fast_paths import fast_path; "
+               "cls = pickle.load(open(sys.argv[1], 'rb')); assert fast_path(cls(2), 'transform_noise'); "
+               "assert fast_path(type('Other', (cls,), {'sample': None})(2), 'transform_noise') is None")
+    subprocess.run([sys.executable, "-c", program, tmp_path / "class"], check=True)
 
 
 @pytest.mark.parametrize("cell", ["rnn", 3, None])
