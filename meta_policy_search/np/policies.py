@@ -75,15 +75,12 @@ class MLPPolicy(Policy):
 
     def set_flat_params(self, flat_params: np.ndarray) -> None:
         """Sets the parameters, `[D]`, in the order of `get_param_values`."""
-        self._params = unflatten_params("flat_params", flat_params, self._shapes(), ndim=1)
-
-    def _shapes(self) -> "OrderedDict[str, Tuple[int, ...]]":
-        return OrderedDict((name, value.shape) for name, value in self._params.items())
+        self._params = unflatten_params("flat_params", flat_params, self._params, ndim=1)
 
     @replaces("get_action", "get_actions")
     def make_actors(self, flat_params: np.ndarray) -> Actor:
         """Returns an actor for parameters `[M, D]`; see `FlatPolicy.make_actors`."""
-        params = unflatten_params("flat_params", flat_params, self._shapes(), ndim=2)
+        params = unflatten_params("flat_params", flat_params, self._params, ndim=2)
         return NetworkActor(self.network, params, *self._acting()[1:])
 
     @abc.abstractmethod

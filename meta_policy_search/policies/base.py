@@ -205,10 +205,9 @@ class Policy(Serializable, FlatPolicy):
 
         The column is the mean over paths of the mean entropy over each path, in nats.
         """
-        if hasattr(self.distribution, "entropy"):
-            names = [name for name, _ in self.distribution.dist_info_specs]
-            with contextlib.suppress(NotImplementedError):
-                log_path_mean(paths, prefix + "AveragePolicyEntropy", names, self.distribution.entropy)
+        names = [name for name, _ in self.distribution.dist_info_specs]
+        with contextlib.suppress(NotImplementedError):
+            log_path_mean(paths, prefix + "AveragePolicyEntropy", names, self.distribution.entropy)
 
     def get_params(self) -> "OrderedDict[str, tf.Variable]":
         """Returns the policy's parameters as TensorFlow variables by name."""
@@ -260,8 +259,7 @@ class Policy(Serializable, FlatPolicy):
 
     def unflatten(self, argument: str, flat: np.ndarray, ndim: int) -> "OrderedDict[str, np.ndarray]":
         """Splits vectors `[..., D]` into parameters by name; see `actors.parameters.unflatten_params`."""
-        shapes = {name: tuple(v.shape.as_list()) for name, v in self._variables.variables.items()}
-        return unflatten_params(argument, flat, shapes, ndim)
+        return unflatten_params(argument, flat, self._variables.variables, ndim)
 
     def get_state(self) -> Dict[str, Any]:
         """Returns the state of the policy without its parameters, for a snapshot."""
