@@ -10,7 +10,7 @@ from typing import Any, Callable, NamedTuple
 import numpy as np
 import pytest
 
-from meta_policy_search.actors.network_actor import RecurrentActor
+from meta_policy_search.actors.network_actor import NetworkActor
 from meta_policy_search.baselines import GaussianMLPBaseline, gaussian_mlp_baseline
 from meta_policy_search.baselines.linear_baseline import LinearBaseline
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, MAMLAlgo, ProMP, inner_losses, rl2
@@ -514,7 +514,7 @@ TRIALS = [
              lambda states: lambda of_inputs, kernel: states(of_inputs, tf.stop_gradient(kernel)), RL2_GRADIENT),
     Mutation("the mean return stays in the targets of the value head", rl2, "return_statistics",
              lambda statistics: lambda *args: (0.0, statistics(*args)[1]), RL2_GRADIENT),
-    Mutation("hidden states last from one trial to the next", RecurrentActor, "start_paths",
+    Mutation("hidden states last from one trial to the next", NetworkActor, "start_paths",
              lambda start: lambda actor, rows: start(actor, rows) if actor.states is None else None,
              partial(of_trials.test_all_executors_collect_the_same_trials, of_trials.DISCRETE, {"envs_per_task": 2})),
 ]

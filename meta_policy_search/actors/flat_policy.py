@@ -1,6 +1,6 @@
 """Base class of all policies of this library whose parameters can be represented as one flat vector."""
 import abc
-from typing import Any, NamedTuple, Optional, Sequence, Tuple, Type, TypeVar
+from typing import Any, Optional, Sequence, Tuple, Type, TypeVar
 
 import numpy as np
 
@@ -150,22 +150,16 @@ def act_in_one_task(actor: Actor, observations: np.ndarray, noise: np.ndarray) -
     return actions[0], {key: value[0] for key, value in infos.items()}
 
 
-class PolicySizes(NamedTuple):
-    """Sizes that a policy has as attributes; None for missing attributes."""
+def sizes_of(policy: Any) -> Tuple[Optional[int], Optional[int], Optional[Tuple[int, ...]]]:
+    """Returns the sizes of a policy, which may be any object with `get_actions`; None for missing attributes.
 
-    obs_dim: Optional[int]
-    action_dim: Optional[int]
-    action_shape: Optional[Tuple[int, ...]]  # `(A,)`, or `()` if actions are discrete; default `(action_dim,)`
-    meta_batch_size: Optional[int]  # number of tasks of a meta-policy, None for a policy for one task
-
-
-def sizes_of(policy: Any) -> PolicySizes:
-    """Returns the sizes of a policy, which may be any object with `get_actions`."""
-    sizes = PolicySizes(*(getattr(policy, name, None) for name in PolicySizes._fields))
-    shape = sizes.action_shape
-    if shape is None and sizes.action_dim is not None:
-        shape = (sizes.action_dim,)
-    return sizes._replace(action_shape=None if shape is None else tuple(shape))
+    Returns:
+        Tuple of `obs_dim`, `action_dim` and `action_shape`: `(A,)`, or `()` if actions are discrete.
+    """
+    obs_dim, size, shape = (getattr(policy, name, None) for name in ("obs_dim", "action_dim", "action_shape"))
+    if shape is None and size is not None:
+        shape = (size,)
+    return obs_dim, size, None if shape is None else tuple(shape)
 
 
 def check_spaces(policy: Any, env: Any) -> None:
@@ -173,16 +167,17 @@ def check_spaces(policy: Any, env: Any) -> None:
 
     Sizes that the policy does not have as attributes (`obs_dim`, `action_dim`) are not checked.
     """
-    space, is_index, sizes = env.action_space, is_discrete(env.action_space), sizes_of(policy)
-    if sizes.action_shape is not None and is_index != (sizes.action_shape == ()):
-        actions = "integers" if sizes.action_shape == () else f"arrays of shape {sizes.action_shape}"
+    (obs_dim, action_dim, action_shape), space = sizes_of(policy), env.action_space
+    is_index = is_discrete(space)
+    if action_shape is not None and is_index != (action_shape == ()):
+        actions = "integers" if action_shape == () else f"arrays of shape {action_shape}"
         raise ValueError(f"policy: expected a policy for the action space {space}, got a {type(policy).__name__}, "
                          f"whose actions are {actions}")
     if is_index and getattr(space, "start", 0) != 0:
         raise ValueError(f"env: expected discrete actions numbered from 0, got {space}")
     for kind, name, shape, size in (
-            ("observation", "obs_dim", env.observation_space.shape, sizes.obs_dim),
-            ("action", "action_dim", (int(space.n),) if is_index else space.shape, sizes.action_dim)):
+            ("observation", "obs_dim", env.observation_space.shape, obs_dim),
+            ("action", "action_dim", (int(space.n),) if is_index else space.shape, action_dim)):
         if len(shape) != 1:
             raise ValueError(f"env.{kind}_space: expected vectors, got arrays of shape {shape}; flatten them in a "
                              "wrapper (GymnasiumMetaEnv flattens observations)")

@@ -41,15 +41,15 @@ def actor_from_policy(policy: Any, action_shape: Optional[Tuple[int, ...]] = Non
     if flat_params is not None:
         actor = _vectorized_actor(policy, "make_actors", flat_params)
         return actor or PolicyActor(functools.partial(_act_with_params, policy, flat_params))
-    sizes = sizes_of(policy)
     actor = _vectorized_actor(policy, "make_actor")
-    if action_shape is None and sizes.meta_batch_size is None:
+    if action_shape is None and getattr(policy, "meta_batch_size", None) is None:
         if actor is None and fast_path(policy, "make_actors") is not None:
             actor = _vectorized_actor(policy, "make_actors", policy.get_flat_params()[None])
         return actor or PolicyActor(functools.partial(_act_in_one_task, policy),
                                     reset=lambda is_starting: _reset(policy, is_starting[0]))
-    shape: Any = sizes.action_shape if action_shape is None else action_shape
-    noise_dim = int(np.prod(shape)) if sizes.action_dim is None else sizes.action_dim
+    _, noise_dim, of_policy = sizes_of(policy)
+    shape: Any = of_policy if action_shape is None else action_shape
+    noise_dim = int(np.prod(shape)) if noise_dim is None else noise_dim
     return actor or PolicyActor(functools.partial(_act_in_all_tasks, policy, shape), noise_dim,
                                 functools.partial(_reset, policy))
 
@@ -141,7 +141,7 @@ class TaskPolicies:
     def __init__(self, policies: Sequence[Any]) -> None:
         self.policies: List[Any] = list(policies)
         self.meta_batch_size = len(self.policies)
-        self.obs_dim, self.action_dim, self.action_shape, _ = sizes_of(self.policies[0])
+        self.obs_dim, self.action_dim, self.action_shape = sizes_of(self.policies[0])
 
     @replaces()
     def make_actor(self) -> "PerTaskActor":

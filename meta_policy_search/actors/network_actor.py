@@ -20,51 +20,26 @@ class NetworkActor(Actor):
 
     Args:
         network: see `Network`. Workers import the module of this function.
-        params: float32 parameters stacked over tasks, each `[M, ...]`.
+        params: float32 parameters stacked over tasks, each `[M, ...]`; without the axis of tasks if there is a cell.
         sample: see `Sample`, such as `ops.networks.gaussian_action`.
         info_specs: name and shape (without the axes of tasks and paths) of the outputs that become agent infos.
         noise_dim: number of random numbers per action. Default: 0.
         uniform_noise: whether the noise is uniform in `[0, 1)` instead of standard normal. Default: False.
+        step: step of a recurrent cell (see `ops.networks.Cell`), whose outputs are the inputs of the network. Default:
+            None, no cell.
+        state_size: size of the state of the cell. Default: 0.
+
+    Attributes:
+        states: states of the cell, float32 `[M, R, state_size]`; None if all paths are at their start.
     """
 
     can_divide = True
 
     def __init__(self, network: Network, params: Params, sample: Sample,
-                 info_specs: Sequence[Tuple[str, Tuple[int, ...]]], noise_dim: int = 0,
-                 uniform_noise: bool = False) -> None:
+                 info_specs: Sequence[Tuple[str, Tuple[int, ...]]], noise_dim: int = 0, uniform_noise: bool = False,
+                 step: Optional[Callable[..., Tuple[Any, Any]]] = None, state_size: int = 0) -> None:
         self._network, self._params, self._sample, self._info_specs = network, params, sample, info_specs
         self.noise_dim, self.uniform_noise = noise_dim, uniform_noise
-
-    def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """Computes the network at `observations` and samples actions; see `Actor.act`."""
-        outputs = self._network(NUMPY, self._params, np.asarray(observations, np.float32))
-        infos = {name: np.broadcast_to(outputs[name], observations.shape[:2] + shape)
-                 for name, shape in self._info_specs}
-        return self._sample(outputs, noise), infos
-
-    def for_tasks(self, start: int, stop: int) -> "NetworkActor":
-        """Returns an actor for the tasks from `start` (inclusive) to `stop` (exclusive), sharing parameter memory."""
-        part = copy.copy(self)
-        part._params = {name: values[start:stop] for name, values in self._params.items()}
-        return part
-
-
-class RecurrentActor(NetworkActor):
-    """A `NetworkActor` with a recurrent cell before the network, and the same parameters in all tasks.
-
-    Args:
-        step: step of the cell; see `ops.networks.Cell`.
-        state_size: size of the recurrent state.
-        network, sample, info_specs, noise_dim, uniform_noise: see `NetworkActor`; the inputs of the network are the
-            outputs of the cell.
-        params: float32 parameters by name, without a task axis.
-
-    Attributes:
-        states: float32 `[M, R, state_size]`; None if all paths are at their start.
-    """
-
-    def __init__(self, step: Callable[..., Tuple[Any, Any]], state_size: int, *args: Any) -> None:
-        super().__init__(*args)
         self._step, self._state_size = step, state_size
         self.states: Optional[np.ndarray] = None
 
@@ -75,14 +50,21 @@ class RecurrentActor(NetworkActor):
         self.states[is_starting] = 0.0
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """Advances the states by one step and samples actions; see `Actor.act`."""
-        if self.states is None:
-            self.start_paths(np.ones(observations.shape[:2], bool))
-        outputs, self.states = self._step(NUMPY, self._params, observations.astype(np.float32), self.states)
-        return super().act(outputs, noise)
+        """Advances the states by one step, computes the network and samples actions; see `Actor.act`."""
+        inputs = np.asarray(observations, np.float32)
+        if self._step is not None:
+            if self.states is None:
+                self.start_paths(np.ones(observations.shape[:2], bool))
+            inputs, self.states = self._step(NUMPY, self._params, inputs, self.states)
+        outputs = self._network(NUMPY, self._params, inputs)
+        infos = {name: np.broadcast_to(outputs[name], observations.shape[:2] + shape)
+                 for name, shape in self._info_specs}
+        return self._sample(outputs, noise), infos
 
-    def for_tasks(self, start: int, stop: int) -> "RecurrentActor":
+    def for_tasks(self, start: int, stop: int) -> "NetworkActor":
         """Returns an actor for the tasks from `start` (inclusive) to `stop` (exclusive), without states."""
         part = copy.copy(self)
         part.states = None
+        if self._step is None:
+            part._params = {name: values[start:stop] for name, values in self._params.items()}
         return part

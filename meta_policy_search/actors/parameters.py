@@ -2,7 +2,7 @@
 import math
 import os
 from collections import OrderedDict
-from typing import Mapping, Sequence, Tuple
+from typing import Any, Mapping, Sequence, Tuple
 
 import numpy as np
 
@@ -31,24 +31,25 @@ def flatten_params(params: Params) -> np.ndarray:
     return np.concatenate([value.ravel() for value in params.values()])
 
 
-def unflatten_params(argument: str, flat: np.ndarray, shapes: Mapping[str, Tuple[int, ...]],
+def unflatten_params(argument: str, flat: np.ndarray, like: Mapping[str, Any],
                      ndim: int) -> "OrderedDict[str, np.ndarray]":
     """Splits flat parameter vectors into parameters by name.
 
     Args:
         argument: name of `flat` in error messages.
         flat: vectors `[..., D]`.
-        shapes: ordered mapping from parameter name to shape.
+        like: ordered mapping from parameter name to an array or a variable of its shape.
         ndim: expected number of axes of `flat`.
 
     Returns:
-        Ordered dict from name to a new array, float32 `[..., *shape]`, in the order of `shapes`.
+        Ordered dict from name to a new array, float32 `[..., *shape]`, in the order of `like`.
 
     Raises:
         ValueError: the number of axes is not `ndim`, the last axis has another size, or a number is not finite.
     """
     flat = np.asarray(flat)
-    sizes = [math.prod(shape) for shape in shapes.values()]
+    shapes = [tuple(map(int, value.shape)) for value in like.values()]
+    sizes = list(map(math.prod, shapes))
     if flat.shape[-1:] != (sum(sizes),):
         raise ValueError(f"{argument}: expected {sum(sizes)} numbers in the last axis, got shape {flat.shape}")
     if flat.ndim != ndim:
@@ -58,8 +59,7 @@ def unflatten_params(argument: str, flat: np.ndarray, shapes: Mapping[str, Tuple
     if not np.isfinite(values).all():
         raise ValueError(f"{argument}: expected finite numbers, got {flat[~np.isfinite(values)][0]}")
     parts = np.split(values, np.cumsum(sizes)[:-1], axis=-1)
-    return OrderedDict((name, part.reshape(flat.shape[:-1] + tuple(shape)))
-                       for (name, shape), part in zip(shapes.items(), parts))
+    return OrderedDict((name, part.reshape(flat.shape[:-1] + shape)) for name, shape, part in zip(like, shapes, parts))
 
 
 def read_npz(path: PathLike) -> "OrderedDict[str, np.ndarray]":

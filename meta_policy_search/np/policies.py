@@ -2,7 +2,7 @@
 import abc
 import functools
 from collections import OrderedDict
-from typing import Any, Callable, Dict, Optional, Sequence, Tuple
+from typing import Any, Callable, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class MLPPolicy(Policy):
     """A policy based on a multi-layer perceptron from the observation to `action_dim` outputs.
 
     Kernels have a Glorot-uniform initialization, drawn from the root seed. Biases are initialized to zero. A subclass
-    implements `scope`, `network`, and `_sampling`, which defines how outputs become actions.
+    sets `scope` and implements `_acting`.
 
     Args:
         obs_dim (int): size `O` of an observation.
@@ -59,9 +59,11 @@ class MLPPolicy(Policy):
         self._params = make_mlp(self.scope, self.obs_dim, self.action_dim, self.hidden_sizes, rng)
 
     @property
-    @abc.abstractmethod
     def network(self) -> Callable[..., Any]:
         """Function of `(xp, params, observations)`, see `ops.networks`."""
+        network = self._acting()[0]
+        return functools.partial(network, hidden_nonlinearity=self.hidden_nonlinearity,
+                                 output_nonlinearity=self.output_nonlinearity)
 
     def get_param_values(self) -> "OrderedDict[str, np.ndarray]":
         """Returns copies of the current parameters by name."""
@@ -73,23 +75,17 @@ class MLPPolicy(Policy):
 
     def set_flat_params(self, flat_params: np.ndarray) -> None:
         """Sets the parameters, `[D]`, in the order of `get_param_values`."""
-        self._params = unflatten_params("flat_params", flat_params, self._shapes(), ndim=1)
-
-    def _nonlinearities(self) -> Dict[str, Any]:
-        return {"hidden_nonlinearity": self.hidden_nonlinearity, "output_nonlinearity": self.output_nonlinearity}
-
-    def _shapes(self) -> "OrderedDict[str, Tuple[int, ...]]":
-        return OrderedDict((name, value.shape) for name, value in self._params.items())
+        self._params = unflatten_params("flat_params", flat_params, self._params, ndim=1)
 
     @replaces("get_action", "get_actions")
     def make_actors(self, flat_params: np.ndarray) -> Actor:
         """Returns an actor for parameters `[M, D]`; see `FlatPolicy.make_actors`."""
-        params = unflatten_params("flat_params", flat_params, self._shapes(), ndim=2)
-        return NetworkActor(self.network, params, *self._sampling())
+        params = unflatten_params("flat_params", flat_params, self._params, ndim=2)
+        return NetworkActor(self.network, params, *self._acting()[1:])
 
     @abc.abstractmethod
-    def _sampling(self) -> Tuple:
-        """Returns the arguments of `NetworkActor` after the parameters."""
+    def _acting(self) -> Tuple:
+        """Returns the network without nonlinearities, and the arguments of `NetworkActor` after the parameters."""
 
 
 class GaussianMLPPolicy(MLPPolicy):
@@ -121,15 +117,10 @@ class GaussianMLPPolicy(MLPPolicy):
         if self.learn_std:
             self._params[LOG_STD] = make_log_std(self.action_dim, self.init_std)
 
-    @property
-    def network(self) -> Callable[..., Any]:
-        """The network, with the parameters of the distribution as outputs; see `MLPPolicy.network`."""
-        fixed_log_std = None if self.learn_std else make_log_std(self.action_dim, self.init_std)
-        return functools.partial(gaussian_mlp, **self._nonlinearities(), fixed_log_std=fixed_log_std,
-                                 min_std=self.min_std)
-
-    def _sampling(self) -> Tuple:
-        return gaussian_action, (("mean", self.action_shape), ("log_std", self.action_shape)), self.action_dim
+    def _acting(self) -> Tuple:
+        fixed = None if self.learn_std else make_log_std(self.action_dim, self.init_std)
+        network = functools.partial(gaussian_mlp, fixed_log_std=fixed, min_std=self.min_std)
+        return network, gaussian_action, (("mean", self.action_shape), ("log_std", self.action_shape)), self.action_dim
 
 
 class CategoricalMLPPolicy(MLPPolicy):
@@ -147,19 +138,10 @@ class CategoricalMLPPolicy(MLPPolicy):
     """
 
     scope = "logits_network"
+    action_shape = ()
 
-    @property
-    def network(self) -> Callable[..., Any]:
-        """The network, with the log-probabilities as output; see `MLPPolicy.network`."""
-        return functools.partial(categorical_mlp, **self._nonlinearities())
-
-    @property
-    def action_shape(self) -> Tuple[int, ...]:
-        """Shape of an action: `()`, because actions are indices."""
-        return ()
-
-    def _sampling(self) -> Tuple:
-        return categorical_action, (("log_prob", (self.action_dim,)),), 1, True
+    def _acting(self) -> Tuple:
+        return categorical_mlp, categorical_action, (("log_prob", (self.action_dim,)),), 1, True
 
 
 class DeterministicMLPPolicy(MLPPolicy):
@@ -186,17 +168,12 @@ class DeterministicMLPPolicy(MLPPolicy):
         self.is_discrete = check_bool("is_discrete", is_discrete)
 
     @property
-    def network(self) -> Callable[..., Any]:
-        """The network, with actions as outputs; see `MLPPolicy.network`."""
-        return functools.partial(mlp, scope=self.scope, **self._nonlinearities())
-
-    @property
     def action_shape(self) -> Tuple[int, ...]:
         """Shape of an action: `(A,)`, or `()` if actions are discrete."""
         return () if self.is_discrete else (self.action_dim,)
 
-    def _sampling(self) -> Tuple:
-        return _best_action if self.is_discrete else _output, ()
+    def _acting(self) -> Tuple:
+        return functools.partial(mlp, scope=self.scope), _best_action if self.is_discrete else _output, ()
 
 
 def _output(outputs: Any, noise: np.ndarray) -> np.ndarray:

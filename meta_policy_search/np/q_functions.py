@@ -52,8 +52,7 @@ class MLPQFunction(Configurable):
 
     def set_flat_params(self, flat_params: np.ndarray) -> None:
         """Sets the parameters, `[D]`."""
-        shapes = {name: value.shape for name, value in self._params.items()}
-        self._params = unflatten_params("flat_params", flat_params, shapes, ndim=1)
+        self._params = unflatten_params("flat_params", flat_params, self._params, ndim=1)
 
     def compute_values(self, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
         """Computes the values, float32 `[B]`, of actions `[B, A]` at observations `[B, O]`."""

@@ -11,10 +11,12 @@ layer reads its parameters by name and changes neither `params` nor `inputs`. `i
 arrays and tensors alike. In NumPy, the matrices of each task are multiplied separately, so the outputs do not depend on
 which tasks share a process.
 """
+import dataclasses
+import functools
 import math
 from collections import OrderedDict
 from types import SimpleNamespace
-from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -37,10 +39,15 @@ def _log_softmax(x: np.ndarray) -> np.ndarray:
     return x
 
 
+@functools.lru_cache(maxsize=None)
+def _mean_kernel(size: int, dtype: np.dtype) -> np.ndarray:
+    return np.full((size, 1), 1.0 / size, dtype)
+
+
 NUMPY = SimpleNamespace(
     matmul=np.matmul, concat=lambda arrays: np.concatenate(arrays, axis=-1), log_softmax=_log_softmax,
     sum=lambda x: np.sum(x, axis=-1),
-    mean=lambda x: np.matmul(x, np.full((x.shape[-1], 1), 1.0 / x.shape[-1], x.dtype)),
+    mean=lambda x: np.matmul(x, _mean_kernel(x.shape[-1], x.dtype)),
     one_hot=lambda indices, n, dtype: np.eye(n, dtype=dtype)[np.asarray(indices, np.int64)],
     size=lambda x: np.asarray(x.shape[-1], x.dtype),
     maximum=np.maximum, square=np.square, sqrt=np.sqrt, exp=np.exp, expm1=np.expm1, abs=np.abs,
@@ -55,16 +62,22 @@ NUMPY = SimpleNamespace(
 # Layers
 
 
-def make_dense(name: str, input_size: int, output_size: int, rng: np.random.Generator, scale: float = 1.0) -> Params:
-    """Draws `<name>/kernel`, Glorot-uniform (Glorot & Bengio, 2010) times `scale`, and `<name>/bias`, zero."""
-    return {f"{name}/kernel": (scale * _glorot(input_size, output_size, rng)).astype(np.float32),
-            f"{name}/bias": np.zeros(output_size, np.float32)}
+def make_dense(name: str, input_size: int, output_size: int, rng: np.random.Generator, scale: float = 1.0,
+               bias: bool = True) -> Params:
+    """Draws `<name>/kernel`, Glorot-uniform (Glorot & Bengio, 2010) times `scale`, and `<name>/bias`, zero.
+
+    With `bias=False`, the layer has no bias, for example because a layer normalization follows, which shifts its
+    outputs.
+    """
+    params = {f"{name}/kernel": (scale * _glorot(input_size, output_size, rng)).astype(np.float32)}
+    return {**params, f"{name}/bias": np.zeros(output_size, np.float32)} if bias else params
 
 
 def dense(xp: Any, params: Mapping[str, Any], inputs: Any, name: str) -> Any:
-    """Computes `inputs W + b`."""
+    """Computes `inputs W + b`, or `inputs W` if the layer has no bias."""
     x = xp.matmul(inputs, params[f"{name}/kernel"])
-    x += params[f"{name}/bias"][..., None, :]
+    if f"{name}/bias" in params:
+        x += params[f"{name}/bias"][..., None, :]
     return x
 
 
@@ -145,7 +158,8 @@ def fold_context(params: Mapping[str, Any], scope: str) -> Mapping[str, Any]:
 # Recurrent cells
 
 
-class Cell(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Cell:
     """A recurrent layer: initial parameters, and the step from one state to the next."""
 
     make_params: Callable[[int, int, np.random.Generator], Params]  # of input size, number of units and generator

@@ -28,7 +28,7 @@ TENSORFLOW = SimpleNamespace(
 
 
 def check_nonlinearity(argument: str, value: Nonlinearity) -> Nonlinearity:
-    """Returns a nonlinearity unchanged.
+    """Returns the name of a nonlinearity that has one, else the nonlinearity unchanged; see `nonlinearity_name`.
 
     Raises:
         TypeError: `value` is neither a function, a string nor None; the message calls it `argument`.
@@ -39,7 +39,7 @@ def check_nonlinearity(argument: str, value: Nonlinearity) -> Nonlinearity:
     if value is not None and not callable(value):
         raise TypeError(f"{argument}: expected one of {', '.join(map(repr, NONLINEARITIES))}, a TensorFlow function or "
                         f"None, got {value!r}")
-    return value
+    return nonlinearity_name(value) or value
 
 
 def nonlinearity_name(value: Nonlinearity) -> Optional[str]:

@@ -78,8 +78,6 @@ class Policy(Serializable, FlatPolicy):
         self.hidden_nonlinearity = check_nonlinearity("hidden_nonlinearity", hidden_nonlinearity)
         self.output_nonlinearity = check_nonlinearity("output_nonlinearity", output_nonlinearity)
         FlatPolicy.__init__(self, obs_dim, action_dim)
-        self._nonlinearities = tuple(nonlinearity_name(value) or value
-                                     for value in (self.hidden_nonlinearity, self.output_nonlinearity))
         self._distribution = self.distribution_cls(self.action_dim)
         self._network = self.make_network()
         self.build_graph()
@@ -195,26 +193,21 @@ class Policy(Serializable, FlatPolicy):
 
     def _make_actor(self, params: Params) -> Optional[Actor]:
         """Returns an actor for parameters `[M, ...]`; None under the same conditions as `make_actors`."""
-        sampling = None if any(map(callable, self._nonlinearities)) else self._sampling()
-        return None if sampling is None else NetworkActor(self._network, params, *sampling)
-
-    def _sampling(self) -> Optional[Tuple]:
-        """Returns the last arguments of a `NetworkActor`; None if the distribution has no `transform_noise`."""
         distribution = self.distribution
         sample = fast_path(distribution, "transform_noise")
-        if sample is None:
+        if sample is None or callable(self.hidden_nonlinearity) or callable(self.output_nonlinearity):
             return None
-        return sample, distribution.dist_info_specs, distribution.noise_dim, distribution.uniform_noise
+        return NetworkActor(self._network, params, sample, distribution.dist_info_specs, distribution.noise_dim,
+                            distribution.uniform_noise)
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
         """Logs `AveragePolicyEntropy` if the distribution implements the entropy.
 
         The column is the mean over paths of the mean entropy over each path, in nats.
         """
-        if hasattr(self.distribution, "entropy"):
-            names = [name for name, _ in self.distribution.dist_info_specs]
-            with contextlib.suppress(NotImplementedError):
-                log_path_mean(paths, prefix + "AveragePolicyEntropy", names, self.distribution.entropy)
+        names = [name for name, _ in self.distribution.dist_info_specs]
+        with contextlib.suppress(NotImplementedError):
+            log_path_mean(paths, prefix + "AveragePolicyEntropy", names, self.distribution.entropy)
 
     def get_params(self) -> "OrderedDict[str, tf.Variable]":
         """Returns the policy's parameters as TensorFlow variables by name."""
@@ -266,8 +259,7 @@ class Policy(Serializable, FlatPolicy):
 
     def unflatten(self, argument: str, flat: np.ndarray, ndim: int) -> "OrderedDict[str, np.ndarray]":
         """Splits vectors `[..., D]` into parameters by name; see `actors.parameters.unflatten_params`."""
-        shapes = {name: tuple(v.shape.as_list()) for name, v in self._variables.variables.items()}
-        return unflatten_params(argument, flat, shapes, ndim)
+        return unflatten_params(argument, flat, self._variables.variables, ndim)
 
     def get_state(self) -> Dict[str, Any]:
         """Returns the state of the policy without its parameters, for a snapshot."""
@@ -486,10 +478,6 @@ def log_path_mean(paths: Sequence[Path], key: str, names: Sequence[str],
     infos = [path["agent_infos"] for path in paths if set(names) <= set(path["agent_infos"])]
     if infos:
         values = function({name: np.concatenate([info[name] for info in infos]) for name in names})
-        lengths = np.array([len(info[names[0]]) for info in infos])
-        ends, means = np.cumsum(lengths), np.empty(len(infos), values.dtype)
-        for length in np.unique(lengths):
-            (of_length,) = np.nonzero(lengths == length)
-            steps = values[ends[of_length, None] - np.arange(length, 0, -1)]
-            means[of_length] = steps.reshape(len(steps), -1).mean(axis=1)
+        ends = np.cumsum([len(info[names[0]]) for info in infos])
+        means = np.array([steps.mean() for steps in np.split(values, ends[:-1])])
         logger.logkv(key, float(means.mean()))

@@ -43,8 +43,8 @@ class CategoricalMLPPolicy(Policy):
 
     def make_network(self) -> Network:
         """Returns the network, a perceptron for the logits; see `Policy.make_network`."""
-        hidden, output = self._nonlinearities
-        return functools.partial(categorical_mlp, hidden_nonlinearity=hidden, output_nonlinearity=output)
+        return functools.partial(categorical_mlp, hidden_nonlinearity=self.hidden_nonlinearity,
+                                 output_nonlinearity=self.output_nonlinearity)
 
 
 class MetaCategoricalMLPPolicy(CategoricalMLPPolicy, MetaPolicy):

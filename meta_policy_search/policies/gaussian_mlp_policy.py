@@ -55,10 +55,10 @@ class GaussianMLPPolicy(Policy):
 
     def make_network(self) -> Network:
         """Returns the network, a perceptron for the mean; see `Policy.make_network`."""
-        hidden, output = self._nonlinearities
         fixed = None if self.learn_std else make_log_std(self.action_dim, self.init_std)
-        return functools.partial(gaussian_mlp, hidden_nonlinearity=hidden, output_nonlinearity=output,
-                                 fixed_log_std=fixed, min_std=self.min_std)
+        return functools.partial(gaussian_mlp, hidden_nonlinearity=self.hidden_nonlinearity,
+                                 output_nonlinearity=self.output_nonlinearity, fixed_log_std=fixed,
+                                 min_std=self.min_std)
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
         """Logs `AveragePolicyEntropy` (see `Policy.log_diagnostics`) and `AveragePolicyStd`.

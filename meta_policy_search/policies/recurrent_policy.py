@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.actors.network_actor import Network, RecurrentActor
+from meta_policy_search.actors.network_actor import Network, NetworkActor, Sample
 from meta_policy_search.actors.parameters import check_std
 from meta_policy_search.ops.networks import (
     CELLS,
@@ -22,7 +22,7 @@ from meta_policy_search.policies.distributions import Categorical, DiagonalGauss
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Infos, Params
 from meta_policy_search.utils.checks import check_choice, check_positive_int
-from meta_policy_search.utils.fast_paths import replaces
+from meta_policy_search.utils.fast_paths import fast_path, replaces
 
 
 class RecurrentPolicy(Policy):
@@ -148,25 +148,22 @@ class RecurrentPolicy(Policy):
             raise ValueError(f"observations: expected {self._states.shape[:2]} tasks and paths as in the step before, "
                              f"got {observations.shape[:2]}; call reset() at the start of paths")
         distribution = self.distribution
-        actor = self._make_actor(self.get_param_values(), self._sampling() or (
-            lambda info, noise: distribution.sample(info, self._rng), distribution.dist_info_specs))
+        actor = self._actor(lambda info, noise: distribution.sample(info, self._rng))
         actor.states = self._states
-        noise = np.empty((*observations.shape[:2], actor.noise_dim), np.float32)
-        actor.draw_noise(self._rng, noise)
-        result = actor.act(observations, noise)
+        result = actor.act(observations, observations[..., :0])
         self._states = actor.states
         return result
 
     @replaces(*ACTING)
-    def make_actor(self) -> Optional[RecurrentActor]:
+    def make_actor(self) -> Optional[NetworkActor]:
         """Returns an actor for the `M` tasks; None if the distribution has no `transform_noise`."""
-        sampling = self._sampling()
-        return None if sampling is None else self._make_actor(self.get_param_values(), sampling)
+        sample = fast_path(self.distribution, "transform_noise")
+        return None if sample is None else self._actor(sample)
 
-    def _make_actor(self, params: Params, sampling: Tuple) -> RecurrentActor:  # type: ignore[override]
-        sample, specs, *noise = sampling
-        return RecurrentActor(self._cell.step, self._state_size, self._network, params, sample,
-                              (*specs, ("value", ())), *noise)
+    def _actor(self, sample: Sample) -> NetworkActor:
+        specs = (*self.distribution.dist_info_specs, ("value", ()))
+        return NetworkActor(self._network, self.get_param_values(), sample, specs, self.distribution.noise_dim,
+                            self.distribution.uniform_noise, self._cell.step, self._state_size)
 
     def __getstate__(self) -> Dict[str, Any]:
         """Also returns the recurrent states."""

@@ -14,9 +14,10 @@ replaces::
 them, or the class or the object was patched, the library calls the documented methods instead.
 """
 import inspect
-from typing import Any, Callable, Dict, Optional, TypeVar
+from typing import Any, Callable, Optional, TypeVar
 
 F = TypeVar("F", bound=Callable)
+_RECORD = "_replaced_by_"  # prefix of the attribute with the declared method and the methods that it replaces
 
 
 class replaces:  # noqa: N801 - used as a decorator
@@ -38,8 +39,8 @@ class replaces:  # noqa: N801 - used as a decorator
 
     def __set_name__(self, owner: type, name: str) -> None:
         recorded = {name: inspect.getattr_static(owner, name) for name in self._names}
-        self._method.replaced = recorded  # type: ignore[attr-defined]
         setattr(owner, name, self._method)
+        setattr(owner, _RECORD + name, (self._method, recorded))  # pickles of classes lose attributes of static methods
 
 
 def fast_path(obj: Any, name: str) -> Optional[Callable]:
@@ -52,8 +53,8 @@ def fast_path(obj: Any, name: str) -> Optional[Callable]:
     method = inspect.getattr_static(cls, name, None)
     if method is None:
         return None
-    replaced: Optional[Dict[str, Any]] = getattr(method, "replaced", None)
-    if replaced is None:
+    declared, replaced = inspect.getattr_static(cls, _RECORD + name, (None, {}))
+    if declared is not method:
         raise TypeError(f"{cls.__name__}.{name}: expected a method decorated with @replaces(...) of "
                         "meta_policy_search.utils.fast_paths, got a method without this decorator. Pass the names of "
                         "the methods that it replaces")

@@ -230,6 +230,7 @@ def test_every_type_of_flag(settings_of):
         "output_nonlinearity": "tanh", "hidden_nonlinearity": None, "discount": 1, "log_formats": ["csv"],
         "adapt_params": ["head"], "learning_rate": {"start": 0.1, "end": 0, "num_updates": 5},
         "tf_optimizer_cls": "RMSProp"}
+    assert settings_of(None, "train", "rl2", "--cell", "lstm")["cell"] == "lstm"
 
 
 def test_smoke_can_be_set_as_environment_variable(monkeypatch, settings_of):

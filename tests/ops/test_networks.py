@@ -29,6 +29,7 @@ def of_distribution(network, **settings):
 MLP = networks.make_mlp("mean_network", I, 2, (H, H), RNG)
 LAYERS = {  # parameters and function of each layer
     "dense": (networks.make_dense("x", I, H, RNG), partial(networks.dense, name="x")),
+    "no bias": (networks.make_dense("x", I, H, RNG, bias=False), partial(networks.dense, name="x")),
     "layer norm": (networks.make_layer_norm("x", I), partial(networks.layer_norm, name="x")),
     "linear": (networks.make_mlp("x", I, H, (), RNG), partial(networks.mlp, scope="x")),
     "context": ({**networks.make_mlp("x", I + 2, H, (H,), RNG), **networks.make_context(2)},
@@ -115,6 +116,8 @@ def test_unrolled_cells_equal_the_loop_over_steps(name):
 def test_layers_equal_their_equations():
     rng = np.random.default_rng(5)
     x, state, memory = rng.normal(size=(N, I)), rng.normal(size=(N, H)), rng.normal(size=(N, H))
+    kernel = networks.make_dense("x", I, H, rng, bias=False)
+    np.testing.assert_allclose(networks.dense(NUMPY, kernel, x, "x"), x @ kernel["x/kernel"])
     norm = {"x/scale": rng.normal(size=I), "x/shift": rng.normal(size=I)}
     expected = (x - x.mean(axis=1, keepdims=True)) / x.std(axis=1, keepdims=True) * norm["x/scale"] + norm["x/shift"]
     np.testing.assert_allclose(networks.layer_norm(NUMPY, norm, x, "x", epsilon=0.0), expected)

@@ -100,7 +100,7 @@ class SearchPolicy:
     @property
     def action_shape(self) -> Optional[Tuple[int, ...]]:
         """Shape of an action: `(A,)`, or `()` if actions are discrete."""
-        return sizes_of(self.search.policy).action_shape
+        return sizes_of(self.search.policy)[2]
 
     @property
     def is_current(self) -> bool:
