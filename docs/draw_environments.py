@@ -2,9 +2,10 @@
 
     python docs/draw_environments.py
 
-The half cheetah is controlled by the adapted policy of the landing page (`draw_adaptation.py`). Ant and swimmer move
-their joints periodically, the other robots randomly. Points are pushed toward their goals. Carts and pendulums of three
-masses share one simple controller. Robots need OpenGL (EGL or OSMesa); see `make_env(..., render_mode="rgb_array")`.
+The half cheetah is controlled by the adapted policy of the landing page (`draw_adaptation.py`). Ant, reacher and
+swimmer move their joints periodically, the other robots randomly. Points are pushed toward their goals. The agent of
+Khazad-Dum makes the detour. Carts and pendulums of three masses share one simple controller. Robots need OpenGL (EGL or
+OSMesa); see `make_env(..., render_mode="rgb_array")`.
 The simulated data are reproducible; pixels may differ between versions of OpenGL and Matplotlib.
 """
 import itertools
@@ -27,11 +28,17 @@ ROBOTS = {  # steps, joints per full phase shift (0: random actions)
     "Walker2DRandVelEnv": (60, 0),
     "HopperRandParamsEnv": (60, 0),
     "SwimmerRandVelEnv": (60, 4),
+    "HalfCheetahRandMassEnv": (40, 0),
+    "HalfCheetahRandBodyEnv": (40, 0),
+    "ReacherRandGoalEnv": (60, 2),
 }
+TASKS_OF_ROBOTS = {"HalfCheetahRandMassEnv": (1.9,), "HalfCheetahRandBodyEnv": (0.6, 1.0, 1.9),
+                   "ReacherRandGoalEnv": (0.05, 0.15)}
 POINTS: Dict[str, Any] = {  # tasks
     "MetaPointEnvNavigation": (0.4, 0.3),
     "MetaPointEnvCorner": (2.0, 2.0),
     "MetaPointEnvMomentum": (-2.0, 2.0),
+    "MetaPointEnvSemicircle": (-0.6, 0.8),
     "MetaPointEnvWalls": {"goal": (2.0, -2.0), "gap_1": (0.8, -0.6), "gap_2": (1.2, -1.6)},
 }
 SIZE, POINT_STEPS = 300, 45  # pixels; environment steps
@@ -52,6 +59,8 @@ def pictures_of_half_cheetah() -> Iterator[np.ndarray]:
 def pictures_of_robot(name: str, num_steps: int, phases: int) -> Iterator[np.ndarray]:
     """Yields frames of a robot until it falls."""
     env = make_env(name, render_mode="rgb_array")
+    if name in TASKS_OF_ROBOTS:
+        env.set_task(TASKS_OF_ROBOTS[name])
     env.reset(seed=1)
     env.action_space.seed(1)
     size, terminated = env.action_space.shape[0], False
@@ -78,6 +87,17 @@ def pictures_of_point(name: str, task: Any) -> Iterator[np.ndarray]:
         if len(observation) == 4:  # with inertia: brake
             push = 0.02 * away - 0.25 * observation[2:]
         observation = env.step(push)[0]
+
+
+def pictures_of_detour() -> Iterator[np.ndarray]:
+    """Yields frames of Khazad-Dum: the agent crosses the safe bridge."""
+    env = make_env("KhazadDumEnv", render_mode="rgb_array")
+    env.reset(seed=1)
+    right, up, left = 1, 3, 0
+    for action in [right] * 6 + [up] * 5 + [left] * 6:
+        yield env.render()
+        env.step(action)
+    yield env.render()
 
 
 def balance(observation: np.ndarray) -> int:
@@ -136,6 +156,9 @@ CONTROL = {
 }
 
 
+FPS = {"KhazadDumEnv": 5, **{name: control.fps for name, control in CONTROL.items()}}
+
+
 def follow(name: str, task: Sequence[float], control: Control) -> List[np.ndarray]:
     """Returns the observations of a path."""
     env = make_env(name)
@@ -190,10 +213,11 @@ def main() -> None:
     drawn = {"HalfCheetahRandDirecEnv": (pictures_of_half_cheetah,),
              **{name: (pictures_of_robot, name, *how) for name, how in ROBOTS.items()},
              **{name: (pictures_of_point, name, task) for name, task in POINTS.items()},
-             **{name: (pictures_of_control, name, control) for name, control in CONTROL.items()}}
+             **{name: (pictures_of_control, name, control) for name, control in CONTROL.items()},
+             "KhazadDumEnv": (pictures_of_detour,)}
     for name, (pictures, *arguments) in drawn.items():
         if not wanted or name in wanted:
-            draw(name, pictures(*arguments), CONTROL[name].fps if name in CONTROL else 15 if name in POINTS else 20)
+            draw(name, pictures(*arguments), FPS.get(name, 15 if name in POINTS else 20))
     if not wanted:
         draw_bandits(FOLDER / "MetaBernoulliBanditEnv.png")
 

@@ -5,7 +5,7 @@ created.
 """
 from meta_policy_search.envs.compat import GymnasiumMetaEnv, SingleTaskEnv
 from meta_policy_search.envs.control_envs import CartPoleMassEnv, PendulumMassEnv
-from meta_policy_search.envs.discrete_envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv
+from meta_policy_search.envs.discrete_envs import KhazadDumEnv, MetaBernoulliBanditEnv, MetaTabularMDPEnv
 from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv, MetaEnv, PhysicsError
 from meta_policy_search.envs.meta_world import MetaWorldML1, MetaWorldML10, MetaWorldML25, MetaWorldML45
 from meta_policy_search.envs.mujoco_envs.base import RandomEnv
@@ -17,16 +17,19 @@ from meta_policy_search.envs.point_envs import (
     MetaPointEnvMomentum,
     MetaPointEnvNavigation,
     MetaPointEnvOrigin,
+    MetaPointEnvSemicircle,
     MetaPointEnvV2,
     MetaPointEnvWalls,
 )
 from meta_policy_search.envs.registry import available_envs, find_env, get_env_class, make_env, register_env
 from meta_policy_search.envs.spaces import EnvSpec
+from meta_policy_search.envs.task_sets import load_tasks
 from meta_policy_search.envs.trial_env import TrialEnv
 
-__all__ = ["BatchableMetaEnv", "BatchedEnv", "CartPoleMassEnv", "EnvSpec", "GymnasiumMetaEnv", "MetaBernoulliBanditEnv",
-           "MetaEnv", "MetaPointEnv", "MetaPointEnvCorner", "MetaPointEnvCornerGoals", "MetaPointEnvMomentum",
-           "MetaPointEnvNavigation", "MetaPointEnvOrigin", "MetaPointEnvV2", "MetaPointEnvWalls", "MetaTabularMDPEnv",
-           "MetaWorldML1", "MetaWorldML10", "MetaWorldML25", "MetaWorldML45", "NormalizedEnv", "PendulumMassEnv",
-           "PhysicsError", "RandomEnv", "SingleTaskEnv", "TrialEnv", "available_envs", "find_env", "get_env_class",
-           "make_env", "normalize", "register_env"]
+__all__ = ["BatchableMetaEnv", "BatchedEnv", "CartPoleMassEnv", "EnvSpec", "GymnasiumMetaEnv", "KhazadDumEnv",
+           "MetaBernoulliBanditEnv", "MetaEnv", "MetaPointEnv", "MetaPointEnvCorner", "MetaPointEnvCornerGoals",
+           "MetaPointEnvMomentum", "MetaPointEnvNavigation", "MetaPointEnvOrigin", "MetaPointEnvSemicircle",
+           "MetaPointEnvV2", "MetaPointEnvWalls", "MetaTabularMDPEnv", "MetaWorldML1", "MetaWorldML10",
+           "MetaWorldML25", "MetaWorldML45", "NormalizedEnv", "PendulumMassEnv", "PhysicsError", "RandomEnv",
+           "SingleTaskEnv", "TrialEnv", "available_envs", "find_env", "get_env_class", "load_tasks", "make_env",
+           "normalize", "register_env"]

@@ -1,21 +1,24 @@
-"""Environments with few discrete actions: the bandit and tabular MDP experiments of RL^2.
+"""Environments with few discrete actions: the bandit and tabular MDP experiments of RL^2, and Khazad-Dum.
 
 Duan et al. 2016, "RL^2: Fast Reinforcement Learning via Slow Reinforcement Learning" (arXiv:1611.02779, section 3).
+Greenberg et al. 2023, "Train Hard, Fight Easy: Robust Meta Reinforcement Learning" (arXiv:2301.11147).
 """
 from typing import Any, Callable, List, Tuple
 
 import numpy as np
 
 from meta_policy_search.envs.interface import Rngs, WorldMetaEnv
+from meta_policy_search.envs.scenery import Scenery, draw
 from meta_policy_search.envs.spaces import as_array
-from meta_policy_search.types import Task
-from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.types import RenderMode, Task
+from meta_policy_search.utils.checks import check_non_negative, check_positive_int
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.utils import draw_index
 
-__all__ = ["MetaBernoulliBanditEnv", "MetaTabularMDPEnv"]
+__all__ = ["KhazadDumEnv", "MetaBernoulliBanditEnv", "MetaTabularMDPEnv"]
 
 _KEYS = ("transitions", "reward_means")  # keys of a task of `MetaTabularMDPEnv`
+_CENTER = np.array([5.0, 4.0])  # of the map of `KhazadDumEnv`
 _TOLERANCE = 1e-6  # largest accepted difference between a sum of probabilities and one
 
 
@@ -58,7 +61,7 @@ class MetaBernoulliBanditEnv(WorldMetaEnv):
 
     def _move(self, states: np.ndarray, actions: np.ndarray, ids: np.ndarray, tasks: np.ndarray,
               rngs: Rngs) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
-        pays = _draw(np.random.Generator.random, ids, rngs) < tasks[ids, actions]
+        pays = _draw_each(np.random.Generator.random, ids, rngs) < tasks[ids, actions]
         return states, pays.astype(np.float64), np.zeros(len(ids), dtype=bool)
 
     def _observe(self, states: np.ndarray) -> np.ndarray:
@@ -127,16 +130,125 @@ class MetaTabularMDPEnv(WorldMetaEnv):
     def _move(self, states: np.ndarray, actions: np.ndarray, ids: np.ndarray, tasks: np.ndarray,
               rngs: Rngs) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
         rows = tasks[ids, states[:, 0].astype(int), actions]
-        rewards = rows[:, -1] + _draw(np.random.Generator.standard_normal, ids, rngs)
-        after = draw_index(rows[:, :-1], _draw(np.random.Generator.random, ids, rngs))
+        rewards = rows[:, -1] + _draw_each(np.random.Generator.standard_normal, ids, rngs)
+        after = draw_index(rows[:, :-1], _draw_each(np.random.Generator.random, ids, rngs))
         return after[:, None].astype(np.float64), rewards, np.zeros(len(ids), dtype=bool)
 
     def _observe(self, states: np.ndarray) -> np.ndarray:
         return np.eye(self.num_states)[states[:, 0].astype(int)]
 
 
-def _draw(draw: Callable[[Any], float], ids: np.ndarray, rngs: Rngs) -> np.ndarray:
-    """Returns a random number for each copy in `ids`, float64 `[k]`, drawn from the generator of its path."""
+class KhazadDumEnv(WorldMetaEnv):
+    """An agent passes an abyss over a short bridge, where it may fall, or makes a detour over a safe bridge.
+
+    ===============  ============================================================================
+    observation      float64 `[99]`: bilinear weights of the position on the map of 11 x 9 cells,
+                     a one-hot vector if the agent is at the center of a cell
+    action           discrete: one step to the left (0), right (1), down (2) or up (3)
+    task             standard deviation of the noise on the short bridge, exponentially
+                     distributed with mean 0.1; `set_task` accepts any number of at least 0;
+                     default 0.1
+    start            uniform in `[0.5, 2.5]^2`, below the abyss
+    reward           see below
+    end of episode   never; the sampler ends a path after `max_path_length` steps (32)
+    ===============  ============================================================================
+
+    Cell `(i, j)` contains the positions that round to `(i, j)`. The outermost cells are walls. A step into a wall has
+    no effect. The abyss fills the rows 3 to 5, except for the short bridge in column 2 and the safe bridge in columns 7
+    to 9. The goal is the cell (2, 7). A step that starts on the short bridge (`2.5 < y < 5.5` and `x < 3`) adds normal
+    noise to both coordinates. The agent stays in the abyss or at the goal.
+
+    Reward per step, divided by 32: `max(-d / 5, -1)` with the L1 distance `d` between the position after the step and
+    the point (2, 7), plus 5 in the step that reaches the goal, minus 3 times the task in a step with noise. Later steps
+    earn 0 at the goal and -1 in the abyss.
+
+    Args:
+        render_mode: `"rgb_array"` to enable `render`; default None.
+
+    References:
+        Greenberg, Mannor, Chechik, Meirom: Train Hard, Fight Easy: Robust Meta Reinforcement Learning, 2023
+        (arXiv:2301.11147), and `KhazadDum` in its public code with its default arguments
+        (github.com/ido90/RobustMetaRL).
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
+    first_task = 0.1
+    state_size = 3  # position (x, y); 0 until the agent falls (-1) or reaches the goal (1)
+    goal = (2, 7)
+    horizon = 32  # steps of a path
+    steps = np.array([(-1.0, 0.0), (1.0, 0.0), (0.0, -1.0), (0.0, 1.0)])  # [4, 2]
+    walls, abyss = np.ones((11, 9), dtype=bool), np.zeros((11, 9), dtype=bool)  # [11, 9]
+    walls[1:-1, 1:-1] = False
+    abyss[[1, 3, 4, 5, 6], 3:6] = True
+
+    def __init__(self, *, render_mode: RenderMode = None) -> None:
+        self.observation_space = gym.spaces.Box(0.0, 1.0, (self.walls.size,), np.float64)
+        self.action_space = gym.spaces.Discrete(len(self.steps))
+        super().__init__(render_mode=render_mode)
+
+    @property
+    def position(self) -> np.ndarray:
+        """Current position relative to the center of the map, float64 `[2]`."""
+        return self._batched.states[0, :2] - _CENTER
+
+    def scenery(self) -> Scenery:
+        """Returns the goal, the walls and the edges of the abyss for drawings, relative to the center of the map."""
+        rectangles = (((0.5, 0.5), (9.5, 7.5)), ((0.5, 2.5), (1.5, 5.5)), ((2.5, 2.5), (6.5, 5.5)))  # opposite corners
+        edges = [np.array([(x, y), (u, y), (u, v), (x, v), (x, y)]) - _CENTER for (x, y), (u, v) in rectangles]
+        return Scenery(half_width=4.5, goal=np.array(self.goal) - _CENTER, walls=edges)
+
+    def _draw(self) -> np.ndarray:
+        if not self._batched.trail:
+            raise RuntimeError("render: call reset() first")
+        return draw(np.array(self._batched.trail)[:, :2] - _CENTER, self.scenery())
+
+    def _draw_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
+        return rng.exponential(0.1, n_tasks).tolist()
+
+    def _check_task(self, name: str, task: Task) -> np.ndarray:
+        return np.array(check_non_negative(name, task))
+
+    def _as_task(self, row: np.ndarray) -> Task:
+        return float(row)
+
+    def _start(self, rng: np.random.Generator) -> np.ndarray:
+        return np.append(rng.uniform(0.5, 2.5, 2), 0.0)
+
+    def _move(self, states: np.ndarray, actions: np.ndarray, ids: np.ndarray, tasks: np.ndarray,
+              rngs: Rngs) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+        places, ended, noise = states[:, :2], states[:, 2], tasks[ids]
+        is_noisy = (ended == 0.0) & (2.5 < places[:, 1]) & (places[:, 1] < 5.5) & (places[:, 0] < 3.0)
+        moved = places + self.steps[actions]
+        normal = _draw_each(lambda rng: rng.standard_normal(2), ids[is_noisy], rngs).reshape(-1, 2)
+        moved[is_noisy] += noise[is_noisy, None] * normal
+        moved = np.clip(moved, 0.0, np.array(self.walls.shape) - 1.0)
+        is_stopped = (ended != 0.0) | self.walls[_cells(moved)]
+        moved = np.where(is_stopped[:, None], places, moved)
+        reaches = (np.rint(moved) == self.goal).all(axis=1)
+        away = np.abs(moved - self.goal)
+        rewards = np.maximum(-(away[:, 0] + away[:, 1]) / 5.0, -1.0) - 3.0 * noise * is_noisy + 5.0 * reaches
+        rewards = np.where(ended == 0.0, rewards, np.minimum(ended, 0.0)) / self.horizon
+        ended = np.where(ended == 0.0, 1.0 * reaches - self.abyss[_cells(moved)], ended)
+        return np.column_stack((moved, ended)), rewards, np.zeros(len(ids), dtype=bool)
+
+    def _observe(self, states: np.ndarray) -> np.ndarray:
+        corners, weights = states[:, :2].astype(int), np.zeros((len(states), *self.walls.shape))
+        rest, rows = states[:, :2] - corners, np.arange(len(states))
+        for i in (0, 1):
+            for j in (0, 1):
+                weights[rows, corners[:, 0] + i, corners[:, 1] + j] = (
+                    (rest[:, 0] if i else 1.0 - rest[:, 0]) * (rest[:, 1] if j else 1.0 - rest[:, 1]))
+        return weights.reshape(len(states), self.walls.size)
+
+
+def _cells(places: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+    """Returns the indices of the cells that contain the positions `[k, 2]`."""
+    i, j = np.rint(places).astype(int).T
+    return i, j
+
+
+def _draw_each(draw: Callable[[Any], Any], ids: np.ndarray, rngs: Rngs) -> np.ndarray:
+    """Returns random numbers for each copy in `ids`, float64 `[k, ...]`, drawn from the generators of their paths."""
     of_paths = [rngs[env_id] for env_id in ids]
     if None in of_paths:
         raise RuntimeError("step: call reset() first")

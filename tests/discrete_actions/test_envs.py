@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv
+from meta_policy_search.envs import KhazadDumEnv, MetaBernoulliBanditEnv, MetaTabularMDPEnv
 
 ALL = [MetaBernoulliBanditEnv, MetaTabularMDPEnv]
 S, A = 3, 2
@@ -151,3 +151,70 @@ def test_sizes_are_validated(make, name, n, error):
 def test_step_before_the_first_reset_is_refused(env_class):
     with pytest.raises(RuntimeError, match=r"call reset\(\) first"):
         env_class().step(0)
+
+
+# Khazad-Dum
+
+LEFT, RIGHT, DOWN, UP = range(4)
+
+
+def moved_from(place, actions, noise=0.0):
+    """Returns the last position and all rewards, times 32, of a path from `place`."""
+    env = KhazadDumEnv()
+    env.set_task(noise)
+    env.reset(seed=0)
+    env._batched.states[:] = (*place, 0.0)
+    rewards = [32.0 * env.step(action)[1] for action in actions]
+    return env._batched.states[0, :2].tolist(), rewards
+
+
+def test_agent_moves_one_cell_unless_it_meets_a_wall():
+    assert moved_from((2.0, 1.0), [RIGHT, UP, RIGHT, DOWN, LEFT])[0] == [3.0, 1.0]
+    assert moved_from((1.2, 1.4), [LEFT, DOWN])[0] == [1.2, 1.4]  # both lead into walls, cells (0, 1) and (1, 0)
+    assert moved_from((9.0, 7.0), [RIGHT, UP])[0] == [9.0, 7.0]
+
+
+def test_both_bridges_lead_to_the_goal_and_the_way_is_paid_by_its_distance():
+    place, rewards = moved_from((2.0, 2.0), [UP] * 7)
+    assert place == [2.0, 7.0] and rewards == pytest.approx([-0.8, -0.6, -0.4, -0.2, 5.0, 0.0, 0.0])
+    place, rewards = moved_from((6.0, 2.0), [RIGHT] + [UP] * 5 + [LEFT] * 6)
+    assert place == [2.0, 7.0] and rewards == pytest.approx([-1.0] * 6 + [-0.8, -0.6, -0.4, -0.2, 5.0, 0.0])
+
+
+@pytest.mark.parametrize("column", [1, 3, 4, 5, 6])
+def test_agent_falls_next_to_the_bridges(column):
+    place, rewards = moved_from((column, 2.0), [UP, UP, RIGHT, UP])
+    assert place == [column, 3.0] and rewards == pytest.approx([-1.0] * 4)
+
+
+def test_short_bridge_adds_noise_that_costs_three_times_its_deviation():
+    batched = many(KhazadDumEnv(), 2000, 0.05)
+    batched.states[:] = (2.0, 3.0, 0.0)
+    answer = batched.step(np.full(2000, UP))
+    shifts = batched.states[:, :2] - (2.0, 4.0)
+    np.testing.assert_allclose(shifts.std(axis=0), 0.05, rtol=0.1)
+    np.testing.assert_allclose(32.0 * answer.rewards, -0.15 - (np.abs(shifts[:, 0]) + 3.0 - shifts[:, 1]) / 5.0)
+    for quiet in ((8.0, 3.0), (2.0, 2.0), (2.0, 6.0)):  # the safe bridge, and next to the abyss
+        batched.states[:] = (*quiet, 0.0)
+        batched.step(np.full(2000, LEFT))
+        assert (batched.states[:, :2] == (quiet[0] - 1.0, quiet[1])).all()
+
+
+def test_observation_of_khazad_dum_interpolates_between_the_centers_of_cells():
+    env = KhazadDumEnv()
+    env.reset(seed=0)
+    env._batched.states[:] = (1.25, 1.5, 0.0)
+    weights = env.step(RIGHT)[0].reshape(11, 9)  # at (2.25, 1.5)
+    np.testing.assert_allclose(weights[2:4, 1:3], [[0.375, 0.375], [0.125, 0.125]])
+    assert weights.sum() == pytest.approx(1.0) and np.count_nonzero(weights) == 4
+
+
+def test_tasks_of_khazad_dum_are_exponential_and_starts_uniform():
+    env = KhazadDumEnv()
+    tasks = np.array(env.sample_tasks(4000, np.random.default_rng(0)))
+    assert tasks.mean() == pytest.approx(0.1, rel=0.1) and tasks.std() == pytest.approx(0.1, rel=0.1)
+    starts = many(env, 2000, 0.1).states[:, :2]
+    assert starts.min() >= 0.5 and starts.max() <= 2.5
+    np.testing.assert_allclose(starts.mean(axis=0), 1.5, atol=0.05)
+    with pytest.raises(ValueError, match="task 0: expected a finite number of at least 0, got -0.1"):
+        env.set_task(-0.1)

@@ -27,6 +27,7 @@ MODEL_FILES = {  # SHA-256; if Gymnasium changes a file, check the effect on the
     "half_cheetah": "11797a5d69e8ac955e89ca6fdd3a0087f1c990094fda401ac51420de1b6c5494",
     "hopper": "3ce93a055ffdcd83c0c701d2400768e40d2cbb9532f3c4ae33377c27f8b39f9e",
     "humanoid": "85816f372c826d2094b4a598918233bd9c5843b2439119eece2733bdc2e0d073",
+    "reacher": "3fabc64fc738326485a8231a9a649f784090a0c3d8215f8d2ccd6038b8e60cc4",
     "swimmer": "25b0d46bf5522920fea6a579353aee39d391ad9e2a0574b53f83704c11b21b12",
     "walker2d": "ac13373c7ac9003a5311c4704b314ed11149b3dd7600bbc02770487300f9ad2d",
 }

@@ -8,6 +8,7 @@ from meta_policy_search.envs.point_envs import (
     MetaPointEnvMomentum,
     MetaPointEnvNavigation,
     MetaPointEnvOrigin,
+    MetaPointEnvSemicircle,
     MetaPointEnvV2,
     MetaPointEnvWalls,
     point_env_2d_corner,
@@ -268,3 +269,33 @@ def test_rule_of_a_subclass_applies_to_single_and_vectorized_environments():
     starts = batched.reset(np.arange(3), [np.random.default_rng(i) for i in range(3)])
     np.testing.assert_array_equal(env.step(np.zeros(2))[0], start + [1.0, 0.0])
     np.testing.assert_array_equal(batched.step(np.zeros((3, 2))).observations, starts + [1.0, 0.0])
+
+
+# Semicircle
+
+
+@pytest.mark.parametrize("start, action, reward", [  # the goal is (0, 1)
+    ((0.0, 0.75), (0.0, 0.1), 0.85),
+    ((0.0, 0.75), (0.0, 0.04), 0.0),  # distance 0.21
+    ((0.1, 1.0), (0.02, 0.0), 0.88),
+    ((0.0, 1.0), (0.0, 0.0), 1.0),
+    ((0.0, 0.0), (0.1, 0.1), 0.0),
+])
+def test_reward_on_the_semicircle_is_zero_away_from_the_goal(start, action, reward):
+    env = MetaPointEnvSemicircle()
+    env.reset()
+    env._batched.states[:] = start
+    observation, given, terminated, truncated, _ = env.step(action)
+    np.testing.assert_allclose(observation, np.add(start, action))
+    assert given == pytest.approx(reward) and not terminated and not truncated
+
+
+def test_goals_are_uniform_on_the_semicircle_and_paths_start_at_the_origin():
+    env = MetaPointEnvSemicircle(goal_radius=0.5)
+    goals = np.array(env.sample_tasks(2000, np.random.default_rng(0)))
+    np.testing.assert_allclose(np.hypot(*goals.T), 1.0)
+    angles = np.arctan2(goals[:, 1], goals[:, 0])
+    assert angles.min() >= 0.0 and np.histogram(angles, 4, (0.0, np.pi))[0] == pytest.approx([500] * 4, abs=100)
+    assert env.reset(seed=0)[0].tolist() == [0.0, 0.0]
+    env.set_task((0.4, 0.0))
+    assert env.step((0.0, 0.0))[1] == pytest.approx(0.6)  # within `goal_radius`

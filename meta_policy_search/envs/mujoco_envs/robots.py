@@ -1,7 +1,7 @@
 """Simulated robots: model, start state, observation, termination, and the task-independent terms of the reward."""
 import dataclasses
 import math
-from typing import Sequence, Tuple
+from typing import Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -39,6 +39,9 @@ class Robot:
         pitches: range of the pitch of the torso, rad; a path terminates outside it. Default unbounded.
         state_limit: a path terminates when a coordinate other than the position leaves +-`state_limit` (rad, m/s,
             rad/s); default infinity.
+        height_reward: reward per meter of `qpos[1]`, the height of the torso, and step; default 0.
+        frame_height: if not None, observations end with the position `(x, 0, z)` of the torso, m, where `z` is
+            `qpos[1] + frame_height`. Default None.
     """
 
     model: str
@@ -54,6 +57,8 @@ class Robot:
     heights: Tuple[float, float] = (-np.inf, np.inf)
     pitches: Tuple[float, float] = (-np.inf, np.inf)
     state_limit: float = np.inf
+    height_reward: float = 0.0
+    frame_height: Optional[float] = None
 
     @property
     def derived(self) -> Tuple[str, ...]:
@@ -81,7 +86,11 @@ class Robot:
     def observations(self, state: State) -> np.ndarray:
         """Returns the observations as a new array, float64 `[k, O]`."""
         velocities = np.clip(state.qvel, -self.velocity_limit, self.velocity_limit)
-        return np.concatenate((state.qpos[:, self.first_observed:], velocities), axis=1)
+        observations = np.concatenate((state.qpos[:, self.first_observed:], velocities), axis=1)
+        if self.frame_height is None:
+            return observations
+        x, z = state.qpos[:, 0], state.qpos[:, 1] + self.frame_height
+        return np.concatenate((observations, np.stack((x, np.zeros(len(x)), z), axis=1)), axis=1)
 
     def position(self, state: State) -> np.ndarray:
         """Returns the position that defines the robot's motion, float64 `[k, 1]` (x) or `[k, 2]` (x, y), m."""
@@ -112,7 +121,12 @@ class Robot:
             `(rewards [k], env_infos)`; each entry of `env_infos` is float64 `[k]`.
         """
         control = self.control_reward(actions)
-        return progress + control + self.survival_reward, {self.progress_info: progress, "reward_ctrl": control}
+        rewards, infos = progress + control + self.survival_reward, {self.progress_info: progress,
+                                                                     "reward_ctrl": control}
+        if self.height_reward:
+            infos["reward_height"] = self.height_reward * after.qpos[:, 1]
+            rewards = rewards + infos["reward_height"]
+        return rewards, infos
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
         """Logs mean velocity (m/s) and mean control cost, if the `env_infos` contain both."""
@@ -130,6 +144,12 @@ class Robot:
 HALF_CHEETAH = Robot("half_cheetah", frame_skip=5, start_noise=0.1, normal_start_velocity=True, control_cost=0.05)
 """A planar two-legged runner (Wawrzynski 2009, doi:10.1109/ISIE.2009.5214007). A step takes 5 * 0.01 s = 0.05 s."""
 
+HALF_CHEETAH_TRACKED = dataclasses.replace(HALF_CHEETAH, frame_height=0.7)
+"""`HALF_CHEETAH` that also observes the position of its torso."""
+
+HALF_CHEETAH_UPRIGHT = dataclasses.replace(HALF_CHEETAH_TRACKED, height_reward=1.0)
+"""`HALF_CHEETAH_TRACKED` with a reward for the height of its torso."""
+
 SWIMMER = Robot("swimmer", frame_skip=4, moves_in_plane=True, first_observed=2, start_noise=0.1, control_cost=1e-4,
                 progress_info="reward_fwd")
 """A chain of three links in a viscous fluid (Coulom 2002). A step takes 4 * 0.01 s = 0.04 s."""
@@ -142,9 +162,49 @@ WALKER2D = Robot("walker2d", frame_skip=8, velocity_limit=10.0, start_noise=0.00
 A step takes 8 * 0.002 s = 0.016 s.
 """
 
+WALKER2D_THAT_FALLS = dataclasses.replace(
+    WALKER2D, frame_skip=4, control_cost=0.05, heights=(-np.inf, np.inf), pitches=(-np.inf, np.inf), frame_height=0.0)
+"""`WALKER2D` with steps of 4 * 0.002 s = 0.008 s. A fall does not terminate a path."""
+
 HOPPER = Robot("hopper", frame_skip=4, velocity_limit=10.0, start_noise=0.005, control_cost=1e-3, survival_reward=1.0,
                heights=(0.7, np.inf), pitches=(-0.2, 0.2), state_limit=100.0)
 """A planar robot with one leg (Erez, Tassa and Todorov 2011). A step takes 4 * 0.002 s = 0.008 s."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Reacher(Robot):
+    """An arm with two links of 0.1 m that turns on a table, as in Gymnasium's `Reacher-v5`.
+
+    A step takes 2 * 0.01 s = 0.02 s. The position of the robot is the position of its fingertip, 0.11 m from the
+    second joint. The arm starts near the direction of the x axis. The goal of the model moves with the task and is not
+    part of the state.
+
+    The arguments are documented in `Robot`.
+    """
+
+    model: str = "reacher"
+    frame_skip: int = 2
+    control_cost: float = 1.0
+    progress_info: str = "reward_dist"
+
+    def start_state(self, init_qpos: np.ndarray, num_velocities: int,
+                    rng: np.random.Generator) -> Tuple[np.ndarray, np.ndarray]:
+        qpos, qvel = init_qpos.copy(), np.zeros(num_velocities)
+        qpos[:2] += rng.uniform(-0.1, 0.1, 2)
+        qvel[:2] = rng.uniform(-0.005, 0.005, 2)
+        return qpos, qvel
+
+    def observations(self, state: State) -> np.ndarray:
+        angles = state.qpos[:, :2]
+        return np.concatenate((np.cos(angles), np.sin(angles), state.qvel[:, :2], self.position(state)), axis=1)
+
+    def position(self, state: State) -> np.ndarray:
+        first, second = state.qpos[:, 0], state.qpos[:, 0] + state.qpos[:, 1]
+        return np.stack((0.1 * np.cos(first) + 0.11 * np.cos(second), 0.1 * np.sin(first) + 0.11 * np.sin(second)),
+                        axis=1)
+
+    def terminated(self, state: State) -> np.ndarray:
+        return np.zeros(len(state.qpos), dtype=bool)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Families of tasks: directions, velocities, goal positions and randomized physical parameters."""
 import abc
 import math
-from typing import Dict, List, Mapping, Sequence, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -16,6 +16,9 @@ DIRECTIONS = (-1.0, 1.0)
 
 SCALE_BASES = {"body_mass": 1.5, "dof_damping": 1.3, "body_inertia": 1.5, "geom_friction": 1.5}
 """Physical parameters that tasks can change, and the base of the random multipliers of each."""
+
+
+HEAD = 2  # index of the head among the geometries of the half cheetah
 
 
 class TaskFamily(abc.ABC):
@@ -51,8 +54,15 @@ class TaskFamily(abc.ABC):
             TypeError, ValueError: `task` is invalid; `name` is its name in the message.
         """
 
+    def parameters(self, task: Task, engine: Engine) -> Optional[Mapping[str, np.ndarray]]:
+        """Returns the parameters of the model that a checked task changes; by default None: tasks change none."""
+        return None
+
     def apply(self, tasks: Sequence[Task], engine: Engine) -> None:
-        """Applies checked tasks, one per robot, to the simulated robots. By default does nothing."""
+        """Applies checked tasks, one per robot, to the simulated robots. Robots with the same task share a model."""
+        changed = {key: self.parameters(task, engine) for key, task in {id(task): task for task in tasks}.items()}
+        if None not in changed.values():
+            engine.set_parameters([changed[id(task)] for task in tasks])  # type: ignore[misc]
 
     @abc.abstractmethod
     def progress(self, velocity: np.ndarray, position: np.ndarray, goals: np.ndarray) -> Tuple[np.ndarray, Infos]:
@@ -154,15 +164,18 @@ class Velocities(TaskFamily):
 class Goals(TaskFamily):
     """Tasks are goal positions `(x, y)`, m, uniform in a disc around the origin.
 
-    The reward is the negative L1 distance between the robot and the goal after the step, m.
+    The reward is the negative distance between the robot and the goal after the step, m.
 
     Args:
         goal: task before the first call of `set_task`, any finite position.
         radius: radius of the disc, m.
+        marker: index of a body of the model that is placed at the goal; default None. It must not touch the robot.
+        euclidean: whether the distance is Euclidean; default False (L1 distance).
     """
 
-    def __init__(self, goal: Sequence[float], radius: float) -> None:
-        self.first, self.radius = as_point("goal", goal), radius
+    def __init__(self, goal: Sequence[float], radius: float, marker: Optional[int] = None,
+                 euclidean: bool = False) -> None:
+        self.first, self.radius, self.marker, self.euclidean = as_point("goal", goal), radius, marker, euclidean
 
     def sample(self, n_tasks: int, rng: np.random.Generator, engine: Engine) -> List[Task]:
         angles = rng.uniform(0.0, 2.0 * np.pi, n_tasks)
@@ -172,8 +185,17 @@ class Goals(TaskFamily):
     def check(self, name: str, task: Task, engine: Engine) -> np.ndarray:
         return as_point(name, task)
 
+    def parameters(self, task: Task, engine: Engine) -> Optional[Mapping[str, np.ndarray]]:
+        if self.marker is None:
+            return None
+        places = engine.get_parameter("body_pos")
+        places[self.marker, :2] = task
+        return {"body_pos": places}
+
     def progress(self, velocity: np.ndarray, position: np.ndarray, goals: np.ndarray) -> Tuple[np.ndarray, Infos]:
         away = np.abs(position - goals)
+        if self.euclidean:
+            return -np.sqrt(away[:, 0] * away[:, 0] + away[:, 1] * away[:, 1]), {}
         return -(away[:, 0] + away[:, 1]), {}
 
     def scenery(self, task: Task) -> Scenery:
@@ -214,8 +236,8 @@ class RandomParameters(TaskFamily):
             checked[parameter] = values
         return checked
 
-    def apply(self, tasks: Sequence[Task], engine: Engine) -> None:
-        engine.set_parameters(tasks)
+    def parameters(self, task: Task, engine: Engine) -> Mapping[str, np.ndarray]:
+        return task
 
     def progress(self, velocity: np.ndarray, position: np.ndarray, goals: np.ndarray) -> Tuple[np.ndarray, Infos]:
         return velocity[:, 0], {}
@@ -223,6 +245,57 @@ class RandomParameters(TaskFamily):
     def _scaled(self, name: str, rng: np.random.Generator, engine: Engine) -> np.ndarray:
         values = engine.get_parameter(name)
         return values * SCALE_BASES[name] ** rng.uniform(-self.log_scale_limit, self.log_scale_limit, values.shape)
+
+
+class ScaledParameters(TaskFamily):
+    """Tasks scale the masses of a half cheetah or walker and, optionally, its damping and shape.
+
+    A task is an array of factors with one entry per key of `ranges`. `mass` scales the mass of each body, `damping` the
+    damping of each joint, and `head` the length of the head of the half cheetah. The moments of inertia do not change,
+    as in the public code of the references. The reward is the velocity along x, m/s. If the last entry is `velocity`,
+    it is a target velocity, m/s, and the reward is that of `Velocities`.
+
+    Args:
+        ranges: lowest and highest value of each entry, in this order: `mass`, then any of the others.
+        thickness: whether `mass` also scales the radius of each part of the body; default False.
+        logarithmic: whether the logarithm of an entry is uniform instead of the entry; default False.
+    """
+
+    def __init__(self, ranges: Mapping[str, Tuple[float, float]], thickness: bool = False,
+                 logarithmic: bool = False) -> None:
+        self.ranges, self.thickness, self.logarithmic = dict(ranges), thickness, logarithmic
+        self.first = np.array([1.0 if name != "velocity" else sum(ranges[name]) / 2.0 for name in ranges])
+
+    def sample(self, n_tasks: int, rng: np.random.Generator, engine: Engine) -> List[Task]:
+        low, high = np.transpose(list(self.ranges.values()))
+        size = (n_tasks, len(low))
+        if self.logarithmic:
+            return list(np.exp(rng.uniform(np.log(low), np.log(high), size)))
+        return list(rng.uniform(low, high, size))
+
+    def check(self, name: str, task: Task, engine: Engine) -> np.ndarray:
+        values = as_array(name, task, (len(self.ranges),), f"finite numbers ({', '.join(self.ranges)})")
+        if (values[:len(self.ranges) - ("velocity" in self.ranges)] <= 0.0).any():
+            raise ValueError(f"{name}: expected factors above 0, got {task!r}")
+        return values
+
+    def parameters(self, task: Task, engine: Engine) -> Mapping[str, np.ndarray]:
+        factors = dict(zip(self.ranges, task, strict=True))
+        changed = {"body_mass": engine.get_parameter("body_mass") * factors["mass"]}
+        if "damping" in factors:
+            changed["dof_damping"] = engine.get_parameter("dof_damping") * factors["damping"]
+        if self.thickness:
+            sizes, radii = engine.get_parameter("geom_size"), engine.get_parameter("geom_rbound")
+            sizes[1:, 0] *= factors["mass"]  # capsules: radius, half length; the first geometry is the ground
+            sizes[HEAD, 1] *= factors.get("head", 1.0)
+            radii[1:] = sizes[1:, 0] + sizes[1:, 1]
+            changed.update(geom_size=sizes, geom_rbound=radii)
+        return changed
+
+    def progress(self, velocity: np.ndarray, position: np.ndarray, goals: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        if "velocity" not in self.ranges:
+            return velocity[:, 0], {}
+        return -np.abs(velocity[:, 0] - goals[:, -1]), {"forward_vel": velocity[:, 0]}
 
 
 def _unit_vector(name: str, value: Sequence[float]) -> np.ndarray:

@@ -20,7 +20,7 @@ from meta_policy_search.types import NumThreads
 from meta_policy_search.utils.checks import check_choice, check_positive_int
 from meta_policy_search.utils.threads import available_cores
 
-ROBOTS = ("ant", "half_cheetah", "hopper", "humanoid", "swimmer", "walker2d")
+ROBOTS = ("ant", "half_cheetah", "hopper", "humanoid", "reacher", "swimmer", "walker2d")
 """Robots that can be simulated; the names match Gymnasium's model files."""
 
 INERTIALS = ("mujoco210", "modern")
@@ -232,8 +232,13 @@ class Engine(abc.ABC):
         if parameters is None:
             self._parameters, self._models = None, [self._model] * self.num_envs
         else:
-            models = {key: self._changed_model(values) for key, values in {id(p): p for p in parameters}.items()}
-            self._parameters, self._models = list(parameters), [models[id(p)] for p in parameters]
+            old = self._parameters or [{"": self.init_qpos}] * self.num_envs  # differs from all parameters
+            new = {id(p): {name: np.array(values) for name, values in p.items()} for p in parameters}
+            models: Dict[int, Any] = {}
+            for i, key in enumerate(map(id, parameters)):
+                if key not in models:  # a robot whose parameters do not change keeps its model
+                    models[key] = self._models[i] if _equal(old[i], new[key]) else self._changed_model(new[key])
+            self._parameters, self._models = [new[id(p)] for p in parameters], [models[id(p)] for p in parameters]
         self._derive(None)
 
     def render(self, env_id: int = 0) -> np.ndarray:
@@ -331,6 +336,10 @@ def model_file(robot: str) -> Path:
 def arrays_of(source: Any, names: Sequence[str]) -> Dict[str, np.ndarray]:
     """Returns views of the arrays `names` of a model or its data."""
     return {name: getattr(source, name) for name in names}
+
+
+def _equal(arrays: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray]) -> bool:
+    return arrays.keys() == others.keys() and all(np.array_equal(arrays[name], others[name]) for name in arrays)
 
 
 def set_arrays(model: Any, arrays: Mapping[str, np.ndarray]) -> None:

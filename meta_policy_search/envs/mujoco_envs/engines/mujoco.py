@@ -17,7 +17,7 @@ import functools
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, List, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -50,6 +50,12 @@ class MujocoEngine(Engine):
 
     def _copy_of_model(self) -> Any:
         return copy.copy(self._model)
+
+    def _changed_model(self, parameters: Mapping[str, np.ndarray]) -> Any:
+        model = super()._changed_model(parameters)
+        if "geom_size" in parameters:  # older versions do not update bounding boxes, used only in this search
+            model.opt.disableflags |= _import_mujoco().mjtDisableBit.mjDSBL_MIDPHASE.value
+        return model
 
     def _new_memory(self) -> Any:
         return _import_mujoco().MjData(self.model)
@@ -181,7 +187,7 @@ def compile_model(robot: str, inertials: str) -> Any:
     The model file of the half cheetah sets the total mass by a compiler attribute that MuJoCo 4 deprecates. This
     function removes the attribute and sets the total mass after compilation, with the same result. It also disables
     MuJoCo's search for islands (groups of bodies that do not touch each other): a robot is a single island, so the
-    search only takes time.
+    search only takes time. The reacher, whose model file has no camera, gets one above the table.
     """
     mujoco = _import_mujoco()
     write_no_warnings()
@@ -189,6 +195,8 @@ def compile_model(robot: str, inertials: str) -> Any:
     total_mass = None
     for compiler in root.iter("compiler"):
         total_mass = compiler.attrib.pop("settotalmass", total_mass)
+    if root.find(".//camera") is None:
+        ElementTree.SubElement(root.find("worldbody"), "camera", name="track")  # type: ignore[arg-type]
     model = mujoco.MjModel.from_xml_string(ElementTree.tostring(root, encoding="unicode"))
     if total_mass is not None:
         mujoco.mj_setTotalmass(model, float(total_mass))

@@ -1,0 +1,76 @@
+"""Half cheetah with a task-specific mass."""
+from typing import Optional
+
+from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv
+from meta_policy_search.envs.mujoco_envs.robots import HALF_CHEETAH_UPRIGHT
+from meta_policy_search.envs.mujoco_envs.tasks import ScaledParameters
+from meta_policy_search.types import NumThreads, RenderMode
+
+
+class HalfCheetahRandMassEnv(MujocoMetaEnv):
+    """A half cheetah with a task-specific mass runs forward.
+
+    Observation:
+        float64 `[20]`: `qpos[1:]`, `qvel`, then the position of the torso.
+
+        =====  ==================================================  =====
+        index  observation                                         unit
+        =====  ==================================================  =====
+        0      height of the torso minus that in the model file    m
+        1      pitch of the torso                                  rad
+        2-4    angle of the back thigh, shin and foot              rad
+        5-7    angle of the front thigh, shin and foot             rad
+        8      velocity of the torso along x                       m/s
+        9      velocity of the torso along z                       m/s
+        10     angular velocity of the torso                       rad/s
+        11-13  angular velocity of the back thigh, shin and foot   rad/s
+        14-16  angular velocity of the front thigh, shin and foot  rad/s
+        17-19  position of the torso along x, y (zero) and z       m
+        =====  ==================================================  =====
+
+    Action:
+        float64 `[6]`, clipped to [-1, 1], held for 5 simulation steps of 0.01 s.
+
+        =====  ==========================================================================
+        index  action
+        =====  ==========================================================================
+        0-2    torque on the back thigh, shin and foot, in units of 120, 90 and 60 N m
+        3-5    torque on the front thigh, shin and foot, in units of 120, 60 and 30 N m
+        =====  ==========================================================================
+
+    Reward:
+        `v - 0.05 * |action|^2 + h` per step, with the mean velocity `v = (x' - x) / 0.05 s`. `x` and `x'` are the
+        positions of the torso before and after the step, m; `h` is the first observation after the step, between -0.6
+        and -0.4 if the robot lies on its back; `action` is the clipped action. `env_infos` contain the terms
+        `reward_run` (m/s), `reward_ctrl` and `reward_height`.
+
+    Tasks:
+        float64 `[1]`: factor of all masses, which is not observed; its logarithm is uniform, between 0.5 and 2. The
+        factor also scales the radius of each part of the body, 0.046 m. `set_task` accepts any factor above 0.
+
+        Constants that MuJoCo derives from masses, and bounding spheres of the scaled parts, are recomputed for each
+        task; the public code does not recompute them. Moments of inertia do not change.
+
+    Start:
+        Positions of the model file plus uniform noise in [-0.1, 0.1] (m, rad). Velocities are normal with mean 0 and
+        standard deviation 0.1 (m/s, rad/s).
+
+    End:
+        Never. The sampler ends a path after `max_path_length` steps; the reference uses 200.
+
+    Logs:
+        `AvgForwardVel`: mean of `reward_run` over all steps, m/s. `AvgFinalForwardVel`: mean of `reward_run` over the
+        last steps of the paths, m/s. `AvgCtrlCost`: mean of `-reward_ctrl`.
+
+    Args:
+        engine, inertials, num_threads, render_mode: see `MujocoMetaEnv`.
+
+    References:
+        Greenberg, Mannor, Chechik, Meirom: Train Hard, Fight Easy: Robust Meta Reinforcement Learning, 2023
+        (arXiv:2301.11147), and `HalfCheetahMassEnv` in its public code (github.com/ido90/RobustMetaRL).
+    """
+
+    def __init__(self, *, engine: Optional[str] = None, inertials: str = "mujoco210", num_threads: NumThreads = None,
+                 render_mode: RenderMode = None) -> None:
+        super().__init__(HALF_CHEETAH_UPRIGHT, ScaledParameters({"mass": (0.5, 2.0)}, thickness=True, logarithmic=True),
+                         engine=engine, inertials=inertials, num_threads=num_threads, render_mode=render_mode)

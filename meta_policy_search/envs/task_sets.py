@@ -1,0 +1,84 @@
+"""Fixed training and test tasks of the built-in environments with continuous tasks.
+
+`data/task_sets.json` contains 100 training tasks and 100 test tasks per environment. They were drawn from the task
+distribution of the environment with default arguments (`env.sample_tasks(100, np.random.default_rng(SEEDS[split]))`)
+and rounded to seven digits. The file defines them: they do not depend on the version of NumPy. After a change of
+environments, `write_task_sets` writes the file.
+"""
+import functools
+import json
+from pathlib import Path
+from typing import Any, Dict, List
+
+import numpy as np
+
+from meta_policy_search.envs.registry import BUILT_IN, make_env
+from meta_policy_search.types import Task
+from meta_policy_search.utils.checks import check_choice, find_name
+
+__all__ = ["SEEDS", "load_tasks"]
+
+SEEDS = {"train": 1, "test": 2}
+"""Seed of the tasks of each split."""
+
+NUM_TASKS = 100
+_FILE = Path(__file__).parent / "data" / "task_sets.json"
+_OTHERS = (
+    "AntRandDirecEnv", "HalfCheetahRandDirecEnv", "HumanoidRandDirecEnv", "Walker2DRandDirecEnv", "MetaPointEnvCorner",
+    "MetaPointEnvCornerGoals", "MetaPointEnvMomentum", "MetaPointEnvOrigin",  # discrete tasks
+    "MetaTabularMDPEnv",  # too large: 550 numbers per task
+    "MetaWorldML1", "MetaWorldML10", "MetaWorldML25", "MetaWorldML45",  # argument `split`
+    "MetaPointEnv",  # alias
+)
+
+
+def load_tasks(env: str, split: str) -> List[Task]:
+    """Returns the 100 tasks of a split, in a fixed order, for evaluations that can be compared.
+
+    Args:
+        env: name of a built-in environment with continuous tasks.
+        split: `"train"` or `"test"`.
+
+    Raises:
+        ValueError: an argument is invalid, or the environment has no fixed tasks, such as one with two directions.
+
+    Example:
+        >>> tasks = load_tasks("HalfCheetahRandVelEnv", "test")
+        >>> len(tasks), tasks[0]
+        (100, 0.7848365)
+    """
+    check_choice("split", split, SEEDS)
+    return [_as_task(value) for value in _read()[find_name("env", env, _read())][split]]
+
+
+@functools.lru_cache(maxsize=None)
+def _read() -> Dict[str, Dict[str, List[Any]]]:
+    return json.loads(_FILE.read_text(encoding="utf-8"))
+
+
+def _as_task(value: Any) -> Task:
+    if isinstance(value, dict):
+        return {name: np.array(numbers) for name, numbers in value.items()}
+    return np.array(value) if isinstance(value, list) else value
+
+
+def _rounded(value: Any) -> Any:
+    """Returns a task as numbers, lists and dicts, with seven digits."""
+    if isinstance(value, dict):
+        return {name: _rounded(numbers) for name, numbers in value.items()}
+    value = np.asarray(value).tolist()
+    return [_rounded(item) for item in value] if isinstance(value, list) else float(f"{value:.7g}")
+
+
+def draw_task_sets(env: str) -> Dict[str, List[Any]]:
+    """Draws the tasks of an environment for the file."""
+    sample_tasks: Any = make_env(env).sample_tasks  # all built-in environments have the argument `rng`
+    return {split: [_rounded(task) for task in sample_tasks(NUM_TASKS, np.random.default_rng(seed))]
+            for split, seed in SEEDS.items()}
+
+
+def write_task_sets() -> None:
+    """Writes the file."""
+    names = [name for name in sorted(BUILT_IN) if name not in _OTHERS]
+    lines = [f"{json.dumps(name)}: {json.dumps(draw_task_sets(name), separators=(',', ':'))}" for name in names]
+    _FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")

@@ -1,0 +1,39 @@
+"""Tests the fixed training and test tasks."""
+import numpy as np
+import pytest
+
+from meta_policy_search.envs import load_tasks, make_env, task_sets
+from meta_policy_search.envs.registry import BUILT_IN
+
+NAMES = sorted(set(BUILT_IN) - set(task_sets._OTHERS))
+
+
+def test_every_environment_has_fixed_tasks_or_is_listed_as_an_exception():
+    assert sorted(task_sets._read()) == NAMES and set(task_sets._OTHERS) < set(BUILT_IN)
+    for name in sorted(set(task_sets._OTHERS) - {"MetaTabularMDPEnv"}):  # few different tasks, own splits, or an alias
+        if not name.startswith("MetaWorld") and BUILT_IN[name].__name__ == name:
+            assert len({str(task) for task in make_env(name).sample_tasks(50, np.random.default_rng(0))}) <= 4
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fixed_tasks_are_those_of_the_documented_seeds(name):
+    env = make_env(name)
+    for split, seed in task_sets.SEEDS.items():
+        tasks, drawn = load_tasks(name, split), env.sample_tasks(100, np.random.default_rng(seed))
+        for i, (task, expected) in enumerate(zip(tasks, drawn, strict=True)):
+            if i < 3 or "RandParams" not in name:  # compiling constants of many models takes long
+                env.set_task(task)
+            assert isinstance(task, dict) == isinstance(expected, dict)
+            for key in expected if isinstance(expected, dict) else [...]:
+                value, other = (np.asarray(each if key is ... else each[key]) for each in (task, expected))
+                np.testing.assert_allclose(value, other, rtol=1e-6)
+                assert value.dtype == np.float64
+    assert len({str(task) for split in task_sets.SEEDS for task in load_tasks(name, split)}) == 200
+
+
+def test_names_are_found_without_regard_to_case():
+    assert load_tasks("half-cheetah-rand-vel-env", "test") == load_tasks("HalfCheetahRandVelEnv", "test")
+    with pytest.raises(ValueError, match="split: expected one of 'train', 'test', got 'dev'"):
+        load_tasks("HalfCheetahRandVelEnv", "dev")
+    with pytest.raises(ValueError, match="env: expected one of 21 names, .* got 'AntRandDirecEnv'"):
+        load_tasks("AntRandDirecEnv", "test")
