@@ -13,12 +13,12 @@ from benchmarks.workload import SMOKE
 from experiments import metaworld_evaluation, reproduce
 from experiments.reproduction import entries, figures, measurements, pages, pretrained_files
 from experiments.reproduction.entries import ENTRIES, Entry, Method, script_settings
-from meta_policy_search.cli.train import SMOKE as TRAIN_SMOKE
 from meta_policy_search.evaluation import MetaEvaluator
 from meta_policy_search.meta_algos.adapted_params import select_params
 from meta_policy_search.parallel_runs import check_settings
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.run import build_trainer
+from meta_policy_search.settings import SMOKE as TRAIN_SMOKE
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.statistics import mean_interval
 
