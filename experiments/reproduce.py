@@ -27,9 +27,10 @@ import meta_policy_search as mps
 from experiments.reproduction import entries, figures, measurements, pages, pretrained_files
 from experiments.reproduction.entries import ENTRIES, Entry, Method, Runs
 from meta_policy_search.cli.flags import Parser
-from meta_policy_search.cli.train import INTERRUPTED, SMOKE, run_tool
+from meta_policy_search.cli.train import INTERRUPTED, run_tool
 from meta_policy_search.parallel_runs import Member, train_all
 from meta_policy_search.plotting import Progress, read_progress, return_columns
+from meta_policy_search.settings import SMOKE
 from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.progress import print_line, text_table
 from meta_policy_search.utils.threads import available_cores

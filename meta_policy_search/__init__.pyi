@@ -63,6 +63,7 @@ from .policies import TaskPolicy as TaskPolicy
 from .pretrained_policies import Pretrained as Pretrained, load_pretrained as load_pretrained, pretrained as pretrained
 from .registry import available_algorithms as available_algorithms, get_algorithm as get_algorithm
 from .registry import register_algorithm as register_algorithm
+from .resume_check import check_resume as check_resume
 from .run import Run as Run, load_run as load_run, train as train
 from .samplers import DiceMetaSampleProcessor as DiceMetaSampleProcessor, DiceSampleProcessor as DiceSampleProcessor
 from .samplers import MetaSampleProcessor as MetaSampleProcessor, MetaSampler as MetaSampler

@@ -11,7 +11,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 
 from meta_policy_search.cli.flags import Parser, add_flag, make_training_parser
 from meta_policy_search.samplers.errors import EnvWorkerError, WorkerDiedError
-from meta_policy_search.settings import read_json
+from meta_policy_search.settings import SMOKE, read_json
 from meta_policy_search.utils.log_outputs import LOG_FILE, append_text
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.snapshotter import SnapshotError
@@ -23,11 +23,6 @@ USER_ERRORS = (EnvWorkerError, ImportError, OSError, SnapshotError, TypeError, V
 """Errors of wrong flags, files or settings, which are reported in one line without a traceback."""
 FAILURES = (FloatingPointError, WorkerDiedError)
 """Errors of a computation that has started; reported in the same way, with status 1."""
-
-SMOKE = {"n_itr": 2, "meta_batch_size": 2, "rollouts_per_meta_task": 2, "envs_per_task": None, "max_path_length": 10,
-         "hidden_sizes": (8,), "hidden_size": 8, "num_minibatches": 1, "n_samples": 20, "batch_size": 10,
-         "steps_per_epoch": 2, "n_train_steps": 2, "min_buffer_size": 10}
-"""Settings of a smoke test, which takes seconds and only checks that everything works."""
 
 COMMAND_DEFAULTS = {"plot_gap": 20}
 """Defaults of the command that differ from those of `meta_policy_search.train`."""

@@ -9,8 +9,8 @@ import pytest
 
 import meta_policy_search as mps
 from meta_policy_search.cli.main import main
-from meta_policy_search.cli.train import SMOKE
 from meta_policy_search.run import build_trainer, settings_of_algorithm
+from meta_policy_search.settings import SMOKE
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.snapshotter import load_snapshot
 from tests.helpers.commands import mistake

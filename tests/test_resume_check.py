@@ -1,0 +1,122 @@
+"""Tests the check that resumed runs equal uninterrupted runs, with planted faults."""
+import re
+
+import numpy as np
+import pytest
+
+import meta_policy_search as mps
+from meta_policy_search.baselines import LinearFeatureBaseline
+from meta_policy_search.envs import MetaPointEnvCornerGoals
+from meta_policy_search.meta_algos import VPGMAML
+from meta_policy_search.samplers import MetaSampler
+from meta_policy_search.utils import seeding
+
+
+@pytest.mark.parametrize("algo, settings", [
+    ("promp", {"trainable_inner_step_size": True, "baseline": "GaussianMLPBaseline", "normalize_obs": True}),
+    ("trpo_maml", {}),
+    ("rl2", {"num_minibatches": 2, "max_path_length": 3}),
+])
+@pytest.mark.thorough(but="trpo_maml")
+def test_algorithms_pass_and_generators_of_the_caller_do_not_change(algo, settings):
+    mps.set_seed(5)
+    before = np.random.get_state()[1].copy()
+    mps.check_resume("MetaPointEnvCornerGoals", algo, **settings)
+    np.testing.assert_array_equal(np.random.get_state()[1], before)
+    assert seeding.get_root() == 5
+
+
+class Growing:
+    """Loses the factor of its rewards when it is pickled, but not when it is copied."""
+
+    factor = 1.0
+
+    def __init__(self):
+        self.env = MetaPointEnvCornerGoals()
+        self.observation_space, self.action_space = self.env.observation_space, self.env.action_space
+        self.sample_tasks, self.get_task, self.set_task = self.env.sample_tasks, self.env.get_task, self.env.set_task
+        self.reset = self.env.reset
+
+    def __reduce__(self):
+        return Growing, ()
+
+    def __deepcopy__(self, memo):
+        new = Growing()
+        new.factor = self.factor
+        return new
+
+    def step(self, action):
+        observation, reward, *rest = self.env.step(action)
+        return observation, reward * self.factor, *rest
+
+
+class Noisy(MetaPointEnvCornerGoals):
+    """Adds noise from a generator of the module."""
+
+    def step(self, action):
+        observation, reward, *rest = super().step(action)
+        return observation, reward + GENERATOR.random(), *rest
+
+
+GENERATOR = np.random.default_rng(0)
+
+
+class Forgetful(LinearFeatureBaseline):
+    """Predicts larger values after every iteration. A snapshot lacks the number of iterations."""
+
+    count = 0
+
+    def __getstate__(self):
+        return {name: value for name, value in vars(self).items() if name != "count"}
+
+    def train(self, paths, target_key="returns"):
+        self.count += 1
+
+    def predict(self, path):
+        return super().predict(path) + self.count * np.arange(len(path["rewards"]))
+
+
+class Restarting(VPGMAML):
+    """Resumes with the initial state of the optimizer."""
+
+    def get_state(self):
+        return {**super().get_state(), "optimizer": self.initial}
+
+    def build_graph(self):
+        super().build_graph()
+        self.initial = self.optimizer.get_state()
+
+
+def grow(trainer, row):
+    trainer.env.wrapped_env.factor = 2.0 + trainer.itr
+    trainer.env = trainer.env  # the sampler copies it again
+
+
+def set_all_but_steps(self, state):
+    self.start_at(state["itr"] + 1)
+
+
+@pytest.mark.parametrize("fault, arguments, message", [
+    ("environment", {"env": Growing(), "callbacks": [grow]}, r"environment\.\w+\.factor is 1.0 instead of 2.0"),
+    ("baseline", {"baseline": Forgetful()}, "baseline.count is missing"),
+    ("optimizer", {"algo": Restarting}, r"after loading: optimizer\..* differs"),
+    ("sampler", {}, "sampler.num_steps is 0 instead of 80"),
+    ("random numbers", {"env": Noisy()}, "a global variable or generator is used"),
+])
+@pytest.mark.thorough(but=("environment", "optimizer"))
+def test_planted_fault_is_found(fault, arguments, message, monkeypatch):
+    if fault == "sampler":
+        monkeypatch.setattr(MetaSampler, "set_state", set_all_but_steps)
+    with pytest.raises(ValueError, match="after loading iteration 0, ") as error:
+        mps.check_resume(**{"env": MetaPointEnvCornerGoals(), **arguments})
+    assert re.search(message, str(error.value))
+
+
+@pytest.mark.parametrize("arguments, error, message", [
+    ({"algo": "cem"}, TypeError, "algo: expected an algorithm that adapts to tasks, got 'cem', "),
+    ({"n_itr": 1}, ValueError, "n_itr: expected an integer of at least 2, got 1"),
+    ({"inner_rate": 0.1}, TypeError, "unknown setting 'inner_rate'"),
+])
+def test_invalid_arguments_are_rejected(arguments, error, message):
+    with pytest.raises(error, match=message):
+        mps.check_resume("MetaPointEnvCornerGoals", **arguments)
