@@ -1,5 +1,6 @@
 """Trains several runs in parallel processes, for `compare` and the command `sweep`."""
 import contextlib
+import functools
 import hashlib
 import inspect
 import json
@@ -124,8 +125,10 @@ def _registered(member: Member) -> List[Tuple[Any, ...]]:
     """Returns the registrations of the user that a run in another process needs, as functions and their arguments."""
     env, algo = member.settings["env"], member.algo
     found: List[Tuple[Any, ...]] = []
-    if isinstance(env, str) and env in available_envs() and env not in BUILT_IN:
-        found.append((register_env, env, get_env_class(env)))
+    factory = get_env_class(env) if isinstance(env, str) else None
+    if isinstance(factory, functools.partial) or isinstance(env, str) and env in available_envs() and (
+            env not in BUILT_IN):  # `gymnasium.make` of an id that a script may have registered, or a registered name
+        found.append((register_env, env.rpartition(":")[2], factory))
     if isinstance(algo, str) and isinstance(get_entry(algo).cls, type):
         found.append((register_algorithm, find_algorithm(algo), *get_entry(algo)[:2]))
     return found
@@ -177,7 +180,7 @@ def _check_earlier(output: str, members: Sequence[Member], digests: Mapping[str,
         known = settings_of_algorithm(algo_class)
         now = {name: run_folder.as_json(member.settings.get(name, setting.default))
                for name, setting in known.items() if setting.affects_result}
-        now.update(env=find_env_name(member.settings["env"], algo_class), n_itr=member.n_itr,
+        now.update(env=find_env_name(member.settings["env"]), n_itr=member.n_itr,
                    env_kwargs=run_folder.as_json(member.settings.get("env_kwargs") or {}))
         if recorded.get("n_itr", 0) < member.n_itr:  # the run is extended
             chosen.remove("n_itr")
@@ -200,7 +203,7 @@ def _digest(member: Member) -> str:
     """Returns a hash of the user's code and objects that a run depends on, equal in all processes."""
     env, result = member.settings["env"], hashlib.sha256()
     if isinstance(env, str):
-        env = None if env in BUILT_IN or "/" in env else get_env_class(env)
+        env = None if env in BUILT_IN else get_env_class(env)
     for used in (env, find_algo_class(member.algo), member.settings.get("policy")):
         if used is None or isinstance(used, str):
             continue

@@ -23,10 +23,11 @@ from meta_policy_search.envs.point_envs import (
 from meta_policy_search.envs.registry import available_envs, find_env, get_env_class, make_env, register_env
 from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.envs.trial_env import TrialEnv
+from meta_policy_search.envs.varied_env import VariedEnv, vary
 
 __all__ = ["BatchableMetaEnv", "BatchedEnv", "CartPoleMassEnv", "EnvSpec", "GymnasiumMetaEnv", "MetaBernoulliBanditEnv",
            "MetaEnv", "MetaPointEnv", "MetaPointEnvCorner", "MetaPointEnvCornerGoals", "MetaPointEnvMomentum",
            "MetaPointEnvNavigation", "MetaPointEnvOrigin", "MetaPointEnvV2", "MetaPointEnvWalls", "MetaTabularMDPEnv",
            "MetaWorldML1", "MetaWorldML10", "MetaWorldML25", "MetaWorldML45", "NormalizedEnv", "PendulumMassEnv",
-           "PhysicsError", "RandomEnv", "SingleTaskEnv", "TrialEnv", "available_envs", "find_env", "get_env_class",
-           "make_env", "normalize", "register_env"]
+           "PhysicsError", "RandomEnv", "SingleTaskEnv", "TrialEnv", "VariedEnv", "available_envs", "find_env",
+           "get_env_class", "make_env", "normalize", "register_env", "vary"]
