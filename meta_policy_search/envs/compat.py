@@ -401,9 +401,13 @@ def spaces_of(env: Any) -> Tuple[gym.spaces.Box, gym.Space]:
     else:
         from gymnasium import spaces
 
-        if not space.is_np_flattenable:
-            raise TypeError(f"env: expected an observation space that can be flattened to a vector, got {space}")
-        check_size("env.observation_space", space, spaces.flatdim(space))
+        try:
+            size = spaces.flatdim(space)
+        except (NotImplementedError, ValueError) as error:
+            raise TypeError("env: expected an observation space that can be flattened to a vector, got "
+                            f"{env.observation_space}. Select entries of a dict with "
+                            "gymnasium.wrappers.FilterObservation") from error
+        check_size("env.observation_space", space, size)
         space = spaces.flatten_space(space)
     if is_box(action_space) and len(action_space.shape) == 1 and np.dtype(action_space.dtype).kind == "f":
         return _box(space), _box(action_space)

@@ -3,7 +3,7 @@ import copy
 import functools
 import inspect
 import reprlib
-from typing import Any, Callable, Dict, List, Mapping, Optional, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Union
 
 import cloudpickle
 import numpy as np
@@ -12,8 +12,8 @@ from meta_policy_search.envs.compat import GymnasiumMetaEnv, innermost, layers, 
 from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import did_you_mean
 
-_EXAMPLES = 8  # maximum number of values of a parameter that are compared
-_EPISODES, _STEPS, _HOLD = 10, 100, 10  # of the comparison; random actions are held for some steps
+_EXAMPLES = 4  # maximum number of values of a parameter that are compared
+_STEPS, _LENGTH, _HOLD = 1000, 100, 10  # of the comparison, of a path, and of a random action
 
 
 class VariedEnv(GymnasiumMetaEnv):
@@ -126,26 +126,24 @@ class VariedEnv(GymnasiumMetaEnv):
 
     def _differ(self, *tasks: Task) -> bool:
         """Returns whether the paths of random actions differ in two tasks."""
-        envs = [copy.deepcopy(self) for _ in tasks]
-        actions = copy.deepcopy(self.action_space)
+        return any(not np.array_equal(one, other, equal_nan=True) for one, other in zip(*map(self._walk, tasks)))
+
+    def _walk(self, task: Task) -> Iterator[np.ndarray]:
+        """Yields observations, rewards and ends of the paths of random actions in a task."""
+        env, actions, length = copy.deepcopy(self), copy.deepcopy(self.action_space), 0
         actions.seed(0)
         try:
-            for env, task in zip(envs, tasks, strict=True):
-                env.set_task(task)
-            for episode in range(_EPISODES):
-                one, other = (np.append(env.reset(seed=episode)[0], (0.0, False, False)) for env in envs)
-                for t in range(_STEPS):
-                    if not np.array_equal(one, other, equal_nan=True):
-                        return True
-                    if one[-2:].any():  # terminated or truncated
-                        break
-                    if t % _HOLD == 0:
-                        action = actions.sample()
-                    one, other = (np.append(step[0], step[1:4]) for step in (env.step(action) for env in envs))
-            return False
+            env.set_task(task)
+            for t in range(_STEPS):
+                if length == 0:
+                    yield env.reset(seed=t)[0]
+                if length % _HOLD == 0:
+                    action = actions.sample()
+                observation, reward, terminated, truncated, _ = env.step(action)
+                yield np.append(observation, (reward, terminated, truncated))
+                length = 0 if terminated or truncated or length == _LENGTH else length + 1
         finally:
-            for env in envs:
-                env.close()
+            env.close()
 
 
 def vary(env: Union[str, Callable[..., Any]], /, **parameters: Any) -> VariedEnv:

@@ -40,7 +40,7 @@ class Evaluation:
         trained_steps: number of adaptation steps in training, which the last line of `table` reports. Default None
             (unknown): that line reports all `K` steps of the evaluation.
         success: float64 `[S, M, K + 1]`, share of successful paths, those with a true `success` or `is_success` in the
-            info of at least one step. NaN for tasks without these infos. Default None: no task has them.
+            info of at least one step. Default None: no step of any path has these infos.
     """
 
     name: str
@@ -89,11 +89,8 @@ class Evaluation:
 
     @property
     def success_rate(self) -> Optional[np.ndarray]:
-        """Share of successful paths in all tasks, float64 `[K + 1]`; None if the environment reports no successes.
-
-        Paths of tasks without successes in their infos count as not successful.
-        """
-        return None if self.success is None else np.nan_to_num(self.success).mean(axis=(0, 1))
+        """Share of successful paths in all tasks, float64 `[K + 1]`; None if the environment reports no successes."""
+        return None if self.success is None else self.success.mean(axis=(0, 1))
 
     def __str__(self) -> str:
         return self.table()

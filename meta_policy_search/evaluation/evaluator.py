@@ -148,7 +148,7 @@ class MetaEvaluator(Configurable):
             step_sizes=None if step_sizes is None else sizes,
             rollouts_per_meta_task=self.rollouts_per_meta_task, max_path_length=self.max_path_length,
             num_timesteps=sum(num_timesteps), timesteps=np.array(timesteps).swapaxes(1, 2),
-            trained_steps=self.trained_steps, success=None if np.isnan(success).all() else success)
+            trained_steps=self.trained_steps, success=None if np.isnan(success).all() else np.nan_to_num(success))
 
     def record(self, tasks: Union[int, Sequence[Task]] = 4, num_steps: Optional[int] = None,
                step_sizes: Optional[Sequence[float]] = None, seed: int = 1) -> Recording:

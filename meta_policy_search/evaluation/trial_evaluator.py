@@ -126,7 +126,7 @@ class TrialEvaluator(MetaEvaluator):
             max_path_length=self._trial_env.max_path_length,
             num_timesteps=round(self.rollouts_per_meta_task * float(np.sum(lengths))),
             timesteps=np.rint(before).astype(int), trained_steps=self.trained_steps,
-            success=None if np.isnan(successes).all() else np.array(successes))
+            success=None if np.isnan(successes).all() else np.nan_to_num(successes))
 
     def record_with_policy(self, tasks: Union[int, Sequence[Task]], num_steps: Optional[int] = None,
                            step_sizes: Optional[Sequence[float]] = None, seed: int = 1) -> Tuple[Recording, Any]:
