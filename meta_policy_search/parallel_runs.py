@@ -19,6 +19,7 @@ from joblib.externals.loky import ProcessPoolExecutor
 
 from meta_policy_search import run_folder
 from meta_policy_search.envs import available_envs, get_env_class, register_env
+from meta_policy_search.envs.compat import layers
 from meta_policy_search.envs.registry import BUILT_IN
 from meta_policy_search.registry import find_algorithm, get_entry, register_algorithm
 from meta_policy_search.run import find_algo_class, find_env_name, load_run, settings_of_algorithm, train
@@ -28,6 +29,7 @@ from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.snapshotter import snapshot_paths
 from meta_policy_search.utils.threads import VARIABLE as THREADS
 from meta_policy_search.utils.threads import available_cores
+from meta_policy_search.utils.user_modules import import_name
 
 DIGESTS = "digests.json"  # hashes of the code and the arguments of environments and algorithms, by name of the run
 ERROR_LINES = 12  # printed lines of the traceback of a failed run
@@ -204,12 +206,16 @@ def _digest(member: Member) -> str:
     env, result = member.settings["env"], hashlib.sha256()
     if isinstance(env, str):
         env = None if env in BUILT_IN else get_env_class(env)
-    for used in (env, find_algo_class(member.algo), member.settings.get("policy")):
+    creator = env.args[0].entry_point if isinstance(env, functools.partial) else None  # of an id of Gymnasium
+    if isinstance(creator, str):
+        creator = import_name("env", creator, {})
+    for used in (env, creator, find_algo_class(member.algo), member.settings.get("policy")):
         if used is None or isinstance(used, str):
             continue
         pickled = re.sub(rb"[0-9a-f]{32}", b"", cloudpickle.dumps(used))  # cloudpickle gives each class a random id
         result.update(pickled)
-        for cls in (used if isinstance(used, type) else type(used)).__mro__:
+        for cls in used.__mro__ if isinstance(used, type) else [
+                cls for layer in layers(used) for cls in type(layer).__mro__]:
             if cls.__module__.partition(".")[0] not in ("meta_policy_search", "builtins", "abc", "gym", "gymnasium"):
                 with contextlib.suppress(OSError, TypeError):  # no source
                     result.update(inspect.getsource(cls).encode())
