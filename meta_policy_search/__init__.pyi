@@ -18,7 +18,7 @@ from .envs import MetaPointEnvV2 as MetaPointEnvV2, MetaPointEnvWalls as MetaPoi
 from .envs import MetaTabularMDPEnv as MetaTabularMDPEnv, MetaWorldML1 as MetaWorldML1, MetaWorldML10 as MetaWorldML10
 from .envs import MetaWorldML25 as MetaWorldML25, MetaWorldML45 as MetaWorldML45, NormalizedEnv as NormalizedEnv
 from .envs import PhysicsError as PhysicsError, RandomEnv as RandomEnv, SingleTaskEnv as SingleTaskEnv
-from .envs import TrialEnv as TrialEnv
+from .envs import TrialEnv as TrialEnv, VariedEnv as VariedEnv, vary as vary
 from .envs import available_envs as available_envs, get_env_class as get_env_class, make_env as make_env
 from .envs import find_env as find_env, normalize as normalize, register_env as register_env
 from .envs.mujoco_envs import AntRandDirec2DEnv as AntRandDirec2DEnv, AntRandDirecEnv as AntRandDirecEnv

@@ -5,7 +5,14 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 import numpy as np
 
 from meta_policy_search.parallel_runs import Member, check_settings, train_all
-from meta_policy_search.plotting import Progress, collect_curves, final_returns, plot_comparison, read_progress
+from meta_policy_search.plotting import (
+    Progress,
+    collect_curves,
+    final_returns,
+    final_success,
+    plot_comparison,
+    read_progress,
+)
 from meta_policy_search.plotting.progress import number_of_last
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.registry import find_algorithm, title_of
@@ -31,6 +38,7 @@ class Comparison:
     * `gain`: return after adaptation minus return before, with the lowest gain of a run in brackets;
     * `difference`: difference of the return from that of the first algorithm, paired by seed: runs with the same seed
       have the same tasks;
+    * `success`: success rate after adaptation, if a run has one;
     * `steps`: mean number of environment steps of a run;
     * `runs`: number of complete runs and of all runs.
 
@@ -85,8 +93,13 @@ class Comparison:
                           f"{mean_interval(np.array(paired)):+.2f}" if paired else "",
                           f"{np.mean([run['n_timesteps'][-1] for run in runs.values()]):,.0f}" if runs else "",
                           f"{len(runs)} of {self._numbers[name]}"])
+        rates = [[rate for rate in map(final_success, runs.values()) if rate is not None]
+                 for runs in self._progress.values()]
+        if any(rates):
+            for row, cell in zip(table, ["success", *(f"{np.mean(each):.2f}" if each else "" for each in rates)]):
+                row.insert(5, cell)
         note = "one seed: no intervals" if max(self._numbers.values()) == 1 else "+-: 95% intervals over seeds"
-        return f"{self.title}, return after adaptation ({note})\n{text_table(table, right=range(1, 7))}"
+        return f"{self.title}, return after adaptation ({note})\n{text_table(table, right=range(1, len(table[0])))}"
 
 
 def _returns(runs: Mapping[int, Progress]) -> Dict[int, float]:
@@ -151,7 +164,7 @@ def compare(env: Any, algorithms: Sequence[Union[str, type]],
     for name, changed in settings_of.items():
         check_settings(by_name[name], changed)
     cores = available_cores() if processes is None else check_positive_int("processes", processes)
-    env_name = find_env_name(env, find_algo_class(next(iter(by_name.values())))).rpartition(":")[2]
+    env_name = find_env_name(env).rpartition(":")[2]
     if folder is None:
         folder = os.path.join("data", "comparison", env_name, f"{now():%Y-%m-%d_%H-%M-%S}")
     output = os.path.abspath(check_folder("folder", folder))

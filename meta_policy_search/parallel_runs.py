@@ -1,5 +1,6 @@
 """Trains several runs in parallel processes, for `compare` and the command `sweep`."""
 import contextlib
+import functools
 import hashlib
 import inspect
 import json
@@ -18,6 +19,7 @@ from joblib.externals.loky import ProcessPoolExecutor
 
 from meta_policy_search import run_folder
 from meta_policy_search.envs import available_envs, get_env_class, register_env
+from meta_policy_search.envs.compat import layers
 from meta_policy_search.envs.registry import BUILT_IN
 from meta_policy_search.registry import find_algorithm, get_entry, register_algorithm
 from meta_policy_search.run import find_algo_class, find_env_name, load_run, settings_of_algorithm, train
@@ -27,6 +29,7 @@ from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.snapshotter import snapshot_paths
 from meta_policy_search.utils.threads import VARIABLE as THREADS
 from meta_policy_search.utils.threads import available_cores
+from meta_policy_search.utils.user_modules import import_name
 
 DIGESTS = "digests.json"  # hashes of the code and the arguments of environments and algorithms, by name of the run
 ERROR_LINES = 12  # printed lines of the traceback of a failed run
@@ -124,8 +127,10 @@ def _registered(member: Member) -> List[Tuple[Any, ...]]:
     """Returns the registrations of the user that a run in another process needs, as functions and their arguments."""
     env, algo = member.settings["env"], member.algo
     found: List[Tuple[Any, ...]] = []
-    if isinstance(env, str) and env in available_envs() and env not in BUILT_IN:
-        found.append((register_env, env, get_env_class(env)))
+    factory = get_env_class(env) if isinstance(env, str) else None
+    if isinstance(factory, functools.partial) or isinstance(env, str) and env in available_envs() and (
+            env not in BUILT_IN):  # `gymnasium.make` of an id that a script may have registered, or a registered name
+        found.append((register_env, env.rpartition(":")[2], factory))
     if isinstance(algo, str) and isinstance(get_entry(algo)[0], type):
         found.append((register_algorithm, find_algorithm(algo), *get_entry(algo)[:2]))
     return found
@@ -173,7 +178,7 @@ def _check_earlier(output: str, members: Sequence[Member], digests: Mapping[str,
         declared = settings_of_algorithm(algo_class)
         now = {name: run_folder.as_json(member.settings.get(name, setting.default))
                for name, setting in declared.items() if setting.affects_result}
-        now.update(env=find_env_name(member.settings["env"], algo_class), n_itr=member.n_itr,
+        now.update(env=find_env_name(member.settings["env"]), n_itr=member.n_itr,
                    env_kwargs=run_folder.as_json(member.settings.get("env_kwargs") or {}))
         if recorded.get("n_itr", 0) < member.n_itr:  # the run is extended
             chosen.remove("n_itr")
@@ -196,13 +201,17 @@ def _digest(member: Member) -> str:
     """Returns a hash of the user's code and objects that a run depends on, equal in all processes."""
     env, result = member.settings["env"], hashlib.sha256()
     if isinstance(env, str):
-        env = None if env in BUILT_IN or "/" in env else get_env_class(env)
-    for used in (env, find_algo_class(member.algo), member.settings.get("policy")):
+        env = None if env in BUILT_IN else get_env_class(env)
+    creator = env.args[0].entry_point if isinstance(env, functools.partial) else None  # of an id of Gymnasium
+    if isinstance(creator, str):
+        creator = import_name("env", creator, {})
+    for used in (env, creator, find_algo_class(member.algo), member.settings.get("policy")):
         if used is None or isinstance(used, str):
             continue
         pickled = re.sub(rb"[0-9a-f]{32}", b"", cloudpickle.dumps(used))  # cloudpickle gives each class a random id
         result.update(pickled)
-        for cls in (used if isinstance(used, type) else type(used)).__mro__:
+        for cls in used.__mro__ if isinstance(used, type) else [
+                cls for layer in layers(used) for cls in type(layer).__mro__]:
             if cls.__module__.partition(".")[0] not in ("meta_policy_search", "builtins", "abc", "gym", "gymnasium"):
                 with contextlib.suppress(OSError, TypeError):  # no source
                     result.update(inspect.getsource(cls).encode())

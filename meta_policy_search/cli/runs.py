@@ -25,7 +25,7 @@ import numpy as np
 
 from meta_policy_search import run_folder
 from meta_policy_search.cli.flags import warn
-from meta_policy_search.plotting import final_returns
+from meta_policy_search.plotting import final_returns, final_success
 from meta_policy_search.utils.checks import comparable_name
 from meta_policy_search.utils.files import is_locked
 from meta_policy_search.utils.progress import print_line, printable, text_table
@@ -81,12 +81,13 @@ def read_run(folder: str) -> Run:
 
 
 def mean_returns(folder: str) -> dict[str, float]:
-    """Returns the mean returns of a run over the last rows, by label; empty if there are none."""
+    """Returns the mean returns and the success rate of a run over the last rows, by label, without unknown values."""
     try:
-        means = final_returns(run_folder.read_rows(folder))
+        progress = run_folder.read_rows(folder)
+        means = {**final_returns(progress), "success rate": final_success(progress)}
     except ValueError:  # no rows, or no columns of returns
         return {}
-    return {label: mean for label, mean in means.items() if np.isfinite(mean)}
+    return {label: mean for label, mean in means.items() if mean is not None and np.isfinite(mean)}
 
 
 def as_cells(run: Run) -> list[str]:

@@ -25,11 +25,12 @@ from meta_policy_search.envs.registry import available_envs, find_env, get_env_c
 from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.envs.task_sets import load_tasks
 from meta_policy_search.envs.trial_env import TrialEnv
+from meta_policy_search.envs.varied_env import VariedEnv, vary
 
 __all__ = ["BatchableMetaEnv", "BatchedEnv", "CartPoleMassEnv", "EnvSpec", "GymnasiumMetaEnv", "KhazadDumEnv",
            "MetaBernoulliBanditEnv", "MetaEnv", "MetaPointEnv", "MetaPointEnvCorner", "MetaPointEnvCornerGoals",
            "MetaPointEnvMomentum", "MetaPointEnvNavigation", "MetaPointEnvOrigin", "MetaPointEnvSemicircle",
            "MetaPointEnvV2", "MetaPointEnvWalls", "MetaTabularMDPEnv", "MetaWorldML1", "MetaWorldML10",
            "MetaWorldML25", "MetaWorldML45", "NormalizedEnv", "PendulumMassEnv", "PhysicsError", "RandomEnv",
-           "SingleTaskEnv", "TrialEnv", "available_envs", "find_env", "get_env_class", "load_tasks", "make_env",
-           "normalize", "register_env"]
+           "SingleTaskEnv", "TrialEnv", "VariedEnv", "available_envs", "find_env", "get_env_class", "load_tasks",
+           "make_env", "normalize", "register_env", "vary"]

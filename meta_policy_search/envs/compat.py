@@ -7,6 +7,7 @@ done, info)`. Samplers, wrappers and evaluators adapt the user's environment whe
 import contextlib
 import copy
 import functools
+import importlib
 import inspect
 import types
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
@@ -14,7 +15,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 import numpy as np
 
 from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
-from meta_policy_search.envs.spaces import as_array, as_numbers, check_has_shape, is_box, is_discrete
+from meta_policy_search.envs.spaces import as_array, as_numbers, check_has_shape, check_size, is_box, is_discrete
 from meta_policy_search.types import Path, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.fast_paths import fast_path, replaces
@@ -254,7 +255,8 @@ class GymnasiumMetaEnv(WrappingEnv):
     - Seeds: every reset seeds the wrapped environment, with the given seed or with a seed drawn from `np_random`.
       Samplers use a separate generator for each path. Paths are therefore independent if the wrapped environment draws
       all its random numbers from the generator that its seed initializes.
-    - Observations: float64 vectors. `gymnasium.spaces.flatten` flattens observations of any other space; a discrete
+    - Observations: float64 vectors of at most 5,000 numbers. Arrays are flattened in C order.
+      `gymnasium.spaces.flatten` flattens observations of other spaces, such as `Dict` and `Tuple`; a discrete
       observation becomes a one-hot vector.
     - Actions: clipped to the bounds of a `Box`. Discrete actions are integers from 0, also if the wrapped space starts
       at another number.
@@ -263,8 +265,8 @@ class GymnasiumMetaEnv(WrappingEnv):
     `np_random`. The copy must be reset before its first step.
 
     Args:
-        env: id of a registered environment, such as `"Pendulum-v1"`, or a function without arguments that creates an
-            environment, such as its class.
+        env: id of a registered environment, such as `"Pendulum-v1"` or `"package:Name-v0"`, or a function without
+            arguments that creates an environment, such as its class.
         sample_task: function `(rng) -> task` that draws a task from a `numpy.random.Generator`.
         set_task: function `(env, task)` that sets the task of the environment; `env` includes its wrappers. The task
             may take effect immediately or at the next reset. None (default): calls `env.unwrapped.set_task(task)`.
@@ -272,6 +274,7 @@ class GymnasiumMetaEnv(WrappingEnv):
     Raises:
         TypeError: `env` has no `reset` or `step`; `set_task` is None and the environment has no method `set_task`; the
             observation space cannot be flattened; or the action space is neither a 1-D `Box` nor `Discrete`.
+        ValueError: observations have more than 5,000 numbers.
         gymnasium.error.Error: the environment id is not registered.
 
     Attributes:
@@ -290,8 +293,7 @@ class GymnasiumMetaEnv(WrappingEnv):
         if set_task is None and _method(inner, "set_task") is None:
             raise TypeError(f"set_task: expected a function (env, task), because {type(inner).__name__} has no method "
                             "set_task, got None")
-        self.observation_space = _observation_space(self.wrapped_env.observation_space)
-        self.action_space = _action_space(self.wrapped_env.action_space)
+        self.observation_space, self.action_space = spaces_of(self.wrapped_env)
 
     unwrapped = MetaEnv.unwrapped  # returns self, because paths draw from the generator of this wrapper
     np_random = MetaEnv.np_random
@@ -328,22 +330,21 @@ class GymnasiumMetaEnv(WrappingEnv):
 
     @WrappingEnv.render_mode.setter  # type: ignore[attr-defined]
     def render_mode(self, render_mode: Optional[str]) -> None:
-        make_env = functools.partial(self._make_env, render_mode=render_mode)
+        make_env: Callable[..., Any] = functools.partial(self._make_env, render_mode=render_mode)
         try:
             make_env().close()
         except TypeError:  # the function has no argument `render_mode`
-            innermost(self.wrapped_env).render_mode = render_mode
-            return
+            make_env = functools.partial(_make_with_render_mode, self._make_env, render_mode)
         self.wrapped_env.close()
         self.__setstate__({"_make_env": make_env})
 
     def _as_vector(self, observation: Any) -> np.ndarray:
         space = self.wrapped_env.observation_space
-        if not _is_vector(space):
+        if not is_box(space):
             from gymnasium import spaces
 
             observation = spaces.flatten(space, observation)
-        return as_numbers("observation", observation).astype(np.float64)
+        return as_numbers("observation", observation).astype(np.float64).ravel()
 
     def _wrapped_action(self, action: Any) -> Any:
         space = self.wrapped_env.action_space
@@ -356,7 +357,10 @@ class GymnasiumMetaEnv(WrappingEnv):
         return space.dtype.type(int(index) + int(space.start))
 
     def __getstate__(self) -> Dict[str, Any]:
-        return {**self.__dict__, "wrapped_env": None, "_registered": attribute(innermost(self.wrapped_env), "spec")}
+        import gymnasium
+
+        spec = attribute(self.wrapped_env, "spec")  # `spec.kwargs` contains the arguments of this environment
+        return {**self.__dict__, "wrapped_env": None, "_registered": spec and gymnasium.registry.get(spec.id)}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -376,34 +380,44 @@ def _call_set_task(env: Any, task: Task) -> None:
 def _make_by_id(env_id: str) -> Callable[..., Any]:
     import gymnasium
 
-    return functools.partial(gymnasium.make, env_id, disable_env_checker=True)
+    module, _, env_id = env_id.rpartition(":")
+    if module:
+        importlib.import_module(module)
+    return functools.partial(gymnasium.make, gymnasium.spec(env_id), disable_env_checker=True)
 
 
-def _is_vector(space: Any) -> bool:
-    return is_box(space) and len(space.shape) == 1
+def _make_with_render_mode(make_env: Callable[..., Any], render_mode: Optional[str], /, **kwargs: Any) -> Any:
+    """Returns a new environment with a render mode that its constructor does not take."""
+    env = make_env(**kwargs)
+    innermost(env).render_mode = render_mode
+    return env
 
 
-def _observation_space(space: Any) -> gym.spaces.Box:
-    if _is_vector(space):
-        return _box(space)
-    from gymnasium import spaces
+def spaces_of(env: Any) -> Tuple[gym.spaces.Box, gym.Space]:
+    """Returns the observation and action space of a Gymnasium environment as spaces of gym, see `GymnasiumMetaEnv`."""
+    space, action_space = env.observation_space, env.action_space
+    if is_box(space):
+        check_size("env.observation_space", space, int(np.prod(space.shape)))
+    else:
+        from gymnasium import spaces
 
-    flat = spaces.flatten_space(space)
-    if not is_box(flat):
-        raise TypeError(f"env: expected an observation space that can be flattened to a vector, got {space}")
-    return _box(flat)
-
-
-def _action_space(space: Any) -> gym.Space:
-    if _is_vector(space) and np.dtype(space.dtype).kind == "f":
-        return _box(space)
-    if is_discrete(space):
-        return gym.spaces.Discrete(int(space.n))
-    raise TypeError(f"env: expected a 1-D Box of real numbers or a Discrete action space, got {space}")
+        try:
+            size = spaces.flatdim(space)
+        except (NotImplementedError, ValueError) as error:
+            raise TypeError("env: expected an observation space that can be flattened to a vector, got "
+                            f"{env.observation_space}. Select entries of a dict with "
+                            "gymnasium.wrappers.FilterObservation") from error
+        check_size("env.observation_space", space, size)
+        space = spaces.flatten_space(space)
+    if is_box(action_space) and len(action_space.shape) == 1 and np.dtype(action_space.dtype).kind == "f":
+        return _box(space), _box(action_space)
+    if is_discrete(action_space):
+        return _box(space), gym.spaces.Discrete(int(action_space.n))
+    raise TypeError(f"env: expected a 1-D Box of real numbers or a Discrete action space, got {action_space}")
 
 
 def _box(space: Any) -> gym.spaces.Box:
-    low, high = (np.asarray(bound, dtype=np.float64) for bound in (space.low, space.high))
+    low, high = (np.asarray(bound, dtype=np.float64).ravel() for bound in (space.low, space.high))
     return gym.spaces.Box(low, high, dtype=np.float64)
 
 
@@ -430,10 +444,12 @@ def check_has_spaces(env: Any) -> None:
     Raises:
         TypeError: the observation or action space is missing or has no shape.
         ValueError: a lower bound of a box exceeds the upper bound, the difference of two finite action bounds
-            overflows, or actions are neither discrete nor real numbers.
+            overflows, observations are too large, or actions are neither discrete nor real numbers.
     """
     for name in ("observation_space", "action_space"):
         space = check_has_shape(f"env.{name}", attribute(env, name))
+        if name == "observation_space":
+            check_size(f"env.{name}", space, int(np.prod(space.shape)))
         if is_box(space):
             low, high = (np.asarray(bound, np.float64) for bound in (space.low, space.high))
             with np.errstate(over="ignore"):
@@ -453,7 +469,8 @@ def check_steppable(env: Any) -> Any:
 
 def _check_methods(owner: Any, env: Any, names: Sequence[str], expected: str) -> None:
     if isinstance(env, type) or any(_method(owner, name) is None for name in names):
-        raise TypeError(f"{expected} with the methods {' and '.join(names)}, got {env!r}")
+        hint = "; meta_policy_search.vary adds tasks to a Gymnasium environment" if "set_task" in names else ""
+        raise TypeError(f"{expected} with the methods {' and '.join(names)}, got {env!r}{hint}")
 
 
 def has_tasks(env: Any) -> bool:
@@ -508,6 +525,15 @@ def set_render_mode(env: Any, render_mode: Optional[str]) -> None:
     if render_mode not in attribute(env, "metadata", {}).get("render_modes", ()):
         raise ValueError(f"render_mode: {type(inner).__name__} does not support render_mode={render_mode!r}")
     inner.render_mode = render_mode
+
+
+def mujoco_simulator(env: Any) -> Any:
+    """Returns the innermost environment if it is one of Gymnasium with MuJoCo (`model`, `data`), wrapped or not."""
+    for layer in layers(env):
+        inner = innermost(layer)
+        if type(getattr(inner, "model", None)).__module__.startswith("mujoco"):
+            return inner
+    return None
 
 
 def log_diagnostics(env: Any, paths: Sequence[Path], prefix: str) -> None:

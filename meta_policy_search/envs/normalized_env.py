@@ -1,5 +1,5 @@
 """Wrapper that rescales actions and optionally normalizes observations and rewards."""
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -47,8 +47,8 @@ class NormalizedEnv(WrappingEnv):
         obs_alpha: step size of the observation averages, in `(0, 1)`; default 0.001.
         reward_alpha: step size of the reward averages, in `(0, 1)`; default 0.001.
         normalization_scale: positive bound of the rescaled actions; default 10.
-        observe_task: whether to append the task, a number or an array of numbers, to the observations, for an oracle
-            policy; default False.
+        observe_task: whether to append the task to the observations, for an oracle policy; default False. The task is a
+            number, an array of numbers, or a dict of these, whose values are appended in the order of their keys.
 
     Attributes:
         averages: means and variances by name, `"observations"` and `"rewards"`; empty if nothing is normalized.
@@ -232,8 +232,12 @@ class BatchedNormalizedEnv(BatchedEnv):
 
 
 def task_numbers(task: Task) -> np.ndarray:
-    """Converts a task to a vector, float64 `[k]`; raises `TypeError` if it does not consist of numbers."""
-    numbers = np.ravel(np.asarray(task))
+    """Converts a task to a vector, float64 `[k]`; raises `TypeError` if it does not consist of numbers.
+
+    The values of a dict are ordered by their keys.
+    """
+    parts = [task[key] for key in sorted(task)] if isinstance(task, Mapping) else [task]
+    numbers = np.concatenate([np.ravel(part) for part in parts])
     if numbers.dtype.kind not in "fiub":
         raise TypeError(f"observe_task: expected an environment with numeric tasks, got the task {task!r}")
     return numbers.astype(np.float64)

@@ -1,9 +1,12 @@
 """Creates environments by name, for configuration files and command lines."""
+import functools
+from collections import ChainMap
 from types import FunctionType
 from typing import Any, Callable, Dict, List, Tuple
 
 from meta_policy_search.envs import control_envs, discrete_envs, meta_world, mujoco_envs, point_envs
 from meta_policy_search.envs.interface import MetaEnv
+from meta_policy_search.utils.checks import comparable_name
 from meta_policy_search.utils.user_modules import find_registered, register
 
 BUILT_IN: Dict[str, Callable[..., MetaEnv]] = {
@@ -39,8 +42,9 @@ def find_env(name: str) -> str:
     """Returns the registered name of an environment.
 
     Args:
-        name: the name; case, hyphens and underscores are ignored. Also MODULE:NAME, where NAME is a class or function
-            in the module or a name that the module registers; it is returned unchanged.
+        name: the name; case, hyphens and underscores are ignored. Also the id of a Gymnasium environment, or
+            MODULE:NAME, where NAME is a class or function in the module, or a name or a Gymnasium id that the module
+            registers; these are returned unchanged.
 
     Raises:
         ValueError: `name` is unknown.
@@ -50,6 +54,8 @@ def find_env(name: str) -> str:
 
 def get_env_class(name: str) -> Callable[..., MetaEnv]:
     """Returns the environment class `name`, such as `"HalfCheetahRandDirecEnv"`, or the registered function.
+
+    For the id of a Gymnasium environment, the function calls `gymnasium.make`.
 
     Raises:
         ValueError: `name` is unknown.
@@ -63,7 +69,14 @@ def _find(name: str) -> Tuple[str, Callable[..., MetaEnv]]:
     Names may come from settings files of other people. MODULE:NAME is therefore only the class of an environment, a
     registered name, or a function that a module of the user defines.
     """
-    name, factory = find_registered("env", name, _FACTORIES)
+    if isinstance(name, str) and comparable_name(name) not in map(comparable_name, _FACTORIES):
+        import gymnasium  # only if needed
+
+        name, factory = find_registered("env", name, ChainMap(_FACTORIES, gymnasium.registry))
+        if isinstance(factory, gymnasium.envs.registration.EnvSpec):  # also for processes that do not know the id
+            return name, functools.partial(gymnasium.make, factory, disable_env_checker=True)  # type: ignore
+    else:
+        name, factory = find_registered("env", name, _FACTORIES)
     is_class = isinstance(factory, type) and {"reset", "step"} <= {*dir(factory)}
     is_function = (isinstance(factory, FunctionType) and factory.__module__ == name.rpartition(":")[0]
                    and "-packages" not in factory.__code__.co_filename)

@@ -6,6 +6,10 @@ from typing import Any, Optional, Tuple
 
 import numpy as np
 
+MAX_OBSERVATION_SIZE = 5000
+"""Maximum number of entries of an observation: paths of 80,000 steps, such as 40 tasks with 20 paths of 100 steps, need
+1.6 GB in float32."""
+
 
 class EnvSpec:
     """Observation and action space of an environment.
@@ -68,6 +72,14 @@ def check_has_shape(name: str, space: Any) -> Any:
     if getattr(space, "shape", None) is None:
         raise TypeError(f"{name}: expected a space with a shape, such as a gym.spaces.Box, got {space!r}")
     return space
+
+
+def check_size(name: str, space: Any, size: int) -> None:
+    """Raises `ValueError` if observations have more than `MAX_OBSERVATION_SIZE` numbers, before memory is allocated."""
+    if size > MAX_OBSERVATION_SIZE:
+        raise ValueError(f"{name}: expected observations of at most {MAX_OBSERVATION_SIZE:,} numbers, got {size:,} in "
+                         f"{space}. Reduce images with a wrapper, such as gymnasium.wrappers.ResizeObservation, "
+                         "GrayscaleObservation or a feature extractor")
 
 
 def is_box(space: Any) -> bool:

@@ -20,9 +20,10 @@ class EvalCallback(StatefulCallback):
     In iterations `every - 1`, `2 every - 1`, ..., it measures the returns in the same tasks, sampled with the argument
     `seed`. If the environment has only a few tasks, they also occur in training. The callback logs the columns
     `Eval-ReturnBefore` and `Eval-ReturnAfter` (before and after adaptation) and the half-widths of their 95% intervals
-    over tasks, `Eval-ReturnBeforeCI95` and `Eval-ReturnAfterCI95`. They are empty in the rows of other iterations. If
-    the return after adaptation is larger than in all earlier evaluations, the callback saves the snapshot `best.pkl`,
-    which `load_run(folder, "best")` and `Run.best` load.
+    over tasks, `Eval-ReturnBeforeCI95` and `Eval-ReturnAfterCI95`. If the environment reports successes, it also logs
+    the success rates `Eval-SuccessBefore` and `Eval-SuccessAfter`. The columns are empty in the rows of other
+    iterations. If the return after adaptation is larger than in all earlier evaluations, the callback saves the
+    snapshot `best.pkl`, which `load_run(folder, "best")` and `Run.best` load.
 
     The callback does not change training: the other columns and the weights are the same as without it. Its environment
     steps do not count in `n_timesteps`.
@@ -76,6 +77,8 @@ class EvalCallback(StatefulCallback):
         (before, after), (before_ci, after_ci) = (values[[0, -1]].tolist() for values in evaluation.mean_return)
         columns = {"Eval-ReturnBefore": before, "Eval-ReturnBeforeCI95": before_ci,
                    "Eval-ReturnAfter": after, "Eval-ReturnAfterCI95": after_ci}
+        if evaluation.success_rate is not None:
+            columns["Eval-SuccessBefore"], columns["Eval-SuccessAfter"] = evaluation.success_rate[[0, -1]].tolist()
         logger.logkvs(columns)
         is_best, stops = after > self._stopping.best, self._stopping(trainer, columns)
         if is_best:

@@ -39,6 +39,8 @@ class Evaluation:
             measure returns do not count.
         trained_steps: number of adaptation steps in training, which the last line of `table` reports. Default None
             (unknown): that line reports all `K` steps of the evaluation.
+        success: float64 `[S, M, K + 1]`, share of successful paths, those with a true `success` or `is_success` in the
+            info of at least one step. Default None: no step of any path has these infos.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Evaluation:
     num_timesteps: int
     timesteps: np.ndarray
     trained_steps: Optional[int] = None
+    success: Optional[np.ndarray] = None
 
     @property
     def task_returns(self) -> np.ndarray:
@@ -84,6 +87,11 @@ class Evaluation:
         """Mean return over the 25% of tasks with the lowest return after a step (CVaR), float64 `[K + 1]`."""
         return worst_quarter(self.task_returns)
 
+    @property
+    def success_rate(self) -> Optional[np.ndarray]:
+        """Share of successful paths in all tasks, float64 `[K + 1]`; None if the environment reports no successes."""
+        return None if self.success is None else self.success.mean(axis=(0, 1))
+
     def __str__(self) -> str:
         return self.table()
 
@@ -93,8 +101,9 @@ class Evaluation:
     def table(self, *references: "Evaluation") -> str:
         """Formats the mean returns as a text table, with one row per policy.
 
-        Further rows show the adaptation gain, the return of the worst quarter of the tasks, and the mean return in each
-        task if there are at most four different tasks. The last line states the gain after `trained_steps` adaptation
+        Further rows show the adaptation gain, the return of the worst quarter of the tasks, the success rate if the
+        environment reports successes, and the mean return in each task if there are at most four different tasks. The
+        last line states the gain after `trained_steps` adaptation
         steps.
         """
         rows, gains = [], [f"{Interval(*gain):+.2f}" for gain in zip(*self.gain)]
@@ -111,8 +120,10 @@ class Evaluation:
                 f"Adaptation changes the return by {gains[step]} in {_count(step, 'step')}{said}")
 
     def _rows_of_tasks(self) -> List[List[str]]:
-        """Returns the rows of the worst quarter of at least four tasks, and of each of at most four different tasks."""
+        """Returns the rows of the worst quarter of at least four tasks, of the success rate, and of few tasks."""
         rows = {"    worst quarter": self.worst_quarter} if len(self.task_returns) >= _FEW_TASKS else {}
+        if self.success_rate is not None:
+            rows["    success rate"] = self.success_rate
         names = [describe_task(task) for tasks in self.tasks[:1 if self.are_given else None] for task in tasks]
         if 1 < len(set(names)) <= _FEW_TASKS:
             rows.update({f"    task {name}": self.task_returns[[other == name for other in names]].mean(axis=0)
@@ -143,11 +154,17 @@ class Evaluation:
         """Writes mean returns and gains to a CSV file, with one row per policy and adaptation step.
 
         The columns `return_ci95` and `gain_ci95` are the half widths of the 95% intervals over tasks. The column
-        `timesteps` is the mean number of environment steps used to adapt to a task.
+        `timesteps` is the mean number of environment steps used to adapt to a task. If an environment reports
+        successes, there is a column `success_rate`.
         """
-        rows: List[Sequence[Any]] = [("policy", "step", "timesteps", "return", "return_ci95", "gain", "gain_ci95")]
-        for evaluation in (self, *references):
-            columns = zip(evaluation.mean_timesteps, *evaluation.mean_return, *evaluation.gain, strict=True)
+        header = ["policy", "step", "timesteps", "return", "return_ci95", "gain", "gain_ci95"]
+        all_rates = [evaluation.success_rate for evaluation in (self, *references)]
+        has_success = any(rates is not None for rates in all_rates)
+        rows: List[Sequence[Any]] = [[*header, "success_rate"] if has_success else header]
+        for evaluation, rates in zip((self, *references), all_rates, strict=True):
+            rates = np.full(evaluation.returns.shape[-1], np.nan) if rates is None else rates
+            columns = zip(evaluation.mean_timesteps, *evaluation.mean_return, *evaluation.gain,
+                          *([rates] if has_success else []), strict=True)
             rows += [(evaluation.name, step, *map(float, row)) for step, row in enumerate(columns)]
         write_csv(path, rows)
 

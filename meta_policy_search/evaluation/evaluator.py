@@ -23,6 +23,7 @@ from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np.algos import MetaRLAlgorithm
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.base import SampleProcessor
+from meta_policy_search.samplers.paths import success_rate
 from meta_policy_search.samplers.ray_executor import Parallel, check_parallel
 from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.types import PathsMetaBatch, Task
@@ -137,16 +138,17 @@ class MetaEvaluator(Configurable):
 
         def returns_of_next_paths(sampler: MetaSampler) -> Tuple[PathsMetaBatch, np.ndarray]:
             paths = sampler.obtain_samples()
-            return paths, task_returns(paths)
+            return paths, np.array([task_returns(paths), [success_rate(of_task) for of_task in paths.values()]])
 
         results = [self._adapt(seed, num_tasks, task_list, sizes, returns_of_next_paths) for seed in seeds]
-        returns, timesteps, tasks_of_seeds, num_timesteps = zip(*results, strict=True)
+        measured, timesteps, tasks_of_seeds, num_timesteps = zip(*results, strict=True)
+        returns, success = np.array(measured).transpose(2, 0, 3, 1)  # from `[S, K + 1, 2, M]` to `[2, S, M, K + 1]`
         return Evaluation(
-            name=self.name, returns=np.array(returns).swapaxes(1, 2), tasks=tasks_of_seeds,
-            are_given=task_list is not None, seeds=seeds, step_sizes=None if step_sizes is None else sizes,
+            name=self.name, returns=returns, tasks=tasks_of_seeds, are_given=task_list is not None, seeds=seeds,
+            step_sizes=None if step_sizes is None else sizes,
             rollouts_per_meta_task=self.rollouts_per_meta_task, max_path_length=self.max_path_length,
             num_timesteps=sum(num_timesteps), timesteps=np.array(timesteps).swapaxes(1, 2),
-            trained_steps=self.trained_steps)
+            trained_steps=self.trained_steps, success=None if np.isnan(success).all() else np.nan_to_num(success))
 
     def record(self, tasks: Union[int, Sequence[Task]] = 4, num_steps: Optional[int] = None,
                step_sizes: Optional[Sequence[float]] = None, seed: int = 1) -> Recording:

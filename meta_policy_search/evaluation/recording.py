@@ -5,11 +5,12 @@ Videos show paths before adaptation on the left and after the last adaptation st
 import copy
 import dataclasses
 import itertools
-from typing import Any, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.compat import adapt_env, copy_env, set_render_mode
+from meta_policy_search.envs.compat import adapt_env, copy_env, mujoco_simulator, set_render_mode
+from meta_policy_search.envs.mujoco_envs.engines.camera import Camera
 from meta_policy_search.envs.point_envs import MetaPointEnvNavigation
 from meta_policy_search.envs.scenery import check_is_planar
 from meta_policy_search.plotting import describe_task, plot_trajectories, step_label
@@ -169,6 +170,19 @@ def write_video(recording: Recording, path: PathLike, fps: Optional[float] = Non
     return count
 
 
+def renderer_of(env: Any) -> Callable[[], np.ndarray]:
+    """Returns a function that renders the current state of an environment, uint8 `[H, W, 3]`.
+
+    Gymnasium's MuJoCo environments are rendered in a separate process, because software OpenGL and TensorFlow crash
+    when they run in the same process. The function is valid until the next call of `set_task`.
+    """
+    simulator = mujoco_simulator(env)
+    if simulator is None:
+        return env.render
+    camera = Camera(simulator.model)
+    return lambda: camera.picture(simulator.model, simulator.data.qpos)
+
+
 def frames(recording: Recording, task: int, envs: Tuple[Any, Any]) -> Iterator[np.ndarray]:
     """Renders the first path of a task before adaptation and the first path after the last step, side by side.
 
@@ -198,8 +212,10 @@ def _panels(recording: Recording, step: int, task: int, env: Any) -> Iterator[np
     rewards = recording.rounds[step][task][0]["rewards"]
     returns = np.concatenate(([0.0], np.cumsum(rewards)))
     head = f"task {task + 1}: {describe_task(recording.tasks[task], 24, env)}, {step_label(step)}"
+    render: Any = None
     for t, moved in enumerate(recording.replay(step, task, env=env)):
-        yield _captioned(moved.render(), [head, f"step {t} of {len(rewards)}, return so far {returns[t]:.2f}"])
+        render = render or renderer_of(moved)
+        yield _captioned(render(), [head, f"step {t} of {len(rewards)}, return so far {returns[t]:.2f}"])
 
 
 def _captioned(picture: np.ndarray, lines: Sequence[str]) -> np.ndarray:

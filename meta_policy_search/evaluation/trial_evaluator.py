@@ -13,6 +13,7 @@ from meta_policy_search.evaluation.recording import Recording, next_start_rngs
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np.algos import RLAlgorithm
 from meta_policy_search.samplers import MetaSampler
+from meta_policy_search.samplers.paths import success_rate
 from meta_policy_search.types import Path, PathsMetaBatch, Task
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
@@ -37,6 +38,8 @@ class TrialEvaluation(Evaluation):
         num_timesteps: number of environment steps of all seeds together.
         timesteps: int `[S, M, K + 1]`, mean number of environment steps of a trial before the start of each episode.
         trained_steps: number of episodes per trial in training, minus one.
+        success: float64 `[S, M, K + 1]`, share of trials with a success in each episode, see `Evaluation`. Default
+            None.
     """
 
     @property
@@ -56,6 +59,9 @@ class TrialEvaluation(Evaluation):
         else:
             shown = sorted({*range(0, num_episodes, -(-num_episodes // 10)), num_episodes - 1})
             cells = [["episode", "return"], *([str(k), f"{self.mean_return.mean[k]:.2f}"] for k in shown)]
+            if self.success_rate is not None:
+                for cell, text in zip(cells, ["success", *(f"{self.success_rate[k]:.2f}" for k in shown)], strict=True):
+                    cell.append(text)
             lines = ("  ".join(cell.rjust(8) for cell in row) for row in zip(*cells))
             text = "\n".join([f"Mean return in {len(self.task_returns)} tasks, {self.rollouts_per_meta_task} trials in "
                               "each, by episode", *lines])
@@ -111,15 +117,16 @@ class TrialEvaluator(MetaEvaluator):
         seeds = _check_seeds(seeds)
         _check_step_sizes(step_sizes)
         num_steps = self.trained_steps if num_steps is None else check_int_at_least("num_steps", num_steps, 0)
-        returns, lengths, sampled = zip(*(
-            self._run_trials(seed, num_tasks, task_list, num_steps + 1) for seed in seeds))
+        returns, lengths, successes, sampled = zip(
+            *(self._run_trials(seed, num_tasks, task_list, num_steps + 1) for seed in seeds))
         before = np.cumsum(lengths, axis=2) - lengths  # environment steps of a trial before each episode
         return TrialEvaluation(
             name=self.name, returns=np.array(returns), tasks=sampled, are_given=task_list is not None, seeds=seeds,
             step_sizes=None, rollouts_per_meta_task=self.rollouts_per_meta_task,
             max_path_length=self._trial_env.max_path_length,
             num_timesteps=round(self.rollouts_per_meta_task * float(np.sum(lengths))),
-            timesteps=np.rint(before).astype(int), trained_steps=self.trained_steps)
+            timesteps=np.rint(before).astype(int), trained_steps=self.trained_steps,
+            success=None if np.isnan(successes).all() else np.nan_to_num(successes))
 
     def record_with_policy(self, tasks: Union[int, Sequence[Task]], num_steps: Optional[int] = None,
                            step_sizes: Optional[Sequence[float]] = None, seed: int = 1) -> Tuple[Recording, Any]:
@@ -152,12 +159,14 @@ class TrialEvaluator(MetaEvaluator):
                 return sampler.obtain_samples(), rngs, sampler.tasks or [], policy
 
     def _run_trials(self, seed: int, num_tasks: int, task_list: Optional[List[Task]],
-                    num_episodes: int) -> Tuple[np.ndarray, np.ndarray, List[Task]]:
-        """Returns `(returns, lengths, tasks)`: mean return and mean number of steps of each episode, `[M, E]`."""
+                    num_episodes: int) -> Tuple[np.ndarray, np.ndarray, np.ndarray, List[Task]]:
+        """Returns `(returns, lengths, successes, tasks)`: means and success rates of each episode, `[M, E]`."""
         paths, _, tasks, _ = self.sample_trials(seed, num_tasks, task_list, num_episodes)
         returns, lengths = (np.array([np.mean([measure(path, num_episodes) for path in of_task], axis=0)
                                       for of_task in paths.values()]) for measure in (episode_returns, episode_lengths))
-        return returns, lengths, tasks
+        episodes = [zip(*map(split_episodes, of_task), strict=True) for of_task in paths.values()]
+        successes = np.array([[success_rate(of_episode) for of_episode in of_task] for of_task in episodes])
+        return returns, lengths, successes, tasks
 
 
 def _check_step_sizes(step_sizes: Any) -> None:

@@ -14,6 +14,7 @@ from meta_policy_search.plotting.progress import (
     describe_run,
     describe_settings,
     final_returns,
+    final_success,
     mean_gain,
     read_progress,
     return_columns,
@@ -22,5 +23,6 @@ from meta_policy_search.plotting.style import step_label
 from meta_policy_search.plotting.trajectories import describe_task, plot_trajectories
 
 __all__ = ["Curve", "Progress", "collect_curves", "describe_run", "describe_settings", "describe_task", "draw_pictures",
-           "final_returns", "mean_curve", "mean_gain", "plot_adaptation_curve", "plot_comparison", "plot_diagnostics",
-           "plot_learning_curve", "plot_trajectories", "read_progress", "return_columns", "step_label"]
+           "final_returns", "final_success", "mean_curve", "mean_gain", "plot_adaptation_curve", "plot_comparison",
+           "plot_diagnostics", "plot_learning_curve", "plot_trajectories", "read_progress", "return_columns",
+           "step_label"]

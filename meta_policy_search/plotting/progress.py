@@ -104,6 +104,13 @@ def final_returns(progress: Mapping[str, np.ndarray], last: Optional[int] = None
     return {label: float(np.mean(progress[column][-last:])) for label, column in return_columns(progress).items()}
 
 
+def final_success(progress: Mapping[str, np.ndarray]) -> Optional[float]:
+    """Returns the mean success rate of the iterations of `final_returns`, after adaptation; None if there is none."""
+    names = [name for name in progress if name.rpartition("-")[2] == "SuccessRate"]
+    rates = progress[names[-1]][-number_of_last(progress):] if names else np.array([np.nan])
+    return None if np.isnan(rates).all() else float(np.nanmean(rates))
+
+
 def mean_gain(progress: Mapping[str, np.ndarray], last: Optional[int] = None,
               num_tasks: Optional[int] = None) -> Interval:
     """Returns the mean adaptation gain of the last iterations of a run, and its 95% interval over tasks.

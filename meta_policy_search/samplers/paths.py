@@ -179,3 +179,10 @@ def has_success(path: Mapping[str, Any]) -> Optional[bool]:
         except (TypeError, ValueError):  # an unrelated info with this name
             continue
     return found
+
+
+def success_rate(paths: Sequence[Mapping[str, Any]]) -> float:
+    """Returns the share of paths that succeeded (`has_success`); NaN if no path reports successes."""
+    successes = [has_success(path) for path in paths]
+    return float(np.mean([bool(success) for success in successes])) if any(
+        success is not None for success in successes) else float("nan")

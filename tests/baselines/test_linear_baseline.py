@@ -252,6 +252,20 @@ def test_vectorized_method_agrees_with_fit_and_predict(cls, lengths):
         np.testing.assert_allclose(values, other.predict(path), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("repeated", [False, True])
+def test_fit_with_more_features_than_samples_equals_the_primal_form(repeated):
+    """Given 1,204 features and 24 samples, then the dual form gives the predictions of `(X^T X + r I)^-1 X^T y`."""
+    paths = make_paths(obs_dim=600)
+    paths += [{**paths[0], "returns": paths[0]["returns"] + 1.0}] if repeated else []  # `X X^T` is singular
+    baseline = LinearFeatureBaseline(reg_coeff=0.1)
+    baseline.fit(paths)
+    features = np.concatenate([reference_features(path, True) for path in paths])
+    targets = np.concatenate([path["returns"] for path in paths])
+    expected = np.linalg.solve(features.T @ features + 0.1 * np.identity(1204), features.T @ targets)
+    assert baseline.get_param_values().shape == (1204,)
+    np.testing.assert_allclose(baseline.predict(paths[0]), features[:7] @ expected, rtol=1e-6)
+
+
 # Diagnostics --------------------------------------------------------------------------------------------------------
 
 
@@ -295,7 +309,7 @@ def broken(key, value):
     (broken("returns", np.zeros(5)), "paths[1]: observations: expected shape (5, 3) to match 'returns'"),
     (broken("observations", np.zeros((4, 2))), "paths[1]: observations: expected shape (4, 3)"),
     ([{"observations": np.zeros((2, 64 * 64 * 3)), "returns": np.zeros(2)}],
-     "observations: expected at most 5000 entries for a LinearFeatureBaseline, got 12288"),
+     "observations: expected at most 5,000 entries for a LinearFeatureBaseline, got 12,288: use baseline"),
     (broken("returns", np.full(4, 1e308)), "targets as large as 1e+308 overflow the fit"),
 ])
 def test_fit_names_the_invalid_entry_and_keeps_its_parameters(paths, message):

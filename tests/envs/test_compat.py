@@ -435,6 +435,10 @@ class Choices(gymnasium.Env):
         return {"field": self.field, "matrix": np.arange(4.0, dtype=np.float32).reshape(2, 2)}
 
 
+class Mission(spaces.Space):
+    """A space that Gymnasium cannot flatten."""
+
+
 def draw_place(rng):
     return float(rng.uniform(-1.0, 1.0))
 
@@ -503,11 +507,21 @@ def test_non_vector_observations_are_flattened_and_discrete_actions_start_at_0()
             env.step(action)
 
 
+def test_tuples_are_flattened_as_gymnasium_does():
+    env = GymnasiumMetaEnv("Blackjack-v1", lambda rng: None, ignore)
+    observation = env.reset(seed=3)[0]
+    space = env.wrapped_env.observation_space
+    assert env.observation_space.shape == observation.shape == (32 + 11 + 2,) and observation.sum() == 3.0
+    assert spaces.unflatten(space, observation) == env.wrapped_env.reset(seed=3)[0]
+
+
 @pytest.mark.parametrize("name, space, complaint", [
     ("action_space", spaces.MultiDiscrete([2, 3]), "expected a 1-D Box of real numbers or a Discrete"),
     ("action_space", spaces.Box(0.0, 1.0, (2, 2)), "expected a 1-D Box of real numbers or a Discrete"),
     ("action_space", spaces.Box(0, 5, (2,), np.int64), "expected a 1-D Box of real numbers or a Discrete"),
     ("observation_space", spaces.Sequence(spaces.Discrete(2)), "expected an observation space that can be flattened"),
+    ("observation_space", spaces.Dict(a=Mission(()), b=spaces.Discrete(2)),
+     "expected an observation space that can be flattened .*FilterObservation"),
 ])
 def test_other_spaces_are_refused(name, space, complaint):
     env = type("Unsupported", (Drift,), {name: space})

@@ -8,11 +8,11 @@ import pytest
 
 import meta_policy_search as mps
 from meta_policy_search.envs import (
+    GymnasiumMetaEnv,
     MetaEnv,
     MetaPointEnv,
     MetaPointEnvCorner,
     MetaPointEnvMomentum,
-    MetaPointEnvWalls,
     NormalizedEnv,
     TrialEnv,
     make_env,
@@ -323,7 +323,7 @@ def test_observations_end_with_the_task(name):
 
 def test_tasks_that_are_not_numbers_cannot_be_observed():
     with pytest.raises(TypeError, match="observe_task: expected an environment with numeric tasks"):
-        normalize(MetaPointEnvWalls(), observe_task=True)
+        normalize(GymnasiumMetaEnv("CartPole-v1", lambda rng: {"mode": "euler"}, print), observe_task=True)
     with pytest.raises(ValueError, match="observe_task: expected an environment with vector observations"):
         normalize(Coins(), observe_task=True)
 

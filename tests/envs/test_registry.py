@@ -4,7 +4,7 @@ import importlib.util
 import pytest
 
 from meta_policy_search import envs
-from meta_policy_search.envs import MetaEnv, available_envs, get_env_class, make_env
+from meta_policy_search.envs import MetaEnv, available_envs, find_env, get_env_class, make_env
 from meta_policy_search.envs.compat import check_meta_env
 from meta_policy_search.envs.registry import BUILT_IN
 
@@ -35,6 +35,20 @@ def test_arguments_are_passed_to_the_class():
         make_env("MetaPointEnvCorner", reward_type="none")
     with pytest.raises(TypeError, match="color"):
         make_env("MetaPointEnvCorner", color="red")
+
+
+@pytest.mark.parametrize("name", ["CartPole-v1", "gymnasium:CartPole-v1", "cartpole-v1"])
+def test_ids_of_gymnasium_are_names(name):
+    """The module of MODULE:ID is imported, and registers the id."""
+    assert find_env(name) == name.replace("cartpole", "CartPole")
+    env = make_env(name, max_episode_steps=3, render_mode="rgb_array")
+    assert (env.spec.id, env.spec.max_episode_steps, env.render_mode) == ("CartPole-v1", 3, "rgb_array")
+
+
+@pytest.mark.parametrize("name", ["gymnasium:CartPole-v7", "gymnasium:registry", "gymnasium:make", "ALE/Nothing-v0"])
+def test_other_names_of_gymnasium_are_refused(name):
+    with pytest.raises(ValueError, match="env: expected .* got '" + name):
+        find_env(name)
 
 
 @pytest.mark.parametrize("name", ["MetaPointEnvCorners", "", None, "MetaEnv"])

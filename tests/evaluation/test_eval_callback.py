@@ -128,7 +128,7 @@ def test_best_policy_after_the_snapshot_is_removed(run, tmp_path):
 ])
 def test_training_stops_without_improvement_or_at_the_target(
         run, tmp_path, monkeypatch, values, arguments, stops_after):
-    evaluation = SimpleNamespace(task_returns=[0] * 3)
+    evaluation = SimpleNamespace(task_returns=[0] * 3, success_rate=None)
     monkeypatch.setattr(eval_callback, "make_evaluator", lambda *_, **__: SimpleNamespace(
         evaluate=lambda *_, **__: evaluation))
     monkeypatch.setattr(run.trainer, "itr", 0)

@@ -16,7 +16,6 @@ from experiments.reproduction.entries import ENTRIES, Entry, Method, script_sett
 from meta_policy_search.meta_algos.adapted_params import select_params
 from meta_policy_search.parallel_runs import check_settings
 from meta_policy_search.policies import MetaGaussianMLPPolicy
-from meta_policy_search.settings import SMOKE as TRAIN_SMOKE
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.statistics import mean_interval
 

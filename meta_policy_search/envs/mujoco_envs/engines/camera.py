@@ -17,6 +17,7 @@ __all__ = ["HEIGHT", "WIDTH", "Camera", "main"]
 
 WIDTH, HEIGHT = 480, 480  # pixels
 _VIEW = "track"  # name of the camera in the robots' models that follows the robot
+_UPSIDE_DOWN = "corner2"  # name of Meta-World's camera
 _STEEPNESS = 8.0  # minimum downward angle of the view, degrees
 _FILLED = 0.97  # camera distance, relative to the distance at which a sphere around the robot fills the image
 _START = f"import sys; sys.path[:] = sys.argv[1:]; from {__name__} import main; main()"
@@ -110,13 +111,15 @@ def main() -> None:
 def make_renderer(model: Any) -> Callable[[np.ndarray], np.ndarray]:
     """Returns a function that renders `model` in a position `[nq]`.
 
-    Robots are shown close up, on plain ground without reflections. Other scenes are shown unchanged.
+    Robots with a camera that follows them are shown close up, on plain ground without reflections. Other scenes are
+    shown unchanged, by default from a distance that shows all of the model.
     """
     import mujoco
 
     data = mujoco.MjData(model)
     is_robot = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, _VIEW) >= 0
-    camera: Any = _close_view(model, data) if is_robot else "corner2"  # Meta-World's camera; its images are upside down
+    is_upside_down = not is_robot and mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, _UPSIDE_DOWN) >= 0
+    camera: Any = _close_view(model, data) if is_robot else _UPSIDE_DOWN if is_upside_down else -1  # -1: all of it
     if is_robot:
         _soften(model)
     renderer = mujoco.Renderer(model, height=HEIGHT, width=WIDTH)
@@ -126,8 +129,10 @@ def make_renderer(model: Any) -> Callable[[np.ndarray], np.ndarray]:
         if is_robot:
             camera.lookat[:] = center
         renderer.update_scene(data, camera=camera)
-        if not is_robot:
+        if is_upside_down:
             return np.ascontiguousarray(renderer.render()[::-1, ::-1])
+        if not is_robot:
+            return renderer.render()
         for light in renderer.scene.lights[:renderer.scene.nlight]:
             light.pos[:2] = center[:2]  # shadows are only drawn near the light
         return renderer.render()

@@ -30,7 +30,7 @@ from meta_policy_search.envs.mujoco_envs.engines.base import (
     set_arrays,
 )
 
-__all__ = ["MujocoEngine", "compile_model", "write_no_warnings"]
+__all__ = ["MujocoEngine", "compile_model", "recompute_constants", "write_no_warnings"]
 
 _INERTIALS_FILE = Path(__file__).parent / "data" / "mujoco210_inertials.npz"
 
@@ -207,5 +207,11 @@ def compile_model(robot: str, inertials: str) -> Any:
         model.geom_margin[:] *= 0.5
     if "mjDSBL_ISLAND" in mujoco.mjtDisableBit.__members__:  # older versions do not search for islands
         model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_ISLAND.value
-    mujoco.mj_setConst(model, mujoco.MjData(model))
+    recompute_constants(model)
     return model
+
+
+def recompute_constants(model: Any) -> None:
+    """Recomputes the constants of a model that depend on masses and inertias, such as the masses of subtrees."""
+    mujoco = _import_mujoco()
+    mujoco.mj_setConst(model, mujoco.MjData(model))

@@ -1,0 +1,246 @@
+"""Task distributions of Gymnasium environments: each task sets some parameters of the environment."""
+import copy
+import functools
+import inspect
+import reprlib
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Union
+
+import cloudpickle
+import numpy as np
+
+from meta_policy_search.envs.compat import GymnasiumMetaEnv, innermost, layers, mujoco_simulator, spaces_of
+from meta_policy_search.types import Task
+from meta_policy_search.utils.checks import did_you_mean
+
+_EXAMPLES = 4  # maximum number of values of a parameter that are compared
+_STEPS, _LENGTH, _HOLD = 1000, 100, 10  # of the comparison, of a path, and of a random action
+
+
+class VariedEnv(GymnasiumMetaEnv):
+    """A Gymnasium environment whose tasks set some of its parameters. Returned by `vary`.
+
+    A task is a dict with a value for each parameter. Before the first call of `set_task`, the task is None, and the
+    environment has its original parameters.
+
+    The constructor checks that each parameter has an effect. It compares the paths for several values of the parameter,
+    up to 1,000 steps with the same seeds and actions.
+
+    Args:
+        env: id of a registered environment, such as `"Pendulum-v1"` or `"package:Name-v0"`, or a class or function that
+            creates an environment.
+        parameters: the distribution of each parameter by name, see `vary`.
+
+    Raises:
+        TypeError, ValueError, gymnasium.error.Error: see `vary`.
+    """
+
+    def __init__(self, env: Union[str, Callable[..., Any]], parameters: Mapping[str, Any]) -> None:
+        self.parameters = {name: _check_distribution(name, value) for name, value in parameters.items()}
+        if not self.parameters:
+            raise ValueError("parameters: expected at least one parameter to vary, got none")
+        super().__init__(env, functools.partial(_draw_task, self.parameters), _ignore)
+        known = self._constructor_arguments()
+        self._arguments = [name for name in self.parameters if name in known]
+        self._built = b""  # the values of `_arguments` that the environment was built with
+        self._originals = self._find_originals()
+        known += [name for name in dir(innermost(self.wrapped_env)) if not name.startswith("_")]
+        for name in self.parameters:
+            if name not in known and name not in self._originals:
+                raise ValueError(f"{name}: expected an argument of the constructor, an attribute or a MuJoCo quantity "
+                                 f"of {self._class_name()}{did_you_mean(name, known)}")
+        self._check_effects()
+
+    def set_task(self, task: Task) -> None:
+        """Sets the task, a dict with a value for each parameter; values may lie outside the distribution.
+
+        Raises:
+            ValueError: the task has other keys, or would change the size of observations or the action space.
+        """
+        if not isinstance(task, Mapping) or task.keys() != self.parameters.keys():
+            raise ValueError(f"task: expected a dict with the keys {', '.join(self.parameters)}, got {task!r}")
+        values = copy.deepcopy(dict(task))
+        arguments = {name: values.pop(name) for name in self._arguments}
+        if arguments and self._built != (built := cloudpickle.dumps(arguments)):
+            self._rebuild(arguments)
+            self._built = built
+        for name in self._originals:
+            setattr(self._owner_of_quantity(name), name, np.multiply(self._originals[name], values.pop(name)))
+        for name, value in values.items():
+            setattr(innermost(self.wrapped_env), name, value)
+        if self._originals:
+            from meta_policy_search.envs.mujoco_envs.engines.mujoco import recompute_constants
+
+            recompute_constants(mujoco_simulator(self.wrapped_env).model)
+        super().set_task(task)
+
+    def _rebuild(self, arguments: Mapping[str, Any]) -> None:
+        """Creates a new environment with the arguments of the constructor."""
+        make_env = functools.partial(self._make_env, **arguments)
+        made = make_env()
+        spaces = observation_space, action_space = spaces_of(made)
+        if observation_space.shape != self.observation_space.shape or action_space != self.action_space:
+            made.close()
+            raise ValueError(f"task: expected the spaces {self.observation_space} and {self.action_space}, got {spaces}"
+                             f" with {dict(arguments)}")
+        self.wrapped_env.close()
+        self.wrapped_env, self._make_env = made, make_env
+        self._originals = self._find_originals()
+
+    def _constructor_arguments(self) -> List[str]:
+        """Returns the names of the arguments that the environment can be built with."""
+        parameters = inspect.signature(self._make_env).parameters.values()
+        found = [each.name for each in parameters if each.kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD)]
+        if any(each.kind is each.VAR_KEYWORD for each in parameters):  # such as `gymnasium.make`
+            found += list(inspect.signature(type(innermost(self.wrapped_env))).parameters)
+        return found
+
+    def _owner_of_quantity(self, name: str) -> Any:
+        """Returns the MuJoCo model, or its options, that contain the quantity `name`; None if there is none."""
+        simulator = mujoco_simulator(self.wrapped_env)
+        owners = (simulator.model, simulator.model.opt) if simulator else ()
+        return next((each for each in owners if isinstance(getattr(each, name, None), (float, np.ndarray))), None)
+
+    def _find_originals(self) -> Dict[str, Any]:
+        """Returns copies of the varied quantities of the MuJoCo model, by name."""
+        owners = {name: self._owner_of_quantity(name) for name in self.parameters if name not in self._arguments}
+        return {name: copy.copy(getattr(owner, name)) for name, owner in owners.items() if owner is not None}
+
+    def _class_name(self) -> str:
+        return type(innermost(self.wrapped_env)).__name__
+
+    def _check_effects(self) -> None:
+        """Raises `ValueError` if a parameter has no effect, or the environment does not accept a value."""
+        examples = {name: _examples(distribution) for name, distribution in self.parameters.items()}
+        first = {name: values[0] for name, values in examples.items()}
+        for name, values in examples.items():
+            try:
+                if any(self._differ(first, {**first, name: value}) for value in values[1:]):
+                    continue
+            except Exception as error:
+                raise ValueError(f"{name}: {self._class_name()} fails with values among {reprlib.repr(values)}: "
+                                 f"{type(error).__name__}: {error}") from error
+            raise ValueError(f"{name}: expected values that change the paths, got the same paths for "
+                             f"{reprlib.repr(values)}. If "
+                             f"{self._class_name()} reads {name} only when it is built, or if random actions show no "
+                             "effect, use GymnasiumMetaEnv with a function set_task")
+
+    def _differ(self, *tasks: Task) -> bool:
+        """Returns whether the paths of random actions differ in two tasks."""
+        return any(not np.array_equal(one, other, equal_nan=True) for one, other in zip(*map(self._walk, tasks)))
+
+    def _walk(self, task: Task) -> Iterator[np.ndarray]:
+        """Yields observations, rewards and ends of the paths of random actions in a task."""
+        env, actions, length = copy.deepcopy(self), copy.deepcopy(self.action_space), 0
+        actions.seed(0)
+        try:
+            env.set_task(task)
+            for t in range(_STEPS):
+                if length == 0:
+                    yield env.reset(seed=t)[0]
+                if length % _HOLD == 0:
+                    action = actions.sample()
+                observation, reward, terminated, truncated, _ = env.step(action)
+                yield np.append(observation, (reward, terminated, truncated))
+                length = 0 if terminated or truncated or length == _LENGTH else length + 1
+        finally:
+            env.close()
+
+
+def vary(env: Union[str, Callable[..., Any]], /, **parameters: Any) -> VariedEnv:
+    """Turns a Gymnasium environment into a meta-environment whose tasks set some of its parameters.
+
+    A parameter is, in this order:
+
+    1. an argument of the environment's constructor, or of the function that creates it. The environment is created
+       again if the value changes;
+    2. for Gymnasium's MuJoCo environments, a quantity of the model, such as `body_mass`, `dof_damping`, `geom_friction`
+       or `gravity`. Values are factors of the original quantity: a number, or an array with a factor for each entry;
+    3. an attribute of the environment without its wrappers.
+
+    Args:
+        env: id of a registered environment, such as `"Pendulum-v1"` or `"package:Name-v0"`, or a class or function that
+            creates an environment.
+        **parameters: the distribution of each parameter: a tuple `(low, high)` is a range of uniform numbers, a list or
+            `range` contains the values to draw from, and a function `(rng) -> value` draws from a
+            `numpy.random.Generator`.
+
+    Returns:
+        The meta-environment. A task is a dict such as `{"g": 9.0, "l": 0.5}`.
+
+    Raises:
+        TypeError: see `GymnasiumMetaEnv`, or a distribution has the wrong type.
+        ValueError: the environment has no such parameter, all values of a parameter give the same paths, or the
+            environment does not accept a value.
+        gymnasium.error.Error: the environment id is not registered.
+
+    Example:
+        >>> env = vary("Pendulum-v1", g=(5.0, 15.0), l=[0.5, 1.0, 2.0])
+        >>> env.set_task({"g": 9.0, "l": 0.5})
+        >>> env.wrapped_env.unwrapped.g, env.wrapped_env.unwrapped.l
+        (9.0, 0.5)
+    """
+    return VariedEnv(env, parameters)
+
+
+def parameters_from_json(parameters: Mapping[str, Any]) -> Dict[str, Any]:
+    """Converts distributions in JSON types to arguments of `vary`.
+
+    Two numbers are a range. Other lists contain the values to draw from, and `{"values": [1, 2]}` draws from a list of
+    two numbers.
+
+    Raises:
+        TypeError: `parameters` is no dict.
+    """
+    if not isinstance(parameters, Mapping):
+        raise TypeError(f'vary: expected a dict such as {{"g": [5.0, 15.0]}}, got {parameters!r}')
+    return {name: value["values"] if isinstance(value, Mapping) and value.keys() == {"values"} else
+            tuple(value) if _is_pair(value) else value for name, value in parameters.items()}
+
+
+def varied_parameters(env: Any) -> Optional[Dict[str, Any]]:
+    """Returns the distributions of an environment, as `parameters_from_json` reads them; None if nothing is varied.
+
+    Functions are kept. Environments may be wrapped.
+    """
+    found = next((layer.parameters for layer in layers(env) if isinstance(layer, VariedEnv)), None)
+    return found and {name: {"values": list(value)} if not isinstance(value, tuple) and _is_pair(value) else
+                      value if callable(value) else list(value) for name, value in found.items()}
+
+
+def _is_pair(value: Any) -> bool:
+    numbers = [type(each) in (int, float) for each in value] if isinstance(value, (list, tuple, range)) else []
+    return numbers == [True, True]
+
+
+def _check_distribution(name: str, value: Any) -> Any:
+    if isinstance(value, tuple):
+        low, high = value if len(value) == 2 else (np.nan, np.nan)
+        if not np.isreal([low, high]).all() or not -np.inf < low < high < np.inf:
+            raise ValueError(f"{name}: expected a tuple (low, high) of finite numbers with low < high, or a list of "
+                             f"values, got {value!r}")
+    elif not callable(value) and (not isinstance(value, (list, range)) or len(value) == 0):
+        raise TypeError(f"{name}: expected a tuple (low, high), a list of values or a function (rng) -> value, got "
+                        f"{value!r}")
+    return value
+
+
+def _draw(distribution: Any, rng: np.random.Generator) -> Any:
+    if isinstance(distribution, tuple):
+        return float(rng.uniform(*distribution))
+    return distribution(rng) if callable(distribution) else distribution[rng.integers(len(distribution))]
+
+
+def _draw_task(parameters: Mapping[str, Any], rng: np.random.Generator) -> Task:
+    return {name: copy.deepcopy(_draw(distribution, rng)) for name, distribution in parameters.items()}
+
+
+def _examples(distribution: Any) -> List[Any]:
+    """Returns values of a distribution to compare: the ends of a range, the first values of a list, or some draws."""
+    if callable(distribution):
+        rng = np.random.default_rng(0)
+        return [distribution(rng) for _ in range(_EXAMPLES)]
+    return list(map(float, distribution) if isinstance(distribution, tuple) else distribution[:_EXAMPLES])
+
+
+def _ignore(env: Any, task: Task) -> None:
+    """Does nothing: `VariedEnv.set_task` sets the task."""
