@@ -1,5 +1,6 @@
 """Tests packages, metadata, declared dependencies, the Makefile and the files that hosting sites and tools read."""
 import ast
+import json
 import os
 import re
 import runpy
@@ -13,7 +14,8 @@ import pytest
 import setuptools
 import yaml
 
-import meta_policy_search
+import meta_policy_search as mps
+from meta_policy_search.run import settings_of_algorithm
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "meta_policy_search"
@@ -55,7 +57,7 @@ def test_every_other_file_of_the_package_is_installed(metadata):
 
 
 def test_version_is_defined_once_and_quoted_correctly(metadata):
-    version = meta_policy_search.__version__
+    version = mps.__version__
     assert metadata["version"] == version
     assert re.search(rf"^version: {re.escape(version)}$", (ROOT / "CITATION.cff").read_text(), flags=re.MULTILINE)
     assert f"\n## [{version}]" in (ROOT / "CHANGELOG.md").read_text()
@@ -122,14 +124,17 @@ def train_command(*arguments, **variables):
 
 
 def test_make_train_passes_its_variables_to_the_script():
-    """By default, it uses a preset for the half cheetah that exists; some shells export a variable ENV."""
+    """By default, the settings are the published ones with 20 tasks; some shells export a variable ENV."""
     default = train_command(ENV="/etc/some-shell-startup-file")
     assert default[:3] == ["experiments/pro_mp.py", "--env", "HalfCheetahRandDirecEnv"] and "--smoke" not in default
-    assert (ROOT / default[default.index("--config_file") + 1]).is_file()
+    preset = json.loads((ROOT / default[default.index("--config_file") + 1]).read_text())
+    settings = settings_of_algorithm(mps.ProMP)
+    assert {name for name in preset if settings[name].affects_result} == {"env", "n_itr", "meta_batch_size"}
+    assert preset["meta_batch_size"] == 20
     given = train_command("ENV=MetaPointEnv", "SEED=2", "ITERATIONS=400", "DUMP_PATH=a b",
                           "ARGS=--inner_lr 0.2", SMOKE="1")
-    assert given[1:] == ["--env", "MetaPointEnv", "--seed", "2", "--n_itr", "400", "--dump_path", "a b", "--smoke",
-                         "--inner_lr", "0.2"]
+    assert given[1:] == ["--env", "MetaPointEnv", "--seed", "2", "--config_file", "experiments/configs/make_train.json",
+                         "--n_itr", "400", "--dump_path", "a b", "--smoke", "--inner_lr", "0.2"]
 
 
 @pytest.mark.parametrize("status", [0, 1])

@@ -118,6 +118,9 @@ def _used_columns(rows: Sequence[Row]) -> list[str]:
 class EventFile:
     """Writes the numbers of each row to a TensorBoard event file, a new file for each process.
 
+    TensorBoard groups curves by the part of a tag before the slash: column `Step_0-AverageReturn` has the tag
+    `Step_0/AverageReturn`, and column `Itr` the tag `Iteration/Itr`. A column name with a slash is the tag.
+
     The file of a resumed run begins with a start event. At this event, TensorBoard discards the points of this step
     and of later ones, which earlier files contain.
 
@@ -145,7 +148,7 @@ class EventFile:
 
         number = _iteration(row)
         step = self._step if number is None else number
-        values = [Summary.Value(tag=key, simple_value=value) for key, value in row.items() if _is_number(value)]
+        values = [Summary.Value(tag=_tag(key), simple_value=value) for key, value in row.items() if _is_number(value)]
         self._add(step, summary=Summary(value=values))
         self._step = step + 1
 
@@ -159,6 +162,11 @@ class EventFile:
         with _naming(self._folder):
             self._writer.add_event(Event(wall_time=time.time(), step=step, **content))
             self._writer.flush()
+
+
+def _tag(column: str) -> str:
+    group, hyphen, name = column.partition("-")
+    return column if "/" in column else f"{group}/{name}" if hyphen else f"Iteration/{column}"
 
 
 LOG_FILE = "log.txt"
