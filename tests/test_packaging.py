@@ -19,7 +19,7 @@ from meta_policy_search.run import settings_of_algorithm
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "meta_policy_search"
-DISTRIBUTIONS = {"PIL": "pillow", "yaml": "pyyaml"}  # distributions whose name differs from the import name
+DISTRIBUTIONS = {"PIL": "pillow", "dateutil": "python_dateutil", "yaml": "pyyaml"}  # distributions whose name differs from the import name
 
 
 @pytest.fixture
@@ -67,11 +67,17 @@ def test_description_has_every_section_of_the_readme_but_no_relative_links(metad
     description, readme = metadata["long_description"], (ROOT / "README.md").read_text(encoding="utf-8")
     link = r"\]\((?!https:)"
     assert re.findall(link, readme) and not re.findall(link, description)
-    assert "![" not in description and "Top: before adaptation" not in description
+    assert "](docs/images" not in description and "Top: before adaptation" not in description
     assert "The license is MIT." in description  # the text of a link remains
     readme = re.sub(rf"\[([^]]*){link}[^)]*\)", r"\1", readme)
     for kept in (r"^#+ .*", r"^\|.*?\|", r"\]\(https:.*?\)"):
         assert re.findall(kept, description, re.MULTILINE) == re.findall(kept, readme, re.MULTILINE)
+
+
+def test_badges_of_the_readme_equal_the_metadata(metadata):
+    lowest, *_, highest = re.findall(r"Python :: (3\.\d+)", " ".join(metadata["classifiers"]))
+    badges = re.findall(r"^!\[.*\]\(https://img\.shields\.io/badge/(.*)-blue\)$", (ROOT / "README.md").read_text(), re.M)
+    assert badges == [f"license-{metadata['license_expression']}", f"python-{lowest}_to_{highest}"]
 
 
 OPTIONAL = {"ipython", "pandas"}  # used in a notebook, and by `run.to_dataframe`, if the user has them

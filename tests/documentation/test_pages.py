@@ -82,7 +82,7 @@ def test_installation_page_lists_extras_and_lower_bounds_of_setup():
     extras = set(re.findall(r"^   \* - ``([\w-]+)``$", page, flags=re.MULTILINE))
     assert extras == {key.value for key in values["EXTRAS"].keys}
     bounds = dict(re.split("[>=]=", ast.literal_eval(name)) for name in values["DEPENDENCIES"].elts)
-    listed = dict(re.findall(r"^(\w+) +([\d.]+) +[\d.]+$", page, flags=re.MULTILINE))
+    listed = dict(re.findall(r"^([\w-]+) +([\d.]+) +[\d.]+$", page, flags=re.MULTILINE))
     assert listed == {"Python": "3.10", **bounds}
 
 
