@@ -144,8 +144,7 @@ def list_fields(app, what, name, obj, options, lines):
 
 
 def keep_descriptions_whole(app, what, name, obj, options, lines):
-    """Marks the text of `Returns:` and of attributes as descriptions; napoleon takes the text before a colon as a type.
-    """
+    """Keeps napoleon from taking the text before a colon as a type, in `Returns:` and in docstrings of attributes."""
     if what in ("attribute", "data", "property") and lines:
         lines[0] = f": {lines[0]}"
     for number, line in enumerate(lines[:-1]):

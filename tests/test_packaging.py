@@ -19,7 +19,7 @@ from meta_policy_search.run import settings_of_algorithm
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "meta_policy_search"
-DISTRIBUTIONS = {"PIL": "pillow", "dateutil": "python_dateutil", "yaml": "pyyaml"}  # distributions whose name differs from the import name
+DISTRIBUTIONS = {"PIL": "pillow", "dateutil": "python_dateutil", "yaml": "pyyaml"}  # if the name of the import differs
 
 
 @pytest.fixture
@@ -76,7 +76,8 @@ def test_description_has_every_section_of_the_readme_but_no_relative_links(metad
 
 def test_badges_of_the_readme_equal_the_metadata(metadata):
     lowest, *_, highest = re.findall(r"Python :: (3\.\d+)", " ".join(metadata["classifiers"]))
-    badges = re.findall(r"^!\[.*\]\(https://img\.shields\.io/badge/(.*)-blue\)$", (ROOT / "README.md").read_text(), re.M)
+    badges = re.findall(r"^!\[.*\]\(https://img\.shields\.io/badge/(.*)-blue\)$", (ROOT / "README.md").read_text(),
+                        flags=re.MULTILINE)
     assert badges == [f"license-{metadata['license_expression']}", f"python-{lowest}_to_{highest}"]
 
 

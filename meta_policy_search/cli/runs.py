@@ -143,8 +143,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("folders", nargs="*", metavar="FOLDER",
         help=f"run folder, or folder that contains runs at any depth (default: {FOLDER})")
-    add("--since", type=_as_time, metavar="TIME", help="only runs started at this time or later, such as 2026-11-20, '23 Nov', "
-        "'2026-11-20 10:30' or 10:30; missing parts are this year, today and midnight, in the local time zone")
+    add("--since", type=_as_time, metavar="TIME", help="only runs started at this time or later, such as 2026-11-20, "
+        "'23 Nov', '2026-11-20 10:30' or 10:30; missing parts are this year, today and midnight; local time")
     add("--algorithm", default="*", metavar="NAME", help="only runs of this algorithm; * matches any text")
     add("--env", default="*", metavar="NAME", help="only runs in this environment; * matches any text")
     add("--state", choices=STATES, help="only runs in this state")

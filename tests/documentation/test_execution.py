@@ -223,7 +223,7 @@ NO_TEST = re.compile("|".join((
     r"make bench.*", r"python benchmarks/.*",  # tests/benchmarks
     r"python -m experiments\.\S+.*", r"python experiments/metaworld_evaluation\.py .*",  # tests/experiments
     r"python docs/.*(draw_\w+|execute)\.py",  # other tests of this folder
-    r"(python -m meta_policy_search|meta-policy-search)( COMMAND| --help| demo| evaluate| sweep( .*)?| train)?",  # tests/cli
+    r"(python -m meta_policy_search|meta-policy-search)( (COMMAND|--help|demo|evaluate|sweep.*|train))?",  # tests/cli
 )))
 NEEDS = {"MetaWorld": "metaworld", "meta_world": "metaworld", "search render": "imageio_ffmpeg",
          "csv tensorboard": "tensorboard"}  # part of a command: module of an extra

@@ -337,8 +337,8 @@ def test_event_files_hold_the_numbers_of_the_rows(tmp_path):
     _, event = tf.train.summary_iterator(str(path))
     values = {value.tag: value.simple_value for value in event.summary.value}
     assert event.step == 300
-    assert values == {"Iteration/Itr": 300.0, "Step_0/AverageReturn": -1.25, "Iteration/ü": 7.0, "Iteration/big": np.inf,
-                      "Iteration/small": -np.inf, "Iteration/inf": np.inf, "Mine/Own-Gain": 2.0}
+    assert values == {"Iteration/Itr": 300.0, "Step_0/AverageReturn": -1.25, "Iteration/ü": 7.0, "Mine/Own-Gain": 2.0,
+                      "Iteration/big": np.inf, "Iteration/small": -np.inf, "Iteration/inf": np.inf}
     dump(Itr=301, x=np.nan)
     assert np.isnan(read_events(tmp_path)[0][0][1])
 
