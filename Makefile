@@ -11,16 +11,13 @@ EXTRAS ?= video
 ARGS ?=
 # `:=` instead of `?=`, because some shells export a variable ENV.
 ENV := HalfCheetahRandDirecEnv
-CONFIG ?= $(CONFIG_$(ENV))
-CONFIG_HalfCheetahRandDirecEnv := experiments/configs/train_half_cheetah.json
-CONFIG_MetaPointEnvCornerGoals := experiments/configs/train_point.json
+CONFIG ?= experiments/configs/make_train.json
 
 # Extras of setup.py for the tests, without spaces: dev contains the tools; without the others, some tests are skipped.
 TEST_EXTRAS := dev,metaworld,ray,tensorboard,video
 
 VENV_PYTHON := $(VENV)/bin/python
-TRAIN_FLAGS = --env $(ENV) --seed $(SEED) \
-	$(if $(CONFIG),--config_file "$(CONFIG)") \
+TRAIN_FLAGS = --env $(ENV) --seed $(SEED) --config_file "$(CONFIG)" \
 	$(if $(ITERATIONS),--n_itr $(ITERATIONS)) \
 	$(if $(DUMP_PATH),--dump_path "$(DUMP_PATH)") \
 	$(if $(filter-out 0,$(SMOKE)),--smoke)
@@ -37,8 +34,8 @@ help: ## list targets and variables
 	@echo
 	@echo "  ENV        train: name of the environment, such as MetaPointEnvCornerGoals (default: HalfCheetahRandDirecEnv)"
 	@echo "  SEED       train: root seed of all random generators (default: 1)"
-	@echo "  ITERATIONS train: number of iterations (default: as in CONFIG; half cheetah: 70, three to five minutes on two cores)"
-	@echo "  CONFIG     train: JSON file of settings (default: preset for ENV if one exists, else published settings)"
+	@echo "  ITERATIONS train: number of iterations (default: 70, three to five minutes on two cores)"
+	@echo "  CONFIG     train: JSON file of settings (default: the published settings with 20 tasks)"
 	@echo "  DUMP_PATH  train: run folder (default: data/promp/<environment>/<time>_seed<seed>)"
 	@echo "  EXTRAS     extras: extras of setup.py, such as ray,metaworld (default: video)"
 	@echo "  SMOKE      train, bench: 1 for a smoke test with tiny sizes (default: 0)"

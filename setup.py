@@ -20,6 +20,7 @@ DEPENDENCIES = [
     "matplotlib>=3.8",
     "mujoco>=3.3",
     "numpy>=1.26",
+    "python-dateutil>=2.8.2",  # times in messages and flags
     "scipy>=1.11",
     "tensorflow>=2.16",
     "tqdm>=4.64",

@@ -143,8 +143,10 @@ def list_fields(app, what, name, obj, options, lines):
         lines += ["Attributes:", *[f"    {field}: {comment or ''}" for field, comment in map(re.Match.groups, fields)]]
 
 
-def keep_returns_whole(app, what, name, obj, options, lines):
-    """Marks the text of `Returns:` as a description; napoleon would take the text before a colon as a type."""
+def keep_descriptions_whole(app, what, name, obj, options, lines):
+    """Keeps napoleon from taking the text before a colon as a type, in `Returns:` and in docstrings of attributes."""
+    if what in ("attribute", "data", "property") and lines:
+        lines[0] = f": {lines[0]}"
     for number, line in enumerate(lines[:-1]):
         if line.strip() in ("Returns:", "Yields:"):
             lines[number + 1] = re.sub(r"^( +)(?=\S)", r"\1: ", lines[number + 1])
@@ -189,6 +191,6 @@ def setup(app):
     app.connect("html-page-context", hide_edit_link)
     app.connect("html-page-context", break_titles)
     app.connect("autodoc-process-docstring", list_fields, priority=400)
-    app.connect("autodoc-process-docstring", keep_returns_whole, priority=400)
+    app.connect("autodoc-process-docstring", keep_descriptions_whole, priority=400)
     app.connect("autodoc-process-signature", repair_signature)
     app.connect("autodoc-skip-member", skip_field)

@@ -5,7 +5,7 @@
 The policies are `notebooks/navigation.npz` and `images/half_cheetah.npz`. The first was trained with TRPO-MAML for 100
 iterations (`notebooks/README.md`), the second with ProMP for 102 iterations:
 
-    python experiments/pro_mp.py --config_file experiments/configs/train_half_cheetah.json --n_itr 102
+    python experiments/pro_mp.py --config_file experiments/configs/make_train.json --n_itr 102
 
 The half cheetah needs OpenGL (EGL or OSMesa); see `make_env(..., render_mode="rgb_array")`.
 """

@@ -21,13 +21,14 @@ from meta_policy_search.run_folder import now
 from meta_policy_search.settings import check_names
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.files import PathLike, check_folder
-from meta_policy_search.utils.progress import print_line, text_table
+from meta_policy_search.utils.progress import print_line, shown_as_text, text_table
 from meta_policy_search.utils.statistics import mean_interval
 from meta_policy_search.utils.threads import available_cores
 
 
+@shown_as_text
 class Comparison:
-    """Complete runs of several algorithms on an environment. Returned by `compare`; `print` shows a table.
+    """Complete runs of several algorithms on an environment. Returned by `compare`; shown as a table.
 
     Each row of the table is an algorithm. All values are means over seeds of the means over the last quarter of the
     iterations of each run, at most ten. Numbers after `+-` are half the width of the 95% interval over seeds (Student's
@@ -83,7 +84,7 @@ class Comparison:
         smooth = max(len(x) for curves in panels.values() for curve in curves.values() for x, _ in curve) // 50
         return plot_comparison(panels, path, title, "environment steps, all tasks", smooth=max(1, smooth), ax=ax)
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         table = [["algorithm", "return", "worst quarter", "gain (lowest)", "difference", "steps", "runs"]]
         first = _returns(next(iter(self._progress.values())))
         for number, (name, runs) in enumerate(self._progress.items()):

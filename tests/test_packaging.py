@@ -1,5 +1,6 @@
 """Tests packages, metadata, declared dependencies, the Makefile and the files that hosting sites and tools read."""
 import ast
+import json
 import os
 import re
 import runpy
@@ -13,11 +14,12 @@ import pytest
 import setuptools
 import yaml
 
-import meta_policy_search
+import meta_policy_search as mps
+from meta_policy_search.run import settings_of_algorithm
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "meta_policy_search"
-DISTRIBUTIONS = {"PIL": "pillow", "yaml": "pyyaml"}  # distributions whose name differs from the import name
+DISTRIBUTIONS = {"PIL": "pillow", "dateutil": "python_dateutil", "yaml": "pyyaml"}  # if the name of the import differs
 
 
 @pytest.fixture
@@ -55,7 +57,7 @@ def test_every_other_file_of_the_package_is_installed(metadata):
 
 
 def test_version_is_defined_once_and_quoted_correctly(metadata):
-    version = meta_policy_search.__version__
+    version = mps.__version__
     assert metadata["version"] == version
     assert re.search(rf"^version: {re.escape(version)}$", (ROOT / "CITATION.cff").read_text(), flags=re.MULTILINE)
     assert f"\n## [{version}]" in (ROOT / "CHANGELOG.md").read_text()
@@ -65,11 +67,18 @@ def test_description_has_every_section_of_the_readme_but_no_relative_links(metad
     description, readme = metadata["long_description"], (ROOT / "README.md").read_text(encoding="utf-8")
     link = r"\]\((?!https:)"
     assert re.findall(link, readme) and not re.findall(link, description)
-    assert "![" not in description and "Top: before adaptation" not in description
+    assert "](docs/images" not in description and "Top: before adaptation" not in description
     assert "The license is MIT." in description  # the text of a link remains
     readme = re.sub(rf"\[([^]]*){link}[^)]*\)", r"\1", readme)
     for kept in (r"^#+ .*", r"^\|.*?\|", r"\]\(https:.*?\)"):
         assert re.findall(kept, description, re.MULTILINE) == re.findall(kept, readme, re.MULTILINE)
+
+
+def test_badges_of_the_readme_equal_the_metadata(metadata):
+    lowest, *_, highest = re.findall(r"Python :: (3\.\d+)", " ".join(metadata["classifiers"]))
+    badges = re.findall(r"^!\[.*\]\(https://img\.shields\.io/badge/(.*)-blue\)$", (ROOT / "README.md").read_text(),
+                        flags=re.MULTILINE)
+    assert badges == [f"license-{metadata['license_expression']}", f"python-{lowest}_to_{highest}"]
 
 
 OPTIONAL = {"envpool", "ipython", "pandas"}  # used in a benchmark, a notebook and `run.to_dataframe` if installed
@@ -122,14 +131,17 @@ def train_command(*arguments, **variables):
 
 
 def test_make_train_passes_its_variables_to_the_script():
-    """By default, it uses a preset for the half cheetah that exists; some shells export a variable ENV."""
+    """By default, the settings are the published ones with 20 tasks; some shells export a variable ENV."""
     default = train_command(ENV="/etc/some-shell-startup-file")
     assert default[:3] == ["experiments/pro_mp.py", "--env", "HalfCheetahRandDirecEnv"] and "--smoke" not in default
-    assert (ROOT / default[default.index("--config_file") + 1]).is_file()
+    preset = json.loads((ROOT / default[default.index("--config_file") + 1]).read_text())
+    settings = settings_of_algorithm(mps.ProMP)
+    assert {name for name in preset if settings[name].affects_result} == {"env", "n_itr", "meta_batch_size"}
+    assert preset["meta_batch_size"] == 20
     given = train_command("ENV=MetaPointEnv", "SEED=2", "ITERATIONS=400", "DUMP_PATH=a b",
                           "ARGS=--inner_lr 0.2", SMOKE="1")
-    assert given[1:] == ["--env", "MetaPointEnv", "--seed", "2", "--n_itr", "400", "--dump_path", "a b", "--smoke",
-                         "--inner_lr", "0.2"]
+    assert given[1:] == ["--env", "MetaPointEnv", "--seed", "2", "--config_file", "experiments/configs/make_train.json",
+                         "--n_itr", "400", "--dump_path", "a b", "--smoke", "--inner_lr", "0.2"]
 
 
 @pytest.mark.parametrize("status", [0, 1])

@@ -1,10 +1,12 @@
-"""Sphinx extension with the tables of the page "Default settings", read from the signatures and the presets.
+"""Sphinx extension with tables of settings and their defaults, read from the signatures and the presets.
 
-`.. default-settings:: TITLE` and `.. presets:: TITLE` are `csv-table` directives without rows.
+`.. default-settings:: TITLE`, `.. presets:: TITLE` and `.. settings-of-train:: TITLE` are `csv-table` directives
+without rows.
 """
 import importlib
 import inspect
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping
 
@@ -65,6 +67,17 @@ def preset_rows() -> Iterator[List[str]]:
             yield [f"``{path.name}``", *(str(settings.get(name, "")) for name in SIZES)]
 
 
+def train_rows() -> Iterator[List[str]]:
+    """Yields a row for each setting of `train` with ProMP and default parts: the parts, the default, the meaning."""
+    policy = mps.ProMP.policy_cls(False)
+    parts = (*mps.ProMP.env_wrappers, policy, mps.MetaSampler, mps.ProMP.sample_processor_cls, mps.ProMP)
+    for name, setting in settings_of_algorithm(mps.ProMP, policy).items():
+        if name not in settings_of([mps.train], ()):
+            owners = [part.__name__ for part in parts if name in settings_of([part])] or ["train"]
+            meaning = re.split(r"(?<=[\w)`])\. |[.;,] [Dd]efault\b|; see |\.$", setting.help)[0]
+            yield [f"``{name}``", ", ".join(owners), joined({"": setting.default}), meaning]
+
+
 class DefaultSettings(CSVTable):
     """The table of defaults."""
 
@@ -82,8 +95,15 @@ class Presets(DefaultSettings):
     rows = staticmethod(preset_rows)
 
 
+class SettingsOfTrain(DefaultSettings):
+    """The table of the settings of `train` with their meaning."""
+
+    rows = staticmethod(train_rows)
+
+
 def setup(app: "Sphinx") -> Dict[str, Any]:
     """Adds the directives."""
     app.add_directive("default-settings", DefaultSettings)
     app.add_directive("presets", Presets)
+    app.add_directive("settings-of-train", SettingsOfTrain)
     return {"version": "1", "parallel_read_safe": True}

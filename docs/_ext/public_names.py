@@ -1,10 +1,10 @@
 """Sphinx extension that warns about public names without documentation.
 
 A public class, function or method needs a docstring; a public class or function also needs an entry in the API
-reference. `make docs` treats warnings as errors. Public names are the names in `__all__` of a module, or, without
-`__all__`, the names that the module defines without leading underscore, and the methods and properties that a class
-defines. Names that only modules of the package use match a pattern in `public_names_internal` of `conf.py`: they need a
-docstring, but no entry.
+reference. `make docs` treats warnings as errors. Public names are the names in `__all__` or `__dir__` of a module, or,
+without `__all__`, the names that the module defines without leading underscore, and the methods and properties that a
+class defines. Names that only modules of the package use match a pattern in `public_names_internal` of `conf.py`: they
+need a docstring, but no entry.
 """
 import fnmatch
 import importlib
@@ -27,8 +27,8 @@ def modules(package: ModuleType) -> Iterator[ModuleType]:
 
 def public_objects(module: ModuleType) -> Dict[str, Any]:
     """Returns the public classes and functions of a module, by name."""
-    names = getattr(module, "__all__", None)
-    if names is None:
+    names = getattr(module, "__all__", None) or vars(module).get("__dir__", list)()  # of lazy imports
+    if not names:
         names = [name for name, value in vars(module).items()
                  if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__]
     objects = {name: getattr(module, name) for name in names}

@@ -16,6 +16,7 @@ from meta_policy_search.utils.progress import text_table
 from meta_policy_search.utils.user_modules import search_current_folder
 
 COMMANDS = {
+    "demo": "adapts a pretrained half cheetah to both directions; writes a picture and a video",
     "train": "trains an algorithm: train ALGORITHM --env NAME",
     "resume": "resumes a run: resume RUN_FOLDER",
     "evaluate": "tests the policy of a run in sampled tasks",

@@ -1,7 +1,7 @@
 """Lists runs, their results, and the command that resumes each interrupted or failed run.
 
     meta-policy-search runs
-    meta-policy-search runs data/promp --since 2026-11-20 --env "HalfCheetah*"
+    meta-policy-search runs data/promp --since "23 Nov" --env "HalfCheetah*"
     meta-policy-search runs --state finished --sort gain
     meta-policy-search runs --since "2026-11-20 10:30" --json
 
@@ -21,6 +21,7 @@ import json
 import os
 from typing import Any, Sequence
 
+import dateutil.parser
 import numpy as np
 
 from meta_policy_search import run_folder
@@ -43,8 +44,8 @@ Run = dict[str, Any]
 
 
 def _as_time(text: str) -> datetime.datetime:
-    """Parses an ISO 8601 time (by default in the local time zone); returns it in the local time zone."""
-    return datetime.datetime.fromisoformat(text).astimezone()
+    """Parses a time, by default in the local time zone and of today; returns it in the local time zone."""
+    return dateutil.parser.parse(text).astimezone()
 
 
 def read_run(folder: str) -> Run:
@@ -143,8 +144,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("folders", nargs="*", metavar="FOLDER",
         help=f"run folder, or folder that contains runs at any depth (default: {FOLDER})")
-    add("--since", type=_as_time, metavar="TIME", help="only runs started at this time or later: 2026-11-20, "
-        "'2026-11-20 10:30' or another ISO 8601 time; in the local time zone unless specified")
+    add("--since", type=_as_time, metavar="TIME", help="only runs started at this time or later, such as 2026-11-20, "
+        "'23 Nov', '2026-11-20 10:30' or 10:30; missing parts are this year, today and midnight; local time")
     add("--algorithm", default="*", metavar="NAME", help="only runs of this algorithm; * matches any text")
     add("--env", default="*", metavar="NAME", help="only runs in this environment; * matches any text")
     add("--state", choices=STATES, help="only runs in this state")

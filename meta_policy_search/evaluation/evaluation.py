@@ -10,16 +10,19 @@ from meta_policy_search.plotting import describe_task, plot_adaptation_curve
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.types import Task
 from meta_policy_search.utils.files import PathLike, write_csv, write_text
-from meta_policy_search.utils.progress import text_table
+from meta_policy_search.utils.progress import shown_as_text, text_table
 from meta_policy_search.utils.statistics import Interval, mean_interval, worst_quarter
 from meta_policy_search.utils.utils import ClassEncoder
 
 _FEW_TASKS = 4  # maximum number of different tasks that tables list separately
 
 
+@shown_as_text
 @dataclasses.dataclass(frozen=True, repr=False)
 class Evaluation:
     """Returns of a policy in each task, before adaptation and after each adaptation step.
+
+    Consoles and notebooks show `table()`.
 
     Returns are undiscounted sums of rewards. The methods that print, plot and save accept further evaluations
     (`*references`) for comparison, for example the evaluation of an untrained policy.
@@ -94,9 +97,6 @@ class Evaluation:
 
     def __str__(self) -> str:
         return self.table()
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.name}, {self._describe()}>"
 
     def table(self, *references: "Evaluation") -> str:
         """Formats the mean returns as a text table, with one row per policy.

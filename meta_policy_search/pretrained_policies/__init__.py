@@ -7,6 +7,7 @@ from meta_policy_search.envs import make_env
 from meta_policy_search.registry import get_algorithm
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import find_name
+from meta_policy_search.utils.progress import shown_as_text, text_table
 
 if TYPE_CHECKING:
     from meta_policy_search.evaluation import MetaEvaluator
@@ -40,12 +41,27 @@ class Pretrained(NamedTuple):
         return f"{self.name:<44}{self.score:<18}{cells[0]:>17}{steps}"
 
 
-def pretrained() -> List[Pretrained]:
+@shown_as_text
+class PretrainedPolicies(List[Pretrained]):
+    """A list of pretrained policies. Consoles and notebooks show a table with a row for each experiment."""
+
+    def __str__(self) -> str:
+        methods: Dict[str, List[str]] = {}
+        for policy in self:
+            experiment, _, method = policy.name.partition("/")
+            methods.setdefault(experiment, []).append(method)
+        rows = [["experiment", "methods"], *([name, ", ".join(methods[name])] for name in methods)]
+        return (f"{text_table(rows, right=())}\n"
+                "A name is experiment/method, as in navigation/promp. print(*mps.pretrained(), sep='\\n') shows scores")
+
+
+def pretrained() -> PretrainedPolicies:
     r"""Returns the pretrained policies that `load_pretrained` can load, in alphabetical order of their names.
 
-    `print(*pretrained(), sep="\n")` prints a table. Does not import TensorFlow.
+    `print(*pretrained(), sep="\n")` prints a line with the scores of each. Does not import TensorFlow.
     """
-    return [Pretrained(**record) for record in json.loads((DATA / NAMES_FILE).read_text(encoding="utf-8"))]
+    records = json.loads((DATA / NAMES_FILE).read_text(encoding="utf-8"))
+    return PretrainedPolicies(Pretrained(**record) for record in records)
 
 
 def find_pretrained(name: str) -> Pretrained:

@@ -119,6 +119,9 @@ def _used_columns(rows: Sequence[Row]) -> list[str]:
 def event_file(folder: str, resume_at: Optional[int] = None) -> Iterator[Callable[[Row], None]]:
     """Opens a TensorBoard event file for a `with` block, a new file for each process.
 
+    TensorBoard groups curves by the part of a tag before the slash: column `Step_0-AverageReturn` has the tag
+    `Step_0/AverageReturn`, and column `Itr` the tag `Iteration/Itr`. A column name with a slash is the tag.
+
     The file of a resumed run begins with a start event. At this event, TensorBoard discards the points of this step
     and of later ones, which earlier files contain.
 
@@ -149,7 +152,7 @@ def event_file(folder: str, resume_at: Optional[int] = None) -> Iterator[Callabl
         nonlocal next_step
         number = _iteration(row)
         step = next_step if number is None else number
-        values = [Summary.Value(tag=key, simple_value=value) for key, value in row.items() if _is_number(value)]
+        values = [Summary.Value(tag=_tag(key), simple_value=value) for key, value in row.items() if _is_number(value)]
         add(step, summary=Summary(value=values))
         next_step = step + 1
 
@@ -157,6 +160,11 @@ def event_file(folder: str, resume_at: Optional[int] = None) -> Iterator[Callabl
         if resume_at is not None:
             add(resume_at, session_log=SessionLog(status=SessionLog.START))
         yield append
+
+
+def _tag(column: str) -> str:
+    group, hyphen, name = column.partition("-")
+    return column if "/" in column else f"{group}/{name}" if hyphen else f"Iteration/{column}"
 
 
 LOG_FILE = "log.txt"

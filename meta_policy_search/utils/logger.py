@@ -20,7 +20,8 @@ format           destination         content
                                      with all digits
 `json`           `progress.json`     rows, one JSON object per line (`NaN` and `Infinity` are written as Python does)
 `tensorboard`    `tensorboard/`      the numbers of each row as scalars over `Epoch` or, without this column, `Itr`,
-                                     tagged with the column names; requires the package tensorboard
+                                     with the tags `Step_0/AverageReturn` for column `Step_0-AverageReturn`; requires
+                                     the package tensorboard
 ===============  ==================  =================================================================================
 
 Messages are printed above tqdm progress bars. Before `configure` is called, messages and rows are printed to the

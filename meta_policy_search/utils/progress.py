@@ -1,13 +1,15 @@
 """Progress bars on terminals and in notebooks, and text output above them."""
 import contextlib
+import html
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Container, Iterator, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Container, Iterator, Optional, Sequence, TypeVar
 
 if TYPE_CHECKING:  # worker processes show no bars
     import tqdm
 
 
+_Class = TypeVar("_Class")
 _live: Optional["tqdm.tqdm"] = None  # the current bar, if it is shown in a notebook
 
 
@@ -73,6 +75,13 @@ def in_notebook() -> bool:
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return shell is not None and "IPKernelApp" in shell.config
+
+
+def shown_as_text(cls: type[_Class]) -> type[_Class]:
+    """Class decorator: consoles and notebooks show the text of an object, `str(self)`, such as a table."""
+    cls.__repr__ = lambda self: str(self)  # type: ignore[method-assign]
+    setattr(cls, "_repr_html_", lambda self: f"<pre>{html.escape(str(self))}</pre>")  # noqa: B010 - for mypy
+    return cls
 
 
 def text_table(rows: Sequence[Sequence[str]], right: Container[int]) -> str:

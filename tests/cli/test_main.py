@@ -46,7 +46,7 @@ def test_help_lists_all_commands(arguments, capsys):
     assert stop.value.code == 0 and all(f"\n  {name} " in text for name in COMMANDS)
 
 
-@pytest.mark.parametrize("name", ["evaluate", "plot", "render", "runs", "sweep"])
+@pytest.mark.parametrize("name", ["demo", "evaluate", "plot", "render", "runs", "sweep"])
 def test_help_of_a_command_explains_its_flags(name, capsys):
     with pytest.raises(SystemExit) as stop:
         main([name, "--help"])

@@ -94,6 +94,7 @@ def test_long_folders_are_on_lines_below_the_runs(three, tmp_path, capsys):
 @pytest.mark.parametrize("arguments, expected", [
     ([], ["a", "c", "b"]),
     (["--since", f"{YESTERDAY:%Y-%m-%d}"], ["c", "b"]),
+    (["--since", f"{YESTERDAY:%d %b %Y}"], ["c", "b"]),
     (["--since", f"{YESTERDAY + datetime.timedelta(hours=1):%Y-%m-%d %H:%M}"], ["b"]),
     (["--env", "meta-point*"], ["a", "c"]),
     (["--algorithm", "ProMP", "--state", "finished"], ["a", "b"]),
@@ -104,6 +105,12 @@ def test_long_folders_are_on_lines_below_the_runs(three, tmp_path, capsys):
 ])
 def test_filters_and_sorting(arguments, expected, three, capsys):
     assert listed(capsys, *arguments) == expected
+
+
+def test_missing_parts_of_a_time_are_those_of_today():
+    today = run_folder.now()
+    assert runs._as_time("23 Nov").replace(tzinfo=None) == datetime.datetime(today.year, 11, 23)
+    assert runs._as_time("10:30").replace(tzinfo=None) == datetime.datetime(today.year, today.month, today.day, 10, 30)
 
 
 def test_run_that_began_after_earlier_iterations_is_finished(tmp_path, monkeypatch, capsys):

@@ -3,6 +3,7 @@
 Every block of code and every command runs, except those in `NOT_EXECUTED` and `NO_TEST`. A new command of another kind
 fails until it is listed there.
 """
+import contextlib
 import doctest
 import importlib
 import itertools
@@ -14,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import types
 from pathlib import Path
 
 import nbformat
@@ -65,11 +67,8 @@ GIVEN = {  # page: what its code assumes
     "docs/quickstart.rst": "make_run('data/my_run')",
     "docs/resume.rst": """
 from meta_policy_search.run import build_trainer as build
-from types import SimpleNamespace
 def build_trainer():
     return build("MetaPointEnv", n_itr=2, meta_batch_size=2, rollouts_per_meta_task=2)
-trainer = SimpleNamespace(callbacks=[])
-wandb = SimpleNamespace(init=lambda **settings: None)
 mps.logger.configure("data/my_run", ["csv"])
 build_trainer().train_itr()
 mps.logger.reset()
@@ -77,6 +76,7 @@ mps.logger.reset()
     "docs/single_task.rst": "observation = np.zeros(4)",
     "docs/use_policy.rst": "make_run('data/my_run'); task, observation = (0.5, 0.5), np.zeros(2)",
 }
+CALLBACKS = "docs/howto/callbacks.rst"
 NEEDED = {"docs/use_policy.rst": "imageio_ffmpeg"}
 NOT_EXECUTED = {
     "docs/cluster.rst": "needs a cluster; tests/samplers/test_ray_sampler.py makes the same calls",
@@ -112,17 +112,57 @@ def run(code, **names):
     return names
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page)])
+def run_page(page, **given):
+    """Runs all code of a page; returns its names."""
+    names = run(GIVEN.get(page, ""), **given)
+    for block in blocks_of(page):
+        names = run(block, **names)
+    return names
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page) and page != CALLBACKS])
 @pytest.mark.thorough(but=("docs/environments/point.rst", "docs/migration.rst", "docs/rllib.rst"))
 def test_code_of_a_page_runs_from_top_to_bottom(page, here, make_run):
     if page in NEEDED:
         pytest.importorskip(NEEDED[page])
-    names = run(GIVEN.get(page, ""), make_run=make_run)
-    for block in blocks_of(page):
-        if page in NOT_EXECUTED:
-            compile(block, page, "exec")
-        else:
-            names = run(block, **names)
+    if page in NOT_EXECUTED:
+        compile("".join(blocks_of(page)), page, "exec")
+    else:
+        run_page(page, make_run=make_run)
+
+
+@pytest.fixture
+def trackers(monkeypatch):
+    """Replaces wandb, mlflow and trackio by modules with the functions that the guide calls; returns what they get."""
+    got = {name: [] for name in ("wandb", "mlflow", "trackio")}
+
+    class Experiment(contextlib.AbstractContextManager):
+        def log(self, data, step=None):
+            got["wandb"].append((data, step))
+
+        def __exit__(self, *error):
+            got["wandb"].append("finished")
+
+    def log_metrics(metrics, step=None):
+        got["mlflow"].append(({name: float(value) for name, value in metrics.items()}, step))
+
+    functions = {
+        "wandb": {"init": lambda project, config: got["wandb"].append(config) or Experiment()},
+        "mlflow": {"start_run": contextlib.nullcontext, "log_params": got["mlflow"].append, "log_metrics": log_metrics},
+        "trackio": {"init": lambda project, config: got["trackio"].append(config),
+                    "log": lambda metrics, step=None: got["trackio"].append((metrics, step)),
+                    "finish": lambda: got["trackio"].append("finished")}}
+    for name, of_module in functions.items():
+        monkeypatch.setitem(sys.modules, name, types.SimpleNamespace(**of_module))
+    return got
+
+
+@pytest.mark.thorough
+def test_trackers_of_the_guide_get_the_settings_and_every_row(here, trackers):
+    names = run_page(CALLBACKS)
+    for name, (settings, *rows) in trackers.items():
+        assert settings == names["settings"] and (name == "mlflow" or rows.pop() == "finished")
+        assert [step for _, step in rows] == [0, 1, 2] and all(np.isfinite(row["AdaptationGain"]) for row, _ in rows)
 
 
 def modules_with_examples():
@@ -183,7 +223,7 @@ NO_TEST = re.compile("|".join((
     r"make bench.*", r"python benchmarks/.*",  # tests/benchmarks
     r"python -m experiments\.\S+.*", r"python experiments/metaworld_evaluation\.py .*",  # tests/experiments
     r"python docs/.*(draw_\w+|execute)\.py",  # other tests of this folder
-    r"(python -m meta_policy_search|meta-policy-search)( COMMAND| --help| evaluate| sweep( .*)?| train)?",  # tests/cli
+    r"(python -m meta_policy_search|meta-policy-search)( (COMMAND|--help|demo|evaluate|sweep.*|train))?",  # tests/cli
 )))
 NEEDS = {"MetaWorld": "metaworld", "meta_world": "metaworld", "search render": "imageio_ffmpeg",
          "csv tensorboard": "tensorboard"}  # part of a command: module of an extra

@@ -82,7 +82,7 @@ def test_installation_page_lists_extras_and_lower_bounds_of_setup():
     extras = set(re.findall(r"^   \* - ``([\w-]+)``$", page, flags=re.MULTILINE))
     assert extras == {key.value for key in values["EXTRAS"].keys}
     bounds = dict(re.split("[>=]=", ast.literal_eval(name)) for name in values["DEPENDENCIES"].elts)
-    listed = dict(re.findall(r"^(\w+) +([\d.]+) +[\d.]+$", page, flags=re.MULTILINE))
+    listed = dict(re.findall(r"^([\w-]+) +([\d.]+) +[\d.]+$", page, flags=re.MULTILINE))
     assert listed == {"Python": "3.10", **bounds}
 
 
@@ -101,19 +101,26 @@ def test_hosted_pages_of_a_branch_have_links_that_edit_them(monkeypatch):
         assert context == {"page_source_suffix": suffix}
 
 
-def test_descriptions_of_return_values_with_a_colon_are_kept_whole(monkeypatch):
+@pytest.mark.parametrize("what, lines, expected", [
+    ("function", ["Counts.", "", "Returns:", "    Two numbers: a and b."], ":returns: Two numbers: a and b."),
+    ("property", ["Two numbers: a and b."], "Two numbers: a and b."),
+])
+def test_descriptions_with_a_colon_are_kept_whole(what, lines, expected, monkeypatch):
     napoleon = pytest.importorskip("sphinx.ext.napoleon")
     monkeypatch.setattr(sys, "path", [*sys.path])
-    lines = ["Counts.", "", "Returns:", "    Two numbers: a and b."]
-    runpy.run_path(str(DOCS / "conf.py"))["keep_returns_whole"](None, "function", "f", None, None, lines)
-    assert ":returns: Two numbers: a and b." in str(napoleon.GoogleDocstring(lines, napoleon.Config()))
+    runpy.run_path(str(DOCS / "conf.py"))["keep_descriptions_whole"](None, what, "f", None, None, lines)
+    assert expected in str(napoleon.GoogleDocstring(lines, napoleon.Config(), what=what, name="f")).splitlines()
 
 
 def test_table_of_default_settings_is_read_from_signatures_and_scripts():
     pytest.importorskip("docutils")
-    rows = {row[0]: row[1:] for row in runpy.run_path(str(DOCS / "_ext" / "default_settings.py"))["default_rows"]()}
+    module = runpy.run_path(str(DOCS / "_ext" / "default_settings.py"))
+    rows = {row[0]: row[1:] for row in module["default_rows"]()}
     assert rows["``clip_eps``"] == ["0.2", "", "0.3"] and rows["``hidden_sizes``"] == ["(32, 32)", "(64, 64)", ""]
     assert rows["``exploration``"] == ["False; EMAML: True", "", ""] and "``seed``" not in rows
+    rows = {row[0]: row[1:] for row in module["train_rows"]()}
+    assert rows["``discount``"] == ["MetaSampleProcessor", "0.99", "discount factor per step, in [0, 1]"]
+    assert rows["``meta_batch_size``"][0] == "MetaGaussianMLPPolicy, MetaSampler, ProMP" and "``seed``" not in rows
 
 
 # Public names ----------------------------------------------------------------------------------------------------

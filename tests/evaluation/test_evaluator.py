@@ -1,5 +1,6 @@
 """Tests meta-testing: agreement with training, no side effects; seeds, tasks, step sizes; output files."""
 import csv
+import html
 import json
 import pickle
 import random
@@ -272,6 +273,11 @@ def evaluation():
     """Returns a hand-made evaluation of two tasks with returns 0 and 2 before, 10 and 14 after one step."""
     return Evaluation("data/run", np.array([[[0.0, 10.0], [2.0, 14.0]]]), ([np.array([1.0, 2.0]), {"a": 1}],), False,
                       (7,), (0.1,), 20, 100, 8000, np.array([[[0, 200], [0, 300]]]))
+
+
+def test_consoles_and_notebooks_show_the_table(evaluation):
+    assert repr(evaluation) == evaluation.table()
+    assert evaluation._repr_html_() == f"<pre>{html.escape(evaluation.table())}</pre>"
 
 
 T_975_1 = 12.7062047  # Student's t with one degree of freedom

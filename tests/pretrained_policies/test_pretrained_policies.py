@@ -1,4 +1,7 @@
 """Pretrained policies agree with the stored data of their experiments, and evaluation repeats their test scores."""
+import html
+import re
+
 import numpy as np
 import pytest
 
@@ -86,6 +89,14 @@ def test_unknown_name_raises_with_the_closest_name():
         mps.load_pretrained("navigation/trpo")
     with pytest.raises(ValueError, match="name: expected one of .*, got 3"):
         mps.load_pretrained(3)
+
+
+def test_list_is_shown_as_a_table_on_one_screen():
+    policies = mps.pretrained()
+    lines = repr(policies).splitlines()
+    assert len(lines) < 24 and max(map(len, lines)) <= 120
+    assert any(re.fullmatch(r"navigation +anil, boil, .*, vpg_maml", line) for line in lines)
+    assert policies._repr_html_() == f"<pre>{html.escape(repr(policies))}</pre>" and isinstance(policies, list)
 
 
 def test_listing_prints_a_table_without_tensorflow():

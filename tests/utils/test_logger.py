@@ -312,7 +312,7 @@ def test_missing_tensorboard_error_names_what_to_install(tmp_path, monkeypatch):
 
 
 def read_events(folder):
-    """Returns the points of tag `x` and the start steps of processes, read in file order as by TensorFlow."""
+    """Returns the points of column `x` and the start steps of processes, read in file order as by TensorFlow."""
     from meta_policy_search.tf_compat import tf
 
     points, starts = [], []
@@ -320,7 +320,7 @@ def read_events(folder):
         for i, event in enumerate(tf.train.summary_iterator(str(path))):
             assert (event.file_version == "brain.Event:2") == (i == 0)
             assert abs(event.wall_time - time.time()) < 1000
-            points += [(event.step, value.simple_value) for value in event.summary.value if value.tag == "x"]
+            points += [(event.step, value.simple_value) for value in event.summary.value if value.tag == "Iteration/x"]
             starts += [event.step] if event.session_log.status == tf.SessionLog.START else []
     return points, starts
 
@@ -331,14 +331,14 @@ def test_event_files_hold_the_numbers_of_the_rows(tmp_path):
 
     logger.configure(tmp_path, ["tensorboard"])
     row = {"Itr": 300, "Step_0-AverageReturn": -1.25, "ü": 7, "big": 1e300, "small": -1e300, "inf": np.inf,
-           "text": "x", "truth": True, "nothing": None}
+           "text": "x", "truth": True, "nothing": None, "Mine/Own-Gain": 2.0}
     dump(**row)
     (path,) = (tmp_path / "tensorboard").iterdir()
     _, event = tf.train.summary_iterator(str(path))
     values = {value.tag: value.simple_value for value in event.summary.value}
     assert event.step == 300
-    assert values == {"Itr": 300.0, "Step_0-AverageReturn": -1.25, "ü": 7.0, "big": np.inf, "small": -np.inf,
-                      "inf": np.inf}
+    assert values == {"Iteration/Itr": 300.0, "Step_0/AverageReturn": -1.25, "Iteration/ü": 7.0, "Mine/Own-Gain": 2.0,
+                      "Iteration/big": np.inf, "Iteration/small": -np.inf, "Iteration/inf": np.inf}
     dump(Itr=301, x=np.nan)
     assert np.isnan(read_events(tmp_path)[0][0][1])
 
@@ -360,7 +360,7 @@ def test_tensorboard_discards_the_points_after_the_resumed_step(tmp_path):
         file.write(b"\x30\x00\x00")
     watching = EventAccumulator(str(tmp_path / "tensorboard"))
     watching.Reload()
-    assert [event.value for event in watching.Scalars("x")] == [0.5, 1.5, -1.0, -1.0]
+    assert [event.value for event in watching.Scalars("Iteration/x")] == [0.5, 1.5, -1.0, -1.0]
     # when the run is resumed twice, from the same step and from a later one
     log_curves(tmp_path, [-2.0], 2)
     log_curves(tmp_path, [2.5, 3.5], 2)
@@ -368,7 +368,7 @@ def test_tensorboard_discards_the_points_after_the_resumed_step(tmp_path):
     # then it shows each step once, like a TensorBoard that is opened later
     for accumulator in (watching, EventAccumulator(str(tmp_path / "tensorboard"))):
         accumulator.Reload()
-        assert [(event.step, event.value) for event in accumulator.Scalars("x")] == [
+        assert [(event.step, event.value) for event in accumulator.Scalars("Iteration/x")] == [
             (0, 0.5), (1, 1.5), (2, 2.5), (3, 3.5), (4, 4.5)]
 
 
