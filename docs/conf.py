@@ -40,7 +40,7 @@ extlinks = {  # places of the public code of ProMP
     "promp": ("https://github.com/jonasrothfuss/ProMP/blob/93ae339e23dfc6e1133f9538f2c7cc0ccee89d19/"
               "meta_policy_search/%s", "%s"),
 }
-exclude_patterns = ["_build", "notebooks/README.md"]
+exclude_patterns = ["_build", "images/README.md", "notebooks/README.md"]
 templates_path = ["_templates"]
 autosummary_imported_members = True
 default_role = "literal"  # single backticks in docstrings mark code

@@ -20,7 +20,6 @@ from sphinx.pycode import ModuleAnalyzer
 from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
-import meta_policy_search as mps
 from meta_policy_search.policies.recurrent_policy import RecurrentPolicy
 from meta_policy_search.utils.serializable import constructor_signature
 
@@ -156,8 +155,9 @@ def algorithm(name: str) -> type:
 def logged_columns(cls: type) -> Dict[str, str]:
     """Returns the columns of an algorithm's meta-update and their meanings, from the page "Columns of progress.csv"."""
     page = (DOCS / "columns.rst").read_text(encoding="utf-8")
-    section = page.partition("\nThe meta-update\n")[2].partition("\n\n\n")[0].partition("\nGradient diagnostics\n")[0]
-    rows = re.findall(r"^   \* - ``(\w+)``\n     - (.*)\n     - ((?:.*\n)(?:       .*\n)*)", section, flags=re.MULTILINE)
+    section = page.partition("\nThe meta-update\n")[2].partition("\nGradient diagnostics\n")[0]
+    row = r"^   \* - ``(\w+)``\n     - (.*)\n     - ((?:.*\n)(?:       .*\n)*)"
+    rows = re.findall(row, section, flags=re.MULTILINE)
     bases = {base.__name__ for base in cls.__mro__}
     return {column: re.sub(r"\s+", " ", meaning).strip() for column, classes, meaning in rows
             if classes == "all" or bases & set(classes.split(", "))}
@@ -273,13 +273,14 @@ class ArxivLinks(SphinxTransform):
     """Turns each arXiv number in a text into a link."""
 
     default_priority = 500
+    without_links = (nodes.reference, nodes.literal, nodes.literal_block)
     number = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 
     def apply(self, **arguments: Any) -> None:
         """Replaces the numbers."""
         for text in list(self.document.findall(nodes.Text)):
             ancestor: Any = text.parent
-            while ancestor is not None and not isinstance(ancestor, (nodes.reference, nodes.literal, nodes.literal_block)):
+            while ancestor is not None and not isinstance(ancestor, self.without_links):
                 ancestor = ancestor.parent
             if ancestor is not None or not self.number.search(text):
                 continue
