@@ -77,7 +77,7 @@ COMMANDS = """
     envs
     algorithms
     pretrained
-    train promp --env MetaPointEnvCorner --smoke --dump_path data/shell
+    train promp --env MetaPointEnvCornerGoals --smoke --dump_path data/shell
     train pro-mp --env own:OwnEnv --smoke --dump_path data/own
     resume data/shell --n_itr 3
     runs
@@ -89,7 +89,8 @@ SMALL = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5
 
 def check_commands() -> None:
     """Runs the commands, with an environment from a module in the current folder."""
-    Path("own.py").write_text("import meta_policy_search as mps\n\nclass OwnEnv(mps.MetaPointEnvCorner):\n    pass\n")
+    Path("own.py").write_text("from meta_policy_search import MetaPointEnvCornerGoals\n\n"
+                              "class OwnEnv(MetaPointEnvCornerGoals):\n    pass\n")
     for line in COMMANDS.strip().splitlines():
         command = [str(Path(sys.executable).parent / "meta-policy-search"), *line.split()]
         subprocess.run(command, check=True)
@@ -101,7 +102,7 @@ def check_commands() -> None:
 
 def check_python() -> None:
     """Calls the functions of the Python interface."""
-    mps.register_env("CornerEnv-v0", mps.MetaPointEnvCorner)
+    mps.register_env("CornerEnv-v0", mps.MetaPointEnvCornerGoals)
     mps.register_algorithm("mine", mps.VPGMAML)
     run = mps.train("CornerEnv-v0", "mine", n_itr=2, policy=mps.MetaGaussianMLPPolicy,
                     callbacks=[mps.EvalCallback(every=1, tasks=2)], **SMALL)
@@ -110,7 +111,7 @@ def check_python() -> None:
         sys.exit("python: expected finite actions, two rows and a best policy")
     adapted.evaluate(rollouts=2)
     mps.load_pretrained("half_cheetah_direction/promp").evaluate(tasks=2)
-    print(mps.compare("MetaPointEnvCorner", ["promp", "mine"], seeds=1, n_itr=1, **SMALL))
+    print(mps.compare("MetaPointEnvCornerGoals", ["promp", "mine"], seeds=1, n_itr=1, **SMALL))
     print(f"{len(mps.pretrained())} pretrained policies")
 
 

@@ -21,12 +21,14 @@ copyright = f"{author}, MIT license"
 version = release = meta_policy_search.__version__
 
 extensions = [
+    "algorithm_pages",
     "default_settings",
     "inherited",
     "myst_nb",  # Markdown and notebooks
     "public_names",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",  # one page per class
+    "sphinx.ext.extlinks",
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
@@ -34,7 +36,11 @@ extensions = [
     "sphinx_design",  # cards
     "sphinx-mathjax-offline",  # equations without network access
 ]
-exclude_patterns = ["_build", "notebooks/README.md"]
+extlinks = {  # places of the public code of ProMP
+    "promp": ("https://github.com/jonasrothfuss/ProMP/blob/93ae339e23dfc6e1133f9538f2c7cc0ccee89d19/"
+              "meta_policy_search/%s", "%s"),
+}
+exclude_patterns = ["_build", "images/README.md", "notebooks/README.md"]
 templates_path = ["_templates"]
 autosummary_imported_members = True
 default_role = "literal"  # single backticks in docstrings mark code

@@ -1,6 +1,6 @@
 """Draws the animations and figures of the environment pages into `docs/images`.
 
-    python docs/draw_environments.py
+    python docs/draw_environments.py [ENV ...] [--output FOLDER] [--smoke]
 
 The half cheetah is controlled by the adapted policy of the landing page (`draw_adaptation.py`). Ant, reacher and
 swimmer move their joints periodically, the other robots randomly. Points are pushed toward their goals. The agent of
@@ -9,19 +9,17 @@ OSMesa); see `make_env(..., render_mode="rgb_array")`.
 The simulated data are reproducible; pixels may differ between versions of OpenGL and Matplotlib.
 """
 import itertools
-import sys
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 import matplotlib
 import numpy as np
-from draw_adaptation import record_half_cheetah, save  # in this folder
+from draw_adaptation import parse, record_half_cheetah, save  # in this folder
 from PIL import Image, ImageOps
 
 from meta_policy_search.envs import MetaBernoulliBanditEnv, make_env
 from meta_policy_search.plotting.style import COLORS, GRID_COLOR, NOTE_STYLE
 
-FOLDER = Path(__file__).resolve().parent / "images"
 ROBOTS = {  # steps, joints per full phase shift (0: random actions)
     "AntRandDirec2DEnv": (40, 2),
     "HumanoidRandDirecEnv": (40, 0),
@@ -35,8 +33,8 @@ ROBOTS = {  # steps, joints per full phase shift (0: random actions)
 TASKS_OF_ROBOTS = {"HalfCheetahRandMassEnv": (1.9,), "HalfCheetahRandBodyEnv": (0.6, 1.0, 1.9),
                    "ReacherRandGoalEnv": (0.05, 0.15)}
 POINTS: Dict[str, Any] = {  # tasks
+    "MetaPointEnvCornerGoals": (0.5, 0.5),
     "MetaPointEnvNavigation": (0.4, 0.3),
-    "MetaPointEnvCorner": (2.0, 2.0),
     "MetaPointEnvMomentum": (-2.0, 2.0),
     "MetaPointEnvSemicircle": (-0.6, 0.8),
     "MetaPointEnvWalls": {"goal": (2.0, -2.0), "gap_1": (0.8, -0.6), "gap_2": (1.2, -1.6)},
@@ -44,15 +42,15 @@ POINTS: Dict[str, Any] = {  # tasks
 SIZE, POINT_STEPS = 300, 45  # pixels; environment steps
 
 
-def draw(name: str, pictures: Iterator[np.ndarray], fps: float) -> None:
+def draw(path: Path, pictures: Iterator[np.ndarray], fps: float) -> None:
     """Saves an animation of an environment."""
     images = [ImageOps.contain(Image.fromarray(picture), (660, SIZE), Image.LANCZOS) for picture in pictures]
-    save(images, FOLDER / f"{name}.webp", fps)
+    save(images, path, fps)
 
 
-def pictures_of_half_cheetah() -> Iterator[np.ndarray]:
+def pictures_of_half_cheetah(smoke: bool) -> Iterator[np.ndarray]:
     """Yields frames of the half cheetah running forward."""
-    for env in itertools.islice(record_half_cheetah().replay(step=1, task=0), 60):
+    for env in itertools.islice(record_half_cheetah(smoke).replay(step=1, task=0), 60):
         yield env.render()
 
 
@@ -206,20 +204,21 @@ def draw_bandits(path: Path) -> None:
     plt.close(figure)
 
 
-def main() -> None:
+def main(argv: Optional[Sequence[str]] = None) -> None:
     """Draws all environments, or those named on the command line."""
+    arguments = parse(__doc__, argv, nargs="*", metavar="ENV", help="environments (default: all)")
     matplotlib.use("Agg")
-    wanted = sys.argv[1:]
-    drawn = {"HalfCheetahRandDirecEnv": (pictures_of_half_cheetah,),
+    drawn = {"HalfCheetahRandDirecEnv": (pictures_of_half_cheetah, arguments.smoke),
              **{name: (pictures_of_robot, name, *how) for name, how in ROBOTS.items()},
              **{name: (pictures_of_point, name, task) for name, task in POINTS.items()},
              **{name: (pictures_of_control, name, control) for name, control in CONTROL.items()},
              "KhazadDumEnv": (pictures_of_detour,)}
-    for name, (pictures, *arguments) in drawn.items():
-        if not wanted or name in wanted:
-            draw(name, pictures(*arguments), FPS.get(name, 15 if name in POINTS else 20))
-    if not wanted:
-        draw_bandits(FOLDER / "MetaBernoulliBanditEnv.png")
+    for name, (pictures, *of_env) in drawn.items():
+        if not arguments.names or name in arguments.names:
+            frames = itertools.islice(pictures(*of_env), 2 if arguments.smoke else None)
+            draw(arguments.output / f"{name}.webp", frames, FPS.get(name, 15 if name in POINTS else 20))
+    if not arguments.names:
+        draw_bandits(arguments.output / "MetaBernoulliBanditEnv.png")
 
 
 if __name__ == "__main__":

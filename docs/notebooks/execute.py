@@ -4,6 +4,7 @@
     python docs/notebooks/execute.py train_and_adapt.ipynb
 """
 import sys
+import tempfile
 from pathlib import Path
 from typing import Optional, Sequence
 
@@ -15,9 +16,11 @@ TIMEOUT = 300  # seconds per cell
 
 
 def execute(path: Path) -> nbformat.NotebookNode:
-    """Runs a notebook in its folder and returns it with the new outputs; raises if a cell fails."""
+    """Runs a notebook in a temporary folder and returns it with the new outputs; raises if a cell fails."""
     notebook = nbformat.read(path, as_version=4)
-    NotebookClient(notebook, timeout=TIMEOUT, resources={"metadata": {"path": str(path.parent)}}).execute()
+    with tempfile.TemporaryDirectory() as folder:
+        NotebookClient(notebook, timeout=TIMEOUT, resources={"metadata": {"path": folder}},
+                       coalesce_streams=True).execute()  # keeps only the last state of a progress bar
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # times differ in every run
     return notebook

@@ -15,7 +15,7 @@ import numpy as np
 
 import meta_policy_search as mps
 from meta_policy_search.cli.flags import add_output_flags, check_is_new
-from meta_policy_search.plotting import Curve, plot_comparison
+from meta_policy_search.plotting import plot_comparison
 from meta_policy_search.utils.progress import print_line
 
 POLICY, TASKS = "half_cheetah_direction/promp", {"run forward": 1.0, "run backward": -1.0}
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> None:
     recording = evaluator.record(list(TASKS.values()), num_steps=1)
     for name, returns in zip(TASKS, recording.returns, strict=True):
         print_line(f"{name}: return {returns[0]:.1f} before adaptation, {returns[1]:.1f} after one gradient step")
-    panels = {f"{name}: position, m": [Curve(label, _positions(recording, i, task)) for i, label in enumerate(STEPS)]
+    panels = {f"{name}: position, m": {label: _positions(recording, i, task) for i, label in enumerate(STEPS)}
               for task, name in enumerate(TASKS)}
     plot_comparison(panels, picture, "ProMP on HalfCheetahRandDirecEnv", "time, s", is_count=False)
     print_line(f"Picture: {picture}")

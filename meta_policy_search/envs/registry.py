@@ -97,11 +97,11 @@ def make_env(name: str, **kwargs: Any) -> MetaEnv:
         ValueError: `name` is unknown.
 
     Example:
-        >>> env = make_env("MetaPointEnvCorner", reward_type="dense")
+        >>> env = make_env("MetaPointEnvMomentum", reward_type="dense")
         >>> env.set_task((2.0, -2.0))
         >>> observation, _ = env.reset(seed=1)
         >>> observation, reward, terminated, truncated, _ = env.step([0.1, -0.1])
         >>> observation.shape, terminated
-        ((2,), False)
+        ((4,), False)
     """
     return get_env_class(name)(**kwargs)

@@ -50,6 +50,7 @@ def plot_trajectories(tasks: Sequence[tuple[Scenery, Sequence[Sequence[np.ndarra
                     axes.plot(*trajectory[0], "o", color=color, markerfacecolor="white", markersize=4, zorder=3)
                     axes.plot(*trajectory[-1], "o", color=color, markersize=4, zorder=3)
                 draw_scenery(axes, scenery._replace(half_width=widest), every, scale=0.7)  # last: goal on top
+                axes.locator_params(nbins=4)  # more labels would overlap those of the next panel
                 heading = textwrap.fill(name, 28) + "\n" if axes is column[0] else ""
                 axes.set_title(f"{heading}return {mean_return:.2f}", fontsize=9)
         for step, axes in enumerate(all_axes[:, 0]):
