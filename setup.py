@@ -15,7 +15,7 @@ DEPENDENCIES = [
     "cma>=4.3",  # CMA-ES
     "filelock>=4.0",  # locks run folders
     "gym==0.26.2",  # interface of environments; its environments are not used
-    "gymnasium>=1.0",  # contains the models of the MuJoCo robots
+    "gymnasium>=1.1",  # contains the models of the MuJoCo robots; 1.1 introduced `AutoresetMode`
     "joblib>=1.2",  # existing scripts load snapshots with it
     "matplotlib>=3.8",
     "mujoco>=3.3",
@@ -78,6 +78,7 @@ setup(
     package_dir={"": "."},  # type checkers find an installation in place
     package_data={
         "meta_policy_search": ["py.typed", "__init__.pyi"],
+        "meta_policy_search.envs": ["data/*.json"],
         "meta_policy_search.envs.mujoco_envs.engines": ["data/*.npz"],
         "meta_policy_search.pretrained_policies": ["data/*.json", "data/*/*.npz"],
     },

@@ -92,6 +92,23 @@ def ray(sizes: Sizes) -> Iterator[Measurement]:
         "env": "half_cheetah", "settings": sizes.settings, "rounds": sizes.rounds})
 
 
+def vector(sizes: Sizes) -> Iterator[Measurement]:
+    """Speed of the vectorized environment relative to Gymnasium's `SyncVectorEnv`."""
+    yield Measurement("vector_envs", "measure_vector_envs", {
+        "group": "vector", "kinds": ("native", "sync"), "num_envs": 64, "num_steps": 5 * sizes.iterations,
+        "rounds": sizes.rounds})
+
+
+def envpool(sizes: Sizes) -> Iterator[Measurement]:
+    """Speed of the vectorized environment relative to EnvPool."""
+    if importlib.util.find_spec("envpool") is None:
+        print("skipped: the group envpool, because EnvPool is not installed", file=sys.stderr)
+        return
+    yield Measurement("vector_envs", "measure_vector_envs", {
+        "group": "envpool", "kinds": ("native", "envpool"), "num_envs": 64, "num_steps": 50 * sizes.iterations,
+        "rounds": sizes.rounds})
+
+
 def ml45_memory(sizes: Sizes) -> Iterator[Measurement]:
     """Memory of an iteration with the sizes of Meta-World's ML45."""
     yield Measurement("memory", "measure_ml45", {"settings": sizes.settings})
@@ -112,7 +129,8 @@ def scaling(sizes: Sizes) -> Iterator[Measurement]:
 
 
 GROUPS: dict[str, Callable[[Sizes], Iterator[Measurement]]] = {
-    group.__name__: group for group in (startup, iteration, graph, sampling, engine, ray, ml45_memory, scaling)
+    group.__name__: group
+    for group in (startup, iteration, graph, sampling, engine, vector, envpool, ray, ml45_memory, scaling)
 }
 DEFAULT_GROUPS = [name for name in GROUPS if name != "scaling"]
 

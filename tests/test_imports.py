@@ -13,7 +13,7 @@ LIGHT = {  # modules in the order of their import, and what is not loaded after 
     **{f"utils.{name}": HEAVY for name in ("checks", "logger", "seeding", "serializable", "snapshotter", "utils")},
     "types": HEAVY, "registry": ENGINES, "plotting": ENGINES, "envs": ENGINES, "pretrained_policies": ENGINES,
     **dict.fromkeys(("baselines", "samplers", "np.policies", "np.algos", "np.exploration_policies", "np.replay_buffer",
-                     "local_runner"), {"tensorflow", "ray"}),
+                     "local_runner", "envs.gymnasium"), {"tensorflow", "ray"}),
 }
 
 

@@ -72,7 +72,7 @@ def test_description_has_every_section_of_the_readme_but_no_relative_links(metad
         assert re.findall(kept, description, re.MULTILINE) == re.findall(kept, readme, re.MULTILINE)
 
 
-OPTIONAL = {"ipython", "pandas"}  # used in a notebook, and by `run.to_dataframe`, if the user has them
+OPTIONAL = {"envpool", "ipython", "pandas"}  # used in a benchmark, a notebook and `run.to_dataframe` if installed
 
 
 def imported_names(folder):
