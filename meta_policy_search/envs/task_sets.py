@@ -45,7 +45,7 @@ def load_tasks(env: str, split: str) -> List[Task]:
     Example:
         >>> tasks = load_tasks("HalfCheetahRandVelEnv", "test")
         >>> len(tasks), tasks[0]
-        (100, 0.7848365)
+        (100, 0.7848364)
     """
     check_choice("split", split, SEEDS)
     return [_as_task(value) for value in _read()[find_name("env", env, _read())][split]]
