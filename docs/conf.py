@@ -69,7 +69,7 @@ public_names_internal = [  # names that only modules of the package use
     "*.evaluation.loading.s*",
     "*.evaluation.recording.next_start_rngs",
     "*.utils.user_modules.*",
-    "*.evaluation.trial_evaluator.make_evaluator",
+    "*.evaluation.trial_evaluator.check_adapts", "*.evaluation.trial_evaluator.make_evaluator",
     "*.parallel_runs.*",
     "*.pretrained_policies.find_pretrained",
     "*.optimizers.base.run_in_blocks", "*.optimizers.base.concatenate_blocks",
