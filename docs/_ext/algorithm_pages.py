@@ -48,7 +48,7 @@ SYMBOLS = {  # shared by several pages
     r"\alpha": "step size of an adaptation step (``inner_lr``)",
     r"\gamma": "discount factor (``discount``)",
     r"L,\ L_\text{inner},\ L_\text{outer}": "loss, loss of an adaptation step, loss of the adapted policies",
-    r"R(\theta)": "expected sum of the rewards of a path, divided by :math:`T`",
+    r"R(\theta)": "expected sum of the rewards of a path, divided by ``max_path_length``",
     r"J,\ J^\circ": "expectation of :math:`R` at the adapted parameters; the same for steps along exact gradients",
     r"A_t": "advantage of an action: sum of the following rewards minus a baseline",
     r"Q_t": "expected sum of the rewards from step :math:`t` on, given observation and action",
@@ -237,8 +237,8 @@ class LoggedColumns(_Table):
             yield f"``{column}``", meaning
 
 
-def find_source(symbol: str) -> Tuple[str, str]:
-    """Returns the module and the name within it of a function, class or method, such as `ops.losses.dice_loss`.
+def find_source(symbol: str) -> Tuple[str, str, int]:
+    """Returns module, name within it and line of a function, class or method, such as `ops.losses.dice_loss`.
 
     Raises:
         ValueError: the package does not define the symbol.
@@ -250,23 +250,31 @@ def find_source(symbol: str) -> Tuple[str, str]:
             importlib.import_module(module)
         except ModuleNotFoundError:
             continue
-        if name in ModuleAnalyzer.for_module(module).find_tags():
-            return module, name
+        tags = ModuleAnalyzer.for_module(module).find_tags()
+        if name in tags:
+            return module, name, tags[name][1]
     raise ValueError(f"source: expected a function, class or method of {PACKAGE}, got {symbol!r}")
 
 
 class Source(SphinxRole):
-    """A link to the page with the source code of a symbol, which `sphinx.ext.viewcode` creates."""
+    """A link to the line of a symbol in the page with the source code that `sphinx.ext.viewcode` creates."""
 
     def run(self) -> Tuple[List[nodes.Node], List[nodes.system_message]]:
         """Returns the link."""
         try:
-            module, name = find_source(self.text)
+            module, name, line = find_source(self.text)
         except ValueError as error:
             return [], [self.inliner.reporter.error(str(error), line=self.lineno)]
         page = self.env.app.builder.get_relative_uri(self.env.docname, f"_modules/{module.replace('.', '/')}")
-        link = nodes.reference(self.rawtext, "", nodes.literal(name, name), internal=True, refuri=f"{page}#{name}")
+        link = nodes.reference(self.rawtext, "", nodes.literal(name, name), internal=True, refuri=f"{page}#line-{line}")
         return [link], []
+
+
+def mark_lines(app: "Sphinx", pagename: str, templatename: str, context: Dict[str, Any], doctree: Any) -> None:
+    """Adds an anchor to each line of a page with source code."""
+    if pagename.startswith("_modules/") and "body" in context:
+        context["body"] = re.sub(r'<span class="linenos">( *)(\d+)</span>',
+                                 r'<span class="linenos" id="line-\2">\1\2</span>', context["body"])
 
 
 class ArxivLinks(SphinxTransform):
@@ -300,4 +308,5 @@ def setup(app: "Sphinx") -> Dict[str, Any]:
     app.add_directive("logged-columns", LoggedColumns)
     app.add_role("source", Source())
     app.add_transform(ArxivLinks)
+    app.connect("html-page-context", mark_lines)
     return {"version": "1", "parallel_read_safe": True}

@@ -1,5 +1,6 @@
 """The algorithm pages agree with the code: symbols, abilities, logged columns and links to functions."""
 import importlib
+import inspect
 import re
 import sys
 from typing import Any
@@ -104,10 +105,18 @@ def test_links_to_source_code_name_symbols_that_exist():
     symbols = {symbol for text in PAGES.values() for symbol in re.findall(r":source:`([^`]+)`", text)}
     assert len(symbols) > 30
     for symbol in symbols:
-        pages.find_source(symbol)
+        module, name, line = pages.find_source(symbol)
+        text = inspect.getsource(importlib.import_module(module)).splitlines()[line - 1]
+        assert re.match(rf" *(@|def {name.split('.')[-1]}\(|class {name}\b)", text), symbol
     for symbol in ("ops.losses.dice_los", "ops.los.dice_loss", "meta_algos.pro_mp.ProMP.adapted", "ops"):
         with pytest.raises(ValueError, match="expected a function, class or method"):
             pages.find_source(symbol)
+
+
+def test_lines_of_source_code_have_anchors():
+    context = {"body": '<span class="linenos"> 9</span>a\n<span class="linenos">10</span>b'}
+    pages.mark_lines(None, "_modules/a", "page.html", context, None)
+    assert re.findall(r'id="(.*?)"', context["body"]) == ["line-9", "line-10"]
 
 
 def test_cross_references_name_objects_that_exist():
@@ -137,10 +146,8 @@ def exists(name):
 
 
 def test_arxiv_numbers_become_links():
-    from docutils import nodes
-    from docutils.core import publish_doctree
-
-    document = publish_doctree("See arXiv:1810.06784, section 5 (arXiv:1703.03400), and ``arXiv:1707.06347``.")
+    nodes, core = pytest.importorskip("docutils.nodes"), pytest.importorskip("docutils.core")
+    document = core.publish_doctree("See arXiv:1810.06784, section 5 (arXiv:1703.03400), and ``arXiv:1707.06347``.")
     pages.ArxivLinks(document).apply()
     links = {node.astext(): node["refuri"] for node in document.findall(nodes.reference)}
     assert links == {f"arXiv:{number}": f"https://arxiv.org/abs/{number}" for number in ("1810.06784", "1703.03400")}

@@ -13,7 +13,7 @@ from meta_policy_search.envs.registry import BUILT_IN
 from meta_policy_search.meta_algos import ProMP
 from meta_policy_search.run import build_trainer
 from meta_policy_search.utils import logger
-from tests.documentation.test_execution import DOCS, ROOT
+from tests.documentation.test_execution import COMMANDS, DOCS, PAGES, ROOT, blocks_of
 
 
 class Succeeding(MetaPointEnvCornerGoals):
@@ -58,6 +58,13 @@ def test_documented_columns_of_single_task_algorithms_equal_logged_columns():
         ("cem", {"n_samples": 20}), ("cma_es", {}), ("ddpg", {"min_buffer_size": 1, "buffer_size": 10}))))
     others = {column for column in logged if column.startswith("Evaluation-")}
     assert (logged - others) | {"Evaluation-AverageReturn"} == documented_columns("single_task.rst")
+
+
+def test_examples_use_an_environment_that_every_algorithm_learns():
+    """`MetaPointEnvCorner` has a sparse reward, with which ProMP hardly learns."""
+    examples = [*COMMANDS, *(block for page in PAGES for block in blocks_of(page)),
+                *(path.read_text() for path in (DOCS / "notebooks").glob("*.ipynb"))]
+    assert not [example for example in examples if re.search(r"\bMetaPointEnvCorner\b", example)]
 
 
 def test_every_environment_and_algorithm_has_a_page():
