@@ -3,7 +3,9 @@
 Usage: `python check_installed.py FILE.whl`, with the Python interpreter of the environment with the installed wheel.
 """
 import importlib
+import os
 import pkgutil
+import re
 import subprocess
 import sys
 import zipfile
@@ -77,27 +79,30 @@ COMMANDS = """
     envs
     algorithms
     pretrained
-    train promp --env MetaPointEnvCornerGoals --smoke --dump_path data/shell
     train pro-mp --env own:OwnEnv --smoke --dump_path data/own
-    resume data/shell --n_itr 3
-    runs
-    evaluate data/shell --num_tasks 2
-    plot data
+    plot data/my_run data/own
 """
 SMALL = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "progress_bar": False}
 
 
 def check_commands() -> None:
-    """Runs the commands, with an environment from a module in the current folder."""
+    """Runs the commands of the README and those above, with an environment from a module in the current folder."""
+    readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"\n## Command line\n\n```bash\n(.*?)```", readme, flags=re.DOTALL)
+    block = re.sub(r"^.*\brender\b.*\n", "", block, flags=re.MULTILINE)  # needs the extra video
+    block = block.replace("--n_itr 120", "--n_itr 3").replace("[0.05, 0.1]", "[0.1]").replace("[1, 2]", "[1]")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    subprocess.run(["bash", "-euc", block], env={**os.environ, "SMOKE": "1", "PATH": path}, check=True)
     Path("own.py").write_text("from meta_policy_search import MetaPointEnvCornerGoals\n\n"
                               "class OwnEnv(MetaPointEnvCornerGoals):\n    pass\n")
     for line in COMMANDS.strip().splitlines():
         command = [str(Path(sys.executable).parent / "meta-policy-search"), *line.split()]
         subprocess.run(command, check=True)
-    subprocess.run([sys.executable, "-m", "meta_policy_search", "runs", "data/shell"], check=True)
-    for name in ("shell/params.pkl", "shell/evaluation/returns.csv", "own/params.pkl", "comparison.png"):
-        if not (Path("data") / name).is_file():
-            sys.exit(f"commands: expected the file data/{name}")
+    subprocess.run([sys.executable, "-m", "meta_policy_search", "runs", "data/my_run"], check=True)
+    for name in ("demo/adaptation.png", "data/my_run/params.pkl", "data/my_run/evaluation/returns.csv",
+                 "data/my_run/trajectories.png", "data/own/params.pkl"):
+        if not Path(name).is_file():
+            sys.exit(f"commands: expected the file {name}")
 
 
 def check_python() -> None:
