@@ -117,12 +117,6 @@ def test_settings_are_checked_before_training(algo, settings):
         build_trainer("MetaPointEnv", algo, **settings)
 
 
-def test_meta_learning_evaluation_refuses_search_runs(tmp_path, capsys):
-    run("cem", "--smoke", *POINT, "--dump_path", tmp_path / "run")
-    capsys.readouterr()
-    assert "A Trainer saves them for parts" in mistake(main, capsys, "evaluate", tmp_path / "run")
-
-
 def test_tensorflow_is_loaded_by_training_and_gymnasium_and_cma_on_demand(tmp_path):
     program = (
         "import sys\n"
