@@ -143,12 +143,12 @@ def test_figure_shows_the_trajectories(point, tmp_path, monkeypatch):
     recording.plot_trajectories(tmp_path / "a.png", num_paths=2)
     ((tasks, path, title, names, ax),) = drawn
     assert ax is None and path == tmp_path / "a.png" and title == "Paths of policy" and len(tasks) == NUM_TASKS
-    for index, task in enumerate(tasks):
-        np.testing.assert_array_equal(task.scenery.goal, recording.tasks[index]["goal"])
-        assert len(task.scenery.walls) == 2
-        np.testing.assert_array_equal(task.returns, recording.returns[index])
+    for index, (scenery, trajectories, returns) in enumerate(tasks):
+        np.testing.assert_array_equal(scenery.goal, recording.tasks[index]["goal"])
+        assert len(scenery.walls) == 2
+        np.testing.assert_array_equal(returns, recording.returns[index])
         for step in range(2):
-            np.testing.assert_equal(task.trajectories[step], recording.trajectories(step, index, 2))
+            np.testing.assert_equal(trajectories[step], recording.trajectories(step, index, 2))
         assert names[index].startswith(f"task {index + 1}: goal (")
     with pytest.raises(ValueError, match="num_paths: expected an integer of at least 1, got 0"):
         recording.plot_trajectories(tmp_path / "a.png", num_paths=0)
