@@ -9,23 +9,29 @@ from .baselines import Baseline as Baseline, GaussianMLPBaseline as GaussianMLPB
 from .baselines import LinearFeatureBaseline as LinearFeatureBaseline, LinearTimeBaseline as LinearTimeBaseline
 from .baselines import ZeroBaseline as ZeroBaseline
 from .envs import BatchableMetaEnv as BatchableMetaEnv, BatchedEnv as BatchedEnv, CartPoleMassEnv as CartPoleMassEnv
-from .envs import EnvSpec as EnvSpec, PendulumMassEnv as PendulumMassEnv
+from .envs import EnvSpec as EnvSpec, KhazadDumEnv as KhazadDumEnv, PendulumMassEnv as PendulumMassEnv
 from .envs import GymnasiumMetaEnv as GymnasiumMetaEnv, MetaBernoulliBanditEnv as MetaBernoulliBanditEnv
 from .envs import MetaEnv as MetaEnv, MetaPointEnv as MetaPointEnv, MetaPointEnvCorner as MetaPointEnvCorner
 from .envs import MetaPointEnvCornerGoals as MetaPointEnvCornerGoals, MetaPointEnvMomentum as MetaPointEnvMomentum
 from .envs import MetaPointEnvNavigation as MetaPointEnvNavigation, MetaPointEnvOrigin as MetaPointEnvOrigin
+from .envs import MetaPointEnvSemicircle as MetaPointEnvSemicircle
 from .envs import MetaPointEnvV2 as MetaPointEnvV2, MetaPointEnvWalls as MetaPointEnvWalls
 from .envs import MetaTabularMDPEnv as MetaTabularMDPEnv, MetaWorldML1 as MetaWorldML1, MetaWorldML10 as MetaWorldML10
 from .envs import MetaWorldML25 as MetaWorldML25, MetaWorldML45 as MetaWorldML45, NormalizedEnv as NormalizedEnv
 from .envs import PhysicsError as PhysicsError, RandomEnv as RandomEnv, SingleTaskEnv as SingleTaskEnv
 from .envs import TrialEnv as TrialEnv, VariedEnv as VariedEnv, vary as vary
 from .envs import available_envs as available_envs, get_env_class as get_env_class, make_env as make_env
-from .envs import find_env as find_env, normalize as normalize, register_env as register_env
+from .envs import find_env as find_env, load_tasks as load_tasks, normalize as normalize, register_env as register_env
 from .envs.mujoco_envs import AntRandDirec2DEnv as AntRandDirec2DEnv, AntRandDirecEnv as AntRandDirecEnv
 from .envs.mujoco_envs import AntRandGoalEnv as AntRandGoalEnv, HalfCheetahRandDirecEnv as HalfCheetahRandDirecEnv
+from .envs.mujoco_envs import HalfCheetahRandBodyEnv as HalfCheetahRandBodyEnv
+from .envs.mujoco_envs import HalfCheetahRandMassEnv as HalfCheetahRandMassEnv
+from .envs.mujoco_envs import HalfCheetahRandMassVelEnv as HalfCheetahRandMassVelEnv
 from .envs.mujoco_envs import HalfCheetahRandVelEnv as HalfCheetahRandVelEnv, HopperRandParamsEnv as HopperRandParamsEnv
 from .envs.mujoco_envs import HumanoidRandDirec2DEnv as HumanoidRandDirec2DEnv
 from .envs.mujoco_envs import HumanoidRandDirecEnv as HumanoidRandDirecEnv, SwimmerRandVelEnv as SwimmerRandVelEnv
+from .envs.mujoco_envs import ReacherRandGoalEnv as ReacherRandGoalEnv
+from .envs.mujoco_envs import Walker2DRandMassVelEnv as Walker2DRandMassVelEnv
 from .envs.mujoco_envs import Walker2DRandDirecEnv as Walker2DRandDirecEnv
 from .envs.mujoco_envs import Walker2DRandParamsEnv as Walker2DRandParamsEnv, Walker2DRandVelEnv as Walker2DRandVelEnv
 from .evaluation import AdaptedPolicy as AdaptedPolicy, AdaptedRecurrentPolicy as AdaptedRecurrentPolicy, adapt as adapt

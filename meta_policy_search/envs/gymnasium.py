@@ -59,12 +59,12 @@ class TaskEnv(gymnasium.Env):
         name: name of the environment, see `envs.make_env`.
         tasks: the tasks that `reset` draws from: `"train"` or `"test"` for the fixed tasks of `load_tasks`, or a
             sequence of tasks. None (default): the task distribution of the environment.
-        observe_task: whether to append the task, a number or an array of numbers, to the observations; default False.
+        observe_task: whether to append the numbers of the task to the observations; default False.
         render_mode: `"rgb_array"` to enable `render`; default None.
         **kwargs: arguments of the environment.
 
     Raises:
-        TypeError: `observe_task` is True and tasks are not numbers.
+        TypeError: `observe_task` is True and tasks are not numbers, arrays or dicts of them.
         ValueError: an argument is invalid.
 
     Attributes:
