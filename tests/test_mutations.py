@@ -135,7 +135,7 @@ INNER_STEPS = [
              lambda adapt: lambda algo, data: (algo.policy.switch_to_pre_update(), adapt(algo, data)),
              partial(of_gradients.test_adapt_is_a_policy_gradient_step_of_each_task, "likelihood_ratio")),
     Mutation("adaptation always uses the default inner loss", inner_losses, "inner_loss",
-             lambda build: lambda step, inner_type, *args: build(step, "likelihood_ratio"),
+             lambda build: lambda step, inner_type, *args: build(step, "likelihood_ratio", *args),
              partial(of_gradients.test_adapt_is_a_policy_gradient_step_of_each_task, "log_likelihood")),
 ]
 
@@ -159,8 +159,8 @@ MEANS = [
              lambda values: lambda algo, data: values(algo, [data[0]] * algo.num_inner_grad_steps + data[-1:]),
              PRO_MP_FIRST_ORDER),
     Mutation("DiCE: divided by the length of the longest path", losses, "path_weights",
-             lambda weights: lambda mask, starts, horizon: weights(mask, starts, tf.reduce_max(
-                 tf.cast(mask, tf.int32) * (tf.range(tf.shape(mask)[1]) - starts + 1))), DICE),
+             lambda weights: lambda mask, starts, horizon: weights(mask, starts, 1) / tf.reduce_max(
+                 mask * tf.cast(tf.range(tf.shape(mask)[1]) - starts + 1, tf.float32)), DICE),
     Mutation("DiCE: not divided by the number of paths", losses, "path_weights",
              lambda weights: lambda mask, starts, horizon: mask / horizon, DICE),
 ]
