@@ -247,8 +247,8 @@ class Victim:
 
     def _check(self):
         """Checks that no row is lost or duplicated, and that the last snapshot belongs to the last row."""
-        if not (self._folder / "params.json").exists():
-            assert self._size() == 0
+        if not ((self._folder / "params.json").exists() and (self._folder / "progress.csv").exists()):
+            assert self._size() == 0 and not snapshot_paths(self._folder)  # before the first row
             return
         rows = csv_rows(self._folder)
         assert rows == self._csv_rows[: len(rows)]

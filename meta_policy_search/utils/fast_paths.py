@@ -53,8 +53,9 @@ def fast_path(obj: Any, name: str) -> Optional[Callable]:
     method = inspect.getattr_static(cls, name, None)
     if method is None:
         return None
-    declared, replaced = inspect.getattr_static(cls, _RECORD + name, (None, {}))
-    if declared is not method:
+    records = (vars(base).get(_RECORD + name, (None, {})) for base in cls.__mro__)
+    replaced = next((replaced for declared, replaced in records if declared is method), None)
+    if replaced is None:
         raise TypeError(f"{cls.__name__}.{name}: expected a method decorated with @replaces(...) of "
                         "meta_policy_search.utils.fast_paths, got a method without this decorator. Pass the names of "
                         "the methods that it replaces")

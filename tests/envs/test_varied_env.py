@@ -246,7 +246,7 @@ def test_worker_processes_know_ids_that_this_process_registered(name):
 @pytest.mark.ray
 @pytest.mark.thorough
 def test_ray_workers_sample_the_same_paths():
-    pytest.importorskip("ray")
+    ray = pytest.importorskip("ray")
     env = mps.vary("Pendulum-v1", g=(5.0, 15.0), l=lambda rng: rng.uniform(0.5, 2.0))
     policy, returns = mps.MetaGaussianMLPPolicy.for_env(env, meta_batch_size=2, hidden_sizes=(4,)), []
     for parallel in (False, "ray"):
@@ -254,6 +254,7 @@ def test_ray_workers_sample_the_same_paths():
         with mps.MetaSampler(env, policy, 2, 2, 5, parallel=parallel) as sampler:
             sampler.update_tasks()
             returns.append([path["rewards"] for paths in sampler.obtain_samples().values() for path in paths])
+    ray.shutdown()  # other tests of this process start Ray themselves
     np.testing.assert_array_equal(*returns)
 
 
