@@ -508,8 +508,8 @@ class Run:
             description = snapshot["state"]["description"]
             n_itr = check_positive_int("n_itr", description["settings"]["n_itr"] if n_itr is None else n_itr)
             if n_itr <= snapshot["itr"] + 1:
-                raise ValueError(f"{self.folder} has completed {snapshot['itr'] + 1} iterations: to continue, pass a "
-                                 f"larger n_itr than {n_itr}")
+                raise ValueError(f"n_itr: expected more than the {snapshot['itr'] + 1} completed iterations of "
+                                 f"{self.folder}, got {n_itr}")
             replace_options(snapshot, options)
             recorded = description["options"]
             formats = check_formats(log_formats or recorded.get("log_formats", _LOG_FORMATS), "log_formats")

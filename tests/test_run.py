@@ -88,10 +88,12 @@ def test_loaded_run_resumes_like_an_uninterrupted_run(tmp_path, capsys):
         np.testing.assert_array_equal(run.policy.get_param_values()[name], value)
     before, after = (mps.plotting.read_progress(tmp_path / name) for name in ("whole", "parts"))
     np.testing.assert_array_equal(after["AdaptationGain"], before["AdaptationGain"])
-    with pytest.raises(ValueError, match="has completed 3 iterations: to continue, pass a larger n_itr than 3"):
+    with pytest.raises(ValueError, match="n_itr: expected more than the 3 completed iterations of .*, got 3"):
         run.resume(3)
     with pytest.raises(TypeError, match="log_formats: expected a list of formats, got the string 'csv'"):
         run.resume(4, log_formats="csv")
+    with pytest.raises(ValueError, match="itr: expected the number of an iteration or 'best', got 'bset'"):
+        mps.load_run(run.folder, "bset")
 
 
 def test_run_resumes_after_the_iteration_that_was_loaded(tmp_path):

@@ -468,7 +468,9 @@ def check_steppable(env: Any) -> Any:
 
 
 def _check_methods(owner: Any, env: Any, names: Sequence[str], expected: str) -> None:
-    if isinstance(env, type) or any(_method(owner, name) is None for name in names):
+    if isinstance(env, type):
+        raise TypeError(f"{expected}, got the class {env.__name__}: pass an object, such as {env.__name__}()")
+    if any(_method(owner, name) is None for name in names):
         hint = "; meta_policy_search.vary adds tasks to a Gymnasium environment" if "set_task" in names else ""
         raise TypeError(f"{expected} with the methods {' and '.join(names)}, got {env!r}{hint}")
 

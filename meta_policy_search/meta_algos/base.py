@@ -347,7 +347,11 @@ class MAMLAlgo(MetaAlgo):
 
     def _build_update(self, step: AdaptationStep, state: InnerState) -> InnerUpdate:
         """Builds all parameters after an adaptation step, and the state of the update rule."""
-        adapted, state = self.inner_update(self._adapted_part(step.params), self.inner_loss(step), state)
+        loss = self.inner_loss(step)
+        if not tf.is_tensor(loss) or loss.shape.rank not in (1, None):
+            raise ValueError(f"{type(self).__name__}.inner_loss: expected a tensor [M] with the loss of each task, got "
+                             f"{loss}")
+        adapted, state = self.inner_update(self._adapted_part(step.params), loss, state)
         return OrderedDict((name, adapted.get(name, value)) for name, value in step.params.items()), state
 
     def _build_optimizer(self, objective: MetaObjective) -> None:

@@ -168,6 +168,8 @@ def load_snapshot(path: PathLike, itr: Union[int, str, None] = None, without: Se
         ValueError: `itr` was given although `path` is a file.
     """
     path = os.fspath(path)
+    if isinstance(itr, str) and itr != BEST:
+        raise ValueError(f"itr: expected the number of an iteration or {BEST!r}, got {itr!r}")
     if os.path.isdir(path):
         path = _find(path, itr if itr is None or itr == BEST else check_int_at_least("itr", itr, 0))
     elif itr is not None:

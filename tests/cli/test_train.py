@@ -375,7 +375,7 @@ def test_a_resumed_run_keeps_its_settings(finished_copy, capsys):
     assert refusal("--n_itr", 13, "--inner_lr", 0.2, "--seed", 1, "--hidden_sizes", 8, 8).endswith(
         "error: settings differ: inner_lr 1 (run), 0.2 (now); hidden_sizes [8] (run), [8, 8] (now). A resumed run "
         "keeps its settings\n")
-    assert "has completed 12 iterations: to continue, pass a larger n_itr than 12" in refusal()
+    assert "n_itr: expected more than the 12 completed iterations of " in refusal()
     assert "unrecognized arguments: --inner_rl 3" in refusal("--inner_rl", 3)
     assert contents(finished_copy) == before
     for snapshot in finished_copy.glob("*.pkl"):
