@@ -63,7 +63,7 @@ def test_iteration_reports_the_times_of_its_phases():
     turns.close()
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_changed_numbers_are_reported(tmp_path, other_checkout):
     """For a run whose saved numbers were edited, the comparison names the run and the column."""
     file = tmp_path / "numbers.json"

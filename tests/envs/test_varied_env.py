@@ -225,7 +225,7 @@ def test_paths_do_not_depend_on_copies():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", ["LocalRail-v0", "gymnasium:LocalRail-v0"])
+@pytest.mark.parametrize("name", [pytest.param("LocalRail-v0", marks=pytest.mark.slow), "gymnasium:LocalRail-v0"])
 def test_worker_processes_know_ids_that_this_process_registered(name):
     class Local(Rail):
         """Worker processes cannot import this class."""

@@ -105,9 +105,9 @@ def test_meta_gradient_flows_through_all_velocities(algo):
 
 
 @pytest.mark.parametrize("inner_loss", [
-    lambda step: -step.log_prob * step.inputs.advantages, lambda step: tf.reduce_mean(step.log_prob), lambda step: None])
+    lambda step: step.log_prob * step.inputs.advantages, lambda step: tf.reduce_mean(step.log_prob), lambda step: None])
 def test_inner_loss_that_is_not_one_number_for_each_task_is_rejected(inner_loss):
     """A loss of each sample would add to the losses of all tasks without an error."""
     own = type("Own", (VPGMAML,), {"inner_loss": lambda self, step: inner_loss(step)})
-    with tf.Graph().as_default(), pytest.raises(ValueError, match=r"^Own.inner_loss: expected a tensor \[M\] with the "):
+    with tf.Graph().as_default(), pytest.raises(ValueError, match=r"^Own.inner_loss: expected a tensor \[M\] with"):
         own(make_policy(), meta_batch_size=M)

@@ -102,7 +102,7 @@ for name, own in {"network": {"env": "MetaPointEnvCorner", "policy": NormalizedP
 
 @pytest.mark.ray
 @pytest.mark.thorough
-@pytest.mark.parametrize("is_file", [True, False], ids=["script", "notebook"])
+@pytest.mark.parametrize("is_file", [pytest.param(True, marks=pytest.mark.slow), False], ids=["script", "notebook"])
 def test_policies_of_the_guide_train_evaluate_adapt_and_resume_in_workers_and_on_ray(is_file, tmp_path):
     pytest.importorskip("ray")
     page = (Path(__file__).parents[2] / "docs" / "howto" / "own_policy.rst").read_text(encoding="utf-8")
