@@ -59,7 +59,7 @@ public_names_internal = [  # names that only modules of the package use
     "*.actors.parameters.*",
     "*.envs.*.Batched*",  # vectorized environments; the single environments are documented
     "*.envs.spaces.check_env_spec",
-    "*.envs.compat.WrappingEnv",
+    "*.envs.compat.WrappingEnv", "*.envs.varied_env.parameters_from_json", "*.envs.varied_env.varied_parameters",
     "*.envs.mujoco_envs.engines.[!b]*.*",
     "*.envs.mujoco_envs.engines.build.*",
     "*.envs.point_envs.*.distances",
