@@ -38,7 +38,8 @@ def run(arguments: argparse.Namespace) -> None:
         print_line(f"{name}: return {returns[0]:.1f} before adaptation, {returns[1]:.1f} after one gradient step")
     panels = {f"{name}: position, m": {label: _positions(recording, i, task) for i, label in enumerate(STEPS)}
               for task, name in enumerate(TASKS)}
-    plot_comparison(panels, picture, "ProMP on HalfCheetahRandDirecEnv", "time, s", is_count=False)
+    plot_comparison(panels, picture, "ProMP on HalfCheetahRandDirecEnv", "time, s", is_count=False,
+                    lines="paths")
     print_line(f"Picture: {picture}")
     try:
         write_video(recording, video)

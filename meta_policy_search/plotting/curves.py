@@ -75,7 +75,7 @@ def collect_curves(groups: Mapping[str, Sequence[Progress]], x: str = "n_timeste
 
 def plot_comparison(panels: Mapping[str, Mapping[str, Curve]], path: Optional[PathLike] = None, title: str = "",
                     x_label: str = "iteration", is_count: bool = True, smooth: int = 1, ax: Any = None,
-                    points: Optional[Mapping[str, np.ndarray]] = None) -> Figure:
+                    points: Optional[Mapping[str, np.ndarray]] = None, lines: str = "runs") -> Figure:
     """Plots the means of several runs, and the single runs as thin lines.
 
     Curves of at least five runs have a band, the 95% interval over runs (Student's t). Panels of returns share their
@@ -94,6 +94,7 @@ def plot_comparison(panels: Mapping[str, Mapping[str, Curve]], path: Optional[Pa
             Default 1: no smoothing.
         ax: Matplotlib axes to draw into: one per panel, a single object or an array. Default None: a new figure.
         points: further points in the lowest panel, drawn as squares: label of a curve to `[n, 2]`. Default None.
+        lines: name of the thin lines in the note below the title; default `"runs"`.
 
     Returns:
         The figure.
@@ -125,8 +126,8 @@ def plot_comparison(panels: Mapping[str, Mapping[str, Curve]], path: Optional[Pa
         _share_limits([axes for row, quantity in zip(all_axes, panels, strict=True) if quantity.startswith("return")
                        for axes in row])
         if max(numbers, default=0) > 1:
-            band = ". Bands: 95% intervals over runs" if max(numbers) >= MIN_RUNS_OF_BAND else ""
-            all_axes[0, 0].set_title(f"Thick lines: means. Thin lines: single runs{band}.", **style.NOTE_STYLE)
+            band = f". Bands: 95% intervals over {lines}" if max(numbers) >= MIN_RUNS_OF_BAND else ""
+            all_axes[0, 0].set_title(f"Thick lines: means. Thin lines: single {lines}{band}.", **style.NOTE_STYLE)
         for axes in all_axes[-1]:
             style.label_x(axes, x_label, is_count)
         if len(labels) > 1 or ax is not None:

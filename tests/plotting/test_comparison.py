@@ -63,8 +63,8 @@ def test_comparison_shows_means_intervals_and_runs(tmp_path):
 
 def test_less_than_five_runs_have_no_band():
     """Given four runs, then they are thin lines with their mean, and the title promises no band."""
-    (axes,) = plot_comparison({"y": {"ours": [arrays([0, 1], [i, i]) for i in range(4)]}}).axes
-    assert not axes.collections and axes.get_title() == "Thick lines: means. Thin lines: single runs."
+    (axes,) = plot_comparison({"y": {"ours": [arrays([0, 1], [i, i]) for i in range(4)]}}, lines="paths").axes
+    assert not axes.collections and axes.get_title() == "Thick lines: means. Thin lines: single paths."
     assert len(axes.lines) == 5 and solid(axes)[0].get_ydata().tolist() == [1.5, 1.5]
 
 
