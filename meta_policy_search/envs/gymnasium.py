@@ -65,7 +65,8 @@ class TaskEnv(gymnasium.Env):
 
     Raises:
         TypeError: `observe_task` is True and tasks are not numbers, arrays or dicts of them.
-        ValueError: an argument is invalid.
+        ValueError: an argument is invalid, or `kwargs` are given together with fixed tasks, which belong to the default
+            arguments.
 
     Attributes:
         meta_env: the meta-environment, a `MetaEnv`.
@@ -76,6 +77,9 @@ class TaskEnv(gymnasium.Env):
     def __init__(self, name: str, *, tasks: Tasks = None, observe_task: bool = False, render_mode: RenderMode = None,
                  **kwargs: Any) -> None:
         modes = (None, *attribute(get_env_class(name), "metadata", {}).get("render_modes", ()))
+        if isinstance(tasks, str) and kwargs:
+            raise ValueError(f"tasks: expected None or a list of tasks, because the fixed tasks belong to the default "
+                             f"arguments of the environment, got {tasks!r} with {', '.join(kwargs)}")
         if check_choice("render_mode", render_mode, modes) is not None:
             kwargs["render_mode"] = render_mode
         self.meta_env: Any = make_env(name, **kwargs)
