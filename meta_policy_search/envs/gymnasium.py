@@ -57,16 +57,15 @@ class TaskEnv(gymnasium.Env):
 
     Args:
         name: name of the environment, see `envs.make_env`.
-        tasks: the tasks that `reset` draws from: `"train"` or `"test"` for the fixed tasks of `load_tasks`, or a
-            sequence of tasks. None (default): the task distribution of the environment.
+        tasks: the tasks that `reset` draws from: `"train"` or `"test"` for the fixed tasks of `load_tasks` (without
+            `kwargs`), or a sequence of tasks. None (default): the task distribution of the environment.
         observe_task: whether to append the numbers of the task to the observations; default False.
         render_mode: `"rgb_array"` to enable `render`; default None.
         **kwargs: arguments of the environment.
 
     Raises:
         TypeError: `observe_task` is True and tasks are not numbers, arrays or dicts of them.
-        ValueError: an argument is invalid, or `kwargs` are given together with fixed tasks, which belong to the default
-            arguments.
+        ValueError: an argument is invalid.
 
     Attributes:
         meta_env: the meta-environment, a `MetaEnv`.
