@@ -16,6 +16,7 @@ DEPENDENCIES = [
     "filelock>=4.0",  # locks run folders
     "gym==0.26.2",  # interface of environments; its environments are not used
     "gymnasium>=1.1",  # contains the models of the MuJoCo robots; 1.1 introduced `AutoresetMode`
+    "imageio>=2.31",  # Gymnasium's MuJoCo environments import it
     "joblib>=1.2",  # existing scripts load snapshots with it
     "matplotlib>=3.8",
     "mujoco>=3.3",

@@ -9,6 +9,7 @@ import copy
 import functools
 import importlib
 import inspect
+import sys
 import types
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -288,7 +289,7 @@ class GymnasiumMetaEnv(WrappingEnv):
             raise TypeError(f"env: expected an environment id or a function that creates an environment, got {env!r}")
         self._sample_task, self._set_task = sample_task, set_task or _call_set_task
         self._task: Task = None
-        self._wrap(check_steppable(self._make_env()))
+        self._wrap(check_steppable(make_quietly(self._make_env)))
         inner = innermost(self.wrapped_env)
         if set_task is None and _method(inner, "set_task") is None:
             raise TypeError(f"set_task: expected a function (env, task), because {type(inner).__name__} has no method "
@@ -368,7 +369,7 @@ class GymnasiumMetaEnv(WrappingEnv):
             import gymnasium
 
             gymnasium.registry.setdefault(spec.id, spec)
-        self.wrapped_env = self._make_env()
+        self.wrapped_env = make_quietly(self._make_env)
         if self._task is not None:
             self.set_task(self._task)
 
@@ -384,6 +385,21 @@ def _make_by_id(env_id: str) -> Callable[..., Any]:
     if module:
         importlib.import_module(module)
     return functools.partial(gymnasium.make, gymnasium.spec(env_id), disable_env_checker=True)
+
+
+def make_quietly(make_env: Callable[..., Any]) -> Any:
+    """Returns a new environment. If MuJoCo is loaded, it does not write warnings about the model.
+
+    MuJoCo 4 warns about models of Gymnasium for each environment, and each copy is a new environment.
+    """
+    mujoco = sys.modules.get("mujoco")
+    if mujoco is None or mujoco.get_mju_user_warning() is not None:
+        return make_env()
+    mujoco.set_mju_user_warning(lambda message: None)
+    try:
+        return make_env()
+    finally:
+        mujoco.set_mju_user_warning(None)  # warnings about simulations are kept
 
 
 def _make_with_render_mode(make_env: Callable[..., Any], render_mode: Optional[str], /, **kwargs: Any) -> Any:
@@ -471,7 +487,8 @@ def _check_methods(owner: Any, env: Any, names: Sequence[str], expected: str) ->
     if isinstance(env, type):
         raise TypeError(f"{expected}, got the class {env.__name__}: pass an object, such as {env.__name__}()")
     if any(_method(owner, name) is None for name in names):
-        hint = "; meta_policy_search.vary adds tasks to a Gymnasium environment" if "set_task" in names else ""
+        hint = ("; meta_policy_search.vary adds tasks to a Gymnasium environment, as does the argument vary of train "
+                "(--vary on the command line)" if "set_task" in names else "")
         raise TypeError(f"{expected} with the methods {' and '.join(names)}, got {env!r}{hint}")
 
 

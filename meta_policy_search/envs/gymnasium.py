@@ -57,8 +57,8 @@ class TaskEnv(gymnasium.Env):
 
     Args:
         name: name of the environment, see `envs.make_env`.
-        tasks: the tasks that `reset` draws from: `"train"` or `"test"` for the fixed tasks of `load_tasks`, or a
-            sequence of tasks. None (default): the task distribution of the environment.
+        tasks: the tasks that `reset` draws from: `"train"` or `"test"` for the fixed tasks of `load_tasks` (without
+            `kwargs`), or a sequence of tasks. None (default): the task distribution of the environment.
         observe_task: whether to append the numbers of the task to the observations; default False.
         render_mode: `"rgb_array"` to enable `render`; default None.
         **kwargs: arguments of the environment.
@@ -76,6 +76,9 @@ class TaskEnv(gymnasium.Env):
     def __init__(self, name: str, *, tasks: Tasks = None, observe_task: bool = False, render_mode: RenderMode = None,
                  **kwargs: Any) -> None:
         modes = (None, *attribute(get_env_class(name), "metadata", {}).get("render_modes", ()))
+        if isinstance(tasks, str) and kwargs:
+            raise ValueError(f"tasks: expected None or a list of tasks, because the fixed tasks belong to the default "
+                             f"arguments of the environment, got {tasks!r} with {', '.join(kwargs)}")
         if check_choice("render_mode", render_mode, modes) is not None:
             kwargs["render_mode"] = render_mode
         self.meta_env: Any = make_env(name, **kwargs)

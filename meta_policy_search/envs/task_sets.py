@@ -48,7 +48,10 @@ def load_tasks(env: str, split: str) -> List[Task]:
         (100, 0.7848364)
     """
     check_choice("split", split, SEEDS)
-    return [_as_task(value) for value in _read()[find_name("env", env, _read())][split]]
+    name = find_name("env", env, BUILT_IN)
+    if name not in _read():
+        raise ValueError(f"env: {name} has no fixed tasks")
+    return [_as_task(value) for value in _read()[name][split]]
 
 
 @functools.lru_cache(maxsize=None)

@@ -3,17 +3,25 @@ import copy
 import functools
 import inspect
 import reprlib
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 import cloudpickle
 import numpy as np
 
-from meta_policy_search.envs.compat import GymnasiumMetaEnv, innermost, layers, mujoco_simulator, spaces_of
+from meta_policy_search.envs.compat import (
+    GymnasiumMetaEnv,
+    innermost,
+    layers,
+    make_quietly,
+    mujoco_simulator,
+    spaces_of,
+)
 from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import did_you_mean
 
 _EXAMPLES = 4  # maximum number of values of a parameter that are compared
 _STEPS, _LENGTH, _HOLD = 1000, 100, 10  # of the comparison, of a path, and of a random action
+_POSITIVE = ("body_mass", "body_inertia")  # quantities of a MuJoCo model that cannot be zero or negative
 
 
 class VariedEnv(GymnasiumMetaEnv):
@@ -46,6 +54,7 @@ class VariedEnv(GymnasiumMetaEnv):
         known += [name for name in dir(innermost(self.wrapped_env)) if not name.startswith("_")]
         for name in self.parameters:
             if name not in known and name not in self._originals:
+                known += [each for owner in self._owners() for each in dir(owner) if _is_quantity(owner, each)]
                 raise ValueError(f"{name}: expected an argument of the constructor, an attribute or a MuJoCo quantity "
                                  f"of {self._class_name()}{did_you_mean(name, known)}")
         self._check_effects()
@@ -54,10 +63,16 @@ class VariedEnv(GymnasiumMetaEnv):
         """Sets the task, a dict with a value for each parameter; values may lie outside the distribution.
 
         Raises:
-            ValueError: the task has other keys, or would change the size of observations or the action space.
+            ValueError: the task has other keys, contains NaN, would change the size of observations or the action
+                space, or contains a factor of `body_mass` or `body_inertia` that is not positive.
         """
         if not isinstance(task, Mapping) or task.keys() != self.parameters.keys():
             raise ValueError(f"task: expected a dict with the keys {', '.join(self.parameters)}, got {task!r}")
+        for name, value in task.items():
+            if _has_nan(value):
+                raise ValueError(f"{name}: expected a value without NaN, got {value!r}")
+            if name in self._originals and name in _POSITIVE and not np.all(np.greater(value, 0.0)):
+                raise ValueError(f"{name}: expected factors above 0, got {value!r}")
         values = copy.deepcopy(dict(task))
         arguments = {name: values.pop(name) for name in self._arguments}
         if arguments and self._built != (built := cloudpickle.dumps(arguments)):
@@ -76,7 +91,7 @@ class VariedEnv(GymnasiumMetaEnv):
     def _rebuild(self, arguments: Mapping[str, Any]) -> None:
         """Creates a new environment with the arguments of the constructor."""
         make_env = functools.partial(self._make_env, **arguments)
-        made = make_env()
+        made = make_quietly(make_env)
         spaces = observation_space, action_space = spaces_of(made)
         if observation_space.shape != self.observation_space.shape or action_space != self.action_space:
             made.close()
@@ -96,9 +111,12 @@ class VariedEnv(GymnasiumMetaEnv):
 
     def _owner_of_quantity(self, name: str) -> Any:
         """Returns the MuJoCo model, or its options, that contain the quantity `name`; None if there is none."""
+        return next((each for each in self._owners() if _is_quantity(each, name)), None)
+
+    def _owners(self) -> Tuple[Any, ...]:
+        """Returns the MuJoCo model and its options; nothing for another environment."""
         simulator = mujoco_simulator(self.wrapped_env)
-        owners = (simulator.model, simulator.model.opt) if simulator else ()
-        return next((each for each in owners if isinstance(getattr(each, name, None), (float, np.ndarray))), None)
+        return (simulator.model, simulator.model.opt) if simulator else ()
 
     def _find_originals(self) -> Dict[str, Any]:
         """Returns copies of the varied quantities of the MuJoCo model, by name."""
@@ -126,7 +144,7 @@ class VariedEnv(GymnasiumMetaEnv):
 
     def _differ(self, *tasks: Task) -> bool:
         """Returns whether the paths of random actions differ in two tasks."""
-        return any(not np.array_equal(one, other, equal_nan=True) for one, other in zip(*map(self._walk, tasks)))
+        return any(not np.array_equal(one, other) for one, other in zip(*map(self._walk, tasks)))
 
     def _walk(self, task: Task) -> Iterator[np.ndarray]:
         """Yields observations, rewards and ends of the paths of random actions in a task."""
@@ -136,11 +154,12 @@ class VariedEnv(GymnasiumMetaEnv):
             env.set_task(task)
             for t in range(_STEPS):
                 if length == 0:
-                    yield env.reset(seed=t)[0]
+                    yield _without_nan("observation", env.reset(seed=t)[0])
                 if length % _HOLD == 0:
                     action = actions.sample()
                 observation, reward, terminated, truncated, _ = env.step(action)
-                yield np.append(observation, (reward, terminated, truncated))
+                yield np.append(_without_nan("observation", observation),
+                                (_without_nan("reward", reward), terminated, truncated))
                 length = 0 if terminated or truncated or length == _LENGTH else length + 1
         finally:
             env.close()
@@ -160,9 +179,9 @@ def vary(env: Union[str, Callable[..., Any]], /, **parameters: Any) -> VariedEnv
     Args:
         env: id of a registered environment, such as `"Pendulum-v1"` or `"package:Name-v0"`, or a class or function that
             creates an environment.
-        **parameters: the distribution of each parameter: a tuple `(low, high)` is a range of uniform numbers, a list or
-            `range` contains the values to draw from, and a function `(rng) -> value` draws from a
-            `numpy.random.Generator`.
+        **parameters: the distribution of each parameter: a tuple `(low, high)` is a range of uniform floats, also if
+            the bounds are integers. A list or `range` contains the values to draw from, such as integers or flags. A
+            function `(rng) -> value` draws from a `numpy.random.Generator`.
 
     Returns:
         The meta-environment. A task is a dict such as `{"g": 9.0, "l": 0.5}`.
@@ -189,12 +208,22 @@ def parameters_from_json(parameters: Mapping[str, Any]) -> Dict[str, Any]:
     two numbers.
 
     Raises:
-        TypeError: `parameters` is no dict.
+        TypeError: `parameters` is no dict, or a distribution has the wrong type.
+        ValueError: there are no parameters, or a distribution is invalid.
     """
     if not isinstance(parameters, Mapping):
         raise TypeError(f'vary: expected a dict such as {{"g": [5.0, 15.0]}}, got {parameters!r}')
-    return {name: value["values"] if isinstance(value, Mapping) and value.keys() == {"values"} else
-            tuple(value) if _is_pair(value) else value for name, value in parameters.items()}
+    if not parameters:
+        raise ValueError('vary: expected at least one parameter, such as {"g": [5.0, 15.0]}, got {}')
+    converted = {name: value["values"] if isinstance(value, Mapping) and value.keys() == {"values"} else
+                 tuple(value) if _is_pair(value) else value for name, value in parameters.items()}
+    for name, value in converted.items():
+        try:
+            _check_distribution(name, value)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f'{error}. In JSON, two numbers [low, high] are a range, and {{"values": [...]}} '
+                              "contains the values to draw from") from None
+    return converted
 
 
 def varied_parameters(env: Any) -> Optional[Dict[str, Any]]:
@@ -214,6 +243,9 @@ def _is_pair(value: Any) -> bool:
 
 def _check_distribution(name: str, value: Any) -> Any:
     if isinstance(value, tuple):
+        if any(isinstance(each, (bool, np.bool_)) for each in value):
+            raise ValueError(f"{name}: expected a list of values, such as {list(value)}, because a tuple is a range of "
+                             f"numbers, got {value!r}")
         low, high = value if len(value) == 2 else (np.nan, np.nan)
         if not np.isreal([low, high]).all() or not -np.inf < low < high < np.inf:
             raise ValueError(f"{name}: expected a tuple (low, high) of finite numbers with low < high, or a list of "
@@ -221,6 +253,23 @@ def _check_distribution(name: str, value: Any) -> Any:
     elif not callable(value) and (not isinstance(value, (list, range)) or len(value) == 0):
         raise TypeError(f"{name}: expected a tuple (low, high), a list of values or a function (rng) -> value, got "
                         f"{value!r}")
+    return value
+
+
+def _is_quantity(owner: Any, name: str) -> bool:
+    return isinstance(getattr(owner, name, None), (float, np.ndarray))
+
+
+def _has_nan(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_has_nan, value))
+    value = np.asarray(value)
+    return value.dtype.kind == "f" and bool(np.isnan(value).any())
+
+
+def _without_nan(name: str, value: Any) -> Any:
+    if _has_nan(value):
+        raise ValueError(f"the {name} is NaN")
     return value
 
 

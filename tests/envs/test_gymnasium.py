@@ -155,14 +155,15 @@ def test_tasks_are_drawn_from_a_fixed_set(tasks):
     env = gymnasium.make(env_id("HalfCheetahRandVelEnv"), tasks=tasks)
     drawn = [env.reset(seed=seed)[1]["task"] for seed in range(200)]
     assert set(drawn) <= set(load_tasks("HalfCheetahRandVelEnv", tasks)) and len(set(drawn)) > 60
-    given = gymnasium.make(env_id("HalfCheetahRandVelEnv"), tasks=[1.0, 2.0])
+    given = gymnasium.make(env_id("HalfCheetahRandVelEnv"), tasks=[1.0, 2.0], max_velocity=2.0)
     assert {given.reset(seed=seed)[1]["task"] for seed in range(20)} == {1.0, 2.0}
 
 
 @pytest.mark.parametrize("name, arguments, complaint", [
     ("HalfCheetahRandVelEnv", {"tasks": []}, "tasks: expected at least one task"),
     ("HalfCheetahRandVelEnv", {"tasks": "validation"}, "split: expected one of .*'train', 'test'"),
-    ("HalfCheetahRandDirecEnv", {"tasks": "test"}, "env: expected one of 21 names, .*, got 'HalfCheetahRandDirecEnv'"),
+    ("HalfCheetahRandDirecEnv", {"tasks": "test"}, "env: HalfCheetahRandDirecEnv has no fixed tasks"),
+    ("HalfCheetahRandVelEnv", {"tasks": "train", "max_velocity": 1.0}, "tasks: .* got 'train' with max_velocity"),
     ("NoSuchEnv", {}, "env: expected .*, got 'NoSuchEnv'"),
 ])
 def test_invalid_arguments_are_refused(name, arguments, complaint):

@@ -35,5 +35,5 @@ def test_names_are_found_without_regard_to_case():
     assert load_tasks("half-cheetah-rand-vel-env", "test") == load_tasks("HalfCheetahRandVelEnv", "test")
     with pytest.raises(ValueError, match="split: expected one of 'train', 'test', got 'dev'"):
         load_tasks("HalfCheetahRandVelEnv", "dev")
-    with pytest.raises(ValueError, match="env: expected one of 21 names, .* got 'AntRandDirecEnv'"):
+    with pytest.raises(ValueError, match="env: AntRandDirecEnv has no fixed tasks"):
         load_tasks("AntRandDirecEnv", "test")

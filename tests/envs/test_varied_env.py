@@ -1,8 +1,10 @@
 """Tests `vary`: the tasks of a Gymnasium environment set some of its parameters."""
 import copy
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import cloudpickle
 import gymnasium
@@ -187,6 +189,8 @@ def test_arguments_and_options_of_a_mujoco_environment():
     ({"goal": (0.0, np.inf)}, "goal: expected a tuple (low, high) of finite numbers"),
     ({"goal": (0.0, 0.5, 1.0)}, "goal: expected a tuple (low, high) of finite numbers"),
     ({"goal": ("a", "b")}, "goal: expected a tuple (low, high) of finite numbers"),
+    ({"goal": (False, True)}, "goal: expected a list of values, such as [False, True], because a tuple is a range"),
+    ({"goal": [1.0, np.nan]}, "goal: Rail fails with values among [1.0, nan]: ValueError: goal: expected a val"),
     ({"unused": (0.0, 1.0)}, "unused: expected values that change the paths, got the same paths for [0.0, 1.0]. If "
                              "Rail reads unused only when it is built"),
     ({"squared_goal": (0.0, 1.0)}, "squared_goal: expected values that change the paths"),  # only read when built
@@ -215,6 +219,66 @@ def test_effect_in_later_steps_is_found():
         return gymnasium.wrappers.TimeLimit(Rail(), end)
 
     assert mps.vary(make, end=[60, 80]).parameters == {"end": [60, 80]}
+
+
+@pytest.mark.parametrize("task", [{"g": np.nan, "l": 1.0}, {"g": 9.0, "l": np.array([1.0, np.nan])},
+                                  {"g": (1.0, [np.nan]), "l": 1.0}])
+def test_tasks_with_nan_are_refused(task):
+    env = mps.vary("Pendulum-v1", g=(5.0, 15.0), l=(0.5, 2.0))
+    with pytest.raises(ValueError, match="[gl]: expected a value without NaN, got "):
+        env.set_task(task)
+    assert env.get_task() is None and env.wrapped_env.unwrapped.g == 10.0
+
+
+@pytest.mark.parametrize("wrapper, name", [(gymnasium.wrappers.TransformReward, "reward"),
+                                           (lambda env, f: gymnasium.wrappers.TransformObservation(env, f, None),
+                                            "observation")])
+def test_nan_of_an_environment_is_reported(wrapper, name):
+    def make(goal=0.0):
+        return wrapper(Rail(goal), lambda value: value * np.nan)
+
+    with pytest.raises(ValueError, match=rf"goal: Rail fails with values among \[1.0, 2.0\]: .*the {name} is NaN"):
+        mps.vary(make, goal=(1.0, 2.0))
+
+
+def test_masses_must_be_positive(cheetah):
+    """Gravity may point upwards."""
+    task = {name: 1.0 for name in CHEETAH}
+    for factor in (0.0, -1.0, np.array([1.0] * 7 + [-1.0])):
+        with pytest.raises(ValueError, match="body_mass: expected factors above 0, got "):
+            cheetah.set_task({**task, "body_mass": factor})
+    cheetah.set_task({**task, "gravity": -1.0})
+    assert cheetah.wrapped_env.unwrapped.model.opt.gravity[2] == 9.81
+
+
+@pytest.mark.parametrize("name, meant", [("body_mas", "body_mass"), ("gravty", "gravity"), ("frame_skp", "frame_skip")])
+def test_mujoco_quantities_are_suggested(name, meant):
+    with pytest.raises(ValueError, match=f"{name}: expected an argument .* did you mean '{meant}'?"):
+        mps.vary("Swimmer-v5", **{name: (0.5, 1.5)})
+
+
+def test_imports_of_mujoco_environments_are_requirements():
+    """`pip install` of this package installs all packages that Gymnasium's MuJoCo environments import."""
+    folder = Path(gymnasium.__file__).parent / "envs" / "mujoco"
+    setup = (Path(mps.__file__).parents[1] / "setup.py").read_text().partition("EXTRAS")[0]
+    text = "".join(file.read_text() for file in folder.glob("*.py"))
+    imported = set(re.findall(r"^(?:import|from) (\w+)", text, flags=re.MULTILINE))
+    for name in imported - sys.stdlib_module_names - {"glfw", "packaging"}:  # of mujoco, of matplotlib
+        assert re.search(rf'"{name}[>=]=', setup), name
+
+
+def test_copies_write_no_warnings_about_models(cheetah, monkeypatch, tmp_path, capfd):
+    """MuJoCo 4 warns about the models of Gymnasium. Later warnings, such as those about divergence, are kept."""
+    monkeypatch.chdir(tmp_path)
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(None)
+    try:
+        env = copy.deepcopy(cheetah)
+        assert mujoco.get_mju_user_warning() is None
+    finally:
+        mujoco.set_mju_user_warning(before)
+    env.close()
+    assert "".join(capfd.readouterr()) == "" and not list(tmp_path.iterdir())
 
 
 # Copies, workers and samplers
@@ -276,6 +340,17 @@ def test_two_numbers_are_a_range_in_json(given, parameters):
     assert json.loads(json.dumps(varied_parameters(env))) == given
 
 
+@pytest.mark.parametrize("value, complaint", [
+    (3, r"g: expected a tuple .*, got 3. In JSON, two numbers \[low, high\] are a range, and {\"values\": \[...\]} co"),
+    ({"values": 3}, "g: expected a tuple .*, got 3. In JSON, two numbers"),
+    ({"value": [3, 4]}, "g: expected a tuple .*, got {'value': .3, 4.}. In JSON, two numbers"),
+    ([2, 1], r"g: expected a tuple .*, got \(2, 1\). In JSON, two numbers"),
+])
+def test_messages_about_json_name_its_notation(value, complaint):
+    with pytest.raises((TypeError, ValueError), match=complaint):
+        parameters_from_json({"g": value})
+
+
 def test_parameters_of_wrapped_environments_are_found():
     env = mps.normalize(mps.vary(Rail, goal=(1.0, 2.0), gain=range(1, 3), start=[0.0, 1.0, 2.0]))
     assert varied_parameters(env) == {"goal": [1.0, 2.0], "gain": {"values": [1, 2]}, "start": [0.0, 1.0, 2.0]}
@@ -297,7 +372,10 @@ def test_vary_needs_the_name_of_an_environment_and_a_dict():
         build_trainer(mps.MetaPointEnvCorner(), vary={"x": 1})
     with pytest.raises(TypeError, match=r"vary: expected a dict such as {\"g\": \[5.0, 15.0\]}, got \[1\]"):
         build_trainer("Pendulum-v1", vary=[1])
-    with pytest.raises(TypeError, match=r"expected a meta-environment .*; meta_policy_search.vary adds tasks to"):
+    with pytest.raises(ValueError, match=r"vary: expected at least one parameter, such as {\"g\": .*, got {}"):
+        build_trainer("Pendulum-v1", vary={})
+    with pytest.raises(TypeError, match=r"expected a meta-environment .*; meta_policy_search.vary adds tasks to a Gym.*"
+                                        r"the argument vary of train \(--vary on the command line\)"):
         build_trainer("Pendulum-v1")
 
 
