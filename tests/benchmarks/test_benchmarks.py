@@ -30,7 +30,8 @@ def of_group(keys, name):
     return {key for key in keys if key.startswith((f"{name}.", f"load.{name}."))}
 
 
-@pytest.mark.parametrize("group", sorted(set(run.GROUPS) - {"graph", "scaling"}))  # tested below
+@pytest.mark.parametrize("group", [pytest.param(group, marks=[pytest.mark.slow] if group == "ray" else [])
+                                   for group in sorted(set(run.GROUPS) - {"graph", "scaling"})])  # tested below
 @pytest.mark.thorough
 def test_group_measures_the_documented_figures(group):
     if group == "envpool":
@@ -72,7 +73,7 @@ def test_every_documented_key_belongs_to_a_group_or_the_machine():
     assert keys == {key for key in keys if key.startswith("machine.")}.union(*(of_group(keys, g) for g in run.GROUPS))
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_command_writes_the_printed_figures(tmp_path):
     output = tmp_path / "results.json"
     done = subprocess.run([sys.executable, BENCHMARKS / "run.py", "--smoke", "--only", "graph", "--output", output],

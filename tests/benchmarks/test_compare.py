@@ -25,7 +25,7 @@ def other_checkout(tmp_path):
     return tmp_path / "other"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_checkout_is_compared_with_another(tmp_path, other_checkout):
     output = tmp_path / "pairs.json"
     done = run_script(ROOT, other_checkout, "--smoke", "--turns", "1", "--only", "point.promp.outer_step",

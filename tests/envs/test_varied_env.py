@@ -307,21 +307,6 @@ def test_worker_processes_know_ids_that_this_process_registered(name):
     assert gymnasium.registry["LocalRail-v0"].kwargs == {}
 
 
-@pytest.mark.ray
-@pytest.mark.thorough
-def test_ray_workers_sample_the_same_paths():
-    ray = pytest.importorskip("ray")
-    env = mps.vary("Pendulum-v1", g=(5.0, 15.0), l=lambda rng: rng.uniform(0.5, 2.0))
-    policy, returns = mps.MetaGaussianMLPPolicy.for_env(env, meta_batch_size=2, hidden_sizes=(4,)), []
-    for parallel in (False, "ray"):
-        mps.set_seed(1)
-        with mps.MetaSampler(env, policy, 2, 2, 5, parallel=parallel) as sampler:
-            sampler.update_tasks()
-            returns.append([path["rewards"] for paths in sampler.obtain_samples().values() for path in paths])
-    ray.shutdown()  # other tests of this process start Ray themselves
-    np.testing.assert_array_equal(*returns)
-
-
 # JSON
 
 
@@ -418,7 +403,7 @@ def test_run_of_a_local_class_is_loaded_in_another_process(tmp_path):
     assert json.loads(done.stdout.splitlines()[-1]) == expected.tolist()
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_compare_trains_ids_that_this_process_registered(tmp_path):
     class Local(Rail):
         """The processes of the runs cannot import this class."""

@@ -19,6 +19,7 @@ from meta_policy_search.cli.main import main
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_direc import HalfCheetahRandDirecEnv
 from meta_policy_search.envs.normalized_env import normalize
 from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
+from meta_policy_search.envs.varied_env import vary
 from meta_policy_search.meta_algos import VPGMAML
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler, RayOptions
@@ -72,6 +73,7 @@ def ray_sampler_of(env, policy=None, **arguments):
 @pytest.mark.parametrize("make_env", [
     MetaPointEnvCorner, Wanderer, HalfCheetahRandDirecEnv, lambda: Scripted("info", tasks=(1, 2, 2, 1, 1)),
     pytest.param(lambda: normalize(Wanderer(), normalize_obs=True, normalize_reward=True), id="normalized Wanderer"),
+    pytest.param(lambda: vary("Pendulum-v1", g=(5.0, 15.0), l=lambda rng: rng.uniform(0.5, 2.0)), id="varied Pendulum"),
 ])
 @pytest.mark.thorough(but="MetaPointEnvCorner")
 def test_data_equal_in_process_sampling_for_any_number_of_workers(make_env):
