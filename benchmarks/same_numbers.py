@@ -88,7 +88,7 @@ def digest(value: Any) -> str:
 
 
 def numbers_of(checkout: str, case: tuple[str, str, str, dict[str, Any]]) -> tuple[str, dict[str, str]]:
-    """Trains one run; returns its name and the hash of each column and parameter, or its error."""
+    """Trains one run; returns its name and the hashes of the columns and of the final parameters, or its error."""
     import meta_policy_search as mps
 
     assert mps.__file__ == f"{checkout}/meta_policy_search/__init__.py", mps.__file__
@@ -97,11 +97,7 @@ def numbers_of(checkout: str, case: tuple[str, str, str, dict[str, Any]]) -> tup
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
             run = mps.train(env, algo, seed=3, dump_path=f"{folder}/run", progress_bar=False, **settings)
             numbers = {column: digest(values) for column, values in run.progress.items() if "Time" not in column}
-        policy = run.trainer.algo.policy
-        params = policy.get_param_values() if hasattr(policy, "get_param_values") else policy.get_flat_params()
-        if not isinstance(params, dict):
-            params = {"flat": params}
-        return name, {**numbers, **{f"parameter {key}": digest(value) for key, value in params.items()}}
+        return name, {**numbers, "final parameters": digest(run.policy.get_flat_params())}
     except Exception:
         return name, {"error": traceback.format_exc().strip().splitlines()[-1].replace(checkout, "")}
 
@@ -113,8 +109,7 @@ def record(checkout: Path, only: str) -> Numbers:
     import meta_policy_search.run  # noqa: F401  # forked processes have loaded all modules
 
     wanted = [case for case in cases() if only in case[0]]
-    with concurrent.futures.ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork"),
-                                                max_tasks_per_child=None) as pool:
+    with concurrent.futures.ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
         results = {}
         for name, numbers in pool.map(numbers_of, itertools.repeat(str(checkout)), wanted):
             results[name] = numbers

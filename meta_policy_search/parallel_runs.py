@@ -131,7 +131,7 @@ def _registered(member: Member) -> List[Tuple[Any, ...]]:
     if isinstance(factory, functools.partial) or isinstance(env, str) and env in available_envs() and (
             env not in BUILT_IN):  # `gymnasium.make` of an id that a script may have registered, or a registered name
         found.append((register_env, env.rpartition(":")[2], factory))
-    if isinstance(algo, str) and isinstance(get_entry(algo)[0], type):
+    if isinstance(algo, str) and isinstance(get_entry(algo).cls, type):
         found.append((register_algorithm, find_algorithm(algo), *get_entry(algo)[:2]))
     return found
 

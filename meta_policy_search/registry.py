@@ -3,37 +3,43 @@
 This module does not import TensorFlow.
 """
 import importlib
-from typing import Dict, List, Optional, Tuple, Union
+from typing import Dict, List, NamedTuple, Optional, Union
 
 from meta_policy_search.utils.checks import find_name
 from meta_policy_search.utils.user_modules import find_registered, register
 
-Entry = Tuple[Union[str, type], str, str]
-"""An entry of the registry: class (of a built-in algorithm, MODULE:NAME), title for plots, description."""
 
-_BUILT_IN: Dict[str, Entry] = {
-    "promp": ("meta_policy_search.meta_algos.pro_mp:ProMP", "ProMP",
-              "ProMP (arXiv:1810.06784): several clipped gradient steps per meta-update on the same samples"),
-    "trpo_maml": ("meta_policy_search.meta_algos.trpo_maml:TRPOMAML", "TRPO-MAML",
-                  "MAML (arXiv:1703.03400) with one trust-region step per meta-update, as in its original experiments"),
-    "e_maml": ("meta_policy_search.meta_algos.e_maml:EMAML", "E-MAML",
-               "E-MAML (arXiv:1803.01118): TRPO-MAML with an exploration term for the samples before adaptation"),
-    "vpg_maml": ("meta_policy_search.meta_algos.vpg_maml:VPGMAML", "VPG-MAML",
-                 "MAML (arXiv:1703.03400) with one Adam step along the policy gradient per meta-update"),
-    "dice_maml": ("meta_policy_search.meta_algos.dice_maml:DICEMAML", "DiCE-MAML",
-                  "DiCE-MAML (arXiv:1802.05098): adaptation steps with unbiased second derivatives"),
-    "vpg_dice_maml": ("meta_policy_search.meta_algos.vpg_dice_maml:VPG_DICEMAML", "VPG-DiCE-MAML",
-                      "DiCE-MAML with a policy gradient on advantages after adaptation"),
-    "rl2": ("meta_policy_search.meta_algos.rl2:RL2", "RL2",
-            "RL2 (arXiv:1611.02779): a recurrent policy that adapts within a trial of several episodes"),
-    "cem": ("meta_policy_search.np.algos.cem:CEM", "CEM",
-            "The cross-entropy method (CEM), a gradient-free search over policy parameters"),
-    "cma_es": ("meta_policy_search.np.algos.cma_es:CMAES", "CMA-ES",
-               "CMA-ES (arXiv:1604.00772), a gradient-free search that adapts a full covariance matrix"),
-    "ddpg": ("meta_policy_search.algos.ddpg:DDPG", "DDPG",
-             "DDPG (arXiv:1509.02971): a deterministic policy, trained off-policy from a replay buffer"),
+class Algorithm(NamedTuple):
+    """An entry of the registry."""
+
+    cls: Union[str, type]  # the class; of a built-in algorithm, MODULE:NAME
+    title: str  # for plots
+    description: str  # one sentence
+
+
+_BUILT_IN = {
+    "promp": Algorithm("meta_policy_search.meta_algos.pro_mp:ProMP", "ProMP",
+                       "ProMP (arXiv:1810.06784): several clipped gradient steps per meta-update on the same samples"),
+    "trpo_maml": Algorithm("meta_policy_search.meta_algos.trpo_maml:TRPOMAML", "TRPO-MAML", "MAML (arXiv:1703.03400) "
+                           "with one trust-region step per meta-update, as in its original experiments"),
+    "e_maml": Algorithm("meta_policy_search.meta_algos.e_maml:EMAML", "E-MAML", "E-MAML (arXiv:1803.01118): TRPO-MAML "
+                        "with an exploration term for the samples before adaptation"),
+    "vpg_maml": Algorithm("meta_policy_search.meta_algos.vpg_maml:VPGMAML", "VPG-MAML", "MAML (arXiv:1703.03400) with "
+                          "one Adam step along the policy gradient per meta-update"),
+    "dice_maml": Algorithm("meta_policy_search.meta_algos.dice_maml:DICEMAML", "DiCE-MAML", "DiCE-MAML "
+                           "(arXiv:1802.05098): adaptation steps with unbiased second derivatives"),
+    "vpg_dice_maml": Algorithm("meta_policy_search.meta_algos.vpg_dice_maml:VPG_DICEMAML", "VPG-DiCE-MAML",
+                               "DiCE-MAML with a policy gradient on advantages after adaptation"),
+    "rl2": Algorithm("meta_policy_search.meta_algos.rl2:RL2", "RL2", "RL2 (arXiv:1611.02779): a recurrent policy that "
+                     "adapts within a trial of several episodes"),
+    "cem": Algorithm("meta_policy_search.np.algos.cem:CEM", "CEM",
+                     "The cross-entropy method (CEM), a gradient-free search over policy parameters"),
+    "cma_es": Algorithm("meta_policy_search.np.algos.cma_es:CMAES", "CMA-ES", "CMA-ES (arXiv:1604.00772), a "
+                        "gradient-free search that adapts a full covariance matrix"),
+    "ddpg": Algorithm("meta_policy_search.algos.ddpg:DDPG", "DDPG", "DDPG (arXiv:1509.02971): a deterministic policy, "
+                      "trained off-policy from a replay buffer"),
 }
-_ALGORITHMS: Dict[str, Entry] = dict(_BUILT_IN)
+_ALGORITHMS: Dict[str, Algorithm] = dict(_BUILT_IN)
 
 
 def register_algorithm(name: str, algo_class: type, title: Optional[str] = None) -> None:
@@ -51,7 +57,7 @@ def register_algorithm(name: str, algo_class: type, title: Optional[str] = None)
     if not isinstance(algo_class, type):
         raise TypeError(f"algo_class: expected a class, got {algo_class!r}")
     doc = (algo_class.__doc__ or "").strip().partition("\n")[0]
-    register(name, (algo_class, title or algo_class.__name__, doc), _ALGORITHMS, _BUILT_IN)
+    register(name, Algorithm(algo_class, title or algo_class.__name__, doc), _ALGORITHMS, _BUILT_IN)
 
 
 def available_algorithms() -> List[str]:
@@ -72,15 +78,15 @@ def find_algorithm(name: str) -> str:
     return find_registered("algo", name, _ALGORITHMS)[0]
 
 
-def get_entry(name: str) -> Entry:
+def get_entry(name: str) -> Algorithm:
     """Returns the entry of an algorithm, see `find_algorithm`; raises `ValueError` if the name is unknown."""
     _, found = find_registered("algo", name, _ALGORITHMS)
-    return (found, name.rpartition(":")[2], "") if isinstance(found, type) else found
+    return found if isinstance(found, Algorithm) else Algorithm(found, name.rpartition(":")[2], "")
 
 
 def get_algorithm(name: str) -> type:
     """Returns the class of the algorithm `name`, see `find_algorithm`; raises `ValueError` if the name is unknown."""
-    cls = get_entry(name)[0]
+    cls = get_entry(name).cls
     if isinstance(cls, str):
         module, _, class_name = cls.partition(":")
         return vars(importlib.import_module(module))[class_name]
@@ -90,12 +96,12 @@ def get_algorithm(name: str) -> type:
 def name_of(algo_class: type) -> str:
     """Returns the registered name of an algorithm, or the name of its class if the class is not registered."""
     forms = (algo_class, f"{algo_class.__module__}:{algo_class.__name__}")
-    return next((name for name, entry in _ALGORITHMS.items() if entry[0] in forms), algo_class.__name__)
+    return next((name for name, known in _ALGORITHMS.items() if known.cls in forms), algo_class.__name__)
 
 
 def title_of(name: str) -> str:
     """Returns the plot title of an algorithm; the name without module if the algorithm is unknown."""
     try:
-        return _ALGORITHMS[find_name("algo", name, _ALGORITHMS)][1]
+        return _ALGORITHMS[find_name("algo", name, _ALGORITHMS)].title
     except ValueError:
         return name.rpartition(":")[2]

@@ -76,7 +76,7 @@ def _train(argv: Sequence[str]) -> int:
     arguments = parser.parse_args(argv[:1])
     try:
         name = find_algorithm(arguments.algorithm)
-        description = get_entry(name)[2]
+        description = get_entry(name).description
     except ValueError as error:
         parser.error(str(error))
     return train(name, argv[1:], f"{PROG} train {name}", description)
@@ -91,7 +91,7 @@ def _list(name: str, as_json: bool) -> None:
         print(json.dumps([policy._asdict() for policy in policies], indent=2) if as_json else
               "\n".join(map(str, policies)))
         return
-    docs = ({key: get_entry(key)[2] for key in available_algorithms()} if name == "algorithms" else
+    docs = ({key: get_entry(key).description for key in available_algorithms()} if name == "algorithms" else
             {key: get_env_class(key).__doc__ for key in available_envs()})
     sentences = {key: " ".join(inspect.cleandoc(doc or "").split("\n\n")[0].split()) for key, doc in docs.items()}
     sentences = {key: re.split(r"(?<=\w\w)[.;] |\.$", text)[0] for key, text in sentences.items()}

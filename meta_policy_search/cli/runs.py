@@ -43,7 +43,7 @@ Run = dict[str, Any]
 """Values of the table, end time, error and resume command of a run; None for unknown values."""
 
 
-def _as_time(text: str) -> datetime.datetime:
+def time(text: str) -> datetime.datetime:
     """Parses a time, by default in the local time zone and of today; returns it in the local time zone."""
     return dateutil.parser.parse(text).astimezone()
 
@@ -53,7 +53,7 @@ def read_run(folder: str) -> Run:
     started = None
     try:
         params = run_folder.read_params(folder)
-        started = _as_time(params["started"]) if "started" in params else None
+        started = time(params["started"]) if "started" in params else None
     except (OverflowError, TypeError, ValueError) as error:
         warn(f"warning: {folder}: {error}")
         params = {}
@@ -144,7 +144,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("folders", nargs="*", metavar="FOLDER",
         help=f"run folder, or folder that contains runs at any depth (default: {FOLDER})")
-    add("--since", type=_as_time, metavar="TIME", help="only runs started at this time or later, such as 2026-11-20, "
+    add("--since", type=time, metavar="TIME", help="only runs started at this time or later, such as 2026-11-20, "
         "'23 Nov', '2026-11-20 10:30' or 10:30; missing parts are this year, today and midnight; local time")
     add("--algorithm", default="*", metavar="NAME", help="only runs of this algorithm; * matches any text")
     add("--env", default="*", metavar="NAME", help="only runs in this environment; * matches any text")

@@ -384,7 +384,14 @@ def _make_by_id(env_id: str) -> Callable[..., Any]:
     module, _, env_id = env_id.rpartition(":")
     if module:
         importlib.import_module(module)
-    return functools.partial(gymnasium.make, gymnasium.spec(env_id), disable_env_checker=True)
+    return make_by_spec(gymnasium.spec(env_id))
+
+
+def make_by_spec(spec: Any) -> Callable[..., Any]:
+    """Returns a function that creates the environment of a Gymnasium spec, also in a process that lacks its id."""
+    import gymnasium
+
+    return functools.partial(gymnasium.make, spec, disable_env_checker=True)
 
 
 def make_quietly(make_env: Callable[..., Any]) -> Any:

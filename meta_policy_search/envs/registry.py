@@ -1,10 +1,10 @@
 """Creates environments by name, for configuration files and command lines."""
-import functools
 from collections import ChainMap
 from types import FunctionType
 from typing import Any, Callable, Dict, List, Tuple
 
 from meta_policy_search.envs import control_envs, discrete_envs, meta_world, mujoco_envs, point_envs
+from meta_policy_search.envs.compat import make_by_spec
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.utils.checks import comparable_name
 from meta_policy_search.utils.user_modules import find_registered, register
@@ -73,8 +73,8 @@ def _find(name: str) -> Tuple[str, Callable[..., MetaEnv]]:
         import gymnasium  # only if needed
 
         name, factory = find_registered("env", name, ChainMap(_FACTORIES, gymnasium.registry))
-        if isinstance(factory, gymnasium.envs.registration.EnvSpec):  # also for processes that do not know the id
-            return name, functools.partial(gymnasium.make, factory, disable_env_checker=True)  # type: ignore
+        if isinstance(factory, gymnasium.envs.registration.EnvSpec):
+            return name, make_by_spec(factory)
     else:
         name, factory = find_registered("env", name, _FACTORIES)
     is_class = isinstance(factory, type) and {"reset", "step"} <= {*dir(factory)}

@@ -103,8 +103,7 @@ class Evaluation:
 
         Further rows show the adaptation gain, the return of the worst quarter of the tasks, the success rate if the
         environment reports successes, and the mean return in each task if there are at most four different tasks. The
-        last line states the gain after `trained_steps` adaptation
-        steps.
+        last line states the gain after `trained_steps` adaptation steps.
         """
         rows, gains = [], [f"{Interval(*gain):+.2f}" for gain in zip(*self.gain)]
         for evaluation in (self, *references):

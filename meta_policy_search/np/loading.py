@@ -31,9 +31,10 @@ _BY_POSITION = ("obs_dim", "action_dim", "name", "hidden_sizes", "learn_std", "h
 def load_policy(path: PathLike, itr: Union[int, str, None] = None, **arguments: Any) -> Policy:
     """Loads a trained policy that acts without TensorFlow, with its parameters before adaptation.
 
-    `policy.act(observation)` returns its action. A context becomes part of the bias of the first layer. NumPy policies
-    of a custom class are returned unchanged. Loading a run folder or a snapshot can run code from the file; loading an
-    `.npz` file cannot.
+    `policy.act(observation)` returns its action. Policies that `train` has trained act in `[-10, 10]`, the bounds
+    of actions of an environment in the wrapper `normalize`. A context becomes part of the bias of the first layer.
+    NumPy policies of a custom class are returned unchanged. Loading a run folder or a snapshot can run code from
+    the file; loading an `.npz` file cannot.
 
     Args:
         path: a run folder, a snapshot, or a file written by `policy.save_npz` (any ending).

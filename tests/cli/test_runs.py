@@ -109,8 +109,8 @@ def test_filters_and_sorting(arguments, expected, three, capsys):
 
 def test_missing_parts_of_a_time_are_those_of_today():
     today = run_folder.now()
-    assert runs._as_time("23 Nov").replace(tzinfo=None) == datetime.datetime(today.year, 11, 23)
-    assert runs._as_time("10:30").replace(tzinfo=None) == datetime.datetime(today.year, today.month, today.day, 10, 30)
+    assert runs.time("23 Nov").replace(tzinfo=None) == datetime.datetime(today.year, 11, 23)
+    assert runs.time("10:30").replace(tzinfo=None) == datetime.datetime(today.year, today.month, today.day, 10, 30)
 
 
 def test_run_that_began_after_earlier_iterations_is_finished(tmp_path, monkeypatch, capsys):
@@ -137,7 +137,7 @@ def test_json_has_all_fields(three, capsys):
 
 @pytest.mark.parametrize("arguments, message", [
     (["nowhere"], "got nowhere, which does not exist"),
-    (["--since", "yesterday"], "argument --since: invalid"),
+    (["--since", "yesterday"], "argument --since: invalid time value: 'yesterday'"),
     (["--sort", "seed"], "invalid choice: 'seed'"),
 ])
 def test_invalid_arguments_are_reported(arguments, message, three, capsys):

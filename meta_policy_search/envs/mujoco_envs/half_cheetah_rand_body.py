@@ -10,39 +10,7 @@ from meta_policy_search.types import NumThreads, RenderMode
 class HalfCheetahRandBodyEnv(MujocoMetaEnv):
     """A half cheetah with a task-specific mass, damping and length of the head runs forward.
 
-    Observation:
-        float64 `[20]`: `qpos[1:]`, `qvel`, then the position of the torso.
-
-        =====  ==================================================  =====
-        index  observation                                         unit
-        =====  ==================================================  =====
-        0      height of the torso minus that in the model file    m
-        1      pitch of the torso                                  rad
-        2-4    angle of the back thigh, shin and foot              rad
-        5-7    angle of the front thigh, shin and foot             rad
-        8      velocity of the torso along x                       m/s
-        9      velocity of the torso along z                       m/s
-        10     angular velocity of the torso                       rad/s
-        11-13  angular velocity of the back thigh, shin and foot   rad/s
-        14-16  angular velocity of the front thigh, shin and foot  rad/s
-        17-19  position of the torso along x, y (zero) and z       m
-        =====  ==================================================  =====
-
-    Action:
-        float64 `[6]`, clipped to [-1, 1], held for 5 simulation steps of 0.01 s.
-
-        =====  ==========================================================================
-        index  action
-        =====  ==========================================================================
-        0-2    torque on the back thigh, shin and foot, in units of 120, 90 and 60 N m
-        3-5    torque on the front thigh, shin and foot, in units of 120, 60 and 30 N m
-        =====  ==========================================================================
-
-    Reward:
-        `v - 0.05 * |action|^2 + h` per step, with the mean velocity `v = (x' - x) / 0.05 s`. `x` and `x'` are the
-        positions of the torso before and after the step, m; `h` is the first observation after the step, between -0.6
-        and -0.4 if the robot lies on its back; `action` is the clipped action. `env_infos` contain the terms
-        `reward_run` (m/s), `reward_ctrl` and `reward_height`.
+    Observation, action, reward, start, end and logs are those of `HalfCheetahRandMassEnv`.
 
     Tasks:
         float64 `[3]`: factors of all masses, of the damping of all joints, and of the length of the head, which are not
@@ -54,17 +22,6 @@ class HalfCheetahRandBodyEnv(MujocoMetaEnv):
 
         Constants that MuJoCo derives from masses, and bounding spheres of the scaled parts, are recomputed for each
         task; the public code does not recompute them. Moments of inertia do not change.
-
-    Start:
-        Positions of the model file plus uniform noise in [-0.1, 0.1] (m, rad). Velocities are normal with mean 0 and
-        standard deviation 0.1 (m/s, rad/s).
-
-    End:
-        Never. The sampler ends a path after `max_path_length` steps; the reference uses 200.
-
-    Logs:
-        `AvgForwardVel`: mean of `reward_run` over all steps, m/s. `AvgFinalForwardVel`: mean of `reward_run` over the
-        last steps of the paths, m/s. `AvgCtrlCost`: mean of `-reward_ctrl`.
 
     Args:
         engine, inertials, num_threads, render_mode: see `MujocoMetaEnv`.

@@ -11,32 +11,11 @@ class HalfCheetahRandMassVelEnv(MujocoMetaEnv):
     """A half cheetah with a task-specific mass runs at a task-specific velocity.
 
     Observation:
-        float64 `[20]`: `qpos[1:]`, `qvel`, then the position of the torso.
-
-        =====  ==================================================  =====
-        index  observation                                         unit
-        =====  ==================================================  =====
-        0      height of the torso minus that in the model file    m
-        1      pitch of the torso                                  rad
-        2-4    angle of the back thigh, shin and foot              rad
-        5-7    angle of the front thigh, shin and foot             rad
-        8      velocity of the torso along x                       m/s
-        9      velocity of the torso along z                       m/s
-        10     angular velocity of the torso                       rad/s
-        11-13  angular velocity of the back thigh, shin and foot   rad/s
-        14-16  angular velocity of the front thigh, shin and foot  rad/s
-        17-19  position of the torso along x, y (zero) and z       m
-        =====  ==================================================  =====
+        float64 `[20]`: the 17 numbers of `HalfCheetahRandDirecEnv`, then the position of the torso along x, y (zero)
+        and z, m.
 
     Action:
-        float64 `[6]`, clipped to [-1, 1], held for 5 simulation steps of 0.01 s.
-
-        =====  ==========================================================================
-        index  action
-        =====  ==========================================================================
-        0-2    torque on the back thigh, shin and foot, in units of 120, 90 and 60 N m
-        3-5    torque on the front thigh, shin and foot, in units of 120, 60 and 30 N m
-        =====  ==========================================================================
+        As in `HalfCheetahRandDirecEnv`.
 
     Reward:
         `-|v - goal| - 0.05 * |action|^2` per step, with the mean velocity `v = (x' - x) / 0.05 s`. `x` and `x'` are the

@@ -11,32 +11,11 @@ class Walker2DRandMassVelEnv(MujocoMetaEnv):
     """A walker with a task-specific mass walks at a task-specific velocity.
 
     Observation:
-        float64 `[20]`: `qpos[1:]`, `qvel` clipped to [-10, 10], then the position of the torso.
-
-        =====  ==================================================  =====
-        index  observation                                         unit
-        =====  ==================================================  =====
-        0      height of the torso                                 m
-        1      pitch of the torso                                  rad
-        2-4    angle of the right thigh, leg and foot              rad
-        5-7    angle of the left thigh, leg and foot               rad
-        8      velocity of the torso along x                       m/s
-        9      velocity of the torso along z                       m/s
-        10     angular velocity of the torso                       rad/s
-        11-13  angular velocity of the right thigh, leg and foot   rad/s
-        14-16  angular velocity of the left thigh, leg and foot    rad/s
-        17-19  position of the torso along x, y (zero) and z       m
-        =====  ==================================================  =====
+        float64 `[20]`: the 17 numbers of `Walker2DRandDirecEnv`, then the position of the torso along x, y (zero)
+        and z, m.
 
     Action:
-        float64 `[6]`, clipped to [-1, 1], held for 4 simulation steps of 0.002 s.
-
-        =====  =============================================================
-        index  action
-        =====  =============================================================
-        0-2    torque on the right thigh, leg and foot, in units of 100 N m
-        3-5    torque on the left thigh, leg and foot, in units of 100 N m
-        =====  =============================================================
+        As in `Walker2DRandDirecEnv`, but held for 4 simulation steps of 0.002 s.
 
     Reward:
         `-|v - goal| - 0.05 * |action|^2 + 1` per step, with the mean velocity `v = (x' - x) / 0.008 s`. `x` and `x'`
