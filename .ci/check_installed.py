@@ -79,28 +79,26 @@ COMMANDS = """
     envs
     algorithms
     pretrained
+    demo --output demo
     train pro-mp --env own:OwnEnv --smoke --dump_path data/own
-    plot data/my_run data/own
+    evaluate data/own
+    plot data/own
+    runs data
 """
 SMALL = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "progress_bar": False}
 
 
 def check_commands() -> None:
-    """Runs the commands of the README and those above, with an environment from a module in the current folder."""
+    """Runs the sweep of the README and the commands above, with an environment from a module in the current folder."""
     readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"\n## Command line\n\n```bash\n(.*?)```", readme, flags=re.DOTALL)
-    block = re.sub(r"^.*\brender\b.*\n", "", block, flags=re.MULTILINE)  # needs the extra video
-    block = block.replace("--n_itr 120", "--n_itr 3").replace("[0.05, 0.1]", "[0.1]").replace("[1, 2]", "[1]")
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    subprocess.run(["bash", "-euc", block], env={**os.environ, "SMOKE": "1", "PATH": path}, check=True)
+    (sweep,) = re.findall(r"^echo '.*?^meta-policy-search sweep .*?$", readme, flags=re.DOTALL | re.MULTILINE)
+    sweep = sweep.replace("[0.05, 0.1]", "[0.1]").replace("[1, 2]", "[1]")
+    commands = "\n".join(f"meta-policy-search {line}" for line in COMMANDS.strip().splitlines())
     Path("own.py").write_text("from meta_policy_search import MetaPointEnvCornerGoals\n\n"
                               "class OwnEnv(MetaPointEnvCornerGoals):\n    pass\n")
-    for line in COMMANDS.strip().splitlines():
-        command = [str(Path(sys.executable).parent / "meta-policy-search"), *line.split()]
-        subprocess.run(command, check=True)
-    subprocess.run([sys.executable, "-m", "meta_policy_search", "runs", "data/my_run"], check=True)
-    for name in ("demo/adaptation.png", "data/my_run/params.pkl", "data/my_run/evaluation/returns.csv",
-                 "data/my_run/trajectories.png", "data/own/params.pkl"):
+    env = {**os.environ, "SMOKE": "1", "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
+    subprocess.run(["bash", "-euxc", f"{commands}\n{sweep}"], env=env, check=True)
+    for name in ("demo/adaptation.png", "data/own/params.pkl", "data/own/evaluation/returns.csv"):
         if not Path(name).is_file():
             sys.exit(f"commands: expected the file {name}")
 

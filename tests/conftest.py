@@ -1,4 +1,5 @@
 """Starts every test with a fixed seed, a separate TensorFlow graph and a reset logger."""
+import gc
 import signal
 import sys
 
@@ -16,12 +17,24 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 @pytest.hookimpl(tryfirst=True)  # before markers are selected
 def pytest_collection_modifyitems(items):
-    """Includes the cases named by `@pytest.mark.thorough(but=...)` in the default run."""
+    """Applies `@pytest.mark.thorough(but=..., ci=...)`, whose values are ids of cases or tuples of ids.
+
+    The default run includes the cases `but`. If `ci` is given, `.ci/run` includes `but` and `ci`; others are slow.
+    """
     for item in items:
         for mark in item.iter_markers("thorough"):
-            but = mark.kwargs.get("but", ())
-            if but and item.callspec.id in ((but,) if isinstance(but, str) else but):
+            but, ci = ((ids,) if isinstance(ids, str) else ids for ids in map(mark.kwargs.get, ("but", "ci"), ((), ())))
+            if but and item.callspec.id in but:
                 item.add_marker("representative")
+            elif ci and item.callspec.id not in ci:
+                item.add_marker("slow")
+
+
+def pytest_collection_finish():
+    """Garbage collection takes a tenth of the time if it searches everything that imports and collection created."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 def pytest_addoption(parser):

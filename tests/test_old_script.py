@@ -126,7 +126,7 @@ COLUMNS = {
     ({"algo": "TRPOMAML", "env": "MetaPointEnvCorner", "baseline": "LinearTimeBaseline"},
      {"MeanKLBefore", "MeanKL", "dLoss"}),
 ], ids=["ProMP on a robot", "E-MAML on points"])
-@pytest.mark.thorough
+@pytest.mark.thorough(ci="ProMP on a robot")
 def test_old_script_runs_with_its_tensorflow_import_changed(changes, columns, tmp_path):
     """The script trains in worker processes with its old settings and writes the same files as before."""
     script, config_file, folder = tmp_path / "script.py", tmp_path / "config.json", tmp_path / "run"
@@ -282,7 +282,7 @@ print('passed', algo.num_adapted, observations[0].shape, means.shape, action.sha
 
 
 @pytest.mark.parametrize("new_gym", [False, True])
-@pytest.mark.thorough
+@pytest.mark.thorough(ci="True")
 def test_old_script_with_custom_classes_runs(new_gym, tmp_path):
     """The script defines environments with either gym interface, an algorithm, a target and a training loop."""
     script = tmp_path / "script.py"

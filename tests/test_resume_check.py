@@ -17,7 +17,7 @@ from meta_policy_search.utils import seeding
     ("trpo_maml", {}),
     ("rl2", {"num_minibatches": 2, "max_path_length": 3}),
 ])
-@pytest.mark.thorough(but="trpo_maml")
+@pytest.mark.thorough(ci="rl2-settings2")
 def test_algorithms_pass_and_generators_of_the_caller_do_not_change(algo, settings):
     mps.set_seed(5)
     before = np.random.get_state()[1].copy()
@@ -102,7 +102,7 @@ def set_all_but_steps(self, state):
     ("optimizer", {"algo": Restarting}, r"after loading: optimizer\..* differs"),
     ("sampler", {}, "sampler.num_steps is 0 instead of 80"),
     ("random numbers", {"env": Noisy()}, "a global variable or generator is used"),
-])
+], ids=["environment", "baseline", "optimizer", "sampler", "random numbers"])
 @pytest.mark.thorough(but=("environment", "optimizer"))
 def test_planted_fault_is_found(fault, arguments, message, monkeypatch):
     if fault == "sampler":

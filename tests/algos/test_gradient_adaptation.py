@@ -63,7 +63,8 @@ def flat(params):
 
 @pytest.mark.parametrize("is_discrete", [False, True], ids=["gaussian", "categorical"])
 @pytest.mark.parametrize("name", ALGOS)
-@pytest.mark.thorough(but=("ProMP-gaussian", "VPG-DiCE-MAML-gaussian", "TRPO-MAML-categorical"))
+@pytest.mark.thorough(but=("ProMP-gaussian", "VPG-DiCE-MAML-gaussian", "TRPO-MAML-categorical"),
+                      ci=("E-MAML-gaussian", "VPG-MAML-categorical"))
 def test_adaptation_of_each_task_equals_joint_adaptation(name, is_discrete):
     """After two steps on the same paths, the policy of a task has the parameters of `MAMLAlgo.adapt`."""
     adaptation = make(name, is_discrete)

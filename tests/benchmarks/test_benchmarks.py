@@ -30,9 +30,8 @@ def of_group(keys, name):
     return {key for key in keys if key.startswith((f"{name}.", f"load.{name}."))}
 
 
-@pytest.mark.parametrize("group", [pytest.param(group, marks=[pytest.mark.slow] if group == "ray" else [])
-                                   for group in sorted(set(run.GROUPS) - {"graph", "scaling"})])  # tested below
-@pytest.mark.thorough
+@pytest.mark.parametrize("group", sorted(set(run.GROUPS) - {"graph", "scaling"}))  # tested below
+@pytest.mark.thorough(ci=("envpool", "iteration", "ml45_memory", "startup", "vector"))
 def test_group_measures_the_documented_figures(group):
     if group == "envpool":
         pytest.importorskip("envpool")

@@ -142,7 +142,7 @@ def test_robots_are_rendered(tmp_path):
     assert np.abs(left[5] - right[5]).max() > 60
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_meta_world_arm_is_rendered(tmp_path):
     pytest.importorskip("metaworld")
     env = make_env("MetaWorldML1", render_mode="rgb_array")

@@ -188,7 +188,7 @@ def start(grid, output):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_interruption_ends_all_runs_and_the_next_call_resumes_them(tmp_path, monkeypatch, capsys):
     """A signal ends two started runs and one waiting run; the next call finishes all three."""
     grid, output = write_grid(tmp_path, {"seed": [1, 2, 3]}, n_itr=200), tmp_path / "runs"

@@ -32,7 +32,7 @@ def train(algo_cls, env, n_itr, num_tasks, num_rollouts, seed=1, **arguments):
     (VPGMAML, {"trainable_inner_step_size": True}), (VPGMAML, {"inner_type": "dice", "max_path_length": T}),
     (DICEMAML, {}), (VPG_DICEMAML, {}),
 ], ids=lambda value: value.__name__ if isinstance(value, type) else ", ".join(value) or "defaults")
-@pytest.mark.thorough(but="VPG_DICEMAML-defaults")
+@pytest.mark.thorough(but="VPG_DICEMAML-defaults", ci=("TRPOMAML-exploration", "VPGMAML-inner_type, max_path_length"))
 def test_every_algorithm_trains(algo_cls, arguments):
     rows, before, after = train(algo_cls, normalize(MetaTabularMDPEnv(4, 3)), 2, 3, 4, **arguments)
     assert np.isfinite(after).all() and (after != before).mean() > 0.9

@@ -57,7 +57,7 @@ def test_robots_and_points_can_be_rendered():
 
 @needs_opengl
 @pytest.mark.parametrize("name", ONE_PER_ROBOT)
-@pytest.mark.thorough(but="HalfCheetahRandDirecEnv")
+@pytest.mark.thorough(but="HalfCheetahRandDirecEnv", ci=("HopperRandParamsEnv", "ReacherRandGoalEnv"))
 def test_robot_is_rendered_at_its_position(name):
     env = make_env(name, render_mode="rgb_array")
     assert env.render_mode == "rgb_array" and env.metadata["render_modes"] == ["rgb_array"]

@@ -135,7 +135,7 @@ def test_policy_without_a_run_takes_policy_gradient_steps(policy, env):
     assert len(graph.get_operations()) == num_operations and adapted.policy.get_params() is not policy.get_params()
 
 
-@pytest.mark.thorough(but="{'adapt_params': 'head'}")
+@pytest.mark.thorough(but="{'adapt_params': 'head'}", ci="{'step_size': 0.5}")
 @pytest.mark.parametrize("arguments", [
     {"step_size": 0.5}, {"max_path_length": 7}, {"adapt_params": "head"}, {"seed": 2},
     {"sample_processor": mps.MetaSampleProcessor(mps.ZeroBaseline(), discount=0.5)}], ids=str)

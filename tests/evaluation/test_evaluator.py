@@ -227,7 +227,7 @@ def test_given_step_size_replaces_that_of_the_algorithm(trainable):
     (VPGMAML, {"first_order": True}),
     (DICEMAML, {"max_path_length": T}),
 ], ids=["ProMP", "TRPO-MAML", "E-MAML", "first-order VPG-MAML", "DiCE-MAML"])
-@pytest.mark.thorough(but="ProMP")
+@pytest.mark.thorough(but="ProMP", ci=("TRPO-MAML", "DiCE-MAML"))
 def test_every_algorithm_with_a_loaded_policy(algo_cls, arguments, tmp_path):
     """Policy and algorithm built from a snapshot in another graph adapt like those of the run."""
     logger.configure(tmp_path, ["csv"])

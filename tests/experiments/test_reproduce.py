@@ -256,7 +256,7 @@ def test_entry_is_trained_and_compared_and_stored_only_with_update(data, small_e
                                tests["log_likelihood", 1]["after_3"])
 
 
-@pytest.mark.thorough
+@pytest.mark.thorough(ci=("rl2_bandits", "bandit_references"))
 @pytest.mark.parametrize("name", ["navigation", "rl2_bandits", "corner", "bandit_references"])
 def test_smoke_run_takes_seconds_and_changes_nothing(name, data, tmp_path, capsys):
     methods = [method.name for method in ENTRIES[name].methods][:1]

@@ -63,7 +63,7 @@ def snapshot(tmp_path_factory):
     ({"meta_batch_size": 3}, "meta_batch_size 2 (snapshot), 3 (trainer)"),
     ({"algo_cls": VPGMAML}, "'VPGMAML', 'MetaSampler'] (trainer)"),
 ], ids=lambda value: value.split()[0].rpartition(".")[2] if isinstance(value, str) else "")
-@pytest.mark.thorough(but="inner_lr")
+@pytest.mark.thorough(but="-inner_lr", ci=("-discount", "-baseline1", "-tf_optimizer_cls", "-reward_type", "-classes"))
 def test_a_snapshot_of_another_configuration_is_refused(arguments, difference, snapshot):
     """Given a snapshot, then a trainer that was built with another argument names it, and does not change."""
     trainer = build(**arguments)
@@ -96,7 +96,7 @@ def test_arguments_of_an_optimizer_are_compared(tmp_path):
     {"hidden_sizes": [4]}, {"discount": np.float64(0.9)}, {"inner_lr": 0.1, "tf_optimizer_args": None},
     {"env": normalize(MetaPointEnvCorner(render_mode="rgb_array"))},
 ], ids=["parallel", "name of a function", "alias of a function", "list", "NumPy number", "default", "render"])
-@pytest.mark.thorough(but="parallel")
+@pytest.mark.thorough(but="parallel", ci=("alias of a function", "render"))
 def test_what_does_not_change_the_data_may_differ(arguments, snapshot):
     """Given the same arguments in another form, or others that results do not depend on, then the run is resumed."""
     trainer = build(**arguments)

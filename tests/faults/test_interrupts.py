@@ -421,10 +421,10 @@ def check_interrupted_runs(run, num_interrupts, tmp_path):
 
 
 @pytest.mark.parametrize("algo_cls, arguments, num_interrupts", [
-    (ProMP, {"num_ppo_steps": 2, "num_minibatches": 2, "anneal_factor": 0.9}, num_interrupts)
-    for num_interrupts in (8, 30)
-] + [pytest.param(TRPOMAML, {}, 30, marks=pytest.mark.slow)], ids=["ProMP, short", "ProMP", "TRPOMAML"])
-@pytest.mark.thorough(but="ProMP, short")
+    (ProMP, {"num_ppo_steps": 2, "num_minibatches": 2, "anneal_factor": 0.9}, 8),
+    pytest.param(ProMP, {"num_ppo_steps": 2, "num_minibatches": 2, "anneal_factor": 0.9}, 30, marks=pytest.mark.slow),
+    pytest.param(TRPOMAML, {}, 30, marks=pytest.mark.slow),
+], ids=["ProMP, short", "ProMP", "TRPOMAML"])
 def test_interrupted_training_equals_uninterrupted_training(algo_cls, arguments, num_interrupts, tmp_path):
     with tf.Graph().as_default():
         check_interrupted_runs(Training(algo_cls, num_interrupts > 10, **arguments), num_interrupts, tmp_path)
@@ -432,7 +432,7 @@ def test_interrupted_training_equals_uninterrupted_training(algo_cls, arguments,
 
 @pytest.mark.parametrize("algo_cls, num_interrupts", [(CEM, 12), (CEM, 40), (CMAES, 40)],
                          ids=["CEM, short", "CEM", "CMAES"])
-@pytest.mark.thorough(but="CEM, short")
+@pytest.mark.thorough(but="CEM, short", ci="CMAES")
 def test_interrupted_epochs_equal_uninterrupted_epochs(algo_cls, num_interrupts, tmp_path):
     check_interrupted_runs(Search(algo_cls), num_interrupts, tmp_path)
 
@@ -551,7 +551,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("env", "arguments", "count"), CASES)
-@pytest.mark.thorough(but=("arrays", "threads"))
+@pytest.mark.thorough(but=("arrays", "threads"), ci="processes")
 def test_interrupted_and_repeated_sampling_gives_equal_data(env, arguments, count):
     """After at least `count` interruptions, the data of each call equal those of an undisturbed sampler."""
     expected = [list(paths.values()) for paths in two_iterations(sampler_of(env))]

@@ -51,7 +51,7 @@ def alone():
     lambda other, folder: logger.scoped_configure(folder, ["csv"]).__enter__(),
     lambda other, folder: logger.reset(),
 ], ids=["train", "train_itr", "mps.train", "LocalRunner", "evaluate", "set_seed", "configure", "scoped", "reset"])
-@pytest.mark.thorough(but="mps.train")
+@pytest.mark.thorough(but="mps.train", ci=("LocalRunner", "evaluate", "configure"))
 def test_second_thread_is_refused_and_does_not_change_the_first(work, alone, tmp_path):
     """Given a training, when another thread trains or changes seed or logger, then it gets an error, and only it."""
     other, trainer, errors = build(2), build(1), []

@@ -31,7 +31,8 @@ def adapted_and_updated(algo):
     ("all", BODY + HEAD), ("head", HEAD), ("body", BODY), (["*/bias"], [BODY[1], HEAD[1]]),
     (["log_std*", "*hidden_0/kernel"], [BODY[0], HEAD[2]])])
 @pytest.mark.parametrize("algo_cls", [ProMP, TRPOMAML])
-@pytest.mark.thorough(but=("ProMP-head-expected1", "TRPOMAML-adapt_params3-expected3"))
+@pytest.mark.thorough(but=("ProMP-head-expected1", "TRPOMAML-adapt_params3-expected3"),
+                      ci=("ProMP-adapt_params4-expected4", "TRPOMAML-body-expected2"))
 def test_chosen_parameters_adapt(algo_cls, adapt_params, expected):
     policy = make_policy()
     set_theta(policy)
@@ -44,7 +45,7 @@ def test_chosen_parameters_adapt(algo_cls, adapt_params, expected):
 
 @pytest.mark.parametrize("algo_cls", [ProMP, TRPOMAML])
 @pytest.mark.parametrize("adapt_params, expected", [("context", ["context"]), ("all", BODY + HEAD + ["context"])])
-@pytest.mark.thorough(but="context-expected0-ProMP")
+@pytest.mark.thorough(but="context-expected0-ProMP", ci="all-expected1-TRPOMAML")
 def test_context_starts_at_zero_and_is_changed_only_by_adaptation(adapt_params, expected, algo_cls):
     policy = make_policy(context_dim=2)
     algo = algo_cls(policy, meta_batch_size=M, adapt_params=adapt_params)
@@ -128,7 +129,7 @@ def test_invalid_input_is_reported_in_one_line(make, error, words):
 @pytest.mark.parametrize("algo, settings", [
     ("promp", {"adapt_params": "head"}), ("trpo_maml", {"adapt_params": ["context"], "context_dim": 2}),
     ("vpg_maml", {"adapt_params": "body", "trainable_inner_step_size": True})])
-@pytest.mark.thorough(but="trpo_maml-settings1")
+@pytest.mark.thorough(but="trpo_maml-settings1", ci="promp-settings0")
 def test_runs_resume_and_evaluate(algo, settings, tmp_path):
     sizes = dict(meta_batch_size=2, rollouts_per_meta_task=2, max_path_length=10, hidden_sizes=(4,))
     sizes.update(env=mps.make_env("MetaPointEnvCorner", reward_type="dense"), algo=algo, progress_bar=False, **settings)

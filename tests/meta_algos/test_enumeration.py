@@ -195,7 +195,7 @@ def test_maml_without_the_score_term_is_biased(algo_cls, world, num_steps, num_p
     (DICEMAML, CLIFF, 1, 2, "dice of rewards", False),
     (VPG_DICEMAML, CLIFF, 2, 1, "dice of rewards", False),
 ])
-@pytest.mark.thorough(but=("ProMP-world3-2-1-likelihood_ratio-False", "DICEMAML-world4-1-2-dice of rewards-False"))
+@pytest.mark.thorough(but=("ProMP-world5-2-1-likelihood_ratio-False", "DICEMAML-world6-1-2-dice of rewards-False"))
 def test_expected_meta_gradients(algo_cls, world, num_steps, num_paths, inner_type, exploration):
     # other meta-gradients are the derivatives of `sampled_objective`; the tests below relate it to the objective that
     # is maximized

@@ -161,7 +161,7 @@ def test_make_vars_creates_placeholders_for_each_task(nothing):
     (VPGMAML, {"inner_type": "dice", "max_path_length": T}),
     (DICEMAML, {"max_path_length": T}), (VPG_DICEMAML, {"max_path_length": T}),
 ])
-@pytest.mark.thorough(but="VPG_DICEMAML")
+@pytest.mark.thorough(but="VPG_DICEMAML-arguments5", ci=("TRPOMAML-arguments2", "VPGMAML-arguments3"))
 def test_adaptation_logs_the_divergence_of_each_task(algo_cls, arguments):
     algo = algo_cls(policy=make_policy(), inner_lr=0.3, meta_batch_size=M, **arguments)
     assert algo.adaptation_kl is None

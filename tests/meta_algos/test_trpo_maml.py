@@ -76,7 +76,7 @@ def test_hessian_vector_products_equal_the_dense_hessian_of_the_divergence():
 @pytest.mark.parametrize("arguments", [
     {}, {"num_inner_grad_steps": 2, "trainable_inner_step_size": True}, {"inner_type": "dice", "max_path_length": T},
 ])
-@pytest.mark.thorough
+@pytest.mark.thorough(ci="arguments2")
 def test_gauss_newton_products_are_exact_at_the_start_of_a_step(arguments):
     policy, hvps = make_policy(), ("gauss_newton", "exact")
     algos = [TRPOMAML(policy, meta_batch_size=M, optimizer=ConjugateGradientOptimizer(hvp_approach=hvp), **arguments)

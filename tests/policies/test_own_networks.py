@@ -71,7 +71,7 @@ def train(name, folder, n_itr, **arguments):
 
 
 @pytest.mark.parametrize("name", RUNS)
-@pytest.mark.thorough(but=("layer normalization", "cell"))
+@pytest.mark.thorough(but="cell")
 def test_run_is_evaluated_adapted_resumed_and_does_not_depend_on_workers(name, tmp_path):
     whole = train(name, tmp_path / "whole", 2)
     assert np.isfinite(whole.evaluate(tasks=2).returns).all() and np.isfinite(whole.adapt(seed=1).returns).all()
@@ -101,8 +101,8 @@ for name, own in {"network": {"env": "MetaPointEnvCorner", "policy": NormalizedP
 
 
 @pytest.mark.ray
-@pytest.mark.thorough
-@pytest.mark.parametrize("is_file", [pytest.param(True, marks=pytest.mark.slow), False], ids=["script", "notebook"])
+@pytest.mark.slow
+@pytest.mark.parametrize("is_file", [True, False], ids=["script", "notebook"])
 def test_policies_of_the_guide_train_evaluate_adapt_and_resume_in_workers_and_on_ray(is_file, tmp_path):
     pytest.importorskip("ray")
     page = (Path(__file__).parents[2] / "docs" / "howto" / "own_policy.rst").read_text(encoding="utf-8")

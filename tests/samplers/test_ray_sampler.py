@@ -75,7 +75,7 @@ def ray_sampler_of(env, policy=None, **arguments):
     pytest.param(lambda: normalize(Wanderer(), normalize_obs=True, normalize_reward=True), id="normalized Wanderer"),
     pytest.param(lambda: vary("Pendulum-v1", g=(5.0, 15.0), l=lambda rng: rng.uniform(0.5, 2.0)), id="varied Pendulum"),
 ])
-@pytest.mark.thorough(but="MetaPointEnvCorner")
+@pytest.mark.thorough(but="MetaPointEnvCorner", ci=("Wanderer", "varied Pendulum"))
 def test_data_equal_in_process_sampling_for_any_number_of_workers(make_env):
     policy = make_policy(make_env(), meta_batch_size=5)
     expected = two_iterations(sampler_of(make_env(), policy, meta_batch_size=5))
@@ -335,7 +335,7 @@ LOCAL = """
 """
 
 
-@pytest.mark.parametrize("how", ["end", "Ctrl-C"])
+@pytest.mark.parametrize("how", [pytest.param("end", marks=pytest.mark.slow), "Ctrl-C"])
 def test_ray_started_by_the_sampler_ends_with_the_script_silently(tmp_path, how):
     process = start_script(tmp_path, LOCAL)
     try:
