@@ -79,9 +79,7 @@ COMMANDS = """
     envs
     algorithms
     pretrained
-    demo --output demo
     train pro-mp --env own:OwnEnv --smoke --dump_path data/own
-    evaluate data/own
     plot data/own
     runs data
 """
@@ -98,7 +96,7 @@ def check_commands() -> None:
                               "class OwnEnv(MetaPointEnvCornerGoals):\n    pass\n")
     env = {**os.environ, "SMOKE": "1", "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
     subprocess.run(["bash", "-euxc", f"{commands}\n{sweep}"], env=env, check=True)
-    for name in ("demo/adaptation.png", "data/own/params.pkl", "data/own/evaluation/returns.csv"):
+    for name in ("data/own/params.pkl", "data/own/comparison.png"):
         if not Path(name).is_file():
             sys.exit(f"commands: expected the file {name}")
 
@@ -112,9 +110,7 @@ def check_python() -> None:
     adapted = run.adapt()
     if not np.isfinite(adapted.act([0.0, 0.0])).all() or len(run.progress["Itr"]) != 2 or run.best.policy is None:
         sys.exit("python: expected finite actions, two rows and a best policy")
-    adapted.evaluate(rollouts=2)
-    mps.load_pretrained("half_cheetah_direction/promp").evaluate(tasks=2)
-    print(mps.compare("MetaPointEnvCornerGoals", ["promp", "mine"], seeds=1, n_itr=1, **SMALL))
+    mps.load_pretrained("half_cheetah_direction/promp")
     print(f"{len(mps.pretrained())} pretrained policies")
 
 

@@ -110,7 +110,7 @@ def test_tasks_are_independent():
 
 
 @pytest.mark.parametrize("name", [
-    pytest.param(name, marks=() if name in ("ProMP", "E-MAML") else pytest.mark.slow) for name in ALGOS])
+    pytest.param(name, marks=() if name == "ProMP" else pytest.mark.slow) for name in ALGOS])
 @pytest.mark.thorough
 def test_every_algorithm_can_be_pickled(name):
     """An algorithm and its copy, unpickled in another graph, perform equal updates."""

@@ -87,7 +87,7 @@ def test_video_shows_paths_before_and_after_adaptation(point, tmp_path, capsys):
     assert (pictures[:, :TOP, :SIDE].min(axis=(1, 2, 3)) < 100).all()  # captions
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_videos_of_equal_seeds_are_equal(point, tmp_path):
     small = ("--num_tasks", 1, "--num_steps", 1, "--max_path_length", 2)
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):

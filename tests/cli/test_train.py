@@ -110,7 +110,7 @@ def finished_copy(finished, tmp_path):
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-@pytest.mark.thorough
+@pytest.mark.thorough(ci=("e_maml", "rl2"))
 def test_each_script_runs_to_its_end(name, tmp_path, monkeypatch, capsys):
     """With SMOKE=1 and no folder, the last lines name a new folder with all files and the gain.
 

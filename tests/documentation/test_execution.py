@@ -362,6 +362,7 @@ def outputs_of(notebook, kind):
 
 @pytest.mark.documentation
 @pytest.mark.parametrize("name", NOTEBOOKS)
+@pytest.mark.thorough(ci=("load_and_adapt.ipynb", "train_and_adapt.ipynb"))
 def test_notebook_runs(name, monkeypatch):
     """No cell of a notebook fails in a separate process or writes to standard error."""
     pytest.importorskip("ipykernel")

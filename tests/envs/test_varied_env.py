@@ -386,7 +386,7 @@ def test_run_is_resumed_adapted_and_reproduced(tmp_path):
     assert whole.evaluate([task]).tasks == ([task],)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_run_of_a_local_class_is_loaded_in_another_process(tmp_path):
     class Local(Rail):
         """The other process cannot import this class."""

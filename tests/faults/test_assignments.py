@@ -104,7 +104,7 @@ def changes_env_silently(loop, row):
 
 
 @pytest.mark.parametrize("algo, settings", [("promp", {"parallel": False}), ("promp", {"parallel": True}), ("cem", {})])
-@pytest.mark.thorough(but="cem-settings2", ci="promp-settings1")
+@pytest.mark.thorough(but="cem-settings2", ci="promp-settings0")
 def test_assigned_environment_takes_effect_in_the_next_iteration_and_is_in_the_snapshot(algo, settings, tmp_path):
     settings = {**settings, **(SMALL if algo == "promp" else {"n_samples": 5, "batch_size": 8, "max_path_length": 6})}
     column = "Step_0-AverageReturn" if algo == "promp" else "AverageReturn"

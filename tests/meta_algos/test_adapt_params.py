@@ -129,7 +129,7 @@ def test_invalid_input_is_reported_in_one_line(make, error, words):
 @pytest.mark.parametrize("algo, settings", [
     ("promp", {"adapt_params": "head"}), ("trpo_maml", {"adapt_params": ["context"], "context_dim": 2}),
     ("vpg_maml", {"adapt_params": "body", "trainable_inner_step_size": True})])
-@pytest.mark.thorough(but="trpo_maml-settings1", ci="promp-settings0")
+@pytest.mark.thorough(but="promp-settings0", ci="trpo_maml-settings1")
 def test_runs_resume_and_evaluate(algo, settings, tmp_path):
     sizes = dict(meta_batch_size=2, rollouts_per_meta_task=2, max_path_length=10, hidden_sizes=(4,))
     sizes.update(env=mps.make_env("MetaPointEnvCorner", reward_type="dense"), algo=algo, progress_bar=False, **settings)
