@@ -73,7 +73,8 @@ from .resume_check import check_resume as check_resume
 from .run import Run as Run, load_run as load_run, train as train
 from .samplers import DiceMetaSampleProcessor as DiceMetaSampleProcessor, DiceSampleProcessor as DiceSampleProcessor
 from .samplers import MetaSampleProcessor as MetaSampleProcessor, MetaSampler as MetaSampler
-from .samplers import RayOptions as RayOptions
+from .samplers import RayOptions as RayOptions, RoML as RoML
+from .samplers import TaskSampler as TaskSampler, WorstTaskSampler as WorstTaskSampler
 from .samplers import SampleProcessor as SampleProcessor, Sampler as Sampler, SingleTaskSampler as SingleTaskSampler
 from .samplers import TrialSampleProcessor as TrialSampleProcessor, check_env as check_env
 from .samplers.vectorized_env_executor import EnvValueError as EnvValueError, EnvWorkerError as EnvWorkerError

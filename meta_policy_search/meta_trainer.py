@@ -1,5 +1,4 @@
 """The training loop: samples, adapts, samples again and performs a meta-update."""
-import functools
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -20,7 +19,7 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.callbacks import Callback, EarlyStopping
 from meta_policy_search.utils.checks import check_agrees, check_bool, check_int_at_least, check_positive_int
 from meta_policy_search.utils.logger import Row
-from meta_policy_search.utils.serializable import Configurable, present_arguments
+from meta_policy_search.utils.serializable import Configurable, add_defaults, present_arguments
 from meta_policy_search.utils.snapshotter import check_same_version
 from meta_policy_search.utils.statistics import mean_interval, task_returns, worst_quarter
 from meta_policy_search.utils.threads import training_lock
@@ -102,10 +101,10 @@ class Trainer(TrainingLoop):
         progress_bar: WithoutEffect[bool] = False,
         diagnostics: WithoutEffect[bool] = False,
     ) -> None:
-        self.algo = _add_defaults(algo, MetaAlgo)
+        self.algo = add_defaults(algo, MetaAlgo)
         self._env = env
-        self.sampler = _add_defaults(sampler, Sampler)
-        self.sample_processor = _add_defaults(sample_processor, SampleProcessor)
+        self.sampler = add_defaults(sampler, Sampler)
+        self.sample_processor = add_defaults(sample_processor, SampleProcessor)
         self.policy = policy
         self.n_itr = check_positive_int("n_itr", n_itr)
         self.start_itr = check_int_at_least("start_itr", start_itr, 0)
@@ -248,6 +247,7 @@ class Trainer(TrainingLoop):
                 returns.append(task_returns(paths))
             with timed(times, "Time-SampleProc"):
                 self.sample_processor.train_baseline([path for task in pre_update_paths.values() for path in task])
+        self.sampler.observe_returns(returns[-1])
         self._update(all_samples, times)
         self._log_figures(returns, times)
         return returns
@@ -375,11 +375,3 @@ class Trainer(TrainingLoop):
             for key, value in state.get("assigned", {}).get(name, {}).items():
                 setattr(part, key, value)
         self._restore_loop(snapshot)
-
-
-def _add_defaults(part: Any, interface: type) -> Any:
-    """Adds the public attributes of an interface that an object of another class lacks; returns the object."""
-    for name, default in vars(interface).items() if not isinstance(part, interface) else ():
-        if not name.startswith("_") and not hasattr(part, name):
-            setattr(part, name, functools.partial(default, part) if callable(default) else default)
-    return part

@@ -298,7 +298,8 @@ def _remaining_wrappers(env: Any, algo_class: Any) -> List[type]:
 def _distribute(parts: Sequence[Any], algo_class: Any, settings: Mapping[str, Any]) -> Dict[Any, Dict[str, Any]]:
     """Returns the settings, defaults included, that each part takes; raises `TypeError` if none takes a setting.
 
-    Objects among the parts, which exist already, take no settings. Baselines are copied, because training changes them.
+    Objects among the parts, which exist already, take no settings. Baselines and task samplers are copied, because
+    training changes them.
     """
     taken = {part: settings_of([part]).keys() for part in parts if callable(part)}
     accepted = set().union(*taken.values())
@@ -306,7 +307,8 @@ def _distribute(parts: Sequence[Any], algo_class: Any, settings: Mapping[str, An
     what = f"for {' with '.join([algo_class.__name__, *policies])}"
     check_names(settings, accepted | settings_of([train], ()).keys(), what)
     values = {**algo_class.default_settings, **settings}
-    values.update({name: copy.deepcopy(values[name]) for name in ("baseline", "return_baseline") if name in values})
+    values.update({name: copy.deepcopy(values[name]) for name in ("baseline", "return_baseline", "task_sampler")
+                   if name in values})
     return {part: {name: value for name, value in values.items() if name in names} for part, names in taken.items()}
 
 

@@ -172,7 +172,8 @@ class KhazadDumEnv(WorldMetaEnv):
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
-    first_task = 0.1
+    first_task = mean_task = 0.1
+    task_dimensions = 1
     state_size = 3  # position (x, y); 0 until the agent falls (-1) or reaches the goal (1)
     goal = (2, 7)
     horizon = 32  # steps of a path
@@ -203,7 +204,11 @@ class KhazadDumEnv(WorldMetaEnv):
         return draw(np.array(self._batched.trail)[:, :2] - _CENTER, self.scenery())
 
     def _draw_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
-        return rng.exponential(0.1, n_tasks).tolist()
+        return rng.exponential(self.mean_task, n_tasks).tolist()
+
+    def tasks_at(self, points: np.ndarray) -> List[Task]:
+        """Returns the tasks at points of the unit interval, `[n, 1]`: quantiles of the exponential distribution."""
+        return (-self.mean_task * np.log1p(-points[:, 0])).tolist()
 
     def _check_task(self, name: str, task: Task) -> np.ndarray:
         return np.array(check_non_negative(name, task))

@@ -43,6 +43,9 @@ class MetaEnv(Configurable, gym.Env):
     info)` and `step(action) -> (observation, reward, terminated, truncated, info)`. Samplers also accept Gymnasium
     environments and classic gym environments (`reset() -> observation`, `step` returns four values).
 
+    An environment can describe its tasks by numbers, which `RoML` requires: `tasks_at(points)` returns the tasks at
+    points of the unit cube, an array `[n, task_dimensions]`. Uniform points give the tasks of `sample_tasks`.
+
     For speed, an environment can also implement `make_batched(num_envs)`, which returns a `BatchedEnv`; see
     `BatchableMetaEnv`. To support rendering, a subclass sets `metadata["render_modes"]` and implements `_draw` or
     `render`.
@@ -309,23 +312,33 @@ class WorldMetaEnv(BatchableMetaEnv):
 
     Attributes:
         first_task: the task before the first call of `set_task`.
-        task_ranges: `[k, 2]`, lowest and highest value of each entry of a task, if tasks are uniform vectors.
+        task_ranges: `[k, 2]`, lowest and highest value of each entry of a task, if tasks are uniform vectors; empty
+            (default) otherwise.
         state_size: length of a state.
     """
 
     batched_class = BatchedWorld
     first_task: Task
-    task_ranges: Any
+    task_ranges: Any = ()
     state_size: int = 0
     _batched: BatchedWorld
 
     def __init__(self, *, render_mode: RenderMode = None) -> None:
         super().__init__(render_mode=render_mode, world=self)
 
-    def _draw_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
-        """Draws `n_tasks` tasks from `rng`; by default vectors that are uniform in `task_ranges`."""
+    @property
+    def task_dimensions(self) -> int:
+        """Number of coordinates of `tasks_at`; 0 for environments without `tasks_at`."""
+        return len(self.task_ranges)
+
+    def tasks_at(self, points: np.ndarray) -> List[Task]:
+        """Returns the tasks at points of the unit cube (see `MetaEnv`), by default vectors in `task_ranges`."""
         low, high = np.transpose(self.task_ranges)
-        return list(rng.uniform(low, high, size=(n_tasks, len(low))))
+        return list(low + (high - low) * points)
+
+    def _draw_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
+        """Draws `n_tasks` tasks from `rng`; by default those at uniform points."""
+        return self.tasks_at(rng.random((n_tasks, self.task_dimensions)))
 
     def _check_task(self, name: str, task: Task) -> np.ndarray:
         """Returns a task as a float64 array.

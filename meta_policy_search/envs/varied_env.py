@@ -165,6 +165,17 @@ class VariedEnv(GymnasiumMetaEnv):
             env.close()
 
 
+    @property
+    def task_dimensions(self) -> int:
+        """Number of coordinates of `tasks_at`; 0 if functions draw parameters."""
+        return 0 if any(map(callable, self.parameters.values())) else len(self.parameters)
+
+    def tasks_at(self, points: np.ndarray) -> List[Task]:
+        """Returns the tasks at points of the unit cube, `[n, d]`; the values of a list have equal shares."""
+        return [{name: _value_at(distribution, coordinate) for (name, distribution), coordinate in
+                 zip(self.parameters.items(), point, strict=True)} for point in points]
+
+
 def vary(env: Union[str, Callable[..., Any]], /, **parameters: Any) -> VariedEnv:
     """Turns a Gymnasium environment into a meta-environment whose tasks set some of its parameters.
 
@@ -271,6 +282,13 @@ def _without_nan(name: str, value: Any) -> Any:
     if _has_nan(value):
         raise ValueError(f"the {name} is NaN")
     return value
+
+
+def _value_at(distribution: Any, coordinate: float) -> Any:
+    if isinstance(distribution, tuple):
+        low, high = distribution
+        return float(low + (high - low) * coordinate)
+    return copy.deepcopy(distribution[int(len(distribution) * coordinate)])
 
 
 def _draw(distribution: Any, rng: np.random.Generator) -> Any:

@@ -69,6 +69,12 @@ class Sampler(Configurable):
         """
         raise NotImplementedError
 
+    def observe_returns(self, returns: np.ndarray) -> None:
+        """Observes the mean return in each task after adaptation, float64 `[M]`; called once per iteration.
+
+        By default does nothing.
+        """
+
     def start_at(self, itr: int) -> None:
         """Sets the index of the next iteration. Default: does nothing."""
 

@@ -14,6 +14,7 @@ from meta_policy_search.samplers.base import Sampler
 from meta_policy_search.samplers.errors import EnvWorkerError
 from meta_policy_search.samplers.ray_executor import Parallel, RayExecutor, RayOptions, check_parallel
 from meta_policy_search.samplers.rollout_loop import INITIAL_BUFFER_STEPS, PathRng
+from meta_policy_search.samplers.task_samplers import TaskSampler, make_task_sampler
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
 from meta_policy_search.samplers.vectorized_env_executor.local import (
     MetaBatchedEnvExecutor,
@@ -66,6 +67,10 @@ class MetaSampler(Sampler):
         executor (str, callable or None): selects an executor: `'iterative'`, `'batched'`, `'parallel'`, or a callable
             `(env, meta_batch_size, envs_per_task, max_path_length) -> MetaEnvExecutor`. None (default): chosen by
             `parallel`.
+        task_sampler (str, dict or TaskSampler): chooses the tasks of each iteration: `'uniform'` (default), the task
+            distribution of the environment; `'worst'` or `'roml'`, more often tasks with low returns
+            (`WorstTaskSampler`, `RoML`); a dict such as `{"name": "roml", "alpha": 0.1}`; or an object with `sample(n,
+            rng)` and, optionally, `update(tasks, returns)`.
 
     Attributes:
         total_timesteps_sampled (int): number of sampled environment steps.
@@ -80,8 +85,10 @@ class MetaSampler(Sampler):
     def __init__(self, env: MetaEnv, policy: Any, rollouts_per_meta_task: int, meta_batch_size: int,
                  max_path_length: int, envs_per_task: WithoutEffect[Optional[int]] = None,
                  parallel: WithoutEffect[Parallel] = False,
-                 executor: WithoutEffect[Union[str, ExecutorFactory, None]] = None) -> None:
+                 executor: WithoutEffect[Union[str, ExecutorFactory, None]] = None,
+                 task_sampler: Union[str, Dict[str, Any], TaskSampler] = "uniform") -> None:
         adapt_env(env)  # checks its interface
+        self.task_sampler = make_task_sampler(task_sampler)
         super().__init__(env, policy, check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task),
                          max_path_length)
         self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
@@ -115,6 +122,7 @@ class MetaSampler(Sampler):
         check_spaces(self.policy, env)
         self._env, self.sampled_env = env, copy_env(env)
         self._adapted_env = adapt_env(self.sampled_env)
+        self.task_sampler.bind(self._adapted_env)
         if "vec_env" in vars(self):
             self.close()
 
@@ -164,7 +172,7 @@ class MetaSampler(Sampler):
         if tasks is None:
             rng = seeding.rng_for(seeding.Stream.TASKS, itr)
             try:
-                tasks = self._adapted_env.sample_tasks(self.meta_batch_size, rng)
+                tasks = self.task_sampler.sample(self.meta_batch_size, rng)
             except SystemExit as error:  # would otherwise end training without an error message
                 raise EnvWorkerError(f"sample_tasks called sys.exit({error})") from error
         self._set_iteration(itr, 0, list(tasks))
@@ -220,6 +228,10 @@ class MetaSampler(Sampler):
         """Returns an actor for all tasks with the current parameters of the policy."""
         return actor_from_policy(self.policy, tuple(self.env.action_space.shape))
 
+    def observe_returns(self, returns: np.ndarray) -> None:
+        """Passes tasks and returns of the iteration to the task sampler."""
+        self.task_sampler.update(self.tasks, returns)
+
     @property
     def path_rng(self) -> PathRng:
         """Function `(task, rollout) -> numpy.random.Generator` for the paths of the next `obtain_samples`."""
@@ -240,11 +252,13 @@ class MetaSampler(Sampler):
     def get_state(self) -> Dict[str, Any]:
         """Returns everything that determines future samples, except the policy and the root seed, for a snapshot."""
         return {"itr": self._itr, "step": self._step, "tasks": self.tasks if self._is_begun else None,
-                "num_steps": self.total_timesteps_sampled}
+                "num_steps": self.total_timesteps_sampled, "task_sampler": self.task_sampler.get_state()}
 
     def set_state(self, state: Dict[str, Any]) -> None:
         """Restores a state returned by `get_state`."""
         self.total_timesteps_sampled = state["num_steps"]
+        if state.get("task_sampler") is not None:
+            self.task_sampler.set_state(state["task_sampler"])
         if state["tasks"] is None:
             self.start_at(state["itr"] + 1)
         else:

@@ -1,4 +1,5 @@
 """Base classes of objects that record the arguments of their constructor call."""
+import functools
 import inspect
 import reprlib
 import sys
@@ -164,6 +165,14 @@ def _is_in_constructor(obj: Any) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def add_defaults(part: Any, interface: type) -> Any:
+    """Adds the public attributes of an interface that an object of another class lacks; returns the object."""
+    for name, default in vars(interface).items() if not isinstance(part, interface) else ():
+        if not name.startswith("_") and not hasattr(part, name):
+            setattr(part, name, functools.partial(default, part) if callable(default) else default)
+    return part
 
 
 def shallow_copy(obj: T, **changed: Any) -> T:

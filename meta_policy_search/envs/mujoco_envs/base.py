@@ -136,6 +136,15 @@ class MujocoMetaEnv(BatchableMetaEnv):
         return self._batched.dt
 
     @property
+    def task_dimensions(self) -> int:
+        """Number of coordinates of `tasks_at`; 0 for environments without `tasks_at`."""
+        return self._batched.tasks.dimensions
+
+    def tasks_at(self, points: np.ndarray) -> List[Task]:
+        """Returns the tasks at points of the unit cube; see `MetaEnv`."""
+        return self._batched.tasks.tasks_at(points)
+
+    @property
     def position(self) -> Optional[np.ndarray]:
         """Position `(x, y)` of the robot on the ground, float64 `[2]`, m; None for robots that move along a line."""
         return self._batched.engine.get_state().qpos[0, :2] if self._batched.robot.moves_in_plane else None

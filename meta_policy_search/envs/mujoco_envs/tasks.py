@@ -28,23 +28,29 @@ class TaskFamily(abc.ABC):
 
     Attributes:
         first: the task of an environment before the first call of `set_task`.
+        dimensions: number of coordinates of `tasks_at`; 0 (default) without `tasks_at`.
     """
 
     first: Task
+    dimensions: int = 0
 
     def first_task(self, engine: Engine) -> Task:
         """Returns the task of an environment before the first call of `set_task`."""
         return self.first
 
-    @abc.abstractmethod
+    def tasks_at(self, points: np.ndarray) -> List[Task]:
+        """Returns the tasks at points of the unit cube; see `MetaEnv`."""
+        raise NotImplementedError
+
     def sample(self, n_tasks: int, rng: np.random.Generator, engine: Engine) -> List[Task]:
-        """Draws `n_tasks` tasks.
+        """Draws `n_tasks` tasks; by default those at uniform points.
 
         Args:
             n_tasks: number of tasks.
             rng: generator to draw from.
             engine: engine that simulates the robot; used by families that depend on physical parameters.
         """
+        return self.tasks_at(rng.random((n_tasks, self.dimensions)))
 
     @abc.abstractmethod
     def check(self, name: str, task: Task, engine: Engine) -> Task:
@@ -116,8 +122,14 @@ class PlanarDirections(TaskFamily):
         goal_direction: task before the first call of `set_task`; default (1, 0).
     """
 
+    dimensions = 1
+
     def __init__(self, goal_direction: Sequence[float] = (1.0, 0.0)) -> None:
         self.first = _unit_vector("goal_direction", goal_direction)
+
+    def tasks_at(self, points: np.ndarray) -> List[Task]:
+        angles = 2.0 * np.pi * points[:, 0]
+        return list(np.stack((np.cos(angles), np.sin(angles)), axis=1))
 
     def sample(self, n_tasks: int, rng: np.random.Generator, engine: Engine) -> List[Task]:
         vectors = rng.standard_normal((n_tasks, 2))
@@ -144,6 +156,8 @@ class Velocities(TaskFamily):
         max_velocity: upper bound of the range, m/s; above `min_velocity`.
     """
 
+    dimensions = 1
+
     def __init__(self, min_velocity: float, max_velocity: float) -> None:
         self.min_velocity = check_finite("min_velocity", min_velocity)
         self.max_velocity = check_finite("max_velocity", max_velocity)
@@ -151,8 +165,8 @@ class Velocities(TaskFamily):
             raise ValueError(f"max_velocity: expected a number above {self.min_velocity}, got {max_velocity!r}")
         self.first = (self.min_velocity + self.max_velocity) / 2.0
 
-    def sample(self, n_tasks: int, rng: np.random.Generator, engine: Engine) -> List[Task]:
-        return rng.uniform(self.min_velocity, self.max_velocity, n_tasks).tolist()
+    def tasks_at(self, points: np.ndarray) -> List[Task]:
+        return (self.min_velocity + (self.max_velocity - self.min_velocity) * points[:, 0]).tolist()
 
     def check(self, name: str, task: Task, engine: Engine) -> float:
         return check_finite(name, task)
@@ -173,13 +187,17 @@ class Goals(TaskFamily):
         euclidean: whether the distance is Euclidean; default False (L1 distance).
     """
 
+    dimensions = 2
+
     def __init__(self, goal: Sequence[float], radius: float, marker: Optional[int] = None,
                  euclidean: bool = False) -> None:
         self.first, self.radius, self.marker, self.euclidean = as_point("goal", goal), radius, marker, euclidean
 
     def sample(self, n_tasks: int, rng: np.random.Generator, engine: Engine) -> List[Task]:
-        angles = rng.uniform(0.0, 2.0 * np.pi, n_tasks)
-        distances = self.radius * np.sqrt(rng.random(n_tasks))
+        return self.tasks_at(rng.random((2, n_tasks)).T)  # all angles are drawn first
+
+    def tasks_at(self, points: np.ndarray) -> List[Task]:
+        angles, distances = 2.0 * np.pi * points[:, 0], self.radius * np.sqrt(points[:, 1])
         return list(distances[:, None] * np.stack((np.cos(angles), np.sin(angles)), axis=1))
 
     def check(self, name: str, task: Task, engine: Engine) -> np.ndarray:
@@ -265,13 +283,13 @@ class ScaledParameters(TaskFamily):
                  logarithmic: bool = False) -> None:
         self.ranges, self.thickness, self.logarithmic = dict(ranges), thickness, logarithmic
         self.first = np.array([1.0 if name != "velocity" else sum(ranges[name]) / 2.0 for name in ranges])
+        self.dimensions = len(self.ranges)
 
-    def sample(self, n_tasks: int, rng: np.random.Generator, engine: Engine) -> List[Task]:
+    def tasks_at(self, points: np.ndarray) -> List[Task]:
         low, high = np.transpose(list(self.ranges.values()))
-        size = (n_tasks, len(low))
         if self.logarithmic:
-            return list(np.exp(rng.uniform(np.log(low), np.log(high), size)))
-        return list(rng.uniform(low, high, size))
+            return list(np.exp(np.log(low) + (np.log(high) - np.log(low)) * points))
+        return list(low + (high - low) * points)
 
     def check(self, name: str, task: Task, engine: Engine) -> np.ndarray:
         values = as_array(name, task, (len(self.ranges),), f"finite numbers ({', '.join(self.ranges)})")

@@ -31,6 +31,7 @@ class MetaPointEnvOrigin(MetaPointEnvNavigation):
 
     first_task: Dict[str, Any] = {}
     goal_range = 0.0
+    task_ranges = ()
     start_range = 2.0
 
     def _draw_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:

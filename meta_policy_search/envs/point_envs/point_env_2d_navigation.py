@@ -5,7 +5,7 @@ negative squared distance. The other point environments are subclasses with othe
 point in the plane, and the goal is not observed: the agent can find it only from rewards, so a policy has to adapt.
 Lengths have no unit.
 """
-from typing import List, Tuple
+from typing import Any, List, Tuple
 
 import numpy as np
 
@@ -67,6 +67,11 @@ class MetaPointEnvNavigation(WorldMetaEnv):
         super().__init__(render_mode=render_mode)
 
     @property
+    def task_ranges(self) -> Any:
+        """Ranges of the coordinates of the goal; empty if `only_corners`."""
+        return () if self.only_corners else ((-self.goal_range, self.goal_range),) * 2
+
+    @property
     def position(self) -> np.ndarray:
         """Current position of the point, float64 `[2]`."""
         return self._batched.states[0, :2].copy()
@@ -86,7 +91,7 @@ class MetaPointEnvNavigation(WorldMetaEnv):
         """Draws `n_tasks` tasks; by default goals, float64 `[2]`, in the square of goals."""
         if self.only_corners:
             return list(self.goal_range * CORNERS[rng.integers(len(CORNERS), size=n_tasks)])
-        return list(rng.uniform(-self.goal_range, self.goal_range, size=(n_tasks, 2)))
+        return super()._draw_tasks(n_tasks, rng)
 
     def _check_task(self, name: str, task: Task) -> np.ndarray:
         """Returns the points of a task, float64 `[n, 2]`, the goal first; see `WorldMetaEnv._check_task`."""

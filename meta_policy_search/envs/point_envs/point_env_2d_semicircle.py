@@ -37,14 +37,16 @@ class MetaPointEnvSemicircle(MetaPointEnvNavigation):
 
     first_task = (0.0, 1.0)
     goal_range = 1.0
+    task_dimensions = 1
     goal_tolerance = 0.0
 
     def __init__(self, goal_radius: float = 0.2, *, render_mode: RenderMode = None) -> None:
         self.goal_radius = check_positive("goal_radius", goal_radius)
         super().__init__(render_mode=render_mode)
 
-    def _draw_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
-        angles = rng.uniform(0.0, np.pi, n_tasks)
+    def tasks_at(self, points: np.ndarray) -> List[Task]:
+        """Returns the goals at points of the unit interval, `[n, 1]`, which are fractions of the semicircle."""
+        angles = np.pi * points[:, 0]
         return list(np.stack((np.cos(angles), np.sin(angles)), axis=1))
 
     def _rewards(self, before: np.ndarray, after: np.ndarray, goals: np.ndarray) -> np.ndarray:

@@ -1,0 +1,187 @@
+"""Task samplers choose the tasks of an iteration, and their state is part of a run."""
+import numpy as np
+import pytest
+from scipy import stats
+
+import meta_policy_search as mps
+from meta_policy_search.envs import available_envs, get_env_class, make_env, normalize, vary
+from meta_policy_search.policies import MetaGaussianMLPPolicy
+from meta_policy_search.samplers import MetaSampler
+from meta_policy_search.samplers.task_samplers import RoML, TaskSampler, WorstTaskSampler, _beta_density
+
+TINY = {"meta_batch_size": 4, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}
+
+
+class Cube:
+    """Tasks are points of the unit cube."""
+
+    def __init__(self, size):
+        self.task_dimensions = size
+
+    def tasks_at(self, points):
+        return list(points)
+
+    def sample_tasks(self, n, rng):
+        return list(rng.random((n, self.task_dimensions)))
+
+
+def iterate(sampler, returns_of, size=1, num_iterations=300, num_tasks=20):
+    """Returns the tasks of all iterations after the first hundred, float64 `[n, size]`."""
+    sampler.bind(Cube(size))
+    rng, found = np.random.default_rng(0), []
+    for _ in range(num_iterations):
+        tasks = sampler.sample(num_tasks, rng)
+        sampler.update(tasks, np.array([returns_of(task) for task in tasks]))
+        found.append(tasks)
+    return np.array(found[100:]).reshape(-1, size)
+
+
+# Distributions -----------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("alpha", [0.05, 0.25])
+@pytest.mark.parametrize("returns_of, size", [(lambda task: -task[0], 1), (lambda task: task.sum(), 3)],
+                         ids=["large values", "small sums"])
+def test_means_of_roml_approach_the_mean_of_the_worst_tasks(returns_of, size, alpha):
+    uniform = np.random.default_rng(1).random((20_000, size))
+    returns = np.array([returns_of(task) for task in uniform])
+    worst = uniform[returns <= np.quantile(returns, alpha)].mean(axis=0)
+    tasks = iterate(RoML(alpha=alpha), returns_of, size)
+    np.testing.assert_allclose(tasks.reshape(-1, 20, size)[:, 4:].mean(axis=(0, 1)), worst, atol=0.03)
+    np.testing.assert_allclose(tasks.reshape(-1, 20, size)[:, :4].mean(axis=(0, 1)), 0.5, atol=0.03)
+
+
+def test_an_update_of_roml_equals_the_weighted_mean_of_the_worst_tasks():
+    """Two updates by hand: ten tasks with equal weights, then ten tasks with the ratio of the densities."""
+    sampler = RoML(alpha=0.3, batch_size=10, original_fraction=0.2, min_fraction=0.1, soft_update=0.5)
+    sampler.bind(Cube(1))
+    rng = np.random.default_rng(3)
+    tasks = np.array(sampler.sample(10, rng))[:, 0]
+    sampler.update(list(tasks[:, None]), tasks)
+    mean = 0.5 * 0.5 + 0.5 * np.sort(tasks)[:3].mean()
+    np.testing.assert_allclose(sampler.get_state()[0], [mean])
+    tasks = np.array(sampler.sample(10, rng))[:, 0]
+    weights = np.append(np.ones(2), 1.0 / stats.beta.pdf(tasks[2:], 2.0 * mean, 2.0 - 2.0 * mean))
+    sampler.update(list(tasks[:, None]), tasks)
+    order = np.argsort(tasks)
+    count = max(1, np.searchsorted(np.cumsum(weights[order]), 0.3 * weights.sum()) + 1)
+    worst = order[:count]
+    expected = 0.5 * mean + 0.5 * (weights[worst] @ tasks[worst]) / weights[worst].sum()
+    np.testing.assert_allclose(sampler.get_state()[0], [expected])
+
+
+def test_beta_densities_equal_those_of_scipy():
+    points, means = np.random.default_rng(0).uniform(0.01, 0.99, (50, 2)), np.array([0.2, 0.9])
+    expected = stats.beta.pdf(points, 2.0 * means, 2.0 - 2.0 * means).prod(axis=1)
+    np.testing.assert_allclose(_beta_density(points, means), expected, rtol=1e-10)
+
+
+def test_worst_tasks_are_repeated():
+    """Half of the tasks are from the quarter with the lowest returns; all repetitions have occurred before."""
+    tasks = iterate(WorstTaskSampler(), lambda task: -task[0])[:, 0].reshape(-1, 20)
+    assert 0.8 < tasks[:, :10].mean() < 0.95 and tasks[:, :10].min() > 0.6
+    np.testing.assert_allclose(tasks[:, 10:].mean(), 0.5, atol=0.02)
+    assert set(tasks[50, :10]) <= set(tasks[:50, 10:].ravel())
+
+
+@pytest.mark.parametrize("sampler, expected", [
+    (WorstTaskSampler(fraction=1.0), (0.48, 0.55)), (WorstTaskSampler(repeated=0.0), (0.48, 0.52)),
+    (WorstTaskSampler(memory=20), (0.65, 0.72)), (WorstTaskSampler(repeated=0.9), (0.75, 0.9)),
+    (RoML(original_fraction=1.0), (0.48, 0.52)), (RoML(original_fraction=0.0), (0.93, 1.0)),
+    (RoML(min_fraction=0.9), (0.5, 0.8)), (RoML(batch_size=10_000), (0.48, 0.52)),
+    (RoML(soft_update=0.999), (0.5, 0.6)),
+], ids=repr)
+def test_every_argument_has_an_effect(sampler, expected):
+    mean = iterate(sampler, lambda task: -task[0]).mean()
+    assert expected[0] < mean < expected[1]
+
+
+@pytest.mark.parametrize("name", [
+    name for name in available_envs() if not name.startswith("MetaWorld")
+    and getattr(get_env_class(name)(), "task_dimensions", 0)])
+def test_uniform_points_give_the_task_distribution(name):
+    env = make_env(name)
+    points = np.random.default_rng(0).random((5_000, env.task_dimensions))
+    at_points, sampled = (np.array([np.ravel(task) for task in tasks]) for tasks in (
+        env.tasks_at(points), env.sample_tasks(5_000, np.random.default_rng(1))))
+    for one, other in zip(at_points.T, sampled.T, strict=True):
+        assert stats.ks_2samp(one, other).pvalue > 1e-4
+    for task in env.tasks_at(points[:3]):
+        env.set_task(task)
+        np.testing.assert_allclose(env.get_task(), task)
+
+
+def test_points_of_a_varied_environment():
+    env = vary("Pendulum-v1", g=(5.0, 15.0), l=[0.5, 1.0])
+    assert env.task_dimensions == 2
+    assert env.tasks_at(np.array([[0.0, 0.0], [0.5, 0.6]])) == [{"g": 5.0, "l": 0.5}, {"g": 10.0, "l": 1.0}]
+    assert vary("Pendulum-v1", g=lambda rng: rng.uniform(5.0, 15.0)).task_dimensions == 0
+
+
+# Training ----------------------------------------------------------------------------------------------------------
+
+def sampler_of(env, task_sampler):
+    policy = MetaGaussianMLPPolicy(4, env.observation_space.shape[0], env.action_space.shape[0], hidden_sizes=(4,))
+    return MetaSampler(env, policy, 2, 4, 5, task_sampler=task_sampler)
+
+
+@pytest.mark.parametrize("task_sampler", ["worst", {"name": "roml", "batch_size": 4}], ids=["worst", "roml"])
+def test_run_depends_on_the_task_sampler_and_a_resumed_run_is_equal(task_sampler, tmp_path):
+    def train(name, n_itr, **settings):
+        return mps.train("MetaPointEnvNavigation", "vpg_maml", n_itr, dump_path=tmp_path / name, progress_bar=False,
+                         **{**TINY, **settings})
+
+    whole = train("whole", 4, task_sampler=task_sampler)
+    train("part", 2, task_sampler=task_sampler)
+    resumed = mps.load_run(tmp_path / "part").resume(n_itr=4)
+    uniform = train("uniform", 4)
+    for column in ("Step_1-AverageReturn", "AdaptationGain"):
+        np.testing.assert_array_equal(resumed.progress[column], whole.progress[column])
+        assert whole.progress[column][0] == uniform.progress[column][0] or task_sampler != "worst"
+        assert whole.progress[column][3] != uniform.progress[column][3]
+    np.testing.assert_array_equal(resumed.policy.get_flat_params(), whole.policy.get_flat_params())
+    assert ("TaskMean-1" in whole.progress) == (task_sampler != "worst") and "TaskMean-0" not in uniform.progress
+
+
+def test_object_with_sample_chooses_the_tasks_and_gets_the_returns():
+    """The object of the user is copied; the copy gets the environment, the tasks and the returns after adaptation."""
+    got = []
+
+    class Fixed:
+        def sample(self, n, rng):
+            return [(0.1 * i, 0.0) for i in range(n)]
+
+        def update(self, tasks, returns):
+            got.append((tasks, returns))
+
+    run = mps.train("MetaPointEnvNavigation", "vpg_maml", 2, task_sampler=Fixed(), progress_bar=False, **TINY)
+    tasks, returns = got[-1]
+    np.testing.assert_allclose(tasks, [(0.1 * i, 0.0) for i in range(4)])
+    np.testing.assert_allclose(np.mean(returns), run.progress["Step_1-AverageReturn"][-1])
+
+
+def test_tasks_by_default_are_those_of_the_environment():
+    env = normalize(make_env("MetaPointEnvNavigation"))
+    sampler = sampler_of(env, "uniform")
+    sampler.update_tasks()
+    expected = env.sample_tasks(4, mps.utils.seeding.rng_for(mps.utils.seeding.Stream.TASKS, 0))
+    np.testing.assert_array_equal(sampler.tasks, expected)
+    assert type(sampler.task_sampler) is TaskSampler
+
+
+@pytest.mark.parametrize("value, error, message", [
+    ("rom", ValueError, "task_sampler: expected one of 'uniform', 'worst', 'roml', got 'rom'; did you mean 'roml'"),
+    ({"alpha": 0.1}, ValueError, "task_sampler: expected one of 'uniform', 'worst', 'roml', got None"),
+    ({"name": "roml", "alpa": 0.1}, ValueError, "task_sampler: expected one of .*, got 'alpa'; did you mean 'alpha'"),
+    ({"name": "roml", "alpha": 0.0}, ValueError, r"alpha: expected a number in \(0, 1\], got 0.0"),
+    (3, TypeError, "task_sampler: expected one of uniform, worst, roml, or an object with the method sample, got 3"),
+    (RoML, TypeError, "task_sampler: expected .*, got <class"),
+])
+def test_invalid_task_samplers_are_reported(value, error, message):
+    with pytest.raises(error, match=message):
+        sampler_of(make_env("MetaPointEnvNavigation"), value)
+
+
+def test_roml_requires_tasks_at():
+    with pytest.raises(ValueError, match="task_sampler: RoML requires an environment with task_dimensions and tasks_at"
+                                         ", got MetaPointEnvCorner; WorstTaskSampler works for any tasks"):
+        sampler_of(make_env("MetaPointEnvCorner"), "roml")
