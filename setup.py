@@ -24,6 +24,7 @@ DEPENDENCIES = [
     "python-dateutil>=2.8.2",  # times in messages and flags
     "scipy>=1.11",
     "tensorflow>=2.16",
+    "threadpoolctl>=3.1",  # matrix operations of NumPy and SciPy in one thread
     "tqdm>=4.64",
 ]
 

@@ -179,7 +179,7 @@ def over_seeds(runs: Mapping[int, Progress], column: str, statistic: Any = np.me
 
 
 def difference(runs: Mapping[int, Progress], column: str, others: Mapping[int, Progress],
-               other_column: str) -> Optional[Interval]:
+               other_column: str, statistic: Any = np.mean) -> Optional[Interval]:
     """Returns the mean difference of two methods, paired by seed, with its 95% interval; None without common seeds."""
-    values = [runs[seed][column].mean() - others[seed][other_column].mean() for seed in runs if seed in others]
+    values = [statistic(runs[seed][column]) - statistic(others[seed][other_column]) for seed in runs if seed in others]
     return mean_interval(np.array(values)) if values else None

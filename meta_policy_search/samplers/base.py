@@ -20,6 +20,7 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_choice, check_fraction, check_positive_int
 from meta_policy_search.utils.fast_paths import fast_path
 from meta_policy_search.utils.serializable import Configurable
+from meta_policy_search.utils.threads import one_blas_thread
 from meta_policy_search.utils.utils import discount_cumsum, normalize_advantages, shift_advantages_to_positive
 
 __all__ = ["SampleProcessor", "Sampler"]
@@ -190,6 +191,7 @@ class SampleProcessor(Configurable):
             if params is not None:
                 baseline.set_params(params)
 
+    @one_blas_thread()
     def _process(self, tasks: Sequence[TaskPaths], log: Any, log_prefix: str) -> List[TaskSamples]:
         """Processes the paths of each task and logs statistics."""
         log = check_choice("log", log, LOG_LEVELS)

@@ -1,9 +1,13 @@
 """Number of cores, worker threads and delayed Ctrl-C."""
 import contextlib
+import functools
+import importlib
 import os
 import signal
 import threading
 from typing import Any, Callable, Iterator, List, Sequence, TypeVar
+
+from threadpoolctl import ThreadpoolController
 
 Result = TypeVar("Result")
 
@@ -34,6 +38,23 @@ def available_cores() -> int:
 def total_memory() -> int:
     """Returns the size of this machine's memory, in bytes."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+@functools.lru_cache(maxsize=None)
+def _blas_libraries() -> ThreadpoolController:
+    importlib.import_module("scipy.linalg")  # loads a library of its own, in addition to that of NumPy
+    return ThreadpoolController().select(user_api="blas")
+
+
+@contextlib.contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Limits the matrix operations of NumPy and SciPy to one thread, in a `with` block or a decorated function.
+
+    Their results would otherwise depend on the number of cores. The matrices of this package are so small that several
+    threads would also take longer.
+    """
+    with _blas_libraries().limit(limits=1):
+        yield
 
 
 _of_process = threading.RLock()

@@ -43,9 +43,9 @@ def write_run(folder, rows=3, gain=1.0, algorithm="promp", columns=META, days=0,
 
 @pytest.fixture
 def three(tmp_path, monkeypatch):
-    """Returns runs in `data`: from two days ago, from today, and an interrupted one in between."""
+    """Returns runs in `data`: from four days ago, from today, and an interrupted one in between."""
     monkeypatch.chdir(tmp_path)
-    write_run(tmp_path / "data" / "a", gain=2.0, days=2)
+    write_run(tmp_path / "data" / "a", gain=2.0, days=4)
     write_run(tmp_path / "data" / "b", gain=3.5, env="HalfCheetahRandDirecEnv", seed=7)
     write_run(tmp_path / "data" / "c", rows=1, gain=-1.0, days=1, snapshot_mode="last")
 
@@ -95,7 +95,7 @@ def test_long_folders_are_on_lines_below_the_runs(three, tmp_path, capsys):
     ([], ["a", "c", "b"]),
     (["--since", f"{YESTERDAY:%Y-%m-%d}"], ["c", "b"]),
     (["--since", f"{YESTERDAY:%d %b %Y}"], ["c", "b"]),
-    (["--since", f"{YESTERDAY + datetime.timedelta(hours=1):%Y-%m-%d %H:%M}"], ["b"]),
+    (["--since", f"{YESTERDAY + datetime.timedelta(hours=6):%Y-%m-%d %H:%M}"], ["b"]),
     (["--env", "meta-point*"], ["a", "c"]),
     (["--algorithm", "ProMP", "--state", "finished"], ["a", "b"]),
     (["--state", "running"], []),

@@ -46,7 +46,7 @@ def test_documented_columns_equal_logged_columns():
     tiny = {"meta_batch_size": 2, "rollouts_per_meta_task": 2}
     logged = columns_of("HalfCheetahRandVelEnv", "promp", diagnostics=True, **tiny)
     for env, algo, settings in (
-            ("MetaPointEnv", "trpo_maml", {}), ("MetaTabularMDPEnv", "vpg_maml", {}),
+            ("MetaPointEnvNavigation", "trpo_maml", {"task_sampler": "roml"}), ("MetaTabularMDPEnv", "vpg_maml", {}),
             ("AntRandDirecEnv", "vpg_maml", {}), (Succeeding(), "vpg_maml", {}),
             ("MetaPointEnv", "vpg_maml", {"parallel": "ray"}), ("MetaPointEnv", "rl2", {"hidden_size": 2})):
         logged |= columns_of(env, algo, **tiny, **settings)

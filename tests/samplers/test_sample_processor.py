@@ -3,6 +3,7 @@ import re
 
 import numpy as np
 import pytest
+import threadpoolctl
 
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.samplers.base import SampleProcessor, Sampler
@@ -384,3 +385,16 @@ def test_attributes_hold_the_named_baselines():
     assert SampleProcessor(custom).baseline is custom and DiceSampleProcessor(custom, 9).return_baseline is None
     with pytest.raises(ValueError, match="^return_baseline: expected one of .*, got 'none'"):
         DiceSampleProcessor("ZeroBaseline", max_path_length=9, return_baseline="none")
+
+
+def test_samples_do_not_depend_on_the_number_of_threads_of_matrix_operations():
+    """Given 200 features, whose normal equations several threads would factorize with other rounding errors."""
+    rng = np.random.default_rng(0)
+    paths = [{"observations": rng.normal(size=(300, 98)), "actions": rng.normal(size=(300, 2)),
+              "rewards": rng.normal(size=300), "env_infos": {}, "agent_infos": {}} for _ in range(2)]
+
+    def advantages(threads):
+        with threadpoolctl.threadpool_limits(threads, user_api="blas"):
+            return SampleProcessor(LinearFeatureBaseline()).process_samples(paths)["advantages"]
+
+    np.testing.assert_array_equal(advantages(4), advantages(1))

@@ -29,6 +29,7 @@ from meta_policy_search.samplers.rollout_loop import PathRng, TaskRollouts, coll
 from meta_policy_search.types import BatchedStep, Infos, Path, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.seeding import Stream, next_rng
+from meta_policy_search.utils.threads import one_blas_thread
 
 Executor = TypeVar("Executor", bound="MetaEnvExecutor")
 
@@ -113,6 +114,7 @@ class MetaEnvExecutor:
     def _assign(self, tasks: List[Task]) -> None:
         """Sets the tasks of the environments; by default does nothing."""
 
+    @one_blas_thread()
     def collect(self, num_rollouts: int, path_rng: PathRng, actor: Actor
                 ) -> Tuple[Dict[int, List[Path]], List[TaskRollouts]]:
         """Collects paths in all tasks, then updates the running averages of a `NormalizedEnv`.
