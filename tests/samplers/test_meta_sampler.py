@@ -8,6 +8,7 @@ import time
 import cloudpickle
 import numpy as np
 import pytest
+import threadpoolctl
 
 from meta_policy_search.actors import Actor
 from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv
@@ -632,3 +633,24 @@ def test_arguments_are_checked(arguments, error, message):
 def test_sizes_of_environment_and_policy_must_agree(obs_dim, action_dim, message):
     with pytest.raises(ValueError, match=message):
         sampler_of(MetaPointEnvCorner(), MetaGaussianMLPPolicy(M, obs_dim, action_dim, hidden_sizes=()))
+
+
+def blas_threads():
+    return {library["num_threads"] for library in threadpoolctl.threadpool_info() if library["user_api"] == "blas"}
+
+
+class CountsThreads(Scripted):
+    """Records the number of threads of matrix operations in each step."""
+
+    def step(self, action):
+        self.threads.update(blas_threads())
+        return super().step(action)
+
+
+def test_matrix_operations_use_one_thread_during_sampling_only():
+    CountsThreads.threads = set()
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        two_iterations(sampler_of(CountsThreads(), envs_per_task=1))
+        assert blas_threads() == before
+    assert CountsThreads.threads <= {1}
