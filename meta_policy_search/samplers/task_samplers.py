@@ -58,7 +58,7 @@ class TaskSampler(Configurable):
 class WorstTaskSampler(TaskSampler):
     """Repeats recent tasks with low returns, a simple form of distributionally robust training.
 
-    An iteration has `round(repeated * n)` tasks drawn uniformly from the `fraction` of recent tasks with the lowest
+    An iteration has `int(repeated * n)` tasks drawn uniformly from the `fraction` of recent tasks with the lowest
     returns, and new tasks from the environment. Relative to the task distribution, a task of that fraction is drawn
     `1 - repeated + repeated / fraction` times as often, any other task `1 - repeated` times. Works for tasks of any
     type.
@@ -81,7 +81,7 @@ class WorstTaskSampler(TaskSampler):
 
     def sample(self, n: int, rng: np.random.Generator) -> List[Task]:
         """See `TaskSampler.sample`; the repeated tasks come first."""
-        self._num_repeated = round(self.repeated * n) if self._recent else 0
+        self._num_repeated = int(self.repeated * n) if self._recent else 0
         worst = sorted(self._recent, key=lambda pair: pair[1])[:math.ceil(self.fraction * len(self._recent))]
         chosen = [worst[i][0] for i in rng.integers(len(worst), size=self._num_repeated)] if worst else []
         return chosen + self.env.sample_tasks(n - self._num_repeated, rng)

@@ -83,6 +83,11 @@ def test_worst_tasks_are_repeated():
     assert set(tasks[50, :10]) <= set(tasks[:50, 10:].ravel())
 
 
+def test_an_iteration_has_at_least_one_new_task():
+    tasks = iterate(WorstTaskSampler(repeated=0.9), lambda task: -task[0], num_tasks=1)
+    assert len(set(tasks[:, 0])) == len(tasks)
+
+
 @pytest.mark.parametrize("sampler, expected", [
     (WorstTaskSampler(fraction=1.0), (0.48, 0.55)), (WorstTaskSampler(repeated=0.0), (0.48, 0.52)),
     (WorstTaskSampler(memory=20), (0.65, 0.72)), (WorstTaskSampler(repeated=0.9), (0.75, 0.9)),
