@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """Garbage collection takes a tenth of the time if it searches everything that imports and collection created."""
+    """Excludes the objects that imports and collection created from garbage collection, which saves 6% of the time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)

@@ -293,7 +293,7 @@ def _value_at(distribution: Any, coordinate: float) -> Any:
 
 def _draw(distribution: Any, rng: np.random.Generator) -> Any:
     if isinstance(distribution, tuple):
-        return float(rng.uniform(*distribution))
+        return _value_at(distribution, rng.random())
     return distribution(rng) if callable(distribution) else distribution[rng.integers(len(distribution))]
 
 
