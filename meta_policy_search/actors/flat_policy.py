@@ -113,8 +113,8 @@ class FlatPolicy(Configurable, abc.ABC):
     def act(self, observation: np.ndarray, deterministic: bool = False) -> Any:
         """Returns an action `[A]` (an integer if actions are discrete) for an observation `[O]`.
 
-        The action has the units of training, in `train` those of the wrapper `normalize`: -10 and 10 are the bounds of
-        the environment's actions.
+        The action is in the units of training. For policies from `train`, which applies the wrapper `normalize`, -10
+        and 10 are the bounds of the environment's actions.
 
         Args:
             observation: `[O]`.

@@ -105,13 +105,13 @@ class RoML(TaskSampler):
 
     The environment maps the unit cube to its tasks (`tasks_at`). Each coordinate has a beta distribution with the
     parameters `2 m` and `2 - 2 m`, whose mean is `m`; it is uniform for `m = 0.5`, the initial value. After every
-    `batch_size` tasks, `m` moves towards the weighted mean of the tasks with the lowest returns: those up to the
-    `alpha` quantile of the returns under the task distribution, and at least the fraction `min_fraction`. The weight of
-    a task is the ratio of its density under the task distribution to that under the beta distributions. The meta-update
+    `batch_size` tasks, `m` moves towards the weighted mean of the tasks with the lowest returns. These are the fraction
+    `alpha` of the task distribution, but at least the fraction `min_fraction` of the sampled tasks. The weight of a
+    task is the ratio of its density under the task distribution to that under the beta distributions. The meta-update
     has no such weights: it increases the mean return in the sampled tasks.
 
-    A coordinate has an effect on the choice only if tasks with low returns have large values, or small values. If they
-    are in the middle or at both ends, its distribution remains about uniform.
+    The distribution of a coordinate changes only if the tasks with low returns have mostly large or mostly small
+    values. It remains about uniform if these tasks are in the middle or at both ends.
 
     Logs the means, `TaskMean-0`, `TaskMean-1`, ....
 

@@ -148,7 +148,7 @@ def test_run_depends_on_the_task_sampler_and_a_resumed_run_is_equal(task_sampler
 
 
 def test_object_with_sample_chooses_the_tasks_and_gets_the_returns():
-    """The object of the user is copied; the copy gets the environment, the tasks and the returns after adaptation."""
+    """The returns are those after adaptation."""
     got = []
 
     class Fixed:
@@ -162,6 +162,20 @@ def test_object_with_sample_chooses_the_tasks_and_gets_the_returns():
     tasks, returns = got[-1]
     np.testing.assert_allclose(tasks, [(0.1 * i, 0.0) for i in range(4)])
     np.testing.assert_allclose(np.mean(returns), run.progress["Step_1-AverageReturn"][-1])
+
+
+def test_training_does_not_change_the_task_sampler_of_the_user():
+    sampler = WorstTaskSampler()
+    mps.train("MetaPointEnvNavigation", "vpg_maml", 2, task_sampler=sampler, progress_bar=False, **TINY)
+    assert sampler.get_state() == ([], 0)
+
+
+def test_tasks_are_those_of_an_assigned_environment():
+    sampler, other = sampler_of(make_env("MetaPointEnvNavigation"), "uniform"), make_env("MetaPointEnvNavigation")
+    other.goal_range = 5.0
+    sampler.env = other
+    sampler.update_tasks()
+    assert np.abs(sampler.tasks).max() > 1.0
 
 
 def test_tasks_by_default_are_those_of_the_environment():
