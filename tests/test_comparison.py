@@ -81,6 +81,7 @@ def test_changed_settings_and_code_are_refused(changes, message, comparison, arg
         mps.compare(**{**arguments, **changes})
 
 
+@pytest.mark.thorough
 def test_failed_run_does_not_stop_the_others_and_is_repeated(tmp_path, monkeypatch, capsys):
     """The second call resumes nothing that is complete, repeats the failed run, and a larger n_itr resumes both."""
     commands.train_members_here(monkeypatch)

@@ -283,6 +283,7 @@ print('passed', algo.num_adapted, observations[0].shape, means.shape, action.sha
 
 @pytest.mark.parametrize("new_gym", [False, True])
 @pytest.mark.thorough(ci="True")
+@pytest.mark.slow
 def test_old_script_with_custom_classes_runs(new_gym, tmp_path):
     """The script defines environments with either gym interface, an algorithm, a target and a training loop."""
     script = tmp_path / "script.py"

@@ -413,6 +413,7 @@ def returns_of(folder):
         return [row["Step_1-AverageReturn"] for row in csv.DictReader(file)]
 
 
+@pytest.mark.thorough
 def test_resumed_run_of_subclasses_equals_uninterrupted_run(tmp_path):
     # given a run of three iterations, and one that is stopped after the first
     whole = train(tmp_path / "whole", 3)

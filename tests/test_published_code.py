@@ -248,6 +248,7 @@ def test_rewards_too_large_to_normalize_raise_with_their_task(processor, name, r
 
 
 @pytest.mark.thorough
+@pytest.mark.slow
 def test_policies_can_be_imported_with_closed_standard_error():
     script = "import meta_policy_search.policies; print('imported')"
     for close in ("2>&-", "2>&- <&-"):

@@ -332,6 +332,7 @@ def test_full_disk_raises_a_clear_error_and_keeps_saved_files(run, three_epochs,
     assert_same_run(three_epochs, six_epochs)
 
 
+@pytest.mark.slow
 def test_deleted_folder_raises_a_clear_error(servers, tmp_path):
     """A run whose folder is deleted ends with one line that names the file it could not write."""
     server, folder = servers[0], tmp_path / "run"

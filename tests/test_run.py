@@ -96,6 +96,7 @@ def test_loaded_run_resumes_like_an_uninterrupted_run(tmp_path, capsys):
         mps.load_run(run.folder, "bset")
 
 
+@pytest.mark.thorough
 def test_run_resumes_after_the_iteration_that_was_loaded(tmp_path):
     """Later rows and snapshots are removed. A callback changes the user's environment, but not the copies in use."""
     def change_env(trainer, row):

@@ -188,6 +188,7 @@ def resumes_bit_for_bit(folder, algo, **settings):
 @pytest.mark.parametrize("algo, settings", [
     ("promp", {}), ("vpg_dice_maml", {}),
     pytest.param("vpg_maml", {"num_inner_grad_steps": 2}, marks=pytest.mark.slow)])
+@pytest.mark.thorough(but="promp-settings0")
 def test_a_resumed_run_equals_an_uninterrupted_one(algo, settings, tmp_path):
     processor = resumes_bit_for_bit(tmp_path, algo, **settings)
     for state in processor.get_state()["baselines"]:

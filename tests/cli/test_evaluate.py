@@ -132,6 +132,7 @@ def test_requested_snapshot_is_evaluated(runs):
     np.testing.assert_array_equal(returns(runs / "vpg_maml", snapshot=2), last)
 
 
+@pytest.mark.thorough
 def test_trained_step_sizes_are_read_from_the_snapshot(runs):
     sizes = load_once(runs / "vpg_maml").algo.get_step_sizes()
     assert all(np.abs(size - 0.5).max() > 1e-3 for size in sizes.values())

@@ -209,6 +209,7 @@ def test_parts_of_a_user_algorithm_are_used(my_module, capsys):
 
 
 @pytest.mark.parametrize("is_command", [True, False], ids=["command", "Python"])
+@pytest.mark.thorough(but="command")
 def test_policy_of_a_user_is_given_as_a_class_or_by_name(is_command, my_module):
     """Its arguments are settings."""
     Path(f"{my_module}.py").write_text(MODULE + PARTS)

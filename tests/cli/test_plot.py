@@ -289,6 +289,7 @@ def test_trajectories_of_a_run(run_folder, tmp_path, monkeypatch):
     assert output.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.thorough
 def test_environments_without_a_plane_are_refused_before_sampling(run_folder, tmp_path, monkeypatch, capsys):
     from meta_policy_search.envs import make_env
 

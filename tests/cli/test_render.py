@@ -98,6 +98,7 @@ def test_videos_of_equal_seeds_are_equal(point, tmp_path):
     assert np.abs(a - c).max() > 100
 
 
+@pytest.mark.thorough
 def test_frames_and_captions(point, monkeypatch):
     """After a path ends early, its last frame remains, and captions show the reward so far."""
     evaluator = mps.load_evaluator(str(point), max_path_length=4, render_mode="rgb_array")
@@ -126,6 +127,7 @@ def test_frames_get_even_sizes():
 
 
 @pytest.mark.thorough
+@pytest.mark.slow
 def test_robots_are_rendered(tmp_path):
     """OpenGL renders a half cheetah in both panels, and it moves."""
     try:

@@ -117,6 +117,7 @@ def test_settings_are_checked_before_training(algo, settings):
         build_trainer("MetaPointEnv", algo, **settings)
 
 
+@pytest.mark.thorough
 def test_tensorflow_is_loaded_by_training_and_gymnasium_and_cma_on_demand(tmp_path):
     program = (
         "import sys\n"

@@ -349,6 +349,7 @@ def test_folder_can_be_used_after_an_error(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("first", ["shell", "python"])
+@pytest.mark.thorough(but="shell")
 def test_runs_of_shell_and_python_resume_each_other(first, finished, tmp_path, capsys):
     """The `params.json` of both have the same form, and the resumed run equals an uninterrupted one."""
     folder = tmp_path / "run"

@@ -158,6 +158,7 @@ def trackers(monkeypatch):
 
 
 @pytest.mark.thorough
+@pytest.mark.slow
 def test_trackers_of_the_guide_get_the_settings_and_every_row(here, trackers):
     names = run_page(CALLBACKS)
     for name, (settings, *rows) in trackers.items():
@@ -402,6 +403,7 @@ run = mps.train(Corner(), "mine", 3, callbacks=[press_stop], policy=Policy, **TI
 
 
 @pytest.mark.thorough
+@pytest.mark.slow
 def test_training_in_a_notebook_shows_one_bar_with_the_last_row(tmp_path):
     """Given a cell that is run twice, the second time with new classes of the same names, and the stop button."""
     pytest.importorskip("ipykernel")

@@ -287,6 +287,7 @@ def opengl(package):
 
 @pytest.mark.usefixtures("opengl")
 @pytest.mark.thorough
+@pytest.mark.slow
 def test_rendering_shows_the_scene_and_changes_no_state():
     """Images of a door task show the green goal and the red arm at its position, the right way up."""
     env, reference = (normalize(MetaWorldML1("door-open-v3", render_mode=mode)) for mode in ("rgb_array", None))

@@ -74,6 +74,7 @@ def test_scaled_robot_equals_a_compiled_model(name, task, factors, run, height_r
     assert info.get("reward_height", 0.0) == pytest.approx(rewards[2], abs=1e-6)
 
 
+@pytest.mark.thorough
 def test_scaled_head_touches_the_ground_in_the_same_poses_as_that_of_a_compiled_model():
     env = make_env("HalfCheetahRandBodyEnv", inertials="modern")
     env.set_task([2.0, 1.0, 2.0])

@@ -21,7 +21,7 @@ from meta_policy_search.evaluation.recording import renderer_of
 from meta_policy_search.run import build_trainer
 from meta_policy_search.samplers import check_env
 from meta_policy_search.samplers.vectorized_env_executor import MetaIterativeEnvExecutor, MetaParallelEnvExecutor
-from tests.helpers.commands import mistake
+from tests.helpers.commands import mistake, train_members_here
 
 SMALL = {"n_itr": 2, "meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 8, "hidden_sizes": (4,),
          "log_formats": ["csv"], "progress_bar": False}
@@ -290,6 +290,7 @@ def test_paths_do_not_depend_on_copies():
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", [pytest.param("LocalRail-v0", marks=pytest.mark.slow), "gymnasium:LocalRail-v0"])
+@pytest.mark.slow
 def test_worker_processes_know_ids_that_this_process_registered(name):
     class Local(Rail):
         """Worker processes cannot import this class."""
@@ -503,8 +504,9 @@ def test_mujoco_environments_are_rendered_while_tensorflow_is_loaded(name):
 
 
 @pytest.mark.thorough
-def test_command_line_varies_parameters(tmp_path, capsys):
+def test_command_line_varies_parameters(tmp_path, capsys, monkeypatch):
     """Flags, sweeps and evaluations accept parameters and tasks as JSON."""
+    train_members_here(monkeypatch)
     small = "--n_itr 1 --meta_batch_size 2 --rollouts_per_meta_task 2 --max_path_length 5 --plot_gap none".split()
     vary = {"g": [5.0, 15.0], "l": {"values": [0.5, 1.0]}}
     assert main(["train", "vpg_maml", "--env", "gymnasium:Pendulum-v1", "--vary", json.dumps(vary), *small,

@@ -150,6 +150,7 @@ def test_returns_of_rl2_are_those_of_the_first_and_last_episode(tmp_path):
     assert row.tolist() == [0, mean[0], half_width[0], mean[4], half_width[4]] and mean[0] != mean[4]
 
 
+@pytest.mark.thorough
 def test_scripts_evaluate_and_report_the_best_policy(tmp_path, capsys):
     arguments = ["--smoke", "--eval_every", "1", "--eval_tasks", "2", "--env", "MetaPointEnvMomentum"]
     assert pro_mp.main([*arguments, "--dump_path", str(tmp_path / "run")]) == 0

@@ -168,6 +168,7 @@ class WithNote(mps.MetaSampler):
         self.note = note
 
 
+@pytest.mark.thorough
 def test_classes_that_forward_arguments_are_rebuilt(tmp_path):
     """For subclasses with `*args` and `**kwargs`, `train` accepts the forwarded arguments, and runs resume."""
     with tf.Graph().as_default(), logger.scoped_configure(tmp_path / "run", ["csv"]):

@@ -215,6 +215,7 @@ def run_folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.thorough
 def test_script_reports_the_counts_of_metaworld(run_folder, capsys):
     small = ["--num_goals", "2", "--adaptation_episodes", "2", "--evaluation_episodes", "2", "--max_path_length", "4"]
     assert metaworld_evaluation.main([run_folder, *small]) == 0

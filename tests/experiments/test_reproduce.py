@@ -256,7 +256,7 @@ def test_entry_is_trained_and_compared_and_stored_only_with_update(data, small_e
                                tests["log_likelihood", 1]["after_3"])
 
 
-@pytest.mark.thorough(ci=("rl2_bandits", "bandit_references"))
+@pytest.mark.thorough(ci="bandit_references")
 @pytest.mark.parametrize("name", ["navigation", "rl2_bandits", "corner", "bandit_references"])
 def test_smoke_run_takes_seconds_and_changes_nothing(name, data, tmp_path, capsys):
     methods = [method.name for method in ENTRIES[name].methods][:1]
@@ -295,6 +295,7 @@ def test_success_rates_come_from_metaworld(data, monkeypatch, tmp_path):
 
 
 @pytest.mark.thorough
+@pytest.mark.slow
 def test_failed_run_is_reported(data, small_entry, monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(small_entry.settings, "adapt_params", ["nothing"])
     assert reproduce.main([NAME, "--output", str(tmp_path / "runs"), "--update"]) == 1

@@ -75,11 +75,13 @@ def test_a_snapshot_of_another_configuration_is_refused(arguments, difference, s
     np.testing.assert_array_equal(trainer.policy.get_flat_params(), before)
 
 
+@pytest.mark.thorough
 def test_a_snapshot_of_another_algorithm_with_the_same_state_is_refused(tmp_path):
     with pytest.raises(ValueError, match="'VPGMAML', 'MetaSampler'. .snapshot.*'TRPOMAML'"):
         build(TRPOMAML).restore(saved(tmp_path, algo_cls=VPGMAML))
 
 
+@pytest.mark.thorough
 def test_arguments_of_an_optimizer_are_compared(tmp_path):
     def optimizer(cg_iters):
         return ConjugateGradientOptimizer(cg_iters=cg_iters)

@@ -551,7 +551,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("env", "arguments", "count"), CASES)
-@pytest.mark.thorough(but=("arrays", "threads"), ci="processes")
+@pytest.mark.thorough(but=("arrays", "threads"), ci="arrays")
 def test_interrupted_and_repeated_sampling_gives_equal_data(env, arguments, count):
     """After at least `count` interruptions, the data of each call equal those of an undisturbed sampler."""
     expected = [list(paths.values()) for paths in two_iterations(sampler_of(env))]

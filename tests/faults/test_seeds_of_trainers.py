@@ -59,6 +59,7 @@ def test_training_reports_a_seed_that_was_set_later(messages):
     assert messages == ["set_seed(4) was ignored: the Trainer keeps seed 1"]
 
 
+@pytest.mark.thorough
 def test_without_a_seed_the_seed_at_the_start_of_training_is_used(monkeypatch):
     monkeypatch.setattr(seeding, "_root", None)
     monkeypatch.setattr(seeding, "_is_chosen", False)

@@ -36,6 +36,7 @@ def test_mismatched_environments_are_refused(make, error, message):
     assert message in str(raised.value)
 
 
+@pytest.mark.thorough
 def test_number_of_tasks_is_that_of_the_policy():
     policy = mps.MetaGaussianMLPPolicy.for_env(BOX, 3)
     assert mps.TRPOMAML(policy, meta_batch_size=3).meta_batch_size == 3

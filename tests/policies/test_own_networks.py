@@ -229,6 +229,7 @@ def test_recurrent_state_is_the_same_in_training_evaluation_and_adaptation_throu
 
 
 @pytest.mark.thorough
+@pytest.mark.slow
 def test_distribution_of_a_script_is_vectorized_in_other_processes(tmp_path):
     (tmp_path / "class").write_bytes(cloudpickle.dumps(Greedy))
     program = ("import pickle, sys; from meta_policy_search.utils.fast_paths import fast_path; "

@@ -130,6 +130,7 @@ def sampler_of(env, task_sampler):
 
 
 @pytest.mark.parametrize("task_sampler", ["worst", {"name": "roml", "batch_size": 10}], ids=["worst", "roml"])
+@pytest.mark.thorough(but="roml")
 def test_run_depends_on_the_task_sampler_and_a_resumed_run_is_equal(task_sampler, tmp_path):
     def train(name, n_itr, **settings):
         return mps.train("MetaPointEnvNavigation", "vpg_maml", n_itr, dump_path=tmp_path / name, progress_bar=False,
