@@ -1,6 +1,6 @@
 """Measures speed and memory, prints a table and writes `benchmarks/results.json`.
 
-    python benchmarks/run.py                          # all groups except scaling, about 25 minutes on two cores
+    python benchmarks/run.py                          # all groups except scaling, about 40 minutes on two cores
     python benchmarks/run.py --only engine sampling   # some groups
     python benchmarks/run.py --only scaling           # tasks, path lengths, layer sizes and cores, about 10 minutes
     python benchmarks/run.py --smoke                  # smoke test with tiny sizes; the figures are meaningless
@@ -24,6 +24,7 @@ if not __package__:  # python benchmarks/run.py
 
 from benchmarks import machine
 from benchmarks.processes import Figures, Measurement, measure_apart
+from benchmarks.returns import GOALS, METHODS
 from benchmarks.workload import SMOKE as SMALL
 from meta_policy_search.utils.threads import available_cores
 
@@ -59,6 +60,17 @@ def iteration(sizes: Sizes) -> Iterator[Measurement]:
             yield Measurement("training", "measure_iterations", {
                 "env": env, "algorithm": algorithm, "settings": sizes.settings, "warm_up": sizes.warm_up,
                 "iterations": sizes.iterations})
+
+
+def returns(sizes: Sizes) -> Iterator[Measurement]:
+    """Time until a policy reaches a published return."""
+    for goal in GOALS:
+        for method, every in METHODS.items():
+            for seed in range(1, sizes.processes + 1):
+                started = time.monotonic()
+                yield Measurement("returns", "measure_time_to_return", {
+                    "started": started, "goal": goal, "method": method, "seed": seed, "every": every,
+                    "settings": sizes.settings})
 
 
 def graph(sizes: Sizes) -> Iterator[Measurement]:
@@ -130,7 +142,7 @@ def scaling(sizes: Sizes) -> Iterator[Measurement]:
 
 GROUPS: dict[str, Callable[[Sizes], Iterator[Measurement]]] = {
     group.__name__: group
-    for group in (startup, iteration, graph, sampling, engine, vector, envpool, ray, ml45_memory, scaling)
+    for group in (startup, iteration, returns, graph, sampling, engine, vector, envpool, ray, ml45_memory, scaling)
 }
 DEFAULT_GROUPS = [name for name in GROUPS if name != "scaling"]
 

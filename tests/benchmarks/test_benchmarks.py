@@ -31,7 +31,7 @@ def of_group(keys, name):
 
 
 @pytest.mark.parametrize("group", sorted(set(run.GROUPS) - {"graph", "scaling"}))  # tested below
-@pytest.mark.thorough(ci=("envpool", "ml45_memory", "startup", "vector"))
+@pytest.mark.thorough(ci=("envpool", "ml45_memory", "returns", "startup", "vector"))
 def test_group_measures_the_documented_figures(group):
     if group == "envpool":
         pytest.importorskip("envpool")
