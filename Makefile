@@ -11,7 +11,7 @@ EXTRAS ?= video
 ARGS ?=
 # `:=` instead of `?=`, because some shells export a variable ENV.
 ENV := HalfCheetahRandDirecEnv
-CONFIG ?= experiments/configs/make_train.json
+CONFIG ?= experiments/configs/$(if $(filter HalfCheetahRandDirecEnv,$(ENV)),half_cheetah_direction,make_train).json
 
 # Extras of setup.py for the tests, without spaces: dev contains the tools; without the others, some tests are skipped.
 TEST_EXTRAS := dev,metaworld,ray,tensorboard,video
@@ -34,8 +34,8 @@ help: ## list targets and variables
 	@echo
 	@echo "  ENV        train: name of the environment, such as MetaPointEnvCornerGoals (default: HalfCheetahRandDirecEnv)"
 	@echo "  SEED       train: root seed of all random generators (default: 1)"
-	@echo "  ITERATIONS train: number of iterations (default: 70, three to five minutes on two cores)"
-	@echo "  CONFIG     train: JSON file of settings (default: the published settings with 20 tasks)"
+	@echo "  ITERATIONS train: number of iterations (default: half cheetah 100, others 70; two to five minutes on two cores)"
+	@echo "  CONFIG     train: JSON file of settings (default: fast settings for the half cheetah, otherwise published ones with 20 tasks)"
 	@echo "  DUMP_PATH  train: run folder (default: data/promp/<environment>/<time>_seed<seed>)"
 	@echo "  EXTRAS     extras: extras of setup.py, such as ray,metaworld (default: video)"
 	@echo "  SMOKE      train, bench: 1 for a smoke test with tiny sizes (default: 0)"
