@@ -44,6 +44,7 @@ from meta_policy_search.utils.checks import check_int_at_least, check_positive_i
 from meta_policy_search.utils.files import PathLike, lock_folder
 from meta_policy_search.utils.log_outputs import Row, check_formats
 from meta_policy_search.utils.progress import print_line
+from meta_policy_search.utils.serializable import replace_arguments
 from meta_policy_search.utils.snapshotter import BEST, BEST_FILE, check_mode, load_snapshot
 from meta_policy_search.utils.statistics import mean_interval
 from meta_policy_search.utils.threads import training_lock
@@ -381,9 +382,10 @@ def replace_options(snapshot: Dict[str, Any], options: Mapping[str, Any]) -> Non
     if differing:
         raise ValueError(f"settings differ: {differing}. A resumed run keeps its settings")
     recorded.update({name: value for name, value in new.items() if name in recorded})
-    parts = [part if isinstance(part, dict) else part[-1] for part in state.get("parts", {}).values()]
-    for arguments in (*parts, state.get("sampler_args", {})):
+    parts = state.get("parts", {})
+    for arguments in (parts.get("trainer", {}), state.get("sampler_args", {})):
         arguments.update({name: value for name, value in options.items() if name in arguments})
+    parts.update({name: replace_arguments(part, options) for name, part in parts.items() if name != "trainer"})
 
 
 class Run:

@@ -12,6 +12,7 @@ import meta_policy_search as mps
 from meta_policy_search.cli.main import main
 from meta_policy_search.optimizers.base import LinearSchedule
 from meta_policy_search.run_folder import as_json
+from meta_policy_search.samplers.vectorized_env_executor import MetaParallelEnvExecutor
 from meta_policy_search.utils.snapshotter import list_snapshots
 
 TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}
@@ -94,6 +95,14 @@ def test_loaded_run_resumes_like_an_uninterrupted_run(tmp_path, capsys):
         run.resume(4, log_formats="csv")
     with pytest.raises(ValueError, match="itr: expected the number of an iteration or 'best', got 'bset'"):
         mps.load_run(run.folder, "bset")
+
+
+def test_run_is_resumed_with_options_that_it_did_not_have(tmp_path):
+    """Options without effect on the result apply to parts that were built without them."""
+    mps.train("MetaPointEnvCorner", "vpg_maml", 1, dump_path=tmp_path / "run", **TINY)
+    run = mps.load_run(tmp_path / "run").resume(2, envs_per_task=1, parallel=True)
+    run.trainer.sampler.close()
+    assert run.trainer.sampler.envs_per_task == 1 and type(run.trainer.sampler.vec_env) is MetaParallelEnvExecutor
 
 
 @pytest.mark.thorough

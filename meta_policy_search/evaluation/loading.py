@@ -12,7 +12,12 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least
 from meta_policy_search.utils.files import PathLike
-from meta_policy_search.utils.serializable import Configurable, constructor_signature, present_arguments
+from meta_policy_search.utils.serializable import (
+    Configurable,
+    constructor_signature,
+    present_arguments,
+    replace_arguments,
+)
 from meta_policy_search.utils.snapshotter import BEST, load_snapshot
 
 LAST = "last"
@@ -101,8 +106,7 @@ def _replace(parts: Dict[str, Any], argument: str, value: Any) -> Any:
     old = None
     for name in parts.keys() & {"algo", "sampler", "sample_processor"}:
         part_class, args, kwargs = parts[name]
-        bound = constructor_signature(part_class).bind_partial(*args, **kwargs)
-        if bound.arguments.get(argument) is not None:
-            old, bound.arguments[argument] = bound.arguments[argument], value
-            parts[name] = part_class, bound.args, bound.kwargs
+        given = constructor_signature(part_class).bind_partial(*args, **kwargs).arguments
+        if given.get(argument) is not None:
+            old, parts[name] = given[argument], replace_arguments(parts[name], {argument: value})
     return old

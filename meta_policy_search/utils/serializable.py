@@ -5,7 +5,7 @@ import reprlib
 import sys
 import typing
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Collection, Dict, FrozenSet, Mapping, Optional, TypeVar
+from typing import TYPE_CHECKING, Any, Collection, Dict, FrozenSet, Mapping, Optional, Tuple, TypeVar
 
 from meta_policy_search.types import NO_EFFECT
 
@@ -26,6 +26,14 @@ def constructor_signature(cls: type) -> inspect.Signature:
         return inspect.Signature()
     signature = inspect.signature(cls.__init__)  # type: ignore[misc]
     return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
+def replace_arguments(part: Tuple[type, Tuple, Dict[str, Any]], new: Mapping[str, Any]) -> Tuple[type, Tuple, Dict]:
+    """Returns a class and its constructor arguments with the values in `new` of arguments that the class has."""
+    cls, args, kwargs = part
+    bound = constructor_signature(cls).bind_partial(*args, **kwargs)
+    bound.arguments.update({name: value for name, value in new.items() if name in bound.signature.parameters})
+    return cls, bound.args, {**bound.kwargs, **{name: new[name] for name in bound.kwargs.keys() & new.keys()}}
 
 
 _REMOVED_HOOKS: Dict[str, Dict[str, str]] = {

@@ -35,7 +35,7 @@ def run(tmp_path_factory):
 
 def test_sampler_of_the_run_is_not_started(tmp_path, monkeypatch):
     mps.train("MetaPointEnvCorner", "vpg_maml", 1, dump_path=tmp_path / "run", parallel=True, **SIZES)
-    monkeypatch.delitem(meta_sampler.EXECUTORS, "parallel")
+    monkeypatch.setattr(meta_sampler, "MetaParallelEnvExecutor", None)
     assert mps.load_evaluator(tmp_path / "run").parallel is True
     assert mps.load_evaluator(tmp_path / "run", parallel=False).evaluate(2).task_returns.shape == (2, 2)
 
