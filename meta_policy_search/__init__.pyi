@@ -58,10 +58,8 @@ from .optimizers import FiniteDifferenceHvp as FiniteDifferenceHvp
 from .optimizers import MAMLFirstOrderOptimizer as MAMLFirstOrderOptimizer, MAMLPPOOptimizer as MAMLPPOOptimizer
 from .optimizers import Optimizer as Optimizer
 from .policies import Categorical as Categorical, CategoricalMLPPolicy as CategoricalMLPPolicy
-from .policies import CategoricalGRUPolicy as CategoricalGRUPolicy, GaussianGRUPolicy as GaussianGRUPolicy
-from .policies import GRUPolicy as GRUPolicy, RecurrentPolicy as RecurrentPolicy
 from .policies import CategoricalRecurrentPolicy as CategoricalRecurrentPolicy
-from .policies import GaussianRecurrentPolicy as GaussianRecurrentPolicy
+from .policies import GaussianRecurrentPolicy as GaussianRecurrentPolicy, RecurrentPolicy as RecurrentPolicy
 from .policies import DiagonalGaussian as DiagonalGaussian, Distribution as Distribution
 from .policies import GaussianMLPPolicy as GaussianMLPPolicy, MetaCategoricalMLPPolicy as MetaCategoricalMLPPolicy
 from .policies import MetaGaussianMLPPolicy as MetaGaussianMLPPolicy, MetaPolicy as MetaPolicy, Policy as Policy

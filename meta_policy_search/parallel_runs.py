@@ -23,7 +23,7 @@ from meta_policy_search.envs.compat import layers
 from meta_policy_search.envs.registry import BUILT_IN
 from meta_policy_search.registry import find_algorithm, get_entry, register_algorithm
 from meta_policy_search.run import find_algo_class, find_env_name, load_run, settings_of_algorithm, train
-from meta_policy_search.settings import check_names, differences
+from meta_policy_search.settings import check_names, differences, read_json
 from meta_policy_search.utils.files import lock_folder, write_text
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.snapshotter import snapshot_paths
@@ -191,9 +191,8 @@ def _check_earlier(output: str, members: Sequence[Member], digests: Mapping[str,
 
 def _read_digests(output: str) -> Dict[str, str]:
     try:
-        with open(os.path.join(output, DIGESTS), encoding="utf-8") as file:
-            return json.load(file)
-    except (OSError, ValueError):
+        return read_json(os.path.join(output, DIGESTS))
+    except ValueError:  # missing
         return {}
 
 

@@ -28,7 +28,7 @@ import numpy as np
 
 from meta_policy_search import __version__
 from meta_policy_search.envs.mujoco_envs.engines import chosen_engine
-from meta_policy_search.plotting import Progress, read_progress
+from meta_policy_search.plotting import read_progress
 from meta_policy_search.settings import differences, read_json, settings_of
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import PathLike, check_folder, write_text
@@ -234,17 +234,12 @@ def read_params(folder: str) -> dict[str, Any]:
     return params
 
 
-def read_rows(folder: str) -> Progress:
-    """Reads the columns of `progress.csv` in a run folder; returns an empty dict if there are no rows."""
-    try:
-        return read_progress(folder)
-    except ValueError:
-        return Progress()
-
-
 def count_rows(folder: str) -> int:
     """Returns the number of iterations in the `progress.csv` of a run."""
-    return len(next(iter(read_rows(folder).values()), ()))
+    try:
+        return len(next(iter(read_progress(folder).values())))
+    except ValueError:  # no rows
+        return 0
 
 
 def is_done(folder: str, n_itr: Optional[int] = None) -> bool:

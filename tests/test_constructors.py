@@ -60,7 +60,7 @@ INT, FLOAT, BOOL = np.int64, np.float32, np.bool_
     (MetaGaussianMLPPolicy, {"meta_batch_size": INT(2), "obs_dim": INT(3), "action_dim": INT(2), "init_std": FLOAT(0.5),
                              "hidden_sizes": [INT(4), INT(5)], "learn_std": BOOL(False), "context_dim": INT(1)}),
     (MetaCategoricalMLPPolicy, {"meta_batch_size": 2, "obs_dim": 3, "action_dim": 2, "hidden_sizes": np.array([4, 5])}),
-    (mps.GaussianGRUPolicy, {"meta_batch_size": 2, "obs_dim": 3, "action_dim": INT(2), "hidden_size": INT(4)}),
+    (mps.GaussianRecurrentPolicy, {"meta_batch_size": 2, "obs_dim": 3, "action_dim": INT(2), "hidden_size": INT(4)}),
     (mps.DiceMetaSampleProcessor, {"baseline": "ZeroBaseline", "max_path_length": INT(9), "discount": FLOAT(0.5),
                                    "gae_lambda": INT(0), "normalize_adv": BOOL(False), "positive_adv": BOOL(True)}),
     (mps.GaussianMLPBaseline, {"hidden_sizes": [INT(3)], "learning_rate": FLOAT(0.5), "num_epochs": INT(3)}),

@@ -24,7 +24,7 @@ from meta_policy_search.optimizers import (
 )
 from meta_policy_search.optimizers import conjugate_gradient_optimizer as cg
 from meta_policy_search.policies import (
-    CategoricalGRUPolicy,
+    CategoricalRecurrentPolicy,
     DiagonalGaussian,
     MetaGaussianMLPPolicy,
 )
@@ -507,7 +507,7 @@ STEPS = [
 ]
 
 
-RL2_GRADIENT = partial(of_trials.test_loss_and_gradient, CategoricalGRUPolicy)
+RL2_GRADIENT = partial(of_trials.test_loss_and_gradient, CategoricalRecurrentPolicy)
 
 TRIALS = [
     Mutation("no gradient by the recurrent kernel", recurrent, "_gru_states",

@@ -196,7 +196,7 @@ def test_given_baseline_is_copied(tmp_path):
     ({"env": "Corner"}, ValueError, "expected one of"),
     ({"n_itr": 0, **TINY}, ValueError, "n_itr: expected an integer of at least 1, got 0"),
     ({"algo": mps.MetaEnv}, TypeError, "algo: expected a subclass of MetaAlgo or RLAlgorithm, or its name, got"),
-    ({"policy": mps.GaussianGRUPolicy}, TypeError, "policy: expected a MetaPolicy (such as "),
+    ({"policy": mps.GaussianRecurrentPolicy}, TypeError, "policy: expected a MetaPolicy (such as "),
     ({"policy": mps.MetaGaussianMLPPolicy, "algo": "rl2"}, TypeError, "policy: expected a RecurrentPolicy (such as "),
     ({"policy": mps.MetaCategoricalMLPPolicy, **TINY}, ValueError, "policy: expected a policy for the action space"),
     ({"env": mps.normalize(mps.MetaPointEnvCorner()), "normalization_scale": 3.0}, TypeError, "'normalization_scale'"),

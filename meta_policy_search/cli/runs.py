@@ -26,7 +26,7 @@ import numpy as np
 
 from meta_policy_search import run_folder
 from meta_policy_search.cli.flags import warn
-from meta_policy_search.plotting import final_returns, final_success
+from meta_policy_search.plotting import final_returns, final_success, read_progress
 from meta_policy_search.utils.checks import comparable_name
 from meta_policy_search.utils.files import is_locked
 from meta_policy_search.utils.progress import print_line, printable, text_table
@@ -84,7 +84,7 @@ def read_run(folder: str) -> Run:
 def mean_returns(folder: str) -> dict[str, float]:
     """Returns the mean returns and the success rate of a run over the last rows, by label, without unknown values."""
     try:
-        progress = run_folder.read_rows(folder)
+        progress = read_progress(folder)
         means = {**final_returns(progress), "success rate": final_success(progress)}
     except ValueError:  # no rows, or no columns of returns
         return {}

@@ -506,19 +506,12 @@ class MAMLAlgo(MetaAlgo):
         """
         values = self.meta_input_values(all_samples_data)
         self.optimizer.optimize(values)
-        stats = self._compute_stats(values)
+        tensors = self._objective.stats
+        stats = dict(zip(tensors, self.optimizer.compute_means(list(tensors.values()), values))) if tensors else {}
         means = {name: float(np.mean(value)) if np.size(value) else 0.0 for name, value in stats.items()}
         figures = {**self.optimizer.step_stats, **means, **self.after_update(stats)}
         if log:
             logger.logkvs(figures)
-
-    def compute_stats(self, all_samples_data: Sequence[Sequence[TaskSamples]]) -> Dict[str, np.ndarray]:
-        """Computes `MetaObjective.stats` at the current parameters, float64; arguments as for `optimize_policy`."""
-        return self._compute_stats(self.meta_input_values(all_samples_data))
-
-    def _compute_stats(self, values: Mapping[str, np.ndarray]) -> Dict[str, np.ndarray]:
-        stats = self._objective.stats
-        return dict(zip(stats, self.optimizer.compute_means(list(stats.values()), values))) if stats else {}
 
     def build_diagnostics(self) -> None:
         """Builds the graph of `compute_diagnostics`; further calls have no effect.

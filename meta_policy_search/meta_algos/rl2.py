@@ -6,7 +6,7 @@ import numpy as np
 from meta_policy_search.baselines.base import return_statistics
 from meta_policy_search.envs.normalized_env import NormalizedEnv
 from meta_policy_search.envs.trial_env import TrialEnv
-from meta_policy_search.meta_algos.base import MetaAlgo
+from meta_policy_search.meta_algos.base import MAMLAlgo, MetaAlgo
 from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.base import Schedule
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLPPOOptimizer
@@ -98,14 +98,7 @@ class RL2(MetaAlgo):
         self.entropy_coef = check_non_negative("entropy_coef", entropy_coef)
         self._build_graph(policy)
 
-    @property
-    def learning_rate(self) -> float:
-        """Step size of the next meta-update; can be set to a number, or to a function of the meta-update's index."""
-        return self.optimizer.learning_rate
-
-    @learning_rate.setter
-    def learning_rate(self, learning_rate: Any) -> None:
-        self.optimizer.learning_rate = learning_rate
+    learning_rate = MAMLAlgo.learning_rate
 
     def _build_graph(self, policy: RecurrentPolicy) -> None:
         """Builds the loss. It is a mean over trials, so several threads can each compute a block of trials."""

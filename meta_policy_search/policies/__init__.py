@@ -5,16 +5,12 @@ from meta_policy_search.policies.distributions import Categorical, DiagonalGauss
 from meta_policy_search.policies.gaussian_mlp_policy import GaussianMLPPolicy
 from meta_policy_search.policies.meta_gaussian_mlp_policy import MetaGaussianMLPPolicy
 from meta_policy_search.policies.recurrent_policy import (
-    CategoricalGRUPolicy,
     CategoricalRecurrentPolicy,
-    GaussianGRUPolicy,
     GaussianRecurrentPolicy,
-    GRUPolicy,
     RecurrentPolicy,
 )
 from meta_policy_search.policies.task_policy import TaskPolicy
 
-__all__ = ["Categorical", "CategoricalGRUPolicy", "CategoricalMLPPolicy", "CategoricalRecurrentPolicy",
-           "DiagonalGaussian", "Distribution", "GRUPolicy", "GaussianGRUPolicy", "GaussianMLPPolicy",
-           "GaussianRecurrentPolicy", "MetaCategoricalMLPPolicy", "MetaGaussianMLPPolicy", "MetaPolicy", "Policy",
-           "RecurrentPolicy", "TaskPolicy"]
+__all__ = ["Categorical", "CategoricalMLPPolicy", "CategoricalRecurrentPolicy", "DiagonalGaussian", "Distribution",
+           "GaussianMLPPolicy", "GaussianRecurrentPolicy", "MetaCategoricalMLPPolicy", "MetaGaussianMLPPolicy",
+           "MetaPolicy", "Policy", "RecurrentPolicy", "TaskPolicy"]

@@ -224,9 +224,3 @@ class GaussianRecurrentPolicy(RecurrentPolicy):
     def make_network(self) -> Network:
         """Returns the function that computes both heads; see `Policy.make_network`."""
         return functools.partial(gaussian_heads, min_std=self.min_std)
-
-
-# Earlier names
-GRUPolicy = RecurrentPolicy
-CategoricalGRUPolicy = CategoricalRecurrentPolicy
-GaussianGRUPolicy = GaussianRecurrentPolicy

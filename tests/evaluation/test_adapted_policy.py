@@ -207,7 +207,7 @@ def test_end_of_episode_and_reward_are_observed(rl2_run):
 @pytest.mark.parametrize("env_name", ["MetaPointEnvCorner", "MetaTabularMDPEnv"])
 def test_episodes_of_recorded_trials_can_be_replayed(env_name):
     env = mps.normalize(mps.make_env(env_name))
-    cls = mps.CategoricalGRUPolicy if env_name == "MetaTabularMDPEnv" else mps.GaussianGRUPolicy
+    cls = mps.CategoricalRecurrentPolicy if env_name == "MetaTabularMDPEnv" else mps.GaussianRecurrentPolicy
     policy = cls.for_env(mps.TrialEnv(env), meta_batch_size=2, hidden_size=4)
     adapted = mps.adapt(policy, env, rollouts=3, max_path_length=5)  # wraps the environment
     assert isinstance(adapted, mps.AdaptedRecurrentPolicy) and len(adapted.recording.rounds) == 2

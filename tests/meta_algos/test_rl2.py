@@ -8,7 +8,7 @@ from meta_policy_search.baselines.base import ValueHeadBaseline
 from meta_policy_search.cli import runs
 from meta_policy_search.cli.main import main
 from meta_policy_search.envs.trial_env import split_episodes
-from meta_policy_search.policies import CategoricalGRUPolicy, GaussianGRUPolicy
+from meta_policy_search.policies import CategoricalRecurrentPolicy, GaussianRecurrentPolicy
 from tests.helpers.numpy_reference import central_differences, split
 from tests.helpers.runs import read_rows
 from tests.helpers.sampling import BatchedWanderer, Wanderer, assert_same
@@ -17,7 +17,7 @@ from tests.helpers.small_world import relative_error, set_theta, shapes_of
 M, O, A, H = 2, 3, 2, 4
 LENGTHS = ((3, 5), (4,))  # of the trials of each task
 CLIP_EPS, VALUE_COEF, ENTROPY_COEF = 0.15, 0.7, 0.1
-POLICIES = [CategoricalGRUPolicy, GaussianGRUPolicy]
+POLICIES = [CategoricalRecurrentPolicy, GaussianRecurrentPolicy]
 TINY = {"episodes_per_trial": 3, "max_path_length": 4, "meta_batch_size": 3, "rollouts_per_meta_task": 2,
         "hidden_size": 4, "num_ppo_steps": 2, "num_minibatches": 2, "progress_bar": False, "log_formats": ["csv"]}
 CONTINUOUS, DISCRETE = "MetaPointEnvCorner", "MetaTabularMDPEnv"
@@ -47,7 +47,7 @@ def outputs(theta, shapes, observations):
 
 def densities(policy_class, outputs, log_std, actions):
     """Log-density of the actions `[T]`, and entropy of each step."""
-    if policy_class is CategoricalGRUPolicy:
+    if policy_class is CategoricalRecurrentPolicy:
         log_prob = outputs - np.log(np.exp(outputs).sum(axis=1, keepdims=True))
         return log_prob[np.arange(len(actions)), actions], -(np.exp(log_prob) * log_prob).sum(axis=1)
     z = (actions - outputs) * np.exp(-log_std)
@@ -84,7 +84,7 @@ def draw_trials(policy_class, rng):
 
     def draw(length):
         noise = rng.normal(size=(length, A)).astype("f").astype(float)
-        if policy_class is CategoricalGRUPolicy:
+        if policy_class is CategoricalRecurrentPolicy:
             log_prob = 0.3 * noise - np.log(np.exp(0.3 * noise).sum(axis=1, keepdims=True))
             infos, actions = {"log_prob": log_prob}, rng.integers(A, size=length)
             old_density = log_prob[np.arange(length), actions]
@@ -147,7 +147,7 @@ def test_the_actor_acts_as_the_graph_says(policy_class):
 def collect(env_name, **arguments):
     mps.set_seed(3)
     env = mps.TrialEnv(mps.normalize(mps.make_env(env_name)), episodes_per_trial=3, max_path_length=4)
-    policy_class = CategoricalGRUPolicy if hasattr(env.action_space, "n") else GaussianGRUPolicy
+    policy_class = CategoricalRecurrentPolicy if hasattr(env.action_space, "n") else GaussianRecurrentPolicy
     policy = policy_class.for_env(env, meta_batch_size=4, hidden_size=5)
     policy.set_flat_params(0.5 * np.random.default_rng(0).normal(size=len(policy.get_flat_params())))
     with mps.MetaSampler(env, policy, 3, 4, env.trial_length, **arguments) as sampler:
@@ -244,9 +244,9 @@ def test_integer_flags_end_the_same_episodes_as_boolean_flags():
 
 
 def test_mistakes_are_explained_in_one_line(tmp_path):
-    recurrent, plain = CategoricalGRUPolicy(M, O, A, hidden_size=H), mps.MetaCategoricalMLPPolicy(M, O, A)
+    recurrent, plain = CategoricalRecurrentPolicy(M, O, A, hidden_size=H), mps.MetaCategoricalMLPPolicy(M, O, A)
     algo = mps.RL2(recurrent, M)
-    sample = as_samples(draw_trials(CategoricalGRUPolicy, np.random.default_rng(0))[0])
+    sample = as_samples(draw_trials(CategoricalRecurrentPolicy, np.random.default_rng(0))[0])
     for error, message, call in (
             (ValueError, "episodes_per_trial: expected an integer of at least 1, got 0",
              lambda: mps.train(DISCRETE, "rl2", dump_path=tmp_path / "a", episodes_per_trial=0)),
@@ -295,8 +295,8 @@ def test_episodes_start_at_the_start_of_the_environment():
 
 
 def test_loss_that_is_not_finite_is_named_and_changes_no_weights():
-    algo = mps.RL2(CategoricalGRUPolicy(M, O, A, hidden_size=H), M, num_minibatches=1)
-    samples = [as_samples(trials) for trials in draw_trials(CategoricalGRUPolicy, np.random.default_rng(0))]
+    algo = mps.RL2(CategoricalRecurrentPolicy(M, O, A, hidden_size=H), M, num_minibatches=1)
+    samples = [as_samples(trials) for trials in draw_trials(CategoricalRecurrentPolicy, np.random.default_rng(0))]
     before = algo.policy.get_flat_params()
     for sample in samples:
         sample["advantages"] = sample["advantages"] + np.float32(3e38)

@@ -322,14 +322,8 @@ class Engine(abc.ABC):
 
 
 def model_file(robot: str) -> Path:
-    """Returns the path of a robot's model file in the installed Gymnasium, without importing Gymnasium.
-
-    Raises:
-        ImportError: Gymnasium is not installed.
-    """
-    package = importlib.util.find_spec("gymnasium")
-    if package is None or not package.submodule_search_locations:
-        raise ImportError("the models of the MuJoCo robots are part of Gymnasium: run `pip install gymnasium`")
+    """Returns the path of a robot's model file in the installed Gymnasium, without importing Gymnasium."""
+    package: Any = importlib.util.find_spec("gymnasium")
     return Path(package.submodule_search_locations[0]) / "envs" / "mujoco" / "assets" / f"{robot}.xml"
 
 

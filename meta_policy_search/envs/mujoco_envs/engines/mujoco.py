@@ -161,12 +161,8 @@ def moved(qpos: np.ndarray, qvel: np.ndarray, duration: float) -> np.ndarray:
 
 
 def _import_mujoco() -> ModuleType:
-    try:
-        import mujoco
-        from mujoco.rollout import Rollout  # noqa: F401  (exists since version 3.3)
-    except ImportError as error:
-        raise ImportError('the MuJoCo environments require the package mujoco, version 3.3 or newer: run `pip install '
-                          '"mujoco>=3.3"`') from error
+    import mujoco.rollout
+
     return mujoco
 
 
