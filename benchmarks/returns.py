@@ -8,20 +8,20 @@ from benchmarks.processes import Figures
 GOALS = {"half_cheetah_direction": 293.19}
 """Entry of `experiments/reproduction` without the prefix `minutes_`, to a published return after one gradient step."""
 
-METHODS = {"published_settings": 2, "fast": 2}
-"""Method of these entries to the number of iterations between evaluations."""
+METHODS = ("published_settings", "fast")
+"""Methods of these entries."""
 
 
-def measure_time_to_return(started: float, goal: str, method: str, seed: int, every: int,
-                           settings: Mapping[str, Any]) -> Figures:
+def measure_time_to_return(started: float, goal: str, method: str, seed: int, settings: Mapping[str, Any]) -> Figures:
     """Trains until the mean return after adaptation in 20 sampled tasks reaches a published return.
+
+    Every second iteration is evaluated, with as many paths per task as in training.
 
     Args:
         started: start of the process on the system's monotonic clock, in seconds.
         goal: one of `GOALS`.
         method: one of `METHODS`.
         seed: seed of the training.
-        every: number of iterations between evaluations, with as many paths per task as in training.
         settings: settings that differ from those of the entry. Training always ends after `n_itr` iterations.
     """
     import meta_policy_search as mps
@@ -32,7 +32,7 @@ def measure_time_to_return(started: float, goal: str, method: str, seed: int, ev
     known = script_settings(found.script, {**entry.settings, **found.settings, "n_itr": 1000, **settings})
     with tempfile.TemporaryDirectory() as folder:
         run = mps.train(**known, seed=seed, dump_path=f"{folder}/run", log_formats=["csv"], progress_bar=False,
-                        callbacks=[mps.EvalCallback(every, target=GOALS[goal])])
+                        callbacks=[mps.EvalCallback(2, target=GOALS[goal])])
         seconds, steps = time.monotonic() - started, run.progress["n_timesteps"]
     prefix = f"returns.{goal}.{method}"
     return {f"{prefix}.total_s": seconds, f"{prefix}.iterations": len(steps), f"{prefix}.env_steps": float(steps[-1])}

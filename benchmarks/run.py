@@ -65,12 +65,11 @@ def iteration(sizes: Sizes) -> Iterator[Measurement]:
 def returns(sizes: Sizes) -> Iterator[Measurement]:
     """Time until a policy reaches a published return."""
     for goal in GOALS:
-        for method, every in METHODS.items():
+        for method in METHODS:
             for seed in range(11, 11 + sizes.processes):
                 started = time.monotonic()
                 yield Measurement("returns", "measure_time_to_return", {
-                    "started": started, "goal": goal, "method": method, "seed": seed, "every": every,
-                    "settings": sizes.settings})
+                    "started": started, "goal": goal, "method": method, "seed": seed, "settings": sizes.settings})
 
 
 def graph(sizes: Sizes) -> Iterator[Measurement]:
