@@ -15,7 +15,7 @@ METHODS = ("published_settings", "fast")
 def measure_time_to_return(started: float, goal: str, method: str, seed: int, settings: Mapping[str, Any]) -> Figures:
     """Trains until the mean return after adaptation in 20 sampled tasks reaches a published return.
 
-    Every second iteration is evaluated, with as many paths per task as in training.
+    Every fifth iteration is evaluated, with as many paths per task as in training.
 
     Args:
         started: start of the process on the system's monotonic clock, in seconds.
@@ -32,7 +32,7 @@ def measure_time_to_return(started: float, goal: str, method: str, seed: int, se
     known = script_settings(found.script, {**entry.settings, **found.settings, "n_itr": 1000, **settings})
     with tempfile.TemporaryDirectory() as folder:
         run = mps.train(**known, seed=seed, dump_path=f"{folder}/run", log_formats=["csv"], progress_bar=False,
-                        callbacks=[mps.EvalCallback(2, target=GOALS[goal])])
+                        callbacks=[mps.EvalCallback(5, target=GOALS[goal])])
         seconds, steps = time.monotonic() - started, run.progress["n_timesteps"]
     prefix = f"returns.{goal}.{method}"
     return {f"{prefix}.total_s": seconds, f"{prefix}.iterations": len(steps), f"{prefix}.env_steps": float(steps[-1])}
