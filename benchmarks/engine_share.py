@@ -1,8 +1,9 @@
 """Compares the speed of sampling with the speed of the physics engine alone, by robot and number of threads.
 
-Four variants alternate, with one thread and with all cores, so that other programs affect all of them equally:
+Several variants alternate, with one thread and with all cores, so that other programs affect all of them equally:
 
 * sampling: a `MetaSampler` collects paths;
+* workers: the same in worker processes, with all cores;
 * population: a `SingleTaskSampler` collects paths of candidates instead of tasks, as searches do;
 * alone: `mujoco.rollout` simulates the same paths with the same controls, one call per path;
 * stepwise: the library's engine simulates these paths with one call per control step, as in sampling.
@@ -69,7 +70,9 @@ def measure_share(robot: str, settings: Mapping[str, Any], rounds: int) -> Figur
             variants[f"{name}.population"] = _make_population(config, trainer)
         variants[f"{name}.alone"] = _make_alone(config, recording, num_threads)
         variants[f"{name}.stepwise"] = _make_stepwise(config, recording)
-    turns = [{key: variant() for key, variant in variants.items()} for _ in range(1 + rounds)]
+    with build(configure(**{**settings, "env": ROBOTS[robot], "parallel": True})).sampler as workers:
+        variants["all_cores.workers"] = lambda: collect(workers)
+        turns = [{key: variant() for key, variant in variants.items()} for _ in range(1 + rounds)]
     rates = {key: statistics.median(turn[key] for turn in turns[1:]) for key in variants}
     figures = {f"engine.{robot}.{key}_steps_per_s": rate for key, rate in rates.items()}
     for key, rate in rates.items():

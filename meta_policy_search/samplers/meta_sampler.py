@@ -276,8 +276,6 @@ def make_executor(env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_pa
     """Creates the executor that collects paths; for the arguments, see `MetaSampler`."""
     parallel = check_parallel(parallel)
     if executor is None:
-        if parallel is True and adapt_env(env).make_batched(1) is not None:
-            _warn_of_workers(type(adapt_env(env).unwrapped).__name__)
         executor = (functools.partial(RayExecutor, options=parallel) if isinstance(parallel, RayOptions)
                     else MetaParallelEnvExecutor if parallel else make_local_executor)
     if isinstance(executor, str):
@@ -285,8 +283,3 @@ def make_executor(env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_pa
     if not callable(executor):
         raise TypeError(f"executor: expected one of {sorted(EXECUTORS)}, a callable or None, got {executor!r}")
     return executor(env, meta_batch_size, envs_per_task, max_path_length)
-
-
-@functools.lru_cache(maxsize=None)  # once per process
-def _warn_of_workers(env: str) -> None:
-    logger.warn(f"parallel=True: {env} is vectorized; sampling in this process (parallel=False) is usually faster")

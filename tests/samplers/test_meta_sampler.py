@@ -18,7 +18,7 @@ from meta_policy_search.envs.normalized_env import normalize
 from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
 from meta_policy_search.evaluation.recording import next_start_rngs
 from meta_policy_search.policies import MetaGaussianMLPPolicy
-from meta_policy_search.samplers import MetaSampler, Sampler, meta_sampler, rollout_loop
+from meta_policy_search.samplers import MetaSampler, Sampler, rollout_loop
 from meta_policy_search.samplers.errors import EnvWorkerError, NotFiniteError
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
@@ -654,12 +654,3 @@ def test_matrix_operations_use_one_thread_during_sampling_only():
         two_iterations(sampler_of(CountsThreads(), envs_per_task=1))
         assert blas_threads() == before
     assert CountsThreads.threads <= {1}
-
-
-@pytest.mark.parametrize("env, name", [(normalize(MetaPointEnvCorner()), "MetaPointEnvCorner"), (Scripted(), None)])
-def test_worker_processes_for_a_vectorized_environment_are_reported_once(env, name, messages):
-    meta_sampler._warn_of_workers.cache_clear()
-    policy = MetaGaussianMLPPolicy(M, env.observation_space.shape[0], env.action_space.shape[0], hidden_sizes=(4,))
-    for in_workers in (True, False, True):
-        MetaSampler(env, policy, P, M, T, parallel=in_workers).close()
-    assert [name in message for message in messages if "parallel" in message] == [True] * (name is not None)
