@@ -139,8 +139,8 @@ def page(name: str) -> str:
 def _conditions(name: str, entry: Entry) -> Iterator[str]:
     yield f"- Source: {entry.source}"
     if entry.settings:
-        settings = ", ".join(f"`{key}={value!r}`" for key, value in entry.settings.items())
-        yield f"- Training: {settings}, and the settings of the training scripts"
+        yield f"- Training: {_listed(entry.settings)}, and the settings of the training scripts"
+        yield from (f"    - {method.label}: {_listed(method.settings)}" for method in entry.methods if method.settings)
         sizes = "; steps after the first have half the size" if entry.halve_steps else ""
         paths = entry.rollouts or "as in training"
         tested = f"{entry.test_tasks} sampled tasks; paths per task and step: {paths}{sizes}"
@@ -150,6 +150,10 @@ def _conditions(name: str, entry: Entry) -> Iterator[str]:
         yield f"- Differences: {entry.differs}"
     yield (f"- Command: `python -m experiments.reproduce {name}`" if entry.settings or entry.measure else
            "- The script that measured these values is not part of this version.")
+
+
+def _listed(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"`{key}={value!r}`" for key, value in settings.items())
 
 
 def _main_table(entry: Entry, tests: ByMethod, training: ByMethod) -> str:

@@ -72,6 +72,11 @@ def test_every_documented_key_belongs_to_a_group_or_the_machine():
     assert keys == {key for key in keys if key.startswith("machine.")}.union(*(of_group(keys, g) for g in run.GROUPS))
 
 
+def test_readme_states_the_measured_time_to_a_published_return():
+    seconds = json.loads(run.RESULTS.read_text())["returns.half_cheetah_direction.fast.total_s"]
+    assert f"learns to adapt within {math.ceil(seconds)} s" in (BENCHMARKS.parent / "README.md").read_text()
+
+
 @pytest.mark.slow
 def test_command_writes_the_printed_figures(tmp_path):
     output = tmp_path / "results.json"
