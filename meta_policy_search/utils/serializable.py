@@ -29,7 +29,7 @@ def constructor_signature(cls: type) -> inspect.Signature:
 
 
 def replace_arguments(part: Tuple[type, Tuple, Dict[str, Any]], new: Mapping[str, Any]) -> Tuple[type, Tuple, Dict]:
-    """Returns a class and its constructor arguments with the values in `new` of arguments that the class has."""
+    """Replaces recorded constructor arguments of a class by those in `new`; ignores names that it does not accept."""
     cls, args, kwargs = part
     bound = constructor_signature(cls).bind_partial(*args, **kwargs)
     bound.arguments.update({name: value for name, value in new.items() if name in bound.signature.parameters})
