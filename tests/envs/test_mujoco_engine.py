@@ -327,6 +327,15 @@ def test_threads_start_with_the_first_step_and_end_with_the_engine():
     assert not ours & set(os.listdir(THREADS))
 
 
+@pytest.mark.skipif(not THREADS.exists(), reason="counts native threads by /proc")
+@pytest.mark.parametrize("num_robots, num_threads, expected", [(1, 2, 0), (2, 2, 0), (3, 2, 2), (2, 4, 4), (1, 4, 0)])
+def test_few_robots_are_simulated_in_the_calling_thread(num_robots, num_threads, expected):
+    engine = cheetahs(4, num_threads=num_threads)
+    at_first = set(os.listdir(THREADS))
+    engine.step(controls_for(4, 1)[0][:num_robots], np.arange(num_robots))
+    assert len(set(os.listdir(THREADS)) - at_first) == expected
+
+
 @pytest.mark.parametrize("robots", [
     cheetahs, functools.partial(moving, "ant"), functools.partial(moving, "humanoid", derived=DERIVED),
     pytest.param(functools.partial(cheetahs, name="mujoco-py", derived=DERIVED), marks=pytest.mark.mujoco_py)])

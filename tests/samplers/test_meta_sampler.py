@@ -120,7 +120,7 @@ def test_fault_in_one_thread_ends_all_threads(shared, monkeypatch):
     assert list(sampler.obtain_samples()) == list(range(M))  # the sampler remains usable
 
 
-@pytest.mark.parametrize("num_threads, expected", [(1, 1), (2, 4)])
+@pytest.mark.parametrize("num_threads, expected", [(1, 1), (2, 2), (8, 4)])
 def test_multithreaded_physics_engine_is_called_by_several_threads(num_threads, expected):
     assert sampler_of(normalize(HalfCheetahRandDirecEnv(num_threads=num_threads))).vec_env.max_threads == expected
 

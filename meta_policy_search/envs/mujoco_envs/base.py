@@ -43,7 +43,7 @@ class BatchedMujocoEnv(BatchedEnv):
         self.robot, self.tasks = robot, tasks
         self.engine = make_engine(engine, robot.model, self.num_envs, robot.frame_skip, inertials, num_threads,
                                   robot.derived)
-        self.max_threads = MAX_THREADS if self.engine.threads() > 1 else 1
+        self.max_threads = min(MAX_THREADS, self.engine.threads())
         self.dt = self.engine.dt
         size = robot.observations(self.engine.get_state(np.array([0]))).shape[1]
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (size,), np.float64)

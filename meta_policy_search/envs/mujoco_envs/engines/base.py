@@ -202,9 +202,10 @@ class Engine(abc.ABC):
         count = len(states)
         if count == 0:
             return
-        # Concurrent callers may step the other robots. Their threads idle part of the time, so this call uses twice its
-        # proportional share of threads.
-        num_threads = min(self.threads(), -(-2 * self.threads() * count // self.num_envs))
+        # Concurrent callers may step the other robots. A call whose share is one thread simulates in the calling thread.
+        # A larger share is doubled, because the threads of the other callers idle part of the time.
+        share = round(self.threads() * count / self.num_envs)
+        num_threads = 1 if share <= 1 else min(self.threads(), 2 * share)
         idle = self._idle_simulators.setdefault(num_threads, [])
         with _borrowed(idle, lambda: self._new_simulator(num_threads)) as simulator:
             final = self._simulate(simulator, self._models_of(env_ids), states, controls)
