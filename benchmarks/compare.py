@@ -3,7 +3,7 @@
     git worktree add ../before COMMIT
     python benchmarks/compare.py ../before .                                     # everything, about ten minutes
     python benchmarks/compare.py ../before . --only "*.outer_step" --turns 9     # some figures
-    python benchmarks/compare.py ../before . --only half_cheetah --set rollouts_per_meta_task=10
+    python benchmarks/compare.py ../before . --only half_cheetah --set 'env="AntRandDirecEnv"'
 
 Each turn is one iteration of each checkout. A reference workload (workload.py) is timed before and after each
 iteration. The table also shows ratios of times relative to this workload, which are valid even if the speed of the

@@ -135,7 +135,7 @@ def make_trainer(algorithm: str, env: str, settings: Mapping[str, Any]) -> "Iter
 
     script = importlib.import_module(f"experiments.{SCRIPTS[algorithm]}")
     with tempfile.TemporaryDirectory() as folder, logger.scoped_configure(folder, ("csv",)):
-        yield build_trainer(algo=script.ALGORITHM, **{**script.PUBLISHED, **settings, "env": ENVS[env]})
+        yield build_trainer(algo=script.ALGORITHM, **{**script.PUBLISHED, "env": ENVS[env], **settings})
 
 
 def peak_memory() -> float:
