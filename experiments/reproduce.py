@@ -28,6 +28,7 @@ from experiments.reproduction import entries, figures, measurements, pages, pret
 from experiments.reproduction.entries import ENTRIES, Entry, Method, Runs
 from meta_policy_search.cli.flags import Parser
 from meta_policy_search.cli.train import INTERRUPTED, run_tool
+from meta_policy_search.evaluation import TrialEvaluator
 from meta_policy_search.parallel_runs import Member, train_all
 from meta_policy_search.plotting import Progress, read_progress, return_columns
 from meta_policy_search.settings import SMOKE
@@ -173,7 +174,9 @@ def test(entry: Entry, method: Method, run: Member, progress: Progress) -> Progr
                                                          adaptation_steps=steps).rounds
                                    for steps in range(entry.num_steps + 1)])
         elif entry.score == "return of a trial":
-            scores = evaluator.evaluate(entry.test_tasks, seeds=(TEST_SEED,)).task_returns.sum(axis=1, keepdims=True)
+            paths = 1 if isinstance(evaluator, TrialEvaluator) else evaluator.rollouts_per_meta_task
+            scores = paths * evaluator.evaluate(entry.test_tasks, seeds=(TEST_SEED,)).task_returns.sum(
+                axis=1, keepdims=True)
         else:
             step_sizes = [evaluator.algo.inner_lr, evaluator.algo.inner_lr / 2] if entry.halve_steps else None
             evaluation = evaluator.evaluate(entry.test_tasks, entry.num_steps, step_sizes, seeds=(TEST_SEED,))

@@ -1,6 +1,6 @@
-"""Reference policies on Bernoulli bandits (RL^2, arXiv:1611.02779, Table 1), vectorized over tasks.
+"""Reference policies on Bernoulli bandits and tabular MDPs (RL^2, arXiv:1611.02779), vectorized over tasks.
 
-The Bayesian policies use the task distribution of `MetaBernoulliBanditEnv` as their prior.
+The Bayesian policies use the task distributions of `MetaBernoulliBanditEnv` and `MetaTabularMDPEnv` as their priors.
 Each function `measure(method, seed, num_tasks)` returns the values of a method by column.
 """
 import functools
@@ -9,11 +9,12 @@ from collections.abc import Callable
 import numpy as np
 
 from experiments.reproduction.entries import read_tests
-from meta_policy_search.envs import MetaBernoulliBanditEnv
+from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv
 
 UCB_WIDTH = 0.2  # coefficient of the confidence width; with this value, UCB1 is close to the published returns
 BANDITS = {"n10_k5": (10, 5), "n10_k10": (10, 10), "n10_k50": (10, 50), "n100_k5": (100, 5)}  # pulls, arms
 TRIALS = 50  # of a reference policy in each bandit, when it is compared with RL2
+EPISODES, HORIZON = (10, 25, 100), 10  # episodes of a trial in an MDP, steps of an episode
 _NUM_CHARGES = 201  # resolution of Gittins indices: 0.005
 
 Scores = Callable[[np.ndarray, np.ndarray, int, np.random.Generator], np.ndarray]
@@ -136,3 +137,46 @@ def rl2_minus(method: str, seed: int, num_tasks: int) -> dict[str, float]:
 
 def _policy(method: str, pulls: int) -> Scores:
     return gittins(pulls) if method == "gittins" else {"random": random, "thompson": thompson, "ucb1": ucb1}[method]
+
+
+def of_mdps(method: str, seed: int, num_tasks: int) -> dict[str, float]:
+    """Measures a policy on tabular MDPs; columns: number of episodes of a trial.
+
+    The optimum is the expected return of the optimal policy of each MDP. PSRL (posterior sampling; Osband et al., 2013)
+    samples an MDP from its posterior before each episode, and acts optimally for it.
+    """
+    rng = np.random.default_rng(seed)
+    tasks = MetaTabularMDPEnv().sample_tasks(num_tasks, rng)
+    transitions, means = (np.stack([task[key] for task in tasks]) for key in ("transitions", "reward_means"))
+    if method == "optimum":
+        best = float(plan(transitions, means)[0].mean())
+        return {str(episodes): episodes * best for episodes in EPISODES}
+    rows, returns = np.arange(num_tasks), []
+    counts, sums = np.ones_like(transitions), np.ones_like(means)  # the priors count as one observation
+    for _ in range(max(EPISODES)):
+        if method == "psrl":
+            visits = counts.sum(axis=-1) - counts.shape[-1] + 1.0
+            gamma = rng.standard_gamma(counts)
+            policy = plan(gamma / gamma.sum(axis=-1, keepdims=True), rng.normal(sums / visits, visits ** -0.5))[1]
+        else:
+            policy = rng.integers(means.shape[-1], size=(HORIZON, *means.shape[:-1]))
+        states, total = np.zeros(num_tasks, int), np.zeros(num_tasks)
+        for actions in policy:
+            chosen = (rows, states, actions[rows, states])
+            rewards = rng.normal(means[chosen], 1.0)
+            states = (transitions[chosen].cumsum(axis=-1) < rng.random((num_tasks, 1))).sum(axis=-1)
+            sums[chosen] += rewards
+            counts[(*chosen, states)] += 1.0
+            total += rewards
+        returns.append(total.mean())
+    return {str(episodes): float(np.sum(returns[:episodes])) for episodes in EPISODES}
+
+
+def plan(transitions: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns values of the first state `[M]` and optimal actions `[HORIZON, M, S]` in MDPs `[M, S, A, ...]`."""
+    values, policy = np.zeros(means.shape[:2]), []
+    for _ in range(HORIZON):
+        of_actions = means + np.einsum("msat,mt->msa", transitions, values)
+        policy.append(of_actions.argmax(axis=-1))
+        values = of_actions.max(axis=-1)
+    return values[:, 0], np.array(policy[::-1])
