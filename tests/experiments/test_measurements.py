@@ -1,4 +1,4 @@
-"""Reference policies for bandits."""
+"""Reference policies for bandits and tabular MDPs."""
 import itertools
 
 import numpy as np
@@ -10,11 +10,10 @@ from experiments.reproduction.entries import ENTRIES, read_tests
 
 def test_measured_returns_agree_with_the_stored_ones():
     """The policies return about as much in a small sample as stored."""
-    for method in ("gittins", "ucb1", "thompson", "random"):
-        found = measurements.of_bandits(method, 7, 300)
-        for column, value in found.items():
-            mean = np.mean([run[column] for run in read_tests("bandit_references")[method].values()])
-            assert value == pytest.approx(mean, rel=0.1)
+    for name, measure in (("bandit_references", measurements.of_bandits), ("mdp_references", measurements.of_mdps)):
+        for method, stored in read_tests(name).items():
+            for column, value in measure(method, 17, 300).items():
+                assert value == pytest.approx(np.mean([run[column] for run in stored.values()]), rel=0.1)
 
 
 def test_published_returns_are_those_of_the_environment():
@@ -52,6 +51,15 @@ def test_a_gittins_index_by_hand():
     assert scores(none, none, 1, None).item() == pytest.approx(1 / 2, abs=0.006)
     assert scores(one, none, 1, None).item() == pytest.approx(2 / 3, abs=0.006)
     assert scores(none, none, 2, None).item() == pytest.approx((1 / 2 + 1 / 2 * 2 / 3) / (1 + 1 / 2), abs=0.006)
+
+
+def test_a_plan_by_hand():
+    """Action 0 stays and pays the number of the state; action 1 costs 1 and leads to the other state, which pays 1."""
+    transitions, means = np.zeros((1, 2, 2, 2)), np.array([[[0.0, -1.0], [1.0, -1.0]]])
+    transitions[0, [0, 1, 0, 1], [0, 0, 1, 1], [0, 1, 1, 0]] = 1.0
+    values, policy = measurements.plan(transitions, means)
+    assert values == pytest.approx(measurements.HORIZON - 2)
+    np.testing.assert_array_equal(policy[[0, -1], 0], [[1, 0], [0, 0]])
 
 
 @pytest.mark.thorough

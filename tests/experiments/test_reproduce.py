@@ -13,6 +13,7 @@ from benchmarks.workload import SMOKE
 from experiments import metaworld_evaluation, reproduce
 from experiments.reproduction import entries, figures, measurements, pages, pretrained_files
 from experiments.reproduction.entries import ENTRIES, Entry, Method, script_settings
+from meta_policy_search.evaluation import MetaEvaluator, TrialEvaluator
 from meta_policy_search.meta_algos.adapted_params import select_params
 from meta_policy_search.parallel_runs import check_settings
 from meta_policy_search.policies import MetaGaussianMLPPolicy
@@ -274,6 +275,17 @@ def test_first_step_of_a_test_has_the_size_of_training(monkeypatch):
         reproduce.test(ENTRIES[name], ENTRIES[name].methods[1], run, {})
     first, second = (call.args for call in evaluator.evaluate.call_args_list)
     assert first == (40, 3, [0.2, 0.1]) and second == (40, 3, None)
+
+
+@pytest.mark.parametrize("kind, factor", [(MetaEvaluator, 5), (TrialEvaluator, 1)])
+def test_return_of_a_trial_is_that_of_all_paths(kind, factor, monkeypatch):
+    """Gradient steps: all paths of all steps. RL2: all episodes; the paths of a task are different trials."""
+    evaluator = mock.Mock(spec=kind, rollouts_per_meta_task=5)
+    evaluator.evaluate.return_value.task_returns = np.array([[1.0, 2.0, 4.0], [0.0, 1.0, 0.5]])
+    monkeypatch.setattr(reproduce.mps, "load_evaluator", lambda *arguments, **more: evaluator)
+    entry = ENTRIES["maml_mdp"]
+    found = reproduce.test(entry, entry.methods[0], mock.MagicMock(), {})
+    np.testing.assert_array_equal(found["after_0"], factor * np.array([7.0, 1.5]))
 
 
 def test_a_test_without_tasks_is_the_mean_of_the_last_iterations():
