@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
-from meta_policy_search.parallel_runs import Member, check_settings, train_all
+from meta_policy_search.parallel_runs import Member, train_all
 from meta_policy_search.plotting import (
     Progress,
     collect_curves,
@@ -160,10 +160,12 @@ def compare(env: Any, algorithms: Sequence[Union[str, type]],
         raise ValueError(f"settings_of: expected names among {', '.join(by_name)}, got {name!r}")
     if any("seed" in changed for changed in settings_of.values()):
         raise ValueError(f"settings_of: expected no 'seed', which the argument seeds sets, got {settings_of}")
-    settings_by_name = {name: settings_of_algorithm(find_algo_class(algo)) for name, algo in by_name.items()}
+    policies = {name: {**settings, **settings_of.get(name, {})}.get("policy") for name in by_name}
+    settings_by_name = {name: settings_of_algorithm(find_algo_class(algo), policies[name])
+                        for name, algo in by_name.items()}
     check_names(settings, set().union(*settings_by_name.values()) - {"seed", "env"}, "for any of the algorithms")
     for name, changed in settings_of.items():
-        check_settings(by_name[name], changed)
+        check_names(changed, settings_by_name[name], f"for {name}")
     cores = available_cores() if processes is None else check_positive_int("processes", processes)
     env_name = find_env_name(env).rpartition(":")[2]
     if folder is None:

@@ -58,7 +58,7 @@ class Member(NamedTuple):
 def check_settings(algo: Any, settings: Mapping[str, Any]) -> None:
     """Raises `TypeError` if a setting is not an argument of a training with an algorithm."""
     algo_class = find_algo_class(algo)
-    check_names(settings, settings_of_algorithm(algo_class), f"for {algo_class.__name__}")
+    check_names(settings, settings_of_algorithm(algo_class, settings.get("policy")), f"for {algo_class.__name__}")
 
 
 def train_all(output: str, members: Sequence[Member], processes: int) -> Tuple[List[str], bool]:
@@ -175,7 +175,7 @@ def _check_earlier(output: str, members: Sequence[Member], digests: Mapping[str,
         recorded = params.get("settings", {})
         chosen = {"env_kwargs", "n_itr", *params.get("given", ()), *member.settings}
         algo_class = find_algo_class(member.algo)
-        declared = settings_of_algorithm(algo_class)
+        declared = settings_of_algorithm(algo_class, member.settings.get("policy"))
         now = {name: run_folder.as_json(member.settings.get(name, setting.default))
                for name, setting in declared.items() if setting.affects_result}
         now.update(env=find_env_name(member.settings["env"]), n_itr=member.n_itr,

@@ -149,9 +149,7 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
         A `Trainer`; for an algorithm that learns a single task, a `LocalRunner`.
     """
     algo_class = find_algo_class(algo)
-    policy = import_name("policy", policy, {}) if isinstance(policy, str) else policy
-    if inspect.isroutine(policy):
-        raise TypeError(f"policy: expected a policy or a class of policies, got {policy!r}")
+    policy = find_policy(policy)
     given = {"env", "seed", *settings, *(name for name, value in (("n_itr", n_itr), ("policy", policy), ("vary", vary))
                                        if value)}
     n_itr = check_positive_int("n_itr", algo_class.default_settings["n_itr"] if n_itr is None else n_itr)
@@ -182,6 +180,14 @@ def find_algo_class(algo: Union[str, type]) -> Any:
     if not (isinstance(algo_class, type) and issubclass(algo_class, (MetaAlgo, RLAlgorithm))):
         raise TypeError(f"algo: expected a subclass of MetaAlgo or RLAlgorithm, or its name, got {algo!r}")
     return algo_class
+
+
+def find_policy(policy: Any) -> Any:
+    """Returns a policy or a class of policies, given as in `train`; raises `TypeError` for a function."""
+    policy = import_name("policy", policy, {}) if isinstance(policy, str) else policy
+    if inspect.isroutine(policy):
+        raise TypeError(f"policy: expected a policy or a class of policies, got {policy!r}")
+    return policy
 
 
 def find_env_name(env: Any) -> str:
@@ -321,15 +327,17 @@ def _parts_of(algo_class: Any, policies: Sequence[Any] = ()) -> List[Any]:
     return [*policies, MetaSampler, algo_class.sample_processor_cls, *optimizers, algo_class]
 
 
-def settings_of_algorithm(algo_class: Any, policy: Optional[type] = None) -> Dict[str, Setting]:
+def settings_of_algorithm(algo_class: Any, policy: Any = None) -> Dict[str, Setting]:
     """Returns all settings of a training with an algorithm, by name, with their defaults.
 
     Args:
         algo_class: class of the algorithm.
-        policy: class of the policy. Default None: the default classes for continuous and discrete actions.
+        policy: the policy, which has no settings, its class, or MODULE:NAME of its class. Default None: the default
+            classes for continuous and discrete actions.
     """
-    is_meta = issubclass(algo_class, MetaAlgo)
-    policies = [policy] if policy or not is_meta else [algo_class.policy_cls(False), algo_class.policy_cls(True)]
+    is_meta, policy = issubclass(algo_class, MetaAlgo), find_policy(policy)
+    policies = [each for each in ([policy] if policy else map(algo_class.policy_cls, (False, True)) if is_meta else [])
+                if isinstance(each, type)]
     parts = [make_trainer if is_meta else make_runner, *algo_class.env_wrappers, *_parts_of(algo_class, policies)]
     found = settings_of([train], {"algo", "dump_path", "callbacks"})
     found.update({name: setting for name, setting in settings_of(parts).items() if name not in found})

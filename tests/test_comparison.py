@@ -173,6 +173,23 @@ def test_plot_shows_complete_runs_over_environment_steps(runs, tmp_path):
 # Arguments ---------------------------------------------------------------------------------------------------------
 
 
+class Bounded(mps.MetaGaussianMLPPolicy):
+    """A policy with an own setting."""
+
+    def __init__(self, meta_batch_size, obs_dim, action_dim, *, bound):
+        super().__init__(meta_batch_size, obs_dim, action_dim, init_std=bound)
+
+
+def test_settings_of_an_own_policy_reach_its_runs(monkeypatch, tmp_path):
+    runs = {}
+    monkeypatch.setattr(comparison_module, "train_all", lambda output, members, processes: (
+        runs.update({member.name: member.settings for member in members}), False))
+    mps.compare("MetaPointEnvCorner", ["promp", "vpg_maml"], [1], folder=tmp_path, bound=0.5,
+                settings_of={"promp": {"policy": Bounded}})
+    assert runs["promp,seed=1"]["bound"] == 0.5 and "bound" not in runs["vpg_maml,seed=1"]
+    parallel_runs.check_settings("promp", {"policy": f"{__name__}:Bounded", "bound": 0.5})
+
+
 def test_interrupted_comparison_says_how_to_continue(tmp_path, monkeypatch, capsys):
     started = []
     monkeypatch.setattr(comparison_module, "train_all", lambda output, runs, processes: (started.extend(runs), True))
@@ -197,7 +214,7 @@ def test_interrupted_comparison_says_how_to_continue(tmp_path, monkeypatch, caps
     ({"processes": 0}, ValueError, "processes: expected an integer of at least 1, got 0"),
     ({"inner_lrr": 1.0}, TypeError, "unknown setting 'inner_lrr' for any of the algorithms; did you mean 'inner_lr'?"),
     ({"settings_of": {"rl2": {}}}, ValueError, "settings_of: expected names among promp, got 'rl2'"),
-    ({"settings_of": {"promp": {"step_size": 1.0}}}, TypeError, "unknown setting 'step_size' for ProMP"),
+    ({"settings_of": {"promp": {"step_size": 1.0}}}, TypeError, "unknown setting 'step_size' for promp"),
     ({"env": "Corner"}, ValueError, "env: expected one of"),
     ({"seed": 5}, TypeError, "unknown setting 'seed' for any of the algorithms"),
     ({"settings_of": {"promp": {"seed": 9}}}, ValueError, "settings_of: expected no 'seed'"),

@@ -26,6 +26,22 @@ def test_algorithms_pass_and_generators_of_the_caller_do_not_change(algo, settin
     assert seeding.get_root() == 5
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("make", [lambda: Bounded, lambda: mps.MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(3,))])
+def test_own_policies_are_checked(make):
+    policy = make()
+    settings = {"bound": 0.5} if isinstance(policy, type) else {}
+    mps.check_resume("MetaPointEnvCornerGoals", policy=policy, n_itr=2, **settings)
+
+
+class Bounded(mps.MetaGaussianMLPPolicy):
+    """A policy with an own setting and without `hidden_sizes`."""
+
+    def __init__(self, meta_batch_size, obs_dim, action_dim, *, bound):
+        super().__init__(meta_batch_size, obs_dim, action_dim, hidden_sizes=(3,), output_nonlinearity="tanh",
+                         init_std=bound)
+
+
 class Growing:
     """Loses the factor of its rewards when it is pickled, but not when it is copied."""
 
@@ -115,7 +131,9 @@ def test_planted_fault_is_found(fault, arguments, message, monkeypatch):
 @pytest.mark.parametrize("arguments, error, message", [
     ({"algo": "cem"}, TypeError, "algo: expected an algorithm that adapts to tasks, got 'cem', "),
     ({"n_itr": 1}, ValueError, "n_itr: expected an integer of at least 2, got 1"),
-    ({"inner_rate": 0.1}, TypeError, "unknown setting 'inner_rate'"),
+    ({"inner_rate": 0.1}, TypeError, "unknown setting 'inner_rate' of the check of ProMP"),
+    ({"dump_path": "data"}, TypeError, "unknown setting 'dump_path'"),
+    ({"snapshot_mode": "all"}, TypeError, "unknown setting 'snapshot_mode'"),
 ])
 def test_invalid_arguments_are_rejected(arguments, error, message):
     with pytest.raises(error, match=message):

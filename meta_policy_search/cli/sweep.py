@@ -67,10 +67,11 @@ def read_grid(path: str, output: str) -> tuple[list[Member], dict[str, dict[str,
     try:
         _check_grid(settings, grid)
         algo_class = find_algo_class(algo)
-        defaults, declared = {"env": algo_class.default_settings["env"]}, settings_of_algorithm(algo_class)
+        defaults = {"env": algo_class.default_settings["env"]}
         for values in itertools.product(*grid.values()):
             chosen = dict(zip(grid, values, strict=True))
             check_settings(algo, {**settings, **chosen})
+            declared = settings_of_algorithm(algo_class, {**settings, **chosen}.get("policy"))
             for setting, value in {**settings, **chosen}.items():
                 check_type(declared[setting], value)
             name = name_of(chosen)

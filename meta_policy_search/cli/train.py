@@ -15,7 +15,7 @@ from meta_policy_search.settings import SMOKE, read_json
 from meta_policy_search.utils.log_outputs import LOG_FILE, append_text
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.snapshotter import SnapshotError
-from meta_policy_search.utils.user_modules import import_name, search_current_folder
+from meta_policy_search.utils.user_modules import search_current_folder
 
 PROG = "meta-policy-search"  # name of the command
 INTERRUPTED = 130  # exit status after Ctrl-C, as in shells
@@ -70,7 +70,7 @@ def train(algorithm: str, argv: Optional[Sequence[str]], prog: str, description:
     argv = sys.argv[1:] if argv is None else list(argv)
     try:
         algo_class: Any = find_algo_class(algorithm)
-        settings = settings_of_algorithm(algo_class, _policy_class(argv))
+        settings = settings_of_algorithm(algo_class, _policy(argv))
     except USER_ERRORS as error:
         Parser(prog, None).error(str(error))
     defaults = {**algo_class.default_settings, **COMMAND_DEFAULTS, **published}
@@ -152,12 +152,11 @@ def report(run: Any) -> int:
     return 0
 
 
-def _policy_class(argv: Sequence[str]) -> Any:
-    """Returns the class that `--policy` names, whose arguments are further flags; None if there is no such flag."""
+def _policy(argv: Sequence[str]) -> Optional[str]:
+    """Returns the value of `--policy`, a class whose arguments are further flags; None if there is no such flag."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--policy", default=None)
-    policy = parser.parse_known_args(argv)[0].policy
-    return None if policy is None else import_name("policy", policy, {})
+    return parser.parse_known_args(argv)[0].policy
 
 
 def run_tool(parser: Parser, work: Callable[[argparse.Namespace], Optional[int]], argv: Optional[Sequence[str]] = None,

@@ -27,8 +27,8 @@ class EMAML(TRPOMAML):
         name (str): name scope of the algorithm's operations.
         step_size (float): maximum mean divergence `KL(pi_old || pi_theta_K)` per meta-update, in nats. Default: 0.01.
         optimizer (ConjugateGradientOptimizer or None): performs the meta-update. Default: None, a
-            `ConjugateGradientOptimizer` with default arguments, but with `hvp_approach='gauss_newton'` if the
-            policy's distribution has a `fisher_norm_sym`.
+            `ConjugateGradientOptimizer` with default arguments. It receives a `constraint_metric` if the policy's
+            distribution has a `fisher_norm_sym`.
         inner_type (str): loss of the adaptation step: `'likelihood_ratio'`, `'log_likelihood'`, `'dice'` or
             `'taypo'`; see `meta_algos.inner_losses`. Default: `'likelihood_ratio'`.
         exploration (bool): whether to add the exploration term. Without it, the algorithm is `TRPOMAML`. Default: True.

@@ -1,7 +1,7 @@
 """Inner loss types and E-MAML's exploration term (arXiv:1803.01118), for `TRPOMAML` and `VPGMAML`.
 
-**Inner losses.** At the sampling policy, all types have the same gradient if all paths have the same length.
-Their second derivatives differ:
+**Inner losses.** At the sampling policy, all types have the same gradient if all paths have `max_path_length`
+steps. Their second derivatives differ:
 
 * `'log_likelihood'` neglects that the parameters determine which actions are sampled.
 * `'likelihood_ratio'` neglects only that earlier actions led to the current state. This keeps the variance low

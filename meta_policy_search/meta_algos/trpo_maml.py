@@ -34,8 +34,8 @@ class TRPOMAML(MAMLAlgo):
         name (str): name scope of the algorithm's operations.
         step_size (float): maximum mean divergence `KL(pi_old || pi_theta_K)` per meta-update, in nats. Default: 0.01.
         optimizer (ConjugateGradientOptimizer or None): performs the meta-update. Default: None, a
-            `ConjugateGradientOptimizer` with default arguments, but with `hvp_approach='gauss_newton'` if the
-            policy's distribution has a `fisher_norm_sym`.
+            `ConjugateGradientOptimizer` with default arguments. It receives a `constraint_metric` if the policy's
+            distribution has a `fisher_norm_sym`.
         inner_type (str): loss of the adaptation step: `'likelihood_ratio'`, `'log_likelihood'`, `'dice'` or
             `'taypo'`; see `meta_algos.inner_losses`. Default: `'likelihood_ratio'`.
         exploration (bool): whether to add the exploration term (E-MAML). Default: False.
@@ -71,8 +71,7 @@ class TRPOMAML(MAMLAlgo):
         check_type("optimizer", optimizer, (ConjugateGradientOptimizer, type(None)),
                    "a ConjugateGradientOptimizer or None")
         self._fisher_norm_sym = fast_path(policy.distribution, "fisher_norm_sym")
-        self.optimizer = optimizer or ConjugateGradientOptimizer(
-            hvp_approach="finite_difference" if self._fisher_norm_sym is None else "gauss_newton")
+        self.optimizer = optimizer or ConjugateGradientOptimizer()
         self.build_graph()
 
     def meta_objective(self, steps: Sequence[AdaptationStep]) -> MetaObjective:

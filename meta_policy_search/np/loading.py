@@ -19,7 +19,8 @@ from meta_policy_search.utils.serializable import constructor_signature
 from meta_policy_search.utils.snapshotter import load_snapshot
 
 _PACKAGE = __name__.partition(".")[0]
-_WITH_TENSORFLOW = tuple(f"{_PACKAGE}.{folder}." for folder in ("policies", "optimizers", "meta_algos", "algos"))
+_WITH_TENSORFLOW = tuple(f"{_PACKAGE}.{folder}." for folder in (
+    "policies", "optimizers", "meta_algos", "algos", "evaluation"))
 _FAMILIES: Dict[str, Type[MLPPolicy]] = {"GaussianMLPPolicy": GaussianMLPPolicy,
                                          "CategoricalMLPPolicy": CategoricalMLPPolicy}
 _SCOPES: Dict[str, Type[MLPPolicy]] = {**{cls.scope: cls for cls in _FAMILIES.values()},

@@ -89,8 +89,8 @@ class ConjugateGradientOptimizer(Optimizer):
             constraint is raised. Default: False.
         accept_violation (bool): whether to keep the smallest step tried if no step meets the conditions. A step whose
             loss or constraint is not finite is never kept. Default: False.
-        hvp_approach (str or FiniteDifferenceHvp): method for Hessian-vector products; see below. Default:
-            `'finite_difference'`.
+        hvp_approach (str, FiniteDifferenceHvp or None): method for Hessian-vector products; see below. Default None:
+            `'gauss_newton'` if `build_graph` receives a `constraint_metric`, otherwise `'finite_difference'`.
 
     The values of `hvp_approach` are:
 
@@ -108,7 +108,7 @@ class ConjugateGradientOptimizer(Optimizer):
     def __init__(self, cg_iters: int = 10, reg_coeff: float = 0, subsample_factor: float = 1.0,
                  backtrack_ratio: float = 0.8, max_backtracks: int = 15, debug_nan: bool = False,
                  accept_violation: bool = False,
-                 hvp_approach: Union[str, FiniteDifferenceHvp] = "finite_difference") -> None:
+                 hvp_approach: Union[str, FiniteDifferenceHvp, None] = None) -> None:
         self._cg_iters = check_positive_int("cg_iters", cg_iters)
         self._reg_coeff = check_non_negative("reg_coeff", reg_coeff)
         self._subsample_factor = check_fraction("subsample_factor", subsample_factor)
@@ -116,9 +116,14 @@ class ConjugateGradientOptimizer(Optimizer):
         self._max_backtracks = check_positive_int("max_backtracks", max_backtracks)
         self._debug_nan = check_bool("debug_nan", debug_nan)
         self._accept_violation = check_bool("accept_violation", accept_violation)
-        if not isinstance(hvp_approach, FiniteDifferenceHvp):
+        if not isinstance(hvp_approach, (FiniteDifferenceHvp, type(None))):
             check_choice("hvp_approach", hvp_approach, HVP_APPROACHES)
-        self.hvp_approach = FiniteDifferenceHvp() if hvp_approach == "finite_difference" else hvp_approach
+        self._hvp_approach = FiniteDifferenceHvp() if hvp_approach == "finite_difference" else hvp_approach
+
+    @property
+    def hvp_approach(self) -> Union[str, FiniteDifferenceHvp, None]:
+        """Method for Hessian-vector products; None before `build_graph` if none was given."""
+        return self._hvp_approach
 
     @property
     def step_size(self) -> float:
@@ -165,6 +170,8 @@ class ConjugateGradientOptimizer(Optimizer):
         extra = {**dict.fromkeys(self._variables.variables, 0.0), **(damping or {})}
         self._damping = np.concatenate([np.full(int(np.prod(shape)), self._reg_coeff + extra[name])
                                         for name, shape in zip(self._variables.variables, self._shapes)])
+        if self._hvp_approach is None:
+            self._hvp_approach = "gauss_newton" if constraint_metric else FiniteDifferenceHvp()
         with tf.name_scope("conjugate_gradient_optimizer"):
             self._gradient = self.build_flat_gradient(loss)
             self._direction_ph = tf.placeholder(tf.float32, [len(self._damping)], name="direction")

@@ -71,7 +71,7 @@ def test_weights_of_a_policy(make, arguments, tmp_path):
 def test_policy_acts_in_a_process_without_tensorflow(tmp_path):
     policy = mps.MetaGaussianMLPPolicy(3, 2, 2, **GAUSSIAN)
     write(tmp_path, policy, algo=mps.ProMP(policy, meta_batch_size=policy.meta_batch_size),
-          env=mps.normalize(mps.MetaPointEnvCorner()))
+          env=mps.normalize(mps.MetaPointEnvCorner()), callbacks=[mps.EvalCallback(5)])
     policy.save_npz(tmp_path / "policy.npz")
     program = """
 import sys

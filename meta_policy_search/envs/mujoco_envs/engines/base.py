@@ -202,8 +202,8 @@ class Engine(abc.ABC):
         count = len(states)
         if count == 0:
             return
-        # Concurrent callers may step the other robots. A call whose share is one thread simulates in the calling thread.
-        # A larger share is doubled, because the threads of the other callers idle part of the time.
+        # Concurrent callers may step the other robots. If the share of this call is one thread, the calling thread
+        # simulates. A larger share is doubled, because the threads of the other callers idle part of the time.
         share = round(self.threads() * count / self.num_envs)
         num_threads = 1 if share <= 1 else min(self.threads(), 2 * share)
         idle = self._idle_simulators.setdefault(num_threads, [])
