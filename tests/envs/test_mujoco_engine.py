@@ -169,6 +169,7 @@ def test_changed_masses_update_derived_constants_of_that_robot_only(name):
 ])
 def test_diverged_robot_raises_and_none_moves(tmp_path, monkeypatch, capfd, name, robot, frame_skip, index, value):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(engine_module, "ROBOTS_PER_THREAD", 1)  # three robots are simulated by two threads
     engine, sound = (make_engine(name, robot, 4, frame_skip, num_threads=2, derived=DERIVED) for _ in range(2))
     engine._states[2, index] = value  # time, qpos, qvel
     before = engine.get_state()
@@ -314,9 +315,9 @@ def test_derived_quantities_equal_those_of_mujoco(robot, names):
 @pytest.mark.skipif(not THREADS.exists(), reason="counts native threads by /proc")
 def test_threads_start_with_the_first_step_and_end_with_the_engine():
     at_first = set(os.listdir(THREADS))
-    engine = cheetahs(5, num_threads=3)
+    engine = cheetahs(48, num_threads=3)
     assert set(os.listdir(THREADS)) <= at_first
-    engine.step(controls_for(5, 1)[0])
+    engine.step(controls_for(48, 1)[0])
     ours = set(os.listdir(THREADS)) - at_first
     assert len(ours) == 3
     del engine
@@ -328,27 +329,39 @@ def test_threads_start_with_the_first_step_and_end_with_the_engine():
 
 
 @pytest.mark.skipif(not THREADS.exists(), reason="counts native threads by /proc")
-@pytest.mark.parametrize("num_robots, num_threads, expected", [(1, 2, 0), (2, 2, 0), (3, 2, 2), (2, 4, 4), (1, 4, 0)])
-def test_few_robots_are_simulated_in_the_calling_thread(num_robots, num_threads, expected):
-    engine = cheetahs(4, num_threads=num_threads)
+@pytest.mark.parametrize("num_robots, num_threads, num_callers, expected", [
+    (15, 2, 1, 0), (31, 2, 1, 0), (32, 2, 1, 2), (32, 4, 1, 2), (64, 2, 2, 0), (64, 4, 2, 4), (64, 4, 4, 0)])
+def test_callers_share_the_native_threads(num_robots, num_threads, num_callers, expected, monkeypatch):
+    """Few robots, or those of as many callers as threads, are simulated in the calling thread."""
+    engine = cheetahs(num_robots, num_threads=num_threads)
     at_first = set(os.listdir(THREADS))
-    engine.step(controls_for(4, 1)[0][:num_robots], np.arange(num_robots))
+    monkeypatch.setattr(engine, "_callers", tuple(range(num_callers - 1)))
+    engine.step(controls_for(num_robots, 1)[0])
     assert len(set(os.listdir(THREADS)) - at_first) == expected
+
+
+def test_robots_of_a_caller_that_is_done_do_not_occupy_threads():
+    engine = cheetahs(32, num_threads=2)
+    with ThreadPoolExecutor(1) as other:
+        other.submit(engine.step, controls_for(16, 1)[0], np.arange(16)).result()
+    for controls in controls_for(16, 8):
+        engine.step(controls, np.arange(16))
+    assert len(set(engine._callers)) == 1
 
 
 @pytest.mark.parametrize("robots", [
     cheetahs, functools.partial(moving, "ant"), functools.partial(moving, "humanoid", derived=DERIVED),
     pytest.param(functools.partial(cheetahs, name="mujoco-py", derived=DERIVED), marks=pytest.mark.mujoco_py)])
 def test_several_threads_can_step_their_robots_concurrently(robots):
-    together, apart = robots(12, num_threads=4), robots(12)
+    together, apart = robots(64, num_threads=4), robots(64, num_threads=4)
     controls = floating_controls(together, 15)
-    shares = np.split(np.arange(12), 4)
+    shares = np.split(np.arange(64), 2)
 
     def step_share(ids):
         for control in controls:
             apart.step(control[ids], ids)
 
-    with ThreadPoolExecutor(4) as threads:
+    with ThreadPoolExecutor(2) as threads:
         list(threads.map(step_share, shares))
     np.testing.assert_equal(apart.get_state(), final_state(together, controls))
 

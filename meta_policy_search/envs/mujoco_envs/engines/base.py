@@ -8,6 +8,7 @@ import abc
 import contextlib
 import importlib.util
 import reprlib
+import threading
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -22,6 +23,9 @@ from meta_policy_search.utils.threads import available_cores
 
 ROBOTS = ("ant", "half_cheetah", "hopper", "humanoid", "reacher", "swimmer", "walker2d")
 """Robots that can be simulated; the names match Gymnasium's model files."""
+
+ROBOTS_PER_THREAD = 16
+"""Minimum number of robots per native thread. For fewer robots, starting a thread takes longer than it saves."""
 
 INERTIALS = ("mujoco210", "modern")
 """Sources of masses and inertias: MuJoCo 2.1.0 or the installed `mujoco` package."""
@@ -115,6 +119,7 @@ class Engine(abc.ABC):
         self._controls = np.zeros((self.num_envs, self.nu))  # controls of the last step
         self._parameters: Optional[List[Mapping[str, np.ndarray]]] = None
         self._models = [self._model] * self.num_envs
+        self._callers: Tuple[int, ...] = ()  # threads of the last calls of `step`
         self._idle_simulators: Dict[int, List[Any]] = {}  # by number of threads
         self._idle_memory: List[Any] = []
         self._camera: Optional[Camera] = None
@@ -202,10 +207,11 @@ class Engine(abc.ABC):
         count = len(states)
         if count == 0:
             return
-        # Concurrent callers may step the other robots. If the share of this call is one thread, the calling thread
-        # simulates. A larger share is doubled, because the threads of the other callers idle part of the time.
-        share = round(self.threads() * count / self.num_envs)
-        num_threads = 1 if share <= 1 else min(self.threads(), 2 * share)
+        # Concurrent callers share the threads. If the share is one thread, the calling thread simulates. A larger share
+        # is doubled, because the threads of the other callers idle part of the time.
+        self._callers = (*self._callers[-7:], threading.get_ident())
+        share = -(-self.threads() // len(set(self._callers)))
+        num_threads = min(self.threads(), share if share == 1 else 2 * share, max(1, count // ROBOTS_PER_THREAD))
         idle = self._idle_simulators.setdefault(num_threads, [])
         with _borrowed(idle, lambda: self._new_simulator(num_threads)) as simulator:
             final = self._simulate(simulator, self._models_of(env_ids), states, controls)
