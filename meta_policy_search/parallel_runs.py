@@ -22,7 +22,7 @@ from meta_policy_search.envs import available_envs, get_env_class, register_env
 from meta_policy_search.envs.compat import layers
 from meta_policy_search.envs.registry import BUILT_IN
 from meta_policy_search.registry import find_algorithm, get_entry, register_algorithm
-from meta_policy_search.run import find_algo_class, find_env_name, load_run, settings_of_algorithm, train
+from meta_policy_search.run import find_algo_class, find_env_name, find_policy, load_run, settings_of_algorithm, train
 from meta_policy_search.settings import check_names, differences, read_json
 from meta_policy_search.utils.files import lock_folder, write_text
 from meta_policy_search.utils.progress import print_line
@@ -204,8 +204,8 @@ def _digest(member: Member) -> str:
     creator = env.args[0].entry_point if isinstance(env, functools.partial) else None  # of an id of Gymnasium
     if isinstance(creator, str):
         creator = import_name("env", creator, {})
-    for used in (env, creator, find_algo_class(member.algo), member.settings.get("policy")):
-        if used is None or isinstance(used, str):
+    for used in (env, creator, find_algo_class(member.algo), find_policy(member.settings.get("policy"))):
+        if used is None:
             continue
         pickled = re.sub(rb"[0-9a-f]{32}", b"", cloudpickle.dumps(used))  # cloudpickle gives each class a random id
         result.update(pickled)

@@ -7,9 +7,10 @@ import numpy as np
 
 from meta_policy_search.meta_algos import MetaAlgo
 from meta_policy_search.meta_trainer import Trainer
-from meta_policy_search.run import build_trainer, find_algo_class, settings_of_algorithm, train
+from meta_policy_search.policies import MetaPolicy
+from meta_policy_search.run import build_trainer, find_algo_class, find_policy, settings_of_algorithm
 from meta_policy_search.sessions import get_session
-from meta_policy_search.settings import SMOKE, check_names, settings_of
+from meta_policy_search.settings import SMOKE, check_names
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_int_at_least
@@ -46,10 +47,14 @@ def check_resume(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: 
     algo_class = find_algo_class(algo)
     if not issubclass(algo_class, MetaAlgo):
         raise TypeError(f"algo: expected an algorithm that adapts to tasks, got {algo!r}, which learns a single task")
-    known = settings_of_algorithm(algo_class, settings.get("policy"))
-    check_names(settings, {*known, "callbacks"} - settings_of([train]).keys() | settings_of([build_trainer]).keys(),
-                f"of the check of {algo_class.__name__}")
-    settings = {**{name: value for name, value in SMOKE.items() if name in known}, **settings, "n_itr": n_itr}
+    policy = find_policy(settings.get("policy"))
+    known = settings_of_algorithm(algo_class, policy)
+    check_names(settings, {*known, "callbacks"} - {"log_formats", "snapshot_mode", "snapshot_gap", "plot_gap"},
+                f"for check_resume with {algo_class.__name__}")
+    sizes = {name: value for name, value in SMOKE.items() if name in known}
+    if isinstance(policy, MetaPolicy):
+        sizes["meta_batch_size"] = policy.meta_batch_size
+    settings = {**sizes, **settings, "n_itr": n_itr}
     with seeding.seed_kept(), tempfile.TemporaryDirectory() as folder:
         with tf.Graph().as_default() as graph, logger.scoped_configure(folder, ("csv",), "all"):
             trainer = build_trainer(env, algo, seed=seed, **settings)

@@ -27,7 +27,7 @@ def test_algorithms_pass_and_generators_of_the_caller_do_not_change(algo, settin
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("make", [lambda: Bounded, lambda: mps.MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(3,))])
+@pytest.mark.parametrize("make", [lambda: Bounded, lambda: mps.MetaGaussianMLPPolicy(3, 2, 2, hidden_sizes=(3,))])
 def test_own_policies_are_checked(make):
     policy = make()
     settings = {"bound": 0.5} if isinstance(policy, type) else {}
@@ -131,7 +131,7 @@ def test_planted_fault_is_found(fault, arguments, message, monkeypatch):
 @pytest.mark.parametrize("arguments, error, message", [
     ({"algo": "cem"}, TypeError, "algo: expected an algorithm that adapts to tasks, got 'cem', "),
     ({"n_itr": 1}, ValueError, "n_itr: expected an integer of at least 2, got 1"),
-    ({"inner_rate": 0.1}, TypeError, "unknown setting 'inner_rate' of the check of ProMP"),
+    ({"inner_rate": 0.1}, TypeError, "unknown setting 'inner_rate' for check_resume with ProMP"),
     ({"dump_path": "data"}, TypeError, "unknown setting 'dump_path'"),
     ({"snapshot_mode": "all"}, TypeError, "unknown setting 'snapshot_mode'"),
 ])

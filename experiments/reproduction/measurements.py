@@ -152,9 +152,10 @@ def of_mdps(method: str, seed: int, num_tasks: int) -> dict[str, float]:
         best = float(plan(transitions, means)[0].mean())
         return {str(episodes): episodes * best for episodes in EPISODES}
     rows, returns = np.arange(num_tasks), []
-    counts, sums = np.ones_like(transitions), np.ones_like(means)  # the priors count as one observation
+    prior_mean = 0.0 if method == "psrl_mean_0" else 1.0
+    counts, sums = np.ones_like(transitions), np.full_like(means, prior_mean)  # the priors count as one observation
     for _ in range(max(EPISODES)):
-        if method == "psrl":
+        if method != "random":
             visits = counts.sum(axis=-1) - counts.shape[-1] + 1.0
             gamma = rng.standard_gamma(counts)
             policy = plan(gamma / gamma.sum(axis=-1, keepdims=True), rng.normal(sums / visits, visits ** -0.5))[1]

@@ -94,7 +94,7 @@ class Configurable:
 
         def __setattr__(self, name: str, value: Any) -> None:
             if name in self._fixed and not _is_in_constructor(self) and name not in self.assignable_arguments and (
-                    not isinstance(inspect.getattr_static(type(self), name, None), property)):
+                    getattr(inspect.getattr_static(type(self), name, None), "fset", None) is None):
                 cls = type(self).__name__
                 raise AttributeError(f"{name} cannot be changed after construction: build a new {cls}({name}=...)")
             super().__setattr__(name, value)

@@ -7,6 +7,7 @@ any number of threads, and after pickling.
 import abc
 import contextlib
 import importlib.util
+import math
 import reprlib
 import threading
 from pathlib import Path
@@ -25,7 +26,7 @@ ROBOTS = ("ant", "half_cheetah", "hopper", "humanoid", "reacher", "swimmer", "wa
 """Robots that can be simulated; the names match Gymnasium's model files."""
 
 ROBOTS_PER_THREAD = 16
-"""Minimum number of robots per native thread. For fewer robots, starting a thread takes longer than it saves."""
+"""Minimum number of robots per native thread. For fewer robots, waking a thread takes longer than it saves."""
 
 INERTIALS = ("mujoco210", "modern")
 """Sources of masses and inertias: MuJoCo 2.1.0 or the installed `mujoco` package."""
@@ -209,9 +210,9 @@ class Engine(abc.ABC):
             return
         # Concurrent callers share the threads. If the share is one thread, the calling thread simulates. A larger share
         # is doubled, because the threads of the other callers idle part of the time.
-        self._callers = (*self._callers[-7:], threading.get_ident())
-        share = -(-self.threads() // len(set(self._callers)))
-        num_threads = min(self.threads(), share if share == 1 else 2 * share, max(1, count // ROBOTS_PER_THREAD))
+        self._callers = (*self._callers[-15:], threading.get_ident())
+        share = self.threads() / len(set(self._callers))
+        num_threads = min(self.threads(), 1 if share <= 1 else math.ceil(2 * share), max(1, count // ROBOTS_PER_THREAD))
         idle = self._idle_simulators.setdefault(num_threads, [])
         with _borrowed(idle, lambda: self._new_simulator(num_threads)) as simulator:
             final = self._simulate(simulator, self._models_of(env_ids), states, controls)
