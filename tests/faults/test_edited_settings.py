@@ -89,7 +89,7 @@ def test_arguments_of_an_optimizer_are_compared(tmp_path):
     snapshot = saved(tmp_path, algo_cls=TRPOMAML, optimizer=optimizer(3))
     with tf.Graph().as_default():
         build(TRPOMAML, optimizer=optimizer(3)).restore(snapshot)
-    with pytest.raises(ValueError, match=r"optimizer 'Con.*cg_iters=3.* \(snapshot\), .*cg_iters=4.* \(trainer\)"):
+    with pytest.raises(ValueError, match=r"optimizer .Con.*cg_iters=3.* \(snapshot\), .*cg_iters=4.* \(trainer\)"):
         build(TRPOMAML, optimizer=optimizer(4)).restore(snapshot)
 
 
