@@ -160,9 +160,10 @@ def compare(env: Any, algorithms: Sequence[Union[str, type]],
         raise ValueError(f"settings_of: expected names among {', '.join(by_name)}, got {name!r}")
     if any("seed" in changed for changed in settings_of.values()):
         raise ValueError(f"settings_of: expected no 'seed', which the argument seeds sets, got {settings_of}")
-    policies = {name: {**settings, **settings_of.get(name, {})}.get("policy") for name in by_name}
-    settings_by_name = {name: settings_of_algorithm(find_algo_class(algo), policies[name])
-                        for name, algo in by_name.items()}
+    settings_by_name = {}
+    for name, algo in by_name.items():
+        policy = {**settings, **settings_of.get(name, {})}.get("policy")
+        settings_by_name[name] = settings_of_algorithm(find_algo_class(algo), policy)
     check_names(settings, set().union(*settings_by_name.values()) - {"seed", "env"}, "for any of the algorithms")
     for name, changed in settings_of.items():
         check_names(changed, settings_by_name[name], f"for {name}")

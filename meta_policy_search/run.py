@@ -336,8 +336,8 @@ def settings_of_algorithm(algo_class: Any, policy: Any = None) -> Dict[str, Sett
             classes for continuous and discrete actions.
     """
     is_meta, policy = issubclass(algo_class, MetaAlgo), find_policy(policy)
-    policies = [each for each in ([policy] if policy else map(algo_class.policy_cls, (False, True)) if is_meta else [])
-                if isinstance(each, type)]
+    defaults = [algo_class.policy_cls(False), algo_class.policy_cls(True)] if is_meta else []
+    policies = defaults if policy is None else [policy] if isinstance(policy, type) else []
     parts = [make_trainer if is_meta else make_runner, *algo_class.env_wrappers, *_parts_of(algo_class, policies)]
     found = settings_of([train], {"algo", "dump_path", "callbacks"})
     found.update({name: setting for name, setting in settings_of(parts).items() if name not in found})

@@ -142,8 +142,9 @@ def _policy(method: str, pulls: int) -> Scores:
 def of_mdps(method: str, seed: int, num_tasks: int) -> dict[str, float]:
     """Measures a policy on tabular MDPs; columns: number of episodes of a trial.
 
-    The optimum is the expected return of the optimal policy of each MDP. PSRL (posterior sampling; Osband et al., 2013)
-    samples an MDP from its posterior before each episode, and acts optimally for it.
+    `"optimum"` is the expected return of policies that are optimal for the true MDPs. PSRL (posterior sampling; Osband
+    et al., 2013) samples an MDP from its posterior before each episode and acts optimally for the sample.
+    `"psrl_mean_0"` assumes that rewards have the prior mean 0, although the true mean is 1.
     """
     rng = np.random.default_rng(seed)
     tasks = MetaTabularMDPEnv().sample_tasks(num_tasks, rng)
@@ -155,12 +156,12 @@ def of_mdps(method: str, seed: int, num_tasks: int) -> dict[str, float]:
     prior_mean = 0.0 if method == "psrl_mean_0" else 1.0
     counts, sums = np.ones_like(transitions), np.full_like(means, prior_mean)  # the priors count as one observation
     for _ in range(max(EPISODES)):
-        if method != "random":
+        if method == "random":
+            policy = rng.integers(means.shape[-1], size=(HORIZON, *means.shape[:-1]))
+        else:
             visits = counts.sum(axis=-1) - counts.shape[-1] + 1.0
             gamma = rng.standard_gamma(counts)
             policy = plan(gamma / gamma.sum(axis=-1, keepdims=True), rng.normal(sums / visits, visits ** -0.5))[1]
-        else:
-            policy = rng.integers(means.shape[-1], size=(HORIZON, *means.shape[:-1]))
         states, total = np.zeros(num_tasks, int), np.zeros(num_tasks)
         for actions in policy:
             chosen = (rows, states, actions[rows, states])
@@ -174,7 +175,15 @@ def of_mdps(method: str, seed: int, num_tasks: int) -> dict[str, float]:
 
 
 def plan(transitions: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns values of the first state `[M]` and optimal actions `[HORIZON, M, S]` in MDPs `[M, S, A, ...]`."""
+    """Computes optimal policies of `M` MDPs by dynamic programming.
+
+    Args:
+        transitions: probabilities of the next state, `[M, S, A, S]`.
+        means: mean rewards, `[M, S, A]`.
+
+    Returns:
+        The expected return of an episode `[M]`, which starts in state 0, and the actions `[HORIZON, M, S]`.
+    """
     values, policy = np.zeros(means.shape[:2]), []
     for _ in range(HORIZON):
         of_actions = means + np.einsum("msat,mt->msa", transitions, values)

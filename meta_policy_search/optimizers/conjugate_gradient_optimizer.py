@@ -89,10 +89,10 @@ class ConjugateGradientOptimizer(Optimizer):
             constraint is raised. Default: False.
         accept_violation (bool): whether to keep the smallest step tried if no step meets the conditions. A step whose
             loss or constraint is not finite is never kept. Default: False.
-        hvp_approach (str, FiniteDifferenceHvp or None): method for Hessian-vector products, `'gauss_newton'`,
-            `'finite_difference'` or `'exact'`. None stands for `'gauss_newton'` if the policy's distribution has a
-            `fisher_norm_sym` (`build_graph` receives a `constraint_metric`), otherwise for `'finite_difference'`.
-            Default: None.
+        hvp_approach (str, FiniteDifferenceHvp or None): method for Hessian-vector products: `'gauss_newton'`,
+            `'finite_difference'` or `'exact'`. None chooses `'gauss_newton'` if `build_graph` receives a
+            `constraint_metric`, which requires a distribution with `fisher_norm_sym`, otherwise
+            `'finite_difference'`. Default: None.
 
     The values of `hvp_approach` are:
 

@@ -93,8 +93,8 @@ class Configurable:
     if not TYPE_CHECKING:  # type checkers accept any attribute of a class with this method
 
         def __setattr__(self, name: str, value: Any) -> None:
-            if name in self._fixed and not _is_in_constructor(self) and name not in self.assignable_arguments and (
-                    getattr(inspect.getattr_static(type(self), name, None), "fset", None) is None):
+            if name in self._fixed and not _is_in_constructor(self) and name not in self.assignable_arguments and not (
+                    isinstance(own := inspect.getattr_static(type(self), name, None), property) and own.fset):
                 cls = type(self).__name__
                 raise AttributeError(f"{name} cannot be changed after construction: build a new {cls}({name}=...)")
             super().__setattr__(name, value)

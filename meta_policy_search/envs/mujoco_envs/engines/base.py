@@ -208,8 +208,8 @@ class Engine(abc.ABC):
         count = len(states)
         if count == 0:
             return
-        # Concurrent callers share the threads. If the share is one thread, the calling thread simulates. A larger share
-        # is doubled, because the threads of the other callers idle part of the time.
+        # Concurrent callers share the native threads. A caller whose share is at most one thread simulates in its own
+        # thread. A larger share is doubled, because the threads of the other callers idle part of the time.
         self._callers = (*self._callers[-15:], threading.get_ident())
         share = self.threads() / len(set(self._callers))
         num_threads = min(self.threads(), 1 if share <= 1 else math.ceil(2 * share), max(1, count // ROBOTS_PER_THREAD))
