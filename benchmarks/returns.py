@@ -5,7 +5,7 @@ from typing import Any, Mapping
 
 from benchmarks.processes import Figures
 
-GOALS = ("half_cheetah_direction", "half_cheetah_velocity")
+GOALS = ("half_cheetah_direction", "half_cheetah_velocity", "walker_direction")
 """Entries of `experiments/reproduction` without the prefix `minutes_`."""
 
 METHODS = ("published_settings", "fast")

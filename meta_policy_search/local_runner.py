@@ -72,6 +72,8 @@ class LocalRunner(TrainingLoop):
         super().__init__(callbacks, progress_bar)
         if not (snapshot_dir is None or isinstance(snapshot_dir, (str, os.PathLike))):
             config: Any = snapshot_dir
+            if not hasattr(config, "snapshot_dir"):
+                raise TypeError(f"snapshot_dir: expected a path, None or a snapshot configuration, got {config!r}")
             snapshot_dir, snapshot_mode, snapshot_gap = config.snapshot_dir, config.snapshot_mode, config.snapshot_gap
         self._snapshot_dir = snapshot_dir
         self._snapshot_mode = check_choice("snapshot_mode", snapshot_mode, MODES)
@@ -116,8 +118,8 @@ class LocalRunner(TrainingLoop):
             sampler_args (dict): further arguments of `sampler_cls`. Default: none.
 
         Raises:
-            TypeError: `algo` is not an `RLAlgorithm`, `env` cannot be stepped, or `sampler_args` are given without a
-                sampler class.
+            TypeError: `algo` is not an `RLAlgorithm`, or `sampler_args` are given without a sampler class. Samplers
+                also raise one if `env` cannot be stepped.
         """
         if not isinstance(algo, RLAlgorithm):
             raise TypeError(f"algo: expected an RLAlgorithm, got {algo!r}")

@@ -40,7 +40,7 @@ class FlatPolicy(Configurable, abc.ABC):
 
         Raises:
             TypeError: `env` has no observation and action space.
-            ValueError: the class does not support the spaces; the message names a class that does.
+            ValueError: the class does not support the spaces.
         """
         check_has_spaces(env)
         spec = EnvSpec.of(env)
@@ -176,8 +176,6 @@ def check_spaces(policy: Any, env: Any) -> None:
         actions = "integers" if action_shape == () else f"arrays of shape {action_shape}"
         raise ValueError(f"policy: expected a policy for the action space {space}, got a {type(policy).__name__}, "
                          f"whose actions are {actions}")
-    if is_index and getattr(space, "start", 0) != 0:
-        raise ValueError(f"env: expected discrete actions numbered from 0, got {space}")
     for kind, name, shape, size in (
             ("observation", "obs_dim", env.observation_space.shape, obs_dim),
             ("action", "action_dim", (int(space.n),) if is_index else space.shape, action_dim)):

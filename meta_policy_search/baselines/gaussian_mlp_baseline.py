@@ -70,6 +70,7 @@ class GaussianMLPBaseline(LinearBaseline):
 
         Raises:
             ValueError: there are no paths, a key is missing, shapes do not fit, or values are not finite or too large.
+            FloatingPointError: the weights are not finite after training.
         """
         observations, targets, steps = self._read_paths(paths, target_key)
         state = dict(self._state_for(observations))

@@ -231,8 +231,8 @@ class SingleTaskEnv(WrappingEnv):
     def make_batched(self, num_envs: int) -> None:
         """Returns None, because vectorized environments have other tasks."""
 
-    def sample_tasks(self, n_tasks: int) -> List[Task]:  # type: ignore[override]  # no random numbers are drawn
-        """Returns a list that contains None `n_tasks` times."""
+    def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
+        """Returns a list that contains None `n_tasks` times; no random numbers are drawn."""
         return [None] * check_positive_int("n_tasks", n_tasks)
 
     def set_task(self, task: Task) -> None:
@@ -287,7 +287,10 @@ class GymnasiumMetaEnv(WrappingEnv):
         self._make_env: Callable[..., Any] = _make_by_id(env) if isinstance(env, str) else env
         if not callable(self._make_env):
             raise TypeError(f"env: expected an environment id or a function that creates an environment, got {env!r}")
-        self._sample_task, self._set_task = sample_task, set_task or _call_set_task
+        self._sample_task, self._set_task = sample_task, _call_set_task if set_task is None else set_task
+        for name, function in (("sample_task", sample_task), ("set_task", self._set_task)):
+            if not callable(function):
+                raise TypeError(f"{name}: expected a function, got {function!r}")
         self._task: Task = None
         self._wrap(check_steppable(make_quietly(self._make_env)))
         inner = innermost(self.wrapped_env)
@@ -467,7 +470,8 @@ def check_has_spaces(env: Any) -> None:
     Raises:
         TypeError: the observation or action space is missing or has no shape.
         ValueError: a lower bound of a box exceeds the upper bound, the difference of two finite action bounds
-            overflows, observations are too large, or actions are neither discrete nor real numbers.
+            overflows, observations are too large, discrete actions do not start at 0, or actions are neither discrete
+            nor real numbers.
     """
     for name in ("observation_space", "action_space"):
         space = check_has_shape(f"env.{name}", attribute(env, name))
@@ -480,6 +484,8 @@ def check_has_spaces(env: Any) -> None:
             if not (low <= high).all() or name == "action_space" and overflows.any():
                 raise ValueError(f"env.{name}: expected a box with low <= high and a finite width, or infinite bounds, "
                                  f"got bounds from {space.low} to {space.high}")
+    if getattr(env.action_space, "start", 0) != 0:
+        raise ValueError(f"env.action_space: expected discrete actions numbered from 0, got {env.action_space}")
     if not is_discrete(env.action_space) and np.dtype(attribute(env.action_space, "dtype", float)).kind != "f":
         raise ValueError(f"env.action_space: expected a Box of real numbers or a Discrete, got {env.action_space}")
 

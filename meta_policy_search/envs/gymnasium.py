@@ -22,7 +22,7 @@ from gymnasium.vector.utils import batch_space
 from meta_policy_search.envs.compat import attribute, copied
 from meta_policy_search.envs.normalized_env import task_numbers
 from meta_policy_search.envs.registry import BUILT_IN, get_env_class, make_env
-from meta_policy_search.envs.spaces import is_discrete
+from meta_policy_search.envs.spaces import as_array, is_box, is_discrete
 from meta_policy_search.envs.task_sets import load_tasks
 from meta_policy_search.types import RenderMode, Task
 from meta_policy_search.utils.checks import check_bool, check_choice, check_positive_int
@@ -200,8 +200,8 @@ class VectorTaskEnv(gymnasium.vector.VectorEnv):
             seed is None or isinstance(seed, int)) else list(seed)
         mask = np.asarray(given.get("reset_mask", np.ones(self.num_envs, dtype=bool)))
         for name, values in (("seed", seeds), ("options: tasks", tasks), ("options: reset_mask", mask)):
-            if values is not None and len(values) != self.num_envs:
-                raise ValueError(f"{name}: expected {self.num_envs} entries, one per copy, got {len(values)}")
+            if values is not None and (not hasattr(values, "__len__") or len(values) != self.num_envs):
+                raise ValueError(f"{name}: expected {self.num_envs} entries, one per copy, got {values!r}")
         ids = np.flatnonzero(mask).tolist()
         for i in ids:
             if seeds[i] is not None or self._rngs[i] is None:
@@ -218,12 +218,14 @@ class VectorTaskEnv(gymnasium.vector.VectorEnv):
 
         Raises:
             RuntimeError: `reset` was not called, or a copy has ended and `autoreset_mode` is `"Disabled"`.
-            ValueError: `actions` has the wrong shape.
+            ValueError: `actions` has the wrong shape, or an action of a box is not finite.
         """
         if not self._task_infos:
             raise RuntimeError("step: call reset() first")
         if len(actions) != self.num_envs:
             raise ValueError(f"actions: expected {self.num_envs} rows, one per copy, got {len(actions)}")
+        if is_box(self.action_space):
+            actions = as_array("actions", actions, (self.num_envs, *self._batched.action_space.shape))
         waiting = self._ended
         if self._mode == AutoresetMode.DISABLED and waiting.any():
             raise RuntimeError(f"step: expected running episodes; first reset the copies {np.flatnonzero(waiting)}")

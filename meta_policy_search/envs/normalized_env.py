@@ -3,7 +3,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.compat import WrappingEnv, layers
+from meta_policy_search.envs.compat import WrappingEnv, copy_env, layers
 from meta_policy_search.envs.interface import BatchedEnv
 from meta_policy_search.envs.spaces import as_array, is_box
 from meta_policy_search.types import BatchedStep, Path, Task
@@ -56,7 +56,8 @@ class NormalizedEnv(WrappingEnv):
     Raises:
         TypeError: `env` is not a meta-environment or has no spaces, an argument has the wrong type, or `observe_task`
             is True and tasks are not numbers.
-        ValueError: the action box of `env` is unbounded; an observation is not a box where `normalize_obs`
+        ValueError: the action box of `env` is unbounded; `env` has running averages and `scale_reward`,
+            `normalize_obs` or `normalize_reward` is given; an observation is not a box where `normalize_obs`
             is True, or not a vector where `observe_task` is True; or an argument is out of range.
 
     References:
@@ -68,6 +69,9 @@ class NormalizedEnv(WrappingEnv):
                  observe_task: bool = False) -> None:
         super().__init__(env)
         self._scale_reward = check_positive("scale_reward", scale_reward)
+        if normalizers(env) and (normalize_obs or normalize_reward or scale_reward != 1.0):
+            raise ValueError("env: expected an environment without running averages for normalize_obs, normalize_reward "
+                             f"and scale_reward (pass them to the NormalizedEnv that has the averages), got {env!r}")
         self._normalization_scale = check_positive("normalization_scale", normalization_scale)
         self._alphas = {"observations": check_fraction("obs_alpha", obs_alpha, high_open=True),
                         "rewards": check_fraction("reward_alpha", reward_alpha, high_open=True)}
@@ -163,7 +167,7 @@ class NormalizedEnv(WrappingEnv):
         return rewards * self._scale_reward
 
     def _space_with_task(self) -> Any:
-        space, (task,) = self.observation_space, self.sample_tasks(1, np.random.default_rng(0))
+        space, (task,) = self.observation_space, copy_env(self).sample_tasks(1, np.random.default_rng(0))
         if not is_box(space) or len(space.shape) != 1:
             raise ValueError(f"observe_task: expected an environment with vector observations, got {space}")
         bounds = np.full(len(task_numbers(task)), np.inf)
@@ -174,11 +178,8 @@ normalize = NormalizedEnv
 
 
 def normalizers(env: Any) -> List[NormalizedEnv]:
-    """Returns the environment that normalizes observations or rewards: `env`, or one that it wraps.
-
-    The list is empty if there is none. If there are several, it contains only the outermost.
-    """
-    return [layer for layer in layers(env) if isinstance(layer, NormalizedEnv) and layer.averages][:1]
+    """Returns the environment that normalizes observations or rewards: `env`, or one that it wraps; [] if none."""
+    return [layer for layer in layers(env) if isinstance(layer, NormalizedEnv) and layer.averages]
 
 
 def get_averages(env: Any) -> Averages:

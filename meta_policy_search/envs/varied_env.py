@@ -2,6 +2,7 @@
 import copy
 import functools
 import inspect
+import numbers
 import reprlib
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
@@ -258,7 +259,7 @@ def _check_distribution(name: str, value: Any) -> Any:
             raise ValueError(f"{name}: expected a list of values, such as {list(value)}, because a tuple is a range of "
                              f"numbers, got {value!r}")
         low, high = value if len(value) == 2 else (np.nan, np.nan)
-        if not np.isreal([low, high]).all() or not -np.inf < low < high < np.inf:
+        if not all(isinstance(each, numbers.Real) for each in (low, high)) or not -np.inf < low < high < np.inf:
             raise ValueError(f"{name}: expected a tuple (low, high) of finite numbers with low < high, or a list of "
                              f"values, got {value!r}")
     elif not callable(value) and (not isinstance(value, (list, range)) or len(value) == 0):

@@ -12,7 +12,7 @@ from meta_policy_search.actors.from_policy import PolicyActor, actor_from_policy
 from meta_policy_search.envs.spaces import check_env_spec, is_box
 from meta_policy_search.np.policies import Policy
 from meta_policy_search.types import Infos
-from meta_policy_search.utils.checks import check_finite, check_non_negative, check_positive
+from meta_policy_search.utils.checks import check_bool, check_finite, check_non_negative, check_positive
 from meta_policy_search.utils.fast_paths import replaces
 
 __all__ = ["ExplorationPolicy", "GaussianNoisePolicy", "OrnsteinUhlenbeckPolicy"]
@@ -85,8 +85,21 @@ class ExplorationPolicy(Policy):
         observations = self._check_observations("observations", observations, ndim=2)
         normal = self._rng.standard_normal((len(observations), self.action_dim), dtype=np.float32)
         noise = self.compute_noise(self._noise, normal)
-        self._noise = noise[-1]
+        self._noise = noise[-1] if len(noise) else self._noise
         return act_in_one_task(self.make_actors(self.get_flat_params()[None]), observations, noise)
+
+    def act(self, observation: np.ndarray, deterministic: bool = False) -> np.ndarray:
+        """Returns an action `[A]` for an observation `[O]`; see `FlatPolicy.act`.
+
+        Args:
+            observation: `[O]`.
+            deterministic: whether to return the other policy's action without noise. Default: False.
+        """
+        if not check_bool("deterministic", deterministic):
+            return super().act(observation)
+        observation = self._check_observations("observation", observation, ndim=1)
+        actor = self.make_actors(self.get_flat_params()[None])
+        return act_in_one_task(actor, observation[None], np.zeros((1, self.action_dim), np.float32))[0][0]
 
     @replaces("get_action", "get_actions")
     def make_actors(self, flat_params: np.ndarray) -> Actor:
@@ -114,8 +127,9 @@ class _NoisyActor(Actor):
         out[:] = self._compute_noise(None, rng.standard_normal(out.shape, dtype=np.float32))
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        silence = np.zeros((*observations.shape[:2], self._actor.noise_dim), np.float32)
-        actions, infos = self._actor.act(observations, silence)
+        median = 0.5 if self._actor.uniform_noise else 0.0
+        without_noise = np.full((*observations.shape[:2], self._actor.noise_dim), median, np.float32)
+        actions, infos = self._actor.act(observations, without_noise)
         return np.clip(actions + noise, *self._bounds), infos
 
 

@@ -109,11 +109,17 @@ class RecurrentPolicy(Policy):
 
         Args:
             dones: bool `[M, B]`, True for the paths of `get_actions` to reset. Default None: all paths.
+
+        Raises:
+            ValueError: `dones` has another type or shape.
         """
         if dones is None or self._states is None:
             self._states = None
-        else:
-            self._states = np.where(np.asarray(dones, bool)[..., None], np.float32(0.0), self._states)
+            return
+        dones = np.asarray(dones)
+        if dones.dtype != bool or dones.shape != self._states.shape[:2]:
+            raise ValueError(f"dones: expected bools of shape {self._states.shape[:2]}, got {dones!r}")
+        self._states = np.where(dones[..., None], np.float32(0.0), self._states)
 
     def get_action(self, observation: np.ndarray) -> Tuple[np.ndarray, Infos]:
         """Samples the next action of a path; call `reset` at its start.

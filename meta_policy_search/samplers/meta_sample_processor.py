@@ -17,9 +17,13 @@ __all__ = ["MetaSampleProcessor", "TrialSampleProcessor"]
 class MetaSampleProcessor(SampleProcessor):
     """Converts the paths of a meta-batch to samples with advantages, one `TaskSamples` per task.
 
+    The baseline is fitted to each task separately. Advantages are normalized and shifted within a task. The entry
+    `adj_avg_rewards` contains the rewards of a task, standardized with the mean and standard deviation of the rewards
+    of all tasks.
+
     Args:
         baseline (str or Baseline): reward baseline: the name of a class (one of `baselines.BASELINES`), a `Baseline`,
-            or any object with `fit(paths)` and `predict(path)`. It is fitted to each task separately.
+            or any object with `fit(paths)` and `predict(path)`.
         discount (float): discount factor per step, in [0, 1]. Default: 0.99.
         gae_lambda (float): parameter lambda of generalized advantage estimation, in [0, 1]; see `SampleProcessor`.
             Default: 1.
@@ -35,11 +39,9 @@ class MetaSampleProcessor(SampleProcessor):
     def process_samples(  # type: ignore[override]  # takes several tasks
         self, paths_meta_batch: Mapping[Any, Sequence[Path]], log: Any = False, log_prefix: str = ""
     ) -> List[TaskSamples]:
-        """Processes the paths of each task separately, and standardizes rewards over all tasks.
+        """Processes the paths of all tasks; see the class.
 
-        The baseline is fitted to each task separately. Advantages are normalized and shifted within a task. The entry
-        `adj_avg_rewards` contains the rewards of a task, standardized with the mean and standard deviation of the
-        rewards of all tasks. Keys added to the path dicts: see `SampleProcessor.process_samples`.
+        Keys added to the path dicts: see `SampleProcessor.process_samples`.
 
         Args:
             paths_meta_batch: dict from task index to the list of path dicts of the task, as returned by `MetaSampler`.
@@ -67,7 +69,7 @@ class TrialSampleProcessor(MetaSampleProcessor):
     """Converts the trials of a meta-batch to samples with advantages, one `TaskSamples` per task.
 
     The policy does not observe the task. Therefore the baseline is fitted to the trials of all tasks together, and
-    advantages are normalized over all tasks. In contrast, `MetaSampleProcessor` treats each task separately.
+    advantages are normalized over all tasks. There is no entry `adj_avg_rewards`.
 
     The processor also logs the mean return of the first and of the last episode of a trial, as `FirstEpisodeReturn` and
     `LastEpisodeReturn`.
@@ -133,5 +135,6 @@ def _end_returns(tasks: Sequence[TaskPaths]) -> List[float]:
     """Returns the mean returns of the first and the last episode of a trial."""
     episodes, rewards = (np.concatenate(arrays) for arrays in zip(*(
         (task.env_infos[EPISODE], task.arrays["rewards"]) for task in tasks)))
-    num_trials = sum(len(task.lengths) for task in tasks)
-    return [float(rewards[episodes == number].sum() / num_trials) for number in (0, episodes.max())]
+    lengths = np.concatenate([task.lengths for task in tasks])
+    last = np.repeat(episodes[np.cumsum(lengths) - 1], lengths)
+    return [float(rewards[episodes == number].sum() / len(lengths)) for number in (0, last)]

@@ -692,3 +692,27 @@ def test_worker_processes_know_ids_that_this_process_registered(env):
 def test_objects_that_are_not_environments_are_refused(env, error, complaint):
     with pytest.raises(error, match=complaint):
         GymnasiumMetaEnv(env, draw_place)
+
+
+def test_an_environment_without_tasks_is_sampled_and_checked():
+    env = SingleTaskEnv(gymnasium.make("Pendulum-v1"))
+    assert env.sample_tasks(2, np.random.default_rng(0)) == [None, None]
+    env.reset(seed=3)
+    before = env.unwrapped.np_random
+    mps.check_env(env, num_steps=3)
+    assert env.unwrapped.np_random is before  # a copy was checked
+
+
+@pytest.mark.parametrize("wrap", [mps.normalize, lambda env: mps.TrialEnv(env, 2, 3), mps.check_env])
+def test_discrete_actions_must_start_at_0(wrap):
+    env = mps.make_env("MetaTabularMDPEnv")
+    env.action_space = gym.spaces.Discrete(5, start=1)
+    with pytest.raises(ValueError, match="env.action_space: expected discrete actions numbered from 0, got Discrete"):
+        wrap(env)
+
+
+@pytest.mark.parametrize("arguments, message", [
+    ((5,), "sample_task: expected a function, got 5"), ((lambda rng: 0, 5), "set_task: expected a function, got 5")])
+def test_the_functions_of_a_gymnasium_environment_are_checked(arguments, message):
+    with pytest.raises(TypeError, match=message):
+        mps.GymnasiumMetaEnv("Pendulum-v1", *arguments)

@@ -255,7 +255,8 @@ def test_given_tasks_apply_until_the_next_automatic_reset():
 
 
 @pytest.mark.parametrize("options, complaint", [
-    ({"tasks": [1.0]}, "options: tasks: expected 2 entries, one per copy, got 1"),
+    ({"tasks": [1.0]}, r"options: tasks: expected 2 entries, one per copy, got \[1.0\]"),
+    ({"tasks": 5}, "options: tasks: expected 2 entries, one per copy, got 5"),
     ({"reset_mask": [True]}, "options: reset_mask: expected 2 entries"),
     ({"goal": 1.0}, "options: expected the keys task, tasks, reset_mask, got goal"),
 ])
@@ -314,3 +315,11 @@ def test_task_numbers_are_the_observed_ones():
     vector = gymnasium.make_vec(env_id("AntRandDirec2DEnv"), 2, observe_task=True)
     observations, infos = vector.reset(seed=0)
     assert_same(observations[:, -2:], np.array([task_numbers(task) for task in infos["task"]]))
+
+
+@pytest.mark.parametrize("vectorization", ["sync", "vector_entry_point"])
+def test_actions_that_are_not_finite_are_refused(vectorization):
+    env = gymnasium.make_vec(env_id("MetaPointEnvCorner"), 2, vectorization_mode=vectorization)
+    env.reset(seed=1)
+    with pytest.raises(ValueError, match="actions?: expected finite numbers of shape"):
+        env.step(np.full((2, 2), np.nan))

@@ -388,3 +388,19 @@ def test_environments_that_cannot_be_wrapped_are_refused():
         normalize(unbounded)
     with pytest.raises(ValueError, match="normalize_obs: expected an environment with a Box observation space"):
         normalize(Coins(), normalize_obs=True)
+
+
+@pytest.mark.parametrize("settings", [{"normalize_obs": True}, {"normalize_reward": True}, {"scale_reward": 2.0}])
+def test_an_environment_with_averages_is_not_normalized_again(settings):
+    inner = normalize(Echo(), normalize_reward=True)
+    with pytest.raises(ValueError, match="env: expected an environment without running averages"):
+        normalize(inner, **settings)
+    assert get_averages(normalize(inner, normalization_scale=2.0)) == inner.averages
+
+
+def test_appending_the_task_does_not_change_the_random_numbers_of_the_environment():
+    env = GymnasiumEcho()
+    env.reset(seed=3)
+    rng = env.np_random
+    normalize(env, observe_task=True)
+    assert env.np_random is rng

@@ -189,6 +189,7 @@ def test_arguments_and_options_of_a_mujoco_environment():
     ({"goal": (0.0, np.inf)}, "goal: expected a tuple (low, high) of finite numbers"),
     ({"goal": (0.0, 0.5, 1.0)}, "goal: expected a tuple (low, high) of finite numbers"),
     ({"goal": ("a", "b")}, "goal: expected a tuple (low, high) of finite numbers"),
+    ({"goal": (1.0, None)}, "goal: expected a tuple (low, high) of finite numbers"),
     ({"goal": (False, True)}, "goal: expected a list of values, such as [False, True], because a tuple is a range"),
     ({"goal": [1.0, np.nan]}, "goal: Rail fails with values among [1.0, nan]: ValueError: goal: expected a val"),
     ({"unused": (0.0, 1.0)}, "unused: expected values that change the paths, got the same paths for [0.0, 1.0]. If "

@@ -242,3 +242,11 @@ def test_distribution_of_a_script_is_vectorized_in_other_processes(tmp_path):
 def test_unknown_cells_are_refused(cell):
     with pytest.raises(ValueError, match="cell: expected one of 'gru', 'lstm', got "):
         mps.CategoricalRecurrentPolicy(M, 2, 2, cell=cell)
+
+
+@pytest.mark.parametrize("dones", [[True, False], "a", np.ones((3, 2), bool), np.zeros((2, 2))])
+def test_states_are_reset_only_by_bools_per_path(dones):
+    policy = mps.GaussianRecurrentPolicy(2, 2, 2, hidden_size=3)
+    policy.get_actions([np.zeros((2, 2))] * 2)
+    with pytest.raises(ValueError, match=r"dones: expected bools of shape \(2, 2\), got"):
+        policy.reset(dones)

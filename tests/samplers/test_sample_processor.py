@@ -6,6 +6,7 @@ import pytest
 import threadpoolctl
 
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
+from meta_policy_search.envs.trial_env import EPISODE
 from meta_policy_search.samplers.base import SampleProcessor, Sampler
 from meta_policy_search.samplers.dice_sample_processor import DiceSampleProcessor
 from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor, TrialSampleProcessor
@@ -398,3 +399,13 @@ def test_samples_do_not_depend_on_the_number_of_threads_of_matrix_operations():
             return SampleProcessor(LinearFeatureBaseline()).process_samples(paths)["advantages"]
 
     np.testing.assert_array_equal(advantages(4), advantages(1))
+
+
+def test_the_last_episode_of_each_trial_is_counted(logged):
+    def trial(*episodes):
+        numbers = np.repeat(np.arange(len(episodes)), episodes)
+        return {"observations": np.zeros((len(numbers), 2)), "actions": np.zeros((len(numbers), 2)),
+                "rewards": np.ones(len(numbers)), "env_infos": {EPISODE: numbers}, "agent_infos": {}}
+
+    TrialSampleProcessor("ZeroBaseline").process_samples({0: [trial(3, 2)], 1: [trial(1, 2, 6)]}, log=True)
+    assert logged["FirstEpisodeReturn"] == 2.0 and logged["LastEpisodeReturn"] == 4.0

@@ -22,8 +22,8 @@ class MetaPointEnvSemicircle(MetaPointEnvNavigation):
     end of episode   never; the sampler ends a path after `max_path_length` steps (20 in PEARL)
     ===============  ============================================================================
 
-    A goal is at least eight full steps away from its first reward. With the default radius, a reward excludes all but
-    an eighth of the semicircle.
+    With the default radius, a goal is at least six full steps away from its first reward, which excludes all but an
+    eighth of the semicircle.
 
     Args:
         goal_radius: largest distance to the goal with a reward, above 0; default 0.2.

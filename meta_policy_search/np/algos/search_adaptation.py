@@ -127,12 +127,13 @@ class SearchPolicy:
             `(action [A], agent_info)`. If actions are discrete, the action is an int64. During exploration, the info
             `candidate` is the index of the candidate that acted.
         """
-        actions, infos = self.get_actions(np.asarray(observation)[None])
+        actions, infos = self.get_actions(self.search.policy._check_observations("observation", observation, 1)[None])
         return actions[0], {key: value[0] for key, value in infos.items()}
 
     def get_actions(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
         """Chooses an action for each observation `[B, O]`, all with the same candidate; see `get_action`."""
-        observations, turn = np.asarray(observations), max(self._turn, 0) % len(self._flat_params)
+        observations = self.search.policy._check_observations("observations", observations, 2)
+        turn = max(self._turn, 0) % len(self._flat_params)
         actor = actor_from_policy(self.search.policy, flat_params=self._flat_params[turn, None])
         noise = np.empty((len(observations), actor.noise_dim), np.float32)
         actor.draw_noise(self._rng, noise)

@@ -203,3 +203,12 @@ def test_invalid_trajectories_are_refused_and_change_nothing():
 def test_returns_must_be_one_number_per_candidate(returns):
     with pytest.raises(ValueError, match="returns: expected 5 finite numbers, one for each candidate, got"):
         make().search.tell(returns)
+
+
+@pytest.mark.parametrize("observation", [[np.nan, 0.0], [np.inf, 0.0], [1.0], [[1.0, 2.0]]])
+def test_observations_are_checked(observation):
+    policy = make().get_exploration_policy()
+    with pytest.raises(ValueError, match="observation: expected"):
+        policy.get_action(observation)
+    with pytest.raises(ValueError, match="observations: expected"):
+        policy.get_actions([observation])

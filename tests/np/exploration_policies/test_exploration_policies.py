@@ -2,10 +2,12 @@
 import numpy as np
 import pytest
 
+from meta_policy_search.actors import Actor
 from meta_policy_search.envs import MetaPointEnv
 from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.np.exploration_policies import GaussianNoisePolicy, OrnsteinUhlenbeckPolicy
-from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy
+from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy, Policy
+from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym
 
 O = A = 2
@@ -88,3 +90,37 @@ def test_parameters_are_forwarded_and_gaussian_policies_act_by_their_mean():
 def test_arguments_are_checked(build, error, message):
     with pytest.raises(error, match=message):
         build()
+
+
+class UniformActor(Actor):
+    """Acts with uniform noise around 3."""
+
+    noise_dim, uniform_noise, can_divide = A, True, True
+
+    def act(self, observations, noise):
+        return 3.0 + (noise - 0.5), {}
+
+
+class UniformPolicy(Policy):
+    def get_flat_params(self):
+        return np.zeros(0, np.float32)
+
+    def set_flat_params(self, flat_params):
+        pass
+
+    @replaces("get_action", "get_actions")
+    def make_actors(self, flat_params):
+        return UniformActor()
+
+
+def test_a_policy_with_uniform_noise_acts_by_its_median():
+    action, _ = GaussianNoisePolicy(WIDE, UniformPolicy(O, A), sigma=0.0).get_action(np.zeros(O))
+    np.testing.assert_array_equal(action, 3.0)
+
+
+@pytest.mark.parametrize("policy", [DeterministicMLPPolicy(O, A, ()), GaussianMLPPolicy(O, A, (), init_std=5.0)])
+def test_the_deterministic_action_is_that_of_the_other_policy_within_the_bounds(policy):
+    explorer, observation = GaussianNoisePolicy(EnvSpec.of(MetaPointEnv()), policy, sigma=1.0), np.ones(O)
+    policy.set_flat_params(np.full(len(policy.get_flat_params()), 7.0))
+    np.testing.assert_array_equal(explorer.act(observation, deterministic=True), np.float32(0.1))
+    assert explorer.get_actions(np.zeros((0, O)))[0].shape == (0, A)
