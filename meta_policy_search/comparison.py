@@ -1,6 +1,6 @@
 """Compares algorithms on an environment, with several seeds of each, in parallel processes."""
 import os
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from meta_policy_search.registry import find_algorithm, title_of
 from meta_policy_search.run import find_algo_class, find_env_name, settings_of_algorithm
 from meta_policy_search.run_folder import now
 from meta_policy_search.settings import check_names
-from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.checks import check_int_at_least, check_positive_int, check_type
 from meta_policy_search.utils.files import PathLike, check_folder
 from meta_policy_search.utils.progress import print_line, shown_as_text, text_table
 from meta_policy_search.utils.statistics import mean_interval
@@ -149,17 +149,25 @@ def compare(env: Any, algorithms: Sequence[Union[str, type]],
         TypeError, ValueError: an argument is invalid, no algorithm has a setting, or the folder contains a run with
             different settings or other code.
     """
-    numbers = range(1, check_positive_int("seeds", seeds) + 1) if isinstance(seeds, (int, np.integer)) else list(seeds)
-    if isinstance(algorithms, (str, type)):
+    if isinstance(seeds, (int, np.integer)):
+        seeds = range(1, check_positive_int("seeds", seeds) + 1)
+    check_type("seeds", seeds, Iterable, "a number of seeds or a list of seeds")
+    numbers = [check_int_at_least("seeds", seed, 0) for seed in seeds]
+    n_itr = check_positive_int("n_itr", n_itr)
+    if isinstance(algorithms, (str, type)) or not isinstance(algorithms, Iterable):
         raise TypeError(f"algorithms: expected a list of names or classes, got {algorithms!r}")
+    algorithms = list(algorithms)
     by_name = {_name_of(algorithm): algorithm for algorithm in algorithms}
-    settings_of = settings_of or {}
+    settings_of = check_type("settings_of", settings_of or {}, Mapping, "a dict of dicts")
+    for changed in settings_of.values():
+        check_type("settings_of", changed, Mapping, "a dict of dicts")
     if len(by_name) < len(algorithms) or len(set(numbers)) < len(numbers) or not by_name or not numbers:
         raise ValueError(f"compare: expected different algorithms and different seeds, got {algorithms} and {seeds}")
     for name in settings_of.keys() - by_name.keys():
         raise ValueError(f"settings_of: expected names among {', '.join(by_name)}, got {name!r}")
-    if any("seed" in changed for changed in settings_of.values()):
-        raise ValueError(f"settings_of: expected no 'seed', which the argument seeds sets, got {settings_of}")
+    if any({"env", "seed"} & changed.keys() for changed in settings_of.values()):
+        raise ValueError(f"settings_of: expected neither 'env' nor 'seed', which the arguments of compare set, got "
+                         f"{settings_of}")
     settings_by_name = {}
     for name, algo in by_name.items():
         policy = {**settings, **settings_of.get(name, {})}.get("policy")
@@ -168,7 +176,8 @@ def compare(env: Any, algorithms: Sequence[Union[str, type]],
     for name, changed in settings_of.items():
         check_names(changed, settings_by_name[name], f"for {name}")
     cores = available_cores() if processes is None else check_positive_int("processes", processes)
-    env_name = find_env_name(env).rpartition(":")[2]
+    env_name = find_env_name(env)
+    env, env_name = env_name if isinstance(env, str) else env, env_name.rpartition(":")[2]
     if folder is None:
         folder = os.path.join("data", "comparison", env_name, f"{now():%Y-%m-%d_%H-%M-%S}")
     output = os.path.abspath(check_folder("folder", folder))

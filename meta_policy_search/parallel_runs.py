@@ -1,31 +1,31 @@
 """Trains several runs in parallel processes, for `compare` and the command `sweep`."""
 import contextlib
+import dis
 import functools
 import hashlib
-import inspect
 import json
 import os
-import re
 import signal
 import sys
 import threading
 import time
 import traceback
+import types
 from concurrent.futures import Future, wait
-from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-import cloudpickle
+import numpy as np
 from joblib.externals.loky import ProcessPoolExecutor
 
 from meta_policy_search import run_folder
 from meta_policy_search.envs import available_envs, get_env_class, register_env
-from meta_policy_search.envs.compat import layers
 from meta_policy_search.envs.registry import BUILT_IN
 from meta_policy_search.registry import find_algorithm, get_entry, register_algorithm
 from meta_policy_search.run import find_algo_class, find_env_name, find_policy, load_run, settings_of_algorithm, train
 from meta_policy_search.settings import check_names, differences, read_json
 from meta_policy_search.utils.files import lock_folder, write_text
 from meta_policy_search.utils.progress import print_line
+from meta_policy_search.utils.serializable import Configurable, present_arguments
 from meta_policy_search.utils.snapshotter import snapshot_paths
 from meta_policy_search.utils.threads import VARIABLE as THREADS
 from meta_policy_search.utils.threads import available_cores
@@ -47,7 +47,7 @@ class Member(NamedTuple):
     @property
     def n_itr(self) -> int:
         """Number of iterations."""
-        return self.settings.get("n_itr", find_algo_class(self.algo).default_settings["n_itr"])
+        return self.settings.get("n_itr") or find_algo_class(self.algo).default_settings["n_itr"]
 
     @property
     def is_done(self) -> bool:
@@ -198,23 +198,72 @@ def _read_digests(output: str) -> Dict[str, str]:
 
 def _digest(member: Member) -> str:
     """Returns a hash of the user's code and objects that a run depends on, equal in all processes."""
-    env, result = member.settings["env"], hashlib.sha256()
+    env, algo_class = member.settings["env"], find_algo_class(member.algo)
     if isinstance(env, str):
         env = None if env in BUILT_IN else get_env_class(env)
     creator = env.args[0].entry_point if isinstance(env, functools.partial) else None  # of an id of Gymnasium
     if isinstance(creator, str):
         creator = import_name("env", creator, {})
-    for used in (env, creator, find_algo_class(member.algo), find_policy(member.settings.get("policy"))):
-        if used is None:
-            continue
-        pickled = re.sub(rb"[0-9a-f]{32}", b"", cloudpickle.dumps(used))  # cloudpickle gives each class a random id
-        result.update(pickled)
-        for cls in used.__mro__ if isinstance(used, type) else [
-                cls for layer in layers(used) for cls in type(layer).__mro__]:
-            if cls.__module__.partition(".")[0] not in ("meta_policy_search", "builtins", "abc", "gym", "gymnasium"):
-                with contextlib.suppress(OSError, TypeError):  # no source
-                    result.update(inspect.getsource(cls).encode())
-    return result.hexdigest()
+    policy = find_policy(member.settings.get("policy"))
+    declared = settings_of_algorithm(algo_class, policy)
+    others = {name: value for name, value in member.settings.items() if name not in ("env", "policy")
+              and declared[name].affects_result and not isinstance(value, (bool, int, float, str, list, tuple, dict))}
+    return hashlib.sha256(json.dumps(_describe([env, creator, algo_class, policy, others], {})).encode()).hexdigest()
+
+
+def _describe(value: Any, seen: Dict[int, Any]) -> Any:
+    """Converts code and objects of the user to JSON types that are equal in all processes.
+
+    Classes and functions of the user become their byte code and that of the functions and classes they use, other
+    objects their class and their arguments or attributes. Code of installed packages becomes its name. Random
+    generators are omitted.
+
+    Args:
+        value: the value.
+        seen: values that were converted before, by their id; they are not converted again.
+    """
+    describe = functools.partial(_describe, seen=seen)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (np.ndarray, np.generic)):
+        return [str(value.dtype), value.shape, hashlib.sha256(value.tobytes()).hexdigest()]
+    if isinstance(value, (set, frozenset)):
+        return sorted(map(repr, value))
+    if isinstance(value, tuple):
+        return list(map(describe, value))
+    if isinstance(value, types.CodeType):
+        return [value.co_code.hex(), value.co_varnames, value.co_names, describe(value.co_consts)]
+    if id(value) in seen or isinstance(value, (np.random.Generator, np.random.RandomState, types.ModuleType)):
+        return None
+    seen[id(value)] = value
+    if isinstance(value, list):
+        return list(map(describe, value))
+    if isinstance(value, Mapping):
+        return [[str(key), describe(item)] for key, item in value.items()]
+    if isinstance(value, functools.partial):
+        return describe([value.func, value.args, value.keywords])
+    if isinstance(value, property):
+        return describe([value.fget, value.fset])
+    function = getattr(value, "__func__", value)  # of a method
+    if isinstance(function, (type, types.FunctionType)) and not _is_of_user(function.__module__):
+        return f"{function.__module__}.{function.__qualname__}"
+    if isinstance(function, types.FunctionType):
+        loaded = {step.argval for step in dis.get_instructions(function) if step.opname == "LOAD_GLOBAL"}
+        return describe([getattr(value, "__self__", None), function.__code__, function.__defaults__,
+                         function.__kwdefaults__, [cell.cell_contents for cell in function.__closure__ or ()],
+                         [function.__globals__.get(name) for name in sorted(loaded)]])
+    if isinstance(value, type):
+        return describe([value.__bases__, {name: item for name, item in vars(value).items()
+                                           if callable(item) or not name.startswith("__")}])
+    if isinstance(value, Configurable):
+        state = value.get_param_values() if hasattr(value, "get_param_values") else None
+        return describe([type(value), present_arguments(value), state])
+    return describe([type(value), getattr(value, "__dict__", None)])
+
+
+def _is_of_user(module: Optional[str]) -> bool:
+    root, path = str(module).partition(".")[0], str(getattr(sys.modules.get(str(module)), "__file__", ""))
+    return root not in {"meta_policy_search", *sys.stdlib_module_names} and "site-packages" not in path
 
 
 def _environment(processes: int) -> Dict[str, str]:

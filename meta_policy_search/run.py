@@ -2,7 +2,6 @@
 import contextlib
 import copy
 import functools
-import inspect
 import os
 import reprlib
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
@@ -40,7 +39,7 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Task, WithoutEffect
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback
-from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
+from meta_policy_search.utils.checks import check_int_at_least, check_positive_int, check_type
 from meta_policy_search.utils.files import PathLike, lock_folder
 from meta_policy_search.utils.log_outputs import Row, check_formats
 from meta_policy_search.utils.progress import print_line
@@ -149,7 +148,6 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
         A `Trainer`; for an algorithm that learns a single task, a `LocalRunner`.
     """
     algo_class = find_algo_class(algo)
-    policy = find_policy(policy)
     given = {"env", "seed", *settings, *(name for name, value in (("n_itr", n_itr), ("policy", policy), ("vary", vary))
                                        if value)}
     n_itr = check_positive_int("n_itr", algo_class.default_settings["n_itr"] if n_itr is None else n_itr)
@@ -159,7 +157,7 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
     values = {**algo_class.default_settings, **settings, "progress_bar": progress_bar}
     arguments = {name: value for name, value in values.items() if name in settings or name in settings_of([build])}
     env = make_env_of(env, env_kwargs or {}, vary)
-    trainer = build(env, algo_class, n_itr, callbacks, policy, **arguments)
+    trainer = build(env, algo_class, n_itr, callbacks, find_policy(policy), **arguments)
     declared = settings_of_algorithm(algo_class, type(trainer.algo.policy))
     of_builders = settings_of([build] if build is make_trainer else [build, algo_class.for_env])
     values = {name: values.get(name, setting.default) for name, setting in of_builders.items()} | settings
@@ -167,6 +165,7 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
         "algorithm": algo if isinstance(algo, str) and ":" in algo else name_of(algo_class),
         "settings": {"env": env_name, "env_kwargs": env_kwargs or {}, "seed": seed,
                      "vary": varied_parameters(env) if vary is None else vary,
+                     **({} if policy is None else {"policy": policy}),
                      **{name: value for name, value in values.items() if declared[name].affects_result},
                      "n_itr": n_itr},
         "options": {name: value for name, value in values.items() if not declared[name].affects_result},
@@ -183,9 +182,9 @@ def find_algo_class(algo: Union[str, type]) -> Any:
 
 
 def find_policy(policy: Any) -> Any:
-    """Returns a policy or a class of policies, given as in `train`; raises `TypeError` for a function."""
+    """Returns a policy or a class of policies, given as in `train`; raises `TypeError` for another object."""
     policy = import_name("policy", policy, {}) if isinstance(policy, str) else policy
-    if inspect.isroutine(policy):
+    if not (policy is None or isinstance(policy, type) or hasattr(policy, "get_actions")):
         raise TypeError(f"policy: expected a policy or a class of policies, got {policy!r}")
     return policy
 
@@ -235,6 +234,7 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
         **settings: arguments of the parts.
     """
     if check_int_at_least("eval_every", eval_every, 0):
+        check_type("callbacks", callbacks, (list, tuple), "a list of callables")
         callbacks = [*callbacks, EvalCallback(eval_every, check_positive_int("eval_tasks", eval_tasks))]
     wrappers = _remaining_wrappers(env, algo_class)
     policy = policy or algo_class.policy_cls(is_discrete(env.action_space))
@@ -382,6 +382,8 @@ def replace_options(snapshot: Dict[str, Any], options: Mapping[str, Any]) -> Non
         TypeError: the run has no such setting.
         ValueError: a setting with an effect on the result differs from that of the run.
     """
+    if options.get("plot_gap") is not None:
+        check_int_at_least("plot_gap", options["plot_gap"], 0)
     state = snapshot["state"]
     settings, recorded = state["description"]["settings"], state["description"]["options"]
     check_names(options, {*settings, *recorded}, "of the run")
@@ -389,6 +391,10 @@ def replace_options(snapshot: Dict[str, Any], options: Mapping[str, Any]) -> Non
     differing = differences(settings, new, ("run", "now"))
     if differing:
         raise ValueError(f"settings differ: {differing}. A resumed run keeps its settings")
+    evaluations = {name: recorded[name] for name in ("eval_every", "eval_tasks") if name in recorded}
+    if changes := differences(evaluations, {name: value for name, value in new.items() if name in evaluations},
+                              ("run", "now")):
+        raise ValueError(f"{changes}: to change the evaluations of a resumed run, pass callbacks=[EvalCallback(...)]")
     recorded.update({name: value for name, value in new.items() if name in recorded})
     parts = state.get("parts", {})
     for arguments in (parts.get("trainer", {}), state.get("sampler_args", {})):
@@ -490,7 +496,8 @@ class Run:
         """Resumes training from the last snapshot. The resumed run equals an uninterrupted run.
 
         If `load_run` loaded the snapshot of an earlier iteration, training resumes from this snapshot, and the rows and
-        snapshots of later iterations are removed.
+        snapshots of later iterations are removed, also `best.pkl` if it is of a later iteration: there is then no best
+        policy until the return exceeds the best return before this iteration.
 
         Existing log files are always continued, even if `log_formats` does not contain their format. Callbacks of this
         package resume with their state. Other callbacks are not in the snapshot; pass them again.
@@ -543,6 +550,7 @@ class Run:
             if trainer.itr and trainer.itr % gap == 0:
                 draw_pictures(self.folder)
 
+        draw_learning_curve.is_saved = False  # type: ignore[attr-defined]
         trainer.callbacks += [draw_learning_curve] if gap else []
         with contextlib.closing(trainer.sampler):
             try:
@@ -578,7 +586,7 @@ class Run:
             if isinstance(algo, OffPolicyRLAlgorithm):  # explores with another policy
                 paths = trainer.obtain_evaluation_samples(trainer.step_itr, _FINAL_PATHS)
             else:
-                paths = trainer.obtain_samples(trainer.step_itr, _FINAL_PATHS * algo.max_path_length)
+                paths = trainer.sampler.obtain_samples(trainer.step_itr, _FINAL_PATHS * algo.max_path_length)
             trainer.sampler.close()
             mean, half_width = mean_interval(np.array([path["rewards"].sum() for path in paths]))
             return (f"Mean return of the final policy: {mean:.2f}, 95% interval {mean - half_width:.2f} to "

@@ -1,6 +1,7 @@
 """Base class of `Trainer` and `LocalRunner`: atomic iterations, callbacks, and saving and resuming of a run."""
 import abc
 import contextlib
+import copy
 import os
 import time
 import traceback
@@ -97,7 +98,7 @@ class TrainingLoop(Configurable, abc.ABC):
         described = self.description or {"algorithm": algorithm, "settings": {}, "options": {}, "given": []}
         if self._root is not None:
             settings["seed"] = self._root
-        options["snapshot_mode"] = logger.get_snapshot_mode()
+        options["snapshot_mode"], options["snapshot_gap"] = logger.get_snapshot_mode()
         return {**described, "settings": {**settings, **described["settings"]},
                 "options": {**options, **described["options"]}}
 
@@ -206,8 +207,8 @@ class TrainingLoop(Configurable, abc.ABC):
             return {"version": __version__, **seeding.get_process_state(), "time": self._elapsed(),
                     "env": self.sampled_env, "averages": get_averages(self.sampled_env), "stopped": self.stopped,
                     "callbacks": [
-                        (callback, callback.get_state()) if isinstance(callback, StatefulCallback)
-                        else _name_of(callback) for callback in self.callbacks]}
+                        (callback, copy.deepcopy(callback.get_state())) if isinstance(callback, StatefulCallback)
+                        else _name_of(callback) for callback in self.callbacks if getattr(callback, "is_saved", True)]}
 
     def _restore_loop(self, snapshot: Mapping[str, Any]) -> None:
         """Restores `_loop_state` from a snapshot. Call it last: it restores the random generators."""
@@ -228,10 +229,14 @@ class TrainingLoop(Configurable, abc.ABC):
         A callback of this loop replaces the saved one of the same class or name, and takes over its state.
         """
         new: List[Any] = list(self.callbacks)
+        names = [entry if isinstance(entry, str) else _name_of(entry[0]) for entry in saved]
+        for name in map(_name_of, new):
+            if (count := list(map(_name_of, new)).count(name)) < names.count(name):
+                raise ValueError(f"callbacks: expected none or all of the {names.count(name)} callbacks {name} of the "
+                                 f"run, in their order, got {count}")
         self.callbacks[:], self._missing = [], []
-        for entry in saved:
+        for name, entry in zip(names, saved, strict=True):
             callback, state = entry if isinstance(entry, tuple) else (None, None)
-            name = entry if callback is None else _name_of(callback)
             matches = [i for i, candidate in enumerate(new) if _name_of(candidate) == name]
             callback = new.pop(matches[0]) if matches else callback
             if callback is None:

@@ -1,5 +1,9 @@
 """Tests `compare`: runs of several algorithms and seeds in processes, their table and their plot."""
+import functools
+import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -217,7 +221,16 @@ def test_interrupted_comparison_says_how_to_continue(tmp_path, monkeypatch, caps
     ({"settings_of": {"promp": {"step_size": 1.0}}}, TypeError, "unknown setting 'step_size' for promp"),
     ({"env": "Corner"}, ValueError, "env: expected one of"),
     ({"seed": 5}, TypeError, "unknown setting 'seed' for any of the algorithms"),
-    ({"settings_of": {"promp": {"seed": 9}}}, ValueError, "settings_of: expected no 'seed'"),
+    ({"settings_of": {"promp": {"seed": 9}}}, ValueError, "settings_of: expected neither 'env' nor 'seed'"),
+    ({"settings_of": {"promp": {"env": "x"}}}, ValueError, "settings_of: expected neither 'env' nor 'seed'"),
+    ({"settings_of": ["promp"]}, TypeError, "settings_of: expected a dict of dicts, got ['promp']"),
+    ({"settings_of": {"promp": 5}}, TypeError, "settings_of: expected a dict of dicts, got 5"),
+    ({"algorithms": None}, TypeError, "algorithms: expected a list of names or classes, got None"),
+    ({"seeds": 3.0}, TypeError, "seeds: expected a number of seeds or a list of seeds, got 3.0"),
+    ({"seeds": [-1]}, ValueError, "seeds: expected an integer of at least 0, got -1"),
+    ({"seeds": "12"}, TypeError, "seeds: expected an integer of at least 0, got '1'"),
+    ({"n_itr": 0}, ValueError, "n_itr: expected an integer of at least 1, got 0"),
+    ({"n_itr": "5"}, TypeError, "n_itr: expected an integer of at least 1, got '5'"),
 ])
 def test_invalid_arguments_create_no_folder(arguments, error, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -225,3 +238,74 @@ def test_invalid_arguments_create_no_folder(arguments, error, message, tmp_path,
         mps.compare(**{"env": "MetaPointEnvCorner", "algorithms": ["promp"], **arguments})
     assert message in str(raised.value)
     assert not list(tmp_path.iterdir())
+
+
+# Digests of code and objects -----------------------------------------------------------------------------------------
+
+SCRIPT = """
+import sys
+import meta_policy_search as mps
+from meta_policy_search.parallel_runs import Member, _digest
+{first}
+GAIN = {gain}
+
+def gained(x):
+    return GAIN * x
+
+class Baseline:
+    def __init__(self, scale):
+        self.scale = scale
+
+class Env(mps.MetaPointEnvCorner):
+    modes = {{"left", "up", "right"}}
+
+    def step(self, action):
+        if self.task_name in {{"up", "down", "left", "right"}}:
+            return super().step(gained(action))
+        return super().step(action)
+
+    task_name = "up"
+
+env = Env()
+env.action_space.sample()
+baseline = Baseline({scale})
+print(_digest(Member("a", "promp", {{"env": env, "baseline": baseline, "seed": 1}}, "a")))
+"""
+
+
+def test_digest_depends_on_code_and_arguments_only(tmp_path):
+    """Neither the process nor the place of the code matters; functions and constants that the code uses do."""
+    def digest(hash_seed, name="script.py", first="", gain=2.0, scale=1.0):
+        (tmp_path / name).write_text(SCRIPT.format(first=first, gain=gain, scale=scale))
+        environ = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
+        return subprocess.run([sys.executable, tmp_path / name], env=environ, check=True, capture_output=True).stdout
+
+    expected = digest(1)
+    assert expected == digest(2) == digest(3, "moved.py", "import os  # one line more")
+    others = {digest(1, gain=3.0), digest(1, scale=5.0), expected}
+    assert len(others) == 3
+
+
+def test_digest_of_objects_in_cycles_and_of_classes_in_functions():
+    def digest(gain):
+        class Env(mps.MetaPointEnvCorner):
+            def __init__(self):
+                super().__init__()
+                self.myself = [self, functools.partial(np.add, gain), {"rng": np.random.default_rng(), gain: self.gain}]
+
+            @property
+            def gain(self):
+                return gain
+
+        return parallel_runs._digest(Member("a", "promp", {"env": Env(), "seed": 1}, "a"))
+
+    assert digest(1.0) == digest(1.0) != digest(2.0)
+
+
+def test_names_of_environments_are_normalized(tmp_path, monkeypatch):
+    monkeypatch.setattr(comparison_module, "train_all", lambda output, runs, processes: ([], False))
+    mps.register_env("MyCorner", mps.MetaPointEnvCorner)
+    runs = []
+    monkeypatch.setattr(comparison_module, "train_all", lambda output, members, n: (runs.extend(members), False))
+    mps.compare("my_corner", ["promp"], seeds=np.arange(1, 3), folder=tmp_path)
+    assert [run.settings["env"] for run in runs] == ["MyCorner"] * 2

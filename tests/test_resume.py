@@ -9,16 +9,22 @@ import itertools
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import meta_policy_search as mps
+from meta_policy_search.meta_trainer import EarlyStopping
 from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.callbacks import StatefulCallback
 from meta_policy_search.utils.snapshotter import list_snapshots, load_snapshot, snapshot_paths
 from tests.helpers.runs import assert_equal
 
@@ -247,7 +253,8 @@ class Victim:
 
     def _check(self):
         """Checks that no row is lost or duplicated, and that the last snapshot belongs to the last row."""
-        if not ((self._folder / "params.json").exists() and (self._folder / "progress.csv").exists()):
+        names = ("params.json", "progress.csv", "progress.json")
+        if not all((self._folder / name).exists() for name in names):
             assert self._size() == 0 and not snapshot_paths(self._folder)  # before the first row
             return
         rows = csv_rows(self._folder)
@@ -346,3 +353,62 @@ def test_deleted_folder_raises_a_clear_error(servers, tmp_path):
     assert how_to_go_on == "There is no snapshot to resume from"
     assert load_snapshot(tmp_path / "elsewhere")["itr"] >= 1
     assert not folder.exists()
+
+
+# Options and callbacks of a resumed run ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory):
+    """A run with evaluations and pictures in every iteration; tests must not change its folder."""
+    folder = tmp_path_factory.mktemp("evaluated") / "run"
+    return mps.train("MetaPointEnvCornerGoals", n_itr=2, dump_path=folder, eval_every=1, eval_tasks=2, plot_gap=1,
+                     meta_batch_size=2, rollouts_per_meta_task=2, max_path_length=5, hidden_sizes=(4,),
+                     callbacks=[EarlyStopping(f"Step_{i}-AverageReturn", 50) for i in range(2)], log_formats=["csv"])
+
+
+@pytest.mark.parametrize("options, error, message", [
+    ({"eval_every": 0}, ValueError, r"eval_every 1 \(run\), 0 \(now\): to change the evaluations of"),
+    ({"eval_tasks": 5}, ValueError, r"eval_tasks 2 \(run\), 5 \(now\)"),
+    ({"plot_gap": "x"}, TypeError, "plot_gap: expected an integer of at least 0, got 'x'"),
+    ({"callbacks": [EarlyStopping("Step_1-AverageReturn", 70)]}, ValueError,
+     "callbacks: expected none or all of the 2 callbacks EarlyStopping of the run, in their order, got 1"),
+])
+def test_options_without_effect_are_refused(options, error, message, evaluated):
+    with pytest.raises(error, match=message):
+        mps.load_run(evaluated.folder).resume(3, **options)
+
+
+def test_pictures_can_be_omitted_without_a_warning(evaluated, tmp_path):
+    folder = shutil.copytree(evaluated.folder, tmp_path / "run")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        assert len(mps.load_run(folder).resume(3, plot_gap=None, eval_every=1).progress["Itr"]) == 3
+
+
+def test_an_interrupted_iteration_restores_the_state_of_callbacks():
+    class Rows(StatefulCallback):
+        rows = []
+
+        def __call__(self, trainer, row):
+            self.rows.append(trainer.itr)
+
+        def get_state(self):
+            return self.rows
+
+        def set_state(self, state):
+            self.rows = list(state)
+
+    def fail(trainer, row):
+        if trainer.itr == 2 and not failed:
+            failed.append(trainer.itr)
+            raise RuntimeError("stop")
+
+    failed, rows = [], Rows()
+    trainer = mps.run.build_trainer("MetaPointEnvCornerGoals", n_itr=4, callbacks=[rows, fail], meta_batch_size=2,
+                                rollouts_per_meta_task=2, max_path_length=5, hidden_sizes=(4,))
+    with logger.scoped_configure(None, []):
+        with pytest.raises(RuntimeError, match="stop"):
+            trainer.train()
+        trainer.train()
+    assert rows.rows == [0, 1, 2, 3]

@@ -124,7 +124,9 @@ def add_flag(parser: Any, setting: Setting) -> None:
         parser.add_argument(f"--no-{setting.name}", dest=setting.name, action="store_false", **how)
     else:
         metavar = next(text for kind, text in _METAVARS.items() if kind in kinds)
-        parser.add_argument(flag, type=_value, nargs="*" if list in kinds else None, metavar=metavar, **how)
+        reads_none = kinds != {str} or type(None) in typing.get_args(setting.hint)
+        parser.add_argument(flag, type=_value if reads_none else str, nargs="*" if list in kinds else None,
+                            metavar=metavar, **how)
 
 
 _METAVARS = {float: "FLOAT", int: "INT", list: "VALUE", str: "NAME", dict: "JSON"}

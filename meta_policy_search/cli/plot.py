@@ -159,8 +159,9 @@ def _title(runs: Sequence[Run]) -> str:
 
     If the runs have no common environment, the title is empty.
     """
-    common = {name: next(iter(values)) for name in ("algorithm", "env", "inner_lr")
-              if len(values := {run["settings"].get(name) for run in runs}) == 1}
+    first = runs[0]["settings"]
+    common = {name: first.get(name) for name in ("algorithm", "env", "inner_lr")
+              if all(run["settings"].get(name) == first.get(name) for run in runs)}
     env = common.get("env")
     if env is None:
         return ""

@@ -108,8 +108,8 @@ def as_cells(run: Run) -> list[str]:
 def select(runs: Sequence[Run], arguments: argparse.Namespace) -> list[Run]:
     """Returns the runs selected by the flags, sorted in ascending order; runs without the sort value come first."""
     found = [run for run in runs
-             if fnmatch.fnmatch(comparable_name(run["algorithm"] or ""), comparable_name(arguments.algorithm))
-             and fnmatch.fnmatch(comparable_name(run["environment"] or ""), comparable_name(arguments.env))
+             if fnmatch.fnmatch(comparable_name(str(run["algorithm"] or "")), comparable_name(arguments.algorithm))
+             and fnmatch.fnmatch(comparable_name(str(run["environment"] or "")), comparable_name(arguments.env))
              and arguments.state in (None, run["state"])
              and (arguments.since is None or run["started"] is not None and run["started"] >= arguments.since)]
     return sorted(found, key=lambda run: (run[arguments.sort] is not None, run[arguments.sort]))

@@ -30,7 +30,7 @@ from meta_policy_search.cli.flags import check_type, nonempty_path
 from meta_policy_search.cli.runs import mean_returns
 from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.parallel_runs import Member, check_settings, train_all
-from meta_policy_search.run import find_algo_class, settings_of_algorithm
+from meta_policy_search.run import find_algo_class, find_env_name, settings_of_algorithm
 from meta_policy_search.settings import read_json
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.files import write_csv
@@ -78,7 +78,8 @@ def read_grid(path: str, output: str) -> tuple[list[Member], dict[str, dict[str,
             if any(name == other.name or chosen == varied[other.name] for other in runs):  # 1 and 1.0 are equal
                 raise ValueError(f"grid: expected values that differ, got {name} twice")
             varied[name] = chosen
-            runs.append(Member(name, algo, {**defaults, **settings, **chosen}, os.path.join(output, name)))
+            given = {**defaults, **settings, **chosen}
+            runs.append(Member(name, algo, {**given, "env": find_env_name(given["env"])}, os.path.join(output, name)))
     except (TypeError, ValueError) as error:
         raise type(error)(f"{path}: {error}") from error
     return runs, varied

@@ -4,11 +4,13 @@ The sources of settings are the defaults of the script, `--config_file`, `--smok
 earlier sources.
 """
 import argparse
+import contextlib
 import os
 import signal
 import sys
 from typing import Any, Callable, Mapping, Optional, Sequence
 
+from meta_policy_search import run_folder
 from meta_policy_search.cli.flags import Parser, add_flag, make_training_parser
 from meta_policy_search.samplers.errors import EnvWorkerError, WorkerDiedError
 from meta_policy_search.settings import SMOKE, read_json
@@ -80,13 +82,16 @@ def train(algorithm: str, argv: Optional[Sequence[str]], prog: str, description:
     def start(config_file: Optional[str] = None, dump_path: Optional[str] = None, smoke: bool = False,
               **given: Any) -> Any:
         content = {} if config_file is None else read_json(config_file)
+        defaults_of_script = {"env": defaults["env"], **COMMAND_DEFAULTS, **published}
         if isinstance(content.get("settings"), dict):  # the params.json of a run
-            content = {**content.get("options", {}), **content["settings"]}
-            content = {name: value for name, value in content.items() if name in settings}
+            options = {name: value for name, value in content.get("options", {}).items() if name in settings}
+            names = content.get("given", content["settings"])
+            content = {**options, **{name: value for name, value in content["settings"].items() if name in names}}
+            defaults_of_script = {}
         is_smoke = smoke or os.environ.get("SMOKE", "0") not in ("", "0")
         sizes = {name: value for name, value in SMOKE.items() if name in settings and is_smoke}
         return mps.train(algo=algorithm, dump_path=dump_path, **{
-            "env": defaults["env"], **COMMAND_DEFAULTS, **published, **content, **sizes, **given})
+            **defaults_of_script, **content, **sizes, **given})
 
     def work(arguments: argparse.Namespace) -> int:
         given = vars(arguments)
@@ -108,7 +113,10 @@ def resume(argv: Sequence[str]) -> int:
         from meta_policy_search.run import settings_of_algorithm
 
         trainer = _load_run(parser, argv[0]).trainer
-        recorded = {**trainer.describe()["settings"], **trainer.describe()["options"]}
+        described = trainer.describe()
+        with contextlib.suppress(ValueError):  # the file is unreadable
+            described.update(run_folder.read_params(argv[0]))
+        recorded = {**described["settings"], **described["options"]}
         try:
             known_settings = settings_of_algorithm(type(trainer.algo), type(trainer.algo.policy))
         except AttributeError:  # an algorithm that `train` does not know

@@ -70,8 +70,8 @@ class NormalizedEnv(WrappingEnv):
         super().__init__(env)
         self._scale_reward = check_positive("scale_reward", scale_reward)
         if normalizers(env) and (normalize_obs or normalize_reward or scale_reward != 1.0):
-            raise ValueError("env: expected an environment without running averages for normalize_obs, normalize_reward "
-                             f"and scale_reward (pass them to the NormalizedEnv that has the averages), got {env!r}")
+            raise ValueError("env: expected an environment without running averages for normalize_obs, normalize_reward"
+                             f" and scale_reward (pass them to the NormalizedEnv that has the averages), got {env!r}")
         self._normalization_scale = check_positive("normalization_scale", normalization_scale)
         self._alphas = {"observations": check_fraction("obs_alpha", obs_alpha, high_open=True),
                         "rewards": check_fraction("reward_alpha", reward_alpha, high_open=True)}

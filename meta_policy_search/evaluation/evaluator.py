@@ -193,7 +193,7 @@ class MetaEvaluator(Configurable):
         if not isinstance(self.algo, MetaAlgo):
             raise ValueError(f"step_sizes: expected None for {type(self.algo).__name__}, got "
                              f"{step_sizes!r}")
-        if not isinstance(step_sizes, (list, tuple)):
+        if not isinstance(step_sizes, (list, tuple, np.ndarray)):
             raise TypeError(f"step_sizes: expected a list of numbers or None, got {step_sizes!r}")
         if not 1 <= len(step_sizes) <= num_steps:
             raise ValueError(f"step_sizes: expected 1 to num_steps={num_steps} numbers, got {step_sizes!r}")
@@ -274,7 +274,7 @@ def _check_tasks(tasks: Any) -> Tuple[int, Optional[List[Task]]]:
 
 
 def _check_seeds(seeds: Sequence[int]) -> Tuple[int, ...]:
-    if not isinstance(seeds, (list, tuple)):
+    if not isinstance(seeds, (list, tuple, range, np.ndarray)):
         raise TypeError(f"seeds: expected a list of integers, got {seeds!r}")
     seeds = tuple(check_int_at_least(f"seeds[{i}]", seed, 0) for i, seed in enumerate(seeds))
     if not seeds or len(set(seeds)) < len(seeds):

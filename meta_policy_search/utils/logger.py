@@ -357,9 +357,9 @@ def get_dir() -> Optional[str]:
     return _current.folder
 
 
-def get_snapshot_mode() -> str:
-    """Returns the snapshot mode of `save_itr_params`; `none` before `configure`."""
-    return _current.snapshots[0]
+def get_snapshot_mode() -> tuple[str, int]:
+    """Returns the snapshot mode and gap of `save_itr_params`; `none` and 1 before `configure`."""
+    return _current.snapshots
 
 
 def save_itr_params(itr: int, params: Any) -> Optional[str]:
