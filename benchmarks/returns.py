@@ -5,11 +5,12 @@ from typing import Any, Mapping
 
 from benchmarks.processes import Figures
 
-GOALS = ("half_cheetah_direction", "half_cheetah_velocity", "walker_direction")
-"""Entries of `experiments/reproduction` without the prefix `minutes_`."""
+RUNS = (("half_cheetah_direction", "published_settings"), ("half_cheetah_direction", "fast"),
+        ("half_cheetah_velocity", "published_settings"), ("half_cheetah_velocity", "fast"), ("walker_direction", "fast"))
+"""Names of goals and methods: entries of `experiments/reproduction` without the prefix `minutes_`, and their methods.
 
-METHODS = ("published_settings", "fast")
-"""Methods of these entries. The first one lists the published returns after 0 and 1 gradient steps."""
+The first method of an entry lists the published return.
+"""
 
 
 def measure_time_to_return(started: float, goal: str, method: str, seed: int, settings: Mapping[str, Any]) -> Figures:
@@ -19,8 +20,8 @@ def measure_time_to_return(started: float, goal: str, method: str, seed: int, se
 
     Args:
         started: start of the process on the system's monotonic clock, in seconds.
-        goal: one of `GOALS`.
-        method: one of `METHODS`.
+        goal: a goal in `RUNS`.
+        method: a method of the goal.
         seed: seed of the training.
         settings: settings that differ from those of the entry. Training always ends after `n_itr` iterations.
     """
@@ -29,7 +30,7 @@ def measure_time_to_return(started: float, goal: str, method: str, seed: int, se
 
     entry = ENTRIES[f"minutes_{goal}"]
     methods = {each.name: each for each in entry.methods}
-    found, target = methods[method], methods[METHODS[0]].published[1]
+    found, target = methods[method], entry.methods[0].published[1]
     known = script_settings(found.script, {**entry.settings, **found.settings, "n_itr": 1000, **settings})
     with tempfile.TemporaryDirectory() as folder:
         run = mps.train(**known, seed=seed, dump_path=f"{folder}/run", log_formats=["csv"], progress_bar=False,

@@ -24,7 +24,7 @@ if not __package__:  # python benchmarks/run.py
 
 from benchmarks import machine
 from benchmarks.processes import Figures, Measurement, measure_apart
-from benchmarks.returns import GOALS, METHODS
+from benchmarks.returns import RUNS
 from benchmarks.workload import SMOKE as SMALL
 from meta_policy_search.utils.threads import available_cores
 
@@ -64,12 +64,11 @@ def iteration(sizes: Sizes) -> Iterator[Measurement]:
 
 def returns(sizes: Sizes) -> Iterator[Measurement]:
     """Time until a policy reaches a published return."""
-    for goal in GOALS:
-        for method in METHODS:
-            for seed in range(11, 11 + sizes.processes):
-                started = time.monotonic()
-                yield Measurement("returns", "measure_time_to_return", {
-                    "started": started, "goal": goal, "method": method, "seed": seed, "settings": sizes.settings})
+    for goal, method in RUNS:
+        for seed in range(11, 11 + sizes.processes):
+            started = time.monotonic()
+            yield Measurement("returns", "measure_time_to_return", {
+                "started": started, "goal": goal, "method": method, "seed": seed, "settings": sizes.settings})
 
 
 def graph(sizes: Sizes) -> Iterator[Measurement]:

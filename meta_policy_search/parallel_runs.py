@@ -1,9 +1,9 @@
 """Trains several runs in parallel processes, for `compare` and the command `sweep`."""
 import contextlib
-import dis
 import functools
 import hashlib
 import json
+import logging
 import os
 import signal
 import sys
@@ -12,7 +12,7 @@ import time
 import traceback
 import types
 from concurrent.futures import Future, wait
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 from joblib.externals.loky import ProcessPoolExecutor
@@ -21,7 +21,15 @@ from meta_policy_search import run_folder
 from meta_policy_search.envs import available_envs, get_env_class, register_env
 from meta_policy_search.envs.registry import BUILT_IN
 from meta_policy_search.registry import find_algorithm, get_entry, register_algorithm
-from meta_policy_search.run import find_algo_class, find_env_name, find_policy, load_run, settings_of_algorithm, train
+from meta_policy_search.run import (
+    find_algo_class,
+    find_env_name,
+    find_policy,
+    load_run,
+    name_of_policy,
+    settings_of_algorithm,
+    train,
+)
 from meta_policy_search.settings import check_names, differences, read_json
 from meta_policy_search.utils.files import lock_folder, write_text
 from meta_policy_search.utils.progress import print_line
@@ -32,6 +40,7 @@ from meta_policy_search.utils.threads import available_cores
 from meta_policy_search.utils.user_modules import import_name
 
 DIGESTS = "digests.json"  # hashes of the code and the arguments of environments and algorithms, by name of the run
+DIGEST_FORMAT = f"2-python{sys.version_info.major}.{sys.version_info.minor}:"  # prefix of comparable digests
 ERROR_LINES = 12  # printed lines of the traceback of a failed run
 GRACE = 20.0  # seconds from Ctrl-C until runs that have not ended are killed
 
@@ -168,9 +177,9 @@ def _check_earlier(output: str, members: Sequence[Member], digests: Mapping[str,
     for member in members:
         if not run_folder.is_run(member.folder):
             continue
-        if before.get(member.name, digests[member.name]) != digests[member.name]:
-            raise ValueError(f"{member.folder}: the code or the arguments of the environment or algorithm have changed "
-                             "since this run. Choose another folder")
+        if before.get(member.name, "").startswith(DIGEST_FORMAT) and before[member.name] != digests[member.name]:
+            raise ValueError(f"{member.folder}: the code or the arguments of the environment, algorithm, policy or another "
+                             "object have changed since this run. Choose another folder")
         params = run_folder.read_params(member.folder)
         recorded = params.get("settings", {})
         chosen = {"env_kwargs", "n_itr", *params.get("given", ()), *member.settings}
@@ -178,7 +187,8 @@ def _check_earlier(output: str, members: Sequence[Member], digests: Mapping[str,
         declared = settings_of_algorithm(algo_class, member.settings.get("policy"))
         now = {name: run_folder.as_json(member.settings.get(name, setting.default))
                for name, setting in declared.items() if setting.affects_result}
-        now.update(env=find_env_name(member.settings["env"]), n_itr=member.n_itr,
+        now.update(policy=name_of_policy(member.settings.get("policy")), n_itr=member.n_itr,
+                   env=find_env_name(member.settings["env"]),
                    env_kwargs=run_folder.as_json(member.settings.get("env_kwargs") or {}))
         if recorded.get("n_itr", 0) < member.n_itr:  # the run is extended
             chosen.remove("n_itr")
@@ -201,40 +211,55 @@ def _digest(member: Member) -> str:
     env, algo_class = member.settings["env"], find_algo_class(member.algo)
     if isinstance(env, str):
         env = None if env in BUILT_IN else get_env_class(env)
-    creator = env.args[0].entry_point if isinstance(env, functools.partial) else None  # of an id of Gymnasium
+    arguments = env.args if isinstance(env, functools.partial) else ()
+    creator = getattr(arguments[0], "entry_point", None) if arguments else None  # of an id of Gymnasium
     if isinstance(creator, str):
         creator = import_name("env", creator, {})
     policy = find_policy(member.settings.get("policy"))
     declared = settings_of_algorithm(algo_class, policy)
     others = {name: value for name, value in member.settings.items() if name not in ("env", "policy")
-              and declared[name].affects_result and not isinstance(value, (bool, int, float, str, list, tuple, dict))}
-    return hashlib.sha256(json.dumps(_describe([env, creator, algo_class, policy, others], {})).encode()).hexdigest()
+              and declared[name].affects_result and not _is_json(value)}
+    described = json.dumps(_describe([env, creator, algo_class, policy, others], {}))
+    return DIGEST_FORMAT + hashlib.sha256(described.encode()).hexdigest()
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        return bool(json.dumps(value))
+    except (TypeError, ValueError):
+        return False
 
 
 def _describe(value: Any, seen: Dict[int, Any]) -> Any:
     """Converts code and objects of the user to JSON types that are equal in all processes.
 
-    Classes and functions of the user become their byte code and that of the functions and classes they use, other
-    objects their class and their arguments or attributes. Code of installed packages becomes its name. Random
-    generators are omitted.
+    Functions of the user become their byte code, their default values and the functions, classes and constants of their
+    module that they name; classes become their attributes; other objects their class and their arguments or attributes.
+    Code of installed packages becomes its name. Random generators, modules and loggers are omitted.
 
     Args:
         value: the value.
-        seen: values that were converted before, by their id; they are not converted again.
+        seen: values that were converted before, by their id.
     """
     describe = functools.partial(_describe, seen=seen)
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if isinstance(value, (bytes, complex, slice)):
+        return repr(value)
     if isinstance(value, (np.ndarray, np.generic)):
-        return [str(value.dtype), value.shape, hashlib.sha256(value.tobytes()).hexdigest()]
+        is_object = value.dtype == object
+        return [str(value.dtype), value.shape,
+                describe(value.tolist()) if is_object else hashlib.sha256(value.tobytes()).hexdigest()]
     if isinstance(value, (set, frozenset)):
         return sorted(map(repr, value))
     if isinstance(value, tuple):
         return list(map(describe, value))
     if isinstance(value, types.CodeType):
         return [value.co_code.hex(), value.co_varnames, value.co_names, describe(value.co_consts)]
-    if id(value) in seen or isinstance(value, (np.random.Generator, np.random.RandomState, types.ModuleType)):
+    if isinstance(value, (np.random.Generator, np.random.RandomState, types.ModuleType, logging.Logger)):
         return None
+    if id(value) in seen:
+        return ["seen", list(seen).index(id(value))]
     seen[id(value)] = value
     if isinstance(value, list):
         return list(map(describe, value))
@@ -244,26 +269,35 @@ def _describe(value: Any, seen: Dict[int, Any]) -> Any:
         return describe([value.func, value.args, value.keywords])
     if isinstance(value, property):
         return describe([value.fget, value.fset])
+    if isinstance(value, types.CellType):
+        return describe(value.cell_contents) if value != types.CellType() else None
     function = getattr(value, "__func__", value)  # of a method
     if isinstance(function, (type, types.FunctionType)) and not _is_of_user(function.__module__):
         return f"{function.__module__}.{function.__qualname__}"
     if isinstance(function, types.FunctionType):
-        loaded = {step.argval for step in dis.get_instructions(function) if step.opname == "LOAD_GLOBAL"}
+        used = {name: function.__globals__.get(name) for name in sorted(_names(function.__code__))}
+        kinds = (type, types.FunctionType, functools.partial, bool, int, float, str, tuple)
         return describe([getattr(value, "__self__", None), function.__code__, function.__defaults__,
-                         function.__kwdefaults__, [cell.cell_contents for cell in function.__closure__ or ()],
-                         [function.__globals__.get(name) for name in sorted(loaded)]])
+                         function.__kwdefaults__, function.__closure__,
+                         {name: item for name, item in used.items() if isinstance(item, kinds)}])
     if isinstance(value, type):
         return describe([value.__bases__, {name: item for name, item in vars(value).items()
                                            if callable(item) or not name.startswith("__")}])
     if isinstance(value, Configurable):
         state = value.get_param_values() if hasattr(value, "get_param_values") else None
-        return describe([type(value), present_arguments(value), state])
+        return describe([type(value), value._given, present_arguments(value), state])
     return describe([type(value), getattr(value, "__dict__", None)])
+
+
+def _names(code: types.CodeType) -> Set[str]:
+    """Returns the names of globals and attributes in a function, its inner functions and comprehensions."""
+    return {*code.co_names}.union(*(_names(each) for each in code.co_consts if isinstance(each, types.CodeType)))
 
 
 def _is_of_user(module: Optional[str]) -> bool:
     root, path = str(module).partition(".")[0], str(getattr(sys.modules.get(str(module)), "__file__", ""))
-    return root not in {"meta_policy_search", *sys.stdlib_module_names} and "site-packages" not in path
+    return root not in {"meta_policy_search", *sys.stdlib_module_names} and not any(
+        folder in path for folder in ("site-packages", "dist-packages"))
 
 
 def _environment(processes: int) -> Dict[str, str]:

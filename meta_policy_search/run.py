@@ -36,6 +36,7 @@ from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.ray_executor import Parallel
 from meta_policy_search.settings import Setting, check_names, differences, settings_of
 from meta_policy_search.tf_compat import tf
+from meta_policy_search.training_loop import check_replaced
 from meta_policy_search.types import Task, WithoutEffect
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback
@@ -165,7 +166,7 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
         "algorithm": algo if isinstance(algo, str) and ":" in algo else name_of(algo_class),
         "settings": {"env": env_name, "env_kwargs": env_kwargs or {}, "seed": seed,
                      "vary": varied_parameters(env) if vary is None else vary,
-                     **({} if policy is None else {"policy": policy}),
+                     **({} if policy is None else {"policy": name_of_policy(policy)}),
                      **{name: value for name, value in values.items() if declared[name].affects_result},
                      "n_itr": n_itr},
         "options": {name: value for name, value in values.items() if not declared[name].affects_result},
@@ -187,6 +188,12 @@ def find_policy(policy: Any) -> Any:
     if not (policy is None or isinstance(policy, type) or hasattr(policy, "get_actions")):
         raise TypeError(f"policy: expected a policy or a class of policies, got {policy!r}")
     return policy
+
+
+def name_of_policy(policy: Any) -> Any:
+    """Returns MODULE:NAME of a class of policies; other values, such as policies and names, are converted to JSON."""
+    is_class = isinstance(policy, type)
+    return f"{policy.__module__}:{policy.__qualname__}" if is_class else run_folder.as_json(policy)
 
 
 def find_env_name(env: Any) -> str:
@@ -394,7 +401,8 @@ def replace_options(snapshot: Dict[str, Any], options: Mapping[str, Any]) -> Non
     evaluations = {name: recorded[name] for name in ("eval_every", "eval_tasks") if name in recorded}
     if changes := differences(evaluations, {name: value for name, value in new.items() if name in evaluations},
                               ("run", "now")):
-        raise ValueError(f"{changes}: to change the evaluations of a resumed run, pass callbacks=[EvalCallback(...)]")
+        raise ValueError(f"{changes}: a resumed run keeps its evaluations. In Python, pass "
+                         "callbacks=[EvalCallback(...)]")
     recorded.update({name: value for name, value in new.items() if name in recorded})
     parts = state.get("parts", {})
     for arguments in (parts.get("trainer", {}), state.get("sampler_args", {})):
@@ -506,7 +514,7 @@ class Run:
             n_itr: total number of iterations, including the completed ones. Default None: as in the run.
             log_formats: outputs, see `utils.logger`. Default None: as in the run.
             callbacks: further callbacks, see `Trainer`. A callback replaces that of the snapshot with the same class or
-                name. Default: none.
+                name; if there are several, pass all or none of them. Default: none.
             **options: new values of settings without effect on the result, such as `parallel` or `progress_bar`. Other
                 settings must equal those of the run.
 
@@ -529,6 +537,7 @@ class Run:
             if n_itr <= snapshot["itr"] + 1:
                 raise ValueError(f"n_itr: expected more than the {snapshot['itr'] + 1} completed iterations of "
                                  f"{self.folder}, got {n_itr}")
+            check_replaced(snapshot["state"]["callbacks"], callbacks)
             replace_options(snapshot, options)
             recorded = description["options"]
             formats = check_formats(log_formats or recorded.get("log_formats", _LOG_FORMATS), "log_formats")

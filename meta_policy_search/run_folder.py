@@ -105,7 +105,8 @@ def record_start(folder: str, description: Mapping[str, Any], itr: int) -> None:
     names = [description["algorithm"], *map(description["settings"].get, ("env", "policy"))]
     modules = {name.rpartition(":")[0] for name in names if isinstance(name, str) and ":" in name}
     process = {**describe_process([os.path.basename(sys.argv[0]), *sys.argv[1:]]),
-               "modules": {name: sys.modules[name].__file__ for name in sorted(modules & sys.modules.keys())}}
+               "modules": {name: getattr(sys.modules[name], "__file__", None)
+                           for name in sorted(modules & sys.modules.keys())}}
     params = {**description, **process, "resumed": []}
     if before and itr:
         warn_of_changes(before, process)

@@ -229,14 +229,10 @@ class TrainingLoop(Configurable, abc.ABC):
         A callback of this loop replaces the saved one of the same class or name, and takes over its state.
         """
         new: List[Any] = list(self.callbacks)
-        names = [entry if isinstance(entry, str) else _name_of(entry[0]) for entry in saved]
-        for name in map(_name_of, new):
-            if (count := list(map(_name_of, new)).count(name)) < names.count(name):
-                raise ValueError(f"callbacks: expected none or all of the {names.count(name)} callbacks {name} of the "
-                                 f"run, in their order, got {count}")
         self.callbacks[:], self._missing = [], []
-        for name, entry in zip(names, saved, strict=True):
+        for entry in saved:
             callback, state = entry if isinstance(entry, tuple) else (None, None)
+            name = entry if callback is None else _name_of(callback)
             matches = [i for i, candidate in enumerate(new) if _name_of(candidate) == name]
             callback = new.pop(matches[0]) if matches else callback
             if callback is None:
@@ -251,6 +247,16 @@ class TrainingLoop(Configurable, abc.ABC):
 def _name_of(callback: Callback) -> str:
     """Returns the name of a function, or the class of another callback."""
     return getattr(callback, "__qualname__", type(callback).__qualname__)
+
+
+def check_replaced(saved: Sequence[Any], new: Sequence[Callback]) -> None:
+    """Raises `ValueError` if new callbacks replace some, but not all, saved callbacks of the same class or name."""
+    before = [entry if isinstance(entry, str) else _name_of(entry[0]) for entry in saved]
+    names = [_name_of(callback) for callback in _check_callbacks(new)]
+    for name in names:
+        if names.count(name) < before.count(name):
+            raise ValueError(f"callbacks: expected none or all of the {before.count(name)} callbacks {name} of the run "
+                             f"in their order, got {names.count(name)}")
 
 
 def _check_callbacks(callbacks: Sequence[Callback]) -> List[Callback]:

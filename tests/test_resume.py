@@ -368,11 +368,11 @@ def evaluated(tmp_path_factory):
 
 
 @pytest.mark.parametrize("options, error, message", [
-    ({"eval_every": 0}, ValueError, r"eval_every 1 \(run\), 0 \(now\): to change the evaluations of"),
+    ({"eval_every": 0}, ValueError, r"eval_every 1 \(run\), 0 \(now\): a resumed run keeps its"),
     ({"eval_tasks": 5}, ValueError, r"eval_tasks 2 \(run\), 5 \(now\)"),
     ({"plot_gap": "x"}, TypeError, "plot_gap: expected an integer of at least 0, got 'x'"),
     ({"callbacks": [EarlyStopping("Step_1-AverageReturn", 70)]}, ValueError,
-     "callbacks: expected none or all of the 2 callbacks EarlyStopping of the run, in their order, got 1"),
+     "callbacks: expected none or all of the 2 callbacks EarlyStopping of the run in their order, got 1"),
 ])
 def test_options_without_effect_are_refused(options, error, message, evaluated):
     with pytest.raises(error, match=message):

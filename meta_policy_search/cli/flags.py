@@ -124,8 +124,8 @@ def add_flag(parser: Any, setting: Setting) -> None:
         parser.add_argument(f"--no-{setting.name}", dest=setting.name, action="store_false", **how)
     else:
         metavar = next(text for kind, text in _METAVARS.items() if kind in kinds)
-        reads_none = kinds != {str} or type(None) in typing.get_args(setting.hint)
-        parser.add_argument(flag, type=_value if reads_none else str, nargs="*" if list in kinds else None,
+        is_parsed = kinds != {str} or type(None) in typing.get_args(setting.hint)
+        parser.add_argument(flag, type=_value if is_parsed else str, nargs="*" if list in kinds else None,
                             metavar=metavar, **how)
 
 

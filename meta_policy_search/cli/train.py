@@ -85,7 +85,7 @@ def train(algorithm: str, argv: Optional[Sequence[str]], prog: str, description:
         defaults_of_script = {"env": defaults["env"], **COMMAND_DEFAULTS, **published}
         if isinstance(content.get("settings"), dict):  # the params.json of a run
             options = {name: value for name, value in content.get("options", {}).items() if name in settings}
-            names = content.get("given", content["settings"])
+            names = content.get("given") or content["settings"]
             content = {**options, **{name: value for name, value in content["settings"].items() if name in names}}
             defaults_of_script = {}
         is_smoke = smoke or os.environ.get("SMOKE", "0") not in ("", "0")

@@ -484,7 +484,7 @@ def check_has_spaces(env: Any) -> None:
             if not (low <= high).all() or name == "action_space" and overflows.any():
                 raise ValueError(f"env.{name}: expected a box with low <= high and a finite width, or infinite bounds, "
                                  f"got bounds from {space.low} to {space.high}")
-    if getattr(env.action_space, "start", 0) != 0:
+    if is_discrete(env.action_space) and getattr(env.action_space, "start", 0) != 0:
         raise ValueError(f"env.action_space: expected discrete actions numbered from 0, got {env.action_space}")
     if not is_discrete(env.action_space) and np.dtype(attribute(env.action_space, "dtype", float)).kind != "f":
         raise ValueError(f"env.action_space: expected a Box of real numbers or a Discrete, got {env.action_space}")
