@@ -178,8 +178,8 @@ def _check_earlier(output: str, members: Sequence[Member], digests: Mapping[str,
         if not run_folder.is_run(member.folder):
             continue
         if before.get(member.name, "").startswith(DIGEST_FORMAT) and before[member.name] != digests[member.name]:
-            raise ValueError(f"{member.folder}: the code or the arguments of the environment, algorithm, policy or another "
-                             "object have changed since this run. Choose another folder")
+            raise ValueError(f"{member.folder}: the code or the arguments of the environment, algorithm, policy or "
+                             "another object have changed since this run. Choose another folder")
         params = run_folder.read_params(member.folder)
         recorded = params.get("settings", {})
         chosen = {"env_kwargs", "n_itr", *params.get("given", ()), *member.settings}
