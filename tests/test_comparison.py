@@ -286,19 +286,22 @@ print(_digest(Member("a", "promp", {{"env": env, "baseline": baseline, "seed": 1
 """
 
 
-def test_digest_depends_on_code_and_arguments_only(tmp_path):
+def test_digest_depends_on_code_and_arguments_only(tmp_path, capsys):
     """Neither the process nor the place of the code matters; functions and constants that the code uses do."""
-    def digest(hash_seed, name="script.py", **changes):
-        usual = {"first": "", "gain": 2.0, "scale": 1.0, "reward": "dense", "kind": "sparse", "level": 10}
-        (tmp_path / name).write_text(SCRIPT.format(**{**usual, **changes}))
-        environ = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
-        return subprocess.run([sys.executable, tmp_path / name], env=environ, check=True, capture_output=True).stdout
+    usual = {"first": "", "gain": 2.0, "scale": 1.0, "reward": "dense", "kind": "sparse", "level": 10}
 
-    expected = digest(1)
-    assert expected == digest(2, level=20) == digest(3, "moved.py", first="import os  # one line more")
-    others = [digest(1, **{name: value}) for name, value in (
+    def digest(**changes):
+        exec(SCRIPT.format(**{**usual, **changes}), {"__name__": "own_script"})
+        return capsys.readouterr().out
+
+    expected = digest()
+    others = [digest(**{name: value}) for name, value in (
         ("gain", 3.0), ("scale", 5.0), ("reward", "sparse"), ("kind", "dense"))]
     assert len({expected, *others}) == 5
+    (tmp_path / "moved.py").write_text(SCRIPT.format(**{**usual, "first": "import os  # one line more", "level": 20}))
+    environ = {**os.environ, "PYTHONHASHSEED": "5"}
+    process = subprocess.run([sys.executable, tmp_path / "moved.py"], env=environ, check=True, capture_output=True)
+    assert process.stdout.decode() == expected
 
 
 def test_digest_of_objects_in_cycles_and_of_classes_in_functions():
