@@ -72,9 +72,12 @@ class LocalRunner(TrainingLoop):
         super().__init__(callbacks, progress_bar)
         if not (snapshot_dir is None or isinstance(snapshot_dir, (str, os.PathLike))):
             config: Any = snapshot_dir
-            if not hasattr(config, "snapshot_dir"):
-                raise TypeError(f"snapshot_dir: expected a path, None or a snapshot configuration, got {config!r}")
-            snapshot_dir, snapshot_mode, snapshot_gap = config.snapshot_dir, config.snapshot_mode, config.snapshot_gap
+            try:
+                snapshot_dir, snapshot_mode = config.snapshot_dir, config.snapshot_mode
+                snapshot_gap = config.snapshot_gap
+            except AttributeError:
+                raise TypeError("snapshot_dir: expected a path, None or a snapshot configuration, got "
+                                f"{config!r}") from None
         self._snapshot_dir = snapshot_dir
         self._snapshot_mode = check_choice("snapshot_mode", snapshot_mode, MODES)
         self._snapshot_gap = check_positive_int("snapshot_gap", snapshot_gap)

@@ -271,14 +271,15 @@ def _describe(value: Any, seen: Dict[int, Any]) -> Any:
         return describe([value.fget, value.fset])
     if isinstance(value, types.CellType):
         return describe(value.cell_contents) if value != types.CellType() else None
-    function = getattr(value, "__func__", value)  # of a method
+    is_method = isinstance(value, (staticmethod, classmethod, types.MethodType))
+    function = value.__func__ if is_method else value
     if isinstance(function, (type, types.FunctionType)) and not _is_of_user(function.__module__):
         return f"{function.__module__}.{function.__qualname__}"
     if isinstance(function, types.FunctionType):
         used = {name: function.__globals__.get(name) for name in sorted(_names(function.__code__))}
         kinds = (type, types.FunctionType, functools.partial, bool, int, float, str, tuple)
-        return describe([getattr(value, "__self__", None), function.__code__, function.__defaults__,
-                         function.__kwdefaults__, function.__closure__,
+        owner = value.__self__ if isinstance(value, types.MethodType) else None
+        return describe([owner, function.__code__, function.__defaults__, function.__kwdefaults__, function.__closure__,
                          {name: item for name, item in used.items() if isinstance(item, kinds)}])
     if isinstance(value, type):
         return describe([value.__bases__, {name: item for name, item in vars(value).items()
@@ -295,7 +296,8 @@ def _names(code: types.CodeType) -> Set[str]:
 
 
 def _is_of_user(module: Optional[str]) -> bool:
-    root, path = str(module).partition(".")[0], str(getattr(sys.modules.get(str(module)), "__file__", ""))
+    found = sys.modules.get(str(module))
+    root, path = str(module).partition(".")[0], str(found and vars(found).get("__file__"))
     return root not in {"meta_policy_search", *sys.stdlib_module_names} and not any(
         folder in path for folder in ("site-packages", "dist-packages"))
 

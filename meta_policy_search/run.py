@@ -2,6 +2,7 @@
 import contextlib
 import copy
 import functools
+import inspect
 import os
 import reprlib
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
@@ -183,9 +184,9 @@ def find_algo_class(algo: Union[str, type]) -> Any:
 
 
 def find_policy(policy: Any) -> Any:
-    """Returns a policy or a class of policies, given as in `train`; raises `TypeError` for another object."""
+    """Returns a policy or a class of policies, given as in `train`; raises `TypeError` for a function."""
     policy = import_name("policy", policy, {}) if isinstance(policy, str) else policy
-    if not (policy is None or isinstance(policy, type) or hasattr(policy, "get_actions")):
+    if inspect.isroutine(policy) or isinstance(policy, functools.partial):
         raise TypeError(f"policy: expected a policy or a class of policies, got {policy!r}")
     return policy
 

@@ -105,7 +105,7 @@ def record_start(folder: str, description: Mapping[str, Any], itr: int) -> None:
     names = [description["algorithm"], *map(description["settings"].get, ("env", "policy"))]
     modules = {name.rpartition(":")[0] for name in names if isinstance(name, str) and ":" in name}
     process = {**describe_process([os.path.basename(sys.argv[0]), *sys.argv[1:]]),
-               "modules": {name: getattr(sys.modules[name], "__file__", None)
+               "modules": {name: vars(sys.modules[name]).get("__file__")
                            for name in sorted(modules & sys.modules.keys())}}
     params = {**description, **process, "resumed": []}
     if before and itr:

@@ -11,7 +11,7 @@ An id consists of the name of the class without `Env` and the version `-v0`. The
 physics engine. It is necessary because Gymnasium searches no entry points for environments. Gymnasium does the import
 if the id starts with the name of this module: `"meta_policy_search.envs.gymnasium:meta_policy_search/MetaPointV2-v0"`.
 """
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Sized, Tuple, Union
 
 import gymnasium
 import numpy as np
@@ -200,7 +200,7 @@ class VectorTaskEnv(gymnasium.vector.VectorEnv):
             seed is None or isinstance(seed, int)) else list(seed)
         mask = np.asarray(given.get("reset_mask", np.ones(self.num_envs, dtype=bool)))
         for name, values in (("seed", seeds), ("options: tasks", tasks), ("options: reset_mask", mask)):
-            if values is not None and (not hasattr(values, "__len__") or len(values) != self.num_envs):
+            if values is not None and (not isinstance(values, Sized) or len(values) != self.num_envs):
                 raise ValueError(f"{name}: expected {self.num_envs} entries, one per copy, got {values!r}")
         ids = np.flatnonzero(mask).tolist()
         for i in ids:
