@@ -177,7 +177,8 @@ def compare(env: Any, algorithms: Sequence[Union[str, type]],
         check_names(changed, settings_by_name[name], f"for {name}")
     cores = available_cores() if processes is None else check_positive_int("processes", processes)
     env_name = find_env_name(env)
-    env, env_name = env_name if isinstance(env, str) else env, env_name.rpartition(":")[2]
+    env = env_name if isinstance(env, str) else env
+    env_name = env_name.rpartition(":")[2]
     if folder is None:
         folder = os.path.join("data", "comparison", env_name, f"{now():%Y-%m-%d_%H-%M-%S}")
     output = os.path.abspath(check_folder("folder", folder))

@@ -247,9 +247,9 @@ def _describe(value: Any, seen: Dict[int, Any]) -> Any:
     if isinstance(value, (bytes, complex, slice)):
         return repr(value)
     if isinstance(value, (np.ndarray, np.generic)):
-        is_object = value.dtype == object
-        return [str(value.dtype), value.shape,
-                describe(value.tolist()) if is_object else hashlib.sha256(value.tobytes()).hexdigest()]
+        if value.dtype == object:
+            return describe(value.tolist())
+        return [str(value.dtype), value.shape, hashlib.sha256(value.tobytes()).hexdigest()]
     if isinstance(value, (set, frozenset)):
         return sorted(map(repr, value))
     if isinstance(value, tuple):
@@ -271,8 +271,7 @@ def _describe(value: Any, seen: Dict[int, Any]) -> Any:
         return describe([value.fget, value.fset])
     if isinstance(value, types.CellType):
         return describe(value.cell_contents) if value != types.CellType() else None
-    is_method = isinstance(value, (staticmethod, classmethod, types.MethodType))
-    function = value.__func__ if is_method else value
+    function = value.__func__ if isinstance(value, (staticmethod, classmethod, types.MethodType)) else value
     if isinstance(function, (type, types.FunctionType)) and not _is_of_user(function.__module__):
         return f"{function.__module__}.{function.__qualname__}"
     if isinstance(function, types.FunctionType):

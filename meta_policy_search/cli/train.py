@@ -82,16 +82,14 @@ def train(algorithm: str, argv: Optional[Sequence[str]], prog: str, description:
     def start(config_file: Optional[str] = None, dump_path: Optional[str] = None, smoke: bool = False,
               **given: Any) -> Any:
         content = {} if config_file is None else read_json(config_file)
-        defaults_of_script = {"env": defaults["env"], **COMMAND_DEFAULTS, **published}
+        values = {"env": defaults["env"], **COMMAND_DEFAULTS, **published, **content}
         if isinstance(content.get("settings"), dict):  # the params.json of a run
             options = {name: value for name, value in content.get("options", {}).items() if name in settings}
             names = content.get("given") or content["settings"]
-            content = {**options, **{name: value for name, value in content["settings"].items() if name in names}}
-            defaults_of_script = {}
+            values = {**options, **{name: value for name, value in content["settings"].items() if name in names}}
         is_smoke = smoke or os.environ.get("SMOKE", "0") not in ("", "0")
         sizes = {name: value for name, value in SMOKE.items() if name in settings and is_smoke}
-        return mps.train(algo=algorithm, dump_path=dump_path, **{
-            **defaults_of_script, **content, **sizes, **given})
+        return mps.train(algo=algorithm, dump_path=dump_path, **{**values, **sizes, **given})
 
     def work(arguments: argparse.Namespace) -> int:
         given = vars(arguments)

@@ -43,8 +43,8 @@ class Walker2DRandVelEnv(MujocoMetaEnv):
     Reward:
         `-|v - goal| - 0.001 * |action|^2 + 15` per step, with the mean velocity `v = (x' - x) / 0.016 s`. `x` and `x'`
         are the positions of the torso before and after the step, m; `action` is the clipped action. `env_infos` contain
-        `forward_vel` (`v`, m/s) and the first two terms, `reward_run` and `reward_ctrl`. With the
-        default `max_velocity`, the constant 15 is large enough that falling early never increases the return.
+        `forward_vel` (`v`, m/s) and the first two terms, `reward_run` and `reward_ctrl`. With the default
+        `max_velocity`, the constant 15 is large enough that falling early never increases the return.
 
     Tasks:
         Target velocity along x, m/s, uniform in [0, `max_velocity`). `set_task` accepts any finite number.
