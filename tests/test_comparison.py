@@ -258,11 +258,16 @@ def gained(x):
     LOG.info("a step")
     return [doubled(each) for each in x]
 
-REWARDS = {{"dense": lambda x: x, "sparse": lambda x: max(x, 0.0)}}
+def dense(x):
+    return x
+
+def sparse(x):
+    return max(x, 0.0)
 
 class Baseline:
-    def __init__(self, scale):
-        self.scale = scale
+    def __init__(self, scale, reward):
+        self.scale, self.log = scale, LOG
+        self.reward = dense if reward == "dense" else sparse
 
 class Env(mps.MetaPointEnvCorner):
     modes = {{"left", "up", "right"}}
@@ -274,14 +279,13 @@ class Env(mps.MetaPointEnvCorner):
 
     task_name = "up"
 
-    def __init__(self, reward, **kwargs):
+    def __init__(self, **kwargs):
         super().__init__(**kwargs)
-        self.reward = REWARDS[reward]
 
 LOG.setLevel({level!r})
-env = Env({reward!r}, reward_type={kind!r})
+env = Env(reward_type={kind!r})
 env.action_space.sample()
-baseline = Baseline({scale})
+baseline = Baseline({scale}, {reward!r})
 print(_digest(Member("a", "promp", {{"env": env, "baseline": baseline, "seed": 1}}, "a")))
 """
 

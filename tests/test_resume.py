@@ -372,7 +372,7 @@ def evaluated(tmp_path_factory):
     ({"eval_tasks": 5}, ValueError, r"eval_tasks 2 \(run\), 5 \(now\)"),
     ({"plot_gap": "x"}, TypeError, "plot_gap: expected an integer of at least 0, got 'x'"),
     ({"callbacks": [EarlyStopping("Step_1-AverageReturn", 70)]}, ValueError,
-     "callbacks: expected none or all of the 2 callbacks EarlyStopping of the run in their order, got 1"),
+     "callbacks: expected 2 callbacks EarlyStopping in their order, as in the run, or none, got 1"),
 ])
 def test_options_without_effect_are_refused(options, error, message, evaluated):
     with pytest.raises(error, match=message):
@@ -412,3 +412,13 @@ def test_an_interrupted_iteration_restores_the_state_of_callbacks():
             trainer.train()
         trainer.train()
     assert rows.rows == [0, 1, 2, 3]
+
+
+def test_a_trainer_without_recorded_settings_keeps_its_snapshot_gap(tmp_path):
+    trainer = mps.run.build_trainer("MetaPointEnvCornerGoals", n_itr=2, meta_batch_size=2, rollouts_per_meta_task=2,
+                                    max_path_length=5, hidden_sizes=(4,))
+    trainer.description = None  # as in a script that builds the trainer
+    with logger.scoped_configure(tmp_path, ["csv"], "last_gap", 100):
+        trainer.train()
+    mps.load_run(tmp_path).resume(4)
+    assert sorted(path.name for path in tmp_path.glob("itr_*.pkl")) == ["itr_0.pkl"]

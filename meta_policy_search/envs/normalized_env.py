@@ -56,7 +56,7 @@ class NormalizedEnv(WrappingEnv):
     Raises:
         TypeError: `env` is not a meta-environment or has no spaces, an argument has the wrong type, or `observe_task`
             is True and tasks are not numbers.
-        ValueError: the action box of `env` is unbounded; `env` has running averages and `scale_reward`,
+        ValueError: the action box of `env` is unbounded; `env` normalizes already and `scale_reward`,
             `normalize_obs` or `normalize_reward` is given; an observation is not a box where `normalize_obs`
             is True, or not a vector where `observe_task` is True; or an argument is out of range.
 
@@ -70,8 +70,8 @@ class NormalizedEnv(WrappingEnv):
         super().__init__(env)
         self._scale_reward = check_positive("scale_reward", scale_reward)
         if normalizers(env) and (normalize_obs or normalize_reward or scale_reward != 1.0):
-            raise ValueError("env: expected an environment without running averages for normalize_obs, normalize_reward"
-                             f" and scale_reward (pass them to the NormalizedEnv that has the averages), got {env!r}")
+            raise ValueError("env: expected an environment that normalizes neither observations nor rewards yet (pass "
+                             f"scale_reward, normalize_obs and normalize_reward to its NormalizedEnv), got {env!r}")
         self._normalization_scale = check_positive("normalization_scale", normalization_scale)
         self._alphas = {"observations": check_fraction("obs_alpha", obs_alpha, high_open=True),
                         "rewards": check_fraction("reward_alpha", reward_alpha, high_open=True)}

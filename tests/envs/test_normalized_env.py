@@ -393,14 +393,15 @@ def test_environments_that_cannot_be_wrapped_are_refused():
 @pytest.mark.parametrize("settings", [{"normalize_obs": True}, {"normalize_reward": True}, {"scale_reward": 2.0}])
 def test_an_environment_with_averages_is_not_normalized_again(settings):
     inner = normalize(Echo(), normalize_reward=True)
-    with pytest.raises(ValueError, match="env: expected an environment without running averages"):
+    with pytest.raises(ValueError, match="env: expected an environment that normalizes neither"):
         normalize(inner, **settings)
     assert get_averages(normalize(inner, normalization_scale=2.0)) == inner.averages
 
 
-def test_appending_the_task_does_not_change_the_random_numbers_of_the_environment():
+@pytest.mark.parametrize("use", [lambda env: normalize(env, observe_task=True), lambda env: mps.check_env(env, 3)])
+def test_checks_do_not_change_the_random_numbers_of_the_environment(use):
     env = GymnasiumEcho()
     env.reset(seed=3)
     rng = env.np_random
-    normalize(env, observe_task=True)
+    use(env)
     assert env.np_random is rng

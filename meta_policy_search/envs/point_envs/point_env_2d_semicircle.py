@@ -22,8 +22,8 @@ class MetaPointEnvSemicircle(MetaPointEnvNavigation):
     end of episode   never; the sampler ends a path after `max_path_length` steps (20 in PEARL)
     ===============  ============================================================================
 
-    With the default radius, a goal is at least six full steps away from its first reward, which excludes all but an
-    eighth of the semicircle.
+    With the default radius, the first reward is at least six full steps away from the start, and it limits the goal to
+    an eighth of the semicircle.
 
     Args:
         goal_radius: largest distance to the goal with a reward, above 0; default 0.2.

@@ -121,6 +121,7 @@ def test_a_policy_with_uniform_noise_acts_by_its_median():
 @pytest.mark.parametrize("policy", [DeterministicMLPPolicy(O, A, ()), GaussianMLPPolicy(O, A, (), init_std=5.0)])
 def test_the_deterministic_action_is_that_of_the_other_policy_within_the_bounds(policy):
     explorer, observation = GaussianNoisePolicy(EnvSpec.of(MetaPointEnv()), policy, sigma=1.0), np.ones(O)
-    policy.set_flat_params(np.full(len(policy.get_flat_params()), 7.0))
-    np.testing.assert_array_equal(explorer.act(observation, deterministic=True), np.float32(0.1))
+    for params, action in ((7.0, 0.1), (0.01, 0.03)):  # three parameters per action
+        policy.set_flat_params(np.full(len(policy.get_flat_params()), params))
+        np.testing.assert_allclose(explorer.act(observation, deterministic=True), action, rtol=1e-3)
     assert explorer.get_actions(np.zeros((0, O)))[0].shape == (0, A)
