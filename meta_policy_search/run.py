@@ -505,8 +505,8 @@ class Run:
         """Resumes training from the last snapshot. The resumed run equals an uninterrupted run.
 
         If `load_run` loaded the snapshot of an earlier iteration, training resumes from this snapshot, and the rows and
-        snapshots of later iterations are removed. This includes a `best.pkl` from a later iteration. There is then no best
-        policy until an evaluation exceeds the earlier best return.
+        snapshots of later iterations are removed. This includes a `best.pkl` from a later iteration. There is then no
+        best policy until an evaluation exceeds the earlier best return.
 
         Existing log files are always continued, even if `log_formats` does not contain their format. Callbacks of this
         package resume with their state. Other callbacks are not in the snapshot; pass them again.

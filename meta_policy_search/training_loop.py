@@ -255,8 +255,8 @@ def check_replaced(saved: Sequence[Any], new: Sequence[Callback]) -> None:
     names = [_name_of(callback) for callback in _check_callbacks(new)]
     for name in names:
         if names.count(name) < before.count(name):
-            raise ValueError(f"callbacks: expected {before.count(name)} callbacks {name} in their order, as in the run, "
-                             f"or none, got {names.count(name)}")
+            raise ValueError(f"callbacks: expected {before.count(name)} callbacks {name} in their order, as in the run,"
+                             f" or none, got {names.count(name)}")
 
 
 def _check_callbacks(callbacks: Sequence[Callback]) -> List[Callback]:
