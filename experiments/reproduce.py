@@ -126,8 +126,10 @@ def measure(entry: Entry, chosen: Sequence[tuple[Method, int]]) -> Runs:
     found: Runs = {}
     for method, seed in chosen:
         values = getattr(measurements, entry.measure)(method.name, seed, entry.test_tasks)
-        found[method.name, seed] = {key: np.array([value]) for key, value in {"task": 0.0, **values}.items()}
-        print_line(f"{method.name}, seed {seed}: {', '.join(f'{key} {value:.4g}' for key, value in values.items())}")
+        found[method.name, seed] = {"task": np.arange(float(np.size(next(iter(values.values()))))),
+                                    **{key: np.atleast_1d(value) for key, value in values.items()}}
+        means = ", ".join(f"{key} {np.mean(value):.4g}" for key, value in values.items())
+        print_line(f"{method.name}, seed {seed}: {means}")
     return found
 
 

@@ -7,7 +7,7 @@ training. Values of entries that do not train have one column each in `data/NAME
 import csv
 import dataclasses
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Optional
 
@@ -178,8 +178,28 @@ def over_seeds(runs: Mapping[int, Progress], column: str, statistic: Any = np.me
     return mean_interval(np.array(values)) if values else None
 
 
+def over_seeds_and_tasks(values: Sequence[np.ndarray]) -> Optional[Interval]:
+    """Returns the mean of values by seed and task, with its 95% interval for new seeds and new tasks.
+
+    All seeds are tested in the same tasks, so an interval over seeds does not contain the variation over tasks. The
+    half width is the root of the sum of the squares of two half widths (Student's t): over seeds, with one mean over
+    tasks per seed, and over tasks, with one mean over seeds per task.
+
+    Args:
+        values: for each seed, the values of all tasks; a single value counts as a mean over tasks.
+    """
+    if not values:
+        return None
+    over_seeds, over_tasks = (mean_interval(np.mean(values, axis=axis)) for axis in (1, 0))
+    return over_seeds._replace(half_width=np.hypot(over_seeds.half_width, np.nan_to_num(over_tasks.half_width)))
+
+
 def difference(runs: Mapping[int, Progress], column: str, others: Mapping[int, Progress],
-               other_column: str, statistic: Any = np.mean) -> Optional[Interval]:
-    """Returns the mean difference of two methods, paired by seed, with its 95% interval; None without common seeds."""
-    values = [statistic(runs[seed][column]) - statistic(others[seed][other_column]) for seed in runs if seed in others]
-    return mean_interval(np.array(values)) if values else None
+               other_column: str, statistic: Callable[[np.ndarray], Any] = np.asarray) -> Optional[Interval]:
+    """Returns the mean difference of two methods, paired by seed; None without common seeds.
+
+    By default, values are also paired by task, and the interval is that of `over_seeds_and_tasks`. With a statistic of
+    all tasks, such as `worst_quarter`, it is one over seeds.
+    """
+    return over_seeds_and_tasks([np.atleast_1d(statistic(runs[seed][column]) - statistic(others[seed][other_column]))
+                                 for seed in runs if seed in others])

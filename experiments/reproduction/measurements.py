@@ -14,6 +14,7 @@ from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv
 UCB_WIDTH = 0.2  # coefficient of the confidence width; with this value, UCB1 is close to the published returns
 BANDITS = {"n10_k5": (10, 5), "n10_k10": (10, 10), "n10_k50": (10, 50), "n100_k5": (100, 5)}  # pulls, arms
 TRIALS = 50  # of a reference policy in each bandit, when it is compared with RL2
+GROUP = 20  # number of bandits whose difference from RL2 is one value
 EPISODES, HORIZON = (10, 25, 100), 10  # episodes of a trial in an MDP, steps of an episode
 _NUM_CHARGES = 201  # resolution of Gittins indices: 0.005
 
@@ -119,8 +120,11 @@ def of_bandits(method: str, seed: int, num_tasks: int) -> dict[str, float]:
     return found
 
 
-def rl2_minus(method: str, seed: int, num_tasks: int) -> dict[str, float]:
-    """Compares a policy with RL2 of a training seed, on the same bandits; columns: see `BANDITS`."""
+def rl2_minus(method: str, seed: int, num_tasks: int) -> dict[str, np.ndarray]:
+    """Compares a policy with RL2 of a training seed, on the same bandits; columns: see `BANDITS`.
+
+    Values are means over groups of `GROUP` bandits, because the interval also contains the variation over bandits.
+    """
     import meta_policy_search as mps
 
     found = {}
@@ -131,7 +135,8 @@ def rl2_minus(method: str, seed: int, num_tasks: int) -> dict[str, float]:
         pulls = BANDITS[column][0]
         returns = bandit_returns(_policy(method, pulls), probabilities, pulls, np.random.default_rng((seed, pulls)))
         rl2 = read_tests("rl2_bandits")[column][seed]["after_0"]
-        found[column] = float(rl2[:num_tasks].mean() - returns.mean())
+        differences = rl2[:num_tasks] - returns.reshape(num_tasks, TRIALS).mean(axis=1)
+        found[column] = differences.reshape(-1, GROUP).mean(axis=1)
     return found
 
 

@@ -1,7 +1,7 @@
 """Pages of the results: one per entry, the leaderboards, the overview and the table of the README.
 
 Every number on these pages is computed from the data in `data`. All intervals are 95% intervals over seeds (Student's
-t, one number per seed).
+t, one number per seed); those of differences also contain the variation over test tasks.
 """
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +19,7 @@ from experiments.reproduction.entries import (
     Entry,
     Method,
     over_seeds,
+    over_seeds_and_tasks,
     read_tests,
     read_training,
     score_columns,
@@ -66,30 +67,32 @@ def fill(name: str, text: str) -> str:
     """Replaces expressions in a text by numbers, for methods A and B.
 
     `{A}` is the mean after as many steps as in training, `{A 2}` the mean in column 2 (counted from 0). `{A - B}` and
-    `{A - B 2}` are differences, paired by seed; `{A - before}` is the adaptation gain. `{A - zero 2}` says whether the
-    mean differs from zero, `{A - published 2}` whether it differs from the published value, and `{A - curve 30}`
-    whether the return in training after 30 million steps does. `{worst A}` and `{worst A - B}` are the same for the
-    worst quarter of the tasks.
+    `{A - B 2}` are differences, paired by seed and task; `{A - before}` is the adaptation gain. `{A - zero 2}` says
+    whether the mean differs from zero, `{A - published 2}` whether it differs from the published value, and
+    `{A - curve 30}` whether the return in training after 30 million steps does. `{worst A}` and `{worst A - B}` are the
+    same for the worst quarter of the tasks.
     """
     entry, tests = ENTRIES[name], read_tests(name)
     methods = {method.name: method for method in entry.methods}
 
     def value(match: re.Match) -> str:
         is_worst, first, second, column = match.groups()
-        statistic = worst_quarter if is_worst else np.mean
         if second == "curve":
             ours = figures.return_at(entry, read_training(name).get(first, {}), float(column))
             return verdict(_minus(ours, dict(methods[first].published_curve)[float(column)]))
         columns = [score_columns(entry)[int(column)] if column else trained_column(entry, methods[method])
                    for method in (first, second if second in methods else first)]
-        ours = over_seeds(tests.get(first, {}), columns[0], statistic)
         if second in ("published", "zero"):
             published = methods[first].published if second == "published" else [0.0] * 99
+            ours = over_seeds_and_tasks([run[columns[0]] for run in tests.get(first, {}).values()])
             return verdict(_minus(ours, published[score_columns(entry).index(columns[0])]))
+        if second is None:
+            statistic = worst_quarter if is_worst else np.mean
+            return cell(over_seeds(tests.get(first, {}), columns[0], statistic)) or "not measured"
         if second == "before":
             second, columns[1] = first, score_columns(entry)[0]
-        return cell(ours) or "not measured" if second is None else verdict(
-            difference_of(tests.get(first, {}), columns[0], tests.get(second, {}), columns[1], statistic))
+        statistic = worst_quarter if is_worst else np.asarray
+        return verdict(difference_of(tests.get(first, {}), columns[0], tests.get(second, {}), columns[1], statistic))
 
     return re.sub(r"\{(worst )?(\w+)(?: - (\w+))?(?: (\d+))?\}", value, text)
 

@@ -141,6 +141,26 @@ def test_the_unit_of_intervals_is_the_seed(data):
     assert "| likelihood ratio | 1 | 9.00 |" in page and "| 41.0 | +1.00 |" in page  # paired: 41 - 40 of seed 2
 
 
+def test_intervals_of_differences_contain_the_variation_over_tasks():
+    """All seeds share 40 test tasks; 95% of the intervals contain the mean over all tasks, which is 0."""
+    rng, found, of_seeds = np.random.default_rng(1), [], []
+    for _ in range(400):
+        returns = rng.normal(size=(5, 1)) + 10.0 * rng.normal(size=40)
+        runs = {seed: {"after_0": row} for seed, row in enumerate(returns)}
+        zeros = {seed: {"after_0": np.zeros(40)} for seed in range(5)}
+        found.append(entries.difference(runs, "after_0", zeros, "after_0"))
+        of_seeds.append(entries.over_seeds(runs, "after_0"))
+    covered, too_few = (np.mean([abs(mean) < half_width for mean, half_width in each]) for each in (found, of_seeds))
+    assert 0.92 < covered < 0.99 and too_few < 0.75
+
+
+def test_published_values_are_compared_with_all_tasks(data):
+    """Without variation over seeds, the interval is that of the mean over two tasks."""
+    write("navigation", {("trpo_maml", seed): scores_of([0.0] * 2, [-39.0, -41.0]) for seed in (1, 2)})
+    assert pages.fill("navigation", "{trpo_maml - published 1}") == "-28.3 ± 12.7"
+    assert pages.fill("navigation", "{trpo_maml 1}") == "-40.0 ± 0.0"
+
+
 @pytest.mark.parametrize("first, second, expected", [
     ([1.0, 1.0], [2.0, 2.1], "+1.05 ± 0.64"), ([1.0, 2.0], [2.0, 1.5], "no difference was found (+0.25 ± 9.53)"),
     ([1.0], [3.0], "+2.00 (one seed, no interval)")])
