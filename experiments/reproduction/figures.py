@@ -1,6 +1,6 @@
 """Figures of the results: returns in training with published points, and paths before adaptation."""
 from collections.abc import Mapping
-from typing import Optional
+from typing import Any, Optional
 
 import numpy as np
 
@@ -29,6 +29,12 @@ def counted_steps(entry: Entry, run: Progress) -> np.ndarray:
     return (run["Itr"] + 1.0) * (entry.settings.get("num_inner_grad_steps", 1) + 1) * np.prod(sizes)
 
 
+def trial_returns(settings: Mapping[str, Any], run: Progress) -> np.ndarray:
+    """Returns the mean return of a trial by iteration: a path of RL2, or the paths of a task at all steps."""
+    of_steps = [values for column, values in run.items() if column.endswith("-AverageReturn")]
+    return of_steps[0] if len(of_steps) == 1 else settings["rollouts_per_meta_task"] * np.sum(of_steps, axis=0)
+
+
 def return_at(entry: Entry, runs: Mapping[int, Progress], million_steps: float) -> Optional[Interval]:
     """Returns the mean return after adaptation of the last `WINDOW` iterations before a number of steps, over seeds.
 
@@ -51,8 +57,12 @@ def draw(name: str) -> None:
               if method.published_curve and method.name in training}
     for method in entry.methods:
         runs = list(training.get(method.name, {}).values())
-        columns = {} if not (runs and method.snapshot) else columns_of(runs[0]) if entry.num_steps else {
-            entry.score: "Step_0-AverageReturn"}
+        if not (runs and method.snapshot):
+            continue
+        columns = columns_of(runs[0])
+        if not entry.num_steps:
+            settings, columns = {**entry.settings, **method.settings}, {entry.score: "trial"}
+            runs = [{**run, "trial": trial_returns(settings, run)} for run in runs]
         for label, column in columns.items():
             every = -(-max(len(run["Itr"]) for run in runs) // POINTS)
             panels.setdefault(label, {})[method.label] = [

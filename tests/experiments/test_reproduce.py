@@ -236,6 +236,19 @@ def test_figure_compares_episodes_of_rl2_with_adaptation_steps(data, monkeypatch
         "return before adaptation": [-1.0, 4.0], "return after adaptation": [6.0, 10.0]}
 
 
+@pytest.mark.parametrize("name, method, drop, expected", [
+    ("maml_mdp", "maml_n25", "", 5 * (10.0 + 12.0)), ("rl2_mdp", "n10", "Step_1", 10.0)])
+def test_figure_shows_returns_of_whole_trials(name, method, drop, expected, data, monkeypatch):
+    """MAML's trial has 5 paths at each step of adaptation, RL2's is one path."""
+    panels = {}
+    monkeypatch.setattr(figures, "plot_comparison", lambda given, *args, **more: panels.update(given))
+    run = {**trained(3, 10.0), "Step_1-AverageReturn": np.full(3, 12.0)}
+    write(name, {}, {(method, 1): {key: values for key, values in run.items() if not (drop and key.startswith(drop))}})
+    figures.draw(name)
+    [(label, curves)] = panels.items()
+    assert label == "return of a trial" and [curve[0][1][-1] for curve in curves.values()] == [expected]
+
+
 def test_methods_of_a_leaderboard_have_equal_environment_steps():
     boards = {}
     for name in entries.stored():
