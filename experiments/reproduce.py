@@ -125,10 +125,10 @@ def measure(entry: Entry, chosen: Sequence[tuple[Method, int]]) -> Runs:
     """Measures methods with their seeds; returns the values."""
     found: Runs = {}
     for method, seed in chosen:
-        values = getattr(measurements, entry.measure)(method.name, seed, entry.test_tasks)
-        found[method.name, seed] = {"task": np.arange(float(np.size(next(iter(values.values()))))),
-                                    **{key: np.atleast_1d(value) for key, value in values.items()}}
-        means = ", ".join(f"{key} {np.mean(value):.4g}" for key, value in values.items())
+        measured = getattr(measurements, entry.measure)(method.name, seed, entry.test_tasks)
+        values = {key: np.atleast_1d(value) for key, value in measured.items()}  # of one task or of several
+        found[method.name, seed] = {"task": np.arange(max(map(len, values.values())), dtype=float), **values}
+        means = ", ".join(f"{key} {value.mean():.4g}" for key, value in values.items())
         print_line(f"{method.name}, seed {seed}: {means}")
     return found
 

@@ -179,27 +179,27 @@ def over_seeds(runs: Mapping[int, Progress], column: str, statistic: Any = np.me
 
 
 def over_seeds_and_tasks(values: Sequence[np.ndarray]) -> Optional[Interval]:
-    """Returns the mean of values by seed and task, with its 95% interval for new seeds and new tasks.
+    """Returns the mean over seeds and test tasks; its 95% interval is one for new seeds and new tasks.
 
     All seeds are tested in the same tasks, so an interval over seeds does not contain the variation over tasks. The
-    half width is the root of the sum of the squares of two half widths (Student's t): over seeds, with one mean over
-    tasks per seed, and over tasks, with one mean over seeds per task.
+    half width is the root of `a^2 + b^2`. `a` is the half width over seeds, from the mean over tasks of each seed; `b`
+    is the half width over tasks, from the mean over seeds of each task (both Student's t).
 
     Args:
-        values: for each seed, the values of all tasks; a single value counts as a mean over tasks.
+        values: for each seed, the values in all tasks. If there is one value per seed, `b` is zero.
     """
     if not values:
         return None
-    over_seeds, over_tasks = (mean_interval(np.mean(values, axis=axis)) for axis in (1, 0))
-    return over_seeds._replace(half_width=np.hypot(over_seeds.half_width, np.nan_to_num(over_tasks.half_width)))
+    of_seeds, of_tasks = (mean_interval(np.mean(values, axis=axis)) for axis in (1, 0))
+    return of_seeds._replace(half_width=np.hypot(of_seeds.half_width, np.nan_to_num(of_tasks.half_width)))
 
 
 def difference(runs: Mapping[int, Progress], column: str, others: Mapping[int, Progress],
                other_column: str, statistic: Callable[[np.ndarray], Any] = np.asarray) -> Optional[Interval]:
-    """Returns the mean difference of two methods, paired by seed; None without common seeds.
+    """Returns the mean difference of two methods with its 95% interval; None without common seeds.
 
-    By default, values are also paired by task, and the interval is that of `over_seeds_and_tasks`. With a statistic of
-    all tasks, such as `worst_quarter`, it is one over seeds.
+    Values are paired by seed and task, and the interval is that of `over_seeds_and_tasks`. A statistic such as
+    `worst_quarter`, which summarizes the tasks of a seed, is paired by seed.
     """
     return over_seeds_and_tasks([np.atleast_1d(statistic(runs[seed][column]) - statistic(others[seed][other_column]))
                                  for seed in runs if seed in others])

@@ -30,7 +30,11 @@ def counted_steps(entry: Entry, run: Progress) -> np.ndarray:
 
 
 def trial_returns(settings: Mapping[str, Any], run: Progress) -> np.ndarray:
-    """Returns the mean return of a trial by iteration: a path of RL2, or the paths of a task at all steps."""
+    """Returns the mean return of a trial by iteration.
+
+    A trial of RL2 is one path. Other methods divide a trial among the policies before and after each adaptation step,
+    which sample `rollouts_per_meta_task` paths each.
+    """
     of_steps = [values for column, values in run.items() if column.endswith("-AverageReturn")]
     return of_steps[0] if len(of_steps) == 1 else settings["rollouts_per_meta_task"] * np.sum(of_steps, axis=0)
 
@@ -59,7 +63,7 @@ def draw(name: str) -> None:
         runs = list(training.get(method.name, {}).values())
         if not (runs and method.snapshot):
             continue
-        columns = columns_of(runs[0])
+        columns = columns_of(runs[0])  # after 0 steps and after the last one
         if not entry.num_steps:
             settings, columns = {**entry.settings, **method.settings}, {entry.score: "trial"}
             runs = [{**run, "trial": trial_returns(settings, run)} for run in runs]

@@ -14,7 +14,6 @@ from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv
 UCB_WIDTH = 0.2  # coefficient of the confidence width; with this value, UCB1 is close to the published returns
 BANDITS = {"n10_k5": (10, 5), "n10_k10": (10, 10), "n10_k50": (10, 50), "n100_k5": (100, 5)}  # pulls, arms
 TRIALS = 50  # of a reference policy in each bandit, when it is compared with RL2
-GROUP = 20  # number of bandits whose difference from RL2 is one value
 EPISODES, HORIZON = (10, 25, 100), 10  # episodes of a trial in an MDP, steps of an episode
 _NUM_CHARGES = 201  # resolution of Gittins indices: 0.005
 
@@ -121,10 +120,7 @@ def of_bandits(method: str, seed: int, num_tasks: int) -> dict[str, float]:
 
 
 def rl2_minus(method: str, seed: int, num_tasks: int) -> dict[str, np.ndarray]:
-    """Compares a policy with RL2 of a training seed, on the same bandits; columns: see `BANDITS`.
-
-    Values are means over groups of `GROUP` bandits, because the interval also contains the variation over bandits.
-    """
+    """Subtracts the return of a policy from that of RL2 of a training seed, by test bandit; columns: see `BANDITS`."""
     import meta_policy_search as mps
 
     found = {}
@@ -135,8 +131,7 @@ def rl2_minus(method: str, seed: int, num_tasks: int) -> dict[str, np.ndarray]:
         pulls = BANDITS[column][0]
         returns = bandit_returns(_policy(method, pulls), probabilities, pulls, np.random.default_rng((seed, pulls)))
         rl2 = read_tests("rl2_bandits")[column][seed]["after_0"]
-        differences = rl2[:num_tasks] - returns.reshape(num_tasks, TRIALS).mean(axis=1)
-        found[column] = differences.reshape(-1, GROUP).mean(axis=1)
+        found[column] = rl2[:num_tasks] - returns.reshape(num_tasks, TRIALS).mean(axis=1)
     return found
 
 

@@ -69,8 +69,8 @@ def fill(name: str, text: str) -> str:
     `{A}` is the mean after as many steps as in training, `{A 2}` the mean in column 2 (counted from 0). `{A - B}` and
     `{A - B 2}` are differences, paired by seed and task; `{A - before}` is the adaptation gain. `{A - zero 2}` says
     whether the mean differs from zero, `{A - published 2}` whether it differs from the published value, and
-    `{A - curve 30}` whether the return in training after 30 million steps does. `{worst A}` and `{worst A - B}` are the
-    same for the worst quarter of the tasks.
+    `{A - curve 30}` whether the return in training after 30 million steps does. `{worst A - B}` is
+    the difference in the worst quarter of the tasks.
     """
     entry, tests = ENTRIES[name], read_tests(name)
     methods = {method.name: method for method in entry.methods}
@@ -87,8 +87,7 @@ def fill(name: str, text: str) -> str:
             ours = over_seeds_and_tasks([run[columns[0]] for run in tests.get(first, {}).values()])
             return verdict(_minus(ours, published[score_columns(entry).index(columns[0])]))
         if second is None:
-            statistic = worst_quarter if is_worst else np.mean
-            return cell(over_seeds(tests.get(first, {}), columns[0], statistic)) or "not measured"
+            return cell(over_seeds(tests.get(first, {}), columns[0])) or "not measured"
         if second == "before":
             second, columns[1] = first, score_columns(entry)[0]
         statistic = worst_quarter if is_worst else np.asarray

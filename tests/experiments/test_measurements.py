@@ -65,6 +65,7 @@ def test_a_plan_by_hand():
 
 @pytest.mark.thorough
 def test_rl2_is_compared_on_its_own_test_tasks():
-    found = measurements.rl2_minus("ucb1", 1, 60)
-    assert set(found) == {"n10_k5", "n100_k5"} and len(found["n10_k5"]) == 3
+    found = measurements.rl2_minus("ucb1", 1, 50)
+    assert set(found) == {"n10_k5", "n100_k5"} and len(found["n10_k5"]) == 50
     assert abs(found["n10_k5"].mean()) < 1.0 and abs(found["n100_k5"].mean()) < 10.0
+    assert found["n100_k5"].std() < 7.0  # with returns of other bandits, about 14

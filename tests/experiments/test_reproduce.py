@@ -237,9 +237,9 @@ def test_figure_compares_episodes_of_rl2_with_adaptation_steps(data, monkeypatch
 
 
 @pytest.mark.parametrize("name, method, drop, expected", [
-    ("maml_mdp", "maml_n25", "", 5 * (10.0 + 12.0)), ("rl2_mdp", "n10", "Step_1", 10.0)])
+    ("maml_mdp", "maml_n25", "", 5 * (10.0 + 12.0)), ("rl2_bandits", "n100_k5", "Step_1", 10.0)])
 def test_figure_shows_returns_of_whole_trials(name, method, drop, expected, data, monkeypatch):
-    """MAML's trial has 5 paths at each step of adaptation, RL2's is one path."""
+    """A trial of MAML has 5 paths at each step of adaptation; each of the two paths of RL2 is a trial."""
     panels = {}
     monkeypatch.setattr(figures, "plot_comparison", lambda given, *args, **more: panels.update(given))
     run = {**trained(3, 10.0), "Step_1-AverageReturn": np.full(3, 12.0)}
@@ -296,6 +296,16 @@ def test_smoke_run_takes_seconds_and_changes_nothing(name, data, tmp_path, capsy
     methods = [method.name for method in ENTRIES[name].methods][:1]
     assert reproduce.main([name, "--smoke", "--output", str(tmp_path / "runs"), "--methods", *methods]) == 0
     assert (tmp_path / "runs" / f"{name}-smoke" / "test.csv").exists() and not list(data.iterdir())
+
+
+def test_a_measurement_has_one_value_or_those_of_several_tasks(monkeypatch):
+    monkeypatch.setattr(measurements, "rl2_minus", lambda *arguments: {"n10_k5": np.array([1.0, 2.0, 6.0])})
+    monkeypatch.setattr(measurements, "of_mdps", lambda *arguments: {"10": 4.0})
+    for name, task, column, values in (("rl2_minus_references", [0, 1, 2], "n10_k5", [1, 2, 6]),
+                                       ("mdp_references", [0], "10", [4])):
+        entry = ENTRIES[name]
+        found = reproduce.measure(entry, [(entry.methods[0], 7)])[entry.methods[0].name, 7]
+        assert found["task"].tolist() == task and found[column].tolist() == values
 
 
 def test_first_step_of_a_test_has_the_size_of_training(monkeypatch):
