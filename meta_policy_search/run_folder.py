@@ -277,18 +277,18 @@ def find_runs(folders: Sequence[str]) -> list[str]:
         runs = list(_runs_below(folder))
         if not runs:
             raise ValueError(f"run_folder: expected a run folder or a folder that contains runs, got {folder}, which "
-                             + (f"contains no {PROGRESS_FILE}" if os.path.isdir(folder) else "does not exist"))
+                             + (f"contains no {PROGRESS_FILE}" if os.path.exists(folder) else "does not exist"))
         found.update(dict.fromkeys(os.path.normpath(run) for run in runs))
     return list(found)
 
 
 def find_run(folder: str) -> str:
-    """Returns a run folder: the given folder, or the only run folder below it. Snapshot files are returned unchanged.
+    """Returns a run folder: the given folder, or the only run folder below it.
 
     Raises:
         ValueError: the folder is missing or contains no run; or it contains several runs, which the message lists.
     """
-    if os.path.isfile(folder) or snapshot_paths(folder):
+    if snapshot_paths(folder):
         return folder
     runs = find_runs([folder])
     if len(runs) > 1:
