@@ -203,6 +203,7 @@ class LocalRunner(TrainingLoop):
         return self._complete(registry.name_of(type(algo)), settings, options)
 
     def _run(self) -> Any:
+        self._recorded_in = None
         try:
             with self._recording(self.itr), self._running():
                 return self._algo("train").train(self)

@@ -181,7 +181,7 @@ class Trainer(TrainingLoop):
             RuntimeError: another thread of this process is training or evaluating.
         """
         end = self.n_itr if self.itr < self.n_itr else self.itr + self.n_itr - self.start_itr
-        self.stopped = False
+        self.stopped, self._recorded_in = False, None
         with self._recording(self.itr - self.start_itr), self._running(), self._bar(end) as bar:
             while self.itr < end and not self.stopped:
                 self._iterate()

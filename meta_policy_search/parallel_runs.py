@@ -30,7 +30,7 @@ from meta_policy_search.run import (
     settings_of_algorithm,
     train,
 )
-from meta_policy_search.settings import check_names, differences, read_json
+from meta_policy_search.settings import Setting, check_names, differences, read_json
 from meta_policy_search.utils.files import lock_folder, write_text
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.serializable import Configurable, present_arguments
@@ -64,10 +64,12 @@ class Member(NamedTuple):
         return run_folder.is_done(self.folder, self.n_itr)
 
 
-def check_settings(algo: Any, settings: Mapping[str, Any]) -> None:
-    """Raises `TypeError` if a setting is not an argument of a training with an algorithm."""
+def check_settings(algo: Any, settings: Mapping[str, Any]) -> Dict[str, Setting]:
+    """Returns the settings of a training with an algorithm; raises `TypeError` if `settings` has another name."""
     algo_class = find_algo_class(algo)
-    check_names(settings, settings_of_algorithm(algo_class, settings.get("policy")), f"for {algo_class.__name__}")
+    declared = settings_of_algorithm(algo_class, settings.get("policy"))
+    check_names(settings, declared, f"for {algo_class.__name__}")
+    return declared
 
 
 def train_all(output: str, members: Sequence[Member], processes: int) -> Tuple[List[str], bool]:

@@ -106,8 +106,9 @@ def _differences(expected: State, state: State, only: str = "") -> List[str]:
 
 
 def _equal(a: Any, b: Any) -> bool:
-    if isinstance(a, np.ndarray):
-        return isinstance(b, np.ndarray) and a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return type(a) is type(b) and a.dtype == b.dtype and a.shape == b.shape and (
+            a.tolist() == b.tolist() if a.dtype == object else a.tobytes() == b.tobytes())
     return bool(a == b or (a != a and b != b))  # or both are NaN
 
 
@@ -132,7 +133,7 @@ def _state_of(trainer: Trainer, graph: tf.Graph) -> State:
 
 def _values(where: str, value: Any, depth: int, seen: set) -> Iterator[Tuple[str, Any]]:
     """Yields the numbers and arrays in nested containers and objects, with their places."""
-    if isinstance(value, (bool, int, float, np.number, np.ndarray)):
+    if isinstance(value, (bool, int, float, np.generic, np.ndarray)):
         yield where, value.copy() if isinstance(value, np.ndarray) else value
         return
     if depth == 0 or id(value) in seen:

@@ -21,7 +21,7 @@ from meta_policy_search.evaluation.trial_evaluator import make_evaluator
 from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.meta_algos import MetaAlgo
 from meta_policy_search.meta_trainer import Trainer
-from meta_policy_search.np.algos import OffPolicyRLAlgorithm, RLAlgorithm
+from meta_policy_search.np.algos import RLAlgorithm
 from meta_policy_search.plotting import (
     draw_pictures,
     final_returns,
@@ -298,8 +298,8 @@ def make_runner(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[C
     for wrapper in wrappers:
         env = wrapper(env, **arguments[wrapper])
     runner = LocalRunner(callbacks=callbacks, progress_bar=progress_bar)
-    runner.setup(algo_class.for_env(env, **{**arguments[algo_class.for_env], **arguments[algo_class]}), env,
-                 sampler_args={"parallel": parallel})
+    algo = algo_class.for_env(env, **{**arguments[algo_class.for_env], **arguments[algo_class]})
+    runner.setup(algo, env, sampler_args=None if algo.sampler_cls is None else {"parallel": parallel})
     runner.batch_size = check_positive_int("batch_size", batch_size)
     return runner
 
@@ -562,21 +562,21 @@ class Run:
 
         draw_learning_curve.is_saved = False  # type: ignore[attr-defined]
         trainer.callbacks += [draw_learning_curve] if gap else []
-        with contextlib.closing(trainer.sampler):
-            try:
-                if isinstance(trainer, Trainer):
+        try:
+            if isinstance(trainer, Trainer):
+                with contextlib.closing(trainer.sampler):
                     trainer.train()
-                else:
-                    trainer.resume(n_itr) if trainer.itr else trainer.train(n_itr, trainer.batch_size)
-            except KeyboardInterrupt:
-                if trainer.itr == 0:
-                    raise
-                logger.log(run_folder.resume_hint(self.folder))
-            except Exception:
-                print_line(run_folder.resume_hint(self.folder))
+            else:
+                trainer.resume(n_itr) if trainer.itr else trainer.train(n_itr, trainer.batch_size)
+        except KeyboardInterrupt:
+            if trainer.itr == 0:
                 raise
-            if gap is not None:
-                draw_pictures(self.folder)
+            logger.log(run_folder.resume_hint(self.folder))
+        except Exception:
+            print_line(run_folder.resume_hint(self.folder))
+            raise
+        if gap is not None:
+            draw_pictures(self.folder)
         return self
 
     @property
@@ -592,12 +592,8 @@ class Run:
         """
         trainer = self.trainer
         if isinstance(trainer, LocalRunner):
-            algo: Any = trainer.algo
-            if isinstance(algo, OffPolicyRLAlgorithm):  # explores with another policy
-                paths = trainer.obtain_evaluation_samples(trainer.step_itr, _FINAL_PATHS)
-            else:
-                paths = trainer.sampler.obtain_samples(trainer.step_itr, _FINAL_PATHS * algo.max_path_length)
-            trainer.sampler.close()
+            paths = trainer.obtain_evaluation_samples(trainer.step_itr, _FINAL_PATHS)
+            trainer.sampler.shutdown_worker()
             mean, half_width = mean_interval(np.array([path["rewards"].sum() for path in paths]))
             return (f"Mean return of the final policy: {mean:.2f}, 95% interval {mean - half_width:.2f} to "
                     f"{mean + half_width:.2f} ({_FINAL_PATHS} new paths)")

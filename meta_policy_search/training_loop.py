@@ -81,7 +81,8 @@ class TrainingLoop(Configurable, abc.ABC):
 
     @env.setter
     def env(self, env: Any) -> None:
-        self._env = self.sampler.env = env
+        self.sampler.env = env
+        self._env = env
 
     @property
     def sampled_env(self) -> Any:
@@ -104,17 +105,18 @@ class TrainingLoop(Configurable, abc.ABC):
 
     @contextlib.contextmanager
     def _recording(self, itr: int) -> Iterator[None]:
-        """Records the start and the end of training in the run folder, once for each folder.
+        """Records the start of training in the run folder, unless it is recorded already, and its end.
 
         Args:
             itr: number of completed iterations; above 0 if the run is resumed.
         """
         folder, failure = logger.get_dir(), None
-        if folder in (None, self._recorded_in):
+        if folder is None:
             yield
             return
-        run_folder.record_start(folder, self.describe(), itr)
-        self._recorded_in = folder
+        if folder != self._recorded_in:
+            run_folder.record_start(folder, self.describe(), itr)
+            self._recorded_in = folder
         try:
             yield
         except Exception as error:

@@ -9,6 +9,7 @@ from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.np.algos import CEM, CMAES, NOP, RLAlgorithm
 from meta_policy_search.np.policies import DeterministicMLPPolicy, GaussianMLPPolicy
+from meta_policy_search.run_folder import read_params
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.callbacks import EarlyStopping
@@ -264,6 +265,20 @@ def test_logger_of_the_caller_is_used_without_a_folder(runner, tmp_path):
     runner.train(2, T)
     assert len(read_rows(tmp_path)) == 2 and load_snapshot(tmp_path)["itr"] == 1
     assert runner.save(5) == str(tmp_path / "params.pkl") and load_snapshot(tmp_path)["itr"] == 5
+
+
+def test_each_call_is_recorded(tmp_path):
+    """An error ends training; it is continued in the same process, later with more epochs."""
+    algo, runner = Counting(epochs_until_failure=1), LocalRunner(tmp_path)
+    runner.setup(algo, MetaPointEnv())
+    with pytest.raises(OverflowError):
+        runner.train(2, T)
+    assert read_params(tmp_path)["error"] == "OverflowError"
+    algo._fails_in = None
+    for n_epochs in (2, 4):
+        runner.resume(n_epochs)
+        params = read_params(tmp_path)
+        assert params["error"] is None and params["settings"]["n_itr"] == n_epochs
 
 
 # The NOP algorithm

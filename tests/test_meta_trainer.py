@@ -9,6 +9,7 @@ import scipy.stats
 
 from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
 from meta_policy_search.meta_trainer import EarlyStopping, Trainer
+from meta_policy_search.run_folder import read_params
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
@@ -354,7 +355,9 @@ def test_iteration_whose_callback_fails_is_repeated_with_all_callbacks(error, tr
     with pytest.raises(type(error)):
         trainer.train()
     assert (trainer.itr, early.get_state(), len(read_rows(tmp_path))) == (1, (0.0, 0), 1)
+    assert read_params(tmp_path)["error"] == (None if isinstance(error, KeyboardInterrupt) else "OSError")
     trainer.train()
+    assert read_params(tmp_path)["error"] is None
     assert calls == [(0, 0), (1, 1), (1, 1)] and early.get_state() == (1.0, 0)
     assert [row["Itr"] for row in read_rows(tmp_path)] == ["0", "1"]
 

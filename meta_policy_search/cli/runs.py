@@ -45,7 +45,10 @@ Run = dict[str, Any]
 
 def time(text: str) -> datetime.datetime:
     """Parses a time, by default in the local time zone and of today; returns it in the local time zone."""
-    return dateutil.parser.parse(text).astimezone()
+    try:
+        return dateutil.parser.parse(text).astimezone()
+    except OverflowError as error:
+        raise ValueError(str(error)) from error
 
 
 def read_run(folder: str) -> Run:
@@ -54,7 +57,7 @@ def read_run(folder: str) -> Run:
     try:
         params = run_folder.read_params(folder)
         started = time(params["started"]) if "started" in params else None
-    except (OverflowError, TypeError, ValueError) as error:
+    except (TypeError, ValueError) as error:
         warn(f"warning: {folder}: {error}")
         params = {}
     settings = params.get("settings", {})

@@ -30,7 +30,7 @@ from meta_policy_search.cli.flags import check_type, nonempty_path
 from meta_policy_search.cli.runs import mean_returns
 from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.parallel_runs import Member, check_settings, train_all
-from meta_policy_search.run import find_algo_class, find_env_name, settings_of_algorithm
+from meta_policy_search.run import find_algo_class, find_env_name
 from meta_policy_search.settings import read_json
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.files import write_csv
@@ -66,12 +66,10 @@ def read_grid(path: str, output: str) -> tuple[list[Member], dict[str, dict[str,
     varied: dict[str, dict[str, Any]] = {}
     try:
         _check_grid(settings, grid)
-        algo_class = find_algo_class(algo)
-        defaults = {"env": algo_class.default_settings["env"]}
+        defaults = {"env": find_algo_class(algo).default_settings["env"]}
         for values in itertools.product(*grid.values()):
             chosen = dict(zip(grid, values, strict=True))
-            check_settings(algo, {**settings, **chosen})
-            declared = settings_of_algorithm(algo_class, {**settings, **chosen}.get("policy"))
+            declared = check_settings(algo, {**settings, **chosen})
             for setting, value in {**settings, **chosen}.items():
                 check_type(declared[setting], value)
             name = name_of(chosen)

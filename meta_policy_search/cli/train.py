@@ -107,10 +107,12 @@ def resume(argv: Sequence[str]) -> int:
                     usage=f"{PROG} resume RUN_FOLDER [--n_itr N] [--SETTING VALUE ...]",
                     argument_default=argparse.SUPPRESS)
     parser.add_argument("run_folder", metavar="RUN_FOLDER", help="folder of the run")
+    run: Any = None
     if argv and not argv[0].startswith("-"):
         from meta_policy_search.run import settings_of_algorithm
 
-        trainer = _load_run(parser, argv[0]).trainer
+        run = _load_run(parser, argv[0])
+        trainer = run.trainer
         described = trainer.describe()
         with contextlib.suppress(ValueError):  # the file is unreadable
             described.update(run_folder.read_params(argv[0]))
@@ -125,7 +127,8 @@ def resume(argv: Sequence[str]) -> int:
 
     def work(arguments: argparse.Namespace) -> int:
         changed = vars(arguments)
-        return report(_load_run(parser, changed.pop("run_folder")).resume(**changed))
+        folder = changed.pop("run_folder")
+        return report((run or _load_run(parser, folder)).resume(**changed))
 
     return run_tool(parser, work, argv, (SnapshotError, OSError, *FAILURES))
 

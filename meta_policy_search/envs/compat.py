@@ -459,9 +459,9 @@ def adapt_env(env: Any, needs_tasks: bool = True) -> WrappingEnv:
     return env if type(env) in (WrappingEnv, SingleTaskEnv) else WrappingEnv(env)
 
 
-def check_meta_env(env: Any, name: str = "env") -> None:
-    """Raises `TypeError` if `env` is a class, or has no `sample_tasks` or `set_task`; `name` is its name."""
-    _check_methods(_owner_of_tasks(env), env, ("sample_tasks", "set_task"), f"{name}: expected a meta-environment")
+def check_meta_env(env: Any) -> None:
+    """Raises `TypeError` if `env` is a class, or has no `sample_tasks` or `set_task`."""
+    _check_methods(_owner_of_tasks(env), env, ("sample_tasks", "set_task"), "env: expected a meta-environment")
 
 
 def check_has_spaces(env: Any) -> None:

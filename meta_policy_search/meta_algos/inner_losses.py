@@ -63,7 +63,7 @@ def inner_loss(step: AdaptationStep, inner_type: str, max_path_length: Optional[
         inner_type: one of `INNER_TYPES`.
         max_path_length: maximum number of steps of a path, for `'dice'` and `'taypo'`.
     """
-    inputs = step.inputs
+    inputs, (inner_type, max_path_length) = step.inputs, check_inner_type(inner_type, max_path_length)
     if inner_type == "log_likelihood":
         return losses.log_likelihood_loss(step.log_prob, inputs.advantages, inputs.weights)
     if inner_type == "likelihood_ratio" or max_path_length is None:

@@ -109,14 +109,14 @@ class MAMLFirstOrderOptimizer(Optimizer):
 
     def _take_steps(self, input_val_dict: InputValues) -> float:
         loss_before = self.loss(input_val_dict) if self.num_minibatches > 1 else None
-        last_loss = None
+        last_loss = np.inf
         for epoch in range(self._max_epochs):
             losses = [self._take_step(batch) for batch in self._minibatches(input_val_dict, self.num_minibatches)]
             loss = float(np.mean(losses))
             if self._verbose:
                 logger.log(f"Epoch {epoch}: loss {loss:.6g}")
             loss_before = loss if loss_before is None else loss_before
-            if self._tolerance is not None and last_loss is not None and last_loss - loss < self._tolerance:
+            if self._tolerance is not None and last_loss - loss < self._tolerance:
                 break
             last_loss = loss
         assert loss_before is not None, "there is at least one epoch"

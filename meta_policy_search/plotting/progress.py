@@ -1,6 +1,5 @@
 """Reads the logged columns of runs from `progress.csv`."""
 import csv
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -9,6 +8,7 @@ from typing import Optional
 import numpy as np
 
 from meta_policy_search.registry import title_of
+from meta_policy_search.settings import read_json
 from meta_policy_search.utils.checks import check_positive_int, did_you_mean
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.statistics import Interval, half_width_of_mean
@@ -59,12 +59,11 @@ def describe_run(run_folder: PathLike) -> str:
     """
     folder = os.path.abspath(os.fspath(run_folder))
     try:
-        with open(os.path.join(folder, "params.json"), encoding="utf-8") as file:
-            params = json.load(file)
+        params = read_json(os.path.join(folder, "params.json"))
         settings = params["settings"]
         seeds = [settings["seed"]] if "seed" in settings else []
         return describe_settings(params["algorithm"], settings["env"], seeds, settings.get("inner_lr"))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return "/".join(folder.split(os.sep)[-3:])
 
 

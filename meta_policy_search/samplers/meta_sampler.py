@@ -87,7 +87,6 @@ class MetaSampler(Sampler):
                  parallel: WithoutEffect[Parallel] = False,
                  executor: WithoutEffect[Union[str, ExecutorFactory, None]] = None,
                  task_sampler: Union[str, Dict[str, Any], TaskSampler] = "uniform") -> None:
-        adapt_env(env)  # checks its interface
         self.task_sampler = make_task_sampler(task_sampler)
         super().__init__(env, policy, check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task),
                          max_path_length)
@@ -118,11 +117,11 @@ class MetaSampler(Sampler):
 
     @env.setter
     def env(self, env: Any) -> None:
-        adapt_env(env)  # checks its interface
-        check_spaces(self.policy, env)
-        self._env, self.sampled_env = env, copy_env(env)
-        self._adapted_env = adapt_env(self.sampled_env)
-        self.task_sampler.bind(self._adapted_env)
+        check_spaces(self.policy, adapt_env(env))
+        sampled = copy_env(env)
+        adapted = adapt_env(sampled)
+        self.task_sampler.bind(adapted)
+        self._env, self.sampled_env, self._adapted_env = env, sampled, adapted
         if "vec_env" in vars(self):
             self.close()
 

@@ -121,12 +121,11 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
     global _current
     _check_no_training()
     formats = check_formats(format_strs)
-    folder = _usable_folder(dir)
-    if resume_at is not None:
-        formats += [name for name, paths in written_files(folder).items() if paths and name not in formats]
     lock = contextlib.ExitStack()
     try:
-        lock.enter_context(lock_folder(folder))
+        folder = _lock_folder(dir, lock)
+        if resume_at is not None:
+            formats += [name for name, paths in written_files(folder).items() if paths and name not in formats]
         files = [RowFile(os.path.join(folder, f"progress.{name}"), resume_at) for name in ("csv", "json")
                  if name in formats]
         snapshots = check_mode(snapshot_mode, snapshot_gap)
@@ -155,15 +154,14 @@ def _check_no_training() -> None:
         raise RuntimeError("a training loop uses the current outputs: in a callback, use logger.scoped_configure")
 
 
-def _usable_folder(dir: Optional[PathLike]) -> str:
-    """Creates the run folder if missing and checks that it is writable; returns its absolute path."""
-    if dir is None:
-        return tempfile.mkdtemp(prefix="meta_policy_search-")
-    folder = os.path.abspath(check_folder("dir", dir))
+def _lock_folder(dir: Optional[PathLike], lock: contextlib.ExitStack) -> str:
+    """Creates the run folder if missing and locks it; returns its absolute path."""
+    folder = tempfile.mkdtemp(prefix="meta_policy_search-") if dir is None else os.path.abspath(
+        check_folder("dir", dir))
     try:
         os.makedirs(folder, exist_ok=True)
-        with lock_folder(folder):
-            return folder
+        lock.enter_context(lock_folder(folder))
+        return folder
     except OSError as error:
         raise ValueError(f"dir: expected a writable folder, got {folder}: {error}") from error
 

@@ -59,9 +59,8 @@ def _reject_removed_hooks(cls: type) -> None:
     `Configurable` calls this function for each subclass. Without this check, the override would silently have no
     effect.
     """
-    package = __name__.partition(".")[0]
     for base in cls.__mro__:
-        hooks = _REMOVED_HOOKS.get(base.__name__, {}) if base.__module__.startswith(f"{package}.") else {}
+        hooks = _REMOVED_HOOKS.get(base.__name__, {}) if base.__module__.startswith(f"{_PACKAGE}.") else {}
         for name, instead in hooks.items():
             if inspect.getattr_static(cls, name, None) is not inspect.getattr_static(base, name, None):
                 raise TypeError(f"{cls.__name__}.{name}: this version never calls this method of older code; override "

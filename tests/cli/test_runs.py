@@ -138,6 +138,7 @@ def test_json_has_all_fields(three, capsys):
 @pytest.mark.parametrize("arguments, message", [
     (["nowhere"], "got nowhere, which does not exist"),
     (["--since", "yesterday"], "argument --since: invalid time value: 'yesterday'"),
+    (["--since", "9" * 20], "argument --since: invalid time value: '999"),
     (["--sort", "seed"], "invalid choice: 'seed'"),
 ])
 def test_invalid_arguments_are_reported(arguments, message, three, capsys):

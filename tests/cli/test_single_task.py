@@ -9,6 +9,7 @@ import pytest
 
 import meta_policy_search as mps
 from meta_policy_search.cli.main import main
+from meta_policy_search.np.algos import NOP
 from meta_policy_search.run import build_trainer, settings_of_algorithm
 from meta_policy_search.settings import SMOKE
 from meta_policy_search.utils import logger
@@ -69,6 +70,18 @@ def test_policy_of_a_run_acts_and_cannot_be_adapted(name, tmp_path, capsys):
         with pytest.raises(TypeError, match="run: expected an algorithm that adapts to tasks, got (CEM|CMAES|DDPG), "):
             method()
     assert "which learns a single task" in mistake(main, capsys, "evaluate", tmp_path)
+    assert loaded.summarize() in (tmp_path / "log.txt").read_text()
+
+
+class Idle(NOP):
+    @classmethod
+    def for_env(cls, env):
+        return cls()
+
+
+def test_algorithm_without_a_sampler_is_trained_and_resumed(tmp_path):
+    mps.train("MetaPointEnv", Idle, 2, dump_path=tmp_path, batch_size=5)
+    assert mps.load_run(tmp_path).resume(n_itr=4).trainer.itr == 4
 
 
 def test_settings_are_passed_to_the_algorithm():

@@ -117,6 +117,15 @@ class WithTensor(WithoutGraph):
         self.build_graph()
 
 
+class WithDice(WithTensor):
+    inner_type = "dice"
+
+
+def test_inner_type_of_a_subclass_is_checked():
+    with pytest.raises(ValueError, match="max_path_length: expected an integer, required by inner_type='dice'"):
+        WithDice(make_policy(), meta_batch_size=M)
+
+
 @pytest.mark.parametrize("algo_cls, message", [
     (WithoutGraph, r"WithoutGraph: the constructor has to call self.build_graph\(\)"),
     (WithTensor, "meta_objective: expected a MetaObjective, such as MetaObjective"),

@@ -33,9 +33,7 @@ def objective(algo, data, clip_eps):
 
 def row(algo, data):
     algo.optimize_policy(data)
-    row = logger.getkvs()
-    logger.dumpkvs()
-    return row
+    return logger.dumpkvs()
 
 
 def test_losses_divergences_and_coefficients_are_logged(algo):

@@ -29,9 +29,7 @@ def algo():
 
 def row(algo, data):
     algo.optimize_policy(data)
-    row = logger.getkvs()
-    logger.dumpkvs()
-    return row
+    return logger.dumpkvs()
 
 
 def test_each_update_reduces_the_loss_within_the_trust_region(algo):

@@ -205,3 +205,11 @@ def test_roml_requires_tasks_at():
     with pytest.raises(ValueError, match="task_sampler: RoML requires an environment with task_dimensions and tasks_at"
                                          ", got MetaPointEnvCorner; WorstTaskSampler works for any tasks"):
         sampler_of(make_env("MetaPointEnvCorner"), "roml")
+
+
+def test_refused_environment_is_not_assigned():
+    env = make_env("MetaPointEnvNavigation")
+    sampler = sampler_of(env, "roml")
+    with pytest.raises(ValueError, match="RoML requires"):
+        sampler.env = make_env("MetaPointEnvCorner")
+    assert sampler.env is env and type(sampler.sampled_env) is type(env)
