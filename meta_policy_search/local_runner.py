@@ -158,8 +158,7 @@ class LocalRunner(TrainingLoop):
         """
         self._algo("train")
         plan = _check_plan(check_positive_int("n_epochs", n_epochs), batch_size, store_paths)
-        self._resume_at, self._is_configured = None, False
-        self._configure_logger()
+        self._configure_logger(None)
         self._plan = plan
         self._begin_counting()
         return self._run()
@@ -190,7 +189,8 @@ class LocalRunner(TrainingLoop):
             raise ValueError(f"n_epochs: expected at least {self.epoch} (completed epochs), got {n_epochs}")
         self._plan = _check_plan(n_epochs, self._plan["batch_size"] if batch_size is None else batch_size,
                                  self._plan["store_paths"] if store_paths is None else store_paths)
-        self._configure_logger()
+        if not self._is_configured:
+            self._configure_logger(self._resume_at)
         return self._run()
 
     def describe(self) -> Dict[str, Any]:
@@ -419,13 +419,13 @@ class LocalRunner(TrainingLoop):
             raise RuntimeError(f"{method}: call setup() first")
         return self.algo
 
-    def _configure_logger(self) -> None:
+    def _configure_logger(self, resume_at: Optional[int]) -> None:
         """Opens the files of the run folder when training begins."""
-        if self._snapshot_dir is not None and not self._is_configured:
-            if self._resume_at is not None and list_snapshots(self._snapshot_dir) != self._saved:
+        if self._snapshot_dir is not None:
+            if resume_at is not None and list_snapshots(self._snapshot_dir) != self._saved:
                 raise ValueError(f"{self._snapshot_dir}: another process has changed the snapshots since restore(): "
                                  "call restore() again")
-            logger.configure(self._snapshot_dir, None, self._snapshot_mode, self._snapshot_gap, self._resume_at)
+            logger.configure(self._snapshot_dir, None, self._snapshot_mode, self._snapshot_gap, resume_at)
         self._is_configured = True
 
 

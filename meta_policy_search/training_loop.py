@@ -81,7 +81,8 @@ class TrainingLoop(Configurable, abc.ABC):
 
     @env.setter
     def env(self, env: Any) -> None:
-        self.sampler.env = env
+        if self.sampler is not None:
+            self.sampler.env = env
         self._env = env
 
     @property

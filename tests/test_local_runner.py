@@ -281,6 +281,25 @@ def test_each_call_is_recorded(tmp_path):
         assert params["error"] is None and params["settings"]["n_itr"] == n_epochs
 
 
+def test_refused_training_does_not_change_the_run(tmp_path):
+    runner = LocalRunner(tmp_path)
+    runner.setup(Counting(), MetaPointEnv())
+    runner.train(1, T)
+    for n_epochs in (2, 3):
+        with pytest.raises(ValueError, match="already contains a run"):
+            runner.train(1, T)
+        runner.resume(n_epochs)
+        runner.restore(tmp_path)
+    assert len(read_rows(tmp_path)) == 3
+
+
+def test_environment_of_a_run_without_a_sampler_can_be_assigned():
+    runner, env = LocalRunner(), MetaPointEnv()
+    runner.setup(NOP(), MetaPointEnv())
+    runner.env = env
+    assert runner.env is env
+
+
 # The NOP algorithm
 
 

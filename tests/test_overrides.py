@@ -359,6 +359,7 @@ def test_replaced_baseline_methods_are_called(name):
     (ProMP, "_adapt_objective_sym", "inner_loss"),
     (MetaGaussianMLPPolicy, "_get_pre_update_actions", "get_actions"),
     (ProMP, "make_vars", "meta_objective"),
+    (MetaGaussianMLPPolicy, "log_likelihood_sym", "distribution"),
     (ProMP, "_extract_input_dict_meta_op", "meta_input_values"),
     (GaussianMLPPolicy, "_build_output", "distribution_info_sym"),
     (MetaGaussianMLPPolicy, "_get_post_update_actions", "get_actions"),

@@ -42,6 +42,8 @@ def actor_from_policy(policy: Any, action_shape: Optional[Tuple[int, ...]] = Non
         actor = _vectorized_actor(policy, "make_actors", flat_params)
         return actor or PolicyActor(functools.partial(_act_with_params, policy, flat_params))
     actor = _vectorized_actor(policy, "make_actor")
+    if actor is None and isinstance(policy, FlatPolicy):
+        policy.reset()  # number of paths of earlier calls
     if action_shape is None and getattr(policy, "meta_batch_size", None) is None:
         if actor is None and fast_path(policy, "make_actors") is not None:
             actor = _vectorized_actor(policy, "make_actors", policy.get_flat_params()[None])
@@ -104,10 +106,12 @@ def _act_in_one_task(policy: Any, observations: np.ndarray) -> Tuple[np.ndarray,
 def _act_with_params(policy: Any, flat_params: np.ndarray, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
     """Acts at observations `[M, R, O]` with the parameters `flat_params` `[M, D]`."""
     results, current_params = [], policy.get_flat_params()
-    for params, rows in zip(flat_params, observations, strict=True):
-        policy.set_flat_params(params)
-        results.append(_act_in_one_task(policy, rows[None]))
-    policy.set_flat_params(current_params)
+    try:
+        for params, rows in zip(flat_params, observations, strict=True):
+            policy.set_flat_params(params)
+            results.append(_act_in_one_task(policy, rows[None]))
+    finally:
+        policy.set_flat_params(current_params)
     return join_tasks(results)
 
 

@@ -192,8 +192,16 @@ class DDPG(OffPolicyRLAlgorithm):
             are in the unit of the scaled rewards.
 
         Raises:
-            FloatingPointError: one of these values, or a new parameter, is not finite.
+            FloatingPointError: one of these values, or a new parameter, is not finite. The parameters are unchanged.
         """
+        before = self._variables.read()
+        try:
+            return self._take_steps(batches)
+        except BaseException:
+            self._variables.write(before)
+            raise
+
+    def _take_steps(self, batches: Iterable[Transitions]) -> Mapping[str, float]:
         session, graph, rows = self._variables.session(), self._graph, []
         for batch in batches:
             feed = {placeholder: batch[name] for name, placeholder in graph["inputs"].items()}
@@ -205,9 +213,11 @@ class DDPG(OffPolicyRLAlgorithm):
             if not np.isfinite(value):
                 raise FloatingPointError(f"{name} is {value}: learning has diverged. Reduce the step sizes (policy_lr, "
                                          "qf_lr) or reward_scale.")
-        for name, variables in graph["learned"].items():
-            values = OrderedDict(zip(variables, session.run(list(variables.values())), strict=True))
+        new = {name: OrderedDict(zip(variables, session.run(list(variables.values())), strict=True))
+               for name, variables in graph["learned"].items()}
+        for values in new.values():
             check_finite_params(values)
+        for name, values in new.items():
             self._networks[name].set_flat_params(flatten_params(values))
         return means
 

@@ -60,10 +60,15 @@ class GradientAdaptation(MetaRLAlgorithm):
         check_type("exploration_trajectories", exploration_trajectories, TrajectoryBatch, "a TrajectoryBatch")
         algo = self.algo.with_meta_batch_size(1)
         algo.policy.update_task_parameters([exploration_policy.get_param_values()])
+        if exploration_policy.inner_state:
+            vars(algo).update(_inner_state=exploration_policy.inner_state,
+                              _adapted_values=algo.policy.stacked_param_values())
         processor = copy.deepcopy(self.sample_processor)
         algo.adapt(processor.process_samples({0: exploration_trajectories.to_paths()}))
         (adapted,) = algo.policy.policies_params_vals
-        return exploration_policy.with_params(adapted)
+        policy = exploration_policy.with_params(adapted)
+        policy.inner_state = vars(algo).get("_inner_state", {})
+        return policy
 
 
 def check_sample_processor(sample_processor: Any) -> Any:

@@ -19,7 +19,7 @@ from typing import Iterable, Sequence, Tuple, Union
 from meta_policy_search.ops.networks import CONTEXT, LOG_STD
 from meta_policy_search.utils.checks import did_you_mean
 
-HEAD = ("*/output/*", LOG_STD)
+HEAD = ("output/*", "*/output/*", LOG_STD)
 
 
 def select_params(adapt_params: Union[str, Sequence[str]], names: Iterable[str], num_steps: int = 1) -> Tuple[str, ...]:

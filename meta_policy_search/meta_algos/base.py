@@ -152,7 +152,8 @@ class MetaAlgo(Serializable, abc.ABC):
         separate adapted parameters.
         """
         policy = self.policy.with_meta_batch_size(meta_batch_size)
-        return shallow_copy(self, policy=policy, meta_batch_size=policy.meta_batch_size)
+        arguments = {"policy": policy, "meta_batch_size": policy.meta_batch_size}
+        return shallow_copy(self, **arguments, _given=self._arguments_with(arguments))
 
     def __getstate__(self) -> Dict[str, Any]:
         """Returns constructor arguments and state."""
@@ -411,6 +412,10 @@ class MAMLAlgo(MetaAlgo):
         try:
             if len(samples) != self.meta_batch_size:
                 raise ValueError(f"expected samples of {self.meta_batch_size} tasks, got {len(samples)}")
+            longest = max(np.max(task.get("path_lengths", 0)) for task in samples)
+            if f"{inputs.name}/path_starts" in inputs.placeholders and longest > (self.max_path_length or longest):
+                raise ValueError(f"expected paths of at most max_path_length={self.max_path_length} steps, got "
+                                 f"{longest}; use the same max_path_length in the sampler")
             return inputs.values(samples)
         except ValueError as error:
             raise ValueError(f"{inputs.name}: {error}") from None
@@ -555,7 +560,7 @@ class MAMLAlgo(MetaAlgo):
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restores the state that `get_state` returned; raises `ValueError` if a shape does not match."""
         for name, ph in self._objective.inputs.items():
-            if np.shape(state[name]) != tuple(ph.shape.as_list()):
+            if not ph.shape.is_compatible_with(np.shape(state[name])):
                 raise ValueError(f"{name}: expected shape {tuple(ph.shape.as_list())}, got {np.shape(state[name])}")
         self._log_step_sizes.write(state["log_step_sizes"], "log_step_sizes")
         self.optimizer.set_state(state["optimizer"])

@@ -103,6 +103,6 @@ class DICEMAML(MAMLAlgo):
 
     def meta_objective(self, steps: Sequence[AdaptationStep]) -> MetaObjective:
         """Builds the mean over tasks of the outer loss."""
-        loss = tf.reduce_mean(self.outer_loss(steps[-1]))
-        return MetaObjective(loss - losses.entropy_bonus(
-            self.policy.distribution, steps[-1].dist_info, steps[-1].inputs.weights, self.entropy_coef))
+        last = steps[-1]
+        bonus = losses.entropy_bonus(self.policy.distribution, last.dist_info, last.inputs.weights, self.entropy_coef)
+        return MetaObjective(tf.reduce_mean(self.outer_loss(last)) - bonus, by_task=True)

@@ -128,7 +128,7 @@ class ProMP(MAMLAlgo):
         bonus = losses.entropy_bonus(self.policy.distribution, last.dist_info, last.inputs.weights, self.entropy_coef)
         loss = tf.reduce_mean(surrogate) + penalty - bonus
         return MetaObjective(loss, stats={"LossAfter": loss, "KLInner": inner_kl, "KLOuter": outer_kl},
-                             inputs={"clip_eps": clip_eps, "inner_kl_coeff": inner_kl_coeff})
+                             inputs={"clip_eps": clip_eps, "inner_kl_coeff": inner_kl_coeff}, by_task=True)
 
     def after_update(self, stats: Mapping[str, np.ndarray]) -> Dict[str, float]:
         """Adapts the penalty coefficients and anneals `clip_eps`; returns the values that the update used."""

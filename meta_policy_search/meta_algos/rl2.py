@@ -136,12 +136,12 @@ class RL2(MetaAlgo):
             ValueError: the number of tasks is wrong, or an entry is missing in the samples of a task.
         """
         check_agrees("number of tasks in the samples", len(samples), "meta_batch_size", self.meta_batch_size)
-        mask = path_mask(np.concatenate([task["path_lengths"] for task in samples]))
 
         def padded(entries: Sequence[np.ndarray], dtype: type = np.float32) -> np.ndarray:
             return pad_steps(np.concatenate(entries), mask).astype(dtype, copy=False)
 
         try:
+            mask = path_mask(np.concatenate([task["path_lengths"] for task in samples]))
             returns = padded([task["returns"] for task in samples], np.float64)
             values = {name: padded([task[name] for task in samples])
                       for name in ("observations", "actions", "advantages")}

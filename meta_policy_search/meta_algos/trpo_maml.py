@@ -82,7 +82,7 @@ class TRPOMAML(MAMLAlgo):
         if self.exploration:
             loss += inner_losses.exploration_loss(steps, self.exploration_coeff)
         return MetaObjective(tf.reduce_mean(loss), constraint=(self.mean_kl(last), self.step_size),
-                             constraint_metric=self._metric(last))
+                             constraint_metric=self._metric(last), by_task=True)
 
     def _metric(self, step: AdaptationStep) -> Optional[Metric]:
         """Returns the distribution tensors of a step, and a function that builds the squared length of their change."""

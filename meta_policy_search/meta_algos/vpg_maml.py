@@ -83,4 +83,4 @@ class VPGMAML(MAMLAlgo):
             loss += inner_losses.exploration_loss(steps, self.exploration_coeff)
         bonus = losses.entropy_bonus(self.policy.distribution, last.dist_info, last.inputs.weights, self.entropy_coef)
         mean = tf.reduce_mean(loss) - bonus
-        return MetaObjective(mean, stats={"LossAfter": mean})
+        return MetaObjective(mean, stats={"LossAfter": mean}, by_task=True)

@@ -52,9 +52,13 @@ def load_policy(path: PathLike, itr: Union[int, str, None] = None, **arguments: 
     """
     path = os.fspath(path)
     if path.endswith(".npz") or zipfile.is_zipfile(path):
+        if itr is not None:
+            raise ValueError(f"itr: expected None for a file of weights ({path}), got {itr!r}")
         return _of_params(path, read_npz(path), arguments)
     policy = load_snapshot(path, itr, _WITH_TENSORFLOW)["policy"]
     if isinstance(policy, Policy):  # for example from a `LocalRunner`
+        if arguments:
+            raise ValueError(f"{', '.join(arguments)}: expected no arguments for a stored NumPy policy ({path})")
         return policy
     name = type(policy).__name__.removeprefix("Meta")
     if not type(policy).__module__.startswith(_WITH_TENSORFLOW) or name not in _FAMILIES:
@@ -72,7 +76,7 @@ def _of_params(path: str, params: Mapping[str, np.ndarray], arguments: Mapping[s
     num_context = len(params.get(CONTEXT, ()))
     kernels = [value for name, value in params.items() if name.endswith("/kernel")]
     scope = next(iter(params), "").partition("/")[0]
-    if scope not in _SCOPES or any(kernel.ndim != 2 for kernel in kernels):
+    if scope not in _SCOPES or not kernels or any(kernel.ndim != 2 for kernel in kernels):
         raise ValueError(f"path: expected the parameters of a policy in {path}, got {', '.join(params) or 'none'}")
     cls = _SCOPES[scope]
     sizes = {"obs_dim": kernels[0].shape[0] - num_context, "action_dim": kernels[-1].shape[1],

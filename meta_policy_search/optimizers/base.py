@@ -102,7 +102,8 @@ def run_in_blocks(session: tf.Session, fetches: Sequence[tf.Tensor], feed: Feed,
         num_blocks = num_tasks / tasks_per_block
     else:
         width = max((size for v in variables for size in v.shape.as_list()), default=1)
-        num_blocks = num_tasks * 4 * width * max(np.shape(value)[1] for value in values) / LAYER_BYTES
+        num_blocks = num_tasks * 4 * width * max(
+            (np.shape(value)[1] for value in values if np.ndim(value) > 1), default=1) / LAYER_BYTES
     blocks = divide(range(num_tasks), max(1, math.ceil(num_blocks)))
     results: List[List[np.ndarray]] = [[] for _ in blocks]
     waiting = iter(range(len(blocks)))
@@ -160,8 +161,8 @@ class Optimizer(Serializable, abc.ABC):
             sample_axes: name of an input to its sample axis, for all inputs that are split by samples, such as into
                 minibatches. Default: None, the first axis of every input that is not a scalar.
             task_inputs: names of the inputs whose first axis is the task axis and whose second axis is the sample axis.
-                If the loss is a mean over tasks of terms that depend only on the samples of one task and on the other
-                inputs, it is computed in blocks of tasks. Default: none; the loss is computed in one call.
+                The loss is then computed in blocks of tasks, so it must be a mean over tasks of terms that depend only
+                on the samples of one task and on the other inputs. Default: none; the loss is computed in one call.
 
         Raises:
             ValueError: the loss is not a scalar, or `sample_axes` or `task_inputs` contains an unknown name.
@@ -225,7 +226,6 @@ class Optimizer(Serializable, abc.ABC):
             if unknown:
                 raise ValueError(f"{argument}: expected names in input_ph_dict {sorted(self._inputs)}, got {unknown}")
         self._sample_axes = dict(sample_axes)
-        self._checked: Dict[Tuple[str, ...], bool] = {}  # results of `_are_means` by names of tensors
         self._task_inputs = [self._inputs[name] for name in task_inputs]
 
     @contextlib.contextmanager
@@ -239,35 +239,19 @@ class Optimizer(Serializable, abc.ABC):
             self.set_state(state)
             raise
 
-    def _are_means(self, fetches: Sequence[tf.Tensor], feed: Feed) -> bool:
-        """Returns whether tensors are means over tasks, which is tested once with the first two tasks."""
-        key = tuple(tensor.name for tensor in fetches)
-        if key not in self._checked:
-            first, second, both = (self._variables.session().run(fetches, {
-                **feed, **{ph: feed[ph][tasks] for ph in self._task_inputs}})
-                for tasks in (slice(0, 1), slice(1, 2), slice(0, 2)))
-            errors = [np.max(np.abs(c - (a + b) / 2)) - 1e-6 - 1e-2 * np.max(np.abs([a, b]))
-                      for a, b, c in zip(first, second, both) if np.size(c)]
-            if not np.isfinite(errors).all():
-                return True  # not known yet
-            self._checked[key] = max(errors, default=0.0) <= 0.0
-        return self._checked[key]
-
     def compute_means(self, fetches: Sequence[tf.Tensor], input_val_dict: InputValues,
                       extra: Optional[Mapping[tf.Tensor, np.ndarray]] = None) -> List[np.ndarray]:
         """Computes tensors that depend on the same inputs as the loss, such as the loss; returns float64 values.
 
-        Means over tasks are computed in blocks of tasks, other tensors in one call.
+        With `task_inputs`, they are computed in blocks of tasks.
 
         Args:
-            fetches: the tensors.
+            fetches: the tensors; with `task_inputs`, means over tasks.
             input_val_dict: name to value of every input.
             extra: placeholder to value, for further placeholders. Default: None.
         """
         feed = {**self._feed(input_val_dict), **(extra or {})}
         sizes, results = run_in_blocks(*self._block_arguments(fetches, feed))
-        if len(sizes) > 1 and not self._are_means(fetches, feed):
-            sizes, results = [1], [self._variables.session().run(fetches, feed)]
         weights = np.asarray(sizes) / sum(sizes)
         return [sum(weight * np.asarray(value, np.float64) for weight, value in zip(weights, values))
                 for values in zip(*results)]

@@ -1,6 +1,6 @@
 """A policy for a single task, created from a meta-policy."""
 import copy
-from typing import Optional, Tuple
+from typing import Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -20,7 +20,13 @@ class TaskPolicy(FlatPolicy):
 
     Args:
         meta_policy (MetaPolicy): the meta-policy, which is not changed.
+
+    Attributes:
+        inner_state (dict): state of the update rule after the adaptation steps (`MAMLAlgo.inner_update`), arrays
+            `[1, ...]` by name; empty before adaptation and after parameters are set.
     """
+
+    inner_state: Mapping[str, np.ndarray] = {}
 
     def __init__(self, meta_policy: MetaPolicy) -> None:
         if not isinstance(meta_policy, MetaPolicy):
@@ -44,6 +50,7 @@ class TaskPolicy(FlatPolicy):
 
     def set_flat_params(self, flat_params: np.ndarray) -> None:
         self._flat_params = flatten_params(self._policy.unflatten("flat_params", flat_params, ndim=1))
+        self.inner_state = {}
 
     def with_params(self, params: Params) -> "TaskPolicy":
         """Returns a copy of this policy with other parameters, given by name."""

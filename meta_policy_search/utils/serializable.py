@@ -44,7 +44,8 @@ _REMOVED_HOOKS: Dict[str, Dict[str, str]] = {
                  "_extract_input_dict_meta_op": "meta_input_values"},
     "MetaSampler": {"_handle_info_dicts": "obtain_samples"},
     "Policy": {"_get_pre_update_actions": "get_actions", "_get_post_update_actions": "get_actions",
-               "_build_output": "distribution_info_sym", "_create_placeholders_for_vars": "build_graph"},
+               "_build_output": "distribution_info_sym", "_create_placeholders_for_vars": "build_graph",
+               "log_likelihood_sym": "distribution", "likelihood_ratio_sym": "distribution"},
     "SampleProcessor": dict.fromkeys((
         "_compute_samples_data", "_compute_advantages", "_stack_path_data", "_log_path_stats", "_pad_and_stack_paths",
         "_compute_discounted_rewards", "_compute_adjusted_rewards", "_fit_reward_baseline_compute_advantages"),

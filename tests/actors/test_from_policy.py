@@ -101,6 +101,9 @@ def test_policy_without_vectorized_actor_is_called_per_parameter_vector_and_keep
     np.testing.assert_array_equal(infos["twice"], 2.0 * observations)
     own, _ = actor_from_policy(policy).act(observations[:1], np.empty((1, B, 0), "f"))
     np.testing.assert_allclose(own[0], observations[0] @ np.ones((O, A)))
+    with pytest.raises(ValueError):
+        actor.act(observations[..., 1:], np.empty((M, B, 0), "f"))  # too few numbers
+    np.testing.assert_array_equal(policy.get_flat_params(), 1.0)
 
 
 # Several policies

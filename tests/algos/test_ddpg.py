@@ -131,11 +131,12 @@ def test_use_target_selects_the_networks_for_the_target_values(use_target):
 
 def test_diverging_update_raises_and_keeps_policy_and_values():
     algo = make()
-    before = algo.policy.get_flat_params(), algo.qf.get_flat_params()
+    before, other = (algo.policy.get_flat_params(), algo.qf.get_flat_params()), pickle.loads(pickle.dumps(algo))
     with pytest.raises(FloatingPointError, match="QFunctionLoss is .*learning has diverged"):
         algo.optimize_policy([make_batch(rewards=np.full(B, 1e30))])
     np.testing.assert_array_equal(algo.policy.get_flat_params(), before[0])
     np.testing.assert_array_equal(algo.qf.get_flat_params(), before[1])
+    assert algo.optimize_policy([make_batch()]) == other.optimize_policy([make_batch()])
     with pytest.raises(FloatingPointError, match="the updated .* is not finite"):
         make(policy_lr=1e39).optimize_policy([make_batch()])
 

@@ -15,6 +15,7 @@ from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProce
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.trajectory_batch import TrajectoryBatch
 from tests.helpers.sampling import SlowBaseline, algo_of
+from tests.meta_algos.test_inner_update import MomentumMAML
 
 M, P, T = 3, 4, 5
 ALGOS = {
@@ -84,6 +85,21 @@ def test_adaptation_of_each_task_equals_joint_adaptation(name, is_discrete):
             np.testing.assert_allclose(ours, moved, rtol=1e-3, atol=1e-4 * np.abs(moved).max())
             assert np.abs(moved).max() > 1e-3
     np.testing.assert_array_equal(algo.policy.get_flat_params(), start)
+
+
+def test_state_of_the_update_rule_is_kept():
+    """Two steps with momentum equal those of `MAMLAlgo.adapt`; steps from other parameters start anew."""
+    policy = MetaGaussianMLPPolicy(M, 2, 2, hidden_sizes=(4,))
+    adaptation = GradientAdaptation(MomentumMAML(policy, inner_lr=0.5, meta_batch_size=M),
+                                    MetaSampleProcessor(ZeroBaseline()))
+    spec, sampler = sample(adaptation.algo)
+    adapted, batches = adaptation.get_exploration_policy(), [sampler.obtain_samples() for _ in range(2)]
+    for paths in batches:
+        adaptation.algo.adapt(adaptation.sample_processor.process_samples(paths))
+        adapted = adaptation.adapt_policy(adapted, TrajectoryBatch.from_paths(spec, paths[0]))
+    expected = flat(policy.policies_params_vals[0])
+    np.testing.assert_allclose(adapted.get_flat_params(), expected, rtol=1e-4, atol=1e-6)
+    assert adapted.inner_state and not adapted.with_params(adapted.get_param_values()).inner_state
 
 
 def test_exploration_policies_are_independent():

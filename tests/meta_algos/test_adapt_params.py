@@ -43,6 +43,10 @@ def test_chosen_parameters_adapt(algo_cls, adapt_params, expected):
     assert list(algo.get_step_sizes()) == expected
 
 
+def test_output_layer_of_a_policy_without_scope_belongs_to_the_head():
+    assert select_params("head", ["hidden_0/kernel", "output/kernel", HEAD[-1]]) == ("output/kernel", HEAD[-1])
+
+
 @pytest.mark.parametrize("algo_cls", [ProMP, TRPOMAML])
 @pytest.mark.parametrize("adapt_params, expected", [("context", ["context"]), ("all", BODY + HEAD + ["context"])])
 @pytest.mark.thorough(but="context-expected0-ProMP", ci="all-expected1-TRPOMAML")

@@ -52,6 +52,14 @@ def test_dice_inner_loss_requires_path_lengths():
         algo.optimize_policy(data)
 
 
+def test_dice_inner_loss_refuses_longer_paths():
+    data = draw_data()
+    data[0][2]["path_lengths"] = np.array([T + 1])
+    algo = VPGMAML(make_policy(), meta_batch_size=M, inner_type="dice", max_path_length=T)
+    with pytest.raises(ValueError, match=f"step0: expected paths of at most max_path_length={T} steps, got {T + 1}"):
+        algo.optimize_policy(data)
+
+
 def test_padding_has_no_effect_and_samples_are_not_modified():
     data, algo = padded_data(), make_algo()
     set_theta(algo.policy)

@@ -12,15 +12,17 @@ INNER_LR, DECAY = 0.3, 0.5
 
 
 class MomentumMAML(VPGMAML):
-    """`v' = DECAY v + g`, `theta' = theta - alpha v'`; the velocity starts at zero."""
+    """`v' = DECAY v + g`, `theta' = theta - alpha v'`; the velocity starts at zero. The step number has no effect."""
 
     def initial_inner_state(self, params):
-        return {name: tf.zeros_like(value) for name, value in params.items()}
+        zeros = {name: tf.zeros_like(value) for name, value in params.items()}
+        return {**zeros, "step": next(iter(zeros.values()))[:, 0, 0]}
 
     def inner_update(self, params, loss, state):
         gradients = adaptation.task_gradients(params, loss, self.first_order)
         velocity = {name: DECAY * state[name] + gradients[name] for name in params}
-        return {name: params[name] - self.step_sizes[name] * velocity[name] for name in params}, velocity
+        return {name: params[name] - self.step_sizes[name] * velocity[name] for name in params}, {
+            **velocity, "step": state["step"] + 1.0}
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,5 @@
 """Tests behavior shared by all MAML algorithms: inputs, adaptation, step sizes, graph size, errors and state."""
+import copy
 import pickle
 from functools import partial
 
@@ -144,6 +145,14 @@ def test_custom_algorithm_with_placeholders_per_task():
     objective = Objective(shapes_of(algo.policy), data).policy_gradient("log_likelihood")
     step = -0.5 * central_differences(objective, theta)
     assert relative_error(algo.policy.get_flat_params() - theta, step) < 1e-3
+    algo.set_state(algo.get_state())  # arrays of any number of samples
+
+
+def test_copies_of_an_algorithm_with_another_number_of_tasks_have_this_number():
+    algo = TRPOMAML(make_policy(), meta_batch_size=M).with_meta_batch_size(5)
+    with tf.Graph().as_default():
+        other = copy.deepcopy(algo)
+    assert other.meta_batch_size == other.policy.meta_batch_size == 5
 
 
 def test_make_vars_creates_placeholders_for_each_task(nothing):

@@ -260,6 +260,8 @@ def test_mistakes_are_explained_in_one_line(tmp_path):
             (ValueError, "number of tasks in the samples", lambda: algo.optimize_policy([[sample]])),
             (ValueError, "expected an entry 'returns'",
              lambda: algo.optimize_policy([[{k: v for k, v in sample.items() if k != "returns"}] * M])),
+            (ValueError, "expected an entry 'path_lengths'",
+             lambda: algo.optimize_policy([[{k: v for k, v in sample.items() if k != "path_lengths"}] * M])),
             (ValueError, r"expected an entry 'value', as a RecurrentPolicy returns it, got \[\]",
              lambda: ValueHeadBaseline().predict({"observations": np.zeros((2, 1))})),
             (ValueError, "expected an entry 'value'",

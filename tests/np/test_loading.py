@@ -123,5 +123,12 @@ def test_invalid_sources_are_refused(tmp_path):
     mps.GaussianMLPPolicy(2, 2).save_npz(tmp_path / "c.npz")
     with pytest.raises(ValueError, match="the shapes differ"):
         mps.load_policy(tmp_path / "c.npz", hidden_sizes=(3,))
+    np.savez(tmp_path / "d.npz", **{"mean_network/output/bias": np.ones(3)})
+    with pytest.raises(ValueError, match="expected the parameters of a policy in .*d.npz, got mean_network/output/bias"):
+        mps.load_policy(tmp_path / "d.npz")
+    with pytest.raises(ValueError, match="itr: expected None for a file of weights .*c.npz.*, got 3"):
+        mps.load_policy(tmp_path / "c.npz", itr=3)
+    with pytest.raises(ValueError, match="hidden_sizes: expected no arguments for a stored NumPy policy"):
+        mps.load_policy(write(tmp_path / "2", Own(2, 2)), hidden_sizes=(3,))
     with pytest.raises(TypeError, match="unexpected keyword argument 'hidden'"):
         mps.load_policy(tmp_path / "c.npz", hidden=3)

@@ -1,4 +1,5 @@
 """Tests meta-updates that are computed for one block of tasks at a time."""
+import copy
 import threading
 
 import numpy as np
@@ -57,21 +58,26 @@ def test_sum_over_blocks_equals_the_result_for_all_tasks(algo_cls, arguments, mo
             assert relative_error(np.asarray(value), np.asarray(at_once)) < 1e-5
 
 
-class SumOverTasks(VPGMAML):
-    """Divides the sum over tasks by the constant number of tasks, which is no mean over the tasks of a block."""
+class WorstTask(VPGMAML):
+    """Minimizes the largest loss of a task, which is no mean over tasks."""
 
     def meta_objective(self, steps):
-        loss = tf.reduce_sum(super().inner_loss(steps[-1])) / self.meta_batch_size
-        return MetaObjective(loss, {"Loss": loss})
+        losses = super().inner_loss(steps[-1])
+        return MetaObjective(tf.reduce_max(losses), {"Losses": losses})
 
 
-def test_tensors_that_are_no_means_over_tasks_are_computed_for_all_tasks(monkeypatch):
-    algo, data = SumOverTasks(make_policy(), meta_batch_size=M, inner_type="log_likelihood"), draw_data()
-    set_theta(algo.policy)
-    loss, values = list(algo._objective.stats.values()), algo.meta_input_values(data)
-    whole = algo.optimizer.compute_means(loss, values)
+def test_a_custom_objective_is_computed_for_all_tasks_at_once(monkeypatch):
+    """Also after data with equal losses of all tasks."""
+    algo, data = WorstTask(make_policy(), meta_batch_size=M, inner_type="log_likelihood"), draw_data()
     set_block_size(monkeypatch, 1)
-    np.testing.assert_allclose(algo.optimizer.compute_means(loss, values), whole, rtol=1e-4)
+    equal = copy.deepcopy(data)
+    for task in equal[1]:
+        task["advantages"][:] = 0.0
+    assert algo.optimizer.loss(algo.meta_input_values(equal)) == 0.0
+    values = algo.meta_input_values(data)
+    losses, = algo.optimizer.compute_means(list(algo._objective.stats.values()), values)
+    assert losses.shape == (M,) and np.ptp(losses) > 0.0
+    assert algo.optimizer.loss(values) == pytest.approx(losses.max())
 
 
 @pytest.mark.parametrize("size, expected", [(1, [1, 1, 1]), (2, [1, 2]), (M, [M])])
@@ -79,7 +85,6 @@ def test_block_size_is_limited_by_the_size_of_a_layer(size, expected, monkeypatc
     algo = ProMP(make_policy(), meta_batch_size=M)
     values = input_values(algo, draw_data())
     set_block_size(monkeypatch, size)
-    algo.optimizer.loss(values)  # also tests whether the loss is a mean over tasks
     seen = fed_tasks(algo.optimizer, monkeypatch)
     algo.optimizer.loss(values)
     assert sorted(seen) == expected

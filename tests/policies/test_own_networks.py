@@ -180,6 +180,7 @@ def test_recurrent_state_is_reset_at_the_start_of_each_path(cls):
     policy = cls(M, 2, 2, hidden_size=H)
     policy.set_flat_params(np.random.default_rng(0).normal(size=len(policy.get_flat_params())))
     assert isinstance(actor_from_policy(policy), PolicyActor) == (cls is not mps.GaussianRecurrentPolicy)
+    policy.get_actions([np.zeros((1, 2))] * M)  # of another number of paths
     with mps.MetaSampler(mps.MetaPointEnvCorner(), policy, P, M, T, envs_per_task=2) as sampler:
         sampler.update_tasks()
         paths = [path for _ in range(2) for task in sampler.obtain_samples().values() for path in task]

@@ -108,8 +108,7 @@ class PopulationAlgorithm(RLAlgorithm):
         """Restores the state that `get_state` returned."""
         vars(self).update(state[0])
         self.policy.set_flat_params(state[1])
-        if state[2] is not None:
-            self._processor.set_state(state[2])
+        self._processor.set_state(state[2])
 
     def fresh_copy(self: SearchT) -> SearchT:
         """Returns a new search with the same arguments, which starts at the policy's parameters."""
