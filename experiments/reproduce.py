@@ -85,7 +85,7 @@ def reproduce(arguments: argparse.Namespace) -> int:
 
 
 def _repeat(name: str, entry: Entry, output: Path, arguments: argparse.Namespace) -> int:
-    seeds = [check_int_at_least("--seeds", seed, 0) for seed in arguments.seeds or ()]
+    seeds = dict.fromkeys(check_int_at_least("--seeds", seed, 0) for seed in arguments.seeds or ())
     names = [method.name for method in entry.methods]
     methods = [check_choice("--methods", method, names) for method in arguments.methods or names]
     chosen = [(method, seed) for method in entry.methods if method.name in methods for seed in seeds or method.seeds]

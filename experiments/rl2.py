@@ -4,7 +4,7 @@
     python experiments/rl2.py --episodes_per_trial 100 --n_itr 300                 # bandits: 100 pulls, 5 arms
     python experiments/rl2.py --env MetaTabularMDPEnv --episodes_per_trial 10 --max_path_length 10
 
-`evaluate.py` prints the mean return of each episode of a trial, and of the whole trial.
+`meta-policy-search evaluate RUN_FOLDER` prints the mean return of each episode of a trial, and of the whole trial.
 """
 import sys
 

@@ -113,7 +113,7 @@ def _cells(returns: Mapping[int, float], runs: Mapping[int, Progress]) -> List[s
     worst = [np.mean(progress["WorstQuarterReturn"][-number_of_last(progress):]) for progress in runs.values()
              if "WorstQuarterReturn" in progress and "Step_0-LastEpisodeReturn" not in progress]
     means = [list(final_returns(progress).values()) for progress in runs.values()]
-    gains = np.array([after - before for before, *_, after in means if len(means[0]) > 1])
+    gains = np.array([each[-1] - each[0] for each in means if len(each) > 1])
     return [f"{mean_interval(np.array(list(returns.values()))):.2f}",
             f"{mean_interval(np.array(worst)):.2f}" if worst else "",
             f"{mean_interval(gains):+.2f} ({min(gains):+.2f})" if len(gains) else ""]

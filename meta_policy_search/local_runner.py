@@ -13,7 +13,7 @@ from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback
 from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.files import PathLike
-from meta_policy_search.utils.snapshotter import MODES, check_same_version, list_snapshots, load_snapshot
+from meta_policy_search.utils.snapshotter import MODES, list_snapshots, load_snapshot, state_of
 from meta_policy_search.utils.threads import training_lock
 from meta_policy_search.utils.utils import timed
 
@@ -403,11 +403,9 @@ class LocalRunner(TrainingLoop):
         Raises:
             ValueError: the snapshot was not saved by a `LocalRunner`, or was saved by another version of this package.
         """
-        if "algo" not in snapshot or "plan" not in snapshot["state"]:
-            raise ValueError("snapshot: expected a snapshot of a LocalRunner, got a dict with the keys "
-                             f"{', '.join(snapshot)}")
-        state = snapshot["state"]
-        check_same_version("snapshot: the run", state.get("version"))
+        state = state_of(snapshot)
+        if "plan" not in state:
+            raise ValueError("snapshot: expected a snapshot of a LocalRunner, got that of a Trainer")
         self.setup(snapshot["algo"], snapshot["env"], state["sampler_cls"], state["sampler_args"])
         self._plan = dict(state["plan"])
         self.step_itr, self.step_path = state["step_itr"], snapshot["paths"]

@@ -1,4 +1,5 @@
 """The training loop: samples, adapts, samples again and performs a meta-update."""
+import os
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from meta_policy_search.utils.callbacks import Callback, EarlyStopping
 from meta_policy_search.utils.checks import check_agrees, check_bool, check_int_at_least, check_positive_int
 from meta_policy_search.utils.logger import Row
 from meta_policy_search.utils.serializable import Configurable, add_defaults, present_arguments
-from meta_policy_search.utils.snapshotter import check_same_version
+from meta_policy_search.utils.snapshotter import BEST_FILE, state_of, write_snapshot
 from meta_policy_search.utils.statistics import mean_interval, task_returns, worst_quarter
 from meta_policy_search.utils.threads import training_lock
 from meta_policy_search.utils.utils import timed
@@ -77,6 +78,8 @@ class Trainer(TrainingLoop):
     Attributes:
         itr (int): number of the current iteration, in callbacks too; between iterations, number of the next one.
         stopped (bool): whether a callback stopped the run.
+        is_best (bool): whether the snapshot of the current iteration is also saved as `best.pkl`; set by an
+            `EvalCallback`.
 
     Raises:
         TypeError: `sess` is not a `tf.Session`, or an argument has the wrong type.
@@ -85,6 +88,7 @@ class Trainer(TrainingLoop):
     """
 
     assignable_arguments = (*TrainingLoop.assignable_arguments, "n_itr", "start_itr", "diagnostics")
+    is_best = False
 
     def __init__(
         self,
@@ -149,8 +153,7 @@ class Trainer(TrainingLoop):
     @classmethod
     def build_like(cls, snapshot: Dict[str, Any], **arguments: Any) -> "Trainer":
         """Builds a trainer like the one that saved a snapshot, but before its first iteration; see `from_snapshot`."""
-        state = snapshot["state"]
-        check_same_version("snapshot: the run", state.get("version"))
+        state = state_of(snapshot)
         missing = {"algo", "sampler", "sample_processor", "trainer"} - set(state.get("parts", ()))
         if missing:
             raise ValueError(f"snapshot: expected the constructor arguments of {', '.join(sorted(missing))}, got none. "
@@ -216,6 +219,7 @@ class Trainer(TrainingLoop):
             return self._iterate()
 
     def _iterate(self) -> Row:
+        self.is_best = False
         self.sampler.start_at(self.itr)
         self._before["state"]["sampler"] = self.sampler.get_state()  # without tasks: a rollback must not set them
         self.perform_itr()
@@ -303,7 +307,9 @@ class Trainer(TrainingLoop):
         self.restore(state)
 
     def _save(self) -> Dict[str, Any]:
-        snapshot = self._get_state()
+        snapshot, folder = self._get_state(), logger.get_dir()
+        if self.is_best and folder is not None:
+            write_snapshot(os.path.join(folder, BEST_FILE), self.itr - 1, snapshot)
         logger.save_itr_params(self.itr - 1, snapshot)
         return snapshot
 
@@ -356,8 +362,7 @@ class Trainer(TrainingLoop):
             ValueError: the trainer that saved the snapshot was built with different arguments (arguments that do not
                 change the data, such as `parallel`, may differ), or by another version of this package.
         """
-        state = snapshot["state"]
-        check_same_version("snapshot: the run", state.get("version"))
+        state = state_of(snapshot)
         differing = differences(state["built"], self._built, ("snapshot", "trainer"))
         if differing:
             raise ValueError(f"snapshot: settings differ: {differing}. To train its weights with others: "

@@ -1,4 +1,5 @@
 """Trains several runs in parallel processes, for `compare` and the command `sweep`."""
+import collections
 import contextlib
 import functools
 import hashlib
@@ -40,7 +41,7 @@ from meta_policy_search.utils.threads import available_cores
 from meta_policy_search.utils.user_modules import import_name
 
 DIGESTS = "digests.json"  # hashes of the code and the arguments of environments and algorithms, by name of the run
-DIGEST_FORMAT = f"2-python{sys.version_info.major}.{sys.version_info.minor}:"  # prefix of comparable digests
+DIGEST_FORMAT = f"3-python{sys.version_info.major}.{sys.version_info.minor}:"  # prefix of comparable digests
 ERROR_LINES = 12  # printed lines of the traceback of a failed run
 GRACE = 20.0  # seconds from Ctrl-C until runs that have not ended are killed
 
@@ -246,7 +247,7 @@ def _describe(value: Any, seen: Dict[int, Any]) -> Any:
     describe = functools.partial(_describe, seen=seen)
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    if isinstance(value, (bytes, complex, slice)):
+    if isinstance(value, (bytes, complex, slice, range)):
         return repr(value)
     if isinstance(value, (np.ndarray, np.generic)):
         if value.dtype == object:
@@ -263,7 +264,7 @@ def _describe(value: Any, seen: Dict[int, Any]) -> Any:
     if id(value) in seen:
         return ["seen", list(seen).index(id(value))]
     seen[id(value)] = value
-    if isinstance(value, list):
+    if isinstance(value, (list, collections.deque)):
         return list(map(describe, value))
     if isinstance(value, Mapping):
         return [[str(key), describe(item)] for key, item in value.items()]
@@ -288,7 +289,9 @@ def _describe(value: Any, seen: Dict[int, Any]) -> Any:
     if isinstance(value, Configurable):
         state = value.get_param_values() if hasattr(value, "get_param_values") else None
         return describe([type(value), value._given, present_arguments(value), state])
-    return describe([type(value), getattr(value, "__dict__", None)])
+    slots = {name: getattr(value, name, None) for base in type(value).__mro__
+             for name in vars(base).get("__slots__", ()) if not name.startswith("__")}
+    return describe([type(value), slots, getattr(value, "__dict__", None)])
 
 
 def _names(code: types.CodeType) -> Set[str]:

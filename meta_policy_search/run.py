@@ -46,7 +46,7 @@ from meta_policy_search.utils.files import PathLike, lock_folder
 from meta_policy_search.utils.log_outputs import Row, check_formats
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.serializable import replace_arguments
-from meta_policy_search.utils.snapshotter import BEST, BEST_FILE, check_mode, load_snapshot
+from meta_policy_search.utils.snapshotter import BEST, BEST_FILE, check_mode, load_snapshot, state_of
 from meta_policy_search.utils.statistics import mean_interval
 from meta_policy_search.utils.threads import training_lock
 from meta_policy_search.utils.user_modules import import_name
@@ -150,8 +150,8 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
         A `Trainer`; for an algorithm that learns a single task, a `LocalRunner`.
     """
     algo_class = find_algo_class(algo)
-    given = {"env", "seed", *settings, *(name for name, value in (("n_itr", n_itr), ("policy", policy), ("vary", vary))
-                                       if value)}
+    given = {"env", "seed", *settings, *(name for name, value in (
+        ("n_itr", n_itr), ("policy", policy), ("env_kwargs", env_kwargs), ("vary", vary)) if value)}
     n_itr = check_positive_int("n_itr", algo_class.default_settings["n_itr"] if n_itr is None else n_itr)
     env_name = find_env_name(env)
     set_seed(seed := check_int_at_least("seed", seed, 0))
@@ -213,9 +213,15 @@ def make_env_of(env: Any, env_kwargs: Mapping[str, Any], vary: Optional[Mapping[
     if not isinstance(env_kwargs, Mapping):
         raise TypeError(f"env_kwargs: expected a dict, got {reprlib.repr(env_kwargs)}")
     if isinstance(env, str):
-        if vary is not None:
-            return VariedEnv(functools.partial(get_env_class(env), **env_kwargs), parameters_from_json(vary))
-        return check_steppable(make_env(env, **env_kwargs))
+        try:
+            if vary is not None:
+                return VariedEnv(functools.partial(get_env_class(env), **env_kwargs), parameters_from_json(vary))
+            return check_steppable(make_env(env, **env_kwargs))
+        except (ImportError, TypeError, ValueError):
+            raise
+        except Exception as error:  # raised by the environment
+            raise ValueError(f"env: expected an environment that can be built, got {env} with "
+                             f"env_kwargs={dict(env_kwargs)}: {type(error).__name__}: {error}") from error
     for name, value in (("env_kwargs", env_kwargs), ("vary", vary)):
         if value:
             raise TypeError(f"{name}: expected none for an environment that exists, got {dict(value)}")
@@ -290,7 +296,8 @@ def make_runner(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[C
     if policy is not None:
         raise TypeError(f"policy: expected None for {algo_class.__name__}, which builds its policy, got {policy!r}")
     if has_tasks(env):
-        env.set_task(adapt_env(env).sample_tasks(1, seeding.rng_for(seeding.Stream.TASKS, 0))[0])
+        adapted = adapt_env(env)
+        adapted.set_task(adapted.sample_tasks(1, seeding.rng_for(seeding.Stream.TASKS, 0))[0])
     else:
         env = SingleTaskEnv(env)
     wrappers = _remaining_wrappers(env, algo_class)
@@ -374,7 +381,7 @@ def load_run(folder: PathLike, itr: Union[int, str, None] = None) -> "Run":
 
 def _restore(snapshot: Dict[str, Any], **arguments: Any) -> Any:
     """Builds the trainer or runner that saved a snapshot, in its state after the snapshot."""
-    if "plan" not in snapshot["state"]:
+    if "plan" not in state_of(snapshot):
         trainer = Trainer.from_snapshot(snapshot, **arguments)
         trainer.sampler.close()
         return trainer

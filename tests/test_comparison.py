@@ -1,4 +1,6 @@
 """Tests `compare`: runs of several algorithms and seeds in processes, their table and their plot."""
+import collections
+import copy
 import functools
 import os
 import re
@@ -152,6 +154,13 @@ def test_table_has_means_and_intervals_over_seeds(runs):
         ["rl2", "2.00", "-3.00 (-3.00)", "-8.00", "1,200", "1 of 2"], ["trpo_maml", "0 of 1"]]
     one = mps.Comparison("Corner", {"promp": runs["promp"][:1]})
     assert "(one seed: no intervals)" in str(one) and "+-" not in str(one)
+
+
+def test_table_of_runs_without_adaptation_has_no_gain(tmp_path):
+    (tmp_path / "progress.csv").write_text("n_timesteps,AverageReturn\n100,5.0\n")
+    cem = Member("cem", "cem", {"env": "Corner", "n_itr": 1}, str(tmp_path))
+    *_, row = str(mps.Comparison("Corner", {"cem": [cem]})).splitlines()
+    assert re.split(r"  +", row.strip()) == ["cem", "5.00", "100", "1 of 1"]
 
 
 def test_differences_are_paired_by_seed(runs, tmp_path):
@@ -322,6 +331,22 @@ def test_digest_of_objects_in_cycles_and_of_classes_in_functions():
         return parallel_runs._digest(Member("a", "promp", {"env": Env(), "seed": 1}, "a"))
 
     assert digest(1.0) == digest(1.0) != digest(2.0)
+
+
+class Slots:
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
+
+
+@pytest.mark.parametrize("values", [(range(1, 5), range(1, 9)), (collections.deque([1]), collections.deque([2])),
+                                    (Slots(1), Slots(2))], ids=["range", "deque", "slots"])
+def test_digest_depends_on_the_content_of_arguments(values):
+    first, again, other = (
+        parallel_runs._digest(Member("a", "promp", {"env": "MetaPointEnv", "baseline": value, "seed": 1}, "a"))
+        for value in (values[0], copy.copy(values[0]), values[1]))
+    assert first == again != other
 
 
 def test_names_of_environments_are_normalized(tmp_path, monkeypatch):

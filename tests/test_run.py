@@ -13,7 +13,8 @@ from meta_policy_search.cli.main import main
 from meta_policy_search.optimizers.base import LinearSchedule
 from meta_policy_search.run_folder import as_json
 from meta_policy_search.samplers.vectorized_env_executor import MetaParallelEnvExecutor
-from meta_policy_search.utils.snapshotter import list_snapshots
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.snapshotter import SnapshotError, list_snapshots
 
 TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}
 TRIALS = mps.TrialEnv(mps.MetaBernoulliBanditEnv(2), episodes_per_trial=2, max_path_length=1)
@@ -229,3 +230,13 @@ def test_unsupported_number_of_adaptation_steps_is_refused(tmp_path):
 def test_class_in_place_of_a_baseline_object_is_refused():
     with pytest.raises(TypeError, match=r"expected an object, got the class .*; use LinearFeatureBaseline\(\)"):
         mps.MetaSampleProcessor(mps.LinearFeatureBaseline)
+
+
+def test_snapshots_of_other_programs_are_refused(tmp_path):
+    logger.configure(tmp_path, ["csv"])
+    logger.save_itr_params(0, {"itr": 0, "policy": None})
+    for load in (mps.load_run, mps.load_evaluator, mps.LocalRunner(tmp_path).restore):
+        with pytest.raises(ValueError, match="expected a snapshot of a Trainer or LocalRunner, got {'itr': 0"):
+            load(tmp_path)
+    with pytest.raises(SnapshotError, match="typo"):
+        mps.load_run(tmp_path / "typo", 5)

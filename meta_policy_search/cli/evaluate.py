@@ -40,7 +40,7 @@ from meta_policy_search.plotting import describe_task
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.settings import settings_of
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.snapshotter import BEST
 
@@ -48,6 +48,7 @@ LAST = "last"
 NUM_STEPS = 3
 RANDOM = "random"
 SEARCHES = {"cem": "CEM", "cma_es": "CMA-ES"}
+SEARCH_STD = 0.1
 BEST_FRAC = 0.2  # fraction of the candidates that the distribution of CEM is fitted to
 
 
@@ -81,6 +82,8 @@ def make_search_evaluator(evaluator: Any, search: str, std: float = 0.1) -> Any:
 
 def run(arguments: argparse.Namespace) -> None:
     """Evaluates a run and its references, prints the table and writes the files."""
+    if not arguments.compare and (arguments.compare_steps, arguments.search_std) != (None, None):
+        raise ValueError("--compare: expected a search for --compare_steps and --search_std, got none")
     folder = run_folder.find_run(arguments.run_folder)
     output = arguments.output or os.path.join(folder, "evaluation")
     check_is_new(os.path.join(output, "evaluation.json"), arguments.overwrite)
@@ -92,7 +95,7 @@ def run(arguments: argparse.Namespace) -> None:
                   else mps.load_evaluator(run_folder.find_run(name), LAST, *same, parallel=parallel)
                   for name in arguments.reference]
     searches = [make_search_evaluator(evaluator, search, std)
-                for search in arguments.compare for std in arguments.search_std]
+                for search in arguments.compare for std in arguments.search_std or [SEARCH_STD]]
     num_steps = arguments.num_steps
     if num_steps is None and not isinstance(evaluator, mps.TrialEvaluator):
         num_steps = max(NUM_STEPS, evaluator.trained_steps or 0)
@@ -121,7 +124,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help=f"gradient-free searches that adapt the same policy, for comparison: {' or '.join(SEARCHES)}")
     add("--compare_steps", type=int, metavar="INT", help="adaptation steps of a search, each with the number of paths "
         "of a gradient step (default: num_steps)")
-    add("--search_std", type=float, nargs="+", default=[0.1], metavar="FLOAT", help="standard deviation of each "
+    add("--search_std", type=float, nargs="+", metavar="FLOAT", help="standard deviation of each "
         "parameter in the first step of a search; one curve per value (default: 0.1)")
     add_output_flags(parser, "DIR", "folder for the files (default: RUN_FOLDER/evaluation)", "evaluation")
     add_flag(parser, settings_of([MetaSampler])["parallel"]._replace(default="as in the run"))
@@ -144,16 +147,16 @@ def record_paths(evaluator: Any, arguments: argparse.Namespace) -> Any:
 
     Sampled tasks have different descriptions. If there are too few different tasks, fewer tasks are recorded.
     """
-    tasks = arguments.tasks
+    tasks, seed = arguments.tasks, check_int_at_least("seed", arguments.seed, 0)
     if tasks is None:
         num_tasks = check_positive_int("num_tasks", arguments.num_tasks)
         by_name: dict[str, Any] = {}
-        with seeding.evaluation_seed(arguments.seed):  # for environments that use the global random generators
-            drawn = adapt_env(evaluator.env).sample_tasks(10 * num_tasks, np.random.default_rng(arguments.seed))
+        with seeding.evaluation_seed(seed):  # for environments that use the global random generators
+            drawn = adapt_env(evaluator.env).sample_tasks(10 * num_tasks, np.random.default_rng(seed))
         for task in drawn:
             by_name.setdefault(describe_task(task), task)
         tasks = list(by_name.values())[:num_tasks]
-    return evaluator.record(tasks, arguments.num_steps, arguments.step_sizes, arguments.seed)
+    return evaluator.record(tasks, arguments.num_steps, arguments.step_sizes, seed)
 
 
 def add_snapshot_flag(parser: Any) -> None:

@@ -5,6 +5,7 @@ from typing import Any, Dict, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from meta_policy_search.baselines import LinearFeatureBaseline
+from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.trial_env import TrialEnv, episode_returns, extend_observations
 from meta_policy_search.evaluation.evaluator import MetaEvaluator
@@ -124,7 +125,7 @@ class AdaptedPolicy:
         self.recording, self.policy = evaluator.record_with_policy(1 if task is None else [task], num_steps, None, seed)
         (self.task,), (self.returns,) = self.recording.tasks, self.recording.returns
         self.env: MetaEnv = copy.deepcopy(self.recording.env)
-        self.env.set_task(self.task)
+        adapt_env(self.env).set_task(self.task)
         self._initial_params: Params = self.policy.get_param_values()
         self.params: Params = self._get_params()
 

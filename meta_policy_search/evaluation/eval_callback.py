@@ -1,5 +1,4 @@
 """Evaluates the policy in sampled tasks during training and saves the best policy."""
-import os
 from typing import Any, Optional, Sequence, Union
 
 from meta_policy_search.evaluation.evaluator import _check_tasks
@@ -11,7 +10,6 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.callbacks import EarlyStopping, StatefulCallback
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
 from meta_policy_search.utils.logger import Row
-from meta_policy_search.utils.snapshotter import BEST_FILE, write_snapshot
 
 
 class EvalCallback(StatefulCallback):
@@ -22,7 +20,7 @@ class EvalCallback(StatefulCallback):
     `Eval-ReturnBefore` and `Eval-ReturnAfter` (before and after adaptation) and the half-widths of their 95% intervals
     over tasks, `Eval-ReturnBeforeCI95` and `Eval-ReturnAfterCI95`. If the environment reports successes, it also logs
     the success rates `Eval-SuccessBefore` and `Eval-SuccessAfter`. The columns are empty in the rows of other
-    iterations. If the return after adaptation is larger than in all earlier evaluations, the callback saves the
+    iterations. If the return after adaptation is larger than in all earlier evaluations, the trainer saves the
     snapshot `best.pkl`, which `load_run(folder, "best")` and `Run.best` load.
 
     The callback does not change training: the other columns and the weights are the same as without it. Its environment
@@ -65,12 +63,11 @@ class EvalCallback(StatefulCallback):
         if sum(isinstance(callback, EvalCallback) for callback in trainer.callbacks) > 1:
             raise ValueError("callbacks: expected at most one EvalCallback, because all log the same columns, got "
                              f"{trainer.callbacks}")
-        folder = logger.get_dir()
-        if folder is None:
+        if logger.get_dir() is None:
             raise ValueError("folder: expected a run folder, got none. Call logger.configure before training")
-        return (trainer.itr + 1) % self.every == 0 and self._evaluate(trainer, folder)
+        return (trainer.itr + 1) % self.every == 0 and self._evaluate(trainer)
 
-    def _evaluate(self, trainer: Trainer, folder: str) -> bool:
+    def _evaluate(self, trainer: Trainer) -> bool:
         """Evaluates the policy and logs the result; returns whether training should stop."""
         evaluation = make_evaluator(trainer, **sampling_arguments(trainer)).evaluate(
             self.tasks, self.num_steps, seeds=(self.seed,))
@@ -81,8 +78,7 @@ class EvalCallback(StatefulCallback):
             columns["Eval-SuccessBefore"], columns["Eval-SuccessAfter"] = evaluation.success_rate[[0, -1]].tolist()
         logger.logkvs(columns)
         is_best, stops = after > self._stopping.best, self._stopping(trainer, columns)
-        if is_best:
-            write_snapshot(os.path.join(folder, BEST_FILE), trainer.itr, trainer.get_itr_snapshot(trainer.itr))
+        trainer.is_best = is_best
         logger.log(f"Evaluation after iteration {trainer.itr} in {len(evaluation.task_returns)} sampled tasks: "
                    f"return {before:.2f} -> {after:.2f} +- {after_ci:.2f}{', the best so far' if is_best else ''}")
         return stops

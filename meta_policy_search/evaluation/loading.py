@@ -18,7 +18,7 @@ from meta_policy_search.utils.serializable import (
     present_arguments,
     replace_arguments,
 )
-from meta_policy_search.utils.snapshotter import BEST, load_snapshot
+from meta_policy_search.utils.snapshotter import BEST, load_snapshot, state_of
 
 LAST = "last"
 
@@ -62,8 +62,8 @@ def load_evaluator(
         check_int_at_least("snapshot", itr, 0)
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # building draws random numbers
         content = load_snapshot(run_folder, itr)
+        parts = state_of(content).get("parts", {})
         check_adapts(content.get("algo"))
-        parts = content["state"].get("parts", {})
         if max_path_length is not None:
             _replace(parts, "max_path_length", max_path_length)
         recorded = _replace(parts, "parallel", False)  # the sampler of the run is not used

@@ -114,7 +114,8 @@ def plot_comparison(panels: Mapping[str, Mapping[str, Curve]], path: Optional[Pa
         for row, (quantity, curves) in zip(all_axes, panels.items(), strict=True):
             for label, curve in curves.items():
                 column, index = divmod(labels.index(label), size)
-                smoothed = [(x, running_mean(y, reach)[0]) for x, y in curve]
+                present = [(x[np.isfinite(y)], y[np.isfinite(y)]) for x, y in curve]
+                smoothed = [(x, running_mean(y, reach)[0]) for x, y in present]
                 last[label] = _draw_curve(row[column], smoothed, index + column * len(style.COLORS))
                 numbers.append(len(curve))
                 if quantity == list(panels)[-1] and points and label in points:

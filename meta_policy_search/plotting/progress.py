@@ -106,7 +106,7 @@ def final_returns(progress: Mapping[str, np.ndarray], last: Optional[int] = None
         progress: return value of `read_progress`.
         last: number of iterations to average. Default None: the last quarter, at most ten.
     """
-    last = number_of_last(progress) if last is None else last
+    last = number_of_last(progress) if last is None else check_positive_int("last", last)
     return {label: float(np.mean(progress[column][-last:])) for label, column in return_columns(progress).items()}
 
 

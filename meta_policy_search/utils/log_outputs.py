@@ -37,7 +37,7 @@ class RowFile:
     def __init__(self, path: str, resume_at: Optional[int] = None) -> None:
         self.path, self._is_csv = path, path.endswith(".csv")
         self._rows: list[Row] = [] if resume_at is None else _rows_before(resume_at, self._read(), path)
-        self._columns = _used_columns(self._rows)
+        self._columns = _used_columns(self._rows) if self._is_csv else []
 
     def start(self) -> None:
         """Writes the kept rows to the file, without the columns that only later rows had."""
@@ -137,8 +137,8 @@ def event_file(folder: str, resume_at: Optional[int] = None) -> Iterator[Callabl
     from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
     next_step = resume_at or 0
-    earlier = os.path.join(glob.escape(folder), "events.out.tfevents.{:010d}.*")
-    while glob.glob(earlier.format(int(time.time()))):  # TensorBoard reads files in the order of their names
+    earlier = os.path.join(glob.escape(folder), "events.out.tfevents.")
+    while glob.glob(f"{earlier}{int(time.time()):010d}.*"):  # TensorBoard reads files in the order of their names
         time.sleep(0.05)
     with _naming(folder):
         writer = EventFileWriter(folder)

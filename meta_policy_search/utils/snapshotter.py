@@ -11,6 +11,7 @@ import hashlib
 import os
 import pickle
 import re
+import reprlib
 import struct
 import sys
 from collections.abc import Callable, Sequence
@@ -135,19 +136,24 @@ def remove_snapshots(folder: PathLike, itr: int) -> None:
             os.remove(path)
 
 
-def check_same_version(what: str, version: Optional[str]) -> None:
-    """Raises `ValueError` if a snapshot or run was written by another version of this package.
+def state_of(snapshot: Any) -> dict[str, Any]:
+    """Returns the entry `state` of a snapshot that a `Trainer` or `LocalRunner` of this package version saved.
 
     Other versions may store different contents in a snapshot and compute different numbers.
 
-    Args:
-        what: beginning of the error message, such as "snapshot: the run"; "is from meta_policy_search ..." follows.
-        version: version that wrote the snapshot or run.
+    Raises:
+        ValueError: the snapshot is another one.
     """
+    state = snapshot.get("state") if isinstance(snapshot, dict) else None
+    if not isinstance(state, dict):
+        raise ValueError(f"snapshot: expected a snapshot of a Trainer or LocalRunner, got {reprlib.repr(snapshot)}")
+    version = state.get("version")
     if version != __version__:
-        raise ValueError(f"{what} is from meta_policy_search {version}, and this is version {__version__}. Only the "
-                         f"version that started a run can resume it: install meta_policy_search=={version}. Or start "
-                         "a new run with the policy's weights (policy.save_npz there, policy.load_npz here)")
+        raise ValueError(f"snapshot: the run is from meta_policy_search {version}, and this is version "
+                         f"{__version__}. Only the version that started a run can resume it: install "
+                         f"meta_policy_search=={version}. Or start a new run with the policy's weights "
+                         "(policy.save_npz there, policy.load_npz here)")
+    return state
 
 
 def load_snapshot(path: PathLike, itr: Union[int, str, None] = None, without: Sequence[str] = ()) -> Any:
@@ -172,7 +178,7 @@ def load_snapshot(path: PathLike, itr: Union[int, str, None] = None, without: Se
         raise ValueError(f"itr: expected the number of an iteration or {BEST!r}, got {itr!r}")
     if os.path.isdir(path):
         path = _find(path, itr if itr is None or itr == BEST else check_int_at_least("itr", itr, 0))
-    elif itr is not None:
+    elif itr is not None and os.path.exists(path):
         raise ValueError(f"itr: expected None for a snapshot file ({path}), got {itr!r}")
     try:
         with _open_intact(path) as file:

@@ -217,6 +217,8 @@ def test_search_runs_are_compared_at_equal_environment_steps(runs, tmp_path, cap
     (["--compare", "sgd"], "argument --compare: invalid choice: 'sgd'"),
     (["--compare", "cem", "--search_std", "0"], "init_std: expected a finite number above 0, got 0.0"),
     (["--compare", "cma_es", "--search_std", "-1"], "sigma0: expected a finite number above 0, got -1.0"),
+    (["--compare_steps", "3"], "--compare: expected a search for --compare_steps and --search_std, got none"),
+    (["--search_std", "0.1"], "--compare: expected a search for --compare_steps and --search_std, got none"),
     (["--compare", "cem", "--compare_steps", "0"], "compare_steps: expected an integer of at least 1, got 0"),
     (["--reference", "nowhere"],
      "expected a run folder or a folder that contains runs, got nowhere, which does not exist"),

@@ -4,8 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
+from gymnasium.envs.classic_control import PendulumEnv
 
 import meta_policy_search as mps
 from meta_policy_search.cli.main import main
@@ -84,6 +86,22 @@ def test_algorithm_without_a_sampler_is_trained_and_resumed(tmp_path):
     assert mps.load_run(tmp_path).resume(n_itr=4).trainer.itr == 4
 
 
+class PendulumWithTasks(PendulumEnv):
+    def sample_tasks(self, n_tasks):
+        return list(np.random.uniform(5.0, 10.0, n_tasks))
+
+    def set_task(self, task):
+        self.g = task
+
+    def get_task(self):
+        return self.g
+
+
+def test_task_of_a_wrapped_environment_is_set():
+    env = gymnasium.wrappers.TimeLimit(PendulumWithTasks(), 5)
+    assert 5.0 < build_trainer(env, "cem").env.unwrapped.g < 10.0
+
+
 def test_settings_are_passed_to_the_algorithm():
     algo = build_trainer("MetaPointEnv", "cem", n_samples=10, best_frac=0.3, init_std=0.2, extra_std=0.0,
                          extra_decay_time=7.0, max_path_length=9, discount=0.5, hidden_sizes=(4,),
@@ -114,6 +132,8 @@ def test_task_depends_on_the_seed():
 
 @pytest.mark.parametrize("arguments, message", [
     (["--env", "Nowhere-v0"], r"env: expected one of .*, got 'Nowhere-v0'"),
+    (["--env", "FrozenLake-v1", "--env_kwargs", '{"map_name": "9x9"}'],
+     "env: expected an environment that can be built, got FrozenLake-v1 with env_kwargs={'map_name': '9x9'}: KeyError"),
     (["--n_samples", "4"], "best_frac: expected at least 1 / n_samples = 0.25"),
     (["--baseline", "Best"], "baseline: expected one of 'GaussianMLPBaseline'"),
 ])

@@ -457,13 +457,14 @@ def test_ctrl_c_before_the_first_iteration(tmp_path, monkeypatch):
     assert run(pro_mp, "--dump_path", tmp_path / "run") == 130 and not (tmp_path / "run").exists()
 
 
-GOALS = ["--env", "MetaPointEnvCornerGoals"]
+CORNER = ["--env", "MetaPointEnvCorner"]
 
 
-@pytest.mark.parametrize("flags", [["promp"], ["trpo_maml", "--inner_lr", 0.2], ["rl2"], ["cem"]])
+@pytest.mark.parametrize("flags", [["promp"], ["trpo_maml", "--inner_lr", 0.2], ["rl2"], ["cem"],
+                                   ["vpg_maml", "--env_kwargs", '{"reward_type": "dense"}']])
 def test_a_run_is_repeated_with_its_params_json(flags, tmp_path):
     folder, again = tmp_path / "a", tmp_path / "b"
-    assert main(list(map(str, ["train", *flags, "--smoke", *GOALS, "--dump_path", folder]))) == 0
+    assert main(list(map(str, ["train", *flags, "--smoke", *CORNER, "--dump_path", folder]))) == 0
     assert main(["train", flags[0], "--config_file", f"{folder}/params.json", "--dump_path", str(again)]) == 0
     assert params(folder)["settings"] == params(again)["settings"]
 
@@ -479,7 +480,7 @@ class Wide(mps.MetaGaussianMLPPolicy):
 """)
     monkeypatch.chdir(tmp_path)
     flags = ["--policy", "wide_policy:Wide", "--bound", "3.0"]
-    assert main(["train", "promp", "--smoke", *GOALS, *flags, "--dump_path", "a"]) == 0
+    assert main(["train", "promp", "--smoke", *CORNER, *flags, "--dump_path", "a"]) == 0
     assert params(tmp_path / "a")["settings"]["policy"] == "wide_policy:Wide"
     assert params(tmp_path / "a")["modules"] == {"wide_policy": str(tmp_path / "wide_policy.py")}
     assert main(["train", "promp", "--config_file", "a/params.json", "--dump_path", "b"]) == 0

@@ -101,6 +101,14 @@ def test_best_policy_is_saved_and_loaded(run, capsys, tmp_path):
     assert f"{run.folder}, iteration 3 " in capsys.readouterr().out
 
 
+def test_best_policy_is_saved_with_the_state_of_all_callbacks(tmp_path):
+    with logger.scoped_configure(tmp_path, ["csv"], "all"):
+        make_trainer([make_callback(), mps.EarlyStopping("Itr", patience=99)]).train()
+    best = load_snapshot(tmp_path, "best")
+    (_, first), (_, second) = best["state"]["callbacks"]
+    assert second == (float(best["itr"]), 0) and first[0] == rows_of(tmp_path)[best["itr"] // 2, 3]
+
+
 @pytest.mark.parametrize("itr", range(N_ITR - 1))
 def test_resumed_run_equals_an_uninterrupted_run(run, tmp_path, itr):
     resume(run, tmp_path / "again", itr)
@@ -137,7 +145,7 @@ def test_training_stops_without_improvement_or_at_the_target(
         for itr, value in enumerate(values):
             run.trainer.itr, evaluation.mean_return = itr, mean_interval([[0.0, value]] * 3)
             answers.append(callback(run.trainer, {}))
-            assert load_snapshot(tmp_path, "best")["itr"] == np.argmax(values[:itr + 1])
+            assert run.trainer.is_best == (itr == np.argmax(values[:itr + 1]))
     assert answers.index(True) + 1 == stops_after if stops_after else not any(answers)
 
 

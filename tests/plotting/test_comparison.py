@@ -121,6 +121,9 @@ def test_smoothing_averages_rows_of_a_run(smooth, expected, tmp_path):
     (axes,) = plot_comparison({"y": {"ours": curve}}, tmp_path / "a.png", "A title",
                     smooth=smooth).axes
     np.testing.assert_allclose(solid(axes)[0].get_ydata(), expected)
+    gaps = [arrays([0, 0.5, 1, 2, 2.5, 3], [0, np.nan, 3, 6, np.nan, 0])]
+    (axes,) = plot_comparison({"y": {"ours": gaps}}, tmp_path / "a.png", "A title", smooth=smooth).axes
+    np.testing.assert_allclose(solid(axes)[0].get_xydata(), np.transpose([[0, 1, 2, 3], expected]))
     with pytest.raises(ValueError, match="smooth: expected an integer of at least 1, got 0"):
         plot_comparison({"y": {"ours": curve}}, tmp_path / "b.png", "A title", smooth=0)
 

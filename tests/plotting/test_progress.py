@@ -36,6 +36,8 @@ def test_results_are_means_over_the_last_quarter_at_most_ten(rows, expected):
     progress = {"AverageReturn": np.arange(rows)}
     assert final_returns(progress) == final_returns(progress, expected)
     assert number_of_last(progress) == expected
+    with pytest.raises(ValueError, match="last: expected an integer of at least 1, got 0"):
+        final_returns(progress, 0)
 
 
 def test_return_columns():

@@ -155,6 +155,16 @@ def test_resumed_run_writes_the_files_of_an_uninterrupted_run(tmp_path, rows, re
         assert (tmp_path / "resumed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
+def test_resumed_json_rows_may_have_different_columns(tmp_path):
+    logger.configure(tmp_path, ["csv", "json"])
+    dump(Itr=0, success=0.0)
+    dump(Itr=1)
+    logger.configure(tmp_path, ["csv", "json"], resume_at=2)
+    dump(Itr=2, success=1.0)
+    rows = [json.loads(line) for line in (tmp_path / "progress.json").read_text().splitlines()]
+    assert rows == [{"Itr": 0, "success": 0.0}, {"Itr": 1}, {"Itr": 2, "success": 1.0}]
+
+
 @pytest.mark.parametrize("name", ["progress.csv", "progress.json"])
 @pytest.mark.parametrize("itr", [1, 2])
 def test_missing_row_is_refused_and_no_file_changes(tmp_path, name, itr):
@@ -354,6 +364,7 @@ def test_tensorboard_discards_the_points_after_the_resumed_step(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     # given an open TensorBoard, and a process that was killed while it wrote an event
+    tmp_path = tmp_path / "{x}"
     log_curves(tmp_path, [0.5, 1.5, -1.0, -1.0])
     (path,) = (tmp_path / "tensorboard").iterdir()
     with open(path, "ab") as file:
