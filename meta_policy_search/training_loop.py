@@ -214,10 +214,9 @@ class TrainingLoop(Configurable, abc.ABC):
                         else _name_of(callback) for callback in self.callbacks if getattr(callback, "is_saved", True)]}
 
     def _restore_env(self, snapshot: Mapping[str, Any]) -> None:
-        """Restores the environment from a snapshot. Call it before the state of the sampler, which has its tasks."""
+        """Restores the environment from a snapshot. Call it before `sampler.set_state`, which sets its tasks."""
         env = snapshot["state"]["env"]
-        if self.sampled_env is not self._env and all(env is not each for each in (
-                self.sampled_env, self.sampler.env)):
+        if self.sampled_env is not self._env and env is not self.sampled_env and env is not self.sampler.env:
             self.env = env
 
     def _restore_loop(self, snapshot: Mapping[str, Any]) -> None:

@@ -176,13 +176,11 @@ class SingleTaskSampler(Configurable):
 
     def _open(self, purpose: int, sizes: Tuple[int, int, int]) -> MetaEnvExecutor:
         """Returns the executor for a purpose. If its sizes have changed, closes it and creates a new one."""
-        previous, executor = self._executors.pop(purpose, (None, None))
-        if previous != sizes:
-            if executor is not None:
-                executor.close()
-            executor = make_executor(self._sampled, *sizes, self._parallel, self._executor)
-        self._executors[purpose] = sizes, executor
-        return executor
+        if purpose in self._executors and self._executors[purpose][0] != sizes:
+            self._executors.pop(purpose)[1].close()
+        if purpose not in self._executors:
+            self._executors[purpose] = sizes, make_executor(self._sampled, *sizes, self._parallel, self._executor)
+        return self._executors[purpose][1]
 
 
 def _candidate_rng(root: int, itr: int, purpose: int, candidate: int, rollout: int) -> np.random.Generator:
