@@ -124,8 +124,7 @@ def test_invalid_sources_are_refused(tmp_path):
     with pytest.raises(ValueError, match="the shapes differ"):
         mps.load_policy(tmp_path / "c.npz", hidden_sizes=(3,))
     np.savez(tmp_path / "d.npz", **{"mean_network/output/bias": np.ones(3)})
-    with pytest.raises(ValueError, match="expected the parameters of a policy in .*d.npz, got "
-                                         "mean_network/output/bias"):
+    with pytest.raises(ValueError, match="expected the parameters of a policy in .*d.npz, got mean_network/"):
         mps.load_policy(tmp_path / "d.npz")
     with pytest.raises(ValueError, match="itr: expected None for a file of weights .*c.npz.*, got 3"):
         mps.load_policy(tmp_path / "c.npz", itr=3)
