@@ -372,6 +372,7 @@ class Trainer(TrainingLoop):
         self.policy.set_state(state["policy"])
         if state["algo"] is not None:
             self.algo.set_state(state["algo"])
+        self._restore_env(snapshot)
         if state["sampler"] is not None:
             self.sampler.set_state(state["sampler"])
         if state.get("sample_processor") is not None:

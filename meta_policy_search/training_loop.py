@@ -213,13 +213,17 @@ class TrainingLoop(Configurable, abc.ABC):
                         (callback, copy.deepcopy(callback.get_state())) if isinstance(callback, StatefulCallback)
                         else _name_of(callback) for callback in self.callbacks if getattr(callback, "is_saved", True)]}
 
+    def _restore_env(self, snapshot: Mapping[str, Any]) -> None:
+        """Restores the environment from a snapshot. Call it before `sampler.set_state`, which sets its tasks."""
+        env = snapshot["state"]["env"]
+        if self.sampled_env is not self._env and env is not self.sampled_env and env is not self.sampler.env:
+            self.env = env
+
     def _restore_loop(self, snapshot: Mapping[str, Any]) -> None:
         """Restores `_loop_state` from a snapshot. Call it last: it restores the random generators."""
         state = snapshot["state"]
         seeding.set_process_state(state)
-        if self.sampled_env is not self._env and all(state["env"] is not env for env in (
-                self.sampled_env, self.sampler.env)):
-            self.env = state["env"]
+        self._restore_env(snapshot)
         set_averages(self.sampled_env, state["averages"])
         self._root, self._before = seeding.get_root(), None
         self.itr, self.stopped = snapshot["itr"] + 1, state["stopped"]

@@ -106,7 +106,8 @@ class TrajectoryBatch:
     @property
     def next_observations(self) -> np.ndarray:
         """Observation after each action, `[N, O]`."""
-        following = np.empty_like(self.observations)
+        dtype = np.result_type(self.observations, self.last_observations)
+        following = np.empty_like(self.observations, dtype)
         following[:-1] = self.observations[1:]
         following[np.cumsum(self.lengths) - 1] = self.last_observations
         return following

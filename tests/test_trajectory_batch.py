@@ -64,6 +64,11 @@ def test_next_observations_stay_within_their_trajectory(batch):
     np.testing.assert_array_equal(batch.next_observations, [[2, 3], [4, 5], [100, 101], [200, 201]])
 
 
+def test_next_observations_keep_the_fractions_of_last_observations():
+    batch = TrajectoryBatch(**make_fields(observations=np.zeros((N, O), int), last_observations=np.full((2, O), 0.5)))
+    np.testing.assert_array_equal(batch.next_observations[:, 0], [0.0, 0.0, 0.5, 0.5])
+
+
 def test_discrete_actions_have_no_action_axis():
     spec = EnvSpec(SPEC.observation_space, gym.spaces.Discrete(3))
     batch = TrajectoryBatch(**make_fields(env_spec=spec, actions=np.array([0, 2, 1, 1])))

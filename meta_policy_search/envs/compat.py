@@ -26,9 +26,9 @@ from meta_policy_search.utils.gym_import import gym
 class WrappingEnv(MetaEnv):
     """Adapts a meta-environment with any gym API to the interface of `MetaEnv`; base class of wrappers.
 
-    `reset` and `step` follow the gym 0.26 API, and their results are checked. Tasks and infos are copied. If the
-    environment is a wrapper without `sample_tasks` and `set_task`, the methods of the innermost environment are used.
-    Attributes that this class does not define are looked up on the wrapped environment.
+    `reset` and `step` follow the gym 0.26 API, and their results are checked. Tasks and infos are copied. Each method
+    for tasks is that of the outermost wrapper that has it, or else that of the innermost environment. Attributes that
+    this class does not define are looked up on the wrapped environment.
 
     Args:
         env: meta-environment with the gym 0.26, Gymnasium or classic gym API.
@@ -63,10 +63,6 @@ class WrappingEnv(MetaEnv):
         if name.startswith("__") or "wrapped_env" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.wrapped_env, name)
-
-    @property
-    def _owner(self) -> Any:
-        return _owner_of_tasks(self.wrapped_env)
 
     @property
     def unwrapped(self) -> Any:
@@ -135,24 +131,24 @@ class WrappingEnv(MetaEnv):
             ValueError: the wrapped environment did not return `n_tasks` tasks in a list, tuple or array.
         """
         n_tasks = check_positive_int("n_tasks", n_tasks)
-        arguments = {}
-        if rng is not None and "rng" in inspect.signature(self._owner.sample_tasks).parameters:
+        owner, arguments = owner_of_tasks(self.wrapped_env), {}
+        if rng is not None and "rng" in inspect.signature(owner.sample_tasks).parameters:
             arguments = {"rng": rng}
         elif rng is not None:
             self.np_random = rng
-        tasks = self._owner.sample_tasks(n_tasks, **arguments)
+        tasks = owner.sample_tasks(n_tasks, **arguments)
         if not isinstance(tasks, (list, tuple, np.ndarray)) or len(tasks) != n_tasks:
-            raise ValueError(f"sample_tasks of {type(self._owner).__name__}: expected a list of {n_tasks} tasks, got "
+            raise ValueError(f"sample_tasks of {type(owner).__name__}: expected a list of {n_tasks} tasks, got "
                              f"{tasks!r}")
         return list(tasks)
 
     def set_task(self, task: Task) -> None:
         """Sets a copy of the task."""
-        self._owner.set_task(copy.deepcopy(task))
+        owner_of_tasks(self.wrapped_env, "set_task").set_task(copy.deepcopy(task))
 
     def get_task(self) -> Task:
         """Returns a copy of the task."""
-        return copy.deepcopy(self._owner.get_task())
+        return copy.deepcopy(owner_of_tasks(self.wrapped_env, "get_task").get_task())
 
     def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[Any, Dict[str, Any]]:
         """Starts a new path; returns `(observation, info)`. The info of a classic environment is empty.
@@ -203,7 +199,7 @@ class WrappingEnv(MetaEnv):
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
         """Logs the statistics that the wrapped environment logs; see `MetaEnv.log_diagnostics`."""
-        log_diagnostics(self._owner, paths, prefix)
+        log_diagnostics(owner_of_tasks(self.wrapped_env), paths, prefix)
 
     def close(self) -> None:
         """Closes the wrapped environment if it has a method `close`."""
@@ -461,7 +457,7 @@ def adapt_env(env: Any, needs_tasks: bool = True) -> WrappingEnv:
 
 def check_meta_env(env: Any) -> None:
     """Raises `TypeError` if `env` is a class, or has no `sample_tasks` or `set_task`."""
-    _check_methods(_owner_of_tasks(env), env, ("sample_tasks", "set_task"), "env: expected a meta-environment")
+    _check_methods(owner_of_tasks(env), env, ("sample_tasks", "set_task"), "env: expected a meta-environment")
 
 
 def check_has_spaces(env: Any) -> None:
@@ -507,12 +503,12 @@ def _check_methods(owner: Any, env: Any, names: Sequence[str], expected: str) ->
 
 def has_tasks(env: Any) -> bool:
     """Returns whether an environment, or an environment that it wraps, samples tasks; a class is no environment."""
-    return not isinstance(env, type) and _method(_owner_of_tasks(env), "sample_tasks") is not None
+    return not isinstance(env, type) and _method(owner_of_tasks(env), "sample_tasks") is not None
 
 
-def _owner_of_tasks(env: Any) -> Any:
-    """Returns the environment with the methods for tasks: the outermost one with `sample_tasks` among the wrappers."""
-    return next((layer for layer in layers(env) if _method(layer, "sample_tasks") is not None), innermost(env))
+def owner_of_tasks(env: Any, name: str = "sample_tasks") -> Any:
+    """Returns the outermost wrapper with the method `name` for tasks; the innermost environment if none has it."""
+    return next((layer for layer in layers(env) if _method(layer, name) is not None), innermost(env))
 
 
 def _method(env: Any, name: str) -> Optional[Callable]:
@@ -521,7 +517,8 @@ def _method(env: Any, name: str) -> Optional[Callable]:
     The methods of `MetaEnv` that only raise `NotImplementedError` count as not implemented.
     """
     method = getattr(env, name, None)
-    is_missing = name in ("sample_tasks", "set_task") and attribute(method, "__func__") is vars(MetaEnv)[name]
+    is_missing = name in ("sample_tasks", "set_task", "get_task") and (
+        attribute(method, "__func__") is vars(MetaEnv)[name])
     return method if callable(method) and not is_missing else None
 
 

@@ -5,7 +5,7 @@ import numpy as np
 
 from meta_policy_search.envs.compat import WrappingEnv, copy_env, layers
 from meta_policy_search.envs.interface import BatchedEnv
-from meta_policy_search.envs.spaces import as_array, is_box
+from meta_policy_search.envs.spaces import as_array, as_numbers, is_box
 from meta_policy_search.types import BatchedStep, Path, Task
 from meta_policy_search.utils.checks import check_bool, check_fraction, check_positive
 from meta_policy_search.utils.fast_paths import replaces
@@ -238,7 +238,7 @@ def task_numbers(task: Task) -> np.ndarray:
     The values of a dict are ordered by their keys.
     """
     parts = [task[key] for key in sorted(task)] if isinstance(task, Mapping) else [task]
-    numbers = np.concatenate([np.ravel(part) for part in parts])
-    if numbers.dtype.kind not in "fiub":
-        raise TypeError(f"observe_task: expected an environment with numeric tasks, got the task {task!r}")
-    return numbers.astype(np.float64)
+    try:
+        return np.concatenate([np.empty(0), *(as_numbers("task", part).ravel() for part in parts)])
+    except ValueError:
+        raise TypeError(f"observe_task: expected an environment with numeric tasks, got the task {task!r}") from None

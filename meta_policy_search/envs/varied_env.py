@@ -17,6 +17,7 @@ from meta_policy_search.envs.compat import (
     mujoco_simulator,
     spaces_of,
 )
+from meta_policy_search.envs.spaces import as_numbers
 from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import did_you_mean
 
@@ -64,16 +65,22 @@ class VariedEnv(GymnasiumMetaEnv):
         """Sets the task, a dict with a value for each parameter; values may lie outside the distribution.
 
         Raises:
-            ValueError: the task has other keys, contains NaN, would change the size of observations or the action
-                space, or contains a factor of `body_mass` or `body_inertia` that is not positive.
+            ValueError: the task has other keys, contains NaN or factors of the wrong shape, would change the size of
+                observations or the action space, or contains a factor of `body_mass` or `body_inertia` that is not
+                positive.
         """
         if not isinstance(task, Mapping) or task.keys() != self.parameters.keys():
             raise ValueError(f"task: expected a dict with the keys {', '.join(self.parameters)}, got {task!r}")
         for name, value in task.items():
             if _has_nan(value):
                 raise ValueError(f"{name}: expected a value without NaN, got {value!r}")
-            if name in self._originals and name in _POSITIVE and not np.all(np.greater(value, 0.0)):
-                raise ValueError(f"{name}: expected factors above 0, got {value!r}")
+            if name in self._originals:
+                shape = np.shape(self._originals[name])
+                if not _is_factor(value, shape):
+                    raise ValueError(f"{name}: expected a number or an array of factors of shape {shape}, got "
+                                     f"{value!r}")
+                if name in _POSITIVE and not np.all(np.greater(value, 0.0)):
+                    raise ValueError(f"{name}: expected factors above 0, got {value!r}")
         values = copy.deepcopy(dict(task))
         arguments = {name: values.pop(name) for name in self._arguments}
         if arguments and self._built != (built := cloudpickle.dumps(arguments)):
@@ -270,6 +277,14 @@ def _check_distribution(name: str, value: Any) -> Any:
 
 def _is_quantity(owner: Any, name: str) -> bool:
     return isinstance(getattr(owner, name, None), (float, np.ndarray))
+
+
+def _is_factor(value: Any, shape: Tuple[int, ...]) -> bool:
+    """Returns whether `value` consists of real numbers that can be broadcast to `shape`."""
+    try:
+        return np.broadcast_shapes(as_numbers("factor", value).shape, shape) == shape
+    except ValueError:
+        return False
 
 
 def _has_nan(value: Any) -> bool:

@@ -170,6 +170,7 @@ class SampleProcessor(Configurable):
         (samples,) = self._process([concatenate_paths(paths)], log, log_prefix)
         return samples
 
+    @one_blas_thread()
     def train_baseline(self, paths: Sequence[Path]) -> None:
         """Trains baselines that learn over iterations; see `Baseline.train`.
 

@@ -39,6 +39,7 @@ from meta_policy_search.samplers.paths import (
 )
 from meta_policy_search.types import Infos, Path, TaskSamples
 from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.threads import one_blas_thread
 from meta_policy_search.utils.utils import finite_std
 
 _EPSILON = 1e-8
@@ -111,6 +112,7 @@ class DiceSampleProcessor(SampleProcessor):
         (samples,) = self._process([concatenate_paths(paths)], log, log_prefix)
         return samples
 
+    @one_blas_thread()
     def train_baseline(self, paths: Sequence[Path]) -> None:
         """Trains both baselines, see `SampleProcessor.train_baseline`."""
         self._baseline.train(paths, target_key="discounted_rewards")

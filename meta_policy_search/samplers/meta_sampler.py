@@ -119,9 +119,8 @@ class MetaSampler(Sampler):
     def env(self, env: Any) -> None:
         check_spaces(self.policy, adapt_env(env))
         sampled = copy_env(env)
-        adapted = adapt_env(sampled)
-        self.task_sampler.bind(adapted)
-        self._env, self.sampled_env, self._adapted_env = env, sampled, adapted
+        self.task_sampler.bind(adapt_env(sampled))
+        self._env, self.sampled_env = env, sampled
         if "vec_env" in vars(self):
             self.close()
 
@@ -139,14 +138,6 @@ class MetaSampler(Sampler):
     def _make_executor(self) -> MetaEnvExecutor:
         return make_executor(self.sampled_env, self.meta_batch_size, self.envs_per_task, self.max_path_length,
                              *self._kind_of_executor)
-
-    def _open(self) -> None:
-        """Creates a new executor if the sampler was closed."""
-        if self._is_closed:
-            executor = self._make_executor()
-            if self.tasks is not None:
-                executor.set_tasks(self.tasks)
-            self._is_closed, self.vec_env = False, executor
 
     @property
     def tasks(self) -> Optional[List[Task]]:
@@ -177,7 +168,8 @@ class MetaSampler(Sampler):
         self._set_iteration(itr, 0, list(tasks))
 
     def _set_iteration(self, itr: int, step: int, tasks: List[Task]) -> None:
-        self._open()
+        if self._is_closed:
+            self.vec_env, self._is_closed = self._make_executor(), False
         self.vec_env.set_tasks(tasks)
         self._itr, self._step, self._is_begun = itr, step, True
 
@@ -200,7 +192,8 @@ class MetaSampler(Sampler):
         """
         if not self._is_begun or self.tasks is None:
             self.update_tasks(self.tasks)
-        self._open()
+        elif self._is_closed:
+            self._set_iteration(self._itr, self._step, self.tasks)
         paths, rollouts = self.vec_env.collect(self.batch_size, self.path_rng, self.make_actor())
         set_averages(self.env, get_averages(self.sampled_env))
         if log:

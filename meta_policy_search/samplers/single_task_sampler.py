@@ -7,8 +7,8 @@ import numpy as np
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.flat_policy import check_spaces
 from meta_policy_search.actors.from_policy import PolicyActor, actor_from_policy
-from meta_policy_search.envs.compat import adapt_env, copy_env
-from meta_policy_search.envs.normalized_env import get_averages, set_averages
+from meta_policy_search.envs.compat import GymnasiumMetaEnv, adapt_env, copy_env
+from meta_policy_search.envs.normalized_env import get_averages, normalizers, set_averages
 from meta_policy_search.samplers.meta_sampler import ExecutorFactory, make_executor
 from meta_policy_search.samplers.ray_executor import Parallel, check_parallel
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
@@ -86,8 +86,8 @@ class SingleTaskSampler(Configurable):
             List of path dicts, see `types.Path`.
 
         Raises:
-            ValueError: an observation, reward or action is not finite (the message names path and step), or neither the
-                algorithm nor the environment limits the length of paths.
+            ValueError: an observation, reward or action is not finite (the message names path and step); the task of a
+                `GymnasiumMetaEnv` is not set; or neither the algorithm nor the environment limits the length of paths.
             EnvWorkerError: the environment raised an error, or a worker process died.
         """
         algo, length = self._algo, self._length("max_path_length", self._algo.max_path_length)
@@ -126,9 +126,14 @@ class SingleTaskSampler(Configurable):
         if not isinstance(actor, PolicyActor):
             return self._collect(policy, actor, itr, len(flat_params), num_paths, length)
         population: List[List[Path]] = []
+        averages = get_averages(self.sampled_env)
         for number, candidate in enumerate(flat_params, start=itr):
             policy.set_flat_params(candidate)
             population.append(self._collect_paths(policy, number, num_paths, length))
+            set_averages(self.sampled_env, averages)  # all candidates act with the same averages
+        for normalizer in normalizers(self.sampled_env):
+            normalizer.update_averages([path for paths in population for path in paths])
+        set_averages(self._env, get_averages(self.sampled_env))
         return population
 
     def _length(self, name: str, length: Optional[int]) -> int:
@@ -156,23 +161,26 @@ class SingleTaskSampler(Configurable):
         check_spaces(policy, self._sampled)
         sizes = (num_candidates, min(envs_at_once or num_paths, num_paths), length)
         executor = self._open(purpose, sizes)
-        task = adapt_env(self._env, needs_tasks=False).get_task()
+        env = adapt_env(self._env, needs_tasks=False)
+        task, averages = env.get_task(), get_averages(self.sampled_env)
+        if task is None and isinstance(env.unwrapped, GymnasiumMetaEnv):
+            raise ValueError("env: expected an environment with a task, got none: call env.set_task(task) first")
         self._sampled.set_task(task)  # snapshots contain this copy
         executor.set_tasks([task] * num_candidates)
         path_rng = functools.partial(_candidate_rng, seeding.get_root(), itr, purpose)
         paths, _ = executor.collect(num_paths, path_rng, actor)
+        if purpose == _EVALUATION:
+            set_averages(self.sampled_env, averages)  # only training updates them
         set_averages(self._env, get_averages(self.sampled_env))
         return list(paths.values())
 
     def _open(self, purpose: int, sizes: Tuple[int, int, int]) -> MetaEnvExecutor:
         """Returns the executor for a purpose. If its sizes have changed, closes it and creates a new one."""
-        previous, executor = self._executors.pop(purpose, (None, None))
-        if executor is None or previous != sizes:
-            if executor is not None:
-                executor.close()
-            executor = make_executor(self._sampled, *sizes, self._parallel, self._executor)
-        self._executors[purpose] = sizes, executor
-        return executor
+        if purpose in self._executors and self._executors[purpose][0] != sizes:
+            self._executors.pop(purpose)[1].close()
+        if purpose not in self._executors:
+            self._executors[purpose] = sizes, make_executor(self._sampled, *sizes, self._parallel, self._executor)
+        return self._executors[purpose][1]
 
 
 def _candidate_rng(root: int, itr: int, purpose: int, candidate: int, rollout: int) -> np.random.Generator:

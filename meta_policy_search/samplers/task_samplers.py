@@ -4,7 +4,7 @@ from typing import Any, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.compat import name_of_env
+from meta_policy_search.envs.compat import name_of_env, owner_of_tasks
 from meta_policy_search.types import Task
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_choice, check_fraction, check_positive_int
@@ -79,6 +79,11 @@ class WorstTaskSampler(TaskSampler):
         self._recent: List[Tuple[Task, float]] = []
         self._num_repeated = 0
 
+    def bind(self, env: Any) -> None:
+        """See `TaskSampler.bind`; forgets the recent tasks, which another environment may not have."""
+        super().bind(env)
+        self._recent = []
+
     def sample(self, n: int, rng: np.random.Generator) -> List[Task]:
         """See `TaskSampler.sample`; the repeated tasks come first."""
         self._num_repeated = int(self.repeated * n) if self._recent else 0
@@ -145,11 +150,14 @@ class RoML(TaskSampler):
         self._batch: List[np.ndarray] = []  # [d + 2]: point, weight and return of each task since the last update
 
     def bind(self, env: Any) -> None:
-        """See `TaskSampler.bind`."""
-        if not getattr(env, "task_dimensions", 0):
+        """See `TaskSampler.bind`; forgets the means if the number of coordinates changes."""
+        owner = owner_of_tasks(env, "tasks_at")
+        if not getattr(owner, "task_dimensions", 0):
             raise ValueError("task_sampler: RoML requires an environment with task_dimensions and tasks_at, got "
                              f"{name_of_env(env)}; WorstTaskSampler works for any tasks")
-        super().bind(env)
+        super().bind(owner)
+        if len(self._means) != owner.task_dimensions:
+            self._means, self._batch = np.empty(0), []
 
     def sample(self, n: int, rng: np.random.Generator) -> List[Task]:
         """See `TaskSampler.sample`; the tasks from the task distribution come first."""

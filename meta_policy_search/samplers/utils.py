@@ -157,13 +157,15 @@ def _play(executor: MetaEnvExecutor, space: Any, env_ids: Sequence[int], seeds: 
 
 def _compare(env: Any, expected: List[Dict[str, Any]], steps: List[Dict[str, Any]], where: str) -> None:
     for step, (before, now) in enumerate(zip(expected, steps)):
-        for key in before:
+        for key in {**before, **now}:
+            value = now.get(key)  # NaN or None if only other copies report it
+            missing = np.nan if isinstance(value, (np.ndarray, np.generic)) else None
             try:
-                np.testing.assert_equal(now.get(key), before[key])
+                np.testing.assert_equal(value, before.get(key, missing))
             except AssertionError:
                 raise ValueError(
                     f"{type(env).__name__}: expected identical paths for the same task, random numbers and actions, "
                     f"got a different path: {f'after {step} steps' if step else 'at the start'} the {key} is "
-                    f"{now.get(key)} {where}, but was {before[key]} in the first run. Draw all random numbers from "
+                    f"{value} {where}, but was {before.get(key)} in the first run. Draw all random numbers from "
                     "self.np_random (vectorized: from the generators passed to reset), and initialize all other "
                     "state in reset") from None

@@ -318,6 +318,24 @@ def test_wrapper_without_task_methods_uses_those_of_the_next_environment(env):
     assert adapted.wrapped_env.wrapped_env is env and adapted.unwrapped is env.unwrapped
 
 
+class Doubled(gymnasium.Wrapper):
+    """Doubles the task."""
+
+    def set_task(self, task):
+        self.unwrapped.set_task(2.0 * task)
+
+    def get_task(self):
+        return 0.5 * self.unwrapped.get_task()
+
+
+def test_each_task_method_is_that_of_the_outermost_wrapper_that_has_it():
+    env = gymnasium.wrappers.TimeLimit(Doubled(type("Point", (Goals, GymnasiumEnv), {})()), 5)
+    adapted = adapt_env(normalize(env))
+    (task,) = adapted.sample_tasks(1, np.random.default_rng(0))
+    adapted.set_task(task)
+    assert adapted.get_task() == task and env.unwrapped.goal == 2.0 * task
+
+
 # Copies of environments
 
 

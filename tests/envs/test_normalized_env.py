@@ -324,8 +324,17 @@ def test_observations_end_with_the_task(name):
 def test_tasks_that_are_not_numbers_cannot_be_observed():
     with pytest.raises(TypeError, match="observe_task: expected an environment with numeric tasks"):
         normalize(GymnasiumMetaEnv("CartPole-v1", lambda rng: {"mode": "euler"}, print), observe_task=True)
+    with pytest.raises(TypeError, match=r"numeric tasks, got the task \('reach', \(0.1, 0.2\)\)"):  # as in Meta-World
+        normalize(GymnasiumMetaEnv("CartPole-v1", lambda rng: ("reach", (0.1, 0.2)), print), observe_task=True)
     with pytest.raises(ValueError, match="observe_task: expected an environment with vector observations"):
         normalize(Coins(), observe_task=True)
+
+
+def test_an_empty_task_adds_no_numbers():
+    env = normalize(make_env("MetaPointEnvOrigin"), observe_task=True)
+    np.testing.assert_array_equal(env.reset(seed=1)[0], make_env("MetaPointEnvOrigin").reset(seed=1)[0])
+    batched = env.make_batched(2)
+    assert batched.reset(np.arange(2), [np.random.default_rng(e) for e in range(2)]).shape == (2, 2)
 
 
 # Wrapper

@@ -252,6 +252,21 @@ def test_masses_must_be_positive(cheetah):
     assert cheetah.wrapped_env.unwrapped.model.opt.gravity[2] == 9.81
 
 
+@pytest.mark.parametrize("name, shape, factor", [
+    ("gravity", "(3,)", [1.0, 2.0]), ("gravity", "(3,)", np.ones((2, 3))), ("gravity", "(3,)", "large"),
+    ("geom_friction", "(9, 3)", np.ones(9)), ("body_mass", "(8,)", [1.0, [2.0]]),
+])
+def test_factors_of_the_wrong_shape_are_refused_before_anything_changes(cheetah, name, shape, factor):
+    cheetah.set_task({name: 1.0 for name in CHEETAH})
+    before, model = cheetah.get_task(), cheetah.wrapped_env.unwrapped.model
+    masses = model.body_mass.copy()
+    message = f"{name}: expected a number or an array of factors of shape {shape}, got {factor!r}"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        cheetah.set_task({**dict.fromkeys(CHEETAH, 2.0), name: factor})
+    np.testing.assert_array_equal(model.body_mass, masses)
+    assert cheetah.get_task() == before
+
+
 @pytest.mark.parametrize("name, meant", [("body_mas", "body_mass"), ("gravty", "gravity"), ("frame_skp", "frame_skip")])
 def test_mujoco_quantities_are_suggested(name, meant):
     with pytest.raises(ValueError, match=f"{name}: expected an argument .* did you mean '{meant}'?"):

@@ -51,6 +51,20 @@ class Lasting(Scripted):
         return observation, reward, terminated, truncated, {"age": self.steps}
 
 
+class Late(Scripted):
+    """Reports an info from the second path on."""
+
+    paths = 0
+
+    def reset(self, **arguments):
+        self.paths += 1
+        return super().reset(**arguments)
+
+    def step(self, action):
+        *answer, _ = super().step(action)
+        return (*answer, {"late": 1} if self.paths > 1 else {})
+
+
 class Remembering(Scripted):
     """Keeps the first task."""
 
@@ -86,6 +100,7 @@ class Unlike(Wanderer):
     (Own(random.Random(0)), "the reward is .* after other paths"),
     (Global(), "the reward is .* in another copy"),
     (Lasting(), "after 1 steps the env_infos.*age.* after other paths"),
+    (Late(), "after 1 steps the env_infos.*late.* is 1 after other paths, but was None in the first run"),
     (type("SharedEnv", (Wanderer,), {"batched_class": Shared})(), "the reward is .* together with other copies"),
     (Unlike(), "the reward is .* without make_batched"),
 ])

@@ -1,4 +1,5 @@
 """Tests the executors: documented interface, equal data from all executors, faults, and process cleanup."""
+import functools
 import gc
 import os
 import re
@@ -6,15 +7,18 @@ import signal
 import sys
 import textwrap
 import time
+import types
 
 import cloudpickle
 import numpy as np
 import psutil
 import pytest
+import threadpoolctl
 
 from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv, MetaEnv, PhysicsError
 from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
 from meta_policy_search.samplers.errors import EnvWorkerError
+from meta_policy_search.samplers.vectorized_env_executor import worker
 from meta_policy_search.samplers.vectorized_env_executor.local import (
     MetaBatchedEnvExecutor,
     MetaIterativeEnvExecutor,
@@ -24,6 +28,7 @@ from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.gym_import import gym
 from tests.helpers.processes import assert_gone, start_script, workers_of
+from tests.helpers.sampling import FixedPolicy
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # keeps workers from importing this file and pytest
 
@@ -317,6 +322,27 @@ def test_infos_become_arrays_in_the_same_way_in_all_executors():
     assert set(iterative["pid"]) == {os.getpid()}
 
 
+class CountsThreads(MetaPointEnvCorner):
+    """Its infos contain the number of threads of matrix operations."""
+
+    def step(self, action):
+        *answer, _ = super().step(action)
+        numbers = [library["num_threads"] for library in threadpoolctl.threadpool_info()
+                   if library["user_api"] == "blas"]
+        return (*answer, {"threads": max(numbers)})
+
+
+def test_matrix_operations_of_ray_workers_use_one_thread(monkeypatch):
+    """A worker with two CPUs starts with two threads."""
+    monkeypatch.setitem(sys.modules, "ray", types.SimpleNamespace(get=lambda reference: reference))
+    path_rng = functools.partial(seeding.rng_for, seeding.Stream.ROLLOUT, 0, 0, root=1)
+    request = cloudpickle.dumps(([(2.0, 2.0)] * 2, 1, path_rng, FixedPolicy(2, 2).make_actor(), {}))
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        pickled = worker.collect_on_ray(0, [cloudpickle.dumps(CountsThreads())], (range(2), 1, T), request)
+    for part in worker.load_result(pickled, "worker"):
+        assert set(part.env_infos["threads"]) == {1}
+
+
 # Invalid arguments.
 
 
@@ -418,6 +444,31 @@ def test_exception_in_an_environment_names_environment_and_task(kind):
                 ex.step(np.zeros((N, 1)))
             ex.reset()  # starts new workers
             assert len(workers_of()) == 2
+
+
+def test_environments_must_be_reset_after_a_failed_step():
+    with executor("parallel", Faulty("raise")) as ex:
+        with pytest.raises(EnvWorkerError):
+            step_twice(ex)
+        ex.set_tasks([0] * M)  # starts new workers
+        with pytest.raises(RuntimeError, match="step: call reset"):
+            ex.step(np.zeros((N, 1)))
+        ex.reset()
+        assert len(ex.step(np.zeros((N, 1)))[0]) == N
+
+
+@pytest.mark.parametrize("has_failed", [False, True])
+def test_closed_executor_starts_no_workers(has_failed):
+    ex = executor("parallel", Faulty("raise"))
+    if has_failed:
+        with pytest.raises(EnvWorkerError):
+            step_twice(ex)
+    ex.close()
+    ids, rngs = np.arange(N), [np.random.default_rng(e) for e in range(N)]
+    for call in 2 * [lambda: ex.reset_envs(ids, rngs), lambda: ex.step_envs(np.zeros((N, 1)), ids)]:
+        with pytest.raises(RuntimeError, match="MetaParallelEnvExecutor is closed"):
+            call()
+        assert not workers_of()
 
 
 @pytest.mark.parametrize("kind", ["iterative", "parallel"])

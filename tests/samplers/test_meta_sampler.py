@@ -379,6 +379,19 @@ def test_new_tasks_are_drawn_if_none_are_given_and_after_refused_tasks():
     assert sampler.tasks == [9, 2, 9]
 
 
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_tasks_of_the_previous_environment_are_not_set_in_an_assigned_one(is_begun):
+    sampler, other = sampler_of(MetaPointEnvCorner()), MetaPointEnvCorner()
+    other.goal_range, other.first_task = 3.0, (3.0, 3.0)
+    sampler.update_tasks()
+    if is_begun:
+        sampler.obtain_samples()
+    sampler.env = other
+    sampler.update_tasks()
+    np.testing.assert_array_equal(np.abs(sampler.tasks), 3.0)
+    assert len(sampler.obtain_samples()) == M
+
+
 # Long paths
 
 

@@ -5,13 +5,14 @@ import numpy as np
 import pytest
 import threadpoolctl
 
-from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
+from meta_policy_search.baselines import GaussianMLPBaseline, LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.envs.trial_env import EPISODE
 from meta_policy_search.samplers.base import SampleProcessor, Sampler
 from meta_policy_search.samplers.dice_sample_processor import DiceSampleProcessor
 from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor, TrialSampleProcessor
-from meta_policy_search.utils import logger
+from meta_policy_search.utils import logger, seeding
 from tests.helpers.paths import make_paths, reward_path
+from tests.helpers.sampling import assert_same
 
 
 class FixedBaseline:
@@ -399,6 +400,20 @@ def test_samples_do_not_depend_on_the_number_of_threads_of_matrix_operations():
             return SampleProcessor(LinearFeatureBaseline()).process_samples(paths)["advantages"]
 
     np.testing.assert_array_equal(advantages(4), advantages(1))
+
+
+@pytest.mark.parametrize("make_processor", [
+    SampleProcessor, lambda baseline: DiceSampleProcessor("LinearTimeBaseline", 100, return_baseline=baseline)])
+def test_trained_baselines_do_not_depend_on_the_number_of_threads_of_matrix_operations(make_processor):
+    rng = np.random.default_rng(0)
+    paths = [{"observations": rng.normal(size=(100, 17)), "returns": rng.normal(size=100)} for _ in range(20)]
+    weights = []
+    for threads in (1, 2):
+        with threadpoolctl.threadpool_limits(threads, user_api="blas"), seeding.evaluation_seed(1):
+            baseline = GaussianMLPBaseline()
+            make_processor(baseline).train_baseline(paths)
+        weights.append(baseline.get_param_values()["params"])
+    assert_same(*weights)
 
 
 def test_the_last_episode_of_each_trial_is_counted(logged):

@@ -5,7 +5,7 @@ import numpy as np
 import psutil
 import pytest
 
-from meta_policy_search.envs import MetaPointEnv, MetaPointEnvCorner
+from meta_policy_search.envs import GymnasiumMetaEnv, MetaPointEnv, MetaPointEnvCorner, normalize, vary
 from meta_policy_search.envs.compat import SingleTaskEnv
 from meta_policy_search.np.exploration_policies import OrnsteinUhlenbeckPolicy
 from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy
@@ -96,6 +96,35 @@ def test_paths_of_a_population_equal_those_of_single_candidates(world):
     assert len(set(returns)) >= (3 * NUM_CANDIDATES if world in NOISY else NUM_CANDIDATES)
 
 
+def normalized():
+    return normalize(MetaPointEnvCorner("dense"), normalize_obs=True, normalize_reward=True, obs_alpha=0.1,
+                     reward_alpha=0.1)
+
+
+def test_candidates_that_act_sequentially_have_the_same_averages():
+    env, policy, candidates = normalized(), MinimalPolicy(), np.random.default_rng(0).normal(size=(3, 4))
+    population = SingleTaskSampler(algo_of(policy, T), env).obtain_population_samples(10, 2 * T, candidates)
+    for i, candidate in enumerate(candidates):
+        policy.set_flat_params(candidate)
+        assert_same_paths(population[i], SingleTaskSampler(algo_of(policy, T), normalized()).obtain_samples(
+            10 + i, 2 * T))
+    # then the averages are updated once, with all paths
+    expected = normalized()
+    expected.update_averages([path for paths in population for path in paths])
+    np.testing.assert_equal(env.averages, expected.averages)
+
+
+def test_evaluations_do_not_change_the_averages():
+    env = normalized()
+    sampler = SingleTaskSampler(algo_of(GaussianMLPPolicy(2, 2, ()), T), env)
+    sampler.obtain_samples(0, T)
+    before = dict(env.averages)
+    first, second = (sampler.obtain_evaluation_samples(1, 3) for _ in range(2))
+    assert_same_paths(first, second)
+    np.testing.assert_equal([env.averages, sampler.sampled_env.averages], [before, before])
+    assert before["rewards"][0] != 0.0
+
+
 def test_paths_depend_on_iteration_and_seed():
     policy = GaussianMLPPolicy(2, 2, ())
     actions = []
@@ -181,6 +210,20 @@ class Nameless(MetaPointEnv):
 def test_invalid_arguments_are_refused(build, error, message):
     with pytest.raises(error, match=message):
         build(GaussianMLPPolicy(2, 2, ()))
+
+
+@pytest.mark.parametrize("make_env", [
+    lambda: vary("Pendulum-v1", g=(5.0, 15.0)),
+    lambda: normalize(GymnasiumMetaEnv("Pendulum-v1", lambda rng: {"g": 9.0}, lambda env, task: setattr(
+        env.unwrapped, "g", task and task["g"]))),
+])
+def test_the_task_of_a_gymnasium_environment_must_be_set(make_env):
+    env = make_env()
+    sampler = SingleTaskSampler(algo_of(GaussianMLPPolicy(3, 1, ()), T), env)
+    with pytest.raises(ValueError, match=r"env: expected an environment with a task, .*: call env.set_task"):
+        sampler.obtain_samples(0, T)
+    env.set_task({"g": 9.0})
+    assert len(sampler.obtain_samples(0, T)) == 1
 
 
 def test_environment_without_tasks_has_one_task():

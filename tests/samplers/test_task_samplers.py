@@ -1,10 +1,12 @@
 """Task samplers choose the tasks of an iteration, and their state is part of a run."""
+import gymnasium
 import numpy as np
 import pytest
 from scipy import stats
 
 import meta_policy_search as mps
 from meta_policy_search.envs import available_envs, get_env_class, make_env, normalize, vary
+from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.task_samplers import RoML, TaskSampler, WorstTaskSampler, _beta_density
@@ -179,6 +181,41 @@ def test_tasks_are_those_of_an_assigned_environment():
     assert np.abs(sampler.tasks).max() > 1.0
 
 
+def test_task_samplers_forget_what_does_not_fit_another_environment():
+    for sampler in (WorstTaskSampler(), RoML(batch_size=10)):
+        iterate(sampler, lambda task: -task[0], num_iterations=1)
+        sampler.bind(Cube(2))
+        for _ in range(2):
+            tasks = np.array(sampler.sample(20, np.random.default_rng(1)))
+            assert tasks.shape == (20, 2)
+            sampler.update(list(tasks), tasks.sum(axis=1))
+    means, *_ = sampler.get_state()
+    sampler.bind(Cube(2))
+    assert sampler.get_state()[0] is means and (means != 0.5).all()
+
+
+@pytest.mark.parametrize("task_sampler, env", [("worst", "MetaPointEnvCorner"),
+                                               ({"name": "roml", "batch_size": 4}, "MetaPointEnvNavigation")])
+def test_resumed_runs_with_an_assigned_environment_are_equal(task_sampler, env, tmp_path):
+    def move_goals(trainer, row):
+        if trainer.itr == 1:
+            other = make_env(env)
+            other.goal_range, other.first_task = 3.0, (3.0, 3.0)
+            trainer.env = other
+
+    def train(name, n_itr):
+        return mps.train(env, "vpg_maml", n_itr, callbacks=[move_goals], dump_path=tmp_path / name,
+                         progress_bar=False, task_sampler=task_sampler, **TINY)
+
+    whole, part = train("whole", 5), train("part", 3)
+    resumed = mps.load_run(part.folder).resume(5, callbacks=[move_goals])
+    for column in ("Step_0-AverageReturn", "Step_1-AverageReturn"):
+        np.testing.assert_array_equal(resumed.progress[column], whole.progress[column])
+    np.testing.assert_array_equal(resumed.policy.get_flat_params(), whole.policy.get_flat_params())
+    np.testing.assert_array_equal(resumed.trainer.sampler.tasks, whole.trainer.sampler.tasks)
+    assert np.abs(whole.trainer.sampler.tasks).max() > 2.0
+
+
 def test_tasks_by_default_are_those_of_the_environment():
     env = normalize(make_env("MetaPointEnvNavigation"))
     sampler = sampler_of(env, "uniform")
@@ -205,6 +242,27 @@ def test_roml_requires_tasks_at():
     with pytest.raises(ValueError, match="task_sampler: RoML requires an environment with task_dimensions and tasks_at"
                                          ", got MetaPointEnvCorner; WorstTaskSampler works for any tasks"):
         sampler_of(make_env("MetaPointEnvCorner"), "roml")
+
+
+class Goal(gymnasium.Env):
+    observation_space = action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float64)
+    task_dimensions = 1
+
+    def sample_tasks(self, n_tasks, rng):
+        return self.tasks_at(rng.random((n_tasks, 1)))
+
+    def tasks_at(self, points):
+        return points[:, 0].tolist()
+
+    def set_task(self, task):
+        pass
+
+
+@pytest.mark.parametrize("wrap", [lambda env: env, lambda env: gymnasium.wrappers.TimeLimit(env, 5)])
+def test_roml_finds_the_tasks_of_a_wrapped_environment(wrap):
+    sampler = RoML(original_fraction=1.0)
+    sampler.bind(adapt_env(normalize(wrap(Goal()))))
+    assert sampler.sample(3, np.random.default_rng(0)) == np.random.default_rng(0).random(3).tolist()
 
 
 def test_refused_environment_is_not_assigned():

@@ -78,6 +78,7 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
 
     def _restart(self) -> None:
         """Starts new workers with the current tasks if the workers have ended."""
+        self._check_open()
         if not self._are_usable:
             self._start_workers()
             if self.tasks is not None:
@@ -86,6 +87,7 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
     def _assign(self, tasks: List[Task]) -> None:
         if not self._are_usable:
             self._start_workers()
+            self._path_rngs = []  # `step` requires `reset`, because the paths have ended
         self._exchange({w: ("set_tasks", tasks[part.start:part.stop]) for w, part in enumerate(self._parts)})
 
     def collect_rollouts(self, num_rollouts: int, path_rng: PathRng, actor: Actor,
@@ -110,6 +112,7 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
         return np.concatenate(results)[_inverse(rows)]
 
     def advance(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
+        self._check_open()
         if not self._are_usable:
             raise RuntimeError("step: the worker processes and their paths have ended: reset the environments first")
         rows = self._rows(env_ids)

@@ -31,7 +31,7 @@ from meta_policy_search.samplers.errors import EnvWorkerError, NotFiniteError, w
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
 from meta_policy_search.samplers.vectorized_env_executor.local import make_local_executor
 from meta_policy_search.utils.snapshotter import Unpickler
-from meta_policy_search.utils.threads import THREAD_VARIABLES
+from meta_policy_search.utils.threads import THREAD_VARIABLES, one_blas_thread
 
 _START = ("import sys; fd = int(sys.argv[1]); sys.path[:] = sys.argv[2:]; del sys.argv[1:]; "
           f"from {__name__} import main; main(fd)")
@@ -181,6 +181,7 @@ def is_ready() -> bool:
     return True
 
 
+@one_blas_thread()
 def collect_on_ray(sampler: int, env: List[Any], sizes: Tuple[range, int, int], request: bytes) -> bytes:
     """Collects the paths of some tasks in a Ray worker.
 
