@@ -12,7 +12,7 @@ from meta_policy_search.envs.normalized_env import get_averages, normalizers, se
 from meta_policy_search.samplers.meta_sampler import ExecutorFactory, make_executor
 from meta_policy_search.samplers.ray_executor import Parallel, check_parallel
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
-from meta_policy_search.types import Path
+from meta_policy_search.types import Path, WithoutEffect
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
 from meta_policy_search.utils.serializable import Configurable
@@ -44,8 +44,8 @@ class SingleTaskSampler(Configurable):
         TypeError, ValueError: `env` is not an environment, or its spaces do not match the policy.
     """
 
-    def __init__(self, algo: Any, env: Any, parallel: Parallel = False,
-                 executor: Union[str, ExecutorFactory, None] = None) -> None:
+    def __init__(self, algo: Any, env: Any, parallel: WithoutEffect[Parallel] = False,
+                 executor: WithoutEffect[Union[str, ExecutorFactory, None]] = None) -> None:
         self._algo = algo
         self._parallel, self._executor = check_parallel(parallel), executor
         self._executors: Dict[int, Tuple[Tuple[int, ...], MetaEnvExecutor]] = {}  # sizes and executor, by purpose

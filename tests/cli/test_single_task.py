@@ -1,4 +1,5 @@
 """Tests the single-task experiments as a user runs them."""
+import json
 import re
 import subprocess
 import sys
@@ -73,6 +74,13 @@ def test_policy_of_a_run_acts_and_cannot_be_adapted(name, tmp_path, capsys):
             method()
     assert "which learns a single task" in mistake(main, capsys, "evaluate", tmp_path)
     assert loaded.summarize() in (tmp_path / "log.txt").read_text()
+
+
+def test_parallel_sampling_is_an_option_of_a_resumed_run(tmp_path):
+    run("cem", "--smoke", *POINT, "--dump_path", tmp_path)
+    assert main(["resume", str(tmp_path), "--n_itr", "3", "--parallel"]) == 0
+    params = json.loads((tmp_path / "params.json").read_text())
+    assert params["options"]["parallel"] is True and params["settings"].keys().isdisjoint(params["options"])
 
 
 class Idle(NOP):
