@@ -49,7 +49,7 @@ def task_gradients(params: Mapping[str, tf.Tensor], loss: tf.Tensor,
 
 
 def gradient_step(params: Mapping[str, tf.Tensor], loss: tf.Tensor, step_sizes: Mapping[str, tf.Tensor],
-                  first_order: bool = False, name: str = "gradient_step") -> "OrderedDict[str, tf.Tensor]":
+                  first_order: bool = False) -> "OrderedDict[str, tf.Tensor]":
     """Builds one gradient step for every task: `theta'_m = theta_m - alpha dL_m / dtheta_m` (arXiv:1703.03400, Eq. 1).
 
     Args:
@@ -57,12 +57,11 @@ def gradient_step(params: Mapping[str, tf.Tensor], loss: tf.Tensor, step_sizes: 
         loss: float32 `[M]`, loss of each task.
         step_sizes: name to step size alpha: a scalar, or a tensor of the parameter's shape without the task axis.
         first_order: whether to stop gradients through the inner gradient (first-order MAML). Default: False.
-        name: name scope.
 
     Returns:
         Name to updated parameter, float32 `[M, ...]`.
     """
-    with tf.name_scope(name):
+    with tf.name_scope("gradient_step"):
         gradients = task_gradients(params, loss, first_order)
         return OrderedDict((key, value - step_sizes[key] * gradients[key]) for key, value in params.items())
 

@@ -46,20 +46,19 @@ def entropy_bonus(distribution: Any, dist_info: Mapping[str, tf.Tensor], weights
     return coef * tf.reduce_mean(weighted_mean(distribution.entropy_sym(dist_info), weights))
 
 
-def likelihood_ratio_loss(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor,
-                          name: str = "likelihood_ratio_loss") -> tf.Tensor:
+def likelihood_ratio_loss(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor
+                          ) -> tf.Tensor:
     """Builds the importance-weighted policy-gradient loss (arXiv:1502.05477, Eq. 14) of each task, `[M]`.
 
     `L_m = -sum_n w_mn r_mn A_mn` with `r = pi_new / pi_old`. See the module docstring for the arguments.
     """
     _check_shapes(log_prob, old_log_prob=old_log_prob, advantages=advantages, weights=weights)
-    with tf.name_scope(name):
+    with tf.name_scope("likelihood_ratio_loss"):
         ratio = tf.exp(log_prob - tf.stop_gradient(old_log_prob))
         return -weighted_mean(ratio * tf.stop_gradient(advantages), weights)
 
 
-def log_likelihood_loss(log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor,
-                        name: str = "log_likelihood_loss") -> tf.Tensor:
+def log_likelihood_loss(log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
     """Builds the score-function policy-gradient loss (REINFORCE; Williams, 1992) of each task, `[M]`.
 
     `L_m = -sum_n w_mn log pi(a_mn | o_mn) A_mn`. At the sampling policy, its gradient equals the gradient of
@@ -67,12 +66,12 @@ def log_likelihood_loss(log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.
     docstring for the arguments.
     """
     _check_shapes(log_prob, advantages=advantages, weights=weights)
-    with tf.name_scope(name):
+    with tf.name_scope("log_likelihood_loss"):
         return -weighted_mean(log_prob * tf.stop_gradient(advantages), weights)
 
 
 def taypo_loss(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor,
-               path_starts: tf.Tensor, name: str = "taypo_loss") -> tf.Tensor:
+               path_starts: tf.Tensor) -> tf.Tensor:
     """Builds the second-order Taylor loss TayPO-2 (arXiv:2106.13125), one per task.
 
     `L_m = -sum_n w_mn (r_mn + (r_mn - 1) sum_{s < n} (r_ms - 1)) A_mn`, `r = pi_new / pi_old`, where s runs over the
@@ -82,29 +81,28 @@ def taypo_loss(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantages: tf.Tens
     """
     _check_shapes(log_prob, old_log_prob=old_log_prob, advantages=advantages, weights=weights,
                   path_starts=path_starts)
-    with tf.name_scope(name):
+    with tf.name_scope("taypo_loss"):
         change = tf.expm1(log_prob - tf.stop_gradient(old_log_prob))
         _, before = sums_along_paths(change, path_starts)
         return -weighted_mean((1.0 + change * (1.0 + before)) * tf.stop_gradient(advantages), weights)
 
 
 def clipped_surrogate(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor,
-                      clip_eps: tf.Tensor, name: str = "clipped_surrogate") -> tf.Tensor:
+                      clip_eps: tf.Tensor) -> tf.Tensor:
     """Builds the clipped policy-gradient loss of PPO (arXiv:1707.06347, Eq. 7) of each task, `[M]`.
 
     `L_m = -sum_n w_mn min(r_mn A_mn, clip(r_mn, 1 - eps, 1 + eps) A_mn)` with `r = pi_new / pi_old`. `clip_eps` is the
     half-width of the ratio interval, dimensionless. See the module docstring for the other arguments.
     """
     _check_shapes(log_prob, old_log_prob=old_log_prob, advantages=advantages, weights=weights)
-    with tf.name_scope(name):
+    with tf.name_scope("clipped_surrogate"):
         advantages = tf.stop_gradient(advantages)
         ratio = tf.exp(log_prob - tf.stop_gradient(old_log_prob))
         clipped = tf.clip_by_value(ratio, 1.0 - clip_eps, 1.0 + clip_eps)
         return -weighted_mean(tf.minimum(ratio * advantages, clipped * advantages), weights)
 
 
-def exploration_score(log_prob: tf.Tensor, old_log_prob: tf.Tensor, weights: tf.Tensor,
-                      name: str = "exploration_score") -> tf.Tensor:
+def exploration_score(log_prob: tf.Tensor, old_log_prob: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
     """Builds the score of the samples of one adaptation step, for E-MAML's exploration term, `[M]`.
 
     `S_m = sum_n w_mn (pi(a_mn | o_mn) / pi_old(a_mn | o_mn) - 1)`. The score is zero at the sampling policy. If all
@@ -113,7 +111,7 @@ def exploration_score(log_prob: tf.Tensor, old_log_prob: tf.Tensor, weights: tf.
     arguments.
     """
     _check_shapes(log_prob, old_log_prob=old_log_prob, weights=weights)
-    with tf.name_scope(name):
+    with tf.name_scope("exploration_score"):
         return tf.reduce_sum(weights * tf.expm1(log_prob - tf.stop_gradient(old_log_prob)), axis=-1)
 
 
@@ -138,8 +136,7 @@ def _log_boxes(log_prob: tf.Tensor, path_starts: tf.Tensor) -> Tuple[tf.Tensor, 
     return sums_along_paths(log_prob - tf.stop_gradient(log_prob), path_starts)
 
 
-def dice_loss(log_prob: tf.Tensor, rewards: tf.Tensor, weights: tf.Tensor, path_starts: tf.Tensor,
-              name: str = "dice_loss") -> tf.Tensor:
+def dice_loss(log_prob: tf.Tensor, rewards: tf.Tensor, weights: tf.Tensor, path_starts: tf.Tensor) -> tf.Tensor:
     """Builds the DiCE loss (arXiv:1802.05098) of each task, `[M]`.
 
     `L_m = -sum_n w_mn box_mn r_mn` with `box_mn = exp(tau_mn - stop_gradient(tau_mn))`. `tau_mn` is the sum of the
@@ -151,13 +148,13 @@ def dice_loss(log_prob: tf.Tensor, rewards: tf.Tensor, weights: tf.Tensor, path_
     the gradient is stopped. See the module docstring for the other arguments.
     """
     _check_shapes(log_prob, rewards=rewards, weights=weights, path_starts=path_starts)
-    with tf.name_scope(name):
+    with tf.name_scope("dice_loss"):
         up_to, _ = _log_boxes(log_prob, path_starts)
         return -weighted_mean(tf.exp(up_to) * tf.stop_gradient(rewards), weights)
 
 
-def loaded_dice_loss(log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor, path_starts: tf.Tensor,
-                     name: str = "loaded_dice_loss") -> tf.Tensor:
+def loaded_dice_loss(log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor, path_starts: tf.Tensor
+                     ) -> tf.Tensor:
     """Builds the Loaded DiCE loss (arXiv:1909.10549) of each task, `[M]`.
 
     `L_m = -sum_n w_mn (box(tau_n) - box(tau_n without a_n)) A_mn`, where `tau_n` contains the actions of the same path
@@ -167,7 +164,7 @@ def loaded_dice_loss(log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Ten
     module docstring for the arguments.
     """
     _check_shapes(log_prob, advantages=advantages, weights=weights, path_starts=path_starts)
-    with tf.name_scope(name):
+    with tf.name_scope("loaded_dice_loss"):
         up_to, before = _log_boxes(log_prob, path_starts)
         return -weighted_mean((tf.exp(up_to) - tf.exp(before)) * tf.stop_gradient(advantages), weights)
 
