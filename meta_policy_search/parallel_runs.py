@@ -1,6 +1,7 @@
 """Trains several runs in parallel processes, for `compare` and the command `sweep`."""
 import collections
 import contextlib
+import copyreg
 import functools
 import hashlib
 import json
@@ -289,8 +290,7 @@ def _describe(value: Any, seen: Dict[int, Any]) -> Any:
     if isinstance(value, Configurable):
         state = value.get_param_values() if hasattr(value, "get_param_values") else None
         return describe([type(value), value._given, present_arguments(value), state])
-    slots = {name: getattr(value, name, None) for base in type(value).__mro__
-             for name in vars(base).get("__slots__", ()) if not name.startswith("__")}
+    slots = {name: getattr(value, name, None) for name in copyreg._slotnames(type(value))}  # type: ignore[attr-defined]
     return describe([type(value), slots, getattr(value, "__dict__", None)])
 
 

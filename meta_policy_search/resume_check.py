@@ -107,8 +107,7 @@ def _differences(expected: State, state: State, only: str = "") -> List[str]:
 
 def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return type(a) is type(b) and a.dtype == b.dtype and a.shape == b.shape and (
-            a.tolist() == b.tolist() if a.dtype == object else a.tobytes() == b.tobytes())
+        return type(a) is type(b) and a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
     return bool(a == b or (a != a and b != b))  # or both are NaN
 
 
@@ -133,7 +132,8 @@ def _state_of(trainer: Trainer, graph: tf.Graph) -> State:
 
 def _values(where: str, value: Any, depth: int, seen: set) -> Iterator[Tuple[str, Any]]:
     """Yields the numbers and arrays in nested containers and objects, with their places."""
-    if isinstance(value, (bool, int, float, np.generic, np.ndarray)):
+    has_objects = isinstance(value, np.ndarray) and value.dtype == object
+    if isinstance(value, (bool, int, float, np.generic, np.ndarray)) and not has_objects:
         yield where, value.copy() if isinstance(value, np.ndarray) else value
         return
     if depth == 0 or id(value) in seen:
@@ -141,8 +141,8 @@ def _values(where: str, value: Any, depth: int, seen: set) -> Iterator[Tuple[str
     seen.add(id(value))
     if isinstance(value, np.random.Generator):
         entries: Any = value.bit_generator.state
-    elif isinstance(value, (list, tuple)):
-        entries = dict(enumerate(value))
+    elif isinstance(value, (list, tuple)) or has_objects:
+        entries = dict(enumerate(np.ravel(value) if has_objects else value))
     elif isinstance(value, Mapping):
         entries = value
     else:

@@ -8,7 +8,7 @@ A run folder contains `params.json`, `progress.csv`, `log.txt`, snapshots and pi
 * `given`: names of the settings that the user gave; the others have their defaults;
 * `command`, `started`, `modules`, `git_revision`, `versions`, `machine` and `tensorflow_flags` of the process that
   started it; `modules` contains the path of each module that a name of the form MODULE:NAME refers to;
-* `resumed`: a list with the same entries, and the completed iterations, of each process that resumed the run;
+* `resumed`: a list with the same entries, and the completed iterations, of each call that continued the run;
 * `ended`, `stopped` (by a callback) and `error` (name of the exception), after the end of a process.
 """
 import contextlib

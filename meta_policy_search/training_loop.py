@@ -106,18 +106,17 @@ class TrainingLoop(Configurable, abc.ABC):
 
     @contextlib.contextmanager
     def _recording(self, itr: int) -> Iterator[None]:
-        """Records the start of training in the run folder, unless it is recorded already, and its end.
+        """Records the start and the end of training in the run folder, for `train_itr` once for each folder.
 
         Args:
             itr: number of completed iterations; above 0 if the run is resumed.
         """
         folder, failure = logger.get_dir(), None
-        if folder is None:
+        if folder in (None, self._recorded_in):
             yield
             return
-        if folder != self._recorded_in:
-            run_folder.record_start(folder, self.describe(), itr)
-            self._recorded_in = folder
+        run_folder.record_start(folder, self.describe(), itr)
+        self._recorded_in = folder
         try:
             yield
         except Exception as error:

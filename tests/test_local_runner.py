@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from meta_policy_search.baselines import LinearFeatureBaseline
-from meta_policy_search.envs import MetaPointEnv
+from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaPointEnv
 from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.np.algos import CEM, CMAES, NOP, RLAlgorithm
@@ -291,6 +291,13 @@ def test_refused_training_does_not_change_the_run(tmp_path):
         runner.resume(n_epochs)
         runner.restore(tmp_path)
     assert len(read_rows(tmp_path)) == 3
+
+
+def test_refused_environment_is_not_assigned(runner):
+    env = runner.env
+    with pytest.raises(ValueError, match="expected a policy for the action space Discrete"):
+        runner.env = MetaBernoulliBanditEnv()
+    assert runner.env is env
 
 
 def test_environment_of_a_run_without_a_sampler_can_be_assigned():

@@ -43,7 +43,7 @@ def actor_from_policy(policy: Any, action_shape: Optional[Tuple[int, ...]] = Non
         return actor or PolicyActor(functools.partial(_act_with_params, policy, flat_params))
     actor = _vectorized_actor(policy, "make_actor")
     if actor is None and isinstance(policy, FlatPolicy):
-        policy.reset()  # number of paths of earlier calls
+        policy.reset()  # earlier calls of `get_actions` may have had another number of paths
     if action_shape is None and getattr(policy, "meta_batch_size", None) is None:
         if actor is None and fast_path(policy, "make_actors") is not None:
             actor = _vectorized_actor(policy, "make_actors", policy.get_flat_params()[None])

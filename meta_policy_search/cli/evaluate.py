@@ -52,7 +52,7 @@ SEARCH_STD = 0.1
 BEST_FRAC = 0.2  # fraction of the candidates that the distribution of CEM is fitted to
 
 
-def make_search_evaluator(evaluator: Any, search: str, std: float = 0.1) -> Any:
+def make_search_evaluator(evaluator: Any, search: str, std: float = SEARCH_STD) -> Any:
     """Builds an evaluator that adapts the same policy by a gradient-free search.
 
     The search uses the same number and length of paths: each adaptation step evaluates `rollouts_per_meta_task`
@@ -125,7 +125,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("--compare_steps", type=int, metavar="INT", help="adaptation steps of a search, each with the number of paths "
         "of a gradient step (default: num_steps)")
     add("--search_std", type=float, nargs="+", metavar="FLOAT", help="standard deviation of each "
-        "parameter in the first step of a search; one curve per value (default: 0.1)")
+        f"parameter in the first step of a search; one curve per value (default: {SEARCH_STD})")
     add_output_flags(parser, "DIR", "folder for the files (default: RUN_FOLDER/evaluation)", "evaluation")
     add_flag(parser, settings_of([MetaSampler])["parallel"]._replace(default="as in the run"))
 

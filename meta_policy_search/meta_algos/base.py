@@ -38,7 +38,7 @@ from meta_policy_search.utils.checks import (
     check_positive_int,
     check_type,
 )
-from meta_policy_search.utils.serializable import Serializable, shallow_copy
+from meta_policy_search.utils.serializable import Serializable, replace_arguments, shallow_copy
 
 __all__ = ["MAMLAlgo", "MetaAlgo"]
 
@@ -152,8 +152,8 @@ class MetaAlgo(Serializable, abc.ABC):
         separate adapted parameters.
         """
         policy = self.policy.with_meta_batch_size(meta_batch_size)
-        arguments = {"policy": policy, "meta_batch_size": policy.meta_batch_size}
-        return shallow_copy(self, **arguments, _given=self._arguments_with(arguments))
+        changed = {"policy": policy, "meta_batch_size": policy.meta_batch_size}
+        return shallow_copy(self, **changed, _given=replace_arguments((type(self), *self._given), changed)[1:])
 
     def __getstate__(self) -> Dict[str, Any]:
         """Returns constructor arguments and state."""
@@ -412,11 +412,13 @@ class MAMLAlgo(MetaAlgo):
         try:
             if len(samples) != self.meta_batch_size:
                 raise ValueError(f"expected samples of {self.meta_batch_size} tasks, got {len(samples)}")
-            longest = max(np.max(task.get("path_lengths", 0)) for task in samples)
-            if f"{inputs.name}/path_starts" in inputs.placeholders and longest > (self.max_path_length or longest):
-                raise ValueError(f"expected paths of at most max_path_length={self.max_path_length} steps, got "
-                                 f"{longest}; use the same max_path_length in the sampler")
-            return inputs.values(samples)
+            values = inputs.values(samples)
+            if f"{inputs.name}/path_starts" in values and self.max_path_length is not None:
+                longest = max(np.max(task["path_lengths"]) for task in samples)
+                if longest > self.max_path_length:
+                    raise ValueError(f"expected paths of at most max_path_length={self.max_path_length} steps, got "
+                                     f"{longest}; use the same max_path_length in the sampler")
+            return values
         except ValueError as error:
             raise ValueError(f"{inputs.name}: {error}") from None
 

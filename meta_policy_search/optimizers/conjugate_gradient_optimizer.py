@@ -149,8 +149,9 @@ class ConjugateGradientOptimizer(Optimizer):
             sample_axes: name of an input to its sample axis, for all inputs that `subsample_factor` applies to.
                 Default: None, the first axis of every input that is not a scalar.
             task_inputs: names of the inputs whose first axis is the task axis and whose second axis is the sample axis.
-                Tensors that are means over tasks of terms that depend only on the samples of one task and on the other
-                inputs are computed in blocks of tasks. Default: none; they are computed in one call.
+                Loss and constraint are then computed in blocks of tasks, so they must be means over tasks of terms that
+                depend only on the samples of one task and on the other inputs. Default: none; they are computed in one
+                call.
             constraint_metric: `(outputs, norm)`, required by `hvp_approach='gauss_newton'`. The constraint must depend
                 on the variables only through the tensors `outputs`, such as means and standard deviations of policies.
                 `norm` is a function that builds the squared length of a change of `outputs`, a scalar. To second order,

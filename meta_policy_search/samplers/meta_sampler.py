@@ -243,7 +243,8 @@ class MetaSampler(Sampler):
 
     def get_state(self) -> Dict[str, Any]:
         """Returns everything that determines future samples, except the policy and the root seed, for a snapshot."""
-        return {"itr": self._itr, "step": self._step, "tasks": self.tasks if self._is_begun else None,
+        tasks = self.tasks if self._is_begun and not self._is_closed else None  # an assigned env may not have them
+        return {"itr": self._itr, "step": self._step, "tasks": tasks,
                 "num_steps": self.total_timesteps_sampled, "task_sampler": self.task_sampler.get_state()}
 
     def set_state(self, state: Dict[str, Any]) -> None:

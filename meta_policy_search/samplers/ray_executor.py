@@ -55,7 +55,7 @@ class RayOptions:
         num_workers: maximum number of workers; no sampler uses more workers than it has tasks. None (default): the
             maximum that the CPUs of the cluster permit.
         cpus_per_worker: number of CPUs that Ray reserves per worker. A worker computes with this number of threads (at
-            least one). Default: 1.
+            least one), matrix operations with one. Default: 1.
         worker_timeout: time limit in seconds for the start of a worker, also after all workers are lost; default 60.
 
     Raises:

@@ -7,7 +7,7 @@ import numpy as np
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.flat_policy import check_spaces
 from meta_policy_search.actors.from_policy import PolicyActor, actor_from_policy
-from meta_policy_search.envs.compat import GymnasiumMetaEnv, adapt_env, copy_env
+from meta_policy_search.envs.compat import adapt_env, copy_env
 from meta_policy_search.envs.normalized_env import get_averages, normalizers, set_averages
 from meta_policy_search.samplers.meta_sampler import ExecutorFactory, make_executor
 from meta_policy_search.samplers.ray_executor import Parallel, check_parallel
@@ -86,8 +86,8 @@ class SingleTaskSampler(Configurable):
             List of path dicts, see `types.Path`.
 
         Raises:
-            ValueError: an observation, reward or action is not finite (the message names path and step); the task of a
-                `GymnasiumMetaEnv` is not set; or neither the algorithm nor the environment limits the length of paths.
+            ValueError: an observation, reward or action is not finite (the message names path and step), or neither the
+                algorithm nor the environment limits the length of paths.
             EnvWorkerError: the environment raised an error, or a worker process died.
         """
         algo, length = self._algo, self._length("max_path_length", self._algo.max_path_length)
@@ -161,10 +161,7 @@ class SingleTaskSampler(Configurable):
         check_spaces(policy, self._sampled)
         sizes = (num_candidates, min(envs_at_once or num_paths, num_paths), length)
         executor = self._open(purpose, sizes)
-        env = adapt_env(self._env, needs_tasks=False)
-        task, averages = env.get_task(), get_averages(self.sampled_env)
-        if task is None and isinstance(env.unwrapped, GymnasiumMetaEnv):
-            raise ValueError("env: expected an environment with a task, got none: call env.set_task(task) first")
+        task, averages = adapt_env(self._env, needs_tasks=False).get_task(), get_averages(self.sampled_env)
         self._sampled.set_task(task)  # snapshots contain this copy
         executor.set_tasks([task] * num_candidates)
         path_rng = functools.partial(_candidate_rng, seeding.get_root(), itr, purpose)

@@ -61,7 +61,7 @@ class WorstTaskSampler(TaskSampler):
     An iteration has `int(repeated * n)` tasks drawn uniformly from the `fraction` of recent tasks with the lowest
     returns, and new tasks from the environment. Relative to the task distribution, a task of that fraction is drawn
     `1 - repeated + repeated / fraction` times as often, any other task `1 - repeated` times. Works for tasks of any
-    type.
+    type. Assigning an environment (`trainer.env`) forgets the recent tasks, which it may not have.
 
     Args:
         fraction (float): fraction of the recent tasks that is repeated, in (0, 1]. Default: 0.25.
@@ -80,7 +80,7 @@ class WorstTaskSampler(TaskSampler):
         self._num_repeated = 0
 
     def bind(self, env: Any) -> None:
-        """See `TaskSampler.bind`; forgets the recent tasks, which another environment may not have."""
+        """See `TaskSampler.bind`; forgets the recent tasks."""
         super().bind(env)
         self._recent = []
 

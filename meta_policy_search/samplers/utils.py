@@ -158,8 +158,8 @@ def _play(executor: MetaEnvExecutor, space: Any, env_ids: Sequence[int], seeds: 
 def _compare(env: Any, expected: List[Dict[str, Any]], steps: List[Dict[str, Any]], where: str) -> None:
     for step, (before, now) in enumerate(zip(expected, steps)):
         for key in {**before, **now}:
-            value = now.get(key)  # NaN or None if only other copies report it
-            missing = np.nan if isinstance(value, (np.ndarray, np.generic)) else None
+            value = now.get(key)
+            missing = np.nan if isinstance(value, (np.ndarray, np.generic)) else None  # if only other copies report it
             try:
                 np.testing.assert_equal(value, before.get(key, missing))
             except AssertionError:

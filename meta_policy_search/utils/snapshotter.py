@@ -142,7 +142,7 @@ def state_of(snapshot: Any) -> dict[str, Any]:
     Other versions may store different contents in a snapshot and compute different numbers.
 
     Raises:
-        ValueError: the snapshot is another one.
+        ValueError: the snapshot was saved by other code or by another version of this package.
     """
     state = snapshot.get("state") if isinstance(snapshot, dict) else None
     if not isinstance(state, dict):

@@ -387,6 +387,7 @@ def test_tasks_of_the_previous_environment_are_not_set_in_an_assigned_one(is_beg
     if is_begun:
         sampler.obtain_samples()
     sampler.env = other
+    sampler.set_state(sampler.get_state())
     sampler.update_tasks()
     np.testing.assert_array_equal(np.abs(sampler.tasks), 3.0)
     assert len(sampler.obtain_samples()) == M

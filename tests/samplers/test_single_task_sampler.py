@@ -5,7 +5,7 @@ import numpy as np
 import psutil
 import pytest
 
-from meta_policy_search.envs import GymnasiumMetaEnv, MetaPointEnv, MetaPointEnvCorner, normalize, vary
+from meta_policy_search.envs import MetaPointEnv, MetaPointEnvCorner, normalize
 from meta_policy_search.envs.compat import SingleTaskEnv
 from meta_policy_search.np.exploration_policies import OrnsteinUhlenbeckPolicy
 from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy
@@ -210,20 +210,6 @@ class Nameless(MetaPointEnv):
 def test_invalid_arguments_are_refused(build, error, message):
     with pytest.raises(error, match=message):
         build(GaussianMLPPolicy(2, 2, ()))
-
-
-@pytest.mark.parametrize("make_env", [
-    lambda: vary("Pendulum-v1", g=(5.0, 15.0)),
-    lambda: normalize(GymnasiumMetaEnv("Pendulum-v1", lambda rng: {"g": 9.0}, lambda env, task: setattr(
-        env.unwrapped, "g", task and task["g"]))),
-])
-def test_the_task_of_a_gymnasium_environment_must_be_set(make_env):
-    env = make_env()
-    sampler = SingleTaskSampler(algo_of(GaussianMLPPolicy(3, 1, ()), T), env)
-    with pytest.raises(ValueError, match=r"env: expected an environment with a task, .*: call env.set_task"):
-        sampler.obtain_samples(0, T)
-    env.set_task({"g": 9.0})
-    assert len(sampler.obtain_samples(0, T)) == 1
 
 
 def test_environment_without_tasks_has_one_task():

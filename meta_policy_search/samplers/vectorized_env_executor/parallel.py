@@ -87,7 +87,6 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
     def _assign(self, tasks: List[Task]) -> None:
         if not self._are_usable:
             self._start_workers()
-            self._path_rngs = []  # `step` requires `reset`, because the paths have ended
         self._exchange({w: ("set_tasks", tasks[part.start:part.stop]) for w, part in enumerate(self._parts)})
 
     def collect_rollouts(self, num_rollouts: int, path_rng: PathRng, actor: Actor,
@@ -158,7 +157,7 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
                     if self._workers[w].has_ended() and not self._workers[w].connection.poll():
                         self._raise_death(w)
         except BaseException:
-            self._are_usable = False
+            self._are_usable, self._path_rngs = False, []  # `step` requires `reset`, because the paths have ended
             stop_workers(self._workers, self._owner)
             raise
         return [results[w] for w in requests]
