@@ -54,9 +54,10 @@ def test_dice_inner_loss_requires_path_lengths():
 
 def test_dice_inner_loss_refuses_longer_paths():
     data = draw_data()
-    data[0][2]["path_lengths"] = np.array([T + 1])
-    algo = VPGMAML(make_policy(), meta_batch_size=M, inner_type="dice", max_path_length=T)
-    with pytest.raises(ValueError, match=f"step0: expected paths of at most max_path_length={T} steps, got {T + 1}"):
+    longest = max(max(task["path_lengths"]) for task in data[0])
+    algo = VPGMAML(make_policy(), meta_batch_size=M, inner_type="dice", max_path_length=longest - 1)
+    message = f"step0: expected paths of at most max_path_length={longest - 1} steps, got {longest}"
+    with pytest.raises(ValueError, match=message):
         algo.optimize_policy(data)
 
 
