@@ -457,8 +457,7 @@ def adapt_env(env: Any, needs_tasks: bool = True) -> WrappingEnv:
 
 def check_meta_env(env: Any) -> None:
     """Raises `TypeError` if `env` is a class, or has no `sample_tasks` or `set_task`."""
-    for name in ("sample_tasks", "set_task"):
-        _check_methods(owner_of_tasks(env, name), env, (name,), "env: expected a meta-environment")
+    _check_methods(owner_of_tasks(env), env, ("sample_tasks", "set_task"), "env: expected a meta-environment")
 
 
 def check_has_spaces(env: Any) -> None:
