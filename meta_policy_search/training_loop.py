@@ -106,7 +106,9 @@ class TrainingLoop(Configurable, abc.ABC):
 
     @contextlib.contextmanager
     def _recording(self, itr: int) -> Iterator[None]:
-        """Records the start and the end of training in the run folder, for `train_itr` once for each folder.
+        """Records the start and the end of training in the run folder.
+
+        Each call of `train` or `resume` is recorded; of the calls of `train_itr`, only the first one in a folder.
 
         Args:
             itr: number of completed iterations; above 0 if the run is resumed.

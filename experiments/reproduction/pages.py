@@ -69,8 +69,8 @@ def fill(name: str, text: str) -> str:
     `{A}` is the mean after as many steps as in training, `{A 2}` the mean in column 2 (counted from 0). `{A - B}` and
     `{A - B 2}` are differences, paired by seed and task; `{A - before}` is the adaptation gain. `{A - zero 2}` says
     whether the mean differs from zero, `{A - published 2}` whether it differs from the published value, and
-    `{A - curve 30}` whether the return in training after 30 million steps does. `{worst A - B}` is
-    the difference in the worst quarter of the tasks.
+    `{A - curve 30}` whether the return in training after 30 million steps does. `{worst A - B}` is the difference in
+    the worst quarter of the tasks.
     """
     entry, tests = ENTRIES[name], read_tests(name)
     methods = {method.name: method for method in entry.methods}

@@ -94,7 +94,7 @@ class MetaObjective(NamedTuple):
     constraint: Optional[Tuple[tf.Tensor, float]] = None  # divergence (a scalar, mean over tasks) and its upper bound
     constraint_metric: Optional[Metric] = None  # see `ConjugateGradientOptimizer.build_graph`
     inputs: Mapping[str, tf.Tensor] = {}  # further placeholders, fed with the algorithm's attributes of the same name
-    by_task: bool = False  # whether loss, stats and constraint are means over tasks, computed in blocks of tasks
+    by_task: bool = False  # True: loss, stats and constraint are means over tasks; allows blocks of tasks
 
 
 InnerState = Mapping[str, tf.Tensor]

@@ -39,13 +39,18 @@ def mean_curve(curve: Curve) -> tuple[np.ndarray, Interval]:
         The values of `x` that lie within all runs, float64 `[n]`, and the means with their 95% intervals over runs
         (Student's t), `[n]` each. All are empty if a run has no finite value.
     """
-    runs = [(x[np.isfinite(y)], y[np.isfinite(y)]) for x, y in curve]
+    runs = _finite(curve)
     if not all(len(x) for x, _ in runs):
         return np.empty(0), Interval(np.empty(0), np.empty(0))
     places = np.unique(np.concatenate([x for x, _ in runs]))
     begin, end = max(x[0] for x, _ in runs), min(x[-1] for x, _ in runs)
     places = places[(begin <= places) & (places <= end)]
     return places, mean_interval(np.array([np.interp(places, x, y) for x, y in runs]))
+
+
+def _finite(curve: Curve) -> Curve:
+    """Returns the runs of a curve without missing values; a column may be logged in some iterations only."""
+    return [(x[np.isfinite(y)], y[np.isfinite(y)]) for x, y in curve]
 
 
 def collect_curves(groups: Mapping[str, Sequence[Progress]], x: str = "n_timesteps", unit: float = 1.0,
@@ -114,8 +119,7 @@ def plot_comparison(panels: Mapping[str, Mapping[str, Curve]], path: Optional[Pa
         for row, (quantity, curves) in zip(all_axes, panels.items(), strict=True):
             for label, curve in curves.items():
                 column, index = divmod(labels.index(label), size)
-                present = [(x[np.isfinite(y)], y[np.isfinite(y)]) for x, y in curve]
-                smoothed = [(x, running_mean(y, reach)[0]) for x, y in present]
+                smoothed = [(x, running_mean(y, reach)[0]) for x, y in _finite(curve)]
                 last[label] = _draw_curve(row[column], smoothed, index + column * len(style.COLORS))
                 numbers.append(len(curve))
                 if quantity == list(panels)[-1] and points and label in points:

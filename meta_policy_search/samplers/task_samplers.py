@@ -61,7 +61,7 @@ class WorstTaskSampler(TaskSampler):
     An iteration has `int(repeated * n)` tasks drawn uniformly from the `fraction` of recent tasks with the lowest
     returns, and new tasks from the environment. Relative to the task distribution, a task of that fraction is drawn
     `1 - repeated + repeated / fraction` times as often, any other task `1 - repeated` times. Works for tasks of any
-    type. Assigning an environment (`trainer.env`) forgets the recent tasks, which it may not have.
+    type. Assigning an environment (`trainer.env`) removes the recent tasks, because they may be invalid there.
 
     Args:
         fraction (float): fraction of the recent tasks that is repeated, in (0, 1]. Default: 0.25.
@@ -80,7 +80,7 @@ class WorstTaskSampler(TaskSampler):
         self._num_repeated = 0
 
     def bind(self, env: Any) -> None:
-        """See `TaskSampler.bind`; forgets the recent tasks."""
+        """See `TaskSampler.bind`; removes the recent tasks."""
         super().bind(env)
         self._recent = []
 
@@ -150,7 +150,7 @@ class RoML(TaskSampler):
         self._batch: List[np.ndarray] = []  # [d + 2]: point, weight and return of each task since the last update
 
     def bind(self, env: Any) -> None:
-        """See `TaskSampler.bind`; forgets the means if the number of coordinates changes."""
+        """See `TaskSampler.bind`; removes the means if the number of coordinates changes."""
         owner = owner_of_tasks(env, "tasks_at")
         if not getattr(owner, "task_dimensions", 0):
             raise ValueError("task_sampler: RoML requires an environment with task_dimensions and tasks_at, got "

@@ -51,14 +51,18 @@ class Lasting(Scripted):
         return observation, reward, terminated, truncated, {"age": self.steps}
 
 
-class Late(Scripted):
-    """Reports an info from the second path on."""
+class Counting(Scripted):
+    """Counts its paths."""
 
     paths = 0
 
     def reset(self, **arguments):
         self.paths += 1
         return super().reset(**arguments)
+
+
+class Late(Counting):
+    """Reports an info from the second path on."""
 
     def step(self, action):
         *answer, _ = super().step(action)
@@ -120,14 +124,8 @@ class RunningMean(Scripted):
         return observation - self.total / self.count
 
 
-class Curriculum(Scripted):
+class Curriculum(Counting):
     """Becomes harder after every tenth path."""
-
-    paths = 0
-
-    def reset(self, **arguments):
-        self.paths += 1
-        return super().reset(**arguments)
 
     def step(self, action):
         observation, reward, *rest = super().step(action)
