@@ -73,7 +73,12 @@ def test_policy_of_a_run_acts_and_cannot_be_adapted(name, tmp_path, capsys):
         with pytest.raises(TypeError, match="run: expected an algorithm that adapts to tasks, got (CEM|CMAES|DDPG), "):
             method()
     assert "which learns a single task" in mistake(main, capsys, "evaluate", tmp_path)
-    assert loaded.summarize() in (tmp_path / "log.txt").read_text()
+
+
+def test_summary_does_not_depend_on_the_seed_of_the_process(tmp_path):
+    run("cem", "--smoke", "--env", "Pendulum-v1", "--dump_path", tmp_path)
+    mps.set_seed(5)
+    assert mps.load_run(tmp_path).summarize() in (tmp_path / "log.txt").read_text()
 
 
 def test_parallel_sampling_is_an_option_of_a_resumed_run(tmp_path):
