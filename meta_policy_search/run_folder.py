@@ -277,7 +277,8 @@ def find_runs(folders: Sequence[str]) -> list[str]:
         runs = list(_runs_below(folder))
         if not runs:
             raise ValueError(f"run_folder: expected a run folder or a folder that contains runs, got {folder}, which "
-                             + (f"contains no {PROGRESS_FILE}" if os.path.exists(folder) else "does not exist"))
+                             + (f"contains no {PROGRESS_FILE}" if os.path.isdir(folder) else
+                                "is not a folder" if os.path.exists(folder) else "does not exist"))
         found.update(dict.fromkeys(os.path.normpath(run) for run in runs))
     return list(found)
 
