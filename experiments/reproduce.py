@@ -99,13 +99,13 @@ def _repeat(name: str, entry: Entry, output: Path, arguments: argparse.Namespace
     if status == INTERRUPTED:
         print("Interrupted; run the same command to resume")
         return status
-    entries.write_runs(output / "test.csv", tests)
+    entries.write_runs(output / "test.csv", {**entries.read_runs(output / "test.csv"), **tests})
     print(comparison(name, entry, tests))
     if arguments.update and tests:
         for path, new in ((entries.DATA / f"{name}_training.csv", training), (entries.DATA / f"{name}.csv", tests)):
             if new:
                 entries.write_runs(path, {**entries.read_runs(path), **new})
-        pretrained_files.update(name, output)
+        pretrained_files.update(name, output, tests)
         figures.draw(name)
         pages.write()
     return status

@@ -10,6 +10,7 @@ import numpy as np
 
 from experiments.reproduction.entries import read_tests
 from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv
+from meta_policy_search.utils.checks import check_choice
 
 UCB_WIDTH = 0.2  # coefficient of the confidence width; with this value, UCB1 is close to the published returns
 BANDITS = {"n10_k5": (10, 5), "n10_k10": (10, 10), "n10_k50": (10, 50), "n100_k5": (100, 5)}  # pulls, arms
@@ -130,7 +131,8 @@ def rl2_minus(method: str, seed: int, num_tasks: int) -> dict[str, np.ndarray]:
         probabilities = np.repeat(evaluator.evaluate(num_tasks).tasks[0], TRIALS, axis=0)
         pulls = BANDITS[column][0]
         returns = bandit_returns(_policy(method, pulls), probabilities, pulls, np.random.default_rng((seed, pulls)))
-        rl2 = read_tests("rl2_bandits")[column][seed]["after_0"]
+        trained = read_tests("rl2_bandits")[column]
+        rl2 = trained[check_choice("--seeds", seed, trained)]["after_0"]
         found[column] = rl2[:num_tasks] - returns.reshape(num_tasks, TRIALS).mean(axis=1)
     return found
 

@@ -166,7 +166,8 @@ def _main_table(entry: Entry, tests: ByMethod, training: ByMethod) -> str:
             rows.append([f"{method.label}, published", "", *values, *[""] * 4])
         if runs := tests.get(method.name):
             column, reference = trained_column(entry, method), methods.get(method.reference or next(iter(methods)))
-            cells = [cell(over_seeds(runs, each)) for each in columns]
+            cells = [cell(over_seeds(runs, each)) for each in columns] if not entry.columns else [
+                cell(over_seeds_and_tasks([run[each] for run in runs.values() if each in run])) for each in columns]
             difference = cell(difference_of(runs, column, tests[reference.name], trained_column(entry, reference)),
                               "+") if reference and reference is not method else ""
             named = f" ({reference.label})" if reference and method.reference and difference else ""

@@ -4,7 +4,7 @@
 entries 1). Test scores do not affect this choice.
 """
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,12 @@ from meta_policy_search.utils.statistics import mean_interval
 TABLE = EXPERIMENTS.parent / "docs" / "pretrained_policies.inc"
 
 
-def update(name: str, output: Path) -> None:
-    """Writes the policies of an entry, with the settings and weights of the runs in a folder."""
+def update(name: str, output: Path, tested: Collection[tuple[str, int]]) -> None:
+    """Writes the policies of an entry, with the settings and weights of the tested runs in a folder."""
     records = {record.name: record for record in mps.pretrained()}
     for method, seed in choose(name):
-        run = output / f"{method.name},seed={seed}"
-        if run.is_dir():
+        if (method.name, seed) in tested:
+            run = output / f"{method.name},seed={seed}"
             records[method.pretrained] = describe(name, method, seed, read_params(str(run)))
             path = DATA / f"{method.pretrained}.npz"
             path.parent.mkdir(parents=True, exist_ok=True)

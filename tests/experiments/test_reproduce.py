@@ -32,7 +32,7 @@ def data(tmp_path, monkeypatch):
         monkeypatch.setattr(module, name, tmp_path / name)
     monkeypatch.setattr(pages, "README", Path(shutil.copy(pages.README, tmp_path)))
     monkeypatch.setattr(pages.write, "__defaults__", (pages.DOCS, pages.README))
-    monkeypatch.setattr(pretrained_files, "update", lambda name, output: None)
+    monkeypatch.setattr(pretrained_files, "update", lambda *arguments: None)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     return tmp_path / "DATA"
 
@@ -296,6 +296,31 @@ def test_smoke_run_takes_seconds_and_changes_nothing(name, data, tmp_path, capsy
     methods = [method.name for method in ENTRIES[name].methods][:1]
     assert reproduce.main([name, "--smoke", "--output", str(tmp_path / "runs"), "--methods", *methods]) == 0
     assert (tmp_path / "runs" / f"{name}-smoke" / "test.csv").exists() and not list(data.iterdir())
+
+
+def test_a_command_keeps_the_tests_of_earlier_commands(data, tmp_path):
+    for method in ("random", "ucb1"):
+        assert reproduce.main(["bandit_references", "--smoke", "--output", str(tmp_path), "--methods", method]) == 0
+    tests = entries.read_runs(tmp_path / "bandit_references-smoke" / "test.csv")
+    assert list(tests) == [("random", 1), ("ucb1", 1)]
+
+
+def test_policies_of_a_seed_without_data_cannot_be_measured(data, tmp_path, capsys):
+    (data / "rl2_bandits.csv").write_text("method,seed,task,after_0\nn10_k5,1,0,6.5\n")
+    with pytest.raises(SystemExit, match="2"):
+        reproduce.main(["rl2_minus_references", "--smoke", "--output", str(tmp_path), "--seeds", "11"])
+    assert "--seeds: expected one of 1, got 11" in capsys.readouterr().err
+
+
+def test_cells_of_measured_tasks_contain_the_variation_over_tasks(data):
+    entry = ENTRIES["rl2_minus_references"]
+    entries.write_runs(data / "rl2_minus_references.csv", {
+        ("gittins", seed): {"task": np.arange(2.0), "n10_k5": np.array([-2.0, 4.0 + seed]), "n100_k5": np.zeros(2)}
+        for seed in (1, 2)})
+    runs = entries.read_tests("rl2_minus_references")["gittins"]
+    both = entries.over_seeds_and_tasks([run["n10_k5"] for run in runs.values()])
+    assert both.half_width > 2 * entries.over_seeds(runs, "n10_k5").half_width
+    assert f"| {entry.methods[0].label} | 2 | {pages.cell(both)} | 0.00 ± 0.00 |" in pages.page("rl2_minus_references")
 
 
 def test_a_measurement_has_one_value_or_those_of_several_tasks(monkeypatch):

@@ -50,13 +50,15 @@ def test_table_of_the_page_equals_the_records():
 
 @pytest.mark.thorough
 def test_policies_of_new_runs_are_written(tmp_path, monkeypatch):
-    """Given a run of an entry with data, then its record, its weights and its row are written."""
+    """Given a tested run of an entry with data, then its record, its weights and its row are written."""
     for name in ("DATA", "TABLE"):
         monkeypatch.setattr(pretrained_files, name, tmp_path / name)
     run = mps.train("MetaPointEnvNavigation", "trpo_maml", n_itr=1, meta_batch_size=2, rollouts_per_meta_task=2,
                     max_path_length=5, hidden_sizes=(4,), dump_path=tmp_path / "runs" / "trpo_maml,seed=1")
     (tmp_path / "DATA").mkdir()
-    pretrained_files.update("navigation", tmp_path / "runs")
+    pretrained_files.update("navigation", tmp_path / "runs", tested=[("trpo_maml", 2)])
+    assert not (tmp_path / "DATA" / "navigation").exists()  # the run was not tested
+    pretrained_files.update("navigation", tmp_path / "runs", tested=[("trpo_maml", 1)])
     weights = np.load(tmp_path / "DATA" / "navigation" / "trpo_maml.npz")
     assert all(np.array_equal(value, weights[key]) for key, value in run.policy.get_param_values().items())
     assert '"hidden_sizes": [4]' in (tmp_path / "DATA" / "policies.json").read_text()
