@@ -594,7 +594,7 @@ class Run:
     def summarize(self) -> str:
         """Returns a sentence about the returns at the end of training.
 
-        For a single-task algorithm, these are the undiscounted returns of 20 new paths of the final policy; otherwise,
+        For a single-task algorithm, these are the undiscounted returns of 20 paths of the final policy; otherwise,
         means over the last quarter of the iterations, at most ten.
         """
         trainer = self.trainer
@@ -603,7 +603,7 @@ class Run:
             trainer.sampler.shutdown_worker()
             mean, half_width = mean_interval(np.array([path["rewards"].sum() for path in paths]))
             return (f"Mean return of the final policy: {mean:.2f}, 95% interval {mean - half_width:.2f} to "
-                    f"{mean + half_width:.2f} ({_FINAL_PATHS} new paths)")
+                    f"{mean + half_width:.2f} ({_FINAL_PATHS} paths)")
         progress = self.progress
         count = number_of_last(progress)
         rows = f"mean of the last {count} iterations" if count > 1 else "last iteration"

@@ -29,8 +29,8 @@ class NormalizedEnv(WrappingEnv):
     Observations and rewards: running averages estimate the mean `m` (initially 0) and the variance `v` (initially 1) of
     each entry of the observations, and of the rewards. An observation is normalized to `(x - m) / (sqrt(v) + 1e-8)`, a
     reward to `x / (sqrt(v) + 1e-8)`. The averages persist over paths. They are constant while paths are sampled, so the
-    paths do not depend on the number of copies or workers. After each call of `obtain_samples`, the sampler updates
-    them with the mean and variance of all values `x` of the sampled paths:
+    paths do not depend on the number of copies or workers. In training, each call of `obtain_samples` updates them
+    with the mean and variance of all values `x` of the sampled paths:
 
         `m <- (1 - w) m + w mean(x)`,   `v <- (1 - w) v + w mean((x - m)^2)`,   `w = 1 - (1 - alpha)^T`
 
@@ -43,7 +43,9 @@ class NormalizedEnv(WrappingEnv):
         env: the meta-environment, with the gym 0.26, Gymnasium or classic gym API.
         scale_reward: positive factor of the (normalized) reward; default 1.
         normalize_obs: whether to normalize each entry of the observations; default False.
-        normalize_reward: whether to normalize rewards; default False.
+        normalize_reward: whether to normalize rewards; default False. The unit of rewards then changes in training, so
+            returns of different iterations are not comparable, and the best snapshot is often the last. Constant
+            rewards grow without bound, because their variance decreases to 0.
         obs_alpha: step size of the observation averages, in `(0, 1)`; default 0.001.
         reward_alpha: step size of the reward averages, in `(0, 1)`; default 0.001.
         normalization_scale: positive bound of the rescaled actions; default 10.
@@ -191,6 +193,12 @@ def set_averages(env: Any, averages: Averages) -> None:
     """Restores running averages that `get_averages` returned."""
     for normalizer in normalizers(env):
         normalizer.averages = dict(averages)
+
+
+def fix_averages(env: Any) -> None:
+    """Makes the running averages of an environment constant."""
+    for normalizer in normalizers(env):
+        normalizer._alphas = dict.fromkeys(normalizer._alphas, 0.0)
 
 
 class BatchedNormalizedEnv(BatchedEnv):

@@ -15,6 +15,7 @@ from meta_policy_search.actors.from_policy import TaskPolicies
 from meta_policy_search.algos.gradient_adaptation import check_sample_processor
 from meta_policy_search.envs.compat import check_meta_env
 from meta_policy_search.envs.interface import MetaEnv
+from meta_policy_search.envs.normalized_env import fix_averages
 from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.evaluation.evaluation import Evaluation
 from meta_policy_search.evaluation.recording import Recording, next_start_rngs
@@ -220,7 +221,9 @@ class MetaEvaluator(Configurable):
             policy, step = (_adapt_jointly(self.algo, self.sample_processor, num_tasks)
                             if isinstance(self.algo, MetaAlgo) else
                             _adapt_task_by_task(self.algo, EnvSpec.of(self.env), num_tasks))
-            with MetaSampler(copy.deepcopy(self.env), policy, self.rollouts_per_meta_task, num_tasks,
+            env = copy.deepcopy(self.env)
+            fix_averages(env)  # only training updates them
+            with MetaSampler(env, policy, self.rollouts_per_meta_task, num_tasks,
                              self.max_path_length, self.envs_per_task, self.parallel) as sampler:
                 sampler.update_tasks(task_list)
                 paths, record = collect(sampler)

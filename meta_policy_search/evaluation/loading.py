@@ -1,8 +1,9 @@
 """Builds an evaluator from a run folder."""
 from typing import Any, Dict, Optional, Union
 
-from meta_policy_search.envs.compat import set_render_mode
+from meta_policy_search.envs.compat import copy_env, set_render_mode
 from meta_policy_search.envs.interface import MetaEnv
+from meta_policy_search.envs.normalized_env import get_averages, set_averages
 from meta_policy_search.envs.trial_env import TrialEnv
 from meta_policy_search.evaluation.evaluator import MetaEvaluator
 from meta_policy_search.evaluation.trial_evaluator import check_adapts, make_evaluator
@@ -44,7 +45,8 @@ def load_evaluator(
         rollouts_per_meta_task: number of paths of each task, before adaptation and again after each adaptation step.
             Default None: the value of the run.
         max_path_length: maximum number of steps of a path, for RL2 of an episode. Default None: the value of the run.
-        env: environment of the tasks, wrapped as in training. Default None: the environment of the run.
+        env: environment of the tasks, wrapped as in training. A copy of it receives the run's averages of observations
+            and rewards, if these are normalized. Default None: the environment of the run.
         render_mode: render mode of the environment, such as `"rgb_array"`. Default None: the mode of the run.
         parallel: how to sample in parallel, see `MetaSampler`. Default None: the value of the run.
 
@@ -55,7 +57,8 @@ def load_evaluator(
         SnapshotError: the snapshot is missing or damaged; the message lists the existing snapshots.
         TypeError: the algorithm of the run learns a single task.
         ValueError: the snapshot lacks the constructor arguments of a part, see `Trainer.from_snapshot`; the
-            environment does not support the render mode, or has another action space than that of the run.
+            environment does not support the render mode, has another action space than that of the run, or does not
+            normalize the same quantities.
     """
     itr = None if snapshot == LAST else snapshot
     if itr is not None and itr != BEST:
@@ -83,6 +86,12 @@ def load_evaluator(
         if env is not None and env.action_space != run_env.action_space:
             raise ValueError(f"env: expected the action space of the run in {run_folder}, {run_env.action_space}, got "
                              f"{env.action_space}; wrap the environment as in training (normalization_scale)")
+        if env is not None and get_averages(env).keys() != (averages := get_averages(run_env)).keys():
+            raise ValueError(f"env: expected normalized {' and '.join(averages) or 'neither observations nor rewards'}"
+                             f", as in training ({run_folder}), got {env!r}")
+        if env is not None and averages:
+            env = copy_env(env)
+            set_averages(env, averages)
         if isinstance(run_env, TrialEnv) and env is None and max_path_length is not None:
             env = TrialEnv(run_env.wrapped_env, run_env.episodes_per_trial, max_path_length)
         replaced = {"rollouts_per_meta_task": rollouts_per_meta_task, "max_path_length": max_path_length, "env": env,

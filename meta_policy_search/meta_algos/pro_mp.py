@@ -108,7 +108,7 @@ class ProMP(MAMLAlgo):
         self.entropy_coef = check_non_negative("entropy_coef", entropy_coef)
         self.clip_eps = check_positive("clip_eps", clip_eps)
         penalty = check_non_negative("init_inner_kl_penalty", init_inner_kl_penalty)
-        self.inner_kl_coeff = np.full(self.num_inner_grad_steps, penalty, np.float32)
+        self.inner_kl_coeff = np.full(self.num_inner_grad_steps, penalty)
         self.adaptive_inner_kl_penalty = check_bool("adaptive_inner_kl_penalty", adaptive_inner_kl_penalty)
         check_target = check_positive if self.adaptive_inner_kl_penalty else check_non_negative
         self.target_inner_step = check_target("target_inner_step", target_inner_step)

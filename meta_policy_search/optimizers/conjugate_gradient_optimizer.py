@@ -25,6 +25,7 @@ from meta_policy_search.utils.checks import (
     check_positive_int,
 )
 from meta_policy_search.utils.serializable import Serializable
+from meta_policy_search.utils.threads import one_blas_thread
 
 Product = Callable[[np.ndarray], np.ndarray]
 Metric = Tuple[Sequence[tf.Tensor], Callable[[Sequence[tf.Tensor]], tf.Tensor]]
@@ -249,6 +250,7 @@ class ConjugateGradientOptimizer(Optimizer):
         """Computes the value of the constraint tensor."""
         return float(self.compute(self._constraint, input_val_dict))
 
+    @one_blas_thread()
     def optimize(self, input_val_dict: InputValues) -> float:
         """Takes one constrained step. `step_stats["StepFraction"]` is 0 if the line search rejected every step."""
         loss_before, gradient, constraint_before = self._evaluate_before(input_val_dict)

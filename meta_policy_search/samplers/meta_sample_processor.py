@@ -9,7 +9,7 @@ from meta_policy_search.samplers.base import SampleProcessor
 from meta_policy_search.samplers.paths import TaskPaths, concatenate_tasks
 from meta_policy_search.types import Path, TaskSamples
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.utils import finite_std
+from meta_policy_search.utils.utils import normalize_advantages
 
 __all__ = ["MetaSampleProcessor", "TrialSampleProcessor"]
 
@@ -113,13 +113,12 @@ class TrialSampleProcessor(MetaSampleProcessor):
 def standardized_rewards(tasks: Sequence[TaskPaths]) -> List[np.ndarray]:
     """Returns the rewards `[N]` of each task, standardized to mean 0 and standard deviation 1 over all tasks."""
     rewards = [task.arrays["rewards"] for task in tasks]
-    of_all = np.concatenate(rewards)
     try:
-        std = finite_std(of_all, "rewards")
+        of_all = normalize_advantages(np.concatenate(rewards), "rewards")
     except ValueError as error:
         largest = int(np.argmax([np.abs(of_task).max() for of_task in rewards]))
         raise ValueError(f"{tasks[largest].name}{error}") from error
-    return [(of_task - of_all.mean()) / (std + 1e-8) for of_task in rewards]
+    return np.split(of_all, np.cumsum([len(of_task) for of_task in rewards])[:-1])
 
 
 def _task_samples(samples: Any, steps: slice, lengths: np.ndarray) -> TaskSamples:

@@ -110,10 +110,16 @@ def explained_variance_1d(prediction: np.ndarray, target: np.ndarray) -> float:
     return float(1.0 - np.var(target - prediction) / np.var(target))
 
 
-def normalize_advantages(advantages: np.ndarray) -> np.ndarray:
-    """Normalizes advantages `[N]` to mean 0 and (population) standard deviation 1; equal advantages become 0."""
+def normalize_advantages(advantages: np.ndarray, name: str = "advantages") -> np.ndarray:
+    """Normalizes advantages `[N]` to mean 0 and (population) standard deviation 1; equal advantages become 0.
+
+    `name` names them in error messages.
+    """
     advantages = np.asarray(advantages)
-    return (advantages - np.mean(advantages)) / (finite_std(advantages) + _EPSILON)
+    std = finite_std(advantages, name)
+    if np.ptp(advantages) == 0.0:  # rounding can make the mean differ from equal numbers
+        return np.zeros_like(advantages, dtype=np.float64)
+    return (advantages - np.mean(advantages)) / (std + _EPSILON)
 
 
 def finite_std(values: np.ndarray, name: str = "advantages") -> float:

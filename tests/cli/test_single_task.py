@@ -38,7 +38,7 @@ def test_each_script_runs_to_its_end(name, env, tmp_path, capsys):
     assert re.fullmatch(rf"{env}, seed 1: 2 iterations of (CEM|CMAES|DDPG), written to .+", lines[0])
     assert sum(line.startswith("epoch ") for line in lines) == 2
     assert last == f"Run folder: {tmp_path / 'run'}"
-    assert re.fullmatch(r"Mean return of the final policy: -?[\d.]+, 95% interval .* \(20 new paths\)", summary)
+    assert re.fullmatch(r"Mean return of the final policy: -?[\d.]+, 95% interval .* \(20 paths\)", summary)
     assert {file.name for file in (tmp_path / "run").iterdir()} == {
         ".lock", "params.json", "progress.csv", "log.txt", "params.pkl", "itr_0.pkl",
         "learning_curve.png"

@@ -1,4 +1,5 @@
 """Tests meta-testing: agreement with training, no side effects; seeds, tasks, step sizes; output files."""
+import copy
 import csv
 import html
 import json
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+import meta_policy_search as mps
 from meta_policy_search.algos import GradientAdaptation
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.envs.interface import MetaEnv
@@ -453,6 +455,16 @@ def test_recording_of_a_search_shows_the_adapted_policies(trainer):
     assert len(recording.start_rngs) == 3
     for step in range(3):
         assert len(list(recording.replay(step, task=1, path=2))) == T + 1
+
+
+def test_running_averages_are_constant_in_evaluations():
+    env = mps.normalize(mps.MetaPointEnvCorner(reward_type="dense"), normalize_obs=True, normalize_reward=True)
+    evaluator = MetaEvaluator.from_trainer(build_trainer(env=env))
+    averages = copy.deepcopy(env.averages)
+    recording = evaluator.record(tasks=2, num_steps=2)
+    for step in range(3):  # a replay fails if the averages have changed before a step
+        assert len(list(recording.replay(step, task=1, path=1))) > 1
+    np.testing.assert_equal(evaluator.env.averages, averages)
 
 
 class Constant:

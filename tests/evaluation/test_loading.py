@@ -187,3 +187,18 @@ def test_settings_reach_forwarded_arguments(tmp_path):
     settings = {**SIZES, "meta_batch_size": 2, "hidden_sizes": (), "note": "c", "inner_lr": 0.2}
     run = mps.train("MetaPointEnvCorner", KwargsVPG, 1, dump_path=tmp_path / "run", num_inner_grad_steps=2, **settings)
     assert (run.trainer.algo.note, run.trainer.algo.inner_lr, run.trainer.num_inner_grad_steps) == ("c", 0.2, 2)
+
+
+def test_a_given_environment_receives_the_averages_of_the_run(tmp_path):
+    def make_env(**arguments):
+        return mps.normalize(mps.MetaPointEnvCorner(), **arguments)
+
+    run = mps.train(make_env(normalize_obs=True, obs_alpha=0.5), n_itr=1, meta_batch_size=3, rollouts_per_meta_task=2,
+                    max_path_length=5, dump_path=tmp_path / "run")
+    env = make_env(normalize_obs=True)
+    evaluator = mps.load_evaluator(tmp_path / "run", env=env)
+    np.testing.assert_array_equal(evaluator.evaluate(2).returns, run.evaluate(tasks=2).returns)
+    np.testing.assert_array_equal(env.averages["observations"], [[0.0, 0.0], [1.0, 1.0]])  # that of the user
+    for arguments, names in (({}, "observations"), ({"normalize_obs": True, "normalize_reward": True}, "observations")):
+        with pytest.raises(ValueError, match=f"env: expected normalized {names}, as in training"):
+            mps.load_evaluator(tmp_path / "run", env=make_env(**arguments))

@@ -23,7 +23,7 @@ def built():
 def algo(built):
     """Restores the initial state of the algorithm."""
     vars(built).update(START)
-    built.inner_kl_coeff = np.full(2, 0.7, np.float32)
+    built.inner_kl_coeff = np.full(2, 0.7)
     return built
 
 
@@ -94,6 +94,14 @@ def test_adaptive_penalty_takes_effect_in_the_next_update(algo, target, factor):
     assert logged["LossBefore"] == pytest.approx(expected, rel=1e-4)
 
 
+def test_small_penalty_grows_again(algo):
+    for kl, factor in ((0.0, 0.5), (1.0, 2.0)):
+        start = algo.inner_kl_coeff
+        for _ in range(200):
+            algo.inner_kl_coeff = algo._adapted_kl_coeff(np.full(2, kl))
+        np.testing.assert_allclose(algo.inner_kl_coeff, start * factor ** 200.0)
+
+
 def test_penalty_without_adaptation_is_constant(algo):
     vars(algo).update(target_inner_step=1e-9)
     for _ in range(2):
@@ -103,14 +111,14 @@ def test_penalty_without_adaptation_is_constant(algo):
 def test_default_penalty_is_adaptive_and_per_adaptation_step():
     algo = ProMP(make_policy(), meta_batch_size=M, target_inner_step=1e-9, num_ppo_steps=1, num_minibatches=2,
                  init_inner_kl_penalty=0.0005)
-    assert algo.inner_kl_coeff.tolist() == [np.float32(0.0005)]
+    assert algo.inner_kl_coeff.tolist() == [0.0005]
     # when the update uses minibatches
     fed, original = [], algo.optimizer._take_step
     algo.optimizer._take_step = lambda batch: fed.append(batch) or original(batch)
     data = collect(algo)
     algo.optimize_policy(data)
     # then the penalty has doubled,
-    assert algo.inner_kl_coeff.tolist() == [np.float32(0.001)]
+    assert algo.inner_kl_coeff.tolist() == [0.001]
     # and each minibatch has all pre-update samples and half of the post-update samples
     shapes = [{name: np.shape(value) for name, value in batch.items()} for batch in fed]
     assert len(shapes) == 2

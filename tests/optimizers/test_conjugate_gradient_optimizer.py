@@ -4,10 +4,12 @@ from collections import OrderedDict
 
 import numpy as np
 import pytest
+import threadpoolctl
 
 from meta_policy_search.optimizers import ConjugateGradientOptimizer, FiniteDifferenceHvp, Optimizer
 from meta_policy_search.optimizers.conjugate_gradient_optimizer import conjugate_gradients
 from meta_policy_search.tf_compat import tf
+from tests.helpers.threads import blas_threads
 
 HVPS = ["finite_difference", FiniteDifferenceHvp(symmetric=False), "exact"]
 H = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 4.0]])  # curvature of the constraint
@@ -28,6 +30,14 @@ class Target:
 
     def vector(self):
         return tf.concat([tf.reshape(v, [-1]) for v in self.variables.values()], axis=0)
+
+
+class CountsThreads(FiniteDifferenceHvp):
+    """Records the number of threads of matrix operations."""
+
+    def at(self, optimizer, input_val_dict):
+        self.threads = blas_threads()
+        return super().at(optimizer, input_val_dict)
 
 
 class Problem:
@@ -472,3 +482,12 @@ def test_pickle_has_the_arguments_and_no_graph(hvp):
     second = Problem(other)
     second.optimize()
     np.testing.assert_array_equal(second.w, first.w)
+
+
+def test_vectors_are_summed_in_one_thread():
+    """Sums of more than 10,000 numbers in several threads depend on the number of threads."""
+    products = CountsThreads()
+    problem = Problem(ConjugateGradientOptimizer(hvp_approach=products))
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        problem.optimize()
+        assert products.threads == {1} != blas_threads()

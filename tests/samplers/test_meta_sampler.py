@@ -44,6 +44,7 @@ from tests.helpers.sampling import (
     sampler_of,
     two_iterations,
 )
+from tests.helpers.threads import blas_threads
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # keeps workers from importing this file and pytest
 
@@ -647,10 +648,6 @@ def test_arguments_are_checked(arguments, error, message):
 def test_sizes_of_environment_and_policy_must_agree(obs_dim, action_dim, message):
     with pytest.raises(ValueError, match=message):
         sampler_of(MetaPointEnvCorner(), MetaGaussianMLPPolicy(M, obs_dim, action_dim, hidden_sizes=()))
-
-
-def blas_threads():
-    return {library["num_threads"] for library in threadpoolctl.threadpool_info() if library["user_api"] == "blas"}
 
 
 class CountsThreads(Scripted):

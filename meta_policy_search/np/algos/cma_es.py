@@ -7,6 +7,7 @@ from meta_policy_search.np.algos.population_algorithm import PopulationAlgorithm
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive
+from meta_policy_search.utils.threads import one_blas_thread
 
 
 class CMAES(PopulationAlgorithm):
@@ -72,9 +73,11 @@ class CMAES(PopulationAlgorithm):
     def _standard_normal(self, *shape: int) -> np.ndarray:
         return self._rng.standard_normal(shape)
 
+    @one_blas_thread()
     def _draw(self, cycle: int) -> np.ndarray:
         return np.array(self._strategy.ask())
 
+    @one_blas_thread()
     def _update(self, candidates: np.ndarray, returns: np.ndarray) -> None:
         self._strategy.tell(list(candidates), list(-returns))  # `cma` minimizes
         self._describe()

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+import threadpoolctl
 
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.envs import MetaPointEnvCorner, MetaPointEnvMomentum
@@ -16,6 +17,7 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.utils import set_seed
 from tests.helpers.sampling import algo_of
+from tests.helpers.threads import blas_threads
 
 T = 6  # path length
 N = 5  # candidates per cycle
@@ -107,6 +109,17 @@ def test_cma_es_does_not_change_global_random_state_or_working_directory(tmp_pat
         run_cycle(algo, cycle, range(N))
     assert np.random.random() == expected
     assert os.listdir(tmp_path) == [] and capfd.readouterr() == ("", "")
+
+
+def test_cma_es_uses_one_thread(monkeypatch):
+    """Matrix operations in several threads are rounded differently, which changes the candidates."""
+    algo, threads = make_algo(CMAES, n_samples=2), []
+    ask = algo._strategy.ask
+    monkeypatch.setattr(algo._strategy, "ask", lambda: threads.append(blas_threads()) or ask())
+    monkeypatch.setattr(algo._strategy, "tell", lambda *arguments: threads.append(blas_threads()))
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        run_cycle(algo, 0, [1.0, 2.0])
+        assert len(threads) > 1 and set.union(*threads) == {1} != blas_threads()
 
 
 # Both algorithms
