@@ -339,6 +339,7 @@ class Trainer(TrainingLoop):
                 "parts": {**self._parts, "trainer": {
                     "n_itr": self.n_itr, "start_itr": self.start_itr, "diagnostics": self.diagnostics,
                     "num_inner_grad_steps": self.num_inner_grad_steps}},
+                "trainer_cls": type(self),
                 "built": self._built,
                 "description": self.describe(),
                 **self._loop_state(),

@@ -12,7 +12,6 @@ import numpy as np
 from meta_policy_search import run_folder
 from meta_policy_search.envs import MetaEnv, SingleTaskEnv, TrialEnv, VariedEnv, find_env, get_env_class, make_env
 from meta_policy_search.envs.compat import adapt_env, check_steppable, copy_env, has_tasks, name_of_env
-from meta_policy_search.envs.normalized_env import get_averages
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.envs.varied_env import parameters_from_json, varied_parameters
 from meta_policy_search.evaluation import EvalCallback, Evaluation
@@ -40,7 +39,7 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.training_loop import check_replaced
 from meta_policy_search.types import Task, WithoutEffect
 from meta_policy_search.utils import logger, seeding
-from meta_policy_search.utils.callbacks import Callback
+from meta_policy_search.utils.callbacks import Callback, StatefulCallback
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int, check_type
 from meta_policy_search.utils.files import PathLike, lock_folder
 from meta_policy_search.utils.log_outputs import Row, check_formats
@@ -82,7 +81,8 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
             30; DDPG: 15.
         seed: root seed of all random generators, at least 0; default 1.
         dump_path: run folder. Default None: `data/<algorithm>/<environment>/<time>_seed<seed>`.
-        callbacks: called in every iteration, see `Trainer`; default none.
+        callbacks: called in every iteration, see `Trainer`; default none. `train` copies those with a state
+            (`StatefulCallback`); the copies are in `run.trainer.callbacks`.
         log_formats: outputs, see `utils.logger`; must include csv. Default: one line per iteration on the terminal,
             `log.txt` and `progress.csv`.
         policy: the policy, its class, or MODULE:NAME of its class. A class is built with `for_env` and the settings.
@@ -160,6 +160,8 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
     arguments = {name: value for name, value in values.items() if name in settings or name in settings_of([build])}
     env = make_env_of(env, env_kwargs or {}, vary)
     trainer = build(env, algo_class, n_itr, callbacks, find_policy(policy), **arguments)
+    trainer.callbacks = [copy.deepcopy(callback) if isinstance(callback, StatefulCallback) else callback
+                         for callback in trainer.callbacks]
     declared = settings_of_algorithm(algo_class, type(trainer.algo.policy))
     of_builders = settings_of([build] if build is make_trainer else [build, algo_class.for_env])
     values = {name: values.get(name, setting.default) for name, setting in of_builders.items()} | settings
@@ -203,7 +205,7 @@ def find_env_name(env: Any) -> str:
 
 
 def make_env_of(env: Any, env_kwargs: Mapping[str, Any], vary: Optional[Mapping[str, Any]] = None) -> Any:
-    """Returns the environment of a training: `env`, a copy of it if it has running averages, or a new one of this name.
+    """Returns the environment of a training: a copy of `env`, which training can change, or a new one of this name.
 
     Raises:
         TypeError: a function did not return an environment, or `env_kwargs` or `vary` are no dict, or given for an
@@ -225,7 +227,7 @@ def make_env_of(env: Any, env_kwargs: Mapping[str, Any], vary: Optional[Mapping[
     for name, value in (("env_kwargs", env_kwargs), ("vary", vary)):
         if value:
             raise TypeError(f"{name}: expected none for an environment that exists, got {dict(value)}")
-    return copy_env(env) if get_averages(env) else env  # training changes the averages
+    return copy_env(env)
 
 
 def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[Callback] = (),
@@ -267,7 +269,9 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
         arguments[MetaSampler]["max_path_length"] = env.trial_length
     is_built = policy not in arguments
     policy = copy.deepcopy(policy) if is_built else policy.for_env(env, **arguments[policy])
-    if {*settings} & {*arguments.get(algo_class.optimizer_cls, ())}:
+    if given := {*settings} & {*arguments.get(algo_class.optimizer_cls, ())}:
+        if settings.get("optimizer") is not None:
+            raise TypeError(f"{min(given)}: expected none with an optimizer that exists, {settings['optimizer']!r}")
         arguments[algo_class]["optimizer"] = algo_class.optimizer_cls(**arguments[algo_class.optimizer_cls])
     algo = algo_class(policy=policy, **arguments[algo_class])
     return Trainer(algo, env, MetaSampler(env, policy, **arguments[MetaSampler]),
@@ -382,7 +386,7 @@ def load_run(folder: PathLike, itr: Union[int, str, None] = None) -> "Run":
 def _restore(snapshot: Dict[str, Any], **arguments: Any) -> Any:
     """Builds the trainer or runner that saved a snapshot, in its state after the snapshot."""
     if "plan" not in state_of(snapshot):
-        trainer = Trainer.from_snapshot(snapshot, **arguments)
+        trainer = state_of(snapshot).get("trainer_cls", Trainer).from_snapshot(snapshot, **arguments)
         trainer.sampler.close()
         return trainer
     runner = LocalRunner(**{name: value for name, value in arguments.items() if name != "n_itr"})

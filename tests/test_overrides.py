@@ -364,6 +364,10 @@ def test_replaced_baseline_methods_are_called(name):
     (GaussianMLPPolicy, "_build_output", "distribution_info_sym"),
     (MetaGaussianMLPPolicy, "_get_post_update_actions", "get_actions"),
     (MetaSampler, "_handle_info_dicts", "obtain_samples"),
+    (MetaPointEnvCorner, "reward", "step"),
+    (mps.HalfCheetahRandDirecEnv, "_get_obs", "reset and step"),
+    (mps.NormalizedEnv, "_apply_normalize_obs", "reset and step"),
+    (mps.Trainer, "log_diagnostics", "perform_itr"),
 ])
 def test_uncalled_hooks_of_older_code_are_refused(base, method, instead):
     hooks = {method: lambda self, *args: None}

@@ -187,6 +187,39 @@ def test_given_baseline_is_copied(tmp_path):
     assert isinstance(named.trainer.sample_processor.baseline, mps.ZeroBaseline)
 
 
+def test_given_callbacks_and_environment_do_not_change(tmp_path):
+    """Two runs with the same seed are equal, although callbacks have a state and change the environment."""
+    def curriculum(trainer, row):
+        trainer.env.unwrapped.reward_type = "sparse"
+        trainer.env = trainer.env
+
+    env = mps.MetaPointEnvMomentum(reward_type="dense")
+    evaluate = mps.EvalCallback(every=1, tasks=2)
+    runs = [mps.train(env, "vpg_maml", n_itr=2, dump_path=tmp_path / str(i), callbacks=[curriculum, evaluate], **TINY)
+            for i in range(2)]
+    for column in ("Step_0-AverageReturn", "Eval-ReturnAfter"):
+        np.testing.assert_array_equal(runs[0].progress[column], runs[1].progress[column])
+    assert runs[1].progress["Step_0-AverageReturn"][0] != 0.0 and runs[0].best is not None and runs[1].best is not None
+    assert env.reward_type == "dense"
+
+
+class Recording(mps.Trainer):
+    def perform_itr(self):
+        super().perform_itr()
+        logger.logkv("Mine", self.itr)
+
+
+def test_subclass_of_the_trainer_is_resumed(tmp_path):
+    env = mps.MetaPointEnvCorner(reward_type="dense")
+    policy = mps.MetaGaussianMLPPolicy.for_env(env, 2, hidden_sizes=())
+    trainer = Recording(mps.VPGMAML(policy, meta_batch_size=2), env, mps.MetaSampler(env, policy, 2, 2, 5),
+                        mps.MetaSampleProcessor(mps.ZeroBaseline()), policy, n_itr=1)
+    with logger.scoped_configure(tmp_path, ["csv"]):
+        trainer.train()
+    run = mps.load_run(tmp_path).resume(n_itr=2)
+    assert type(run.trainer) is Recording and run.progress["Mine"].tolist() == [0.0, 1.0]
+
+
 @pytest.mark.parametrize("arguments, error, message", [
     ({"inner_lrr": 1.0}, TypeError, "for ProMP with MetaGaussianMLPPolicy; did you mean 'inner_lr'?"),
     ({"n_iter": 1}, TypeError, "unknown setting 'n_iter' for ProMP with MetaGaussianMLPPolicy; did you mean 'n_itr'?"),
@@ -208,6 +241,8 @@ def test_given_baseline_is_copied(tmp_path):
     ({"adapt_params": "context", **TINY}, ValueError, "'context' requires a policy with a context, such as context_d"),
     ({"adapt_params": "Head", **TINY}, ValueError, "; did you mean 'head'?"),
     ({"log_formats": ["csv", "xml"], **TINY}, ValueError, "log_formats: expected one of 'stdout', 'line', 'log', "),
+    ({"algo": "trpo_maml", "optimizer": mps.ConjugateGradientOptimizer(), "reg_coeff": 0.1, **TINY}, TypeError,
+     "reg_coeff: expected none with an optimizer that exists, ConjugateGradientOptimizer()"),
     ({"log_formats": "csv", **TINY}, TypeError, "log_formats: expected a list of formats, got the string 'csv'"),
 ])
 def test_invalid_arguments_create_no_folder(arguments, error, message, tmp_path, monkeypatch):

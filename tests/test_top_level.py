@@ -57,6 +57,11 @@ assert "tensorflow" not in sys.modules
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
+def test_modules_are_available_in_a_new_process():
+    done = run_python("import meta_policy_search as mps; mps.logger.configure")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_unknown_name_raises_with_the_closest_match():
     with pytest.raises(AttributeError, match="module 'meta_policy_search' has no attribute 'PorMP'"):
         mps.PorMP  # noqa: B018

@@ -145,12 +145,12 @@ class NormalizedEnv(WrappingEnv):
         return np.append(observation, task_numbers(self.get_task())) if self.observes_task else observation
 
     def unscaled_actions(self, actions: np.ndarray) -> np.ndarray:
-        """Maps rescaled actions, float64 `[..., A]`, to actions of the wrapped environment."""
+        """Maps rescaled actions, float64 `[..., A]`, to actions of the wrapped environment, in their type."""
         if not is_box(self.action_space):
             return actions
         scale = self._normalization_scale
         scaled = self._low + (actions + scale) * ((self._high - self._low) / (2.0 * scale))
-        return np.clip(scaled, self._low, self._high)
+        return np.clip(scaled, self._low, self._high).astype(self.wrapped_env.action_space.dtype)
 
     def normalized_observations(self, observations: np.ndarray) -> np.ndarray:
         """Returns normalized observations `[k, ...]`."""

@@ -50,8 +50,9 @@ them, so a natural-gradient step without damping would be unbounded."""
 class MetaAlgo(Serializable, abc.ABC):
     """Base class of meta-learning algorithms, which adapt a policy to each task and optimize its initial parameters.
 
-    Copies and pickles contain the constructor arguments, including the policy, and the state of the algorithm.
-    Unpickling rebuilds policy and algorithm in the default graph.
+    Copies and pickles contain the constructor arguments, including the policy, and the state of the algorithm, but not
+    that of an inner update rule, such as momentum, between two adaptation steps. Unpickling rebuilds policy and
+    algorithm in the default graph.
 
     The class attributes and `policy_cls` declare the parts of a training with this algorithm, which the function
     `meta_policy_search.train` and the command line build. A subclass replaces those that differ.
@@ -362,6 +363,10 @@ class MAMLAlgo(MetaAlgo):
             damping = {f"log_step_size/{name}": STEP_SIZE_DAMPING for name in self._log_step_sizes.variables}
             constraint = {"leq_constraint": objective.constraint, "constraint_metric": objective.constraint_metric,
                     "damping": damping}
+        for name, ph in objective.inputs.items():
+            if objective.by_task and (ph.shape.rank is None or ph.shape[:1] == [None]):
+                raise ValueError(f"{type(self).__name__}.meta_objective: expected inputs of known shapes with "
+                                 f"by_task=True, which does not divide them into tasks, got {name} of shape {ph.shape}")
         phs = {name: ph for step in self._chain for name, ph in step.inputs.placeholders.items()}
         self.optimizer.build_graph(
             objective.loss, self, {**phs, **objective.inputs},

@@ -26,7 +26,8 @@ class CategoricalMLPPolicy(Policy):
         hidden_sizes (sequence of int): units of each hidden layer; empty for a linear policy. Default: (32, 32).
         learn_std (bool): must be True; a categorical policy has no standard deviation. Default: True.
         hidden_nonlinearity (str, callable or None): nonlinearity of the hidden layers: `'tanh'`, `'relu'`, `'sigmoid'`,
-            `'softplus'`, `'elu'`, a TensorFlow function, or None for the identity. Default: `'tanh'`.
+            `'softplus'`, `'elu'`, a function that snapshots can contain, such as `lambda x: tf.nn.selu(x)`, or None for
+            the identity. Default: `'tanh'`.
         output_nonlinearity (str, callable or None): nonlinearity of the output layer, in the same forms. Default: None,
             the identity.
     """
@@ -58,7 +59,8 @@ class MetaCategoricalMLPPolicy(CategoricalMLPPolicy, MetaPolicy):
         hidden_sizes (sequence of int): units of each hidden layer; empty for a linear policy. Default: (32, 32).
         learn_std (bool): must be True; a categorical policy has no standard deviation. Default: True.
         hidden_nonlinearity (str, callable or None): nonlinearity of the hidden layers: `'tanh'`, `'relu'`, `'sigmoid'`,
-            `'softplus'`, `'elu'`, a TensorFlow function, or None for the identity. Default: `'tanh'`.
+            `'softplus'`, `'elu'`, a function that snapshots can contain, such as `lambda x: tf.nn.selu(x)`, or None for
+            the identity. Default: `'tanh'`.
         output_nonlinearity (str, callable or None): nonlinearity of the output layer, in the same forms. Default: None,
             the identity.
         context_dim (int): number of context parameters, at least 0; see `MetaGaussianMLPPolicy`. Default: 0.

@@ -19,7 +19,8 @@ class MetaGaussianMLPPolicy(GaussianMLPPolicy, MetaPolicy):
         learn_std (bool): whether the standard deviation is a trained parameter; otherwise, it is fixed at its initial
             value. Default: True.
         hidden_nonlinearity (str, callable or None): nonlinearity of the hidden layers: `'tanh'`, `'relu'`, `'sigmoid'`,
-            `'softplus'`, `'elu'`, a TensorFlow function, or None for the identity. Default: `'tanh'`.
+            `'softplus'`, `'elu'`, a function that snapshots can contain, such as `lambda x: tf.nn.selu(x)`, or None for
+            the identity. Default: `'tanh'`.
         output_nonlinearity (str, callable or None): nonlinearity of the output layer, in the same forms. Default: None,
             the identity.
         init_std (float): initial standard deviation, in the action's unit, at least `min_std`. Default: 1.

@@ -42,7 +42,12 @@ _REMOVED_HOOKS: Dict[str, Dict[str, str]] = {
                  "build_inner_loss": "inner_loss", "build_meta_objective": "meta_objective",
                  "_make_input_placeholders": "meta_objective", "_create_step_size_vars": "inner_update",
                  "_extract_input_dict_meta_op": "meta_input_values"},
+    "MetaPointEnvNavigation": {"reward": "step", "done": "step"},
     "MetaSampler": {"_handle_info_dicts": "obtain_samples"},
+    "MujocoMetaEnv": {"_get_obs": "reset and step", "reset_model": "reset"},
+    "NormalizedEnv": dict.fromkeys((
+        "_apply_normalize_obs", "_apply_normalize_reward", "_update_obs_estimate", "_update_reward_estimate"),
+        "reset and step"),
     "Policy": {"_get_pre_update_actions": "get_actions", "_get_post_update_actions": "get_actions",
                "_build_output": "distribution_info_sym", "_create_placeholders_for_vars": "build_graph",
                "log_likelihood_sym": "distribution", "likelihood_ratio_sym": "distribution"},
@@ -50,6 +55,7 @@ _REMOVED_HOOKS: Dict[str, Dict[str, str]] = {
         "_compute_samples_data", "_compute_advantages", "_stack_path_data", "_log_path_stats", "_pad_and_stack_paths",
         "_compute_discounted_rewards", "_compute_adjusted_rewards", "_fit_reward_baseline_compute_advantages"),
         "process_samples"),
+    "Trainer": {"log_diagnostics": "perform_itr"},
 }
 """For each base class of this package, a dict from the name of a removed method to the method to override instead."""
 

@@ -414,3 +414,12 @@ def test_checks_do_not_change_the_random_numbers_of_the_environment(use):
     rng = env.np_random
     use(env)
     assert env.np_random is rng
+
+
+def test_actions_have_the_type_of_the_action_space():
+    env = Echo()
+    env.action_space = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
+    env.set_task(0)
+    normalize(env).step(np.array([1.0, 1e9]))
+    assert env.action.dtype == np.float32 and env.action_space.contains(env.action)
+    np.testing.assert_allclose(env.action, [0.1, 1.0])

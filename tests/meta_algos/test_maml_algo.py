@@ -107,6 +107,23 @@ class FedTaskByTask(MAMLAlgo):
         super().optimize_policy(all_samples_data, log)
 
 
+class OneInputPerTask(MAMLAlgo):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.optimizer, self.scales = MAMLFirstOrderOptimizer(), np.arange(M)
+        self.build_graph()
+
+    def meta_objective(self, steps):
+        scales = tf.placeholder(tf.float32, [None])
+        loss = tf.reduce_mean(scales * self.inner_loss(steps[-1]))
+        return MetaObjective(loss, inputs={"scales": scales}, by_task=True)
+
+
+def test_inputs_of_an_objective_by_task_have_no_task_axis():
+    with pytest.raises(ValueError, match=r"OneInputPerTask.meta_objective: .* got scales of shape \((None|\?),\)"):
+        OneInputPerTask(make_policy(), meta_batch_size=M)
+
+
 class WithoutGraph(MAMLAlgo):
     def meta_objective(self, steps):
         return steps[-1].log_prob
