@@ -169,7 +169,7 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
         "algorithm": algo if isinstance(algo, str) and ":" in algo else name_of(algo_class),
         "settings": {"env": env_name, "env_kwargs": env_kwargs or {}, "seed": seed,
                      "vary": varied_parameters(env) if vary is None else vary,
-                     **({} if policy is None else {"policy": name_of_policy(policy)}),
+                     "policy": name_of_policy(policy),
                      **{name: value for name, value in values.items() if declared[name].affects_result},
                      "n_itr": n_itr},
         "options": {name: value for name, value in values.items() if not declared[name].affects_result},

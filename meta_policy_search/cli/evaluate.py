@@ -184,7 +184,10 @@ def _add_task_flags(parser: Any, num_tasks: int, num_steps: str) -> None:
 
 def _tasks(text: str) -> Any:
     try:
-        return json.loads(text)
+        tasks = json.loads(text)
+        if not isinstance(tasks, list):
+            raise ValueError
+        return tasks
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected a JSON list such as '[[0.5, 0.5]]', got {text!r}") from None
 

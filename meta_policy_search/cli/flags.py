@@ -71,7 +71,8 @@ def make_training_parser(prog: str, description: Optional[str], algorithm: str, 
                         help="JSON file of settings, or the params.json of a run")
     folder = parser.add_mutually_exclusive_group()
     folder.add_argument("--dump_path", metavar="DIR", type=nonempty_path,
-                        help=f"run folder (default: data/{algorithm}/<environment>/<time>_seed<seed>)")
+                        help=f"run folder (default: data/{algorithm.rpartition(':')[2]}/<environment>/"
+                        "<time>_seed<seed>)")
     folder.add_argument("--resume", metavar="DIR", type=nonempty_path,
                         help="resume the run in this folder; n_itr may be increased")
     parser.add_argument("--smoke", action="store_true", help="smoke test with tiny sizes and two iterations; same as "

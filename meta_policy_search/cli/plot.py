@@ -55,7 +55,10 @@ def read_run(folder: str) -> Run:
     settings: dict[str, Any] = {"folder": folder}
     if "settings" in params:
         settings = {"algorithm": params.get("algorithm"), **params["settings"]}
-    return {"folder": folder, "settings": settings, "progress": read_progress(folder), "given": params.get("given", ())}
+    progress = read_progress(folder)
+    if "Epoch" in progress:  # a single task, where `Itr` counts candidates or cycles
+        progress["Itr"] = progress["Epoch"]
+    return {"folder": folder, "settings": settings, "progress": progress, "given": params.get("given", ())}
 
 
 def group_runs(runs: Sequence[Run]) -> dict[str, list[Run]]:
@@ -76,7 +79,7 @@ def group_runs(runs: Sequence[Run]) -> dict[str, list[Run]]:
     for run in runs:
         parts = [("" if name in _UNNAMED else f"{name} ") + shorter[name][_as_text(run["settings"][name])]
                  for name in shown if name in run["settings"]]
-        groups.setdefault(", ".join(parts), []).append(run)
+        groups.setdefault(", ".join(parts) or run["folder"], []).append(run)
     return groups
 
 

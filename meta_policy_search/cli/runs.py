@@ -51,6 +51,13 @@ def time(text: str) -> datetime.datetime:
         raise ValueError(str(error)) from error
 
 
+def since(text: str) -> datetime.datetime:
+    """Parses the earliest start of runs; a time in the future, such as that of the next Monday, is an error."""
+    if (earliest := time(text)) > datetime.datetime.now().astimezone():
+        raise argparse.ArgumentTypeError(f"expected a time in the past, got {text!r}, which means {earliest}")
+    return earliest
+
+
 def read_run(folder: str) -> Run:
     """Reads the files of a run. Another process may be writing to them."""
     started = None
@@ -126,7 +133,7 @@ def run(arguments: argparse.Namespace) -> None:
     folders = arguments.folders or [FOLDER] * os.path.isdir(FOLDER)
     runs = select([read_run(folder) for folder in run_folder.find_runs(folders)], arguments)
     if arguments.json:
-        print_line(json.dumps(runs, indent=2, default=datetime.datetime.isoformat))
+        print(json.dumps(runs, indent=2, default=datetime.datetime.isoformat))
         return
     if not runs:
         print_line("No matching runs" if folders else f"No runs in {FOLDER}")
@@ -147,7 +154,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("folders", nargs="*", metavar="FOLDER",
         help=f"run folder, or folder that contains runs at any depth (default: {FOLDER})")
-    add("--since", type=time, metavar="TIME", help="only runs started at this time or later, such as 2026-11-20, "
+    add("--since", type=since, metavar="TIME", help="only runs started at this time or later, such as 2026-11-20, "
         "'23 Nov', '2026-11-20 10:30' or 10:30; missing parts are this year, today and midnight; local time")
     add("--algorithm", default="*", metavar="NAME", help="only runs of this algorithm; * matches any text")
     add("--env", default="*", metavar="NAME", help="only runs in this environment; * matches any text")

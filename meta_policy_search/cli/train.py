@@ -79,9 +79,10 @@ def train(algorithm: str, argv: Optional[Sequence[str]], prog: str, description:
     settings = {name: each._replace(default=defaults.get(name, each.default)) for name, each in settings.items()}
     parser = make_training_parser(prog, description, algorithm, settings, settings_of([mps.train], ()))
 
-    def start(config_file: Optional[str] = None, dump_path: Optional[str] = None, smoke: bool = False,
-              **given: Any) -> Any:
+    def start(config_file: Optional[str] = None, smoke: bool = False, **given: Any) -> Any:
         content = {} if config_file is None else read_json(config_file)
+        if "grid" in content:
+            raise ValueError(f"{config_file}: expected the settings of one run, got a sweep")
         values = {"env": defaults["env"], **COMMAND_DEFAULTS, **published, **content}
         if isinstance(content.get("settings"), dict):  # the params.json of a run
             options = {name: value for name, value in content.get("options", {}).items() if name in settings}
@@ -89,13 +90,15 @@ def train(algorithm: str, argv: Optional[Sequence[str]], prog: str, description:
             values = {**options, **{name: value for name, value in content["settings"].items() if name in names}}
         is_smoke = smoke or os.environ.get("SMOKE", "0") not in ("", "0")
         sizes = {name: value for name, value in SMOKE.items() if name in settings and is_smoke}
-        return mps.train(algo=algorithm, dump_path=dump_path, **{**values, **sizes, **given})
+        return mps.train(algo=algorithm, **{**values, **sizes, **given})
 
     def work(arguments: argparse.Namespace) -> int:
         given = vars(arguments)
         if "resume" in given:
-            given.pop("smoke", None)
-            return report(_load_run(parser, given.pop("resume")).resume(**given))
+            run = _load_run(parser, given.pop("resume"))
+            if (name := type(run.trainer.algo).__name__) != algo_class.__name__:
+                raise ValueError(f"--resume: expected a run of {algo_class.__name__}, got one of {name}")
+            return report(run.resume(**given))
         return report(start(**given))
 
     return run_tool(parser, work, argv, (SnapshotError, OSError, *FAILURES))
@@ -108,6 +111,8 @@ def resume(argv: Sequence[str]) -> int:
                     argument_default=argparse.SUPPRESS)
     parser.add_argument("run_folder", metavar="RUN_FOLDER", help="folder of the run")
     run: Any = None
+    if argv and argv[0].startswith("-") and argv[0] not in ("-h", "--help"):
+        parser.error(f"RUN_FOLDER: expected the folder before the flags, got {argv[0]}")
     if argv and not argv[0].startswith("-"):
         from meta_policy_search.run import settings_of_algorithm
 
@@ -138,6 +143,8 @@ def _load_run(parser: Parser, folder: str) -> Any:
     import meta_policy_search as mps
 
     try:
+        if os.path.isfile(folder):
+            raise ValueError("expected a run folder, got a file")
         return mps.load_run(folder)
     except USER_ERRORS as error:
         parser.error(f"{folder} cannot be resumed: {error}")

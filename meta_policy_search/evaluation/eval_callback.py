@@ -10,6 +10,7 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.callbacks import EarlyStopping, StatefulCallback
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
 from meta_policy_search.utils.logger import Row
+from meta_policy_search.utils.statistics import Interval
 
 
 class EvalCallback(StatefulCallback):
@@ -80,7 +81,7 @@ class EvalCallback(StatefulCallback):
         is_best, stops = after > self._stopping.best, self._stopping(trainer, columns)
         trainer.is_best = is_best
         logger.log(f"Evaluation after iteration {trainer.itr} in {len(evaluation.task_returns)} sampled tasks: "
-                   f"return {before:.2f} -> {after:.2f} +- {after_ci:.2f}{', the best so far' if is_best else ''}")
+                   f"return {before:.2f} -> {Interval(after, after_ci):.2f}{', the best so far' if is_best else ''}")
         return stops
 
     def get_state(self) -> Any:

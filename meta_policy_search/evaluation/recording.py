@@ -74,7 +74,7 @@ class Recording:
             env: environment to step, which is modified. Default None: a copy of `self.env`.
 
         Raises:
-            RuntimeError: a reward differs from the recorded reward. This happens if the environment draws random
+            ValueError: a reward differs from the recorded reward. This happens if the environment draws random
                 numbers from a source other than the generator that the library sets.
         """
         env = adapt_env(copy_env(self.env) if env is None else env)
@@ -86,7 +86,7 @@ class Recording:
         for t, (action, reward) in enumerate(zip(recorded["actions"], recorded["rewards"], strict=True)):
             again = env.step(action)[1]
             if not np.isclose(again, reward, rtol=1e-6, atol=1e-9):
-                raise RuntimeError(f"replay: expected the recorded reward {reward} in step {t}, got {again}: "
+                raise ValueError(f"replay: expected the recorded reward {reward} in step {t}, got {again}: "
                                    f"{type(env.unwrapped).__name__} is not deterministic for a given generator")
             yield env
 

@@ -87,9 +87,11 @@ def figure_of(all_axes: np.ndarray) -> Figure:
 def label_curves(all_axes: np.ndarray, ax: Any, *handles_and_labels: Any) -> None:
     """Draws the legend below the panels of a new figure, or into the first axes of the user."""
     if ax is None:
-        figure_of(all_axes).legend(*handles_and_labels, loc="outside lower center", frameon=False)
+        legend = figure_of(all_axes).legend(*handles_and_labels, loc="outside lower center", frameon=False)
     else:
-        all_axes.flat[0].legend(*handles_and_labels, frameon=False)
+        legend = all_axes.flat[0].legend(*handles_and_labels, frameon=False)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
 
 
 def label_y(axes: Any, label: str, scale: str = "linear") -> None:

@@ -31,7 +31,7 @@ def progress_bar(is_wanted: bool, total: int, desc: str, unit: str, **options: A
 
     global _live
     outside, is_live = _live, is_wanted and in_notebook()
-    is_shown = is_live or is_wanted and sys.stderr.isatty()
+    is_shown = is_live or is_wanted and sys.stderr is not None and sys.stderr.isatty()
     with tqdm.tqdm(total=total, desc=desc, unit=unit, disable=not is_shown, dynamic_ncols=not is_live,
                    file=sys.stdout if is_live else None, **options) as bar:
         _live = bar if is_live else None

@@ -55,6 +55,16 @@ def mp4_file(path: PathLike, fps: float) -> Iterator[Callable[[np.ndarray], None
                 encoder.close()
         if encoder is None:
             raise ValueError("picture: expected at least one frame, got none")
+        _check_video(temporary)
+
+
+def _check_video(path: str) -> None:
+    import imageio_ffmpeg
+
+    try:
+        imageio_ffmpeg.count_frames_and_secs(path)
+    except RuntimeError as error:  # the encoder does not report errors when it is closed
+        raise OSError("the video is incomplete; is the disk full, or fps too low?") from error
 
 
 def _start_encoder(path: str, shape: Tuple[int, ...], fps: float) -> Any:

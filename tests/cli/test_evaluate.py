@@ -203,6 +203,7 @@ def test_search_runs_are_compared_at_equal_environment_steps(runs, tmp_path, cap
     (["--num_tasks", "3", "--tasks", "[1]"], "argument --tasks: not allowed with argument --num_tasks"),
     (["--tasks", "[]"], r"tasks: expected a list of at least one task"),
     (["--tasks", "{1"], r"argument --tasks: expected a JSON list such as '\[\[0.5, 0.5\]\]', got '{1'"),
+    (["--tasks", "3"], "argument --tasks: expected a JSON list such as .*, got '3'"),
     (["--tasks", "[[1, 2, 3]]"], r"task 0: expected two finite numbers \(x, y\), got"),
     (["--num_steps", "0"], "num_steps: expected an integer of at least 1, got 0"),
     (["--step_sizes", "-1"], r"step_sizes\[0\]: expected a finite number above 0, got -1.0"),

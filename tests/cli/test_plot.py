@@ -103,6 +103,9 @@ def run_of(folder, settings, rows=4):
      {"E, lr 0.1": ["0", "1"], "E, lr null": ["2", "3"], "F, lr 0.1": ["4", "5"], "F, lr null": ["6", "7"]}),
     ([{"env_kwargs": {"a": 1, "b": 2}}, {"env_kwargs": {"b": 2, "a": 1}}, {"env_kwargs": {}}],
      {'env_kwargs {"a": 1, "b": 2}': ["0", "1"], "env_kwargs {}": ["2"]}),
+    # a run without settings, and a default policy
+    ([{"folder": "x"}, {"folder": "y", "policy": None}, {"folder": "z", "policy": "m:P"}],
+     {"x": ["0"], "y, policy null": ["1"], "z, policy P": ["2"]}),
     # runs of a custom script
     ([{"folder": "x"}, {"folder": "y"}], {"x": ["0"], "y": ["1"]}),
 ])
@@ -184,7 +187,9 @@ def test_columns_and_smoothing(tmp_path, comparison):
 def test_single_task_runs_and_meta_runs_in_one_figure(tmp_path, comparison):
     """A search run, whose rows have one return, appears next to a meta-run in all panels for which it has numbers."""
     write_run(tmp_path / "cem", columns=("Epoch", "Itr", "n_timesteps", "AverageReturn"), algorithm="cem")
+    (tmp_path / "cem" / "progress.csv").write_text("Epoch,Itr,n_timesteps,AverageReturn\n0,19,5,1.0\n1,39,9,2.0\n")
     panels, *_ = comparison(tmp_path / "cem")
+    assert panels["return"]["cem, MetaPointEnv"][0][0].tolist() == [0, 1]  # epochs, not candidates
     assert list(panels) == ["return"] and labels(panels) == ["cem, MetaPointEnv"]
     write_run(tmp_path / "meta")
     panels, *_ = comparison(tmp_path, "--x", "steps")

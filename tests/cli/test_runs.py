@@ -137,8 +137,9 @@ def test_json_has_all_fields(three, capsys):
 
 @pytest.mark.parametrize("arguments, message", [
     (["nowhere"], "got nowhere, which does not exist"),
-    (["--since", "yesterday"], "argument --since: invalid time value: 'yesterday'"),
-    (["--since", "9" * 20], "argument --since: invalid time value: '999"),
+    (["--since", "yesterday"], "argument --since: invalid since value: 'yesterday'"),
+    (["--since", "9" * 20], "argument --since: invalid since value: '999"),
+    (["--since", "2999-01-01"], "argument --since: expected a time in the past, got '2999-01-01'"),
     (["--sort", "seed"], "invalid choice: 'seed'"),
 ])
 def test_invalid_arguments_are_reported(arguments, message, three, capsys):

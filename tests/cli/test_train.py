@@ -225,7 +225,7 @@ def test_every_type_of_flag(settings_of):
         "--discount", 1, "--log_formats", "csv", "--adapt_params", "head", "--learning_rate",
         '{"start": 0.1, "end": 0, "num_updates": 5}', "--tf_optimizer_cls", "RMSProp")
     assert found == {
-        "env": "HalfCheetahRandDirecEnv", "algo": "promp", "dump_path": None, "plot_gap": 20, "hidden_sizes": [16, 8],
+        "env": "HalfCheetahRandDirecEnv", "algo": "promp", "plot_gap": 20, "hidden_sizes": [16, 8],
         "normalize_adv": False, "parallel": True, "envs_per_task": 4, "env_kwargs": {"inertials": "modern"},
         "output_nonlinearity": "tanh", "hidden_nonlinearity": None, "discount": 1, "log_formats": ["csv"],
         "adapt_params": ["head"], "learning_rate": {"start": 0.1, "end": 0, "num_updates": 5},
@@ -312,6 +312,7 @@ def test_wrong_settings_are_reported_in_one_line(arguments, message, tmp_path, m
     ({"hidden_sizes": 64}, r"hidden_sizes: expected .*, got 64"),
     ({"hidden_sizes": [64, "x"]}, r"hidden_sizes.*'x'.*"),
     ([1], r".*a.json: expected a JSON object, got list"),
+    ({"settings": {"n_itr": 1}, "grid": {"inner_lr": [0.1, 0.2]}}, ".*a.json: expected the settings of one run, got .*"),
 ])
 def test_wrong_config_files_are_reported(content, message, tmp_path, capsys):
     path = write_json(tmp_path / "a.json", content)
@@ -324,6 +325,29 @@ def test_config_file_that_is_not_json_is_reported(tmp_path, capsys):
     path.write_text("{'env': 1}")
     error = commands.mistake(pro_mp.main, capsys, "--config_file", path)
     assert f"could not read {path}: Expecting property name" in error
+
+
+def test_config_file_can_name_the_run_folder(tmp_path, settings_of):
+    path = write_json(tmp_path / "a.json", {"dump_path": "mine", "n_itr": 4})
+    assert settings_of(pro_mp, "--config_file", path)["dump_path"] == "mine"
+    assert settings_of(pro_mp, "--config_file", path, "--dump_path", "other")["dump_path"] == "other"
+
+
+@pytest.mark.parametrize("script, flags, message", [
+    (vpg_maml, [], "--resume: expected a run of VPGMAML, got one of ProMP"),
+    (pro_mp, ["--smoke", "--n_itr", "20"], "'smoke'"),
+])
+def test_flags_without_effect_on_a_resumed_run_are_refused(script, flags, message, finished_copy, capsys):
+    before = contents(finished_copy)
+    assert message in commands.mistake(script.main, capsys, "--resume", finished_copy, *flags)
+    assert contents(finished_copy) == before
+
+
+def test_the_folder_of_resume_comes_first(finished_copy, capsys):
+    resume = functools.partial(commands.run, "resume")
+    assert "RUN_FOLDER: expected the folder before the flags, got --n_itr" in commands.mistake(
+        resume, capsys, "--n_itr", 5, finished_copy)
+    assert "expected a run folder, got a file" in commands.mistake(resume, capsys, finished_copy / "params.pkl")
 
 
 @pytest.mark.parametrize("name", ["params.json", "progress.csv", "params.pkl", "itr_100.pkl"])

@@ -113,7 +113,7 @@ def test_environment_that_is_not_reproducible_is_named(point, monkeypatch):
     recording = point.record(1, num_steps=1)
     recording.rounds[0][0][0]["rewards"][3] += 0.1
     seen = []
-    with pytest.raises(RuntimeError, match="in step 3, got .*: MetaPointEnvWalls is not deterministic"):
+    with pytest.raises(ValueError, match="in step 3, got .*: MetaPointEnvWalls is not deterministic"):
         seen += [env for env in recording.replay(0, 0)]
 
 

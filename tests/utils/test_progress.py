@@ -60,6 +60,12 @@ def test_file_gets_only_the_messages(capfd):
     assert (captured.out, captured.err) == ("one more\n" * 3, "")
 
 
+def test_no_bar_without_standard_error(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stderr", None)
+    count_to_three()
+    assert capsys.readouterr().out == "one more\n" * 3
+
+
 def test_bar_can_be_disabled(on_terminal):
     assert on_terminal(count_to_three, False) == "one more\n" * 3
 

@@ -50,6 +50,14 @@ def test_invalid_frames_keep_the_earlier_video(pictures, message, tmp_path):
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.mp4", "an earlier one")]
 
 
+def test_incomplete_video_keeps_the_earlier_one(tmp_path):
+    """The encoder does not report that it could not write a readable file, as with a full disk."""
+    (tmp_path / "a.mp4").write_text("an earlier one")
+    with pytest.raises(OSError, match="the video is incomplete"), mp4_file(tmp_path / "a.mp4", fps=1e-9) as append:
+        append(np.zeros((4, 4, 3), np.uint8))
+    assert (tmp_path / "a.mp4").read_text() == "an earlier one"
+
+
 def test_interruption_leaves_no_file(tmp_path):
     with pytest.raises(KeyboardInterrupt), mp4_file(tmp_path / "a.mp4", fps=10) as append:
         append(np.zeros((4, 4, 3), np.uint8))
