@@ -42,7 +42,7 @@ from meta_policy_search.utils.threads import available_cores
 from meta_policy_search.utils.user_modules import import_name
 
 DIGESTS = "digests.json"  # hashes of the code and the arguments of environments and algorithms, by name of the run
-DIGEST_FORMAT = f"3-python{sys.version_info.major}.{sys.version_info.minor}:"  # prefix of comparable digests
+DIGEST_FORMAT = f"4-python{sys.version_info.major}.{sys.version_info.minor}:"  # prefix of comparable digests
 ERROR_LINES = 12  # printed lines of the traceback of a failed run
 GRACE = 20.0  # seconds from Ctrl-C until runs that have not ended are killed
 
@@ -179,7 +179,7 @@ def _check_earlier(output: str, members: Sequence[Member], digests: Mapping[str,
     """Raises `ValueError` if a folder contains a run with different settings or code; `n_itr` may be larger."""
     before = _read_digests(output)
     for member in members:
-        if not run_folder.is_run(member.folder):
+        if not run_folder.is_run(member.folder) or run_folder.ended_before_first_snapshot(member.folder):
             continue
         if before.get(member.name, "").startswith(DIGEST_FORMAT) and before[member.name] != digests[member.name]:
             raise ValueError(f"{member.folder}: the code or the arguments of the environment, algorithm, policy or "
@@ -237,9 +237,10 @@ def _is_json(value: Any) -> bool:
 def _describe(value: Any, seen: Dict[int, Any]) -> Any:
     """Converts code and objects of the user to JSON types that are equal in all processes.
 
-    Functions of the user become their byte code, their default values and the functions, classes and constants of their
-    module that they name; classes become their attributes; other objects their class and their arguments or attributes.
-    Code of installed packages becomes its name. Random generators, modules and loggers are omitted.
+    Functions of the user become their byte code, their default values and what they name in their module and in other
+    modules of the user: functions, classes, numbers, texts and containers. Classes become their attributes; other
+    objects their class and their arguments or attributes. Code of installed packages becomes its name. Random
+    generators, modules and loggers are omitted.
 
     Args:
         value: the value.
@@ -279,8 +280,12 @@ def _describe(value: Any, seen: Dict[int, Any]) -> Any:
     if isinstance(function, (type, types.FunctionType)) and not _is_of_user(function.__module__):
         return f"{function.__module__}.{function.__qualname__}"
     if isinstance(function, types.FunctionType):
-        used = {name: function.__globals__.get(name) for name in sorted(_names(function.__code__))}
-        kinds = (type, types.FunctionType, functools.partial, bool, int, float, str, tuple)
+        names = sorted(_names(function.__code__))
+        used = {name: function.__globals__.get(name) for name in names}
+        modules = [each for each in used.values() if isinstance(each, types.ModuleType) and _is_of_user(each.__name__)]
+        used.update({f"{module.__name__}.{name}": vars(module).get(name) for module in modules for name in names})
+        kinds = (type, types.FunctionType, functools.partial, bool, int, float, str, tuple, list, dict, set, frozenset,
+                 np.ndarray)
         owner = value.__self__ if isinstance(value, types.MethodType) else None
         return describe([owner, function.__code__, function.__defaults__, function.__kwdefaults__, function.__closure__,
                          {name: item for name, item in used.items() if isinstance(item, kinds)}])

@@ -88,6 +88,23 @@ def test_changed_settings_and_code_are_refused(changes, message, comparison, arg
 
 
 @pytest.mark.thorough
+def test_run_that_failed_before_its_first_snapshot_starts_again_with_other_code(tmp_path, monkeypatch):
+    commands.train_members_here(monkeypatch)
+
+    def compare(is_wrong):
+        class Mine(mps.VPGMAML):
+            def optimize_policy(self, *args, **kwargs):
+                if is_wrong:
+                    raise RuntimeError
+                super().optimize_policy(*args, **kwargs)
+
+        return mps.compare("MetaPointEnvCorner", [Mine], seeds=1, n_itr=1, folder=tmp_path / "a", **TINY).runs["Mine"]
+
+    assert compare(is_wrong=True) == []
+    assert len(compare(is_wrong=False)) == 1
+
+
+@pytest.mark.thorough
 def test_failed_run_does_not_stop_the_others_and_is_repeated(tmp_path, monkeypatch, capsys):
     """The second call resumes nothing that is complete, repeats the failed run, and a larger n_itr resumes both."""
     commands.train_members_here(monkeypatch)
@@ -253,7 +270,11 @@ def test_invalid_arguments_create_no_folder(arguments, error, message, tmp_path,
 
 SCRIPT = """
 import logging
+import sys
+import types
 import meta_policy_search as mps
+sys.modules["own_helpers"] = types.ModuleType("own_helpers")
+exec("def reward(): return {helped}", vars(sys.modules["own_helpers"]))
 from meta_policy_search.parallel_runs import Member, _digest
 {first}
 GAIN = {gain}
@@ -278,12 +299,15 @@ class Baseline:
         self.scale, self.log = scale, LOG
         self.reward = dense if reward == "dense" else sparse
 
+GOALS = [1.0, {goal}]
+helpers = sys.modules["own_helpers"]
+
 class Env(mps.MetaPointEnvCorner):
     modes = {{"left", "up", "right"}}
 
     def step(self, action):
         if self.task_name in {{"up", "down", "left", "right"}}:
-            return super().step(gained(action))
+            return super().step(gained(action)) if GOALS else helpers.reward()
         return super().step(action)
 
     task_name = "up"
@@ -301,7 +325,8 @@ print(_digest(Member("a", "promp", {{"env": env, "baseline": baseline, "seed": 1
 
 def test_digest_depends_on_code_and_arguments_only(tmp_path, capsys):
     """Neither the process nor the place of the code matters; functions and constants that the code uses do."""
-    usual = {"first": "", "gain": 2.0, "scale": 1.0, "reward": "dense", "kind": "sparse", "level": 10}
+    usual = {"first": "", "helped": 1, "goal": 3.0, "gain": 2.0,
+             "scale": 1.0, "reward": "dense", "kind": "sparse", "level": 10}
 
     def digest(**changes):
         exec(SCRIPT.format(**{**usual, **changes}), {"__name__": "own_script"})
@@ -309,8 +334,8 @@ def test_digest_depends_on_code_and_arguments_only(tmp_path, capsys):
 
     expected = digest()
     others = [digest(**{name: value}) for name, value in (
-        ("gain", 3.0), ("scale", 5.0), ("reward", "sparse"), ("kind", "dense"))]
-    assert len({expected, *others}) == 5
+        ("gain", 3.0), ("scale", 5.0), ("reward", "sparse"), ("kind", "dense"), ("goal", 4.0), ("helped", 2))]
+    assert len({expected, *others}) == 7
     (tmp_path / "moved.py").write_text(SCRIPT.format(**{**usual, "first": "import os  # one line more", "level": 20}))
     environ = {**os.environ, "PYTHONHASHSEED": "5"}
     process = subprocess.run([sys.executable, tmp_path / "moved.py"], env=environ, check=True, capture_output=True)

@@ -36,7 +36,7 @@ import meta_policy_search as mps
 from meta_policy_search import run_folder
 from meta_policy_search.cli.flags import add_flag, add_output_flags, check_is_new
 from meta_policy_search.envs.compat import adapt_env
-from meta_policy_search.plotting import describe_task
+from meta_policy_search.evaluation.evaluation import task_key
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.settings import settings_of
 from meta_policy_search.utils import seeding
@@ -145,17 +145,17 @@ def add_recording_flags(parser: Any, num_tasks: int) -> None:
 def record_paths(evaluator: Any, arguments: argparse.Namespace) -> Any:
     """Adapts the policy to the tasks selected by the flags; returns the `Recording` of its paths.
 
-    Sampled tasks have different descriptions. If there are too few different tasks, fewer tasks are recorded.
+    Sampled tasks are different. If there are too few different tasks, fewer tasks are recorded.
     """
     tasks, seed = arguments.tasks, check_int_at_least("seed", arguments.seed, 0)
     if tasks is None:
         num_tasks = check_positive_int("num_tasks", arguments.num_tasks)
-        by_name: dict[str, Any] = {}
+        different: dict[str, Any] = {}
         with seeding.evaluation_seed(seed):  # for environments that use the global random generators
             drawn = adapt_env(evaluator.env).sample_tasks(10 * num_tasks, np.random.default_rng(seed))
         for task in drawn:
-            by_name.setdefault(describe_task(task), task)
-        tasks = list(by_name.values())[:num_tasks]
+            different.setdefault(task_key(task), task)
+        tasks = list(different.values())[:num_tasks]
     return evaluator.record(tasks, arguments.num_steps, arguments.step_sizes, seed)
 
 

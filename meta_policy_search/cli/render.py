@@ -11,14 +11,14 @@ Videos require the extra video (pip install -e ".[video]"); videos of robots als
 executes code that it contains. Only use runs that you trust.
 """
 import argparse
-import copy
 import os
 
 import meta_policy_search as mps
 from meta_policy_search import run_folder
 from meta_policy_search.cli import evaluate
 from meta_policy_search.cli.flags import add_output_flags, check_is_new
-from meta_policy_search.envs.compat import adapt_env, name_of_env
+from meta_policy_search.envs.compat import adapt_env, copy_env, name_of_env
+from meta_policy_search.envs.mujoco_envs.engines.camera import renderer_of
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.video import check_encoder
 
@@ -27,7 +27,7 @@ VIDEO = "video.mp4"
 
 def run(arguments: argparse.Namespace) -> None:
     """Adapts the policy of a run and writes the video."""
-    from meta_policy_search.evaluation.recording import frame_rate, renderer_of, write_video  # imports TensorFlow
+    from meta_policy_search.evaluation.recording import frame_rate, write_video  # imports TensorFlow
 
     folder = run_folder.find_run(arguments.run_folder)
     output = arguments.output or os.path.join(folder, VIDEO)
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> None:
     check_encoder()
     evaluator = mps.load_evaluator(folder, arguments.snapshot, arguments.rollouts, arguments.max_path_length,
                                    render_mode="rgb_array")
-    env = adapt_env(copy.deepcopy(evaluator.env))
+    env = adapt_env(copy_env(evaluator.env))
     try:
         env.reset()
         renderer_of(env)()

@@ -606,18 +606,21 @@ def copy_env(env: Any) -> Any:
 
 
 def _refer_to_copies(value: Any, copies: Dict[int, Any]) -> Any:
-    """Returns the copy of `value`; a function becomes a function whose closure refers to copies."""
+    """Returns the copy of `value`; a function becomes one whose closure and default arguments refer to copies."""
     if id(value) in copies:
         return copies[id(value)]
     if isinstance(value, types.MethodType):
         return types.MethodType(value.__func__, _refer_to_copies(value.__self__, copies))
-    if not isinstance(value, types.FunctionType) or value.__closure__ is None:
+    if not isinstance(value, types.FunctionType) or not (
+            value.__closure__ or value.__defaults__ or value.__kwdefaults__):
         return value
-    cells = tuple(types.CellType() for _ in value.__closure__)
-    function = types.FunctionType(value.__code__, value.__globals__, value.__name__, value.__defaults__, cells)
-    function.__kwdefaults__ = value.__kwdefaults__
+    cells = tuple(types.CellType() for _ in value.__closure__ or ())
+    function = types.FunctionType(value.__code__, value.__globals__, value.__name__, None, cells)
     copies[id(value)] = function  # first, because a function may refer to itself
-    for cell, original in zip(cells, value.__closure__):
+    function.__defaults__ = tuple(_refer_to_copies(each, copies) for each in value.__defaults__ or ())
+    function.__kwdefaults__ = {name: _refer_to_copies(each, copies)
+                               for name, each in (value.__kwdefaults__ or {}).items()}
+    for cell, original in zip(cells, value.__closure__ or ()):
         with contextlib.suppress(ValueError):  # the cell is empty
             cell.cell_contents = _refer_to_copies(original.cell_contents, copies)
     return function

@@ -5,7 +5,7 @@ from typing import Any, Dict, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from meta_policy_search.baselines import LinearFeatureBaseline
-from meta_policy_search.envs.compat import adapt_env
+from meta_policy_search.envs.compat import adapt_env, copy_env
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.trial_env import TrialEnv, episode_returns, extend_observations
 from meta_policy_search.evaluation.evaluator import MetaEvaluator
@@ -124,7 +124,7 @@ class AdaptedPolicy:
         self._evaluator, self._seed = evaluator, seed
         self.recording, self.policy = evaluator.record_with_policy(1 if task is None else [task], num_steps, None, seed)
         (self.task,), (self.returns,) = self.recording.tasks, self.recording.returns
-        self.env: MetaEnv = copy.deepcopy(self.recording.env)
+        self.env: MetaEnv = copy_env(self.recording.env)
         adapt_env(self.env).set_task(self.task)
         self._initial_params: Params = self.policy.get_param_values()
         self.params: Params = self._get_params()
@@ -175,7 +175,7 @@ class AdaptedPolicy:
 
     def _returns_with(self, params: Params, rollouts: int, seed: int) -> np.ndarray:
         with seeding.evaluation_seed(seed):
-            policy, env = self.policy.with_meta_batch_size(1), copy.deepcopy(self._evaluator.env)
+            policy, env = self.policy.with_meta_batch_size(1), copy_env(self._evaluator.env)
             policy.update_task_parameters([params])
             with MetaSampler(env, policy, rollouts, 1, self._evaluator.max_path_length) as sampler:
                 sampler.update_tasks([self.task])

@@ -120,14 +120,15 @@ class Evaluation:
 
     def _rows_of_tasks(self) -> List[List[str]]:
         """Returns the rows of the worst quarter of at least four tasks, of the success rate, and of few tasks."""
-        rows = {"    worst quarter": self.worst_quarter} if len(self.task_returns) >= _FEW_TASKS else {}
+        rows = [("    worst quarter", self.worst_quarter)] if len(self.task_returns) >= _FEW_TASKS else []
         if self.success_rate is not None:
-            rows["    success rate"] = self.success_rate
-        names = [describe_task(task) for tasks in self.tasks[:1 if self.are_given else None] for task in tasks]
-        if 1 < len(set(names)) <= _FEW_TASKS:
-            rows.update({f"    task {name}": self.task_returns[[other == name for other in names]].mean(axis=0)
-                         for name in sorted(set(names))})
-        return [[label, *(f"{value:.2f}" for value in values)] for label, values in rows.items()]
+            rows.append(("    success rate", self.success_rate))
+        tasks = [task for of_seed in self.tasks[:1 if self.are_given else None] for task in of_seed]
+        names, keys = {task_key(task): describe_task(task) for task in tasks}, list(map(task_key, tasks))
+        if 1 < len(names) <= _FEW_TASKS:
+            rows += [(f"    task {names[key]}", self.task_returns[[other == key for other in keys]].mean(axis=0))
+                     for key in sorted(names, key=names.__getitem__)]
+        return [[label, *(f"{value:.2f}" for value in values)] for label, values in rows]
 
     def plot(self, path: Optional[PathLike] = None, *references: "Evaluation", title: Optional[str] = None,
              ax: Any = None) -> Figure:
@@ -206,6 +207,11 @@ class Evaluation:
     def _describe(self) -> str:
         paths = self.rollouts_per_meta_task * (len(self.seeds) if self.are_given else 1)
         return f"{_count(len(self.task_returns), 'task')}, {_count(paths, 'path')} per task and step"
+
+
+def task_key(task: Task) -> str:
+    """Returns a text that is equal for equal tasks only."""
+    return json.dumps(_as_json(task))
 
 
 def _as_json(task: Task) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from meta_policy_search.actors.from_policy import TaskPolicies
 from meta_policy_search.algos.gradient_adaptation import check_sample_processor
-from meta_policy_search.envs.compat import check_meta_env
+from meta_policy_search.envs.compat import check_meta_env, copy_env
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.normalized_env import fix_averages
 from meta_policy_search.envs.spaces import EnvSpec
@@ -184,7 +184,7 @@ class MetaEvaluator(Configurable):
         (seed,) = _check_seeds([seed])
         records, _, task_list, _ = self._adapt(seed, num_tasks, task_list, sizes, next_paths)
         rounds, rngs, policies = zip(*records, strict=True)
-        return Recording(self.name, copy.deepcopy(self.env), task_list, rounds, rngs), policies[-1]
+        return Recording(self.name, copy_env(self.env), task_list, rounds, rngs), policies[-1]
 
     def _check_steps(self, num_steps: Any, step_sizes: Any) -> Tuple[Any, ...]:
         """Returns the size of each adaptation step; None stands for the algorithm's own step size."""
@@ -221,7 +221,7 @@ class MetaEvaluator(Configurable):
             policy, step = (_adapt_jointly(self.algo, self.sample_processor, num_tasks)
                             if isinstance(self.algo, MetaAlgo) else
                             _adapt_task_by_task(self.algo, EnvSpec.of(self.env), num_tasks))
-            env = copy.deepcopy(self.env)
+            env = copy_env(self.env)
             fix_averages(env)  # only training updates them
             with MetaSampler(env, policy, self.rollouts_per_meta_task, num_tasks,
                              self.max_path_length, self.envs_per_task, self.parallel) as sampler:

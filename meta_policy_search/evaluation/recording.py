@@ -5,12 +5,12 @@ Videos show paths before adaptation on the left and after the last adaptation st
 import copy
 import dataclasses
 import itertools
-from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.compat import adapt_env, copy_env, mujoco_simulator, set_render_mode
-from meta_policy_search.envs.mujoco_envs.engines.camera import Camera
+from meta_policy_search.envs.compat import adapt_env, copy_env, set_render_mode
+from meta_policy_search.envs.mujoco_envs.engines.camera import renderer_of
 from meta_policy_search.envs.point_envs import MetaPointEnvNavigation
 from meta_policy_search.envs.scenery import check_is_planar
 from meta_policy_search.plotting import describe_task, plot_trajectories, step_label
@@ -102,7 +102,7 @@ class Recording:
             ValueError: the environment is not planar (it has no `position`).
         """
         check_is_planar(self.env)
-        env = copy.deepcopy(self.env)
+        env = copy_env(self.env)
         count = min(num_paths, len(self.rounds[step][task]))
         return [np.array([moved.unwrapped.position for moved in self.replay(step, task, path, env)])
                 for path in range(count)]
@@ -123,7 +123,7 @@ class Recording:
         Raises:
             ValueError: the environment is not planar (it has no `position`).
         """
-        num_paths, env, tasks = check_positive_int("num_paths", num_paths), copy.deepcopy(self.env), []
+        num_paths, env, tasks = check_positive_int("num_paths", num_paths), copy_env(self.env), []
         for index, task in enumerate(self.tasks):
             trajectories = [self.trajectories(step, index, num_paths) for step in range(len(self.rounds))]
             env.set_task(task)
@@ -168,19 +168,6 @@ def write_video(recording: Recording, path: PathLike, fps: Optional[float] = Non
         for env in envs:
             env.close()
     return count
-
-
-def renderer_of(env: Any) -> Callable[[], np.ndarray]:
-    """Returns a function that renders the current state of an environment, uint8 `[H, W, 3]`.
-
-    Gymnasium's MuJoCo environments are rendered in a separate process, because software OpenGL and TensorFlow crash
-    when they run in the same process. The function is valid until the next call of `set_task`.
-    """
-    simulator = mujoco_simulator(env)
-    if simulator is None:
-        return env.render
-    camera = Camera(simulator.model)
-    return lambda: camera.picture(simulator.model, simulator.data.qpos)
 
 
 def frames(recording: Recording, task: int, envs: Tuple[Any, Any]) -> Iterator[np.ndarray]:
@@ -232,7 +219,5 @@ def _captioned(picture: np.ndarray, lines: Sequence[str]) -> np.ndarray:
 
 
 def side_by_side(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Joins two frames side by side; pads height and width to even numbers, which video encoders require."""
-    gap = np.full((len(left), GAP, 3), 255, np.uint8)
-    joined = np.concatenate((left, gap, right), axis=1)
-    return np.pad(joined, ((0, joined.shape[0] % 2), (0, joined.shape[1] % 2), (0, 0)), mode="edge")
+    """Joins two frames side by side."""
+    return np.concatenate((left, np.full((len(left), GAP, 3), 255, np.uint8), right), axis=1)

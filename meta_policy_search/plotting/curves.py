@@ -113,6 +113,7 @@ def plot_comparison(panels: Mapping[str, Mapping[str, Curve]], path: Optional[Pa
     size = -(-len(labels) // columns)  # curves of a panel
     title = title or (labels[0] if len(labels) == 1 else "")
     height = 1.2 + 2.6 * len(panels) + 0.25 * sum(len(label) // _LEGEND_WIDTH for label in labels)
+    height += 0.25 * max(0, len(labels) - 5)  # the first five rows of the legend fit without
     with style.figure_axes(path, title, height, 3.0 + 5.0 * columns, len(panels), columns, ax,
                            sharex=True) as all_axes:
         last, numbers = {}, []

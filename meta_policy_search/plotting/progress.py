@@ -112,8 +112,9 @@ def final_returns(progress: Mapping[str, np.ndarray], last: Optional[int] = None
 
 def final_success(progress: Mapping[str, np.ndarray]) -> Optional[float]:
     """Returns the mean success rate of the iterations of `final_returns`, after adaptation; None if there is none."""
-    names = [name for name in progress if name.rpartition("-")[2] == "SuccessRate"]
-    rates = progress[names[-1]][-number_of_last(progress):] if names else np.array([np.nan])
+    is_step = any(name.startswith("Step_") and name.endswith("-SuccessRate") for name in progress)
+    every = step_columns(progress, "SuccessRate")[1][-1] if is_step else progress.get("SuccessRate", np.array([np.nan]))
+    rates = every[-number_of_last(progress):]
     return None if np.isnan(rates).all() else float(np.nanmean(rates))
 
 

@@ -80,8 +80,11 @@ def _camera(env: Any, is_on: bool, filename: Optional[str], speedup: float) -> I
     if env.render_mode != "rgb_array":
         raise ValueError('save_video: expected an environment created with render_mode="rgb_array", got '
                          f"render_mode={env.render_mode!r}")
+    from meta_policy_search.envs.mujoco_envs.engines.camera import renderer_of
+
     with mp4_file("sim_out.mp4" if filename is None else filename, speedup / env.dt) as append:
-        yield lambda: append(env.render())
+        render = renderer_of(env)
+        yield lambda: append(render())
 
 
 OTHER_PATHS = 20

@@ -25,7 +25,7 @@ def mp4_file(path: PathLike, fps: float) -> Iterator[Callable[[np.ndarray], None
         fps: frames per second, above 0.
 
     Returns:
-        A function that appends a frame, uint8 `[H, W, 3]` (red, green, blue). `H` and `W` must be even and equal for
+        A function that appends a frame, uint8 `[H, W, 3]` (red, green, blue). `H` and `W` must be equal for
         all frames.
 
     Raises:
@@ -46,7 +46,7 @@ def mp4_file(path: PathLike, fps: float) -> Iterator[Callable[[np.ndarray], None
                 encoder, shape = _start_encoder(temporary, picture.shape, fps), picture.shape
             if picture.shape != shape or picture.dtype != np.uint8:
                 raise ValueError(f"picture: expected uint8 {shape}, got {picture.dtype} {picture.shape}")
-            encoder.send(np.ascontiguousarray(picture))
+            encoder.send(np.pad(picture, ((0, shape[0] % 2), (0, shape[1] % 2), (0, 0)), mode="edge"))
 
         try:
             yield append
@@ -70,10 +70,11 @@ def _check_video(path: str) -> None:
 def _start_encoder(path: str, shape: Tuple[int, ...], fps: float) -> Any:
     import imageio_ffmpeg
 
-    if len(shape) != 3 or shape[2] != 3 or shape[0] % 2 or shape[1] % 2:
-        raise ValueError(f"picture: expected shape (H, W, 3) with even H and W, got {shape}")
+    if len(shape) != 3 or shape[2] != 3:
+        raise ValueError(f"picture: expected shape (H, W, 3), got {shape}")
+    size = (shape[1] + shape[1] % 2, shape[0] + shape[0] % 2)  # the encoder requires even numbers
     encoder = imageio_ffmpeg.write_frames(
-        path, (shape[1], shape[0]), fps=fps, codec="libx264", macro_block_size=2, quality=7, ffmpeg_log_level="error",
+        path, size, fps=fps, codec="libx264", macro_block_size=2, quality=7, ffmpeg_log_level="error",
         output_params=["-f", "mp4", "-movflags", "+faststart"])
     encoder.send(None)
     return encoder

@@ -120,12 +120,6 @@ def test_frames_and_captions(point, monkeypatch):
     assert captions[-1][1] == f"step 4 of 4, return so far {before.sum():.2f}"
 
 
-def test_frames_get_even_sizes():
-    black = np.zeros((5, 3, 3), np.uint8)
-    joined = video_module.side_by_side(black, black)
-    assert joined.shape == (6, 2 * 3 + video_module.GAP, 3)
-
-
 @pytest.mark.thorough
 @pytest.mark.slow
 def test_robots_are_rendered(tmp_path):

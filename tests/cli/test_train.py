@@ -312,7 +312,7 @@ def test_wrong_settings_are_reported_in_one_line(arguments, message, tmp_path, m
     ({"hidden_sizes": 64}, r"hidden_sizes: expected .*, got 64"),
     ({"hidden_sizes": [64, "x"]}, r"hidden_sizes.*'x'.*"),
     ([1], r".*a.json: expected a JSON object, got list"),
-    ({"settings": {"n_itr": 1}, "grid": {"inner_lr": [0.1, 0.2]}}, ".*a.json: expected the settings of one run, got .*"),
+    ({"settings": {}, "grid": {"inner_lr": [0.1, 0.2]}}, ".*a.json: expected the settings of one run, got .*"),
 ])
 def test_wrong_config_files_are_reported(content, message, tmp_path, capsys):
     path = write_json(tmp_path / "a.json", content)

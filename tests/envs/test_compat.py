@@ -349,11 +349,17 @@ def test_functions_in_attributes_of_a_copy_refer_to_the_copy():
         calls.append(count)
 
     env.count = count
+    def count_by_default(env=env, *, other=env):
+        env.visits.append("default")
+        other.visits.append("keyword")
+
+    env.count_by_default = count_by_default
     patched("step", patched("step", env))
     env.reset(seed=0)
     copied = copy_env(env)
     copied.count()
-    assert (env.visits, copied.visits, len(calls)) == ([], [0], 1)
+    copied.count_by_default()
+    assert (env.visits, copied.visits, len(calls)) == ([], [0, "default", "keyword"], 1)
     before = env.step(np.zeros(2))[0]
     copied.step(np.ones(2))
     np.testing.assert_array_equal(env.step(np.zeros(2))[0], before)

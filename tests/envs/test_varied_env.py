@@ -16,8 +16,8 @@ from gymnasium import spaces
 import meta_policy_search as mps
 from meta_policy_search.cli.main import main
 from meta_policy_search.envs.compat import adapt_env
+from meta_policy_search.envs.mujoco_envs.engines.camera import renderer_of
 from meta_policy_search.envs.varied_env import parameters_from_json, varied_parameters
-from meta_policy_search.evaluation.recording import renderer_of
 from meta_policy_search.run import build_trainer
 from meta_policy_search.samplers import check_env
 from meta_policy_search.samplers.vectorized_env_executor import MetaIterativeEnvExecutor, MetaParallelEnvExecutor

@@ -1,6 +1,7 @@
 """Tests meta-testing: agreement with training, no side effects; seeds, tasks, step sizes; output files."""
 import copy
 import csv
+import dataclasses
 import html
 import json
 import pickle
@@ -13,6 +14,7 @@ from matplotlib.figure import Figure
 import meta_policy_search as mps
 from meta_policy_search.algos import GradientAdaptation
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
+from meta_policy_search.envs.compat import copy_env
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.evaluation import Evaluation, MetaEvaluator
@@ -293,6 +295,8 @@ def test_table_shows_the_worst_quarter_and_few_tasks():
     rows = {row[:-2]: row[-2:] for row in (tuple(line.split()) for line in str(evaluation).splitlines()[2:-1])}
     assert rows["worst", "quarter"] == ("0.50", "5.00")
     assert rows["task", "-1.00"] == ("3.00", "30.00") and rows["task", "1.00"] == ("4.00", "40.00")
+    evaluation = dataclasses.replace(evaluation, tasks=([1e-4, 2e-4] * 4,))  # different tasks with equal labels
+    assert [line.split()[-1] for line in str(evaluation).splitlines() if "task 0.00" in line] == ["30.00", "40.00"]
 
 
 @pytest.mark.parametrize("trained_steps, said", [
@@ -455,6 +459,17 @@ def test_recording_of_a_search_shows_the_adapted_policies(trainer):
     assert len(recording.start_rngs) == 3
     for step in range(3):
         assert len(list(recording.replay(step, task=1, path=2))) == T + 1
+
+
+def test_evaluations_of_a_changed_method_use_copies(trainer):
+    """Functions in attributes of an environment refer to each copy."""
+    expected = MetaEvaluator.from_trainer(trainer).evaluate(tasks=2).returns
+    env = copy_env(trainer.env)
+    original = env.step
+    env.step = lambda action: original(action)
+    evaluator = MetaEvaluator.from_trainer(trainer, env=env)
+    for _ in range(2):
+        np.testing.assert_array_equal(evaluator.evaluate(tasks=2).returns, expected)
 
 
 def test_running_averages_are_constant_in_evaluations():

@@ -511,6 +511,19 @@ def test_environment_that_cannot_be_built_in_a_worker_raises():
 # Process cleanup.
 
 
+def test_environment_that_cannot_be_closed_warns():
+    class OldEnv(MetaPointEnvCorner):
+        def close(self):
+            self.viewer.close()
+
+        def step(self, action):
+            return super().step(action)
+
+    ex = MetaIterativeEnvExecutor(OldEnv(), 1, 2, 5)
+    with pytest.warns(UserWarning, match="OldEnv.close raised AttributeError"):
+        ex.close()
+
+
 def test_workers_end_on_close_and_on_garbage_collection():
     ex = executor("parallel", Walk())
     workers = workers_of()

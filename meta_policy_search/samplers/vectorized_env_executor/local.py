@@ -1,5 +1,6 @@
 """Executors that step environments in this process."""
 import copy
+import warnings
 from typing import Any, List, Sequence, Tuple, Union
 
 import numpy as np
@@ -65,7 +66,11 @@ class MetaIterativeEnvExecutor(MetaEnvExecutor):
 
     def _close(self) -> None:
         for env in self._envs:
-            env.close()
+            try:
+                env.close()
+            except Exception as error:  # for example of a viewer that was never opened
+                name = f"{type(env.unwrapped).__name__}.close"
+                warnings.warn(f"{name} raised {type(error).__name__}: {error}", stacklevel=2)
 
 
 class MetaBatchedEnvExecutor(MetaEnvExecutor):

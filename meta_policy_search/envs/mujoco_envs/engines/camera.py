@@ -13,7 +13,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-__all__ = ["HEIGHT", "WIDTH", "Camera", "main"]
+__all__ = ["HEIGHT", "WIDTH", "Camera", "main", "renderer_of"]
 
 WIDTH, HEIGHT = 480, 480  # pixels
 _VIEW = "track"  # name of the camera in the robots' models that follows the robot
@@ -81,6 +81,21 @@ class Camera:
         if isinstance(answer, str):
             raise RuntimeError(answer)
         return answer
+
+
+def renderer_of(env: Any) -> Callable[[], np.ndarray]:
+    """Returns a function that renders the current state of an environment, uint8 `[H, W, 3]`.
+
+    Gymnasium's MuJoCo environments are rendered in a separate process, because software OpenGL and TensorFlow crash
+    when they run in the same process. The function is valid until the next call of `set_task`.
+    """
+    from meta_policy_search.envs.compat import mujoco_simulator  # imported here because `main` does not need it
+
+    simulator = mujoco_simulator(env)
+    if simulator is None:
+        return env.render
+    camera = Camera(simulator.model)
+    return lambda: camera.picture(simulator.model, simulator.data.qpos)
 
 
 def main() -> None:
