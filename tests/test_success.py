@@ -23,7 +23,8 @@ SMALL = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 4
     ({"is_success": [np.nan, np.nan, np.nan]}, False),
     ({"success": [None, None, True]}, True),
     ({"success": [0.0, 0.0], "is_success": [0.0, 1.0]}, True),
-    ({"success": ["no", "yes"]}, None),  # another info with this name
+    ({"success": [None, None]}, False),
+    ({"success": ["no", "yes"]}, None), ({"success": [None, "yes"]}, None),  # another info with this name
     ({"reward_success": [True]}, None), ({}, None),
 ])
 def test_any_true_step_is_a_success_and_a_missing_info_is_none(infos, expected):
