@@ -386,10 +386,12 @@ def test_samples_do_not_depend_on_the_number_of_threads_of_matrix_operations():
 
 
 @pytest.mark.parametrize("make_processor", [
-    SampleProcessor, lambda baseline: DiceSampleProcessor("LinearTimeBaseline", 100, return_baseline=baseline)])
+    SampleProcessor, lambda baseline: DiceSampleProcessor(baseline, 100),
+    lambda baseline: DiceSampleProcessor("LinearTimeBaseline", 100, return_baseline=baseline)])
 def test_trained_baselines_do_not_depend_on_the_number_of_threads_of_matrix_operations(make_processor):
     rng = np.random.default_rng(0)
-    paths = [{"observations": rng.normal(size=(100, 17)), "returns": rng.normal(size=100)} for _ in range(20)]
+    paths = [{"observations": rng.normal(size=(100, 17)),
+              **dict.fromkeys(("returns", "discounted_rewards"), rng.normal(size=100))} for _ in range(20)]
     weights = []
     for threads in (1, 2):
         with threadpoolctl.threadpool_limits(threads, user_api="blas"), seeding.evaluation_seed(1):
