@@ -422,24 +422,3 @@ def test_a_trainer_without_recorded_settings_keeps_its_snapshot_gap(tmp_path):
         trainer.train()
     mps.load_run(tmp_path).resume(4)
     assert sorted(path.name for path in tmp_path.glob("itr_*.pkl")) == ["itr_0.pkl"]
-
-
-@pytest.mark.representative
-@pytest.mark.parametrize("n_itr", [1, 2])
-def test_a_callback_can_assign_an_environment_with_other_tasks(n_itr, tmp_path):
-    """Given a curriculum whose later goals are not tasks of the first environment."""
-    def move_goals(trainer, row):
-        if trainer.itr == 0:
-            env = mps.make_env("MetaPointEnvCorner", reward_type="dense")
-            env.goal_range, env.first_task = 3.0, (3.0, 3.0)
-            trainer.env = env
-
-    def train(name, n_itr):
-        return mps.train("MetaPointEnvCorner", "vpg_maml", n_itr, callbacks=[move_goals], dump_path=tmp_path / name,
-                         meta_batch_size=2, rollouts_per_meta_task=2, max_path_length=5, hidden_sizes=(4,))
-
-    whole, part = train("whole", 3), train("part", n_itr)
-    resumed = mps.load_run(part.folder).resume(3, callbacks=[move_goals])
-    assert_equal(csv_rows(resumed.folder), csv_rows(whole.folder))
-    np.testing.assert_array_equal(resumed.policy.get_flat_params(), whole.policy.get_flat_params())
-    np.testing.assert_array_equal(np.abs(resumed.trainer.sampler.tasks), 3.0)
