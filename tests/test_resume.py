@@ -26,7 +26,7 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.callbacks import StatefulCallback
 from meta_policy_search.utils.snapshotter import list_snapshots, load_snapshot, snapshot_paths
-from tests.helpers.runs import assert_equal
+from tests.helpers.runs import assert_same
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = [pytest.mark.thorough, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
@@ -153,9 +153,9 @@ def is_plain(value):
 def assert_same_run(folder, whole):
     """Compares rows, curves and the last snapshots of two runs."""
     assert csv_rows(folder) == csv_rows(whole)
-    assert_equal(json_rows(folder), json_rows(whole), "progress.json")
-    assert_equal(curves(folder), curves(whole), "curves")
-    assert_equal(state(folder), state(whole))
+    assert_same(json_rows(folder), json_rows(whole), "progress.json")
+    assert_same(curves(folder), curves(whole), "curves")
+    assert_same(state(folder), state(whole))
 
 
 # Stopping --------------------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def test_compared_state_is_complete(whole_runs):
     changed = state(whole_runs / "pro_mp")
     next(iter(changed["state"]["algo"]["optimizer"]["variables"].values())).flat[0] += 1e-6
     with pytest.raises(AssertionError, match=r"\['state'\]\['algo'\]\['optimizer'\]\['variables'\]"):
-        assert_equal(changed, state(whole_runs / "pro_mp"))
+        assert_same(changed, state(whole_runs / "pro_mp"))
 
 
 # Killing ---------------------------------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ class Victim:
             return
         rows = csv_rows(self._folder)
         assert rows == self._csv_rows[: len(rows)]
-        assert_equal(json_rows(self._folder), self._json_rows[: len(json_rows(self._folder))])
+        assert_same(json_rows(self._folder), self._json_rows[: len(json_rows(self._folder))])
         saved = load_snapshot(self._folder)["itr"] + 1 if snapshot_paths(self._folder) else 0
         for count in (len(rows), len(json_rows(self._folder))):  # a kill may happen between truncating two files
             assert saved <= count <= saved + 1

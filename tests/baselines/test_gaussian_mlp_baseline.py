@@ -12,7 +12,7 @@ from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.ops.networks import make_mlp
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.utils import explained_variance_1d
-from tests.helpers.sampling import assert_same
+from tests.helpers.runs import assert_same
 
 TINY = dict(meta_batch_size=2, rollouts_per_meta_task=3, max_path_length=8, hidden_sizes=(4,), progress_bar=False)
 

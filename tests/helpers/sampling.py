@@ -1,4 +1,4 @@
-"""Helpers shared by the tests of samplers: environments, policies that differ between tasks, exact comparisons."""
+"""Helpers shared by the tests of samplers: environments, policies that differ between tasks."""
 import sys
 import threading
 
@@ -142,22 +142,6 @@ def sampler_of(env, policy=None, **arguments):
     policy = make_policy(env) if policy is None else policy
     return MetaSampler(env, policy, **{"rollouts_per_meta_task": P, "meta_batch_size": M, "max_path_length": T,
                                        **arguments})
-
-
-def assert_same(one, other):
-    """Compares nested dicts and lists of arrays, bit for bit."""
-    assert type(one) is type(other)
-    if isinstance(one, dict):
-        assert list(one) == list(other)
-        for key in one:
-            assert_same(one[key], other[key])
-    elif isinstance(one, (list, tuple)):
-        assert len(one) == len(other)
-        for a, b in zip(one, other):
-            assert_same(a, b)
-    else:
-        np.testing.assert_array_equal(one, other)
-        assert np.asarray(one).dtype == np.asarray(other).dtype
 
 
 def flat_paths(batch):

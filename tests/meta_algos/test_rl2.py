@@ -10,7 +10,8 @@ from meta_policy_search.cli.main import main
 from meta_policy_search.envs.trial_env import split_episodes
 from meta_policy_search.policies import CategoricalRecurrentPolicy, GaussianRecurrentPolicy
 from tests.helpers.numpy_reference import central_differences, split
-from tests.helpers.sampling import BatchedWanderer, Wanderer, assert_same
+from tests.helpers.runs import assert_same
+from tests.helpers.sampling import BatchedWanderer, Wanderer
 from tests.helpers.small_world import relative_error, set_theta, shapes_of
 
 M, O, A, H = 2, 3, 2, 4

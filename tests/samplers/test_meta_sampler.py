@@ -27,6 +27,7 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.statistics import task_timesteps
 from meta_policy_search.utils.utils import set_seed
+from tests.helpers.runs import assert_same
 from tests.helpers.sampling import (
     BatchedWanderer,
     Ending,
@@ -37,7 +38,6 @@ from tests.helpers.sampling import (
     Scripted,
     T,
     Wanderer,
-    assert_same,
     flat_paths,
     make_policy,
     parallel,

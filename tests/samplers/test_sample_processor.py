@@ -13,7 +13,7 @@ from meta_policy_search.samplers.dice_sample_processor import DiceMetaSampleProc
 from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor, TrialSampleProcessor
 from meta_policy_search.utils import logger, seeding
 from tests.helpers.paths import make_paths, reward_path
-from tests.helpers.sampling import assert_same
+from tests.helpers.runs import assert_same
 
 
 class FixedBaseline:
