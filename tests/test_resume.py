@@ -22,6 +22,7 @@ import pytest
 
 import meta_policy_search as mps
 from meta_policy_search.meta_trainer import EarlyStopping
+from meta_policy_search.run import build_trainer
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.callbacks import StatefulCallback
@@ -405,8 +406,8 @@ def test_an_interrupted_iteration_restores_the_state_of_callbacks():
             raise RuntimeError("stop")
 
     failed, rows = [], Rows()
-    trainer = mps.run.build_trainer("MetaPointEnvCornerGoals", n_itr=4, callbacks=[rows, fail], meta_batch_size=2,
-                                rollouts_per_meta_task=2, max_path_length=5, hidden_sizes=(4,))
+    trainer = build_trainer("MetaPointEnvCornerGoals", n_itr=4, callbacks=[rows, fail], meta_batch_size=2,
+                            rollouts_per_meta_task=2, max_path_length=5, hidden_sizes=(4,))
     with logger.scoped_configure(None, []):
         with pytest.raises(RuntimeError, match="stop"):
             trainer.train()
@@ -415,8 +416,8 @@ def test_an_interrupted_iteration_restores_the_state_of_callbacks():
 
 
 def test_a_trainer_without_recorded_settings_keeps_its_snapshot_gap(tmp_path):
-    trainer = mps.run.build_trainer("MetaPointEnvCornerGoals", n_itr=2, meta_batch_size=2, rollouts_per_meta_task=2,
-                                    max_path_length=5, hidden_sizes=(4,))
+    trainer = build_trainer("MetaPointEnvCornerGoals", n_itr=2, meta_batch_size=2, rollouts_per_meta_task=2,
+                            max_path_length=5, hidden_sizes=(4,))
     trainer.description = None  # as in a script that builds the trainer
     with logger.scoped_configure(tmp_path, ["csv"], "last_gap", 100):
         trainer.train()
