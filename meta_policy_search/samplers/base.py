@@ -41,6 +41,9 @@ class Sampler(Configurable):
         ValueError: a number is below 1.
     """
 
+    policy: Any = None
+    """Policy that selects the actions; None for samplers without this attribute."""
+
     total_timesteps_sampled: int = 0
     """Total number of sampled environment steps, for the log; 0 for samplers that do not count steps."""
 
