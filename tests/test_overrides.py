@@ -4,7 +4,6 @@ A vectorized method is used only if the methods that it replaces are not overrid
 object.
 """
 import contextlib
-import csv
 import sys
 import types
 from unittest import mock
@@ -34,6 +33,7 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.utils import set_seed
+from tests.helpers.runs import read_rows
 from tests.helpers.sampling import algo_of, flat_paths
 from tests.helpers.trainers import build_trainer
 
@@ -411,8 +411,7 @@ def train(folder, n_itr):
 
 
 def returns_of(folder):
-    with open(folder / "progress.csv") as file:
-        return [row["Step_1-AverageReturn"] for row in csv.DictReader(file)]
+    return [row["Step_1-AverageReturn"] for row in read_rows(folder)]
 
 
 @pytest.mark.thorough

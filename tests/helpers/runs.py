@@ -1,14 +1,20 @@
-"""Reads the rows of run folders, and compares states bit for bit."""
+"""Reads CSV files and the rows of run folders, and compares states bit for bit."""
 import csv
 from pathlib import Path
 
 import numpy as np
 
 
+def read_csv(path):
+    """Returns the rows of a CSV file as text."""
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def read_rows(folder):
     """Returns the rows of `progress.csv` as text, without times."""
-    with open(Path(folder, "progress.csv"), newline="") as file:
-        return [{key: value for key, value in row.items() if "Time" not in key} for row in csv.DictReader(file)]
+    return [{key: value for key, value in row.items() if "Time" not in key}
+            for row in read_csv(Path(folder, "progress.csv"))]
 
 
 def assert_same(one, other, where="state"):

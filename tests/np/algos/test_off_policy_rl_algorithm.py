@@ -1,5 +1,4 @@
 """Tests each argument of the base class of off-policy algorithms."""
-import csv
 import re
 from types import SimpleNamespace
 
@@ -16,6 +15,7 @@ from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.np.replay_buffer import ReplayBuffer
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.utils import logger
+from tests.helpers.runs import read_rows
 
 T = 5  # path length; paths never end early
 SPEC = EnvSpec.of(MetaPointEnv())
@@ -194,8 +194,7 @@ def test_logged_row(tmp_path):
     algo.log_diagnostics(paths)
     row = logger.dumpkvs()
     assert {"AverageReturn": 3.0, "SuccessRate": 1.0, "BufferSize": 4, "Loss": 50.0}.items() <= row.items()
-    with open(tmp_path / "progress.csv") as file:
-        assert len(list(csv.DictReader(file))) == 1
+    assert len(read_rows(tmp_path)) == 1
 
 
 @pytest.mark.parametrize("name, value", [
