@@ -39,7 +39,7 @@ from meta_policy_search.utils.snapshotter import SnapshotError, load_snapshot
 from meta_policy_search.utils.statistics import task_timesteps
 from meta_policy_search.utils.utils import set_seed
 from tests.helpers.runs import assert_same, read_rows
-from tests.helpers.sampling import BatchedWanderer, Wanderer, parallel, sampler_of, two_iterations
+from tests.helpers.sampling import BatchedWanderer, Wanderer, parallel, paths_of, sampler_of, two_iterations
 from tests.helpers.trainers import build_trainer
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -438,10 +438,6 @@ def test_interrupted_epochs_equal_uninterrupted_epochs(algo_cls, num_interrupts,
 
 
 # Sampling
-
-
-def paths_of(sampler):
-    return list(sampler.obtain_samples().values())
 
 
 class Impatient(Wanderer):

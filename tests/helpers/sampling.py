@@ -144,6 +144,11 @@ def sampler_of(env, policy=None, **arguments):
                                        **arguments})
 
 
+def paths_of(sampler):
+    """Returns the paths of each task."""
+    return list(sampler.obtain_samples().values())
+
+
 def flat_paths(batch):
     return [path for paths in batch.values() for path in paths]
 

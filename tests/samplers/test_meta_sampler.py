@@ -41,6 +41,7 @@ from tests.helpers.sampling import (
     flat_paths,
     make_policy,
     parallel,
+    paths_of,
     sampler_of,
     two_iterations,
 )
@@ -328,10 +329,6 @@ def test_tasks_are_sampled_on_first_use():
 
 
 TASKS = [0.5, -0.5, 2.0]
-
-
-def paths_of(sampler):
-    return list(sampler.obtain_samples().values())
 
 
 @pytest.mark.parametrize("executor", [None, "iterative", parallel(2)])
