@@ -10,7 +10,6 @@ import pytest
 from meta_policy_search import baselines
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline, make_baseline
 from meta_policy_search.samplers.base import SampleProcessor
-from meta_policy_search.utils import logger
 from meta_policy_search.utils.fast_paths import fast_path
 from meta_policy_search.utils.serializable import add_defaults
 
@@ -288,9 +287,7 @@ def test_fit_with_more_features_than_samples_equals_the_primal_form(repeated):
 # Diagnostics --------------------------------------------------------------------------------------------------------
 
 
-def test_log_diagnostics_logs_explained_variance_of_the_fitted_target(monkeypatch):
-    logged = {}
-    monkeypatch.setattr(logger, "logkv", logged.__setitem__)
+def test_log_diagnostics_logs_explained_variance_of_the_fitted_target(logged):
     paths = make_paths()
     baseline = LinearFeatureBaseline()
     for target_key, prefix in (("returns", "Step_0-"), ("rewards", "Step_1-")):

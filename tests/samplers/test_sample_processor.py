@@ -11,7 +11,7 @@ from meta_policy_search.envs.trial_env import EPISODE
 from meta_policy_search.samplers.base import SampleProcessor, Sampler
 from meta_policy_search.samplers.dice_sample_processor import DiceMetaSampleProcessor, DiceSampleProcessor
 from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor, TrialSampleProcessor
-from meta_policy_search.utils import logger, seeding
+from meta_policy_search.utils import seeding
 from tests.helpers.paths import make_paths, reward_path
 from tests.helpers.runs import assert_same
 
@@ -40,13 +40,6 @@ def slow_gae(rewards, values, discount, gae_lambda):
 
 def slow_returns(rewards, discount):
     return np.array([sum(discount ** k * r for k, r in enumerate(rewards[t:])) for t in range(len(rewards))])
-
-
-@pytest.fixture
-def logged(monkeypatch):
-    rows = {}
-    monkeypatch.setattr(logger, "logkv", rows.__setitem__)
-    return rows
 
 
 # Returns and advantages ---------------------------------------------------------------------------------------------
