@@ -49,8 +49,6 @@ nb_execution_mode = "off"  # shows the saved outputs; tests/documentation/test_e
 public_names_package = "meta_policy_search"
 public_names_internal = [  # names that only modules of the package use
     "*.algos.gradient_adaptation.check_sample_processor",
-    "*.baselines.base.AdaptedBaseline",
-    "*.baselines.base.original_baseline",
     "*.baselines.make_baseline",
     "*.samplers.errors.[a-z]*",
     "*.samplers.meta_sampler.make_executor",

@@ -13,7 +13,7 @@ from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback
 from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.files import PathLike
-from meta_policy_search.utils.snapshotter import MODES, list_snapshots, load_snapshot, state_of
+from meta_policy_search.utils.snapshotter import check_mode, list_snapshots, load_snapshot, state_of
 from meta_policy_search.utils.threads import training_lock
 from meta_policy_search.utils.utils import timed
 
@@ -79,8 +79,7 @@ class LocalRunner(TrainingLoop):
                 raise TypeError("snapshot_dir: expected a path, None or a snapshot configuration, got "
                                 f"{config!r}") from None
         self._snapshot_dir = snapshot_dir
-        self._snapshot_mode = check_choice("snapshot_mode", snapshot_mode, MODES)
-        self._snapshot_gap = check_positive_int("snapshot_gap", snapshot_gap)
+        self._snapshots = check_mode(snapshot_mode, snapshot_gap)
         self.algo: Optional[RLAlgorithm] = None
         self._plan: Optional[Dict[str, Any]] = None  # the arguments of `train`
         self._resume_at: Optional[int] = None
@@ -423,7 +422,7 @@ class LocalRunner(TrainingLoop):
             if resume_at is not None and list_snapshots(self._snapshot_dir) != self._saved:
                 raise ValueError(f"{self._snapshot_dir}: another process has changed the snapshots since restore(): "
                                  "call restore() again")
-            logger.configure(self._snapshot_dir, None, self._snapshot_mode, self._snapshot_gap, resume_at)
+            logger.configure(self._snapshot_dir, None, *self._snapshots, resume_at)
         self._is_configured = True
 
 

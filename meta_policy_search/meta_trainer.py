@@ -168,7 +168,7 @@ class Trainer(TrainingLoop):
     def _check_agreement(self, num_inner_grad_steps: int) -> int:
         """Checks that algorithm, sampler and policy agree; returns the number of adaptation steps."""
         for name, part in (("algo", self.algo), ("sampler", self.sampler)):
-            if getattr(part, "policy", self.policy) is not self.policy:
+            if part.policy is not None and part.policy is not self.policy:
                 raise ValueError(f"policy: expected the same object as {name}.policy")
         return check_agrees("num_inner_grad_steps", check_int_at_least("num_inner_grad_steps", num_inner_grad_steps, 0),
                             "algo.num_inner_grad_steps", self.algo.num_inner_grad_steps)

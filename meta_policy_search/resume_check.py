@@ -5,6 +5,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple, Union
 
 import numpy as np
 
+from meta_policy_search.envs.compat import attributes_of
 from meta_policy_search.meta_algos import MetaAlgo
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.policies import MetaPolicy
@@ -146,6 +147,6 @@ def _values(where: str, value: Any, depth: int, seen: set) -> Iterator[Tuple[str
     elif isinstance(value, Mapping):
         entries = value
     else:
-        entries = dict(sorted(getattr(value, "__dict__", {}).items(), key=lambda entry: entry[0].startswith("_")))
+        entries = dict(sorted(attributes_of(value).items(), key=lambda entry: entry[0].startswith("_")))
     for name, entry in list(entries.items()):
         yield from _values(f"{where}.{name}", entry, depth - 1, seen)

@@ -78,6 +78,14 @@ def _fresh_logger():
 
 
 @pytest.fixture
+def logged(monkeypatch):
+    """Collects the values logged under each key instead of adding them to a row."""
+    values = {}
+    monkeypatch.setattr(logger, "logkv", values.__setitem__)
+    return values
+
+
+@pytest.fixture
 def messages(monkeypatch):
     """Collects the logged messages instead of printing them."""
     said = []

@@ -1,5 +1,4 @@
 """A script for the public code of this method runs after changing only its TensorFlow import."""
-import csv
 import json
 import os
 import subprocess
@@ -9,6 +8,8 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
+
+from tests.helpers.runs import read_csv
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -137,8 +138,7 @@ def test_old_script_runs_with_its_tensorflow_import_changed(changes, columns, tm
         env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120,
     )
     assert (result.returncode, result.stderr) == (0, "")
-    with open(folder / "progress.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_csv(folder / "progress.csv")
     assert [row["Itr"] for row in rows] == ["0", "1"]
     assert rows[0].keys() >= COLUMNS | columns
     assert rows[1]["n_timesteps"] == str(2 * 2 * 2 * 3 * 8)  # iterations, steps, tasks, paths, path length

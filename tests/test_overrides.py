@@ -4,7 +4,6 @@ A vectorized method is used only if the methods that it replaces are not overrid
 object.
 """
 import contextlib
-import csv
 import sys
 import types
 from unittest import mock
@@ -23,6 +22,7 @@ from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
 from meta_policy_search.np import policies as np_policies
 from meta_policy_search.policies import (
     DiagonalGaussian,
+    Distribution,
     GaussianMLPPolicy,
     MetaGaussianMLPPolicy,
     TaskPolicy,
@@ -33,6 +33,7 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.utils import set_seed
+from tests.helpers.runs import read_rows
 from tests.helpers.sampling import algo_of, flat_paths
 from tests.helpers.trainers import build_trainer
 
@@ -414,8 +415,7 @@ def train(folder, n_itr):
 
 
 def returns_of(folder):
-    with open(folder / "progress.csv") as file:
-        return [row["Step_1-AverageReturn"] for row in csv.DictReader(file)]
+    return [row["Step_1-AverageReturn"] for row in read_rows(folder)]
 
 
 @pytest.mark.thorough
@@ -451,23 +451,23 @@ def test_policy_for_another_number_of_tasks_shares_parameters_and_can_be_pickled
 # Distributions of users
 
 
-class Laplace:
+class Laplace(Distribution):
     """`p(a) = exp(-|a - mean| / b) / (2 b)`, `b = exp(log_std)`; has only the methods for VPG-MAML and sampling."""
 
-    dim, action_shape, dist_info_specs = 2, (2,), (("mean", (2,)), ("log_std", (2,)))
+    dist_info_specs = (("mean", (2,)), ("log_std", (2,)))
 
     def log_likelihood_sym(self, x_var, info):
         scale = tf.exp(info["log_std"])
         return -tf.reduce_sum(tf.abs(x_var - info["mean"]) / scale + info["log_std"] + np.log(2.0), -1)
 
-    def sample(self, info, rng):
+    def sample(self, info, rng=None):
         return rng.laplace(info["mean"], np.exp(info["log_std"])).astype("f")
 
 
 class LaplacePolicy(MetaGaussianMLPPolicy):
     """A policy with a non-Gaussian distribution."""
 
-    own = Laplace()
+    own = Laplace(2)
 
     @property
     def distribution(self):

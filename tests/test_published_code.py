@@ -2,7 +2,6 @@
 
 `test_old_script.py` runs complete scripts.
 """
-import csv
 import pickle
 import subprocess
 import sys
@@ -40,6 +39,7 @@ from meta_policy_search.samplers.utils import rollout
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import set_seed
 from meta_policy_search.utils.gym_import import gym
+from tests.helpers.runs import read_rows
 from tests.helpers.trainers import build_trainer
 
 M, P, T = 2, 3, 4
@@ -333,8 +333,7 @@ def test_runner_trains_with_a_snapshot_config_in_a_with_block(tmp_path):
         algo = CEM(EnvSpec.of(env), policy, ZeroBaseline(), n_samples=2, best_frac=0.5, max_path_length=3)
         runner.setup(algo, env)
         runner.train(n_epochs=3, batch_size=3)
-    with open(tmp_path / "progress.csv", newline="") as file:
-        assert len(list(csv.DictReader(file))) == 3
+    assert len(read_rows(tmp_path)) == 3
     assert (tmp_path / "itr_2.pkl").exists() and not (tmp_path / "itr_1.pkl").exists()
 
 

@@ -22,11 +22,12 @@ import pytest
 
 import meta_policy_search as mps
 from meta_policy_search.meta_trainer import EarlyStopping
+from meta_policy_search.run import build_trainer
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.callbacks import StatefulCallback
 from meta_policy_search.utils.snapshotter import list_snapshots, load_snapshot, snapshot_paths
-from tests.helpers.runs import assert_equal
+from tests.helpers.runs import assert_same
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = [pytest.mark.thorough, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
@@ -153,9 +154,9 @@ def is_plain(value):
 def assert_same_run(folder, whole):
     """Compares rows, curves and the last snapshots of two runs."""
     assert csv_rows(folder) == csv_rows(whole)
-    assert_equal(json_rows(folder), json_rows(whole), "progress.json")
-    assert_equal(curves(folder), curves(whole), "curves")
-    assert_equal(state(folder), state(whole))
+    assert_same(json_rows(folder), json_rows(whole), "progress.json")
+    assert_same(curves(folder), curves(whole), "curves")
+    assert_same(state(folder), state(whole))
 
 
 # Stopping --------------------------------------------------------------------------------------------------------
@@ -199,7 +200,7 @@ def test_compared_state_is_complete(whole_runs):
     changed = state(whole_runs / "pro_mp")
     next(iter(changed["state"]["algo"]["optimizer"]["variables"].values())).flat[0] += 1e-6
     with pytest.raises(AssertionError, match=r"\['state'\]\['algo'\]\['optimizer'\]\['variables'\]"):
-        assert_equal(changed, state(whole_runs / "pro_mp"))
+        assert_same(changed, state(whole_runs / "pro_mp"))
 
 
 # Killing ---------------------------------------------------------------------------------------------------------
@@ -259,7 +260,7 @@ class Victim:
             return
         rows = csv_rows(self._folder)
         assert rows == self._csv_rows[: len(rows)]
-        assert_equal(json_rows(self._folder), self._json_rows[: len(json_rows(self._folder))])
+        assert_same(json_rows(self._folder), self._json_rows[: len(json_rows(self._folder))])
         saved = load_snapshot(self._folder)["itr"] + 1 if snapshot_paths(self._folder) else 0
         for count in (len(rows), len(json_rows(self._folder))):  # a kill may happen between truncating two files
             assert saved <= count <= saved + 1
@@ -405,8 +406,8 @@ def test_an_interrupted_iteration_restores_the_state_of_callbacks():
             raise RuntimeError("stop")
 
     failed, rows = [], Rows()
-    trainer = mps.run.build_trainer("MetaPointEnvCornerGoals", n_itr=4, callbacks=[rows, fail], meta_batch_size=2,
-                                rollouts_per_meta_task=2, max_path_length=5, hidden_sizes=(4,))
+    trainer = build_trainer("MetaPointEnvCornerGoals", n_itr=4, callbacks=[rows, fail], meta_batch_size=2,
+                            rollouts_per_meta_task=2, max_path_length=5, hidden_sizes=(4,))
     with logger.scoped_configure(None, []):
         with pytest.raises(RuntimeError, match="stop"):
             trainer.train()
@@ -415,31 +416,10 @@ def test_an_interrupted_iteration_restores_the_state_of_callbacks():
 
 
 def test_a_trainer_without_recorded_settings_keeps_its_snapshot_gap(tmp_path):
-    trainer = mps.run.build_trainer("MetaPointEnvCornerGoals", n_itr=2, meta_batch_size=2, rollouts_per_meta_task=2,
-                                    max_path_length=5, hidden_sizes=(4,))
+    trainer = build_trainer("MetaPointEnvCornerGoals", n_itr=2, meta_batch_size=2, rollouts_per_meta_task=2,
+                            max_path_length=5, hidden_sizes=(4,))
     trainer.description = None  # as in a script that builds the trainer
     with logger.scoped_configure(tmp_path, ["csv"], "last_gap", 100):
         trainer.train()
     mps.load_run(tmp_path).resume(4)
     assert sorted(path.name for path in tmp_path.glob("itr_*.pkl")) == ["itr_0.pkl"]
-
-
-@pytest.mark.representative
-@pytest.mark.parametrize("n_itr", [1, 2])
-def test_a_callback_can_assign_an_environment_with_other_tasks(n_itr, tmp_path):
-    """Given a curriculum whose later goals are not tasks of the first environment."""
-    def move_goals(trainer, row):
-        if trainer.itr == 0:
-            env = mps.make_env("MetaPointEnvCorner", reward_type="dense")
-            env.goal_range, env.first_task = 3.0, (3.0, 3.0)
-            trainer.env = env
-
-    def train(name, n_itr):
-        return mps.train("MetaPointEnvCorner", "vpg_maml", n_itr, callbacks=[move_goals], dump_path=tmp_path / name,
-                         meta_batch_size=2, rollouts_per_meta_task=2, max_path_length=5, hidden_sizes=(4,))
-
-    whole, part = train("whole", 3), train("part", n_itr)
-    resumed = mps.load_run(part.folder).resume(3, callbacks=[move_goals])
-    assert_equal(csv_rows(resumed.folder), csv_rows(whole.folder))
-    np.testing.assert_array_equal(resumed.policy.get_flat_params(), whole.policy.get_flat_params())
-    np.testing.assert_array_equal(np.abs(resumed.trainer.sampler.tasks), 3.0)

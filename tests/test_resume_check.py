@@ -16,12 +16,18 @@ from meta_policy_search.utils import seeding
     ("promp", {"trainable_inner_step_size": True, "baseline": "GaussianMLPBaseline", "normalize_obs": True}),
     ("trpo_maml", {}),
     ("rl2", {"num_minibatches": 2, "max_path_length": 3}),
+    ("rl2", {"env": "MetaTabularMDPEnv", "episodes_per_trial": 3, "num_ppo_steps": 2, "max_path_length": 4}),
+    ("promp", {"adapt_params": "head"}),
+    ("trpo_maml", {"adapt_params": ["context"], "context_dim": 2}),
+    ("vpg_maml", {"adapt_params": "body", "trainable_inner_step_size": True}),
+    ("vpg_dice_maml", {"baseline": "GaussianMLPBaseline", "return_baseline": "GaussianMLPBaseline"}),
 ])
-@pytest.mark.thorough(ci="rl2-settings2")
+@pytest.mark.thorough(but=("promp-settings0", "rl2-settings3", "promp-settings4"),
+                      ci=("rl2-settings2", "trpo_maml-settings5", "vpg_dice_maml-settings7"))
 def test_algorithms_pass_and_generators_of_the_caller_do_not_change(algo, settings):
     mps.set_seed(5)
     before = np.random.get_state()[1].copy()
-    mps.check_resume("MetaPointEnvCornerGoals", algo, **settings)
+    mps.check_resume(**{"env": "MetaPointEnvCornerGoals", "algo": algo, **settings})
     np.testing.assert_array_equal(np.random.get_state()[1], before)
     assert seeding.get_root() == 5
 

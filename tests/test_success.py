@@ -1,6 +1,4 @@
 """Tests the success rates of all algorithms, evaluations and tables: one rule, `samplers.paths.has_success`."""
-import csv
-
 import gym
 import numpy as np
 import pytest
@@ -10,6 +8,7 @@ from meta_policy_search.cli.runs import mean_returns
 from meta_policy_search.evaluation.evaluation import Evaluation
 from meta_policy_search.plotting.progress import final_success
 from meta_policy_search.samplers.paths import has_success, success_rate
+from tests.helpers.runs import read_csv
 
 SMALL = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 4, "progress_bar": False,
          "log_formats": ["csv"]}
@@ -23,7 +22,8 @@ SMALL = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 4
     ({"is_success": [np.nan, np.nan, np.nan]}, False),
     ({"success": [None, None, True]}, True),
     ({"success": [0.0, 0.0], "is_success": [0.0, 1.0]}, True),
-    ({"success": ["no", "yes"]}, None),  # another info with this name
+    ({"success": [None, None]}, False),
+    ({"success": ["no", "yes"]}, None), ({"success": [None, "yes"]}, None),  # another info with this name
     ({"reward_success": [True]}, None), ({}, None),
 ])
 def test_any_true_step_is_a_success_and_a_missing_info_is_none(infos, expected):
@@ -83,8 +83,7 @@ def test_evaluations_without_successes_have_no_rate(tmp_path):
     rows = [line.split() for line in plain.table(other).splitlines()]
     assert ["success", "rate", "0.25", "0.50"] in rows
     plain.write_csv(tmp_path / "both.csv", other)
-    with open(tmp_path / "both.csv", newline="") as file:
-        assert [float(row["success_rate"]) for row in csv.DictReader(file)][2:] == [0.25, 0.5]
+    assert [float(row["success_rate"]) for row in read_csv(tmp_path / "both.csv")][2:] == [0.25, 0.5]
 
 
 def test_final_success_is_that_after_the_last_step():

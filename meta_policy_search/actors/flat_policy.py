@@ -165,6 +165,11 @@ def sizes_of(policy: Any) -> Tuple[Optional[int], Optional[int], Optional[Tuple[
     return obs_dim, size, None if shape is None else tuple(shape)
 
 
+def num_tasks_of(policy: Any) -> Optional[int]:
+    """Returns the number of tasks that a policy acts in, its `meta_batch_size`; None for policies for one task."""
+    return getattr(policy, "meta_batch_size", None)
+
+
 def check_spaces(policy: Any, env: Any) -> None:
     """Raises `ValueError` unless the policy fits the observation and action space of an environment or `EnvSpec`.
 

@@ -12,7 +12,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor, join_tasks
-from meta_policy_search.actors.flat_policy import FlatPolicy, sizes_of
+from meta_policy_search.actors.flat_policy import FlatPolicy, num_tasks_of, sizes_of
 from meta_policy_search.types import Infos
 from meta_policy_search.utils.fast_paths import fast_path, replaces
 
@@ -44,7 +44,7 @@ def actor_from_policy(policy: Any, action_shape: Optional[Tuple[int, ...]] = Non
     actor = _vectorized_actor(policy, "make_actor")
     if actor is None and isinstance(policy, FlatPolicy):
         policy.reset()  # earlier calls of `get_actions` may have had another number of paths
-    if action_shape is None and getattr(policy, "meta_batch_size", None) is None:
+    if action_shape is None and num_tasks_of(policy) is None:
         if actor is None and fast_path(policy, "make_actors") is not None:
             actor = _vectorized_actor(policy, "make_actors", policy.get_flat_params()[None])
         return actor or PolicyActor(functools.partial(_act_in_one_task, policy),

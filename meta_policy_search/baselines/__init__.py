@@ -1,10 +1,11 @@
 """Reward baselines, which predict returns to reduce the variance of policy gradients."""
 from typing import Any
 
-from meta_policy_search.baselines.base import AdaptedBaseline, Baseline, ZeroBaseline
+from meta_policy_search.baselines.base import Baseline, ZeroBaseline
 from meta_policy_search.baselines.gaussian_mlp_baseline import GaussianMLPBaseline
 from meta_policy_search.baselines.linear_baseline import LinearFeatureBaseline, LinearTimeBaseline
 from meta_policy_search.utils.checks import check_choice
+from meta_policy_search.utils.serializable import add_defaults
 
 __all__ = ["Baseline", "GaussianMLPBaseline", "LinearFeatureBaseline", "LinearTimeBaseline", "ZeroBaseline"]
 
@@ -16,8 +17,8 @@ def make_baseline(baseline: Any, argument: str = "baseline") -> Baseline:
     """Returns the baseline that is specified by an object or by a class name.
 
     Args:
-        baseline: a `Baseline`; any object with `fit` and `predict`, which an `AdaptedBaseline` adapts; or one of
-            `BASELINES`, for a new object with default arguments.
+        baseline: a `Baseline`; any object with `fit` and `predict`, which gets the methods of `Baseline` that it lacks;
+            or one of `BASELINES`, for a new object with default arguments.
         argument: name of the baseline in error messages. Default: `"baseline"`.
 
     Raises:
@@ -26,12 +27,10 @@ def make_baseline(baseline: Any, argument: str = "baseline") -> Baseline:
     """
     if isinstance(baseline, str):
         return globals()[check_choice(argument, baseline, BASELINES)]()
-    if isinstance(baseline, Baseline):
-        return baseline
     if isinstance(baseline, type):
         raise TypeError(f"{argument}: expected an object, got the class {baseline.__name__}; use "
                         f"{baseline.__name__}()")
     if not (callable(getattr(baseline, "fit", None)) and callable(getattr(baseline, "predict", None))):
         raise TypeError(f"{argument}: expected one of {', '.join(BASELINES)}, or an object with the methods fit and "
                         f"predict, got {baseline!r}; use ZeroBaseline() to train without a baseline")
-    return AdaptedBaseline(baseline)
+    return add_defaults(baseline, Baseline)

@@ -1,6 +1,6 @@
 """Interface of reward baselines, and the baselines that are not fitted to observations."""
 import reprlib
-from typing import Any, Optional, Sequence, Tuple
+from typing import Any, Sequence, Tuple
 
 import numpy as np
 
@@ -13,7 +13,8 @@ class Baseline(Configurable):
 
     For each task in turn, a sample processor calls `fit` with all paths of the task, then `predict` for each path.
     After that, the baseline keeps the parameters of the last task. Any object with these two methods can serve as a
-    baseline (see `make_baseline`). `DiceSampleProcessor` also passes a `target_key` to `fit`.
+    baseline: `make_baseline` adds the other methods of this class. `DiceSampleProcessor` also passes a `target_key` to
+    `fit`.
 
     A subclass may also have a vectorized method::
 
@@ -129,36 +130,3 @@ def return_statistics(returns: np.ndarray, mask: np.ndarray) -> Tuple[np.ndarray
     mean = np.where(mask, returns, 0.0).sum(axis=0) / mask.sum(axis=0)
     scale = float(np.sqrt(np.mean(np.square(returns - mean)[mask])))
     return mean, scale if scale > 1e-8 else 1.0
-
-
-class AdaptedBaseline(Baseline):
-    """Adapts a custom object with `fit` and `predict`; its `get_param_values` and `set_params` are optional.
-
-    Args:
-        wrapped: the object. `fit` calls `wrapped.fit(paths)` for returns, and `wrapped.fit(paths, target_key=...)` for
-            other targets.
-    """
-
-    def __init__(self, wrapped: Any) -> None:
-        self.wrapped = wrapped
-
-    def fit(self, paths: Sequence[Path], target_key: str = "returns") -> None:
-        if target_key == "returns":
-            self.wrapped.fit(paths)
-        else:
-            self.wrapped.fit(paths, target_key=target_key)
-
-    def predict(self, path: Path) -> np.ndarray:
-        return self.wrapped.predict(path)
-
-    def get_param_values(self, **tags: Any) -> Any:
-        has_params = hasattr(self.wrapped, "get_param_values")
-        return self.wrapped.get_param_values(**tags) if has_params else None
-
-    def set_params(self, value: Any, **tags: Any) -> None:
-        self.wrapped.set_params(value, **tags)
-
-
-def original_baseline(baseline: Optional[Baseline]) -> Any:
-    """Returns the object that an `AdaptedBaseline` adapts; all other arguments are returned unchanged."""
-    return baseline.wrapped if isinstance(baseline, AdaptedBaseline) else baseline

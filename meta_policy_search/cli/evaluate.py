@@ -42,9 +42,8 @@ from meta_policy_search.settings import settings_of
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
 from meta_policy_search.utils.progress import print_line
-from meta_policy_search.utils.snapshotter import BEST
+from meta_policy_search.utils.snapshotter import BEST, LAST
 
-LAST = "last"
 NUM_STEPS = 3
 RANDOM = "random"
 SEARCHES = {"cem": "CEM", "cma_es": "CMA-ES"}

@@ -101,7 +101,7 @@ class WrappingEnv(MetaEnv):
     @np_random.setter
     def np_random(self, rng: np.random.Generator) -> None:
         env = self.unwrapped
-        attributes = _attributes(env)
+        attributes = attributes_of(env)
         if "np_random" not in attributes and "np_random" not in dir(type(env)):
             return
         current = attributes.get("_np_random", attributes.get("np_random"))
@@ -599,7 +599,7 @@ def copy_env(env: Any) -> Any:
         raise TypeError(f"env: expected an environment that copy.deepcopy can copy, got "
                         f"{type(innermost(env)).__name__}, which raised {type(error).__name__}: {error}") from error
     for layer in layers(copied):
-        for name, value in _attributes(layer).items():
+        for name, value in attributes_of(layer).items():
             if isinstance(value, types.FunctionType):
                 vars(layer)[name] = _refer_to_copies(value, copies)
     return copied
@@ -630,13 +630,13 @@ def layers(env: Any) -> Iterator[Any]:
     """Yields an environment and all environments that it wraps, outermost first."""
     while env is not None:
         yield env
-        attributes = _attributes(env)
+        attributes = attributes_of(env)
         env = attributes.get("wrapped_env", attributes.get("env"))
 
 
-def _attributes(env: Any) -> Dict[str, Any]:
-    """Returns the instance attributes of an environment; an empty dict if it has no `__dict__`."""
-    return getattr(env, "__dict__", {})
+def attributes_of(obj: Any) -> Dict[str, Any]:
+    """Returns the instance attributes of an object; an empty dict if it has no `__dict__`."""
+    return getattr(obj, "__dict__", {})
 
 
 def _as_number(name: str, value: Any) -> Any:

@@ -3,7 +3,7 @@
 `data/task_sets.json` contains 100 training tasks and 100 test tasks per environment. They were drawn from the task
 distribution of the environment with default arguments (`env.sample_tasks(100, np.random.default_rng(SEEDS[split]))`)
 and rounded to seven digits. The file defines them: they do not depend on the version of NumPy. After a change of
-environments, `write_task_sets` writes the file.
+environments, `python tests/envs/test_task_sets.py` writes the file.
 """
 import functools
 import json
@@ -12,7 +12,7 @@ from typing import Any, Dict, List
 
 import numpy as np
 
-from meta_policy_search.envs.registry import BUILT_IN, make_env
+from meta_policy_search.envs.registry import BUILT_IN
 from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_choice, find_name
 
@@ -21,15 +21,7 @@ __all__ = ["SEEDS", "load_tasks"]
 SEEDS = {"train": 1, "test": 2}
 """Seed of the tasks of each split."""
 
-NUM_TASKS = 100
 _FILE = Path(__file__).parent / "data" / "task_sets.json"
-_OTHERS = (
-    "AntRandDirecEnv", "HalfCheetahRandDirecEnv", "HumanoidRandDirecEnv", "Walker2DRandDirecEnv", "MetaPointEnvCorner",
-    "MetaPointEnvCornerGoals", "MetaPointEnvMomentum", "MetaPointEnvOrigin",  # discrete tasks
-    "MetaTabularMDPEnv",  # too large: 550 numbers per task
-    "MetaWorldML1", "MetaWorldML10", "MetaWorldML25", "MetaWorldML45",  # argument `split`
-    "MetaPointEnv",  # alias
-)
 
 
 def load_tasks(env: str, split: str) -> List[Task]:
@@ -63,25 +55,3 @@ def _as_task(value: Any) -> Task:
     if isinstance(value, dict):
         return {name: np.array(numbers) for name, numbers in value.items()}
     return np.array(value) if isinstance(value, list) else value
-
-
-def _rounded(value: Any) -> Any:
-    """Returns a task as numbers, lists and dicts, with seven digits."""
-    if isinstance(value, dict):
-        return {name: _rounded(numbers) for name, numbers in value.items()}
-    value = np.asarray(value).tolist()
-    return [_rounded(item) for item in value] if isinstance(value, list) else float(f"{value:.7g}")
-
-
-def draw_task_sets(env: str) -> Dict[str, List[Any]]:
-    """Draws the tasks of an environment for the file."""
-    sample_tasks: Any = make_env(env).sample_tasks  # all built-in environments have the argument `rng`
-    return {split: [_rounded(task) for task in sample_tasks(NUM_TASKS, np.random.default_rng(seed))]
-            for split, seed in SEEDS.items()}
-
-
-def write_task_sets() -> None:
-    """Writes the file."""
-    names = [name for name in sorted(BUILT_IN) if name not in _OTHERS]
-    lines = [f"{json.dumps(name)}: {json.dumps(draw_task_sets(name), separators=(',', ':'))}" for name in names]
-    _FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")

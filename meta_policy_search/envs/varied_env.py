@@ -140,7 +140,8 @@ class VariedEnv(GymnasiumMetaEnv):
         first = {name: values[0] for name, values in examples.items()}
         for name, values in examples.items():
             try:
-                if any(self._differ(first, {**first, name: value}) for value in values[1:]):
+                if any(not np.array_equal(*pair) for value in values[1:]
+                       for pair in zip(self._walk(first), self._walk({**first, name: value}))):
                     continue
             except Exception as error:
                 raise ValueError(f"{name}: {self._class_name()} fails with values among {reprlib.repr(values)}: "
@@ -149,10 +150,6 @@ class VariedEnv(GymnasiumMetaEnv):
                              f"{reprlib.repr(values)}. If "
                              f"{self._class_name()} reads {name} only when it is built, or if random actions show no "
                              "effect, use GymnasiumMetaEnv with a function set_task")
-
-    def _differ(self, *tasks: Task) -> bool:
-        """Returns whether the paths of random actions differ in two tasks."""
-        return any(not np.array_equal(one, other) for one, other in zip(*map(self._walk, tasks)))
 
     def _walk(self, task: Task) -> Iterator[np.ndarray]:
         """Yields observations, rewards and ends of the paths of random actions in a task."""

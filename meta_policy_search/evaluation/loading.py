@@ -19,9 +19,7 @@ from meta_policy_search.utils.serializable import (
     present_arguments,
     replace_arguments,
 )
-from meta_policy_search.utils.snapshotter import BEST, load_snapshot, state_of
-
-LAST = "last"
+from meta_policy_search.utils.snapshotter import BEST, LAST, load_snapshot, state_of
 
 
 def load_evaluator(

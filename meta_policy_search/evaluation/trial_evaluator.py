@@ -196,7 +196,7 @@ def make_evaluator(trainer: Trainer, **arguments: Any) -> MetaEvaluator:
     """
     check_adapts(trainer.algo)
     default = TrialEvaluator if isinstance(trainer.env, TrialEnv) else MetaEvaluator
-    return (getattr(trainer.algo, "evaluator_cls", None) or default).from_trainer(trainer, **arguments)
+    return (trainer.algo.evaluator_cls or default).from_trainer(trainer, **arguments)
 
 
 def check_adapts(algo: Any) -> None:

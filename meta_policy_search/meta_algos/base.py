@@ -81,6 +81,9 @@ class MetaAlgo(Serializable, abc.ABC):
         "max_path_length": 100, "baseline": "LinearFeatureBaseline", "normalize_adv": True, "hidden_sizes": (64, 64)}
     """Settings of a training that have no default in their class, or another one. `env` applies to the command line."""
 
+    policy: Any = None
+    """The policy to optimize."""
+
     meta_batch_size: int
     """Number of tasks `M`."""
 
@@ -393,10 +396,9 @@ class MAMLAlgo(MetaAlgo):
 
     def _build_kl(self, old_info: Mapping[str, tf.Tensor], info: Mapping[str, tf.Tensor]) -> Optional[tf.Tensor]:
         """Builds the divergence `KL(old || new)`, `[M, N]`; None if the distribution does not implement `kl_sym`."""
-        kl_sym = getattr(self.policy.distribution, "kl_sym", None)  # custom distributions may lack it
         try:
-            return None if kl_sym is None else kl_sym(old_info, info)
-        except NotImplementedError:
+            return self.policy.distribution.kl_sym(old_info, info)
+        except NotImplementedError:  # in custom distributions
             return None
 
     def mean_kl(self, step: AdaptationStep) -> tf.Tensor:

@@ -207,8 +207,6 @@ class Policy(Serializable, FlatPolicy):
         The column is the mean over paths of the mean entropy over each path, in nats.
         """
         names = [name for name, _ in self.distribution.dist_info_specs]
-        if not hasattr(self.distribution, "entropy"):
-            return
         with contextlib.suppress(NotImplementedError):
             log_path_mean(paths, prefix + "AveragePolicyEntropy", names, self.distribution.entropy)
 

@@ -4,7 +4,6 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from meta_policy_search.baselines import Baseline, make_baseline
-from meta_policy_search.baselines.base import original_baseline
 from meta_policy_search.envs.compat import check_steppable
 from meta_policy_search.samplers.paths import (
     TaskPaths,
@@ -41,6 +40,9 @@ class Sampler(Configurable):
         TypeError: `env` has no `reset` or `step`, or a number is not an integer.
         ValueError: a number is below 1.
     """
+
+    policy: Any = None
+    """Policy that selects the actions; None for samplers without this attribute."""
 
     total_timesteps_sampled: int = 0
     """Total number of sampled environment steps, for the log; 0 for samplers that do not count steps."""
@@ -125,6 +127,12 @@ class SampleProcessor(Configurable):
 
     assignable_arguments = ("discount", "gae_lambda", "normalize_adv", "positive_adv")
 
+    baseline: Any = None
+    """The baseline: the object that was passed to the constructor, or an object of the named class."""
+
+    return_baseline: Any = None
+    """A second baseline, of the returns; None for processors with one baseline."""
+
     max_path_length: Optional[int] = None
     """Number of steps to which paths are padded; None for no padding."""
 
@@ -133,16 +141,11 @@ class SampleProcessor(Configurable):
 
     def __init__(self, baseline: Union[str, Any], discount: float = 0.99, gae_lambda: float = 1,
                  normalize_adv: bool = False, positive_adv: bool = False) -> None:
-        self._baseline = make_baseline(baseline)
+        self.baseline = make_baseline(baseline)
         self.discount = check_fraction("discount", discount, low_open=False)
         self.gae_lambda = check_fraction("gae_lambda", gae_lambda, low_open=False)
         self.normalize_adv = check_bool("normalize_adv", normalize_adv)
         self.positive_adv = check_bool("positive_adv", positive_adv)
-
-    @property
-    def baseline(self) -> Any:
-        """The baseline: the object that was passed to the constructor, or an object of the named class."""
-        return original_baseline(self._baseline)
 
     def process_samples(self, paths: Sequence[Path], log: Any = False, log_prefix: str = "") -> TaskSamples:
         """Processes the paths of one task.
@@ -206,7 +209,7 @@ class SampleProcessor(Configurable):
 
     def _make_samples(self, tasks: Sequence[TaskPaths]) -> List[TaskSamples]:
         """Computes the samples of each task."""
-        returns, advantages = self._estimate_advantages(tasks, self._baseline)
+        returns, advantages = self._estimate_advantages(tasks, self.baseline)
         samples: List[Any] = []
         for task, of_task, unscaled in zip(tasks, returns, advantages):
             samples.append({**task.arrays, "returns": of_task, "advantages": self._normalize(task, unscaled),
@@ -316,5 +319,5 @@ def _discounted_sums(padded: np.ndarray, discount: float) -> np.ndarray:
 
 def _baselines_of(processor: Any) -> List[Baseline]:
     """Returns the baselines of a sample processor; one from outside the package may have none."""
-    baselines = (getattr(processor, name, None) for name in ("baseline", "return_baseline"))
-    return [make_baseline(baseline) for baseline in baselines if baseline is not None]
+    return [make_baseline(baseline) for baseline in (processor.baseline, processor.return_baseline)
+            if baseline is not None]

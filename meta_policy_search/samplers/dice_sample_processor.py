@@ -27,7 +27,6 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from meta_policy_search.baselines import make_baseline
-from meta_policy_search.baselines.base import original_baseline
 from meta_policy_search.samplers.base import SampleProcessor, add_to_paths, check_predictions
 from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor, standardized_rewards
 from meta_policy_search.samplers.paths import (
@@ -80,12 +79,7 @@ class DiceSampleProcessor(SampleProcessor):
                  return_baseline: Optional[Union[str, Any]] = None) -> None:
         SampleProcessor.__init__(self, baseline, discount, gae_lambda, normalize_adv, positive_adv)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
-        self._return_baseline = None if return_baseline is None else make_baseline(return_baseline, "return_baseline")
-
-    @property
-    def return_baseline(self) -> Any:
-        """The baseline of the returns, as `baseline`; None if there is none."""
-        return original_baseline(self._return_baseline)
+        self.return_baseline = None if return_baseline is None else make_baseline(return_baseline, "return_baseline")
 
     def process_samples(self, paths: Sequence[Path], log: Any = False, log_prefix: str = "") -> TaskSamples:
         """Processes the paths of one task.
@@ -115,9 +109,9 @@ class DiceSampleProcessor(SampleProcessor):
     @one_blas_thread()
     def train_baseline(self, paths: Sequence[Path]) -> None:
         """Trains both baselines, see `SampleProcessor.train_baseline`."""
-        self._baseline.train(paths, target_key="discounted_rewards")
-        if self._return_baseline is not None:
-            self._return_baseline.train(paths)
+        self.baseline.train(paths, target_key="discounted_rewards")
+        if self.return_baseline is not None:
+            self.return_baseline.train(paths)
 
     def _make_samples(self, tasks: Sequence[TaskPaths]) -> List[TaskSamples]:
         for task in tasks:
@@ -126,8 +120,8 @@ class DiceSampleProcessor(SampleProcessor):
                 raise ValueError(f"{task.name}path {p}: expected at most max_path_length={self.max_path_length} steps, "
                                  f"got {task.lengths[p]}")
         samples = [self._make_padded(task) for task in tasks]
-        if self._return_baseline is not None:
-            _, advantages = self._estimate_advantages(tasks, self._return_baseline)
+        if self.return_baseline is not None:
+            _, advantages = self._estimate_advantages(tasks, self.return_baseline)
             for task, task_samples, values in zip(tasks, samples, advantages):
                 task_samples["advantages"] = self._pad(task, self._normalize(task, values))
         return samples
@@ -158,7 +152,7 @@ class DiceSampleProcessor(SampleProcessor):
         mask = path_mask(task.lengths)
         discounted = pad_steps(task.arrays["rewards"], mask) * self.discount ** np.arange(mask.shape[1])
         add_to_paths(task, "discounted_rewards", discounted[mask])
-        self._baseline.fit(task.paths, target_key="discounted_rewards")
+        self.baseline.fit(task.paths, target_key="discounted_rewards")
         adjusted = discounted - self._predict(task, mask)
         if self.normalize_adv:
             taken = adjusted[mask]
@@ -175,7 +169,7 @@ class DiceSampleProcessor(SampleProcessor):
         padded = {key: pad_steps(values, mask) for key, values in task.arrays.items()}
         longest = mask.shape[1]
         predictions = [
-            self._baseline.predict(path if length == longest else {  # type: ignore[arg-type]
+            self.baseline.predict(path if length == longest else {
                 key: values[p] for key, values in padded.items()})
             for p, (path, length) in enumerate(zip(task.paths, task.lengths, strict=True))
         ]

@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.flat_policy import check_spaces
+from meta_policy_search.actors.flat_policy import check_spaces, num_tasks_of
 from meta_policy_search.actors.from_policy import actor_from_policy
 from meta_policy_search.envs.compat import adapt_env, copy_env
 from meta_policy_search.envs.interface import MetaEnv
@@ -91,7 +91,7 @@ class MetaSampler(Sampler):
         super().__init__(env, policy, check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task),
                          max_path_length)
         self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
-        of_policy = getattr(policy, "meta_batch_size", None)
+        of_policy = num_tasks_of(policy)
         if of_policy is not None:
             check_agrees("meta_batch_size", self.meta_batch_size, "policy.meta_batch_size", of_policy)
         elif any(fast_path(policy, name) is not None for name in ("make_actor", "make_actors")):

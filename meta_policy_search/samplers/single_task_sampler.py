@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Optional, Tuple, Union
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.flat_policy import check_spaces
+from meta_policy_search.actors.flat_policy import check_spaces, num_tasks_of
 from meta_policy_search.actors.from_policy import PolicyActor, actor_from_policy
 from meta_policy_search.envs.compat import adapt_env, copy_env
 from meta_policy_search.envs.normalized_env import get_averages, normalizers, set_averages
@@ -146,8 +146,8 @@ class SingleTaskSampler(Configurable):
 
     def _collect_paths(self, policy: Any, itr: int, num_paths: int, length: int, **arguments: Any) -> List[Path]:
         """Collects paths with the current parameters of a policy."""
-        is_meta_policy = getattr(policy, "meta_batch_size", None) is not None  # acts with its pre-update parameters
-        actor = actor_from_policy(policy, flat_params=policy.get_flat_params()[None] if is_meta_policy else None)
+        flat_params = None if num_tasks_of(policy) is None else policy.get_flat_params()[None]  # before adaptation
+        actor = actor_from_policy(policy, flat_params=flat_params)
         return self._collect(policy, actor, itr, 1, num_paths, length, **arguments)[0]
 
     def _collect(self, policy: Any, actor: Actor, itr: int, num_candidates: int, num_paths: int, length: int,

@@ -182,10 +182,18 @@ def _is_in_constructor(obj: Any) -> bool:
 
 
 def add_defaults(part: Any, interface: type) -> Any:
-    """Adds the public attributes of an interface that an object of another class lacks; returns the object."""
+    """Adds the public attributes of an interface that an object of another class lacks; returns the object.
+
+    Raises:
+        TypeError: attributes of the object cannot be set, for example because its class has `__slots__`.
+    """
     for name, default in vars(interface).items() if not isinstance(part, interface) else ():
         if not name.startswith("_") and not hasattr(part, name):
-            setattr(part, name, functools.partial(default, part) if callable(default) else default)
+            try:
+                setattr(part, name, functools.partial(default, part) if callable(default) else default)
+            except AttributeError as error:
+                raise TypeError(f"{type(part).__name__}: expected a subclass of {interface.__name__}, because its "
+                                f"objects accept no attribute {name!r}") from error
     return part
 
 

@@ -26,6 +26,7 @@ from meta_policy_search.utils.files import PathLike, atomic_file
 MODES = ("all", "last", "gap", "last_gap", "none")
 
 LATEST = "params.pkl"
+LAST = "last"  # snapshot of the last saved iteration
 BEST, BEST_FILE = "best", "best.pkl"  # snapshot of the best policy so far, see `EvalCallback`
 _SNAPSHOT_NAME = re.compile(r"params\.pkl|itr_(\d+)\.pkl")
 

@@ -1,4 +1,4 @@
-"""The learned baseline: gradient, training, fit to tasks, resumed runs, sample processors, bad input."""
+"""The learned baseline: gradient, training, fit to tasks, sample processors, bad input."""
 import re
 from functools import partial
 
@@ -12,7 +12,7 @@ from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.ops.networks import make_mlp
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.utils import explained_variance_1d
-from tests.helpers.sampling import assert_same
+from tests.helpers.runs import assert_same
 
 TINY = dict(meta_batch_size=2, rollouts_per_meta_task=3, max_path_length=8, hidden_sizes=(4,), progress_bar=False)
 
@@ -167,32 +167,6 @@ def test_parameters_round_trip_and_are_copies():
     assert_same(one.get_param_values(), other.get_param_values())
     other.set_params(None)
     assert other.get_param_values() == {}
-
-
-def resumes_bit_for_bit(folder, algo, **settings):
-    """Trains four iterations at once, and two and two; returns the sample processor of the first run."""
-    def baselines():
-        names = ["baseline", *["return_baseline"] * (algo == "vpg_dice_maml")]
-        return {name: GaussianMLPBaseline(hidden_sizes=(3,)) for name in names}
-
-    settings = {**TINY, **settings, "env": mps.make_env("MetaPointEnvCorner", reward_type="dense"), "algo": algo}
-    whole = mps.train(**settings, **baselines(), n_itr=4, dump_path=folder / "whole")
-    mps.train(**settings, **baselines(), n_itr=2, dump_path=folder / "halves")
-    halves = mps.load_run(folder / "halves").resume(4)
-    processors = [run.trainer.sample_processor for run in (whole, halves)]
-    assert_same(*(processor.get_state() for processor in processors))
-    np.testing.assert_array_equal(whole.policy.get_flat_params(), halves.policy.get_flat_params())
-    return processors[0]
-
-
-@pytest.mark.parametrize("algo, settings", [
-    ("promp", {}), ("vpg_dice_maml", {}),
-    pytest.param("vpg_maml", {"num_inner_grad_steps": 2}, marks=pytest.mark.slow)])
-@pytest.mark.thorough(but="promp-settings0")
-def test_a_resumed_run_equals_an_uninterrupted_one(algo, settings, tmp_path):
-    processor = resumes_bit_for_bit(tmp_path, algo, **settings)
-    for state in processor.get_state()["baselines"]:
-        assert state["num_trainings"] == 4
 
 
 def test_the_policy_starts_with_the_same_weights_with_every_baseline(tmp_path):

@@ -1,4 +1,5 @@
 """Tests linear and zero baselines: features, fit, singular fits, parameters, diagnostics, invalid input."""
+import copy
 import pickle
 import re
 import types
@@ -7,15 +8,10 @@ import numpy as np
 import pytest
 
 from meta_policy_search import baselines
-from meta_policy_search.baselines import (
-    Baseline,
-    LinearFeatureBaseline,
-    LinearTimeBaseline,
-    ZeroBaseline,
-    make_baseline,
-)
-from meta_policy_search.utils import logger
+from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline, make_baseline
+from meta_policy_search.samplers.base import SampleProcessor
 from meta_policy_search.utils.fast_paths import fast_path
+from meta_policy_search.utils.serializable import add_defaults
 
 LINEAR = [LinearFeatureBaseline, LinearTimeBaseline]
 
@@ -198,28 +194,50 @@ class Mean:
         return np.full(len(path["observations"]), self.mean)
 
 
-def test_object_with_fit_and_predict_is_adapted_to_a_baseline():
-    mean, paths = Mean(), make_paths()
-    baseline = make_baseline(mean)
-    assert isinstance(baseline, Baseline) and baseline.wrapped is mean
+class Remembered(Mean):
+    """The same with parameters, which snapshots contain."""
+
+    mean = 0.0
+
+    def get_param_values(self):
+        return self.mean
+
+    def set_params(self, value):
+        self.mean = value
+
+
+@pytest.mark.parametrize("cls, params", [(Mean, None), (Remembered, 2.0)])
+@pytest.mark.parametrize("copy_of", [lambda given: given, copy.deepcopy, lambda obj: pickle.loads(pickle.dumps(obj))])
+def test_object_with_fit_and_predict_gets_the_other_methods_of_a_baseline(cls, params, copy_of):
+    given = cls()
+    assert make_baseline(given) is given
+    baseline = copy_of(given)
+    assert make_baseline(baseline) is baseline and fast_path(baseline, "fit_predict") is None
+    paths = [{"observations": np.zeros((2, 1)), "returns": np.array([1.0, 3.0])}]
     baseline.fit(paths)
-    np.testing.assert_array_equal(baseline.predict(paths[0]), mean.predict(paths[0]))
-    baseline.fit(paths, target_key="rewards")
-    assert mean.target_key == "rewards"
-    assert baseline.get_param_values() is None
-    own = LinearTimeBaseline()
-    assert make_baseline(own) is own
-    assert fast_path(baseline, "fit_predict") is None
+    baseline.train(paths, target_key="returns")
+    assert baseline.get_param_values() == params
+    processor = SampleProcessor(baseline)
+    state = processor.get_state()
+    baseline.mean = 5.0
+    processor.set_state(state)
+    assert baseline.mean == (5.0 if params is None else 2.0)
 
 
-def test_parameters_of_an_adapted_object_are_forwarded():
-    own = LinearTimeBaseline()
-    other = type("Other", (), {name: staticmethod(getattr(own, name))
-                               for name in ("fit", "predict", "get_param_values", "set_params")})()
-    baseline = make_baseline(other)
-    baseline.set_params([1.0, 2.0, 3.0, 4.0])
-    np.testing.assert_array_equal(own.get_param_values(), [1.0, 2.0, 3.0, 4.0])
-    np.testing.assert_array_equal(baseline.get_param_values(), own.get_param_values())
+def test_baseline_that_is_assigned_to_a_processor_of_another_library_is_adapted():
+    processor, baseline = add_defaults(types.SimpleNamespace(), SampleProcessor), Remembered()
+    assert processor.get_state()["baselines"] == []
+    processor.baseline, processor.return_baseline = Mean(), baseline
+    processor.train_baseline([])
+    assert processor.get_state() == {"baselines": [None, 0.0], "reports_success": False}
+    processor.set_state({"baselines": [None, 3.0], "reports_success": True})
+    assert baseline.mean == 3.0 and processor.reports_success
+
+
+def test_object_that_accepts_no_attributes_must_be_a_baseline():
+    cls = type("Fixed", (), {"__slots__": (), "fit": Mean.fit, "predict": Mean.predict})
+    with pytest.raises(TypeError, match="^Fixed: expected a subclass of Baseline, .* accept no attribute 'train'"):
+        make_baseline(cls())
 
 
 @pytest.mark.parametrize("name", baselines.BASELINES)
@@ -269,9 +287,7 @@ def test_fit_with_more_features_than_samples_equals_the_primal_form(repeated):
 # Diagnostics --------------------------------------------------------------------------------------------------------
 
 
-def test_log_diagnostics_logs_explained_variance_of_the_fitted_target(monkeypatch):
-    logged = {}
-    monkeypatch.setattr(logger, "logkv", logged.__setitem__)
+def test_log_diagnostics_logs_explained_variance_of_the_fitted_target(logged):
     paths = make_paths()
     baseline = LinearFeatureBaseline()
     for target_key, prefix in (("returns", "Step_0-"), ("rewards", "Step_1-")):

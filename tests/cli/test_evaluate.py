@@ -1,5 +1,4 @@
 """Tests evaluation from the command line and in notebooks, as documented, and invalid arguments."""
-import csv
 import functools
 import json
 import re
@@ -18,6 +17,7 @@ from meta_policy_search.envs import make_env, normalize
 from meta_policy_search.evaluation import MetaEvaluator, load_evaluator
 from meta_policy_search.utils import seeding
 from tests.helpers import commands
+from tests.helpers.runs import read_csv
 
 FLAGS = {"--env": "MetaPointEnv", "--normalization_scale": "1", "--inner_lr": "0.5"}
 SMALL = ["--num_tasks", "3", "--num_steps", "2"]
@@ -54,11 +54,6 @@ def run(*arguments):
     assert main(["evaluate", *map(str, arguments)]) == 0
 
 
-def rows(path):
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
-
-
 # Evaluation --------------------------------------------------------------------------------------------------------
 
 
@@ -79,7 +74,7 @@ def test_run_is_compared_with_references(runs, tmp_path, capsys):
     # all used the same tasks
     tasks = [each["tasks"] for each in json.loads((tmp_path / "out" / "evaluation.json").read_text())]
     assert tasks[0] == tasks[1] == tasks[2] and len(set(map(str, sum(tasks[0], [])))) == 6
-    means = rows(tmp_path / "out" / "returns.csv")
+    means = read_csv(tmp_path / "out" / "returns.csv")
     assert [row["policy"] for row in means] == [name for name in names for _ in range(3)]
     assert len({row["return"] for row in means}) == 9
     shown = [[float(number) for number in re.findall(r"(-?[\d.]+) \+-", row)] for row in table]
@@ -180,7 +175,7 @@ def test_search_runs_are_compared_at_equal_environment_steps(runs, tmp_path, cap
     names = [f"{runs / 'vpg_maml'}, iteration 2", *(f"{search} from there, std {std}" for search in ("CEM", "CMA-ES")
                                                      for std in (0.1, 0.3))]
     assert all(row.startswith(name) for row, name in zip(table, names, strict=False))
-    means = rows(tmp_path / "returns.csv")
+    means = read_csv(tmp_path / "returns.csv")
     assert [row["policy"] for row in means] == [names[0]] * 2 + [name for name in names[1:] for _ in range(3)]
     first, *searches = json.loads((tmp_path / "evaluation.json").read_text())
     assert np.shape(first["timesteps"]) == (1, 3, 2)

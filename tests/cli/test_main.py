@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -19,8 +18,8 @@ from meta_policy_search.run import settings_of_algorithm
 from meta_policy_search.run_folder import read_params
 from meta_policy_search.utils import logger
 from tests.helpers import commands
+from tests.helpers.processes import start
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 mistake = functools.partial(commands.mistake, main)
 ONE = ("--env", "MetaPointEnvCorner", "--smoke", "--n_itr", "1")
 
@@ -28,11 +27,6 @@ ONE = ("--env", "MetaPointEnvCorner", "--smoke", "--n_itr", "1")
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-
-def start(*arguments):
-    return subprocess.Popen([sys.executable, *arguments], env={**os.environ, "PYTHONPATH": str(ROOT)},
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 # Commands --------------------------------------------------------------------------------------------------------
@@ -263,6 +257,6 @@ def test_commands_find_modules_of_the_current_folder(my_module, tmp_path):
     assert main(["train", "vpg_maml", "--env", f"{my_module}:MyEnv", "--smoke", "--dump_path", "run"]) == 0
     assert read_params("run")["modules"] == {my_module: str(tmp_path / f"{my_module}.py")}
     Path("tqdm.py").write_text("raise ImportError('a module of the user')")
-    done = subprocess.run([sys.executable, "-m", "meta_policy_search", "evaluate", "run", "--num_tasks", "2"],
-                          capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    assert done.returncode == 0, done.stderr
+    process = start("-m", "meta_policy_search", "evaluate", "run", "--num_tasks", "2")
+    _, err = process.communicate()
+    assert process.returncode == 0, err

@@ -14,8 +14,7 @@ from meta_policy_search.envs.mujoco_envs.engines import camera
 from meta_policy_search.evaluation import MetaEvaluator
 from meta_policy_search.evaluation import recording as video_module
 from tests.helpers import commands
-
-ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="needs the extra video")
+from tests.helpers.videos import read_video
 
 SIDE, TOP = 480, video_module.CAPTION_HEIGHT
 WIDTH, HEIGHT = 2 * SIDE + video_module.GAP, SIDE + TOP
@@ -31,14 +30,6 @@ def point(tmp_path_factory):
     """A run in a point environment with little exploration and large steps; tests must not change it."""
     return train(tmp_path_factory.mktemp("runs") / "point", "--env", "MetaPointEnvCorner", "--inner_lr", 20,
                  "--init_std", 0.3, "--normalization_scale", 1, "--env_kwargs", '{"reward_type": "dense"}')
-
-
-def video(path):
-    """Returns the output of the command and the frames of the video, int `[n, H, W, 3]`."""
-    frames = ffmpeg.read_frames(str(path))
-    meta = next(frames)
-    width, height = meta["size"]
-    return meta, np.array([np.frombuffer(frame, np.uint8).reshape(height, width, 3) for frame in frames]).astype(int)
 
 
 def sides(pictures):
@@ -71,7 +62,7 @@ def test_video_shows_paths_before_and_after_adaptation(point, tmp_path, capsys):
     path = tmp_path / "a.mp4"
     run(point, "--tasks", "[[2, 2], [-2, -2]]", "--num_steps", 2, "--max_path_length", 6, "--output", path)
     assert capsys.readouterr().out == f"Video: {path}, 14 frames, 1.4 s\n"
-    meta, pictures = video(path)
+    meta, pictures = read_video(path)
     assert meta["size"] == (WIDTH, HEIGHT) and meta["fps"] == 10.0 and pictures.shape == (14, HEIGHT, WIDTH, 3)
     recording = mps.load_evaluator(str(point), max_path_length=6).record([[2, 2], [-2, -2]], num_steps=2)
     for task in range(2):
@@ -92,7 +83,7 @@ def test_videos_of_equal_seeds_are_equal(point, tmp_path):
     small = ("--num_tasks", 1, "--num_steps", 1, "--max_path_length", 2)
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         run(point, *small, "--seed", seed, "--fps", 4, "--output", tmp_path / f"{name}.mp4")
-    (meta, a), (_, b), (_, c) = (video(tmp_path / f"{name}.mp4") for name in "abc")
+    (meta, a), (_, b), (_, c) = (read_video(tmp_path / f"{name}.mp4") for name in "abc")
     assert meta["fps"] == 4.0 and len(a) == 3
     np.testing.assert_array_equal(a, b)
     assert np.abs(a - c).max() > 100
@@ -130,7 +121,7 @@ def test_robots_are_rendered(tmp_path):
         pytest.skip(str(error))
     folder = train(tmp_path / "robot", "--env", "HalfCheetahRandDirecEnv")
     run(folder, "--num_tasks", 3, "--num_steps", 1, "--max_path_length", 5)
-    meta, pictures = video(folder / "video.mp4")
+    meta, pictures = read_video(folder / "video.mp4")
     assert pictures.shape == (2 * 6, HEIGHT, WIDTH, 3) and meta["fps"] == 20.0  # two directions; 0.05 s per step
     for side in sides(pictures):
         assert np.abs(side[0] - side[5]).max() > 60
@@ -150,7 +141,7 @@ def test_meta_world_arm_is_rendered(tmp_path):
     env.close()
     folder = train(tmp_path / "arm", "--env", "MetaWorldML1")
     run(folder, "--num_tasks", 2, "--num_steps", 1, "--max_path_length", 1)
-    meta, pictures = video(folder / "video.mp4")
+    meta, pictures = read_video(folder / "video.mp4")
     assert pictures.shape == (2 * 2, HEIGHT, WIDTH, 3) and meta["fps"] == 80.0  # two goals; 12.5 ms per step
     for side in sides(pictures):
         assert np.abs(side[0] - side[3]).max() > 60  # another goal
@@ -166,7 +157,7 @@ def test_video_is_overwritten_only_on_request(point, tmp_path, capsys):
     assert "expected a file that does not exist" in mistake(capsys, point, "--output", path)
     assert path.read_text() == "mine"
     run(point, "--num_tasks", 1, "--num_steps", 1, "--max_path_length", 1, "--output", path, "--overwrite")
-    assert video(path)[0]["codec"] == "h264"
+    assert read_video(path)[0]["codec"] == "h264"
 
 
 def test_missing_video_extra_is_reported_before_sampling(point, tmp_path, capsys, monkeypatch):

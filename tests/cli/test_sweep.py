@@ -1,5 +1,4 @@
 """Tests sweeps: grids, parallel runs, repeated calls, failures, Ctrl-C, kills and invalid arguments."""
-import csv
 import functools
 import json
 import os
@@ -21,6 +20,7 @@ from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.utils.files import lock_folder
 from meta_policy_search.utils.snapshotter import save_snapshot
 from tests.helpers import commands
+from tests.helpers.runs import read_csv
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 mistake = functools.partial(commands.mistake, functools.partial(commands.run, "sweep"))
@@ -38,13 +38,8 @@ def write_grid(folder, grid, algorithm="cem", **settings):
     return path
 
 
-def rows(path):
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def statuses(folder):
-    return {row["run"]: row["status"] for row in rows(folder / "summary.csv")}
+    return {row["run"]: row["status"] for row in read_csv(folder / "summary.csv")}
 
 
 def wait_for(condition, seconds=120.0):
@@ -72,18 +67,18 @@ def test_every_combination_is_run_and_failures_are_reported(tmp_path, monkeypatc
     names = [f"best_frac={fraction},seed={seed}" for fraction in (0.5, 0.01) for seed in (1, 2)]
     assert f"0 of 4 runs complete; 2 at a time; runs in {output}" in said
     for name in names[:2]:
-        assert len(rows(output / name / "progress.csv")) == 2
+        assert len(read_csv(output / name / "progress.csv")) == 2
         settings = json.loads((output / name / "params.json").read_text())["settings"]
         assert settings["n_samples"] == 20 and name == f"best_frac={settings['best_frac']},seed={settings['seed']}"
     for name in names[2:]:
         assert re.search(rf"{name}: failed \(. of 4\)\n", said)
     assert "    ValueError: best_frac: expected at least 1 / n_samples = 0.05" in said
-    table = rows(output / "summary.csv")
+    table = read_csv(output / "summary.csv")
     assert [row["run"] for row in table] == names and [row["status"] for row in table] == ["done"] * 2 + ["failed"] * 2
     assert [row["seed"] for row in table] == ["1", "2", "1", "2"]
     assert [row["best_frac"] for row in table] == ["0.5", "0.5", "0.01", "0.01"]
     for row in table[:2]:
-        returns = [float(line["AverageReturn"]) for line in rows(output / row["run"] / "progress.csv")]
+        returns = [float(line["AverageReturn"]) for line in read_csv(output / row["run"] / "progress.csv")]
         assert float(row["return"]) == pytest.approx(returns[-1]) and row["iterations"] == "2"
         (line,) = [line for line in said.splitlines() if line.startswith(f"{row['run']} ")]
         assert line.split() == [row["run"], "done", "2", f"{float(row['return']):.3f}"]
@@ -109,7 +104,7 @@ def test_grid_with_more_iterations_extends_finished_runs(tmp_path, monkeypatch, 
     assert main(["sweep", str(grid), "--output", str(tmp_path / "at_once")]) == 0
     resumed, at_once = (
         [{key: value for key, value in row.items() if "Time" not in key}
-         for row in rows(tmp_path / folder / "seed=1" / "progress.csv")] for folder in ("runs", "at_once"))
+         for row in read_csv(tmp_path / folder / "seed=1" / "progress.csv")] for folder in ("runs", "at_once"))
     assert resumed == at_once and len(resumed) == 5
     assert main(["sweep", str(grid), *arguments]) == 0
     assert "1 of 1 runs complete" in capsys.readouterr().out
@@ -124,8 +119,8 @@ def test_meta_learning_algorithms(tmp_path, monkeypatch, capsys):
                 "max_path_length": 5, "hidden_sizes": [8]}
     grid.write_text(json.dumps({"algorithm": "vpg_maml", "settings": settings, "grid": {}}))
     assert main(["sweep", str(grid), "--output", str(tmp_path / "runs")]) == 0
-    (row,) = rows(tmp_path / "runs" / "summary.csv")
-    (iteration,) = rows(tmp_path / "runs" / "run" / "progress.csv")
+    (row,) = read_csv(tmp_path / "runs" / "summary.csv")
+    (iteration,) = read_csv(tmp_path / "runs" / "run" / "progress.csv")
     assert row["run"] == "run" and row["status"] == "done"
     assert float(row["return after adaptation"]) == float(iteration["Step_1-AverageReturn"])
     assert float(row["return before adaptation"]) == float(iteration["Step_0-AverageReturn"])
@@ -149,7 +144,7 @@ def test_files_of_users_and_of_runs_that_did_not_start(tmp_path, monkeypatch, ca
     assert main(["sweep", str(write_grid(tmp_path, {"seed": [1, 2, 3]})), "--output", str(output)]) == 1
     assert statuses(output) == {"seed=1": "done", "seed=2": "done", "seed=3": "failed"}
     assert (output / "seed=1" / "notes.txt").read_text() == "mine"
-    assert len(rows(output / "seed=2" / "progress.csv")) == 2
+    assert len(read_csv(output / "seed=2" / "progress.csv")) == 2
     assert {path.name: path.read_bytes() for path in (output / "seed=3").iterdir() if path.name != ".lock"} == before
 
 
@@ -208,7 +203,7 @@ def test_interruption_ends_all_runs_and_the_next_call_resumes_them(tmp_path, mon
     said = capsys.readouterr().out
     assert "seed=1: resumes" in said and "seed=3: starts" in said
     for seed in (1, 2, 3):
-        assert [int(row["Epoch"]) for row in rows(output / f"seed={seed}" / "progress.csv")] == list(range(200))
+        assert [int(row["Epoch"]) for row in read_csv(output / f"seed={seed}" / "progress.csv")] == list(range(200))
     assert set(statuses(output).values()) == {"done"}
 
 
@@ -228,7 +223,7 @@ def test_runs_end_with_a_killed_sweep_and_the_next_sweep_continues(number, tmp_p
         pass
     commands.train_members_here(monkeypatch)
     assert main(["sweep", str(grid), "--output", str(output)]) == 0
-    assert [int(row["Epoch"]) for row in rows(progress)] == list(range(250))
+    assert [int(row["Epoch"]) for row in read_csv(progress)] == list(range(250))
 
 
 def test_sweep_does_not_run_twice_at_once(tmp_path, capsys):

@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -24,18 +23,11 @@ from meta_policy_search.plotting import curves
 from meta_policy_search.run import settings_of_algorithm
 from meta_policy_search.utils.snapshotter import load_snapshot
 from tests.helpers import commands
+from tests.helpers.processes import ROOT, start
 from tests.helpers.runs import read_rows
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 SCRIPTS = {"pro_mp": pro_mp, "maml_trpo": maml_trpo, "e_maml": e_maml, "vpg_maml": vpg_maml, "dice_maml": dice_maml}
 POINT = ("--env", "MetaPointEnv")
-
-
-def start(*command, cwd, **variables):
-    """Starts a process in a separate process group, with the package on its path."""
-    return subprocess.Popen(
-        [sys.executable, *map(str, command)], cwd=cwd, env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 
 def run(script, *arguments):

@@ -12,7 +12,8 @@ from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianML
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.utils.gym_import import gym
-from tests.helpers.sampling import Ending, assert_same, flat_paths, make_policy, parallel, sampler_of, two_iterations
+from tests.helpers.runs import assert_same
+from tests.helpers.sampling import Ending, flat_paths, make_policy, parallel, sampler_of, two_iterations
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # keeps workers from importing this file and pytest
 

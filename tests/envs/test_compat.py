@@ -690,17 +690,28 @@ def test_data_do_not_depend_on_the_executor(make, wrap):
         assert reward == answers[0][2 + 2 * step][5]
 
 
-@pytest.mark.parametrize("env", ["LocalDrift-v0", lambda: gymnasium.make("LocalDrift-v0")])
-def test_worker_processes_know_ids_that_this_process_registered(env):
+@pytest.mark.parametrize("make", [
+    lambda: drift("LocalDrift-v0"), lambda: drift(lambda: gymnasium.make("LocalDrift-v0")),
+    *(pytest.param(lambda name=name: mps.vary(name, goal=lambda rng: rng.uniform(1.0, 2.0)), marks=pytest.mark.slow)
+      for name in ("LocalDrift-v0", "gymnasium:LocalDrift-v0"))])
+def test_worker_processes_know_ids_that_this_process_registered(make):
     class Local(Drift):
         """Worker processes cannot import this class."""
 
+        def __init__(self, goal=0.0):
+            super().__init__()
+            self.goal = goal
+
     gymnasium.registry.pop("LocalDrift-v0", None)
     gymnasium.register("LocalDrift-v0", entry_point=Local, max_episode_steps=4)
-    with MetaParallelEnvExecutor(drift(env), 2, 1, 10, num_processes=2) as executor:
-        executor.set_tasks([0.5, 1.5])
-        executor.reset_envs(np.arange(2), [np.random.default_rng(i) for i in range(2)])
-        assert executor.step_envs(np.zeros((2, 1)), np.arange(2)).rewards.shape == (2,)
+    env, answers = make(), []
+    for executor in (MetaIterativeEnvExecutor(env, 2, 1, 10), MetaParallelEnvExecutor(env, 2, 1, 10, num_processes=2)):
+        with executor:
+            executor.set_tasks(env.sample_tasks(2, np.random.default_rng(0)))
+            executor.reset_envs(np.arange(2), [np.random.default_rng(i) for i in range(2)])
+            answers.append(executor.step_envs(np.ones((2, 1)), np.arange(2)).rewards)
+    np.testing.assert_array_equal(*answers)
+    assert gymnasium.registry["LocalDrift-v0"].kwargs == {}
 
 
 # Invalid arguments

@@ -9,7 +9,6 @@ import pytest
 from meta_policy_search.envs import BatchedEnv, MetaEnv, available_envs, get_env_class, mujoco_envs, normalize
 from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.envs.spaces import is_box, is_discrete
-from meta_policy_search.utils import logger
 
 LARGE = ["MetaWorldML10", "MetaWorldML25", "MetaWorldML45"]  # MetaWorldML1 with other tasks; see test_meta_world.py
 ALL = [name for name in available_envs() if name not in LARGE and get_env_class(name).__name__ == name]  # no aliases
@@ -347,9 +346,7 @@ def test_arguments_are_checked(name):
 
 @every_env
 @FORMS_OF_ALL
-def test_diagnostics_are_finite_numbers_under_their_prefix(name, form, monkeypatch):
-    logged = {}
-    monkeypatch.setattr(logger, "logkv", logged.__setitem__)
+def test_diagnostics_are_finite_numbers_under_their_prefix(name, form, logged):
     env = FORMS[form](make_env(name))
     paths = []
     for seed, length in ((0, 3), (1, 2)):

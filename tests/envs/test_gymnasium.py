@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode
 from meta_policy_search.envs import available_envs, get_env_class, load_tasks, make_env
 from meta_policy_search.envs.gymnasium import TIME_LIMITS, TaskEnv, env_id
 from meta_policy_search.envs.normalized_env import task_numbers
+from tests.helpers.runs import assert_same
 
 needs_metaworld = pytest.mark.skipif(importlib.util.find_spec("metaworld") is None, reason="needs metaworld")
 NAMES = [name for name in available_envs() if get_env_class(name).__name__ == name]
@@ -27,19 +28,6 @@ def no_advice():
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*(infinity|symmetric and normalized).*")
         yield
-
-
-def assert_same(value, other):
-    """Compares nested dicts and arrays, including types of arrays, bit for bit."""
-    if isinstance(value, dict):
-        assert set(value) == set(other)
-        for key in value:
-            assert_same(value[key], other[key])
-    elif isinstance(value, np.ndarray) and value.dtype == object:
-        np.testing.assert_equal(list(value), list(other))
-    else:
-        np.testing.assert_equal(value, other)
-        assert getattr(value, "dtype", None) == getattr(other, "dtype", None)
 
 
 def test_every_built_in_environment_is_registered():
@@ -201,9 +189,8 @@ def compare(name, mode, steps=20, num_envs=3, **kwargs):
     num_ended = 0
     for _ in range(steps):
         actions = ours.action_space.sample()
-        answer, expected = ours.step(actions), theirs.step(actions)
-        for value, other in zip(answer, expected, strict=True):
-            assert_same(value, other)
+        (*answer, infos), (*expected, expected_infos) = ours.step(actions), theirs.step(actions)
+        assert_same([*answer, *sorted(infos.items())], [*expected, *sorted(expected_infos.items())])
         ended = answer[2] | answer[3]
         num_ended += ended.sum()
         if mode == "Disabled" and ended.any():

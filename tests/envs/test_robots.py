@@ -23,7 +23,6 @@ from meta_policy_search.envs.mujoco_envs import (
     Walker2DRandVelEnv,
 )
 from meta_policy_search.envs.mujoco_envs.engines.base import State
-from meta_policy_search.utils import logger
 from tests.helpers.robots import engine_of
 
 ANTS = [AntRandDirecEnv, AntRandDirec2DEnv, AntRandGoalEnv]
@@ -377,9 +376,7 @@ def test_arguments_are_passed_to_the_engine_of_the_vectorized_environment(env_cl
     *((cls, "forward_vel", "reward_quadctrl") for cls in HUMANOIDS),
     *((cls, "reward_forward", "reward_ctrl") for cls in ANTS),
 ])
-def test_diagnostics_are_statistics_over_steps_or_paths(monkeypatch, env_class, run, cost):
-    logged = {}
-    monkeypatch.setattr(logger, "logkv", logged.__setitem__)
+def test_diagnostics_are_statistics_over_steps_or_paths(logged, env_class, run, cost):
     env_class().log_diagnostics([
         {"env_infos": {run: np.array([1.0, 2.0, 3.0]), cost: np.array([-0.1, -0.1, -0.1])}},
         {"env_infos": {run: np.array([6.0]), cost: np.array([-0.5])}},

@@ -1,6 +1,5 @@
 """Tests meta-testing: agreement with training, no side effects; seeds, tasks, step sizes; output files."""
 import copy
-import csv
 import dataclasses
 import html
 import json
@@ -27,6 +26,7 @@ from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.snapshotter import load_snapshot
 from meta_policy_search.utils.utils import set_seed
+from tests.helpers.runs import read_csv, read_rows
 from tests.helpers.sampling import SlowBaseline
 from tests.helpers.trainers import build_trainer
 
@@ -124,10 +124,8 @@ def test_run_with_an_evaluating_callback_equals_the_run_without_it(make_argument
             trainer = build(ProMP, num_ppo_steps=2, callbacks=callbacks, **make_arguments())
             graph.finalize()
             trainer.train()
-            with open(tmp_path / name / "progress.csv", newline="") as file:
-                rows = [{key: cell for key, cell in row.items() if "Time" not in key} for row in csv.DictReader(file)]
-            return (rows, trainer.policy.get_flat_params().tolist(), np.random.random(), random.random(),
-                    trainer.policy.get_actions(np.zeros((M, 1, 2)))[0][0].tolist())
+            return (read_rows(tmp_path / name), trainer.policy.get_flat_params().tolist(), np.random.random(),
+                    random.random(), trainer.policy.get_actions(np.zeros((M, 1, 2)))[0][0].tolist())
 
     def evaluate(trainer, row):
         evaluations.append(MetaEvaluator.from_trainer(trainer).evaluate(tasks=M + 3, num_steps=2, seeds=(3, 4)))
@@ -320,8 +318,7 @@ def test_written_files(evaluation, tmp_path):
     assert sorted(path.name for path in folder.iterdir()) == [
         "adaptation_curve.png", "evaluation.json", "return_over_timesteps.png", "returns.csv"]
     # means
-    with open(folder / "returns.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_csv(folder / "returns.csv")
     assert [(row["policy"], row["step"]) for row in rows] == [
         ("data/run", "0"), ("data/run", "1"), ("random", "0"), ("random", "1")]
     numbers = [[float(row[key]) for key in ("timesteps", "return", "return_ci95", "gain", "gain_ci95")]

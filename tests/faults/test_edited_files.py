@@ -1,5 +1,4 @@
 """Tests log files that another program changes during a run or before it is resumed."""
-import csv
 import errno
 import os
 
@@ -7,6 +6,7 @@ import pytest
 
 from meta_policy_search.plotting import read_progress
 from meta_policy_search.utils import log_outputs, logger
+from tests.helpers.runs import read_rows
 
 
 def dump(itr, **row):
@@ -37,8 +37,8 @@ def test_interrupted_row_is_written_once(moment, has_new_column, tmp_path, monke
     dump(1, **late)
     dump(2)
     assert "warning" not in capsys.readouterr().out
-    rows = list(csv.DictReader((tmp_path / "progress.csv").read_text().splitlines()))
-    assert [row["Itr"] for row in rows] == ["0", "1", "2"] and sorted(os.listdir(tmp_path)) == [".lock", "progress.csv"]
+    assert [row["Itr"] for row in read_rows(tmp_path)] == ["0", "1", "2"]
+    assert sorted(os.listdir(tmp_path)) == [".lock", "progress.csv"]
 
 
 @pytest.mark.parametrize("formats", [["csv", "json"], ["json", "csv"], ["tensorboard", "csv"]])

@@ -10,7 +10,8 @@ from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.samplers.errors import EnvWorkerError
 from meta_policy_search.samplers.utils import rollout
 from meta_policy_search.utils.gym_import import gym
-from tests.helpers.sampling import BatchedWanderer, Scripted, Wanderer, assert_same, parallel, sampler_of
+from tests.helpers.runs import assert_same
+from tests.helpers.sampling import BatchedWanderer, Scripted, Wanderer, parallel, sampler_of
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 

@@ -38,8 +38,8 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.snapshotter import SnapshotError, load_snapshot
 from meta_policy_search.utils.statistics import task_timesteps
 from meta_policy_search.utils.utils import set_seed
-from tests.helpers.runs import assert_equal, read_rows
-from tests.helpers.sampling import BatchedWanderer, Wanderer, assert_same, parallel, sampler_of, two_iterations
+from tests.helpers.runs import assert_same, read_rows
+from tests.helpers.sampling import BatchedWanderer, Wanderer, parallel, paths_of, sampler_of, two_iterations
 from tests.helpers.trainers import build_trainer
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -416,7 +416,7 @@ def check_interrupted_runs(run, num_interrupts, tmp_path):
         folder = tmp_path / f"after_{used}"
         run.begin(folder)
         hits = train_interrupted(moments[used:used + 5], run.resume, run.is_done)
-        assert_equal(run.result(folder), whole)
+        assert_same(run.result(folder), whole)
         interrupts, used = interrupts + hits, used + 5
 
 
@@ -438,10 +438,6 @@ def test_interrupted_epochs_equal_uninterrupted_epochs(algo_cls, num_interrupts,
 
 
 # Sampling
-
-
-def paths_of(sampler):
-    return list(sampler.obtain_samples().values())
 
 
 class Impatient(Wanderer):

@@ -1,5 +1,4 @@
 """Standard output that is closed, full or a pipe without a reader ends the display, not the run."""
-import io
 import os
 import subprocess
 import sys
@@ -9,14 +8,10 @@ import pytest
 
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.progress import progress_bar
+from tests.utils.test_progress import Terminal
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SMALL = "--smoke --env MetaPointEnv --plot_gap 0 --log_formats line log csv"
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
 
 
 class Failing(Terminal):

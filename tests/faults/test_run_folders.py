@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -21,8 +20,8 @@ from meta_policy_search.utils.files import is_locked, lock_folder
 from meta_policy_search.utils.snapshotter import save_snapshot
 from meta_policy_search.utils.user_modules import search_current_folder
 from tests.helpers.commands import mistake
+from tests.helpers.processes import start
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 SMALL = ["--smoke", "--env", "MetaPointEnv", "--log_formats", "csv", "--plot_gap", "0"]
 HOLD = """
 import sys, time
@@ -32,12 +31,6 @@ logger.configure(sys.argv[1], ["csv"], overwrite=True)
 print("ready", flush=True)
 time.sleep(300)
 """
-
-
-def start(*arguments, **options):
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen([sys.executable, *map(str, arguments)], env=env, text=True, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, **options)
 
 
 @pytest.fixture

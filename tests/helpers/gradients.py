@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
-from tests.helpers.numpy_reference import Objective
-from tests.helpers.small_world import T, padded, shapes_of
+from tests.helpers.numpy_reference import Objective, central_differences
+from tests.helpers.small_world import T, padded, relative_error, shapes_of
 
 CLIP_EPS, KL_COEFF, EXPLORATION_COEFF, INNER_LR = 0.15, 0.7, 0.4, 0.2
 EXPLORING, DICE = (TRPOMAML, VPGMAML), (DICEMAML, VPG_DICEMAML)
@@ -53,3 +53,20 @@ def input_values(algo, data):
     if isinstance(algo, ProMP):
         values.update(clip_eps=CLIP_EPS, inner_kl_coeff=np.full(algo.num_inner_grad_steps, KL_COEFF))
     return values
+
+
+def assert_equals_reference(algo, data, theta):
+    """Compares the meta-objective at `theta`, its gradient and its constraint with those of the NumPy reference."""
+    f, objective = reference(algo, data, theta)
+    values, size = input_values(algo, data), len(theta) - algo.policy.context_dim  # without the context
+    assert algo.optimizer.loss(values) == pytest.approx(f(theta), rel=1e-4)
+    gradient = algo.optimizer.gradient(values)
+    assert relative_error(gradient[:size], central_differences(f, theta)[:size]) < 1e-3
+    if algo.trainable_inner_step_size:  # with respect to the logarithms of the step sizes, which are all equal
+        by_steps = central_differences(lambda log_steps: f(theta, np.exp(log_steps)), np.full(len(theta),
+                                                                                                    np.log(INNER_LR)))
+        assert relative_error(gradient[size:], by_steps[adapts(algo) == 1.0]) < 1e-3
+    else:
+        assert len(gradient) == size
+    if isinstance(algo, TRPOMAML):
+        assert algo.optimizer.constraint_val(values) == pytest.approx(objective.mean_kl(theta), rel=1e-4)

@@ -24,3 +24,9 @@ def reward_path(rewards, baseline=None):
     rewards = np.array(rewards)
     return {"observations": np.ones((len(rewards), 1)), "actions": np.ones((len(rewards), 1)), "rewards": rewards,
             "env_infos": {}, "agent_infos": {}, "baseline": baseline}
+
+
+def paths_with_returns(*returns):
+    """Returns paths of two steps with the given undiscounted returns."""
+    return [{"observations": np.ones((2, 2)), "actions": np.zeros((2, 2)), "rewards": np.array([r - 1.0, 1.0]),
+             "last_observation": np.zeros(2), "terminated": False} for r in returns]

@@ -5,9 +5,12 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import psutil
 from joblib.externals.loky.backend import resource_tracker
+
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def is_running(process):
@@ -33,13 +36,18 @@ def assert_gone(processes, timeout=30.0):
     assert not any(map(is_running, processes))
 
 
+def start(*arguments, environ=None, **options):
+    """Starts Python with this checkout on its path, in a separate process group, as a shell does."""
+    return subprocess.Popen(
+        [sys.executable, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True, env={**os.environ, "PYTHONPATH": str(ROOT), **(environ or {})}, **options)
+
+
 def start_script(folder, text, **environ):
-    """Starts a script in a separate process group, as a shell does."""
+    """Starts a script; see `start`."""
     path = folder / "script.py"
     path.write_text(textwrap.dedent(text))
-    return subprocess.Popen(
-        [sys.executable, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        start_new_session=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environ})
+    return start(path, environ=environ, stdin=subprocess.PIPE)
 
 
 def run_script(folder, text, **environ):

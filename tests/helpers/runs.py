@@ -1,28 +1,35 @@
-"""Reads the rows of run folders, and compares states bit for bit."""
+"""Reads CSV files and the rows of run folders, and compares states bit for bit."""
 import csv
 from pathlib import Path
 
 import numpy as np
 
 
+def read_csv(path):
+    """Returns the rows of a CSV file as text."""
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def read_rows(folder):
     """Returns the rows of `progress.csv` as text, without times."""
-    with open(Path(folder, "progress.csv"), newline="") as file:
-        return [{key: value for key, value in row.items() if "Time" not in key} for row in csv.DictReader(file)]
+    return [{key: value for key, value in row.items() if "Time" not in key}
+            for row in read_csv(Path(folder, "progress.csv"))]
 
 
-def assert_equal(a, b, where="state"):
-    """Compares nested containers: numbers bit for bit, other objects by their `repr`."""
-    assert type(a) is type(b), where
-    if isinstance(a, dict):
-        assert list(a) == list(b), where
-        for key in a:
-            assert_equal(a[key], b[key], f"{where}[{key!r}]")
-    elif isinstance(a, (list, tuple)):
-        assert len(a) == len(b), where
-        for i, (x, y) in enumerate(zip(a, b)):
-            assert_equal(x, y, f"{where}[{i}]")
-    elif isinstance(a, np.ndarray):
-        assert a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes(), where
+def assert_same(one, other, where="state"):
+    """Compares nested containers: arrays bit for bit, other objects by `==` or their `repr`."""
+    assert type(one) is type(other), where
+    if isinstance(one, dict):
+        assert list(one) == list(other), where
+        for key in one:
+            assert_same(one[key], other[key], f"{where}[{key!r}]")
+    elif isinstance(one, (list, tuple)):
+        assert len(one) == len(other), where
+        for i, (a, b) in enumerate(zip(one, other)):
+            assert_same(a, b, f"{where}[{i}]")
+    elif isinstance(one, np.ndarray):
+        assert one.dtype == other.dtype and one.shape == other.shape, where
+        assert_same(*(array.tolist() if array.dtype == object else array.tobytes() for array in (one, other)), where)
     else:
-        assert a == b or repr(a) == repr(b), where
+        assert one == other or repr(one) == repr(other), where

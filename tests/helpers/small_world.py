@@ -3,6 +3,7 @@ import numpy as np
 
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import logger
 from tests.helpers.numpy_reference import gaussian
 
 M, O, A = 3, 2, 2
@@ -80,6 +81,12 @@ def collect(algo, seed=0):
             algo.adapt(samples)
     policy.switch_to_pre_update()
     return data
+
+
+def update(algo, data):
+    """Performs a meta-update; returns the logged row."""
+    algo.optimize_policy(data)
+    return logger.dumpkvs()
 
 
 def set_theta(policy, seed=0):

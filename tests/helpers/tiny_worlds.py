@@ -241,10 +241,3 @@ def sampled_objective(world, adaptation, theta, anchor, score):
 def adapted_return(world, adaptation, theta):
     """Returns the exact expected return of the adapted policy; nothing is constant."""
     return sampled_objective(world, adaptation, theta, theta, score=True)
-
-
-def exact_step_return(world, adaptation, theta):
-    """Returns the value of a policy adapted with the exact gradient of its expected return instead of samples."""
-    for _ in range(adaptation.num_steps):
-        theta = theta + adaptation.inner_lr * policy_gradient(world, theta)
-    return mean_reward(world, theta)

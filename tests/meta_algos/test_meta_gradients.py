@@ -4,7 +4,7 @@ import pytest
 
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
 from meta_policy_search.meta_algos.inner_losses import INNER_TYPES
-from tests.helpers.gradients import DICE, INNER_LR, adapts, case, input_values, reference
+from tests.helpers.gradients import DICE, INNER_LR, assert_equals_reference, case
 from tests.helpers.numpy_reference import central_differences, inner_gradient, inner_loss
 from tests.helpers.small_world import (
     M,
@@ -62,25 +62,9 @@ ALL_CASES = CASES + [slow for slow in ALL_CASES if slow.id not in {quick.id for 
 @pytest.mark.parametrize("algo_cls, arguments", ALL_CASES)
 def test_objective_and_meta_gradient(algo_cls, arguments):
     # given samples of policies that differ from those at theta, so that ratios differ from one and some are clipped
-    context_dim = 2 if arguments["adapt_params"] == "context" else 0
-    policy = make_policy(context_dim=context_dim)
+    policy = make_policy(context_dim=2 if arguments["adapt_params"] == "context" else 0)
     algo = algo_cls(policy=policy, inner_lr=INNER_LR, meta_batch_size=M, **arguments)
-    data, theta = draw_data(algo.num_inner_grad_steps), set_theta(policy)
-    f, objective = reference(algo, data, theta)
-    values, size = input_values(algo, data), len(theta) - context_dim  # without the context
-    # then the loss equals that of the reference
-    assert algo.optimizer.loss(values) == pytest.approx(f(theta), rel=1e-4)
-    # and so does its gradient
-    gradient = algo.optimizer.gradient(values)
-    assert relative_error(gradient[:size], central_differences(f, theta)[:size]) < 1e-3
-    if algo.trainable_inner_step_size:  # with respect to the logarithms of the step sizes, which are all equal
-        by_steps = central_differences(lambda log_steps: f(theta, np.exp(log_steps)), np.full(len(theta),
-                                                                                                    np.log(INNER_LR)))
-        assert relative_error(gradient[size:], by_steps[adapts(algo) == 1.0]) < 1e-3
-    else:
-        assert len(gradient) == size
-    if algo_cls is TRPOMAML:
-        assert algo.optimizer.constraint_val(values) == pytest.approx(objective.mean_kl(theta), rel=1e-4)
+    assert_equals_reference(algo, draw_data(algo.num_inner_grad_steps), set_theta(policy))
 
 
 @pytest.mark.parametrize("inner_type", INNER_TYPES)

@@ -4,9 +4,8 @@ import pytest
 
 from meta_policy_search.meta_algos import ProMP
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.utils import logger
 from tests.helpers.numpy_reference import Objective, kl_from_old
-from tests.helpers.small_world import M, collect, draw_data, make_policy, set_theta, shapes_of
+from tests.helpers.small_world import M, collect, draw_data, make_policy, set_theta, shapes_of, update
 
 START = {"clip_eps": 0.15, "target_inner_step": 0.02, "adaptive_inner_kl_penalty": False, "anneal_factor": 0.5}
 
@@ -31,14 +30,9 @@ def objective(algo, data, clip_eps):
     return Objective(shapes_of(algo.policy), data).pro_mp(clip_eps, algo.inner_kl_coeff)
 
 
-def row(algo, data):
-    algo.optimize_policy(data)
-    return logger.dumpkvs()
-
-
 def test_losses_divergences_and_coefficients_are_logged(algo):
     data, before = draw_data(2), set_theta(algo.policy)
-    logged = row(algo, data)
+    logged = update(algo, data)
     after, shapes = algo.policy.get_flat_params().astype(float), shapes_of(algo.policy)
     plain = Objective(shapes, data)
     assert logged["LossBefore"] == pytest.approx(objective(algo, data, 0.15)(before), rel=1e-4)
@@ -64,9 +58,9 @@ def test_learning_rate_and_num_ppo_steps_set_size_and_number_of_adam_steps(algo)
 def test_anneal_factor_shrinks_the_clipping_range_after_each_update(algo):
     data = draw_data(2)
     theta = set_theta(algo.policy)
-    rows = [row(algo, data)]
+    rows = [update(algo, data)]
     set_theta(algo.policy)
-    rows.append(row(algo, data))
+    rows.append(update(algo, data))
     assert [r["ClipEps"] for r in rows] == [0.15, 0.075] and algo.clip_eps == 0.0375
     for logged, clip_eps in zip(rows, (0.15, 0.075)):  # and the loss clips to it
         assert logged["LossBefore"] == pytest.approx(objective(algo, data, clip_eps)(theta), rel=1e-4)
@@ -86,9 +80,9 @@ def test_adaptive_penalty_moves_each_step_towards_the_target(algo):
 def test_adaptive_penalty_takes_effect_in_the_next_update(algo, target, factor):
     vars(algo).update(adaptive_inner_kl_penalty=True, target_inner_step=target)
     data, theta = draw_data(2), set_theta(algo.policy)
-    assert row(algo, data)["KLCoeffInner"] == pytest.approx(0.7)
+    assert update(algo, data)["KLCoeffInner"] == pytest.approx(0.7)
     set_theta(algo.policy)
-    logged = row(algo, data)
+    logged = update(algo, data)
     assert logged["KLCoeffInner"] == pytest.approx(0.7 * factor)
     expected = Objective(shapes_of(algo.policy), data).pro_mp(0.075, np.full(2, 0.7 * factor))(theta)
     assert logged["LossBefore"] == pytest.approx(expected, rel=1e-4)
@@ -105,7 +99,7 @@ def test_small_penalty_grows_again(algo):
 def test_penalty_without_adaptation_is_constant(algo):
     vars(algo).update(target_inner_step=1e-9)
     for _ in range(2):
-        assert row(algo, draw_data(2))["KLCoeffInner"] == pytest.approx(0.7)
+        assert update(algo, draw_data(2))["KLCoeffInner"] == pytest.approx(0.7)
 
 
 def test_default_penalty_is_adaptive_and_per_adaptation_step():

@@ -10,8 +10,8 @@ from meta_policy_search.cli.main import main
 from meta_policy_search.envs.trial_env import split_episodes
 from meta_policy_search.policies import CategoricalRecurrentPolicy, GaussianRecurrentPolicy
 from tests.helpers.numpy_reference import central_differences, split
-from tests.helpers.runs import read_rows
-from tests.helpers.sampling import BatchedWanderer, Wanderer, assert_same
+from tests.helpers.runs import assert_same
+from tests.helpers.sampling import BatchedWanderer, Wanderer
 from tests.helpers.small_world import relative_error, set_theta, shapes_of
 
 M, O, A, H = 2, 3, 2, 4
@@ -175,16 +175,6 @@ def test_trials_are_processed_for_all_tasks_together():
 
 
 # Runs ----------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("env", [CONTINUOUS, DISCRETE])
-@pytest.mark.thorough(but="MetaTabularMDPEnv")
-def test_a_resumed_run_equals_an_uninterrupted_one(env, tmp_path):
-    whole = mps.train(env, "rl2", n_itr=4, dump_path=tmp_path / "whole", **TINY)
-    mps.train(env, "rl2", n_itr=2, dump_path=tmp_path / "parts", **TINY)
-    parts = mps.load_run(tmp_path / "parts").resume(4, ["csv"])
-    assert_same(dict(parts.policy.get_param_values()), dict(whole.policy.get_param_values()))
-    assert read_rows(tmp_path / "parts") == read_rows(tmp_path / "whole")
 
 
 def test_a_run_is_evaluated_by_episode_and_plotted(tmp_path, capsys):

@@ -13,9 +13,20 @@ from meta_policy_search.policies import (
     MetaGaussianMLPPolicy,
 )
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.utils import logger
 from tests.helpers.numpy_reference import Objective, central_differences
-from tests.helpers.small_world import A, M, O, T, collect, draw_data, make_policy, relative_error, set_theta, shapes_of
+from tests.helpers.small_world import (
+    A,
+    M,
+    O,
+    T,
+    collect,
+    draw_data,
+    make_policy,
+    relative_error,
+    set_theta,
+    shapes_of,
+    update,
+)
 
 STEP_SIZE = 0.002
 
@@ -27,18 +38,13 @@ def algo():
         yield TRPOMAML(make_policy(), meta_batch_size=M, step_size=STEP_SIZE, optimizer=optimizer)
 
 
-def row(algo, data):
-    algo.optimize_policy(data)
-    return logger.dumpkvs()
-
-
 def test_each_update_reduces_the_loss_within_the_trust_region(algo):
     set_theta(algo.policy)
     divergences = []
     for itr in range(5):
         data = collect(algo, seed=itr)
         before, plain = algo.policy.get_flat_params().astype(float), Objective(shapes_of(algo.policy), data)
-        logged = row(algo, data)
+        logged = update(algo, data)
         after = algo.policy.get_flat_params().astype(float)
         # logged values equal those of NumPy
         loss = plain.policy_gradient("likelihood_ratio")

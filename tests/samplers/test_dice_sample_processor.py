@@ -8,7 +8,6 @@ import pytest
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.samplers.base import SampleProcessor
 from meta_policy_search.samplers.dice_sample_processor import DiceMetaSampleProcessor, DiceSampleProcessor
-from meta_policy_search.utils import logger
 from tests.helpers.paths import make_paths, reward_path
 
 
@@ -192,9 +191,7 @@ def test_meta_processor_processes_each_task_separately():
         np.testing.assert_allclose(samples["adj_avg_rewards"], expected, rtol=1e-7)
 
 
-def test_logged_statistics(monkeypatch):
-    logged = {}
-    monkeypatch.setattr(logger, "logkv", logged.__setitem__)
+def test_logged_statistics(logged):
     meta_paths = {0: [reward_path([1.0, 2.0]), reward_path([4.0])], 1: [reward_path([0.0, 0.0, 8.0])]}
     processor = DiceMetaSampleProcessor(ZeroBaseline(), 5, discount=0.5)
     processor.process_samples(meta_paths, log="reward", log_prefix="a-")

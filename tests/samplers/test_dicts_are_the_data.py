@@ -18,7 +18,8 @@ from meta_policy_search.samplers import (
 )
 from meta_policy_search.samplers.stacking import stack_samples
 from meta_policy_search.utils.utils import set_seed
-from tests.helpers.sampling import EnvWithRareInfos, FixedPolicy, Wanderer, assert_same, make_policy
+from tests.helpers.runs import assert_same
+from tests.helpers.sampling import EnvWithRareInfos, FixedPolicy, Wanderer, make_policy
 
 T = 6
 PROCESSORS = {

@@ -27,6 +27,7 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.statistics import task_timesteps
 from meta_policy_search.utils.utils import set_seed
+from tests.helpers.runs import assert_same
 from tests.helpers.sampling import (
     BatchedWanderer,
     Ending,
@@ -37,10 +38,10 @@ from tests.helpers.sampling import (
     Scripted,
     T,
     Wanderer,
-    assert_same,
     flat_paths,
     make_policy,
     parallel,
+    paths_of,
     sampler_of,
     two_iterations,
 )
@@ -329,10 +330,6 @@ def test_tasks_are_sampled_on_first_use():
 
 
 TASKS = [0.5, -0.5, 2.0]
-
-
-def paths_of(sampler):
-    return list(sampler.obtain_samples().values())
 
 
 @pytest.mark.parametrize("executor", [None, "iterative", parallel(2)])

@@ -28,14 +28,13 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.utils import set_seed
 from tests.helpers.processes import assert_gone, run_script, start_script
-from tests.helpers.runs import read_rows
+from tests.helpers.runs import assert_same, read_rows
 from tests.helpers.sampling import (
     M,
     P,
     Scripted,
     T,
     Wanderer,
-    assert_same,
     make_policy,
     sampler_of,
     two_iterations,
@@ -362,7 +361,8 @@ INTERRUPTED = """
     import numpy as np
     import psutil
     from meta_policy_search.samplers import RayOptions
-    from tests.helpers.sampling import FixedPolicy, MetaEnv, assert_same, gym, sampler_of
+    from tests.helpers.runs import assert_same
+    from tests.helpers.sampling import FixedPolicy, MetaEnv, gym, sampler_of
 
     FOLDER = str(pathlib.Path(__file__).parent)
 

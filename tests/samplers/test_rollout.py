@@ -135,15 +135,14 @@ def test_path_without_infos_has_empty_info_dicts():
 @pytest.mark.parametrize("filename", ["run.mp4", None])
 def test_video_shows_the_start_and_every_step(filename, tmp_path, monkeypatch):
     """A point that moves 0.1 to the right per step moves by the same distance in the video."""
-    ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="needs the extra video")
+    from tests.helpers.videos import read_video
+
     monkeypatch.chdir(tmp_path)
     env = MetaPointEnv(render_mode="rgb_array")
     env.set_task([-0.4, 0.4])
     path = rollout(env, Right(), 4, speedup=0.5, save_video=True, video_filename=filename)
     np.testing.assert_allclose(path["observations"], [[0.0, 0.0], [0.1, 0.0], [0.2, 0.0], [0.3, 0.0]])
-    frames = ffmpeg.read_frames(str(tmp_path / (filename or "sim_out.mp4")))
-    meta = next(frames)
-    pictures = [np.frombuffer(frame, np.uint8).reshape(480, 480, 3).astype(int) for frame in frames]
+    meta, pictures = read_video(tmp_path / (filename or "sim_out.mp4"))
     assert len(pictures) == 5 and meta["size"] == (480, 480) and meta["fps"] == 10.0  # 0.05 s per step at half speed
     right_ends = [np.nonzero(blue - red > 60)[1].max() for red, _, blue in
                   (picture.transpose(2, 0, 1) for picture in pictures)]

@@ -1,4 +1,5 @@
 """Tests SampleProcessor and MetaSampleProcessor: returns, advantages, stacking, log, invalid input."""
+import functools
 import re
 
 import numpy as np
@@ -8,11 +9,11 @@ import threadpoolctl
 from meta_policy_search.baselines import GaussianMLPBaseline, LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.envs.trial_env import EPISODE
 from meta_policy_search.samplers.base import SampleProcessor, Sampler
-from meta_policy_search.samplers.dice_sample_processor import DiceSampleProcessor
+from meta_policy_search.samplers.dice_sample_processor import DiceMetaSampleProcessor, DiceSampleProcessor
 from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor, TrialSampleProcessor
-from meta_policy_search.utils import logger, seeding
+from meta_policy_search.utils import seeding
 from tests.helpers.paths import make_paths, reward_path
-from tests.helpers.sampling import assert_same
+from tests.helpers.runs import assert_same
 
 
 class FixedBaseline:
@@ -39,13 +40,6 @@ def slow_gae(rewards, values, discount, gae_lambda):
 
 def slow_returns(rewards, discount):
     return np.array([sum(discount ** k * r for k, r in enumerate(rewards[t:])) for t in range(len(rewards))])
-
-
-@pytest.fixture
-def logged(monkeypatch):
-    rows = {}
-    monkeypatch.setattr(logger, "logkv", rows.__setitem__)
-    return rows
 
 
 # Returns and advantages ---------------------------------------------------------------------------------------------
@@ -200,22 +194,17 @@ def test_logged_statistics_are_over_the_paths_of_all_tasks(logged):
     }
 
 
-def with_successes(values, rewards=(0.0, 0.0), key="success"):
-    path = reward_path(list(rewards))
-    path["env_infos"] = {key: np.asarray(values)}
-    return path
-
-
 @pytest.mark.parametrize("key", ["success", "is_success"])
 @pytest.mark.parametrize("dtype", [bool, float, int, object])
 @pytest.mark.parametrize("shape", [(2,), (2, 1)])
-def test_path_succeeds_if_any_step_succeeds(logged, key, dtype, shape):
+@pytest.mark.parametrize("make", [MetaSampleProcessor, functools.partial(DiceMetaSampleProcessor, max_path_length=7)])
+def test_path_succeeds_if_any_step_succeeds(logged, make, key, dtype, shape):
     """If three of six paths of two tasks report success in some step, the rate is 3 / 6; one path reports nothing."""
     steps = {0: [[0, 0], [1, 0], [0, 1]], 1: [[1, 1], [0, 0]]}
-    meta_paths = {task: [with_successes(np.array(values, dtype).reshape(shape), key=key) for values in paths]
-                  for task, paths in steps.items()}
+    meta_paths = {task: [{**reward_path([0.0, 0.0]), "env_infos": {key: np.array(values, dtype).reshape(shape)}}
+                         for values in paths] for task, paths in steps.items()}
     meta_paths[1].append(reward_path([1.0]))
-    processor = MetaSampleProcessor(ZeroBaseline())
+    processor = make(ZeroBaseline())
     processor.process_samples(meta_paths, log="all", log_prefix="Step_0-")
     assert logged["Step_0-SuccessRate"] == 0.5
     assert set(logged) == {f"Step_0-{key}" for key in ALL_KEYS | {"SuccessRate"}}
@@ -224,19 +213,6 @@ def test_path_succeeds_if_any_step_succeeds(logged, key, dtype, shape):
     other.set_state(processor.get_state())
     other.process_samples([reward_path([1.0])], log=True)
     assert logged["SuccessRate"] == 0.0
-
-
-@pytest.mark.parametrize("make", [SampleProcessor, lambda baseline: DiceSampleProcessor(baseline, max_path_length=7)])
-def test_success_at_a_padded_or_missing_step_does_not_count(logged, make):
-    paths = [with_successes([False] * 5, [0.0] * 5), with_successes([True], [0.0]), with_successes([np.nan, 0.0]),
-             with_successes(np.array([None, None], dtype=object))]
-    make(ZeroBaseline()).process_samples(paths, log=True)
-    assert logged["SuccessRate"] == 0.25
-
-
-def test_unrelated_info_named_success_is_ignored(logged):
-    SampleProcessor(ZeroBaseline()).process_samples([with_successes(np.array([None, "yes"], dtype=object))], log=True)
-    assert set(logged) == ALL_KEYS
 
 
 # Invalid input ------------------------------------------------------------------------------------------------------
@@ -403,10 +379,12 @@ def test_samples_do_not_depend_on_the_number_of_threads_of_matrix_operations():
 
 
 @pytest.mark.parametrize("make_processor", [
-    SampleProcessor, lambda baseline: DiceSampleProcessor("LinearTimeBaseline", 100, return_baseline=baseline)])
+    SampleProcessor, lambda baseline: DiceSampleProcessor(baseline, 100),
+    lambda baseline: DiceSampleProcessor("LinearTimeBaseline", 100, return_baseline=baseline)])
 def test_trained_baselines_do_not_depend_on_the_number_of_threads_of_matrix_operations(make_processor):
     rng = np.random.default_rng(0)
-    paths = [{"observations": rng.normal(size=(100, 17)), "returns": rng.normal(size=100)} for _ in range(20)]
+    paths = [{"observations": rng.normal(size=(100, 17)),
+              **dict.fromkeys(("returns", "discounted_rewards"), rng.normal(size=100))} for _ in range(20)]
     weights = []
     for threads in (1, 2):
         with threadpoolctl.threadpool_limits(threads, user_api="blas"), seeding.evaluation_seed(1):

@@ -5,16 +5,7 @@ import numpy as np
 import pytest
 
 from meta_policy_search.utils.video import mp4_file
-
-ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="needs the extra video")
-
-
-def read(path):
-    """Returns the output of the command that reads a video, and its frames, uint8 `[n, H, W, 3]`."""
-    frames = ffmpeg.read_frames(str(path))
-    meta = next(frames)
-    width, height = meta["size"]
-    return meta, np.array([np.frombuffer(frame, np.uint8).reshape(height, width, 3) for frame in frames])
+from tests.helpers.videos import read_video
 
 
 def test_frames_are_written_in_order(tmp_path):
@@ -26,7 +17,7 @@ def test_frames_are_written_in_order(tmp_path):
     with mp4_file(tmp_path / "a.mp4", fps=12.5) as append:
         for picture in pictures:
             append(picture)
-    meta, shown = read(tmp_path / "a.mp4")
+    meta, shown = read_video(tmp_path / "a.mp4")
     assert (meta["codec"], meta["fps"], meta["size"]) == ("h264", 12.5, (94, 70))
     assert shown.shape == pictures.shape
     np.testing.assert_allclose(shown[:, :, :40].mean(axis=(1, 2)), pictures[:, :, :40].mean(axis=(1, 2)), atol=8)

@@ -1,5 +1,4 @@
 """Tests each argument of the base class of off-policy algorithms."""
-import csv
 import re
 from types import SimpleNamespace
 
@@ -16,6 +15,8 @@ from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.np.replay_buffer import ReplayBuffer
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.utils import logger
+from tests.helpers.paths import paths_with_returns
+from tests.helpers.runs import read_rows
 
 T = 5  # path length; paths never end early
 SPEC = EnvSpec.of(MetaPointEnv())
@@ -44,11 +45,6 @@ def train(algo, n_epochs=1, batch_size=T, env=None):
     runner = LocalRunner(callbacks=[lambda runner, row: rows.append(row)])
     runner.setup(algo, MetaPointEnv() if env is None else env)
     return runner, rows, runner.train(n_epochs, batch_size)
-
-
-def make_paths(*returns):
-    return [{"observations": np.zeros((2, 2)), "actions": np.zeros((2, 2)), "rewards": np.array([r - 1.0, 1.0]),
-             "last_observation": np.zeros(2), "terminated": False} for r in returns]
 
 
 # Arguments
@@ -93,9 +89,9 @@ def test_n_train_steps_and_buffer_batch_size_set_number_and_size_of_updates():
 def test_updates_start_at_min_buffer_size():
     algo = make(min_buffer_size=2 * T)
     algo.batches = None
-    algo.train_once(0, make_paths(*[1.0] * 4))  # 8 transitions
+    algo.train_once(0, paths_with_returns(*[1.0] * 4))  # 8 transitions
     assert algo.batches is None
-    algo.train_once(1, make_paths(1.0))  # 10
+    algo.train_once(1, paths_with_returns(1.0))  # 10
     assert len(algo.batches) == 50
 
 
@@ -115,7 +111,7 @@ def test_rollout_batch_size_sets_the_number_of_environments_without_changing_dat
 
 def test_reward_scale_applies_only_to_learning():
     algo = make(reward_scale=-3.0)
-    assert algo.train_once(0, make_paths(5.0)) == 5.0
+    assert algo.train_once(0, paths_with_returns(5.0)) == 5.0
     assert set(np.concatenate([batch["rewards"] for batch in algo.batches])) == {-12.0, -3.0}
     assert set(algo.replay_buffer.sample_transitions(100)["rewards"]) == {4.0, 1.0}
 
@@ -128,7 +124,7 @@ def test_smooth_return_averages_over_epochs(smooth, expected):
     runner, rows = LocalRunner(), []
     runner.setup(algo, None, lambda algo, env: SimpleNamespace(
         start_worker=lambda: None, shutdown_worker=lambda: None,
-        obtain_samples=lambda itr, batch_size: make_paths(*next(returns))))
+        obtain_samples=lambda itr, batch_size: paths_with_returns(*next(returns))))
     runner.callbacks = [lambda runner, row: rows.append(row["AverageReturn"])]
     assert runner.train(3, 1) == expected[-1]
     assert rows == pytest.approx(expected)
@@ -136,8 +132,8 @@ def test_smooth_return_averages_over_epochs(smooth, expected):
 
 def test_smoothed_return_covers_the_last_100_paths():
     algo = make()
-    algo.train_once(0, make_paths(*[0.0] * 80))
-    assert algo.train_once(1, make_paths(*[1.0] * 60)) == pytest.approx(0.6)
+    algo.train_once(0, paths_with_returns(*[0.0] * 80))
+    assert algo.train_once(1, paths_with_returns(*[1.0] * 60)) == pytest.approx(0.6)
 
 
 def test_exploration_policy_explores_and_policy_is_evaluated():
@@ -176,7 +172,7 @@ def test_evaluation_uses_separate_random_numbers_and_is_logged(tmp_path):
 
 
 def test_processed_samples():
-    paths = make_paths(3.0, 5.0, -1.0, 2.0)
+    paths = paths_with_returns(3.0, 5.0, -1.0, 2.0)
     paths[0]["env_infos"] = {"is_success": np.array([True, False])}
     paths[1]["env_infos"] = {"success": np.array([0.0, np.nan])}
     paths[2]["complete"] = False
@@ -188,14 +184,13 @@ def test_processed_samples():
 def test_logged_row(tmp_path):
     logger.configure(tmp_path, ["csv"])
     algo = make()
-    paths = make_paths(2.0, 4.0)
+    paths = paths_with_returns(2.0, 4.0)
     paths[0]["env_infos"] = paths[1]["env_infos"] = {"success": np.array([0.0, 1.0])}
     algo.train_once(0, paths)
     algo.log_diagnostics(paths)
     row = logger.dumpkvs()
     assert {"AverageReturn": 3.0, "SuccessRate": 1.0, "BufferSize": 4, "Loss": 50.0}.items() <= row.items()
-    with open(tmp_path / "progress.csv") as file:
-        assert len(list(csv.DictReader(file))) == 1
+    assert len(read_rows(tmp_path)) == 1
 
 
 @pytest.mark.parametrize("name, value", [

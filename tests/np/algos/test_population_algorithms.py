@@ -16,6 +16,7 @@ from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.utils import set_seed
+from tests.helpers.paths import paths_with_returns
 from tests.helpers.sampling import algo_of
 from tests.helpers.threads import blas_threads
 
@@ -38,15 +39,9 @@ def make_env():
     return env
 
 
-def make_paths(*returns):
-    """Returns paths with the given undiscounted returns, collected in two steps."""
-    return [{"observations": np.ones((2, 2)), "actions": np.zeros((2, 2)), "rewards": np.array([r - 1.0, 1.0]),
-             "last_observation": np.zeros(2), "terminated": False} for r in returns]
-
-
 def run_cycle(algo, cycle, returns):
     """Assigns a return to each candidate of a cycle; returns the results of the algorithm."""
-    return [algo.train_once(cycle * algo.n_samples + i, make_paths(r)) for i, r in enumerate(returns)]
+    return [algo.train_once(cycle * algo.n_samples + i, paths_with_returns(r)) for i, r in enumerate(returns)]
 
 
 # The distribution of CEM
@@ -82,8 +77,8 @@ def test_candidates_are_ranked_by_mean_undiscounted_return():
     for discount in (0.0, 1.0):
         algo = make_algo(n_samples=2, best_frac=0.5, discount=discount)
         candidates = algo.candidates.copy()
-        algo.train_once(0, make_paths(9.0, -3.0))  # mean 3
-        algo.train_once(1, make_paths(4.0, 4.0, 4.0))
+        algo.train_once(0, paths_with_returns(9.0, -3.0))  # mean 3
+        algo.train_once(1, paths_with_returns(4.0, 4.0, 4.0))
         np.testing.assert_array_equal(algo.cur_mean, candidates[1])
 
 
@@ -133,14 +128,14 @@ def test_train_once_returns_the_mean_of_the_current_cycle(cls):
     answers = run_cycle(algo, 0, [1.0, 3.0, 5.0, -1.0, 2.0])
     np.testing.assert_allclose(answers, [1.0, 2.0, 3.0, 2.0, 2.0])
     assert all(type(answer) is float for answer in answers)
-    assert algo.train_once(N, make_paths(10.0)) == 10.0  # next cycle
+    assert algo.train_once(N, paths_with_returns(10.0)) == 10.0  # next cycle
 
 
 @BOTH
 def test_policy_has_the_next_candidate_after_each_iteration(cls):
     algo = make_algo(cls)
     for itr in range(2 * N):
-        algo.train_once(itr, make_paths(float(itr % 3)))
+        algo.train_once(itr, paths_with_returns(float(itr % 3)))
         np.testing.assert_array_equal(algo.policy.get_flat_params(),
                                       algo.candidates[(itr + 1) % N].astype(np.float32))
 
@@ -214,7 +209,7 @@ def test_row_describes_the_cycle(cls):
     algo = make_algo(cls, baseline=LinearTimeBaseline(), n_samples=4, discount=0.5,
                      **({"best_frac": 0.5} if cls is CEM else {}))
     for itr, path_returns in enumerate([(1.0, 3.0), (6.0, 8.0), (0.0, 0.0), (-2.0, 2.0)]):
-        algo.train_once(itr, make_paths(*path_returns))
+        algo.train_once(itr, paths_with_returns(*path_returns))
     row = logger.getkvs()
     returns = np.array([1.0, 3.0, 6.0, 8.0, 0.0, 0.0, -2.0, 2.0])
     assert row["AverageReturn"] == returns.mean() and row["StdReturn"] == pytest.approx(returns.std())
@@ -269,17 +264,18 @@ def test_invalid_env_spec_is_refused():
 @BOTH
 def test_refused_paths_change_nothing(cls):
     algo = make_algo(cls)
-    algo.train_once(0, make_paths(1.0))
+    algo.train_once(0, paths_with_returns(1.0))
     for itr, paths, message in (
         (1, [], "paths: expected at least one path, got an empty list"),
-        (1, [{**make_paths(1.0)[0], "rewards": np.zeros(0)}], "rewards: expected shape .* at least 1"),
-        (1, [{**make_paths(1.0)[0], "rewards": np.array([np.nan, 0.0])}], "path 0, step 0: rewards: expected finite"),
-        (2, make_paths(1.0), "itr: expected 1, the number of completed iterations, got 2"),
-        (-1, make_paths(1.0), "itr: expected an integer of at least 0, got -1"),
+        (1, [{**paths_with_returns(1.0)[0], "rewards": np.zeros(0)}], "rewards: expected shape .* at least 1"),
+        (1, [{**paths_with_returns(1.0)[0], "rewards": np.array([np.nan, 0.0])}],
+         "path 0, step 0: rewards: expected finite"),
+        (2, paths_with_returns(1.0), "itr: expected 1, the number of completed iterations, got 2"),
+        (-1, paths_with_returns(1.0), "itr: expected an integer of at least 0, got -1"),
     ):
         with pytest.raises(ValueError, match=message):
             algo.train_once(itr, paths)
-    assert algo.train_once(1, make_paths(3.0)) == 2.0
+    assert algo.train_once(1, paths_with_returns(3.0)) == 2.0
 
 
 # Learning
