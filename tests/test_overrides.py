@@ -338,7 +338,26 @@ def test_single_task_sampler_uses_the_patch():
         np.testing.assert_array_equal(SingleTaskSampler(algo, env).obtain_samples(0, T)[0]["rewards"], 2 * expected)
 
 
-# Baselines, and hooks of older code
+# Sample processors, baselines, and hooks of older code
+
+
+class Processor:
+    """A sample processor of another class, without a baseline of its own."""
+
+    def __init__(self):
+        self.processor = MetaSampleProcessor(ZeroBaseline())
+
+    def process_samples(self, paths, log=False, log_prefix=""):
+        return self.processor.process_samples(paths, log, log_prefix)
+
+
+def test_sample_processor_of_another_class_needs_no_baseline():
+    trainers = [build_trainer(processor=processor, seed=3) for processor in (
+        Processor(), MetaSampleProcessor(ZeroBaseline()))]
+    for trainer in trainers:
+        set_seed(3)
+        trainer.train()
+    np.testing.assert_array_equal(*(trainer.policy.get_flat_params() for trainer in trainers))
 
 
 @pytest.mark.parametrize("name", ["fit", "predict"])

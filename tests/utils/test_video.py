@@ -43,7 +43,7 @@ def test_invalid_frames_keep_the_earlier_video(pictures, message, tmp_path):
 def test_frames_are_padded_to_even_sizes(tmp_path):
     with mp4_file(tmp_path / "a.mp4", fps=5) as append:
         append(np.full((31, 47, 3), 200, np.uint8))
-    meta, shown = read(tmp_path / "a.mp4")
+    meta, shown = read_video(tmp_path / "a.mp4")
     assert meta["size"] == (48, 32)
     np.testing.assert_allclose(shown, 200, atol=8)
 
