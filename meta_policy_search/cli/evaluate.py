@@ -36,7 +36,6 @@ import meta_policy_search as mps
 from meta_policy_search import run_folder
 from meta_policy_search.cli.flags import add_flag, add_output_flags, check_is_new
 from meta_policy_search.envs.compat import adapt_env
-from meta_policy_search.evaluation.evaluation import task_key
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.settings import settings_of
 from meta_policy_search.utils import seeding
@@ -146,6 +145,8 @@ def record_paths(evaluator: Any, arguments: argparse.Namespace) -> Any:
 
     Sampled tasks are different. If there are too few different tasks, fewer tasks are recorded.
     """
+    from meta_policy_search.evaluation.evaluation import task_key  # imports TensorFlow
+
     tasks, seed = arguments.tasks, check_int_at_least("seed", arguments.seed, 0)
     if tasks is None:
         num_tasks = check_positive_int("num_tasks", arguments.num_tasks)
