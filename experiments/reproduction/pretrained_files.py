@@ -45,12 +45,15 @@ def choose(name: str) -> Iterator[tuple[Method, int]]:
 
 def describe(name: str, method: Method, seed: int, params: Any) -> Pretrained:
     """Returns the record of a policy, from the `params.json` of its run and its stored test."""
-    entry, test, settings = ENTRIES[name], read_tests(name)[method.name][seed], dict(params["settings"])
-    env, env_kwargs, *_ = (settings.pop(key) for key in ("env", "env_kwargs", "n_itr", "seed"))
+    entry, test, recorded = ENTRIES[name], read_tests(name)[method.name][seed], params["settings"]
+    objects = {"optimizer", "task_sampler"} - {*params["given"]}  # described by their text
+    unused = {"env", "env_kwargs", "n_itr", "start_itr", "seed", "vary", "policy", *objects}
+    settings = {key: value for key, value in recorded.items() if key not in unused}
     steps = min(entry.num_steps, settings.get("num_inner_grad_steps", entry.num_steps))
     mean, half_width = mean_interval(np.transpose([test[column] for column in score_columns(entry)[:steps + 1]]))
     return Pretrained(
-        name=method.pretrained, algo=params["algorithm"], env=env, env_kwargs=env_kwargs, settings=settings,
+        name=method.pretrained, algo=params["algorithm"], env=recorded["env"], env_kwargs=recorded["env_kwargs"],
+        settings=settings,
         rollouts_per_meta_task=entry.rollouts, num_tasks=len(test["task"]), score=entry.score,
         means=mean.round(4).tolist(), half_widths=half_width.round(4).tolist(),
         command=f"python -m experiments.reproduce {name} --methods {method.name} --seeds {seed}")

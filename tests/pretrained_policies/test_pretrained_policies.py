@@ -8,6 +8,7 @@ import pytest
 import meta_policy_search as mps
 from experiments.reproduction import entries, pretrained_files
 from experiments.reproduction.entries import ENTRIES
+from meta_policy_search import pretrained_policies
 from meta_policy_search.pretrained_policies import DATA, find_pretrained
 from meta_policy_search.utils.statistics import mean_interval
 from tests.test_imports import run_python
@@ -61,6 +62,9 @@ def test_policies_of_new_runs_are_written(tmp_path, monkeypatch):
     pretrained_files.update("navigation", tmp_path / "runs", tested=[("trpo_maml", 1)])
     weights = np.load(tmp_path / "DATA" / "navigation" / "trpo_maml.npz")
     assert all(np.array_equal(value, weights[key]) for key, value in run.policy.get_param_values().items())
+    monkeypatch.setattr(pretrained_policies, "DATA", tmp_path / "DATA")
+    loaded = mps.load_pretrained("navigation/trpo_maml").policy.get_param_values()
+    assert all(np.array_equal(value, weights[key]) for key, value in loaded.items())
     assert '"hidden_sizes": [4]' in (tmp_path / "DATA" / "policies.json").read_text()
     assert "``navigation/trpo_maml``" in (tmp_path / "TABLE").read_text(encoding="utf-8")
 
