@@ -65,7 +65,7 @@ public_names_internal = [  # names that only modules of the package use
     "*.envs.normalized_env.[a-z]*[a-z]s",
     "*.envs.interface.WorldMetaEnv",
     "*.evaluation.loading.s*",
-    "*.evaluation.recording.next_start_rngs",
+    "*.evaluation.evaluation.task_key", "*.evaluation.recording.next_start_rngs",
     "*.utils.user_modules.*",
     "*.evaluation.trial_evaluator.check_adapts", "*.evaluation.trial_evaluator.make_evaluator",
     "*.parallel_runs.*",
