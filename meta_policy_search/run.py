@@ -271,7 +271,7 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
     policy = copy.deepcopy(policy) if is_built else policy.for_env(env, **arguments[policy])
     if given := {*settings} & {*arguments.get(algo_class.optimizer_cls, ())}:
         if settings.get("optimizer") is not None:
-            raise TypeError(f"{min(given)}: expected none with an optimizer that exists, {settings['optimizer']!r}")
+            raise TypeError(f"{min(given)}: expected no value, because optimizer={settings['optimizer']!r} was given")
         arguments[algo_class]["optimizer"] = algo_class.optimizer_cls(**arguments[algo_class.optimizer_cls])
     algo = algo_class(policy=policy, **arguments[algo_class])
     return Trainer(algo, env, MetaSampler(env, policy, **arguments[MetaSampler]),

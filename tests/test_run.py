@@ -159,6 +159,7 @@ def test_subclass_of_an_algorithm_gets_its_parts(tmp_path):
         """Computes the advantages that the outer objective needs, as its base class does."""
 
     mps.train("MetaPointEnvCorner", Mine, n_itr=1, dump_path=tmp_path / "run", **TINY)
+    assert json.loads((tmp_path / "run" / "params.json").read_text())["settings"]["policy"] is None  # the default
 
 
 def test_given_policy_is_copied_with_its_weights(run, tmp_path):
@@ -242,7 +243,7 @@ def test_subclass_of_the_trainer_is_resumed(tmp_path):
     ({"adapt_params": "Head", **TINY}, ValueError, "; did you mean 'head'?"),
     ({"log_formats": ["csv", "xml"], **TINY}, ValueError, "log_formats: expected one of 'stdout', 'line', 'log', "),
     ({"algo": "trpo_maml", "optimizer": mps.ConjugateGradientOptimizer(), "reg_coeff": 0.1, **TINY}, TypeError,
-     "reg_coeff: expected none with an optimizer that exists, ConjugateGradientOptimizer()"),
+     "reg_coeff: expected no value, because optimizer=ConjugateGradientOptimizer() was given"),
     ({"log_formats": "csv", **TINY}, TypeError, "log_formats: expected a list of formats, got the string 'csv'"),
 ])
 def test_invalid_arguments_create_no_folder(arguments, error, message, tmp_path, monkeypatch):

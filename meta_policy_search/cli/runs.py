@@ -52,7 +52,7 @@ def time(text: str) -> datetime.datetime:
 
 
 def since(text: str) -> datetime.datetime:
-    """Parses the earliest start of runs; a time in the future, such as that of the next Monday, is an error."""
+    """Parses the value of `--since`. A time in the future is an error; for example, "Mon" means next Monday."""
     if (earliest := time(text)) > datetime.datetime.now().astimezone():
         raise argparse.ArgumentTypeError(f"expected a time in the past, got {text!r}, which means {earliest}")
     return earliest

@@ -196,7 +196,7 @@ def set_averages(env: Any, averages: Averages) -> None:
 
 
 def fix_averages(env: Any) -> None:
-    """Makes the running averages of an environment constant."""
+    """Stops the updates of an environment's running averages."""
     for normalizer in normalizers(env):
         normalizer._alphas = dict.fromkeys(normalizer._alphas, 0.0)
 

@@ -210,7 +210,7 @@ class Evaluation:
 
 
 def task_key(task: Task) -> str:
-    """Returns a text that is equal for equal tasks only."""
+    """Returns a text that identifies a task: different tasks have different texts."""
     return json.dumps(_as_json(task))
 
 

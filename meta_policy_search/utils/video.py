@@ -25,8 +25,8 @@ def mp4_file(path: PathLike, fps: float) -> Iterator[Callable[[np.ndarray], None
         fps: frames per second, above 0.
 
     Returns:
-        A function that appends a frame, uint8 `[H, W, 3]` (red, green, blue). `H` and `W` must be equal for
-        all frames.
+        A function that appends a frame, uint8 `[H, W, 3]` (red, green, blue). All frames must have the
+        same size.
 
     Raises:
         ImportError: the encoder is not installed.

@@ -103,9 +103,10 @@ def run_of(folder, settings, rows=4):
      {"E, lr 0.1": ["0", "1"], "E, lr null": ["2", "3"], "F, lr 0.1": ["4", "5"], "F, lr null": ["6", "7"]}),
     ([{"env_kwargs": {"a": 1, "b": 2}}, {"env_kwargs": {"b": 2, "a": 1}}, {"env_kwargs": {}}],
      {'env_kwargs {"a": 1, "b": 2}': ["0", "1"], "env_kwargs {}": ["2"]}),
-    # a run without settings, and a default policy
-    ([{"folder": "x"}, {"folder": "y", "policy": None}, {"folder": "z", "policy": "m:P"}],
-     {"x": ["0"], "y, policy null": ["1"], "z, policy P": ["2"]}),
+    # a run without settings among others, and a default policy
+    ([{"folder": "x"}, {"env": "E", "inner_lr": 0.1}, {"env": "E", "inner_lr": 0.2}],
+     {"0": ["0"], "inner_lr 0.1": ["1"], "inner_lr 0.2": ["2"]}),
+    ([{"env": "E", "policy": None}, {"env": "E", "policy": "m:P"}], {"policy null": ["0"], "policy P": ["1"]}),
     # runs of a custom script
     ([{"folder": "x"}, {"folder": "y"}], {"x": ["0"], "y": ["1"]}),
 ])
