@@ -63,6 +63,7 @@ class LocalRunner(TrainingLoop):
     """
 
     _unit = _short_unit = "epoch"
+    _number_column, _foreign_columns = "Epoch", ()
     batch_size: Optional[int] = None
     """Environment steps per iteration, if `meta_policy_search.train` built the runner."""
 

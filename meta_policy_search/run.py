@@ -11,7 +11,7 @@ import numpy as np
 
 from meta_policy_search import run_folder
 from meta_policy_search.envs import MetaEnv, SingleTaskEnv, TrialEnv, VariedEnv, find_env, get_env_class, make_env
-from meta_policy_search.envs.compat import adapt_env, check_steppable, copy_env, has_tasks, name_of_env
+from meta_policy_search.envs.compat import adapt_env, check_steppable, copy_env, has_tasks, layers, name_of_env
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.envs.varied_env import parameters_from_json, varied_parameters
 from meta_policy_search.evaluation import EvalCallback, Evaluation
@@ -259,6 +259,8 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
             settings.setdefault("meta_batch_size", policy.meta_batch_size)
     elif not issubclass(policy, Policy):
         raise TypeError(f"policy: expected a policy or a class of policies, got {policy!r}")
+    if not isinstance(env, TrialEnv) and any(isinstance(layer, TrialEnv) for layer in layers(env)):
+        raise TypeError(f"env: expected TrialEnv as the outermost wrapper, got {env}")
     if isinstance(env, TrialEnv) and "max_path_length" in settings:
         raise TypeError("max_path_length: expected no value for a TrialEnv, which has its own, got "
                         f"{settings['max_path_length']!r}")
@@ -317,7 +319,8 @@ def make_runner(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[C
 
 def _remaining_wrappers(env: Any, algo_class: Any) -> List[type]:
     """Returns the wrappers of the algorithm that an environment does not have yet."""
-    applied = [i + 1 for i, wrapper in enumerate(algo_class.env_wrappers) if isinstance(env, wrapper)]
+    applied = [i + 1 for i, wrapper in enumerate(algo_class.env_wrappers)
+               if any(isinstance(layer, wrapper) for layer in layers(env))]
     return list(algo_class.env_wrappers[max(applied, default=0):])
 
 
@@ -526,7 +529,8 @@ class Run:
             n_itr: total number of iterations, including the completed ones. Default None: as in the run.
             log_formats: outputs, see `utils.logger`. Default None: as in the run.
             callbacks: further callbacks, see `Trainer`. A callback replaces that of the snapshot with the same class or
-                name; if there are several, pass all or none of them. Default: none.
+                name, and takes over its state, such as the best value; if there are several, pass all or none of them.
+                Default: none.
             **options: new values of settings without effect on the result, such as `parallel` or `progress_bar`. Other
                 settings must equal those of the run.
 

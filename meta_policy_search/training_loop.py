@@ -58,6 +58,8 @@ class TrainingLoop(Configurable, abc.ABC):
     sampler: Any = None
     _env: Any = None
     _unit, _short_unit = "iteration", "itr"  # in messages and in the progress bar
+    _number_column = "Itr"
+    _foreign_columns: Sequence[str] = ("Epoch", "AverageReturn")  # columns of a `LocalRunner`
 
     def __init__(self, callbacks: Sequence[Callback], progress_bar: bool, itr: int = 0) -> None:
         self.callbacks = _check_callbacks(callbacks)
@@ -179,6 +181,7 @@ class TrainingLoop(Configurable, abc.ABC):
         """Calls the callbacks, then writes the row and saves the snapshot with Ctrl-C deferred; returns the row."""
         with seeding.seed_kept():
             results = [callback(self, logger.getkvs()) for callback in self.callbacks]
+        self._check_columns(logger.getkvs())
         with interrupts_delayed():
             self.stopped = any(isinstance(result, (bool, np.bool_)) and bool(result) for result in results)
             row = logger.dumpkvs()
@@ -188,6 +191,15 @@ class TrainingLoop(Configurable, abc.ABC):
         if self.stopped:
             logger.log(f"Stopped by a callback after {self._unit} {self.itr - 1}")
         return row
+
+    def _check_columns(self, row: Row) -> None:
+        """Raises `ValueError` if a callback logged a column by which rows are numbered or recognized."""
+        wrong = [name for name in self._foreign_columns if name in row]
+        if row.get(self._number_column, self.itr) != self.itr:
+            wrong.append(self._number_column)
+        if wrong:
+            raise ValueError(f"callbacks: expected columns with other names than {wrong[0]}, which "
+                             "numbers rows or marks runs without adaptation")
 
     def _roll_back(self) -> None:
         """Rolls back the current iteration, if there is one."""

@@ -408,3 +408,12 @@ def test_mismatched_components_are_refused(trainer, change, error, message):
                                                             "n_itr")}
     with pytest.raises(error, match=message):
         Trainer(**{**arguments, **change})
+
+
+@pytest.mark.parametrize("name, value", [("Epoch", 0), ("AverageReturn", 1.0), ("Itr", 7)])
+def test_columns_by_which_rows_are_recognized_are_refused(name, value, trainer):
+    trainer.callbacks = [lambda trainer, row: logger.logkv(name, value)]
+    with pytest.raises(ValueError, match=f"callbacks: expected columns with other names than {name}, which"):
+        trainer.train()
+    trainer.callbacks = []
+    trainer.train()

@@ -121,8 +121,9 @@ class FlatPolicy(Configurable, abc.ABC):
             deterministic: whether to return the mean, or the most probable action, instead of a sample from the
                 policy's distribution. Default: False.
         """
+        check_bool("deterministic", deterministic)  # first, because acting changes a recurrent state
         action, info = self.get_action(observation)
-        if check_bool("deterministic", deterministic):
+        if deterministic:
             return info["mean"] if "mean" in info else np.argmax(info["log_prob"]) if "log_prob" in info else action
         return action
 

@@ -11,6 +11,7 @@ import importlib
 import inspect
 import sys
 import types
+import warnings
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -199,7 +200,7 @@ class WrappingEnv(MetaEnv):
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
         """Logs the statistics that the wrapped environment logs; see `MetaEnv.log_diagnostics`."""
-        log_diagnostics(owner_of_tasks(self.wrapped_env), paths, prefix)
+        log_diagnostics(owner_of_tasks(self.wrapped_env, "log_diagnostics"), paths, prefix)
 
     def close(self) -> None:
         """Closes the wrapped environment if it has a method `close`."""
@@ -586,8 +587,9 @@ def copied(value: Any) -> Any:
 def copy_env(env: Any) -> Any:
     """Returns a deep copy of an environment for use in this process.
 
-    Functions and methods that are stored as attributes of an environment or wrapper, such as a replaced `step`, refer
-    to the copy where the original functions refer to the original.
+    Functions and methods that are stored in attributes, lists or dicts, such as a replaced `step`, refer to the copy
+    where the original functions refer to the original. Gymnasium rebuilds its MuJoCo environments (`EzPickle`) from
+    their constructor arguments; numbers, strings and arrays that were assigned later are copied, too.
 
     Raises:
         TypeError: the environment cannot be copied.
@@ -598,11 +600,30 @@ def copy_env(env: Any) -> Any:
     except Exception as error:
         raise TypeError(f"env: expected an environment that copy.deepcopy can copy, got "
                         f"{type(innermost(env)).__name__}, which raised {type(error).__name__}: {error}") from error
-    for layer in layers(copied):
-        for name, value in attributes_of(layer).items():
-            if isinstance(value, types.FunctionType):
-                vars(layer)[name] = _refer_to_copies(value, copies)
+    for original, layer in zip(layers(env), layers(copied)):
+        if "_ezpickle_args" in attributes_of(layer):  # its copies are rebuilt from the constructor arguments
+            vars(layer).update({name: copy.copy(value) for name, value in vars(original).items() if _is_plain(value)})
+    for value in [value for key, value in copies.items() if key != id(copies)]:  # the last one: originals to keep alive
+        for container in (attributes_of(value), value):
+            items = (container.items() if isinstance(container, dict) else
+                     enumerate(container) if isinstance(container, list) else ())
+            for place, each in list(items):
+                if isinstance(each, types.FunctionType):
+                    container[place] = _refer_to_copies(each, copies)
     return copied
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, str, type(None), np.generic)) or (
+        isinstance(value, np.ndarray) and value.flags.owndata)
+
+
+def close_env(env: Any) -> None:
+    """Closes an environment if it has a method `close`; an error, for example of a viewer, becomes a warning."""
+    try:
+        attribute(env, "close", lambda: None)()
+    except Exception as error:
+        warnings.warn(f"{type(innermost(env)).__name__}.close raised {type(error).__name__}: {error}", stacklevel=2)
 
 
 def _refer_to_copies(value: Any, copies: Dict[int, Any]) -> Any:
@@ -611,18 +632,23 @@ def _refer_to_copies(value: Any, copies: Dict[int, Any]) -> Any:
         return copies[id(value)]
     if isinstance(value, types.MethodType):
         return types.MethodType(value.__func__, _refer_to_copies(value.__self__, copies))
-    if not isinstance(value, types.FunctionType) or not (
-            value.__closure__ or value.__defaults__ or value.__kwdefaults__):
+    if not isinstance(value, types.FunctionType):
         return value
-    cells = tuple(types.CellType() for _ in value.__closure__ or ())
+    new = [original for original in value.__closure__ or () if id(original) not in copies]
+    copies.update({id(original): types.CellType() for original in new})  # functions can share a cell
+    cells = tuple(copies[id(original)] for original in value.__closure__ or ())
     function = types.FunctionType(value.__code__, value.__globals__, value.__name__, None, cells)
     copies[id(value)] = function  # first, because a function may refer to itself
-    function.__defaults__ = tuple(_refer_to_copies(each, copies) for each in value.__defaults__ or ())
-    function.__kwdefaults__ = {name: _refer_to_copies(each, copies)
-                               for name, each in (value.__kwdefaults__ or {}).items()}
-    for cell, original in zip(cells, value.__closure__ or ()):
+    defaults, named = value.__defaults__ or (), value.__kwdefaults__ or {}
+    function.__defaults__ = tuple(_refer_to_copies(each, copies) for each in defaults)
+    function.__kwdefaults__ = {name: _refer_to_copies(each, copies) for name, each in named.items()}
+    if not cells and all(each is original for each, original in zip(
+            (*function.__defaults__, *function.__kwdefaults__.values()), (*defaults, *named.values()))):
+        copies[id(value)] = value  # functions of a module remain the same objects
+        return value
+    for original in new:
         with contextlib.suppress(ValueError):  # the cell is empty
-            cell.cell_contents = _refer_to_copies(original.cell_contents, copies)
+            copies[id(original)].cell_contents = _refer_to_copies(original.cell_contents, copies)
     return function
 
 
@@ -632,6 +658,7 @@ def layers(env: Any) -> Iterator[Any]:
         yield env
         attributes = attributes_of(env)
         env = attributes.get("wrapped_env", attributes.get("env"))
+        env = env if hasattr(env, "step") else None  # `env` of a helper object can refer back
 
 
 def attributes_of(obj: Any) -> Dict[str, Any]:

@@ -19,7 +19,7 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from meta_policy_search.envs.compat import attribute, copied
+from meta_policy_search.envs.compat import adapt_env, attribute, copied
 from meta_policy_search.envs.normalized_env import task_numbers
 from meta_policy_search.envs.registry import BUILT_IN, get_env_class, make_env
 from meta_policy_search.envs.spaces import as_array, is_box, is_discrete
@@ -81,7 +81,7 @@ class TaskEnv(gymnasium.Env):
                              f"arguments of the environment, got {tasks!r} with {', '.join(kwargs)}")
         if check_choice("render_mode", render_mode, modes) is not None:
             kwargs["render_mode"] = render_mode
-        self.meta_env: Any = make_env(name, **kwargs)
+        self.meta_env: Any = adapt_env(make_env(name, **kwargs))
         self.metadata, self.render_mode = {"render_fps": 20, **self.meta_env.metadata}, render_mode
         self._tasks = load_tasks(name, tasks) if isinstance(tasks, str) else None if tasks is None else list(tasks)
         if self._tasks == []:
@@ -172,6 +172,9 @@ class VectorTaskEnv(gymnasium.vector.VectorEnv):
         self._limit = None if max_episode_steps is None else check_positive_int("max_episode_steps", max_episode_steps)
         self._single = TaskEnv(name, tasks=tasks, observe_task=observe_task, **kwargs)
         self._batched: Any = self._single.meta_env.make_batched(self.num_envs)
+        if self._batched is None:
+            raise ValueError('name: expected an environment with make_batched, or vectorization_mode="sync", got '
+                             f"{name!r}")
         self.metadata = {**self._single.metadata, "autoreset_mode": self._mode}
         self.single_observation_space = self._single.observation_space
         self.single_action_space = self._single.action_space
@@ -269,7 +272,7 @@ class VectorTaskEnv(gymnasium.vector.VectorEnv):
             new[i] = self._single.draw_task(self._task_rngs[i]) if tasks is None else tasks[i]
         self._batched.set_tasks(new)
         self._tasks = new if tasks is None else self._batched.get_tasks()
-        self._observations[ids] = self._batched.reset(np.asarray(ids), [self._rngs[i] for i in ids])
+        self._observations[ids] = self._batched.reset(np.asarray(ids, int), [self._rngs[i] for i in ids])
         self._num_steps[ids], self._ended[ids] = 0, False
         for i in ids:
             self._add_info(self._task_infos, {"task": self._tasks[i]}, i)

@@ -95,7 +95,8 @@ class NormalizedEnv(WrappingEnv):
                                      for bound in (self.action_space.low, self.action_space.high))
             if not (np.isfinite(self._low).all() and np.isfinite(self._high).all()):
                 raise ValueError(f"env: expected an action box with finite bounds, got {self.action_space}")
-            self.action_space = gym.spaces.Box(-normalization_scale, normalization_scale, self._low.shape, np.float64)
+            scale = self._normalization_scale
+            self.action_space = gym.spaces.Box(-scale, scale, self._low.shape, np.float64)
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         check_own_pickle(self, state, "averages")

@@ -19,7 +19,7 @@ from meta_policy_search.samplers.base import SampleProcessor
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Params, Task
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive_int
+from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_non_negative, check_positive_int
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.serializable import shallow_copy
 from meta_policy_search.utils.statistics import Interval, mean_interval
@@ -46,9 +46,10 @@ def adapt(policy: Union[MetaPolicy, RecurrentPolicy], env: MetaEnv, task: Task =
             `RecurrentPolicy` and a `TrialEnv`, all episodes of a trial but the last.
         rollouts: number of paths per step, or number of trials that `returns` is the mean of; default 20.
         seed: seed of all random generators; default 1.
-        step_size: size of the gradient steps, at least 0; default 0.1.
+        step_size: size of the gradient steps, at least 0; default 0.1. Without effect for a `RecurrentPolicy`.
         max_path_length: maximum number of steps per path. A `TrialEnv` has its own limit. Default 100.
-        adapt_params: parameters that gradient steps change, see `meta_algos.adapted_params`; default `"all"`.
+        adapt_params: parameters that gradient steps change, see `meta_algos.adapted_params`; default `"all"`. Without
+            effect for a `RecurrentPolicy`.
         sample_processor: computes the samples of a gradient step, with settings such as the discount. Default None:
             `MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True)`.
 
@@ -63,6 +64,7 @@ def adapt(policy: Union[MetaPolicy, RecurrentPolicy], env: MetaEnv, task: Task =
     if not isinstance(policy, (MetaPolicy, RecurrentPolicy)):
         raise TypeError(f"policy: expected a MetaPolicy (such as MetaGaussianMLPPolicy) or a RecurrentPolicy, got a "
                         f"{type(policy).__name__}")
+    check_non_negative("step_size", step_size)
     evaluator: MetaEvaluator
     processor = sample_processor or MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True)
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # a copy, because algorithms extend the policy's graph

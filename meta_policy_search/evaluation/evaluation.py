@@ -18,7 +18,7 @@ _FEW_TASKS = 4  # maximum number of different tasks that tables list separately
 
 
 @shown_as_text
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Evaluation:
     """Returns of a policy in each task, before adaptation and after each adaptation step.
 

@@ -6,6 +6,7 @@
     algo = TRPOMAML(snapshot["policy"], meta_batch_size=snapshot["policy"].meta_batch_size)
     print(MetaEvaluator(algo, snapshot["env"], MetaSampleProcessor(snapshot["baseline"])).evaluate(num_steps=3))
 """
+import contextlib
 import copy
 from typing import Any, Callable, List, Optional, Sequence, Tuple, TypeVar, Union
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from meta_policy_search.actors.from_policy import TaskPolicies
 from meta_policy_search.algos.gradient_adaptation import check_sample_processor
-from meta_policy_search.envs.compat import check_meta_env, copy_env
+from meta_policy_search.envs.compat import check_meta_env, close_env, copy_env
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.normalized_env import fix_averages
 from meta_policy_search.envs.spaces import EnvSpec
@@ -223,8 +224,11 @@ class MetaEvaluator(Configurable):
                             _adapt_task_by_task(self.algo, EnvSpec.of(self.env), num_tasks))
             env = copy_env(self.env)
             fix_averages(env)  # only training updates them
-            with MetaSampler(env, policy, self.rollouts_per_meta_task, num_tasks,
-                             self.max_path_length, self.envs_per_task, self.parallel) as sampler:
+            with contextlib.ExitStack() as stack:
+                stack.callback(close_env, env)
+                sampler = stack.enter_context(MetaSampler(
+                    env, policy, self.rollouts_per_meta_task, num_tasks, self.max_path_length, self.envs_per_task,
+                    self.parallel))
                 sampler.update_tasks(task_list)
                 paths, record = collect(sampler)
                 records = [record]

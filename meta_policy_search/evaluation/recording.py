@@ -37,7 +37,7 @@ def next_start_rngs(sampler: MetaSampler) -> List[List[np.random.Generator]]:
     return rngs
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Recording:
     """Paths of a policy in `M` tasks, before adaptation and after each adaptation step.
 

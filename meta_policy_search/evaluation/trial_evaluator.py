@@ -17,10 +17,11 @@ from meta_policy_search.samplers.paths import success_rate
 from meta_policy_search.types import Path, PathsMetaBatch, Task
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
+from meta_policy_search.utils.serializable import shallow_copy
 from meta_policy_search.utils.statistics import Interval, mean_interval, worst_quarter
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class TrialEvaluation(Evaluation):
     """Results of evaluating a recurrent policy: the mean return of each episode of a trial.
 
@@ -149,7 +150,7 @@ class TrialEvaluator(MetaEvaluator):
     def sample_trials(self, seed: int, num_tasks: int, task_list: Optional[List[Task]], num_episodes: int
                       ) -> Tuple[PathsMetaBatch, List[List[np.random.Generator]], List[Task], Any]:
         """Samples trials; returns them, the generators `[M][P]` of their environments, the tasks and the policy."""
-        env = TrialEnv(copy_env(self._trial_env.wrapped_env), num_episodes, self._trial_env.max_path_length)
+        env = shallow_copy(self._trial_env, episodes_per_trial=num_episodes)  # the sampler copies it
         with seeding.evaluation_seed(seed):
             policy = self.algo.policy.with_meta_batch_size(num_tasks)
             with MetaSampler(env, policy, self.rollouts_per_meta_task, num_tasks, env.trial_length,
@@ -184,7 +185,8 @@ def _start_rngs(env: Any, task: Task, episodes: Sequence[Path], rng: np.random.G
         starts.append(copy.deepcopy(rng))
         env.reset()
         for action in episode["actions"]:
-            env.step(action)
+            if any(env.step(action)[2:4]):
+                break
     return starts
 
 

@@ -133,7 +133,7 @@ class ProMP(MAMLAlgo):
     def after_update(self, stats: Mapping[str, np.ndarray]) -> Dict[str, float]:
         """Adapts the penalty coefficients and anneals `clip_eps`; returns the values that the update used."""
         coeff = float(np.mean(self.inner_kl_coeff)) if self.num_inner_grad_steps else 0.0
-        figures = {"KLCoeffInner": coeff, "ClipEps": self.clip_eps}
+        figures = {"KLCoeffInner": coeff, "ClipEps": check_positive("clip_eps", self.clip_eps)}
         if self.adaptive_inner_kl_penalty:
             self.inner_kl_coeff = self._adapted_kl_coeff(stats["KLInner"])
         self.clip_eps *= self.anneal_factor

@@ -8,7 +8,6 @@ Arguments with the same name have the same meaning in every function:
 `advantages`      float32 `[M, N]`, in (normalized) return units; the gradient is stopped
 `weights`         float32 `[M, N]`, zero on padding; rows sum to one (DiCE: see `path_weights`)
 `path_starts`     int `[M, N]`, index of the first sample of the same path
-`name`            name scope
 ================  ===========================================================================================
 
 Every mean over samples is a sum with `weights`, so tasks may have different numbers of samples. If static shapes do not

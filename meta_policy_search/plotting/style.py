@@ -53,6 +53,8 @@ def figure_axes(path: Optional[PathLike], title: str, height: float, width: floa
         if ax is None:
             all_axes = _new_figure(title, (width, height)).subplots(rows, columns, squeeze=False, **options)
         else:
+            if np.size(ax) != rows * columns:
+                raise ValueError(f"ax: expected {rows * columns} axes, got {np.size(ax)}")
             all_axes = np.array(ax, dtype=object).reshape(rows, columns)
         yield all_axes
         if path is not None:

@@ -199,6 +199,8 @@ class SampleProcessor(Configurable):
     def _process(self, tasks: Sequence[TaskPaths], log: Any, log_prefix: str) -> List[TaskSamples]:
         """Processes the paths of each task and logs statistics."""
         log = check_choice("log", log, LOG_LEVELS)
+        check_fraction("discount", self.discount, low_open=False)  # again, because callbacks can assign them
+        check_fraction("gae_lambda", self.gae_lambda, low_open=False)
         samples = self._make_samples(tasks)
         successes = [has_success(path) for task in tasks for path in task.paths]
         self.reports_success |= any(success is not None for success in successes)

@@ -7,7 +7,7 @@ import numpy as np
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.flat_policy import check_spaces, num_tasks_of
 from meta_policy_search.actors.from_policy import actor_from_policy
-from meta_policy_search.envs.compat import adapt_env, copy_env
+from meta_policy_search.envs.compat import adapt_env, close_env, copy_env
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.normalized_env import get_averages, set_averages
 from meta_policy_search.samplers.base import Sampler
@@ -240,6 +240,7 @@ class MetaSampler(Sampler):
 
     def __exit__(self, *exc_info: Any) -> None:
         self.close()
+        close_env(self.sampled_env)
 
     def get_state(self) -> Dict[str, Any]:
         """Returns everything that determines future samples, except the policy and the root seed, for a snapshot."""

@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 import numpy as np
 
-from meta_policy_search.envs.compat import adapt_env, copied, copy_env
+from meta_policy_search.envs.compat import adapt_env, check_meta_env, copied, copy_env
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.samplers.errors import EnvValueError
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor, stack_infos
@@ -111,6 +111,7 @@ def check_env(env: Any, num_steps: int = 50, seed: int = 0) -> None:
         ValueError: the path differed in a run. The message names the setting, the step, the value and the remedy.
         EnvWorkerError: the environment raised an error, or its values do not fit its spaces.
     """
+    check_meta_env(env)
     adapted = adapt_env(copy_env(env))
     num_steps, seed = check_positive_int("num_steps", num_steps), check_int_at_least("seed", seed, 0)
     tasks = adapted.sample_tasks(2, np.random.default_rng(seed))

@@ -39,7 +39,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Optional
 
-from meta_policy_search.utils.checks import check_choice
+from meta_policy_search.utils.checks import check_choice, check_int_at_least
 from meta_policy_search.utils.files import PathLike, check_folder, lock_folder, remove_temporary_files
 from meta_policy_search.utils.log_outputs import (
     LOG_FILE,
@@ -115,12 +115,15 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
         RuntimeError: a training loop of this process uses the current outputs, for example because a callback calls
             this function. Use `scoped_configure` in callbacks.
         ValueError: the folder is not writable, is locked by another process or contains an earlier run; the row of
-            an iteration before `resume_at` is missing; or a format or snapshot mode is unknown.
+            an iteration before `resume_at` is missing; `resume_at` is negative; or a format or snapshot mode is
+            unknown.
         ImportError: the package for a format is not installed; the message contains the command that installs it.
     """
     global _current
     _check_no_training()
     formats = check_formats(format_strs)
+    if resume_at is not None:
+        check_int_at_least("resume_at", resume_at, 0)
     lock = contextlib.ExitStack()
     try:
         folder = _lock_folder(dir, lock)

@@ -16,7 +16,7 @@ from meta_policy_search.envs import (
     SingleTaskEnv,
     normalize,
 )
-from meta_policy_search.envs.compat import adapt_env, check_meta_env, copy_env
+from meta_policy_search.envs.compat import adapt_env, check_meta_env, copy_env, layers
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaIterativeEnvExecutor
 from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
 from meta_policy_search.utils.fast_paths import replaces
@@ -370,6 +370,79 @@ def test_environment_that_cannot_be_copied_is_named():
     env.file = (line for line in ())
     with pytest.raises(TypeError, match="env: expected an environment that copy.deepcopy can copy, got MetaPointEnvC"):
         copy_env(env)
+
+
+def test_functions_of_a_copy_in_containers_refer_to_the_copy_and_share_variables():
+    class Helper:
+        pass
+
+    env, helper, goal = MetaPointEnvCorner("dense"), Helper(), 0.0
+
+    def put(value):
+        nonlocal goal
+        goal = value
+
+    helper.position = lambda: env.start
+    env.start, env.helper, env.terms, env.list = 0.0, helper, {"start": lambda: env.start}, [lambda: env.start]
+    env.put, env.get = put, lambda: goal
+    copied = copy_env(env)
+    copied.start = 1.0
+    copied.put(5.0)
+    assert [each.helper.position() for each in (env, copied)] == [0.0, 1.0]
+    assert [each.terms["start"]() for each in (env, copied)] == [each.list[0]() for each in (env, copied)] == [0.0, 1.0]
+    assert (env.get(), copied.get()) == (0.0, 5.0)
+
+
+def dense(x, scale=1.0):
+    return scale * x
+
+
+def test_functions_of_a_module_remain_the_same_in_copies():
+    env = MetaPointEnvCorner()
+    env.reward = dense
+    assert copy_env(env).reward is dense
+
+
+def test_attributes_assigned_to_an_environment_of_gymnasium_are_copied():
+    """Gymnasium's MuJoCo robots are copied through their constructor arguments (`EzPickle`)."""
+    env = gymnasium.make("Swimmer-v5").unwrapped
+    env.bonus, env.goal, env.name = 3.0, np.ones(2), "mine"
+    copied = copy_env(gymnasium.Wrapper(env)).unwrapped
+    assert (copied.bonus, copied.name, copied.goal.tolist()) == (3.0, "mine", [1.0, 1.0])
+    env.goal[0] = 2.0
+    assert copied.goal[0] == 1.0 and copied.data is not env.data
+
+
+def test_a_helper_object_may_refer_back_to_the_environment():
+    class World:
+        def __init__(self, env):
+            self.env = env
+
+    env = MetaPointEnvCorner()
+    env.env = World(env)
+    assert list(layers(env)) == [env]
+    copied = copy_env(env)
+    assert copied.env.env is copied
+
+
+def test_diagnostics_of_a_gymnasium_wrapper_are_logged():
+    class Wrapper(gymnasium.Wrapper):
+        def log_diagnostics(self, paths, prefix):
+            logged.append((len(paths), prefix))
+
+    class Env(gymnasium.Env):
+        observation_space = action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))
+
+        def sample_tasks(self, n_tasks):
+            return [0.0] * n_tasks
+
+        def set_task(self, task):
+            pass
+
+    logged = []
+    adapt_env(Wrapper(Env())).log_diagnostics([{}], "Step_0-")
+    assert logged == [(1, "Step_0-")]
+
 
 
 # Render modes

@@ -8,9 +8,10 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
-from meta_policy_search.envs import available_envs, get_env_class, load_tasks, make_env
-from meta_policy_search.envs.gymnasium import TIME_LIMITS, TaskEnv, env_id
+from meta_policy_search.envs import MetaEnv, available_envs, get_env_class, load_tasks, make_env
+from meta_policy_search.envs.gymnasium import TIME_LIMITS, TaskEnv, VectorTaskEnv, env_id
 from meta_policy_search.envs.normalized_env import task_numbers
+from meta_policy_search.utils.gym_import import gym
 from tests.helpers.runs import assert_same
 
 needs_metaworld = pytest.mark.skipif(importlib.util.find_spec("metaworld") is None, reason="needs metaworld")
@@ -310,3 +311,38 @@ def test_actions_that_are_not_finite_are_refused(vectorization):
     env.reset(seed=1)
     with pytest.raises(ValueError, match="actions?: expected finite numbers of shape"):
         env.step(np.full((2, 2), np.nan))
+
+
+class OwnEnv(MetaEnv):
+    observation_space = action_space = gym.spaces.Box(-1.0, 1.0, (1,), np.float64)
+
+    def sample_tasks(self, n_tasks):
+        return [0.5] * n_tasks
+
+    def set_task(self, task):
+        self.task = task
+
+    def get_task(self):
+        return self.task
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(1), {}
+
+    def step(self, action):
+        return np.zeros(1), self.task, False, False, {}
+
+
+def test_own_environments_may_omit_optional_parts():
+    """`sample_tasks` without a generator, and no vectorization."""
+    name = f"{__name__}:OwnEnv"
+    env = TaskEnv(name)
+    assert env.reset(seed=0)[1]["task"] == 0.5 and env.step(np.zeros(1))[1] == 0.5
+    with pytest.raises(ValueError, match="name: expected an environment with make_batched, or vectorization_mode="):
+        VectorTaskEnv(name, 2)
+
+
+def test_no_copy_is_reset_with_an_empty_mask():
+    envs = gymnasium.make_vec("meta_policy_search/MetaPointNavigation-v0", 2, autoreset_mode="Disabled")
+    first, _ = envs.reset(seed=0)
+    observations, _ = envs.reset(options={"reset_mask": np.zeros(2, bool)})
+    np.testing.assert_array_equal(observations, first)

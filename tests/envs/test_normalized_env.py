@@ -423,3 +423,8 @@ def test_actions_have_the_type_of_the_action_space():
     normalize(env).step(np.array([1.0, 1e9]))
     assert env.action.dtype == np.float32 and env.action_space.contains(env.action)
     np.testing.assert_allclose(env.action, [0.1, 1.0])
+
+
+def test_scale_can_be_an_array_without_dimensions():
+    env = normalize(MetaPointEnvCorner(), normalization_scale=np.array(2.0))
+    assert env.action_space.high.tolist() == [2.0, 2.0]

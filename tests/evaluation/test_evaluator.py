@@ -531,3 +531,29 @@ def test_figure_over_environment_steps(evaluation):
     assert [line.get_xdata().tolist() for line in axes.lines if line.get_linestyle() != "None"] == [
         [0.0, 250.0], [0.0, 120.0]]
     assert axes.get_xlabel().startswith("environment steps") and "95% interval" in axes.get_title()
+
+
+def test_evaluations_are_compared_as_objects(evaluator):
+    evaluation = evaluator.evaluate(tasks=1)
+    assert evaluation == evaluation and evaluation != evaluator.evaluate(tasks=1) and len({evaluation}) == 1
+
+
+@pytest.mark.parametrize("algo", ["vpg_maml", "rl2"])
+def test_evaluations_close_their_copies_of_the_environment(algo, tmp_path):
+    opened, closed = [], []
+
+    class Simulator(mps.MetaPointEnvNavigation):
+        make_batched = None
+
+        def __deepcopy__(self, memo):
+            opened.append(1)
+            return Simulator()
+
+        def close(self):
+            closed.append(1)
+
+    run = mps.train(Simulator(), algo, 1, meta_batch_size=2, rollouts_per_meta_task=2, max_path_length=3,
+                    progress_bar=False, dump_path=tmp_path / "run")
+    opened.clear(), closed.clear()
+    run.evaluate(tasks=2)
+    assert 0 < len(opened) == len(closed)

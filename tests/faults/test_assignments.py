@@ -130,3 +130,14 @@ def test_assigned_environment_takes_effect_in_the_next_iteration_and_is_in_the_s
     np.testing.assert_allclose(returns("resumed", changes_env, parts=(2, 4)), changed)
     np.testing.assert_allclose(returns("silent", changes_env_silently, parts=(2, 4)), unchanged)
     np.testing.assert_allclose(returns("interrupted", changes_env, is_interrupted), changed)
+
+
+@pytest.mark.parametrize("part, name, value", [
+    ("sample_processor", "discount", 1.3), ("sample_processor", "gae_lambda", -0.1), ("algo", "clip_eps", -0.1)])
+def test_invalid_assigned_values_end_the_training(part, name, value, tmp_path):
+    def assign(trainer, row):
+        setattr(getattr(trainer, part), name, value)
+
+    with pytest.raises(ValueError, match=f"{name}: expected a .*number.*, got {value}"):
+        mps.train("MetaPointEnvNavigation", n_itr=2, callbacks=[assign], meta_batch_size=2, rollouts_per_meta_task=2,
+                  max_path_length=5, progress_bar=False, dump_path=tmp_path / "run")

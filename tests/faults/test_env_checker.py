@@ -6,6 +6,7 @@ import cloudpickle
 import numpy as np
 import pytest
 
+import meta_policy_search as mps
 from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaPointEnvCorner
 from meta_policy_search.envs.normalized_env import normalize
 from meta_policy_search.samplers import check_env
@@ -142,3 +143,8 @@ def test_an_environment_that_keeps_state_when_it_is_reset_is_found(env_class):
     assert any((paths[0][key] != paths[1][key]).any() for key in ("observations", "rewards"))
     with pytest.raises(ValueError, match="after other paths, .*state in reset"):
         check_env(env_class())
+
+
+def test_a_class_instead_of_an_environment_is_reported():
+    with pytest.raises(TypeError, match="env: expected"):
+        check_env(mps.MetaPointEnvNavigation)

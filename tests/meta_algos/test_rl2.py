@@ -7,6 +7,7 @@ import meta_policy_search as mps
 from meta_policy_search.baselines.base import ValueHeadBaseline
 from meta_policy_search.cli import runs
 from meta_policy_search.cli.main import main
+from meta_policy_search.envs import TrialEnv, normalize
 from meta_policy_search.envs.trial_env import split_episodes
 from meta_policy_search.policies import CategoricalRecurrentPolicy, GaussianRecurrentPolicy
 from tests.helpers.numpy_reference import central_differences, split
@@ -295,3 +296,55 @@ def test_loss_that_is_not_finite_is_named_and_changes_no_weights():
     with pytest.raises(FloatingPointError):
         algo.optimize_policy([samples], log=False)
     np.testing.assert_array_equal(algo.policy.get_flat_params(), before)
+
+
+class Penalized(TrialEnv):
+    make_batched = None
+
+    def step(self, action):
+        observation, reward, *rest = super().step(action)
+        return (observation, reward - 1_000.0, *rest)
+
+
+def test_evaluations_use_the_subclass_of_the_trial_environment(tmp_path):
+    env = Penalized(normalize(mps.MetaPointEnvNavigation()), 2, 4)
+    settings = {name: value for name, value in TINY.items() if name not in ("episodes_per_trial", "max_path_length")}
+    run = mps.train(env, "rl2", 1, dump_path=tmp_path / "run", **settings)
+    assert run.evaluate(tasks=2).trial_return.mean < -7_000.0
+
+
+def test_trial_environment_must_be_the_outermost_wrapper():
+    env = normalize(TrialEnv(mps.MetaPointEnvNavigation(), 2, 4))
+    with pytest.raises(TypeError, match="env: expected TrialEnv as the outermost wrapper, got NormalizedEnv"):
+        mps.train(env, "rl2", 1, progress_bar=False)
+
+
+class GlobalNoise(mps.MetaPointEnvNavigation):
+    """Ends at random and draws from the global generator."""
+
+    make_batched = None
+
+    def reset(self, **kwargs):
+        self.ended = False
+        return super().reset(**kwargs)
+
+    def step(self, action):
+        assert not self.ended
+        observation, reward, _, _, info = super().step(action)
+        self.ended = bool(np.random.random() < 0.3)
+        return observation, reward, self.ended, False, info
+
+
+def test_a_policy_adapts_to_environments_that_draw_from_global_generators(tmp_path):
+    run = mps.train(GlobalNoise(), "rl2", 1, dump_path=tmp_path / "run", **TINY)
+    assert len(run.adapt(rollouts=5).returns) == 3
+
+
+def test_invalid_arguments_do_not_change_the_recurrent_state(tmp_path):
+    run = mps.train("MetaPointEnvNavigation", "rl2", 1, dump_path=tmp_path / "run", **TINY)
+    one, other = run.adapt(rollouts=1), run.adapt(rollouts=1)
+    with pytest.raises(TypeError, match="deterministic: expected True or False, got 1"):
+        one.act([0.5, -0.5], deterministic=1)
+    np.testing.assert_array_equal(one.act([0.5, -0.5], True), other.act([0.5, -0.5], True))
+    with pytest.raises(ValueError, match="step_size: expected .*, got -1"):
+        mps.adapt(run.policy, run.env, step_size=-1)

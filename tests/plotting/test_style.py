@@ -6,6 +6,7 @@ import weakref
 
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from meta_policy_search.envs.scenery import Scenery
@@ -81,3 +82,10 @@ def test_figures_are_released_and_pyplot_is_not_loaded(tmp_path):
                "plot_adaptation_curve([('ours', numpy.zeros((2, 2)))])._repr_png_()\n"
                "print('matplotlib.pyplot' in sys.modules)")
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "False\n"
+
+
+def test_a_wrong_number_of_axes_is_reported():
+    x = np.arange(3.0)
+    _, axes = plt.subplots(2)
+    with pytest.raises(ValueError, match="ax: expected 1 axes, got 2"):
+        plot_comparison({"one": {"a": [(x, x)]}}, ax=axes)

@@ -308,3 +308,14 @@ def test_refused_environment_is_not_assigned():
     with pytest.raises(ValueError, match="RoML requires"):
         sampler.env = make_env("MetaPointEnvCorner")
     assert sampler.env is env and type(sampler.sampled_env) is type(env)
+
+
+def test_a_state_can_be_restored_twice():
+    sampler, rng = RoML(batch_size=8), np.random.default_rng(0)
+    sampler.bind(Cube(1))
+    sampler.update(sampler.sample(4, rng), np.zeros(4))
+    state = sampler.get_state()
+    for _ in range(2):
+        sampler.set_state(state)
+        assert len(sampler.get_state()[2]) == 4
+        sampler.update(sampler.sample(3, rng), np.zeros(3))

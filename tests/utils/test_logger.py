@@ -390,3 +390,12 @@ def test_new_run_has_no_curves_of_the_old_run(tmp_path):
     logger.configure(tmp_path, ["csv", "tensorboard"], overwrite=True)
     dump(Itr=0, x=1.5)
     assert read_events(tmp_path) == ([(0, 1.5)], [])
+
+
+def test_resume_at_must_be_the_number_of_an_iteration(tmp_path):
+    logger.configure(str(tmp_path), ["csv"])
+    logger.logkv("Itr", 0)
+    logger.dumpkvs()
+    with pytest.raises(ValueError, match="resume_at: expected an integer of at least 0, got -1"):
+        logger.configure(str(tmp_path), ["csv"], resume_at=-1)
+    assert (tmp_path / "progress.csv").read_text() == "Itr\n0\n"

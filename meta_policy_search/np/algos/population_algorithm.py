@@ -100,15 +100,17 @@ class PopulationAlgorithm(RLAlgorithm):
 
     def get_state(self) -> Tuple[Dict[str, Any], np.ndarray, Any]:
         """Returns the state of the search and the parameters of policy and baseline, to roll back an epoch."""
-        shared = (self, self.policy, self.env_spec, self._processor)
-        return copy.deepcopy(vars(self), {id(given): given for given in shared}), self.policy.get_flat_params(), (
-            self._processor.get_state())
+        return self._copy_of(vars(self)), self.policy.get_flat_params(), self._processor.get_state()
 
     def set_state(self, state: Tuple[Dict[str, Any], np.ndarray, Any]) -> None:
         """Restores the state that `get_state` returned."""
-        vars(self).update(state[0])
+        vars(self).update(self._copy_of(state[0]))
         self.policy.set_flat_params(state[1])
         self._processor.set_state(state[2])
+
+    def _copy_of(self, state: Dict[str, Any]) -> Dict[str, Any]:
+        shared = (self, self.policy, self.env_spec, self._processor)
+        return copy.deepcopy(state, {id(given): given for given in shared})
 
     def fresh_copy(self: SearchT) -> SearchT:
         """Returns a new search with the same arguments, which starts at the policy's parameters."""

@@ -1,11 +1,10 @@
 """Executors that step environments in this process."""
 import copy
-import warnings
 from typing import Any, List, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.envs.compat import adapt_env, copy_env
+from meta_policy_search.envs.compat import adapt_env, close_env, copy_env
 from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
 from meta_policy_search.envs.spaces import as_numbers
 from meta_policy_search.samplers.errors import ENV_EXCEPTIONS, EnvWorkerError
@@ -66,11 +65,7 @@ class MetaIterativeEnvExecutor(MetaEnvExecutor):
 
     def _close(self) -> None:
         for env in self._envs:
-            try:
-                env.close()
-            except Exception as error:  # for example of a viewer that was never opened
-                name = f"{type(env.unwrapped).__name__}.close"
-                warnings.warn(f"{name} raised {type(error).__name__}: {error}", stacklevel=2)
+            close_env(env)
 
 
 class MetaBatchedEnvExecutor(MetaEnvExecutor):

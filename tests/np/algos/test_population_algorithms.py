@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import threadpoolctl
 
+import meta_policy_search as mps
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.envs import MetaPointEnvCorner, MetaPointEnvMomentum
 from meta_policy_search.envs.spaces import EnvSpec
@@ -325,3 +326,14 @@ def test_cem_and_cma_es_beat_random_search_with_equal_steps(seed):
         returns.append(mean_return(sampler.obtain_samples(10_000, 20 * HORIZON)))
     cem, cma_es, random = returns
     assert cem > random + 20.0 and cma_es > random + 5.0, returns
+
+
+def test_a_state_can_be_restored_twice():
+    search = mps.CEM(mps.MetaPointEnvNavigation(), DeterministicMLPPolicy(2, 2, ()), "ZeroBaseline", n_samples=20)
+    state, found = search.get_state(), []
+    for _ in range(2):
+        search.set_state(state)
+        for _ in range(2):
+            search.tell(-(search.candidates ** 2).sum(axis=1))
+        found.append(search.cur_mean.copy())
+    np.testing.assert_array_equal(*found)
