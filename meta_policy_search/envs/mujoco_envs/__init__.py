@@ -1,10 +1,9 @@
-"""Simulated robots, one file per environment; only the package `engines` imports physics bindings."""
+"""Simulated robots; only the package `engines` imports physics bindings."""
 from meta_policy_search.envs.mujoco_envs.ant_rand_direc import AntRandDirecEnv
 from meta_policy_search.envs.mujoco_envs.ant_rand_direc_2d import AntRandDirec2DEnv
 from meta_policy_search.envs.mujoco_envs.ant_rand_goal import AntRandGoalEnv
-from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_body import HalfCheetahRandBodyEnv
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_direc import HalfCheetahRandDirecEnv
-from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_mass import HalfCheetahRandMassEnv
+from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_mass import HalfCheetahRandBodyEnv, HalfCheetahRandMassEnv
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_mass_vel import HalfCheetahRandMassVelEnv
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_vel import HalfCheetahRandVelEnv
 from meta_policy_search.envs.mujoco_envs.hopper_rand_params import HopperRandParamsEnv
