@@ -32,9 +32,8 @@ from meta_policy_search.evaluation import TrialEvaluator
 from meta_policy_search.parallel_runs import Member, train_all
 from meta_policy_search.plotting import Progress, read_progress, return_columns
 from meta_policy_search.settings import SMOKE
-from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
+from meta_policy_search.utils.checks import check_choice, check_int_at_least
 from meta_policy_search.utils.progress import print_line, text_table
-from meta_policy_search.utils.threads import available_cores
 
 TEST_SEED = 1
 LAST = 20  # iterations of training whose mean replaces a test in entries without test tasks
@@ -137,8 +136,7 @@ def train(entry: Entry, chosen: Sequence[tuple[Method, int]], output: Path, proc
           ) -> tuple[Runs, Runs, int]:
     """Trains incomplete runs and tests their policies; returns the tests, the returns in training and the status."""
     runs = [make_run(entry, method, seed, output) for method, seed in chosen]
-    number = available_cores() if processes is None else check_positive_int("--processes", processes)
-    _, was_interrupted = train_all(str(output), runs, min(number, len(runs)))
+    _, was_interrupted = train_all(str(output), runs, processes, "--processes")
     tests: Runs = {}
     training: Runs = {}
     if was_interrupted:

@@ -23,7 +23,6 @@ from meta_policy_search.utils.checks import check_int_at_least, check_positive_i
 from meta_policy_search.utils.files import PathLike, check_folder
 from meta_policy_search.utils.progress import print_line, shown_as_text, text_table
 from meta_policy_search.utils.statistics import mean_interval
-from meta_policy_search.utils.threads import available_cores
 
 
 @shown_as_text
@@ -175,7 +174,6 @@ def compare(env: Any, algorithms: Sequence[Union[str, type]],
     check_names(settings, set().union(*settings_by_name.values()) - {"seed", "env"}, "for any of the algorithms")
     for name, changed in settings_of.items():
         check_names(changed, settings_by_name[name], f"for {name}")
-    cores = available_cores() if processes is None else check_positive_int("processes", processes)
     env_name = find_env_name(env)
     env = env_name if isinstance(env, str) else env
     env_name = env_name.rpartition(":")[2]
@@ -187,7 +185,7 @@ def compare(env: Any, algorithms: Sequence[Union[str, type]],
         **settings_of.get(name, {}), "seed": seed}, os.path.join(output, f"{name},seed={seed}")) for seed in numbers]
         for name, algo in by_name.items()}
     seed_by_seed = [run for group in zip(*runs.values(), strict=True) for run in group]
-    _, was_interrupted = train_all(output, seed_by_seed, min(cores, len(seed_by_seed)))
+    _, was_interrupted = train_all(output, seed_by_seed, processes)
     if was_interrupted:
         print_line(f"Interrupted. To continue, call compare with the same arguments and folder={output!r}")
     return Comparison(f"{env_name}, seed{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}", runs)

@@ -33,6 +33,7 @@ from meta_policy_search.run import (
     train,
 )
 from meta_policy_search.settings import Setting, check_names, differences, read_json
+from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.files import lock_folder, write_text
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.serializable import Configurable, present_arguments
@@ -74,7 +75,8 @@ def check_settings(algo: Any, settings: Mapping[str, Any]) -> Dict[str, Setting]
     return declared
 
 
-def train_all(output: str, members: Sequence[Member], processes: int) -> Tuple[List[str], bool]:
+def train_all(output: str, members: Sequence[Member], processes: Optional[int], argument: str = "processes"
+              ) -> Tuple[List[str], bool]:
     """Starts or resumes all incomplete runs, `processes` at a time, each in a separate process.
 
     All processes have ended when this function returns or raises an error. They also end if this process is killed.
@@ -82,7 +84,8 @@ def train_all(output: str, members: Sequence[Member], processes: int) -> Tuple[L
     Args:
         output: parent folder of the run folders.
         members: the runs.
-        processes: maximum number of runs at a time.
+        processes: maximum number of runs at a time; None: the number of cores.
+        argument: name of `processes` in error messages.
 
     Returns:
         The names of the failed runs (their errors are printed), and whether Ctrl-C was pressed.
@@ -91,6 +94,7 @@ def train_all(output: str, members: Sequence[Member], processes: int) -> Tuple[L
         ValueError: a folder contains a run with different settings or other code, or another process trains the same
             runs.
     """
+    processes = min(len(members), available_cores() if processes is None else check_positive_int(argument, processes))
     digests = {member.name: _digest(member) for member in members}
     _check_earlier(output, members, digests)
     os.makedirs(output, exist_ok=True)

@@ -543,10 +543,7 @@ class Run:
             ValueError: a setting with an effect on the result differs from the run, the run has at least `n_itr`
                 iterations, another process uses the folder, or the snapshot lacks the constructor arguments of a part.
         """
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(training_lock())
-            stack.enter_context(lock_folder(self.folder))
-            stack.enter_context(tf.Graph().as_default())
+        with training_lock(), lock_folder(self.folder), tf.Graph().as_default():
             snapshot = load_snapshot(self.folder, self._itr)
             description = snapshot["state"]["description"]
             n_itr = check_positive_int("n_itr", description["settings"]["n_itr"] if n_itr is None else n_itr)
@@ -562,11 +559,11 @@ class Run:
                                  "run, restore the file")
             self.trainer = _restore(snapshot, n_itr=n_itr, progress_bar=recorded["progress_bar"], callbacks=callbacks)
             self.trainer.description = {**description, "settings": {**description["settings"], "n_itr": n_itr}}
-            stack.enter_context(logger.scoped_configure(self.folder, formats, recorded["snapshot_mode"],
-                                                        recorded.get("snapshot_gap", 1), resume_at=self.trainer.itr))
-            self._itr = None
-            logger.log(f"Resuming at iteration {self.trainer.itr} in {self.folder}")
-            return self._train(n_itr)
+            with logger.scoped_configure(self.folder, formats, recorded["snapshot_mode"],
+                                         recorded.get("snapshot_gap", 1), resume_at=self.trainer.itr):
+                self._itr = None
+                logger.log(f"Resuming at iteration {self.trainer.itr} in {self.folder}")
+                return self._train(n_itr)
 
     def _train(self, n_itr: int) -> "Run":
         trainer, gap = self.trainer, self.trainer.description["options"].get("plot_gap")

@@ -81,13 +81,10 @@ class LinearBaseline(Baseline):
         Returns:
             For each path, the return value of `predict`.
         """
-        longest, steps = int(path_lengths.max()), np.concatenate([np.arange(length) for length in path_lengths])
+        steps = np.concatenate([np.arange(length) for length in path_lengths])
         features = self._features(observations.astype(np.float64, copy=False), steps)
         self._coeffs, self._target_key = self._solve(features, returns), "returns"
-        if len(returns) == longest * len(path_lengths):
-            return features.reshape(len(path_lengths), longest, -1) @ self._coeffs
-        ends = np.cumsum(path_lengths).tolist()
-        return [features[end - length:end] @ self._coeffs for end, length in zip(ends, path_lengths.tolist())]
+        return [of_path @ self._coeffs for of_path in np.split(features, np.cumsum(path_lengths)[:-1])]
 
     def get_param_values(self, **tags: Any) -> Optional[np.ndarray]:
         """Returns a copy of the coefficients in feature order, float64 `[F]`; None before the first fit."""

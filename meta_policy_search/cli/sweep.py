@@ -32,10 +32,8 @@ from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.parallel_runs import Member, check_settings, train_all
 from meta_policy_search.run import find_algo_class, find_env_name
 from meta_policy_search.settings import read_json
-from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.files import write_csv
 from meta_policy_search.utils.progress import print_line, text_table
-from meta_policy_search.utils.threads import available_cores
 
 SUMMARY = "summary.csv"
 _KEYS = {"algorithm": str, "settings": dict, "grid": dict}
@@ -136,9 +134,7 @@ def run(arguments: argparse.Namespace) -> int:
     name = os.path.splitext(os.path.basename(arguments.grid))[0]
     output = arguments.output or os.path.join("data", "sweeps", name)
     runs, varied = read_grid(arguments.grid, output)
-    limit = min(available_cores(), len(runs))
-    processes = limit if arguments.processes is None else check_positive_int("--processes", arguments.processes)
-    failed, was_interrupted = train_all(output, runs, processes)
+    failed, was_interrupted = train_all(output, runs, arguments.processes, "--processes")
     header, rows = summarize(runs, varied, failed)
     path = os.path.join(output, SUMMARY)
     write_csv(path, [header, *rows])

@@ -7,13 +7,13 @@ from meta_policy_search.evaluation.trial_evaluator import make_evaluator
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.types import Task
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.callbacks import EarlyStopping, StatefulCallback
+from meta_policy_search.utils.callbacks import EarlyStopping
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
 from meta_policy_search.utils.logger import Row
 from meta_policy_search.utils.statistics import Interval
 
 
-class EvalCallback(StatefulCallback):
+class EvalCallback(EarlyStopping):
     """Callback of a `Trainer` that evaluates the policy in sampled tasks and saves the best policy.
 
     In iterations `every - 1`, `2 every - 1`, ..., it measures the returns in the same tasks, sampled with the argument
@@ -50,12 +50,12 @@ class EvalCallback(StatefulCallback):
 
     def __init__(self, every: int = 10, tasks: Union[int, Sequence[Task]] = 20, num_steps: Optional[int] = None,
                  seed: int = 0, patience: Optional[int] = None, target: Optional[float] = None) -> None:
+        super().__init__("Eval-ReturnAfter", patience, target=target)
         self.every = check_positive_int("every", every)
         _check_tasks(tasks)
         self.tasks = tasks
         self.num_steps = None if num_steps is None else check_positive_int("num_steps", num_steps)
         self.seed = check_int_at_least("seed", seed, 0)
-        self._stopping = EarlyStopping("Eval-ReturnAfter", patience, target=target)
 
     def __call__(self, trainer: Any, row: Row) -> bool:
         """Evaluates the policy if this is due; returns whether training should stop."""
@@ -78,16 +78,8 @@ class EvalCallback(StatefulCallback):
         if evaluation.success_rate is not None:
             columns["Eval-SuccessBefore"], columns["Eval-SuccessAfter"] = evaluation.success_rate[[0, -1]].tolist()
         logger.logkvs(columns)
-        is_best, stops = after > self._stopping.best, self._stopping(trainer, columns)
+        is_best, stops = after > self.best, super().__call__(trainer, columns)
         trainer.is_best = is_best
         logger.log(f"Evaluation after iteration {trainer.itr} in {len(evaluation.task_returns)} sampled tasks: "
                    f"return {before:.2f} -> {Interval(after, after_ci):.2f}{', the best so far' if is_best else ''}")
         return stops
-
-    def get_state(self) -> Any:
-        """Returns the best return after adaptation and the number of evaluations since."""
-        return self._stopping.get_state()
-
-    def set_state(self, state: Any) -> None:
-        """Restores the state that `get_state` returned."""
-        self._stopping.set_state(state)

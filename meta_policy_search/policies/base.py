@@ -26,7 +26,7 @@ from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive_int
 from meta_policy_search.utils.fast_paths import fast_path, replaces
 from meta_policy_search.utils.files import PathLike, atomic_file
-from meta_policy_search.utils.serializable import Serializable, check_own_pickle, shallow_copy
+from meta_policy_search.utils.serializable import Serializable, check_own_pickle, replace_arguments, shallow_copy
 
 __all__ = ["ACTING", "MetaPolicy", "Policy"]
 
@@ -443,7 +443,7 @@ def _by_name(argument: Any) -> Any:
 def copy_for_tasks(policy: Any, meta_batch_size: int) -> Any:
     """Returns a policy for another number of tasks, with the same graph and parameters and a separate random state."""
     other = shallow_copy(policy, meta_batch_size=check_positive_int("meta_batch_size", meta_batch_size))
-    other._given = policy._arguments_with({"meta_batch_size": other.meta_batch_size})
+    other._given = replace_arguments((type(policy), *policy._given), {"meta_batch_size": other.meta_batch_size})[1:]
     other._rng = seeding.next_rng(seeding.Stream.POLICY)
     return other
 

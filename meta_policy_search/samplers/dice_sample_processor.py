@@ -200,12 +200,6 @@ class DiceMetaSampleProcessor(MetaSampleProcessor, DiceSampleProcessor):  # type
         TypeError, ValueError: an argument is invalid.
     """
 
-    def __init__(self, baseline: Union[str, Any], max_path_length: int, discount: float = 0.99, gae_lambda: float = 1,
-                 normalize_adv: bool = True, positive_adv: bool = False,
-                 return_baseline: Optional[Union[str, Any]] = None) -> None:
-        DiceSampleProcessor.__init__(self, baseline, max_path_length, discount, gae_lambda, normalize_adv, positive_adv,
-                                     return_baseline)
-
     def _make_samples(self, tasks: Sequence[TaskPaths]) -> List[TaskSamples]:
         samples = DiceSampleProcessor._make_samples(self, tasks)
         for task, task_samples, rewards in zip(tasks, samples, standardized_rewards(tasks)):

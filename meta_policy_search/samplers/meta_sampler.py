@@ -26,7 +26,7 @@ from meta_policy_search.types import PathsMetaBatch, Task, WithoutEffect
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_agrees, check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.fast_paths import fast_path
-from meta_policy_search.utils.serializable import given_arguments
+from meta_policy_search.utils.serializable import replace_arguments
 from meta_policy_search.utils.threads import total_memory
 
 EXECUTORS = {"iterative": MetaIterativeEnvExecutor, "batched": MetaBatchedEnvExecutor,
@@ -104,8 +104,7 @@ class MetaSampler(Sampler):
         self._is_begun = False  # whether an iteration has started
         self._mean_before = np.nan  # mean return before adaptation
         self._check_memory()
-        if "env" in given_arguments(self):
-            self._given = self._arguments_with({"env": self.sampled_env})  # snapshots contain the copy
+        self._given = replace_arguments((type(self), *self._given), {"env": self.sampled_env})[1:]  # for snapshots
         self._kind_of_executor = parallel, executor
         self._is_closed = False
         self.vec_env = self._make_executor()

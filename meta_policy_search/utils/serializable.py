@@ -4,7 +4,6 @@ import inspect
 import reprlib
 import sys
 import typing
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Collection, Dict, FrozenSet, Mapping, Optional, Tuple, TypeVar
 
 from meta_policy_search.types import NO_EFFECT
@@ -113,14 +112,6 @@ class Configurable:
         self._given = args, kwargs
         return self
 
-    def _arguments_with(self, overrides: Mapping[str, Any]) -> tuple[tuple, dict]:
-        """Returns the recorded positional and keyword arguments, with `overrides` applied by name."""
-        (args, kwargs), others = self._given, dict(overrides)
-        parameters = constructor_signature(type(self)).parameters.values()
-        names = [p.name for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD][: len(args)]
-        args = tuple(others.pop(name, value) for name, value in zip_longest(names, args))  # `*args` have no names
-        return args, {**kwargs, **others}
-
     def __repr__(self) -> str:
         shown = [f"{name}={_as_text(value)}" for name, value in present_arguments(self, only_changed=True).items()]
         line = f"{type(self).__name__}({', '.join(shown)})"
@@ -156,8 +147,9 @@ class Serializable(Configurable):
         Args:
             **overrides: constructor arguments to replace.
         """
-        args, kwargs = self._arguments_with(overrides)
-        return type(self)(*args, **kwargs)
+        _, args, kwargs = replace_arguments((type(self), *self._given), overrides)
+        unknown = overrides.keys() - constructor_signature(type(self)).parameters.keys()  # the constructor refuses them
+        return type(self)(*args, **{**kwargs, **{name: overrides[name] for name in unknown}})
 
     def __getstate__(self) -> dict:
         """Returns the constructor arguments: `{"args": tuple, "kwargs": dict}`."""

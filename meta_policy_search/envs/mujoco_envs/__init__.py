@@ -1,11 +1,13 @@
-"""Simulated robots, one file per environment; only the package `engines` imports physics bindings."""
+"""Simulated robots; only the package `engines` imports physics bindings."""
 from meta_policy_search.envs.mujoco_envs.ant_rand_direc import AntRandDirecEnv
 from meta_policy_search.envs.mujoco_envs.ant_rand_direc_2d import AntRandDirec2DEnv
 from meta_policy_search.envs.mujoco_envs.ant_rand_goal import AntRandGoalEnv
-from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_body import HalfCheetahRandBodyEnv
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_direc import HalfCheetahRandDirecEnv
-from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_mass import HalfCheetahRandMassEnv
-from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_mass_vel import HalfCheetahRandMassVelEnv
+from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_mass import (
+    HalfCheetahRandBodyEnv,
+    HalfCheetahRandMassEnv,
+    HalfCheetahRandMassVelEnv,
+)
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_vel import HalfCheetahRandVelEnv
 from meta_policy_search.envs.mujoco_envs.hopper_rand_params import HopperRandParamsEnv
 from meta_policy_search.envs.mujoco_envs.humanoid_rand_direc import HumanoidRandDirecEnv
@@ -13,9 +15,8 @@ from meta_policy_search.envs.mujoco_envs.humanoid_rand_direc_2d import HumanoidR
 from meta_policy_search.envs.mujoco_envs.reacher_rand_goal import ReacherRandGoalEnv
 from meta_policy_search.envs.mujoco_envs.swimmer_rand_vel import SwimmerRandVelEnv
 from meta_policy_search.envs.mujoco_envs.walker2d_rand_direc import Walker2DRandDirecEnv
-from meta_policy_search.envs.mujoco_envs.walker2d_rand_mass_vel import Walker2DRandMassVelEnv
 from meta_policy_search.envs.mujoco_envs.walker2d_rand_params import Walker2DRandParamsEnv
-from meta_policy_search.envs.mujoco_envs.walker2d_rand_vel import Walker2DRandVelEnv
+from meta_policy_search.envs.mujoco_envs.walker2d_rand_vel import Walker2DRandMassVelEnv, Walker2DRandVelEnv
 
 __all__ = ["AntRandDirec2DEnv", "AntRandDirecEnv", "AntRandGoalEnv", "HalfCheetahRandBodyEnv",
            "HalfCheetahRandDirecEnv", "HalfCheetahRandMassEnv", "HalfCheetahRandMassVelEnv", "HalfCheetahRandVelEnv",

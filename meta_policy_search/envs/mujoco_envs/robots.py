@@ -42,6 +42,8 @@ class Robot:
         height_reward: reward per meter of `qpos[1]`, the height of the torso, and step; default 0.
         frame_height: if not None, observations end with the position `(x, 0, z)` of the torso, m, where `z` is
             `qpos[1] + frame_height`. Default None.
+        contact_forces: whether to compute contact forces, which the ant and the humanoid observe; otherwise they are
+            zero. Default False.
     """
 
     model: str
@@ -59,11 +61,15 @@ class Robot:
     state_limit: float = np.inf
     height_reward: float = 0.0
     frame_height: Optional[float] = None
+    contact_forces: bool = False
+
+    def __post_init__(self) -> None:
+        check_bool("contact_forces", self.contact_forces)
 
     @property
     def derived(self) -> Tuple[str, ...]:
         """Names of the quantities of `engines.base.DERIVED` that the robot's states contain."""
-        return ()
+        return ("cfrc_ext",) if self.contact_forces else ()
 
     def start_state(self, init_qpos: np.ndarray, num_velocities: int,
                     rng: np.random.Generator) -> Tuple[np.ndarray, np.ndarray]:
@@ -218,7 +224,6 @@ class Ant(Robot):
     The other arguments are documented in `Robot`.
 
     Args:
-        contact_forces: whether to compute contact forces; otherwise they are zero. Default False.
         contact_cost: cost per squared unit of clipped contact force and torque, per step; default 0.0005.
         contact_limit: contact forces (N) and torques (N m) are clipped to +-`contact_limit`; default 1.
         heights: range of the height of the torso, m; a path terminates outside it. Default (0, 1).
@@ -232,17 +237,9 @@ class Ant(Robot):
     normal_start_velocity: bool = True
     control_cost: float = 0.5
     survival_reward: float = 1.0
-    contact_forces: bool = False
     contact_cost: float = 0.5e-3
     contact_limit: float = 1.0
     heights: Tuple[float, float] = (0.0, 1.0)
-
-    def __post_init__(self) -> None:
-        check_bool("contact_forces", self.contact_forces)
-
-    @property
-    def derived(self) -> Tuple[str, ...]:
-        return ("cfrc_ext",) if self.contact_forces else ()
 
     def observations(self, state: State) -> np.ndarray:
         return np.concatenate((super().observations(state), self._contacts(state)), axis=1)
@@ -286,7 +283,6 @@ class Humanoid(Robot):
     The other arguments are documented in `Robot`.
 
     Args:
-        contact_forces: whether to compute contact forces; otherwise they are zero. Default False.
         velocity_reward: reward per m/s; default 1.25. The public code defines it as 0.25 times the distance moved in a
             step, divided by the duration of a simulation step.
         impact_cost: cost per squared unit of contact force and torque, per step; default 5e-7.
@@ -301,18 +297,14 @@ class Humanoid(Robot):
     start_noise: float = 0.01
     control_cost: float = 0.1
     survival_reward: float = 5.0
-    contact_forces: bool = False
     velocity_reward: float = 1.25
     impact_cost: float = 0.5e-6
     max_impact_cost: float = 10.0
     heights: Tuple[float, float] = (1.0, 2.0)
 
-    def __post_init__(self) -> None:
-        check_bool("contact_forces", self.contact_forces)
-
     @property
     def derived(self) -> Tuple[str, ...]:
-        return ("cinert", "cvel", "qfrc_actuator", "subtree_com", *(("cfrc_ext",) if self.contact_forces else ()))
+        return ("cinert", "cvel", "qfrc_actuator", "subtree_com", *super().derived)
 
     def observations(self, state: State) -> np.ndarray:
         derived = state.derived
