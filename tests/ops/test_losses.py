@@ -110,37 +110,6 @@ def test_clipping_removes_the_gradient_beyond_the_range(ratio, advantage, expect
     assert (gradient[0, 0] != 0.0) == has_gradient
 
 
-def test_first_ratio_is_one_for_any_densities(stacked, weights):
-    log_prob, _, advantages = stacked
-    for build in (losses.likelihood_ratio_loss, lambda *args: losses.clipped_surrogate(*args, clip_eps=0.01)):
-        loss = build(log_prob, log_prob, advantages, weights)
-        np.testing.assert_array_equal(*run([loss, -losses.weighted_mean(advantages, weights)]))
-
-
-def test_all_losses_have_equal_gradients_at_the_sampling_policy(stacked, weights):
-    log_prob, _, advantages = stacked
-    gradients = [
-        tf.gradients(loss, log_prob)[0]
-        for loss in (
-            losses.likelihood_ratio_loss(log_prob, log_prob, advantages, weights),
-            losses.log_likelihood_loss(log_prob, advantages, weights),
-            losses.clipped_surrogate(log_prob, log_prob, advantages, weights, 0.2),
-        )
-    ]
-    ratio, log_likelihood, clipped = run(gradients)
-    np.testing.assert_allclose(ratio, log_likelihood, rtol=1e-6)
-    np.testing.assert_allclose(clipped, log_likelihood, rtol=1e-6)
-
-
-def test_losses_have_different_gradients_away_from_the_sampling_policy(stacked, weights):
-    log_prob, old_log_prob, advantages = stacked
-    by_ratio = tf.gradients(losses.likelihood_ratio_loss(*stacked, weights), log_prob)[0]
-    by_log = tf.gradients(losses.log_likelihood_loss(log_prob, advantages, weights), log_prob)[0]
-    by_ratio, by_log, ratio = run([by_ratio, by_log, tf.exp(log_prob - old_log_prob)])
-    np.testing.assert_allclose(by_ratio, by_log * ratio, rtol=1e-5)
-    assert np.abs(by_ratio - by_log).max() > 0.01
-
-
 def test_no_gradient_flows_through_old_densities_and_advantages(stacked, weights):
     log_prob, old_log_prob, advantages = stacked
     for loss in (
@@ -178,66 +147,6 @@ def test_exploration_score_is_the_sum_over_samples_and_zero_at_the_sampling_poli
     np.testing.assert_allclose(score, expected, rtol=1e-5)
     assert not zero.any()
     np.testing.assert_array_equal(gradient, samples.task_mask(LENGTHS))  # gradient of sum_n log pi(a_n)
-
-
-PATHS = ((1, 3), (4, 2, 1), (1,))  # path lengths of each task
-
-
-@pytest.fixture
-def path_starts():
-    starts = [samples.path_starts(lengths) for lengths in PATHS]
-    return tf.constant(samples.stack_tasks(starts, np.int32))
-
-
-def paths_of(task, values):
-    return np.split(values, np.cumsum(PATHS[task])[:-1])
-
-
-def test_sums_along_paths_restart_with_each_path(data, stacked, path_starts):
-    up_to, before = run(losses.sums_along_paths(stacked[0], path_starts))
-    for task, values in enumerate(data[0]):
-        expected = np.concatenate([np.cumsum(path) for path in paths_of(task, values)])
-        np.testing.assert_allclose(up_to[task, :len(values)], expected, rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(before[task, :len(values)], expected - values, rtol=1e-5, atol=1e-6)
-
-
-def test_dice_is_the_sum_of_rewards_with_the_derivatives_of_the_boxes(data, stacked, path_starts):
-    # with u_p = sum of log pi over path p's first t actions, d^k box / d u_p^k = 1 for every k
-    log_prob, _, rewards = stacked
-    mask = samples.task_mask(LENGTHS)
-    loss = losses.dice_loss(log_prob, rewards, tf.constant(mask), path_starts)
-    first = tf.gradients(loss, log_prob)[0]
-    second = tf.gradients(first, log_prob)[0]  # row sums of the Hessian
-    loss, first, second = run([loss, first, second])
-    np.testing.assert_allclose(loss, [-np.sum(r) for r in data[2]], rtol=1e-5)
-    for task, r in enumerate(data[2]):
-        gradient, row_sums = [], []
-        for path in paths_of(task, r):
-            # entry (s, u) of the Hessian is the sum of the rewards from step max(s, u) onwards
-            hessian = np.array([[path[max(s, u):].sum() for u in range(len(path))] for s in range(len(path))])
-            gradient.extend(np.diag(hessian))
-            row_sums.extend(hessian.sum(axis=1))
-        np.testing.assert_allclose(first[task, :len(r)], -np.array(gradient), rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(second[task, :len(r)], -np.array(row_sums), rtol=1e-5, atol=1e-5)
-        assert not first[task, len(r):].any() and not second[task, len(r):].any()
-
-
-def test_loaded_dice_counts_each_advantage_once_and_depends_on_earlier_actions(data, stacked, path_starts):
-    log_prob, _, advantages = stacked
-    mask = samples.task_mask(LENGTHS)
-    loss = losses.loaded_dice_loss(log_prob, advantages, tf.constant(mask), path_starts)
-    first = tf.gradients(loss, log_prob)[0]
-    second = tf.gradients(first, log_prob)[0]
-    loss, first, second = run([loss, first, second])
-    assert not loss.any()
-    for task, a in enumerate(data[2]):
-        row_sums = []
-        for path in paths_of(task, a):
-            # box(<= t) - box(< t) has Hessian entries 1 where max(s, u) = t, which gives the advantage at max(s, u)
-            hessian = np.array([[path[max(s, u)] for u in range(len(path))] for s in range(len(path))])
-            row_sums.extend(hessian.sum(axis=1))
-        np.testing.assert_allclose(first[task, :len(a)], -a, rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(second[task, :len(a)], -np.array(row_sums), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(
