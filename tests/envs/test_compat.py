@@ -220,17 +220,6 @@ def test_objects_without_tasks_are_refused(env):
             check(env)
 
 
-@pytest.mark.parametrize("env", [MetaPointEnvCorner, lambda: MetaPointEnvCorner(), None])
-@pytest.mark.parametrize("start", [
-    lambda env, folder: mps.train(env, "vpg_maml", dump_path=folder), lambda env, folder: mps.train(env, "cem"),
-    lambda env, folder: mps.compare(env, ["promp"], seeds=1, folder=folder),
-])
-def test_training_names_an_object_that_is_no_environment(env, start, tmp_path):
-    with pytest.raises(TypeError, match="^env: expected an environment.*, got "):
-        start(env, str(tmp_path / "run"))
-    assert not list(tmp_path.iterdir())
-
-
 # Vectorized environments
 
 

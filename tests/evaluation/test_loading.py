@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
-from meta_policy_search.cli.main import main, make_parser
 from meta_policy_search.samplers import meta_sampler
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
@@ -113,20 +112,6 @@ def test_random_initialization_equals_the_start_of_the_run(run):
     policy = mps.load_evaluator(run[0], snapshot=None).algo.policy
     for name, value in policy.get_param_values().items():
         np.testing.assert_array_equal(value, expected[name])
-
-
-@pytest.mark.thorough
-def test_scripts_accept_the_folder(run, tmp_path, capsys):
-    folder = str(run[0])
-    assert main(["evaluate", folder, "--num_tasks", "2", "--reference", "random", "--output", str(tmp_path / "e")]) == 0
-    assert main(["plot", folder, "--output", str(tmp_path / "curve.png")]) == 0
-    assert main(["plot", folder, "--trajectories", "--output", str(tmp_path / "way.png")]) == 0
-    assert main(["runs", folder]) == 0
-    assert "vpg_maml" in capsys.readouterr().out
-    drawn = mps.load_evaluator(folder, render_mode="rgb_array").env
-    drawn.reset()
-    assert drawn.render().ndim == 3
-    assert make_parser("render") is not None
 
 
 class Foreign:

@@ -37,7 +37,8 @@ def test_samples_padded_to_another_length_are_refused():
 def test_policy_gradient_inner_loss_requires_advantages():
     data = padded_data()
     del data[1][2]["advantages"]
-    with pytest.raises(ValueError, match="^step1: task 2: expected samples with an entry 'advantages'"):
+    with pytest.raises(ValueError, match="^step1: task 2: expected samples with an entry 'advantages', got none; pass "
+                                         "return_baseline, such as .*, to the sample processor$"):
         make_algo(VPG_DICEMAML).optimize_policy(data)
 
 
