@@ -13,6 +13,7 @@ from meta_policy_search.run_folder import read_params
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
+from meta_policy_search.utils.callbacks import StatefulCallback
 from meta_policy_search.utils.snapshotter import load_snapshot
 from tests.helpers.runs import read_rows
 from tests.helpers.trainers import build_trainer
@@ -118,6 +119,17 @@ def test_environment_and_policy_log_diagnostics_of_all_paths(trainer, monkeypatc
     monkeypatch.setattr(trainer.env, "log_diagnostics", lambda paths, prefix: calls.append((len(paths), prefix)))
     trainer.train_itr()
     assert calls == [(M * P, "Step_0-"), (M * P, "Step_1-")]
+
+
+@pytest.mark.parametrize("part", ["env", "policy"])
+def test_diagnostics_without_a_prefix_are_refused(part, trainer, monkeypatch):
+    """Given a `log_diagnostics(paths)`, whose figures would overwrite each other, then the error names it."""
+    def log_diagnostics(paths):
+        pass
+
+    monkeypatch.setattr(getattr(trainer, part), "log_diagnostics", log_diagnostics)
+    with pytest.raises(TypeError, match=r"log_diagnostics\(\) takes 1 positional argument but 2 were given"):
+        trainer.train()
 
 
 # Training loop
@@ -339,6 +351,22 @@ def test_finalized_graph_can_be_trained():
 # Snapshots and resuming
 
 
+class Rows(StatefulCallback):
+    """Adds the number of each iteration to a list, which is its state."""
+
+    def __init__(self):
+        self.rows = []
+
+    def __call__(self, trainer, row):
+        self.rows.append(trainer.itr)
+
+    def get_state(self):
+        return self.rows
+
+    def set_state(self, state):
+        self.rows = list(state)
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError("no space left")], ids=["Ctrl-C", "error"])
 def test_iteration_whose_callback_fails_is_repeated_with_all_callbacks(error, trainer, tmp_path):
     """The callbacks before the failed one get back their state, and the iteration writes one row."""
@@ -349,8 +377,8 @@ def test_iteration_whose_callback_fails_is_repeated_with_all_callbacks(error, tr
         if trainer.itr == 1 and failures:
             raise failures.pop()
 
-    early = EarlyStopping("Itr", patience=5)
-    trainer.callbacks = [early, fails_once]
+    early, rows = EarlyStopping("Itr", patience=5), Rows()
+    trainer.callbacks = [early, rows, fails_once]
     logger.configure(tmp_path, ["csv"])
     with pytest.raises(type(error)):
         trainer.train()
@@ -358,7 +386,7 @@ def test_iteration_whose_callback_fails_is_repeated_with_all_callbacks(error, tr
     assert read_params(tmp_path)["error"] == (None if isinstance(error, KeyboardInterrupt) else "OSError")
     trainer.train()
     assert read_params(tmp_path)["error"] is None
-    assert calls == [(0, 0), (1, 1), (1, 1)] and early.get_state() == (1.0, 0)
+    assert calls == [(0, 0), (1, 1), (1, 1)] and early.get_state() == (1.0, 0) and rows.rows == [0, 1]
     assert [row["Itr"] for row in read_rows(tmp_path)] == ["0", "1"]
 
 

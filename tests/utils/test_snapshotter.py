@@ -13,16 +13,11 @@ import pytest
 
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.snapshotter import SnapshotError, list_snapshots, load_snapshot, save_snapshot
+from tests.helpers.processes import start
 
 
 def files(folder):
     return sorted(os.listdir(folder))
-
-
-def start_python(program, *args):
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([sys.executable, "-c", program, *map(str, args)], env=env, **pipes)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +148,7 @@ def test_snapshot_can_be_loaded_while_another_process_saves(tmp_path):
         "    save_snapshot(sys.argv[1], itr, {'itr': itr, 'weights': np.full(100_000, itr)}, 'last_gap', 50)\n"
         "    print(itr, flush=True)\n"
     )
-    process = start_python(program, tmp_path)
+    process = start("-c", program, tmp_path)
     process.stdout.readline()
     for _ in range(100):
         loaded = load_snapshot(tmp_path)
