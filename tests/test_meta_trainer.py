@@ -421,7 +421,7 @@ def test_snapshot_contains_callbacks_with_state_and_names_of_others(trainer, tmp
         ({"n_itr": 2.0}, TypeError, "n_itr"),
         ({"start_itr": -1}, ValueError, "start_itr"),
         ({"start_itr": 2}, ValueError, "start_itr: expected less than n_itr=2, got 2"),
-        ({"num_inner_grad_steps": 2}, ValueError, "num_inner_grad_steps: expected 1, the value of algo"),
+        ({"num_inner_grad_steps": 2}, ValueError, "expected 1, .*, got 2; pass num_inner_grad_steps=1$"),
         ({"num_inner_grad_steps": 0}, ValueError, "num_inner_grad_steps"),
         ({"sess": "session"}, TypeError, "sess: expected a tf.Session or None, got 'session'"),
         ({"progress_bar": 1}, TypeError, "progress_bar"),

@@ -152,30 +152,22 @@ def test_old_script_runs_with_its_tensorflow_import_changed(changes, columns, tm
 def test_snapshot_of_an_old_script_is_read_with_joblib(tmp_path):
     """joblib returns policy, environment and baseline of a snapshot, and `rollout` accepts them."""
     from meta_policy_search.baselines import LinearFeatureBaseline
-    from meta_policy_search.envs import MetaPointEnvCorner, normalize
-    from meta_policy_search.meta_algos import ProMP
-    from meta_policy_search.meta_trainer import Trainer
-    from meta_policy_search.policies import MetaGaussianMLPPolicy
-    from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
     from meta_policy_search.samplers.utils import rollout
     from meta_policy_search.tf_compat import tf
     from meta_policy_search.utils import logger
+    from tests.helpers.trainers import build_trainer
 
-    env = normalize(MetaPointEnvCorner(reward_type="dense"))
-    policy = MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(4,))
-    sampler = MetaSampler(env, policy, rollouts_per_meta_task=2, meta_batch_size=2, max_path_length=5)
+    trainer, observation = build_trainer(), np.array([0.1, -0.2])
     logger.configure(tmp_path, format_strs=["csv"], snapshot_mode="all")
-    processor = MetaSampleProcessor(LinearFeatureBaseline())
-    Trainer(ProMP(policy, meta_batch_size=2), env, sampler, processor, policy, n_itr=1).train()
-    observation = np.array([0.1, -0.2])
-    _, expected = policy.get_action(observation)
+    trainer.train()
+    _, expected = trainer.policy.get_action(observation)
     with tf.Graph().as_default(), tf.Session().as_default():
         snapshot = joblib.load(tmp_path / "itr_0.pkl")
         _, info = snapshot["policy"].get_action(observation)
         path = rollout(snapshot["env"], snapshot["policy"], max_path_length=7)
     np.testing.assert_allclose(info["mean"], expected["mean"], rtol=1e-6)
     assert snapshot["itr"] == 0 and path["actions"].shape == (7, 2)
-    assert snapshot["env"].action_space == env.action_space
+    assert snapshot["env"].action_space == trainer.env.action_space
     assert isinstance(snapshot["baseline"], LinearFeatureBaseline)
 
 
