@@ -295,26 +295,23 @@ def run_early_stopping(values, **arguments):
     return None
 
 
-@pytest.mark.parametrize(
-    "values, arguments, stops_after",
-    [
-        ([1, 2, 2, 2], {"patience": 2}, 4),
-        ([1, 2, 2, 3, 3], {"patience": 2}, None),
-        ([1, 0, 0, 0], {"patience": 3}, 4),
-        ([1.0, 1.5, 2.0], {"patience": 2, "min_delta": 1.0}, 3),
-        ([1.0, 1.5, 2.5], {"patience": 2, "min_delta": 1.0}, None),
-        ([3, 2, 1, 1], {"patience": 1, "higher_is_better": False}, 4),
-        ([1, 5, 10], {"patience": 9, "target": 5}, 2),
-        ([9, 5, 1], {"patience": 9, "target": 5, "higher_is_better": False}, 2),
-        ([9, 5.1], {"patience": 9, "target": 5, "higher_is_better": False}, None),
-        ([2, 1, 0, -1], {"patience": 9, "target": 0, "higher_is_better": False}, 3),  # zero is a valid target
-        ([-2, -1, -3], {"patience": 9, "target": np.float32(-1.0)}, 2),
-        ([3, 2.5, 1.9], {"patience": 2, "min_delta": 1, "higher_is_better": False}, None),
-        ([3, 2.5, 2.1], {"patience": 2, "min_delta": 1, "higher_is_better": False}, 3),
-        ([5, 6, 7], {"patience": 2, "target": 1, "higher_is_better": False}, 3),  # patience and target
-        ([1.0, np.nan, np.nan], {"patience": 2}, 3),
-    ],
-)
+@pytest.mark.parametrize("values, arguments, stops_after", [
+    ([1, 2, 2, 2], {"patience": 2}, 4),
+    ([1, 2, 2, 3, 3], {"patience": 2}, None),
+    ([1, 0, 0, 0], {"patience": 3}, 4),
+    ([1.0, 1.5, 2.0], {"patience": 2, "min_delta": 1.0}, 3),
+    ([1.0, 1.5, 2.5], {"patience": 2, "min_delta": 1.0}, None),
+    ([3, 2, 1, 1], {"patience": 1, "higher_is_better": False}, 4),
+    ([1, 5, 10], {"patience": 9, "target": 5}, 2),
+    ([9, 5, 1], {"patience": 9, "target": 5, "higher_is_better": False}, 2),
+    ([9, 5.1], {"patience": 9, "target": 5, "higher_is_better": False}, None),
+    ([2, 1, 0, -1], {"patience": 9, "target": 0, "higher_is_better": False}, 3),  # zero is a valid target
+    ([-2, -1, -3], {"patience": 9, "target": np.float32(-1.0)}, 2),
+    ([3, 2.5, 1.9], {"patience": 2, "min_delta": 1, "higher_is_better": False}, None),
+    ([3, 2.5, 2.1], {"patience": 2, "min_delta": 1, "higher_is_better": False}, 3),
+    ([5, 6, 7], {"patience": 2, "target": 1, "higher_is_better": False}, 3),  # patience and target
+    ([1.0, np.nan, np.nan], {"patience": 2}, 3),
+])
 def test_early_stopping(values, arguments, stops_after):
     assert run_early_stopping(values, **arguments) == stops_after
 
@@ -414,23 +411,20 @@ def test_snapshot_contains_callbacks_with_state_and_names_of_others(trainer, tmp
 # Invalid arguments
 
 
-@pytest.mark.parametrize(
-    "change, error, message",
-    [
-        ({"n_itr": 0}, ValueError, "n_itr"),
-        ({"n_itr": 2.0}, TypeError, "n_itr"),
-        ({"start_itr": -1}, ValueError, "start_itr"),
-        ({"start_itr": 2}, ValueError, "start_itr: expected less than n_itr=2, got 2"),
-        ({"num_inner_grad_steps": 2}, ValueError, "expected 1, .*, got 2; pass num_inner_grad_steps=1$"),
-        ({"num_inner_grad_steps": 0}, ValueError, "num_inner_grad_steps"),
-        ({"sess": "session"}, TypeError, "sess: expected a tf.Session or None, got 'session'"),
-        ({"progress_bar": 1}, TypeError, "progress_bar"),
-        ({"callbacks": [True]}, TypeError, r"callbacks: expected a list of callables, got \[True\]"),
-        ({"callbacks": print}, TypeError, "callbacks: expected a list of callables, got <built-in function print>"),
-        ({"policy": SimpleNamespace(meta_batch_size=M)}, ValueError,
-         "policy: expected the same object as algo.policy"),
-    ],
-)
+@pytest.mark.parametrize("change, error, message", [
+    ({"n_itr": 0}, ValueError, "n_itr"),
+    ({"n_itr": 2.0}, TypeError, "n_itr"),
+    ({"start_itr": -1}, ValueError, "start_itr"),
+    ({"start_itr": 2}, ValueError, "start_itr: expected less than n_itr=2, got 2"),
+    ({"num_inner_grad_steps": 2}, ValueError, "expected 1, .*, got 2; pass num_inner_grad_steps=1$"),
+    ({"num_inner_grad_steps": 0}, ValueError, "num_inner_grad_steps"),
+    ({"sess": "session"}, TypeError, "sess: expected a tf.Session or None, got 'session'"),
+    ({"progress_bar": 1}, TypeError, "progress_bar"),
+    ({"callbacks": [True]}, TypeError, r"callbacks: expected a list of callables, got \[True\]"),
+    ({"callbacks": print}, TypeError, "callbacks: expected a list of callables, got <built-in function print>"),
+    ({"policy": SimpleNamespace(meta_batch_size=M)}, ValueError,
+     "policy: expected the same object as algo.policy"),
+])
 def test_mismatched_components_are_refused(trainer, change, error, message):
     arguments = {name: getattr(trainer, name) for name in ("algo", "env", "sampler", "sample_processor", "policy",
                                                             "n_itr")}

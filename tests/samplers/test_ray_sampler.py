@@ -26,16 +26,7 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from tests.helpers.processes import assert_gone, run_script, start_script
 from tests.helpers.runs import assert_same, read_rows
-from tests.helpers.sampling import (
-    M,
-    P,
-    Scripted,
-    T,
-    Wanderer,
-    make_policy,
-    sampler_of,
-    two_iterations,
-)
+from tests.helpers.sampling import M, P, Scripted, T, Wanderer, make_policy, sampler_of, two_iterations
 from tests.helpers.trainers import build_trainer
 from tests.meta_algos import test_rl2 as of_trials
 

@@ -6,12 +6,7 @@ import cloudpickle
 import numpy as np
 import pytest
 
-from meta_policy_search.utils.serializable import (
-    Configurable,
-    Serializable,
-    given_arguments,
-    present_arguments,
-)
+from meta_policy_search.utils.serializable import Configurable, Serializable, given_arguments, present_arguments
 
 
 class Base(Serializable):

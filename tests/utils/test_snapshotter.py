@@ -20,16 +20,13 @@ def files(folder):
     return sorted(os.listdir(folder))
 
 
-@pytest.mark.parametrize(
-    "mode, expected",
-    [
-        ("all", ["itr_0.pkl", "itr_1.pkl", "itr_2.pkl", "itr_3.pkl"]),
-        ("last", ["params.pkl"]),
-        ("gap", ["itr_0.pkl", "itr_2.pkl"]),
-        ("last_gap", ["itr_0.pkl", "itr_2.pkl", "params.pkl"]),
-        ("none", []),
-    ],
-)
+@pytest.mark.parametrize("mode, expected", [
+    ("all", ["itr_0.pkl", "itr_1.pkl", "itr_2.pkl", "itr_3.pkl"]),
+    ("last", ["params.pkl"]),
+    ("gap", ["itr_0.pkl", "itr_2.pkl"]),
+    ("last_gap", ["itr_0.pkl", "itr_2.pkl", "params.pkl"]),
+    ("none", []),
+])
 def test_each_mode_writes_its_files(tmp_path, mode, expected):
     written = [save_snapshot(tmp_path, itr, {"itr": itr}, mode, gap=2) for itr in range(4)]
     assert files(tmp_path) == expected
