@@ -31,10 +31,8 @@ class EndsEarly(MetaPointEnvCorner):
 
 
 ENVS = {
-    "corner": lambda: MetaPointEnvCorner("dense"),
-    "paths of unequal length": lambda: EndsEarly("dense"),
-    "half cheetah": lambda: normalize(HalfCheetahRandDirecEnv()),
-    "discrete actions": MetaBernoulliBanditEnv,
+    "corner": lambda: MetaPointEnvCorner("dense"), "paths of unequal length": lambda: EndsEarly("dense"),
+    "half cheetah": lambda: normalize(HalfCheetahRandDirecEnv()), "discrete actions": MetaBernoulliBanditEnv,
 }
 
 

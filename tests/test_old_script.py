@@ -39,57 +39,28 @@ def main(config):
     set_seed(config['seed'])
     env = normalize(globals()[config['env']]())
     policy = MetaGaussianMLPPolicy(
-        name='meta-policy',
-        obs_dim=np.prod(env.observation_space.shape),
-        action_dim=np.prod(env.action_space.shape),
-        meta_batch_size=config['meta_batch_size'],
-        hidden_sizes=config['hidden_sizes'],
-        hidden_nonlinearity=tf.tanh,
-        learn_std=config['learn_std'],
-    )
+        name='meta-policy', obs_dim=np.prod(env.observation_space.shape), action_dim=np.prod(env.action_space.shape),
+        meta_batch_size=config['meta_batch_size'], hidden_sizes=config['hidden_sizes'], hidden_nonlinearity=tf.tanh,
+        learn_std=config['learn_std'])
     sampler = MetaSampler(
-        env=env,
-        policy=policy,
-        rollouts_per_meta_task=config['rollouts_per_meta_task'],
-        meta_batch_size=config['meta_batch_size'],
-        max_path_length=config['max_path_length'],
-        envs_per_task=config['envs_per_task'],
-        parallel=config['parallel'],
-    )
+        env=env, policy=policy, rollouts_per_meta_task=config['rollouts_per_meta_task'],
+        meta_batch_size=config['meta_batch_size'], max_path_length=config['max_path_length'],
+        envs_per_task=config['envs_per_task'], parallel=config['parallel'])
     sample_processor = MetaSampleProcessor(
-        baseline=globals()[config['baseline']](),
-        discount=config['discount'],
-        gae_lambda=config['gae_lambda'],
-        normalize_adv=config['normalize_adv'],
-        positive_adv=config['positive_adv'],
-    )
-    shared = dict(
-        policy=policy,
-        inner_lr=config['inner_lr'],
-        meta_batch_size=config['meta_batch_size'],
-        num_inner_grad_steps=config['num_inner_grad_steps'],
-    )
+        baseline=globals()[config['baseline']](), discount=config['discount'], gae_lambda=config['gae_lambda'],
+        normalize_adv=config['normalize_adv'], positive_adv=config['positive_adv'])
+    shared = dict(policy=policy, inner_lr=config['inner_lr'], meta_batch_size=config['meta_batch_size'],
+                  num_inner_grad_steps=config['num_inner_grad_steps'])
     if config['algo'] == 'ProMP':
         algo = ProMP(
-            learning_rate=config['learning_rate'],
-            num_ppo_steps=config['num_promp_steps'],
-            clip_eps=config['clip_eps'],
-            target_inner_step=config['target_inner_step'],
+            learning_rate=config['learning_rate'], num_ppo_steps=config['num_promp_steps'],
+            clip_eps=config['clip_eps'], target_inner_step=config['target_inner_step'],
             init_inner_kl_penalty=config['init_inner_kl_penalty'],
-            adaptive_inner_kl_penalty=config['adaptive_inner_kl_penalty'],
-            **shared
-        )
+            adaptive_inner_kl_penalty=config['adaptive_inner_kl_penalty'], **shared)
     else:
         algo = TRPOMAML(step_size=config['step_size'], inner_type=config['inner_type'], exploration=True, **shared)
-    Trainer(
-        algo=algo,
-        policy=policy,
-        env=env,
-        sampler=sampler,
-        sample_processor=sample_processor,
-        n_itr=config['n_itr'],
-        num_inner_grad_steps=config['num_inner_grad_steps'],
-    ).train()
+    Trainer(algo=algo, policy=policy, env=env, sampler=sampler, sample_processor=sample_processor,
+            n_itr=config['n_itr'], num_inner_grad_steps=config['num_inner_grad_steps']).train()
 
 
 if __name__ == '__main__':

@@ -75,9 +75,7 @@ def test_every_diagnostic_equals_its_numpy_reference(algo_cls, arguments, inner_
     one, two = meta_gradient(slice(0, 1)), meta_gradient(slice(1, 3))
     norm, variance = np.linalg.norm((one + 2 * two) / 3), np.sum((one - two) ** 2) * 2 / 9
     expected = {
-        "MetaGradNorm": norm,
-        "MetaGradVariance": variance,
-        "MetaGradRelativeStd": np.sqrt(variance) / norm,
+        "MetaGradNorm": norm, "MetaGradVariance": variance, "MetaGradRelativeStd": np.sqrt(variance) / norm,
         "MetaGradHalvesCosine": cosine(one, two),
     }
     # the gradients of each task at both ends of its chain of adaptation steps

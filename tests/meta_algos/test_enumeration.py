@@ -95,13 +95,9 @@ def padded_samples(world, theta, paths, weight=1.0):
         return array
 
     return {
-        "mask": mask.astype(float),
-        "path_lengths": flat["path_lengths"],
-        "observations": pad(flat["observations"]),
-        "actions": pad(flat["actions"]),
-        "agent_infos": {"log_prob": pad(flat["agent_infos"]["log_prob"])},
-        "advantages": weight * pad(flat["advantages"]),
-        "adjusted_rewards": weight * pad(flat["adj_avg_rewards"]),
+        "mask": mask.astype(float), "path_lengths": flat["path_lengths"], "observations": pad(flat["observations"]),
+        "actions": pad(flat["actions"]), "agent_infos": {"log_prob": pad(flat["agent_infos"]["log_prob"])},
+        "advantages": weight * pad(flat["advantages"]), "adjusted_rewards": weight * pad(flat["adj_avg_rewards"]),
         "adjusted_rewards_after_end": np.zeros(len(paths)),
     }
 

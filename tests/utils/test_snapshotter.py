@@ -31,11 +31,8 @@ def test_each_mode_writes_its_files(tmp_path, mode, expected):
     written = [save_snapshot(tmp_path, itr, {"itr": itr}, mode, gap=2) for itr in range(4)]
     assert files(tmp_path) == expected
     names = {
-        "all": ["itr_0.pkl", "itr_1.pkl", "itr_2.pkl", "itr_3.pkl"],
-        "last": ["params.pkl"] * 4,
-        "gap": ["itr_0.pkl", None, "itr_2.pkl", None],
-        "last_gap": ["params.pkl"] * 4,
-        "none": [None] * 4,
+        "all": ["itr_0.pkl", "itr_1.pkl", "itr_2.pkl", "itr_3.pkl"], "last": ["params.pkl"] * 4,
+        "gap": ["itr_0.pkl", None, "itr_2.pkl", None], "last_gap": ["params.pkl"] * 4, "none": [None] * 4,
     }[mode]
     assert written == [name and str(tmp_path / name) for name in names]
 
