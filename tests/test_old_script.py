@@ -3,15 +3,13 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import joblib
 import numpy as np
 import pytest
 
+from tests.helpers.processes import ROOT, run_script
 from tests.helpers.runs import read_csv
-
-ROOT = Path(__file__).resolve().parent.parent
 
 SCRIPT = '''
 import argparse
@@ -249,10 +247,7 @@ print('passed', algo.num_adapted, observations[0].shape, means.shape, action.sha
 @pytest.mark.slow
 def test_old_script_with_custom_classes_runs(new_gym, tmp_path):
     """The script defines environments with either gym interface, an algorithm, a target and a training loop."""
-    script = tmp_path / "script.py"
-    script.write_text(OWN_CLASSES.replace("import tensorflow as tf", "from meta_policy_search.tf_compat import tf")
-                      .replace("NEW_GYM = False", f"NEW_GYM = {new_gym}"))
-    result = subprocess.run([sys.executable, str(script)], env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=tmp_path,
-                            capture_output=True, text=True, timeout=600)
-    assert result.returncode == 0, result.stderr  # directory of the old gym package, which prints a warning on import
-    assert result.stdout.splitlines()[-1] == "passed 1 (15, 1) (15, 1) (1,) (1,) [1.5 1. ]"
+    said = run_script(tmp_path, OWN_CLASSES.replace(
+        "import tensorflow as tf", "from meta_policy_search.tf_compat import tf").replace(
+        "NEW_GYM = False", f"NEW_GYM = {new_gym}"))  # the old gym package prints a warning on import
+    assert said.splitlines()[-1] == "passed 1 (15, 1) (15, 1) (1,) (1,) [1.5 1. ]"
