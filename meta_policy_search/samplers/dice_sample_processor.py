@@ -48,8 +48,9 @@ class DiceSampleProcessor(SampleProcessor):
     """Converts the paths of one task to padded samples with adjusted rewards, for DiCE.
 
     The processor fits a baseline to the discounted rewards `discount^t r_t` and subtracts it. The differences, called
-    adjusted rewards, are optionally normalized over the steps of all paths. Paths are padded with zeros to
-    `max_path_length`. With a `return_baseline`, advantages are estimated as in `SampleProcessor`.
+    adjusted rewards, are optionally normalized over all paths and the steps up to the end of the longest path, also
+    those after the end of a path. Paths are padded with zeros to `max_path_length`. With a
+    `return_baseline`, advantages are estimated as in `SampleProcessor`.
 
     Args:
         baseline (str or Baseline): baseline of the rewards, which depends only on time (see the notes on bias in this
@@ -155,8 +156,7 @@ class DiceSampleProcessor(SampleProcessor):
         self.baseline.fit(task.paths, target_key="discounted_rewards")
         adjusted = discounted - self._predict(task, mask)
         if self.normalize_adv:
-            taken = adjusted[mask]
-            adjusted = (adjusted - taken.mean()) / (finite_std(taken, f"{task.name}advantages") + _EPSILON)
+            adjusted = (adjusted - adjusted.mean()) / (finite_std(adjusted, f"{task.name}advantages") + _EPSILON)
         if self.positive_adv:
             adjusted = adjusted - adjusted[mask].min() + _EPSILON
         check_finite_steps(task.name, "adjusted_rewards", adjusted[mask], task.lengths)

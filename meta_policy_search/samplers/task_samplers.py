@@ -4,7 +4,7 @@ from typing import Any, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.compat import name_of_env, owner_of_tasks
+from meta_policy_search.envs.compat import layers, name_of_env, owner_of_tasks
 from meta_policy_search.types import Task
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_choice, check_fraction, check_positive_int
@@ -12,7 +12,7 @@ from meta_policy_search.utils.serializable import Configurable, add_defaults, co
 
 __all__ = ["RoML", "TaskSampler", "WorstTaskSampler"]
 
-_EDGE = 0.02  # smallest distance of the mean of a beta distribution from 0 and 1, as in the public code of RoML
+_EDGE = 0.02  # smallest distance of the mean of a coordinate from 0 and 1, as in the public code of RoML
 
 
 class TaskSampler(Configurable):
@@ -59,9 +59,11 @@ class WorstTaskSampler(TaskSampler):
     """Repeats recent tasks with low returns, a simple form of distributionally robust training.
 
     An iteration has `int(repeated * n)` tasks drawn uniformly from the `fraction` of recent tasks with the lowest
-    returns, and new tasks from the environment. Relative to the task distribution, a task of that fraction is drawn
-    `1 - repeated + repeated / fraction` times as often, any other task `1 - repeated` times. Works for tasks of any
-    type. Assigning an environment (`trainer.env`) removes the recent tasks, because they may be invalid there.
+    returns, and new tasks from the environment. Returns increase during training, so the return of a new task counts
+    relative to the mean of the new tasks of its iteration. With a single new task per iteration, this difference is
+    zero, and no task is the worst. Compared with the task distribution, a task of that fraction is drawn `1 - repeated
+    + repeated / fraction` times as often, any other task `1 - repeated` times. Works for tasks of any type. Assigning
+    an environment (`trainer.env`) removes the recent tasks, because they may be invalid there.
 
     Args:
         fraction (float): fraction of the recent tasks that is repeated, in (0, 1]. Default: 0.25.
@@ -93,11 +95,13 @@ class WorstTaskSampler(TaskSampler):
 
     def update(self, tasks: Sequence[Task], returns: np.ndarray) -> None:
         """See `TaskSampler.update`; stores the new tasks."""
-        new = list(zip(tasks, np.asarray(returns).tolist(), strict=True))[self._num_repeated:]
-        self._recent = [*self._recent, *new][-self.memory:]
+        new = np.asarray(returns)[self._num_repeated:]
+        differences = (new - new.mean()).tolist()
+        pairs = zip(tasks[self._num_repeated:], differences, strict=True)
+        self._recent = [*self._recent, *pairs][-self.memory:]
 
     def get_state(self) -> Any:
-        """Returns the recent tasks with their returns."""
+        """Returns the recent tasks with their relative returns."""
         return self._recent, self._num_repeated
 
     def set_state(self, state: Any) -> None:
@@ -108,12 +112,13 @@ class WorstTaskSampler(TaskSampler):
 class RoML(TaskSampler):
     """Samples tasks with low returns more often, by the cross-entropy method of robust meta-RL.
 
-    The environment maps the unit cube to its tasks (`tasks_at`). Each coordinate has a beta distribution with the
-    parameters `2 m` and `2 - 2 m`, whose mean is `m`; it is uniform for `m = 0.5`, the initial value. After every
+    The environment maps the unit cube to its tasks (`tasks_at`). Each coordinate has a power distribution with the
+    mean `m`: for `m >= 0.5` the beta distribution with the parameters `m / (1 - m)` and 1, for smaller `m` its mirror
+    image. It is uniform for `m = 0.5`, the initial value. After every
     `batch_size` tasks, `m` moves towards the weighted mean of the tasks with the lowest returns. These are the fraction
     `alpha` of the task distribution, but at least the fraction `min_fraction` of the sampled tasks. The weight of a
-    task is the ratio of its density under the task distribution to that under the beta distributions. The meta-update
-    has no such weights: it increases the mean return in the sampled tasks.
+    task is the ratio of its density under the task distribution to that under the sampled mixture of both. The
+    meta-update has no such weights: it increases the mean return in the sampled tasks.
 
     The distribution of a coordinate changes only if the tasks with low returns have mostly large or mostly small
     values. It remains about uniform if these tasks are in the middle or at both ends.
@@ -129,13 +134,14 @@ class RoML(TaskSampler):
         soft_update (float): weight of the previous means in an update, in [0, 1). Default: 0.5.
 
     Raises:
-        TypeError, ValueError: an argument is invalid. `bind` raises `ValueError` if the environment has no `tasks_at`.
+        TypeError, ValueError: an argument is invalid. `bind` raises `ValueError` if the environment has no `tasks_at`
+            or overrides only `sample_tasks`.
 
     References:
         Greenberg, Mannor, Chechik, Meirom: Train Hard, Fight Easy: Robust Meta Reinforcement Learning, 2023
-        (arXiv:2301.11147), Algorithm 1. The defaults and the beta distribution are those of the public code
-        (github.com/ido90/RobustMetaRL), except that the public code evaluates densities at points clipped to [0.02,
-        0.98]. With the exact densities, the means approach those of the worst tasks also if these are at an edge.
+        (arXiv:2301.11147), Algorithm 1. The defaults are those of the public code (github.com/ido90/RobustMetaRL). Its
+        beta distributions, with the parameters `2 m` and `2 - 2 m`, are unbounded at the edges: if the worst 5% are at
+        an edge, a third of the tasks would be less likely than 1e-8.
     """
 
     def __init__(self, alpha: float = 0.05, batch_size: int = 128, original_fraction: float = 0.2,
@@ -155,6 +161,11 @@ class RoML(TaskSampler):
         if not getattr(owner, "task_dimensions", 0):
             raise ValueError("task_sampler: RoML requires an environment with task_dimensions and tasks_at, got "
                              f"{name_of_env(env)}; WorstTaskSampler works for any tasks")
+        layer = next((layer for layer in layers(owner) if hasattr(type(layer), "tasks_at")), owner)
+        definitions = [names for names in map(vars, type(layer).__mro__) if {"tasks_at", "sample_tasks"} & set(names)]
+        if definitions and "tasks_at" not in definitions[0]:
+            raise ValueError(f"task_sampler: RoML uses tasks_at, but {name_of_env(env)} overrides only sample_tasks; "
+                             "override tasks_at, too")
         super().bind(owner)
         if len(self._means) != owner.task_dimensions:
             self._means, self._batch = np.empty(0), []
@@ -164,11 +175,14 @@ class RoML(TaskSampler):
         size = self.env.task_dimensions
         means = self._means if len(self._means) else np.full(size, 0.5)
         num_original = round(self.original_fraction * n)
-        points, weights = rng.random((n, size)), np.ones((n, 1))
-        chosen = rng.beta(2.0 * means, 2.0 - 2.0 * means, size=(n - num_original, size))
-        points[num_original:] = np.minimum(chosen, 1.0 - 1e-9)  # as uniform points, below 1
-        weights[num_original:, 0] = 1.0 / _beta_density(points[num_original:], means)
-        self._means, self._drawn = means, np.hstack([points, weights])
+        powers = np.maximum(means, 1.0 - means) / np.minimum(means, 1.0 - means)
+        mirror = means < 0.5
+        points = rng.random((n, size))
+        chosen = (1.0 - points[num_original:]) ** (1.0 / powers)
+        points[num_original:] = np.minimum(np.where(mirror, 1.0 - chosen, chosen), 1.0 - 1e-9)  # below 1
+        densities = np.prod(powers * np.where(mirror, 1.0 - points, points) ** (powers - 1.0), axis=1)
+        weights = n / (num_original + (n - num_original) * densities)
+        self._means, self._drawn = means, np.column_stack([points, weights])
         return self.env.tasks_at(points)
 
     def update(self, tasks: Sequence[Task], returns: np.ndarray) -> None:
@@ -191,14 +205,8 @@ class RoML(TaskSampler):
 
     def set_state(self, state: Any) -> None:
         """Restores a state returned by `get_state`."""
-        self._means, self._drawn, self._batch = state
-
-
-def _beta_density(points: np.ndarray, means: np.ndarray) -> np.ndarray:
-    """Returns the densities `[n]` of points `[n, d]`, each coordinate with parameters `2 m` and `2 - 2 m`."""
-    points = np.clip(points, 1e-9, 1.0 - 1e-9)
-    normalizers = [1.0 / (math.gamma(2.0 * mean) * math.gamma(2.0 - 2.0 * mean)) for mean in means]
-    return np.prod(normalizers * points ** (2.0 * means - 1.0) * (1.0 - points) ** (1.0 - 2.0 * means), axis=1)
+        self._means, self._drawn, batch = state
+        self._batch = list(batch)
 
 
 TASK_SAMPLERS = {"uniform": TaskSampler, "worst": WorstTaskSampler, "roml": RoML}

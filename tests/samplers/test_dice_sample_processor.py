@@ -55,19 +55,19 @@ def test_adjusted_rewards_by_hand():
     np.testing.assert_array_equal(samples["adjusted_rewards_after_end"], [0.0, -0.375])
 
 
-def test_normalization_uses_only_steps_that_were_taken():
-    # given adjusted rewards 1, 2, 6 (mean 3, variance 14/3), and one step missing from the second path
+def test_normalization_includes_missing_steps():
+    # given adjusted rewards 1, 2, 6 and 0 for the missing step of the second path (mean 9/4, variance 83/16)
     paths = [reward_path([1.0, 2.0]), reward_path([6.0])]
 
     def adjusted(**kwargs):
         samples = DiceSampleProcessor(ZeroBaseline(), 5, discount=1.0, **kwargs).process_samples(paths)
         return samples["adjusted_rewards"][:, :2], samples["adjusted_rewards_after_end"]
 
-    std = np.sqrt(14.0 / 3.0)
-    # by default: normalized; a missing step has reward zero, so (0 - 3) / std
+    mean, std = 9.0 / 4.0, np.sqrt(83.0) / 4.0
+    # by default: normalized
     values, after = adjusted()
-    np.testing.assert_allclose(values, np.array([[-2.0, -1.0], [3.0, 0.0]]) / std, rtol=1e-7)
-    np.testing.assert_allclose(after, [0.0, -3.0 / std], rtol=1e-7)
+    np.testing.assert_allclose(values, [[(1.0 - mean) / std, (2.0 - mean) / std], [(6.0 - mean) / std, 0.0]], rtol=1e-7)
+    np.testing.assert_allclose(after, [0.0, -mean / std], rtol=1e-7)
     # without normalization
     values, after = adjusted(normalize_adv=False)
     np.testing.assert_array_equal(values, [[1.0, 2.0], [6.0, 0.0]])
@@ -81,6 +81,14 @@ def test_normalization_uses_only_steps_that_were_taken():
     values, after = adjusted(positive_adv=True)
     np.testing.assert_allclose(values, np.array([[0.0, 1.0], [5.0, 0.0]]) / std, atol=2e-8)
     np.testing.assert_allclose(after, [0.0, -1.0 / std], atol=2e-8)
+
+
+def test_constant_rewards_until_early_ends_have_moderate_adjusted_rewards():
+    """The baseline predicts the rewards of all steps, so only those after an end differ from it."""
+    paths = [reward_path([1.0] * length) for length in [20] * 10 + [21] * 10]
+    for baseline in (ZeroBaseline(), LinearTimeBaseline()):
+        samples = DiceSampleProcessor(baseline, 100, discount=1.0).process_samples(paths)
+        assert np.abs(samples["adjusted_rewards_after_end"]).max() < 10.0
 
 
 @pytest.mark.parametrize("normalize_adv, positive_adv", list(itertools.product([False, True], repeat=2)))
@@ -105,9 +113,9 @@ def test_expected_gradient_is_exact_for_paths_that_end_early(normalize_adv, posi
     # standard deviation, where that was divided by) ...
     in_path = np.array([sc @ row[:len(sc)] for sc, row in zip(score, samples["adjusted_rewards"], strict=True)])
     after = np.array([sc[-1] for sc in score]) * samples["adjusted_rewards_after_end"]
-    taken = np.concatenate([discount ** np.arange(len(path["rewards"])) * path["rewards"]
-                            - [0.4, -1.3, 2.2][:len(path["rewards"])] for path in paths])
-    scale = taken.std() + 1e-8 if normalize_adv else 1.0
+    padded = [np.pad(path["rewards"], (0, 3 - len(path["rewards"]))) for path in paths]
+    adjusted = discount ** np.arange(3) * padded - [0.4, -1.3, 2.2]
+    scale = adjusted.std() + 1e-8 if normalize_adv else 1.0
     assert probability @ (in_path + after) == pytest.approx(exact / scale, rel=1e-12)
     # ... and it differs without the term after the end
     assert probability @ in_path != pytest.approx(exact / scale, rel=1e-2)

@@ -11,7 +11,7 @@ from meta_policy_search.envs import available_envs, get_env_class, make_env, nor
 from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampler
-from meta_policy_search.samplers.task_samplers import RoML, TaskSampler, WorstTaskSampler, _beta_density
+from meta_policy_search.samplers.task_samplers import RoML, TaskSampler, WorstTaskSampler
 from tests.helpers.runs import read_rows
 
 TINY = {"meta_batch_size": 4, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}
@@ -66,7 +66,7 @@ def test_an_update_of_roml_equals_the_weighted_mean_of_the_worst_tasks():
     mean = 0.5 * 0.5 + 0.5 * np.sort(tasks)[:3].mean()
     np.testing.assert_allclose(sampler.get_state()[0], [mean])
     tasks = np.array(sampler.sample(10, rng))[:, 0]
-    weights = np.append(np.ones(2), 1.0 / stats.beta.pdf(tasks[2:], 2.0 * mean, 2.0 - 2.0 * mean))
+    weights = 1.0 / (0.2 + 0.8 * stats.beta.pdf(1.0 - tasks, (1.0 - mean) / mean, 1.0))
     sampler.update(list(tasks[:, None]), tasks)
     order = np.argsort(tasks)
     count = max(1, np.searchsorted(np.cumsum(weights[order]), 0.3 * weights.sum()) + 1)
@@ -75,18 +75,41 @@ def test_an_update_of_roml_equals_the_weighted_mean_of_the_worst_tasks():
     np.testing.assert_allclose(sampler.get_state()[0], [expected])
 
 
-def test_beta_densities_equal_those_of_scipy():
-    points, means = np.random.default_rng(0).uniform(0.01, 0.99, (50, 2)), np.array([0.2, 0.9])
-    expected = stats.beta.pdf(points, 2.0 * means, 2.0 - 2.0 * means).prod(axis=1)
-    np.testing.assert_allclose(_beta_density(points, means), expected, rtol=1e-10)
+def test_roml_draws_few_tasks_that_are_less_likely_than_the_worst():
+    """The worst 5% are at an edge: of the tasks that are drawn from there, most are about equally likely."""
+    tasks = iterate(RoML(original_fraction=0.0), lambda task: -task[0], num_iterations=600)
+    assert 0.75 < np.mean(tasks > 0.95) < 0.95 and np.mean(tasks > 1.0 - 1e-4) < 0.02
+
+
+def test_roml_samples_coordinates_with_its_means():
+    sampler, means = RoML(original_fraction=0.0), np.array([0.2, 0.5, 0.9])
+    sampler.bind(Cube(3))
+    sampler.set_state((means, np.empty((0, 0)), []))
+    points = np.array(sampler.sample(5_000, np.random.default_rng(0)))
+    distributions = [stats.beta(1.0, 4.0), stats.uniform(), stats.beta(9.0, 1.0)]
+    for column, distribution in zip(points.T, distributions, strict=True):
+        assert stats.kstest(column, distribution.cdf).pvalue > 1e-3
+    densities = np.prod([one.pdf(column) for column, one in zip(points.T, distributions, strict=True)], axis=0)
+    np.testing.assert_allclose(sampler.get_state()[1][:, 3], 1.0 / densities, rtol=1e-6)
 
 
 def test_worst_tasks_are_repeated():
     """Half of the tasks are from the quarter with the lowest returns; all repetitions have occurred before."""
     tasks = iterate(WorstTaskSampler(), lambda task: -task[0])[:, 0].reshape(-1, 20)
-    assert 0.8 < tasks[:, :10].mean() < 0.95 and tasks[:, :10].min() > 0.6
+    assert 0.8 < tasks[:, :10].mean() < 0.95 and np.mean(tasks[:, :10] > 0.6) > 0.95
     np.testing.assert_allclose(tasks[:, 10:].mean(), 0.5, atol=0.02)
     assert set(tasks[50, :10]) <= set(tasks[:50, 10:].ravel())
+
+
+def test_repeated_tasks_are_the_hardest_while_the_policy_improves():
+    """Returns increase by 1 per iteration, so the lowest returns are those of the oldest tasks."""
+    sampler, rng, repeated = WorstTaskSampler(), np.random.default_rng(0), []
+    sampler.bind(Cube(1))
+    for itr in range(200):
+        tasks = sampler.sample(20, rng)
+        repeated.append(tasks[:10])
+        sampler.update(tasks, itr - np.array(tasks)[:, 0])
+    assert np.mean(repeated[20:]) > 0.8
 
 
 def test_an_iteration_has_at_least_one_new_task():
@@ -247,6 +270,15 @@ def test_roml_requires_tasks_at():
     with pytest.raises(ValueError, match="task_sampler: RoML requires an environment with task_dimensions and tasks_at"
                                          ", got MetaPointEnvCorner; WorstTaskSampler works for any tasks"):
         sampler_of(make_env("MetaPointEnvCorner"), "roml")
+
+
+def test_roml_refuses_an_environment_that_overrides_only_the_sampling_of_tasks():
+    class Corners(mps.MetaPointEnvNavigation):
+        def sample_tasks(self, n_tasks, rng=None):
+            return [np.full(2, 4.0)] * n_tasks
+
+    with pytest.raises(ValueError, match="RoML uses tasks_at, but Corners overrides only sample_tasks; override"):
+        sampler_of(normalize(Corners()), "roml")
 
 
 class Goal(gymnasium.Env):
