@@ -1,6 +1,5 @@
 """Identities that hold for any input, tested on a whole iteration. Other tests of identities:
 
-- The ratio of equal densities is one, and all losses have the same gradient at the sampling policy: ops/test_losses.py
 - Log-densities, divergences and entropies equal those of scipy: policies/test_*.py
 - Returns and generalized advantages equal hand-computed values and a slow loop: samplers/test_sample_processor.py
 - Discounted sums equal hand-computed values and their recursion: utils/test_utils.py
@@ -32,10 +31,8 @@ class EndsEarly(MetaPointEnvCorner):
 
 
 ENVS = {
-    "corner": lambda: MetaPointEnvCorner("dense"),
-    "paths of unequal length": lambda: EndsEarly("dense"),
-    "half cheetah": lambda: normalize(HalfCheetahRandDirecEnv()),
-    "discrete actions": MetaBernoulliBanditEnv,
+    "corner": lambda: MetaPointEnvCorner("dense"), "paths of unequal length": lambda: EndsEarly("dense"),
+    "half cheetah": lambda: normalize(HalfCheetahRandDirecEnv()), "discrete actions": MetaBernoulliBanditEnv,
 }
 
 

@@ -13,6 +13,7 @@ from meta_policy_search.run_folder import read_params
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
+from meta_policy_search.utils.callbacks import StatefulCallback
 from meta_policy_search.utils.snapshotter import load_snapshot
 from tests.helpers.runs import read_rows
 from tests.helpers.trainers import build_trainer
@@ -118,6 +119,17 @@ def test_environment_and_policy_log_diagnostics_of_all_paths(trainer, monkeypatc
     monkeypatch.setattr(trainer.env, "log_diagnostics", lambda paths, prefix: calls.append((len(paths), prefix)))
     trainer.train_itr()
     assert calls == [(M * P, "Step_0-"), (M * P, "Step_1-")]
+
+
+@pytest.mark.parametrize("part", ["env", "policy"])
+def test_diagnostics_without_a_prefix_are_refused(part, trainer, monkeypatch):
+    """Given a `log_diagnostics(paths)`, whose figures would overwrite each other, then the error names it."""
+    def log_diagnostics(paths):
+        pass
+
+    monkeypatch.setattr(getattr(trainer, part), "log_diagnostics", log_diagnostics)
+    with pytest.raises(TypeError, match=r"log_diagnostics\(\) takes 1 positional argument but 2 were given"):
+        trainer.train()
 
 
 # Training loop
@@ -283,26 +295,23 @@ def run_early_stopping(values, **arguments):
     return None
 
 
-@pytest.mark.parametrize(
-    "values, arguments, stops_after",
-    [
-        ([1, 2, 2, 2], {"patience": 2}, 4),
-        ([1, 2, 2, 3, 3], {"patience": 2}, None),
-        ([1, 0, 0, 0], {"patience": 3}, 4),
-        ([1.0, 1.5, 2.0], {"patience": 2, "min_delta": 1.0}, 3),
-        ([1.0, 1.5, 2.5], {"patience": 2, "min_delta": 1.0}, None),
-        ([3, 2, 1, 1], {"patience": 1, "higher_is_better": False}, 4),
-        ([1, 5, 10], {"patience": 9, "target": 5}, 2),
-        ([9, 5, 1], {"patience": 9, "target": 5, "higher_is_better": False}, 2),
-        ([9, 5.1], {"patience": 9, "target": 5, "higher_is_better": False}, None),
-        ([2, 1, 0, -1], {"patience": 9, "target": 0, "higher_is_better": False}, 3),  # zero is a valid target
-        ([-2, -1, -3], {"patience": 9, "target": np.float32(-1.0)}, 2),
-        ([3, 2.5, 1.9], {"patience": 2, "min_delta": 1, "higher_is_better": False}, None),
-        ([3, 2.5, 2.1], {"patience": 2, "min_delta": 1, "higher_is_better": False}, 3),
-        ([5, 6, 7], {"patience": 2, "target": 1, "higher_is_better": False}, 3),  # patience and target
-        ([1.0, np.nan, np.nan], {"patience": 2}, 3),
-    ],
-)
+@pytest.mark.parametrize("values, arguments, stops_after", [
+    ([1, 2, 2, 2], {"patience": 2}, 4),
+    ([1, 2, 2, 3, 3], {"patience": 2}, None),
+    ([1, 0, 0, 0], {"patience": 3}, 4),
+    ([1.0, 1.5, 2.0], {"patience": 2, "min_delta": 1.0}, 3),
+    ([1.0, 1.5, 2.5], {"patience": 2, "min_delta": 1.0}, None),
+    ([3, 2, 1, 1], {"patience": 1, "higher_is_better": False}, 4),
+    ([1, 5, 10], {"patience": 9, "target": 5}, 2),
+    ([9, 5, 1], {"patience": 9, "target": 5, "higher_is_better": False}, 2),
+    ([9, 5.1], {"patience": 9, "target": 5, "higher_is_better": False}, None),
+    ([2, 1, 0, -1], {"patience": 9, "target": 0, "higher_is_better": False}, 3),  # zero is a valid target
+    ([-2, -1, -3], {"patience": 9, "target": np.float32(-1.0)}, 2),
+    ([3, 2.5, 1.9], {"patience": 2, "min_delta": 1, "higher_is_better": False}, None),
+    ([3, 2.5, 2.1], {"patience": 2, "min_delta": 1, "higher_is_better": False}, 3),
+    ([5, 6, 7], {"patience": 2, "target": 1, "higher_is_better": False}, 3),  # patience and target
+    ([1.0, np.nan, np.nan], {"patience": 2}, 3),
+])
 def test_early_stopping(values, arguments, stops_after):
     assert run_early_stopping(values, **arguments) == stops_after
 
@@ -339,6 +348,22 @@ def test_finalized_graph_can_be_trained():
 # Snapshots and resuming
 
 
+class Rows(StatefulCallback):
+    """Adds the number of each iteration to a list, which is its state."""
+
+    def __init__(self):
+        self.rows = []
+
+    def __call__(self, trainer, row):
+        self.rows.append(trainer.itr)
+
+    def get_state(self):
+        return self.rows
+
+    def set_state(self, state):
+        self.rows = list(state)
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError("no space left")], ids=["Ctrl-C", "error"])
 def test_iteration_whose_callback_fails_is_repeated_with_all_callbacks(error, trainer, tmp_path):
     """The callbacks before the failed one get back their state, and the iteration writes one row."""
@@ -349,8 +374,8 @@ def test_iteration_whose_callback_fails_is_repeated_with_all_callbacks(error, tr
         if trainer.itr == 1 and failures:
             raise failures.pop()
 
-    early = EarlyStopping("Itr", patience=5)
-    trainer.callbacks = [early, fails_once]
+    early, rows = EarlyStopping("Itr", patience=5), Rows()
+    trainer.callbacks = [early, rows, fails_once]
     logger.configure(tmp_path, ["csv"])
     with pytest.raises(type(error)):
         trainer.train()
@@ -358,7 +383,7 @@ def test_iteration_whose_callback_fails_is_repeated_with_all_callbacks(error, tr
     assert read_params(tmp_path)["error"] == (None if isinstance(error, KeyboardInterrupt) else "OSError")
     trainer.train()
     assert read_params(tmp_path)["error"] is None
-    assert calls == [(0, 0), (1, 1), (1, 1)] and early.get_state() == (1.0, 0)
+    assert calls == [(0, 0), (1, 1), (1, 1)] and early.get_state() == (1.0, 0) and rows.rows == [0, 1]
     assert [row["Itr"] for row in read_rows(tmp_path)] == ["0", "1"]
 
 
@@ -386,23 +411,20 @@ def test_snapshot_contains_callbacks_with_state_and_names_of_others(trainer, tmp
 # Invalid arguments
 
 
-@pytest.mark.parametrize(
-    "change, error, message",
-    [
-        ({"n_itr": 0}, ValueError, "n_itr"),
-        ({"n_itr": 2.0}, TypeError, "n_itr"),
-        ({"start_itr": -1}, ValueError, "start_itr"),
-        ({"start_itr": 2}, ValueError, "start_itr: expected less than n_itr=2, got 2"),
-        ({"num_inner_grad_steps": 2}, ValueError, "num_inner_grad_steps: expected 1, the value of algo"),
-        ({"num_inner_grad_steps": 0}, ValueError, "num_inner_grad_steps"),
-        ({"sess": "session"}, TypeError, "sess: expected a tf.Session or None, got 'session'"),
-        ({"progress_bar": 1}, TypeError, "progress_bar"),
-        ({"callbacks": [True]}, TypeError, r"callbacks: expected a list of callables, got \[True\]"),
-        ({"callbacks": print}, TypeError, "callbacks: expected a list of callables, got <built-in function print>"),
-        ({"policy": SimpleNamespace(meta_batch_size=M)}, ValueError,
-         "policy: expected the same object as algo.policy"),
-    ],
-)
+@pytest.mark.parametrize("change, error, message", [
+    ({"n_itr": 0}, ValueError, "n_itr"),
+    ({"n_itr": 2.0}, TypeError, "n_itr"),
+    ({"start_itr": -1}, ValueError, "start_itr"),
+    ({"start_itr": 2}, ValueError, "start_itr: expected less than n_itr=2, got 2"),
+    ({"num_inner_grad_steps": 2}, ValueError, "expected 1, .*, got 2; pass num_inner_grad_steps=1$"),
+    ({"num_inner_grad_steps": 0}, ValueError, "num_inner_grad_steps"),
+    ({"sess": "session"}, TypeError, "sess: expected a tf.Session or None, got 'session'"),
+    ({"progress_bar": 1}, TypeError, "progress_bar"),
+    ({"callbacks": [True]}, TypeError, r"callbacks: expected a list of callables, got \[True\]"),
+    ({"callbacks": print}, TypeError, "callbacks: expected a list of callables, got <built-in function print>"),
+    ({"policy": SimpleNamespace(meta_batch_size=M)}, ValueError,
+     "policy: expected the same object as algo.policy"),
+])
 def test_mismatched_components_are_refused(trainer, change, error, message):
     arguments = {name: getattr(trainer, name) for name in ("algo", "env", "sampler", "sample_processor", "policy",
                                                             "n_itr")}

@@ -3,15 +3,13 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import joblib
 import numpy as np
 import pytest
 
+from tests.helpers.processes import ROOT, run_script
 from tests.helpers.runs import read_csv
-
-ROOT = Path(__file__).resolve().parent.parent
 
 SCRIPT = '''
 import argparse
@@ -39,57 +37,28 @@ def main(config):
     set_seed(config['seed'])
     env = normalize(globals()[config['env']]())
     policy = MetaGaussianMLPPolicy(
-        name='meta-policy',
-        obs_dim=np.prod(env.observation_space.shape),
-        action_dim=np.prod(env.action_space.shape),
-        meta_batch_size=config['meta_batch_size'],
-        hidden_sizes=config['hidden_sizes'],
-        hidden_nonlinearity=tf.tanh,
-        learn_std=config['learn_std'],
-    )
+        name='meta-policy', obs_dim=np.prod(env.observation_space.shape), action_dim=np.prod(env.action_space.shape),
+        meta_batch_size=config['meta_batch_size'], hidden_sizes=config['hidden_sizes'], hidden_nonlinearity=tf.tanh,
+        learn_std=config['learn_std'])
     sampler = MetaSampler(
-        env=env,
-        policy=policy,
-        rollouts_per_meta_task=config['rollouts_per_meta_task'],
-        meta_batch_size=config['meta_batch_size'],
-        max_path_length=config['max_path_length'],
-        envs_per_task=config['envs_per_task'],
-        parallel=config['parallel'],
-    )
+        env=env, policy=policy, rollouts_per_meta_task=config['rollouts_per_meta_task'],
+        meta_batch_size=config['meta_batch_size'], max_path_length=config['max_path_length'],
+        envs_per_task=config['envs_per_task'], parallel=config['parallel'])
     sample_processor = MetaSampleProcessor(
-        baseline=globals()[config['baseline']](),
-        discount=config['discount'],
-        gae_lambda=config['gae_lambda'],
-        normalize_adv=config['normalize_adv'],
-        positive_adv=config['positive_adv'],
-    )
-    shared = dict(
-        policy=policy,
-        inner_lr=config['inner_lr'],
-        meta_batch_size=config['meta_batch_size'],
-        num_inner_grad_steps=config['num_inner_grad_steps'],
-    )
+        baseline=globals()[config['baseline']](), discount=config['discount'], gae_lambda=config['gae_lambda'],
+        normalize_adv=config['normalize_adv'], positive_adv=config['positive_adv'])
+    shared = dict(policy=policy, inner_lr=config['inner_lr'], meta_batch_size=config['meta_batch_size'],
+                  num_inner_grad_steps=config['num_inner_grad_steps'])
     if config['algo'] == 'ProMP':
         algo = ProMP(
-            learning_rate=config['learning_rate'],
-            num_ppo_steps=config['num_promp_steps'],
-            clip_eps=config['clip_eps'],
-            target_inner_step=config['target_inner_step'],
+            learning_rate=config['learning_rate'], num_ppo_steps=config['num_promp_steps'],
+            clip_eps=config['clip_eps'], target_inner_step=config['target_inner_step'],
             init_inner_kl_penalty=config['init_inner_kl_penalty'],
-            adaptive_inner_kl_penalty=config['adaptive_inner_kl_penalty'],
-            **shared
-        )
+            adaptive_inner_kl_penalty=config['adaptive_inner_kl_penalty'], **shared)
     else:
         algo = TRPOMAML(step_size=config['step_size'], inner_type=config['inner_type'], exploration=True, **shared)
-    Trainer(
-        algo=algo,
-        policy=policy,
-        env=env,
-        sampler=sampler,
-        sample_processor=sample_processor,
-        n_itr=config['n_itr'],
-        num_inner_grad_steps=config['num_inner_grad_steps'],
-    ).train()
+    Trainer(algo=algo, policy=policy, env=env, sampler=sampler, sample_processor=sample_processor,
+            n_itr=config['n_itr'], num_inner_grad_steps=config['num_inner_grad_steps']).train()
 
 
 if __name__ == '__main__':
@@ -152,30 +121,22 @@ def test_old_script_runs_with_its_tensorflow_import_changed(changes, columns, tm
 def test_snapshot_of_an_old_script_is_read_with_joblib(tmp_path):
     """joblib returns policy, environment and baseline of a snapshot, and `rollout` accepts them."""
     from meta_policy_search.baselines import LinearFeatureBaseline
-    from meta_policy_search.envs import MetaPointEnvCorner, normalize
-    from meta_policy_search.meta_algos import ProMP
-    from meta_policy_search.meta_trainer import Trainer
-    from meta_policy_search.policies import MetaGaussianMLPPolicy
-    from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
     from meta_policy_search.samplers.utils import rollout
     from meta_policy_search.tf_compat import tf
     from meta_policy_search.utils import logger
+    from tests.helpers.trainers import build_trainer
 
-    env = normalize(MetaPointEnvCorner(reward_type="dense"))
-    policy = MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(4,))
-    sampler = MetaSampler(env, policy, rollouts_per_meta_task=2, meta_batch_size=2, max_path_length=5)
+    trainer, observation = build_trainer(), np.array([0.1, -0.2])
     logger.configure(tmp_path, format_strs=["csv"], snapshot_mode="all")
-    processor = MetaSampleProcessor(LinearFeatureBaseline())
-    Trainer(ProMP(policy, meta_batch_size=2), env, sampler, processor, policy, n_itr=1).train()
-    observation = np.array([0.1, -0.2])
-    _, expected = policy.get_action(observation)
+    trainer.train()
+    _, expected = trainer.policy.get_action(observation)
     with tf.Graph().as_default(), tf.Session().as_default():
         snapshot = joblib.load(tmp_path / "itr_0.pkl")
         _, info = snapshot["policy"].get_action(observation)
         path = rollout(snapshot["env"], snapshot["policy"], max_path_length=7)
     np.testing.assert_allclose(info["mean"], expected["mean"], rtol=1e-6)
     assert snapshot["itr"] == 0 and path["actions"].shape == (7, 2)
-    assert snapshot["env"].action_space == env.action_space
+    assert snapshot["env"].action_space == trainer.env.action_space
     assert isinstance(snapshot["baseline"], LinearFeatureBaseline)
 
 
@@ -286,10 +247,7 @@ print('passed', algo.num_adapted, observations[0].shape, means.shape, action.sha
 @pytest.mark.slow
 def test_old_script_with_custom_classes_runs(new_gym, tmp_path):
     """The script defines environments with either gym interface, an algorithm, a target and a training loop."""
-    script = tmp_path / "script.py"
-    script.write_text(OWN_CLASSES.replace("import tensorflow as tf", "from meta_policy_search.tf_compat import tf")
-                      .replace("NEW_GYM = False", f"NEW_GYM = {new_gym}"))
-    result = subprocess.run([sys.executable, str(script)], env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=tmp_path,
-                            capture_output=True, text=True, timeout=600)
-    assert result.returncode == 0, result.stderr  # directory of the old gym package, which prints a warning on import
-    assert result.stdout.splitlines()[-1] == "passed 1 (15, 1) (15, 1) (1,) (1,) [1.5 1. ]"
+    said = run_script(tmp_path, OWN_CLASSES.replace(
+        "import tensorflow as tf", "from meta_policy_search.tf_compat import tf").replace(
+        "NEW_GYM = False", f"NEW_GYM = {new_gym}"))  # the old gym package prints a warning on import
+    assert said.splitlines()[-1] == "passed 1 (15, 1) (15, 1) (1,) (1,) [1.5 1. ]"

@@ -33,7 +33,6 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.utils import set_seed
-from tests.helpers.runs import read_rows
 from tests.helpers.sampling import algo_of, flat_paths
 from tests.helpers.trainers import build_trainer
 
@@ -410,46 +409,6 @@ class BoundedPolicy(MetaGaussianMLPPolicy):
     def distribution_info_sym(self, obs_var, params=None):
         info = super().distribution_info_sym(obs_var, params)
         return {**info, "mean": self.bound * tf.tanh(info["mean"] / self.bound)}
-
-
-class ScaledVPG(mps.VPGMAML):
-    """An algorithm whose inner step size is given in percent."""
-
-    def __init__(self, policy, percent=10.0, **kwargs):
-        super().__init__(policy, inner_lr=percent / 100.0, **kwargs)
-        self.percent = percent
-
-
-def train(folder, n_itr):
-    """Trains a `BoundedPolicy` with a `ScaledVPG`; returns the policy."""
-    with tf.Graph().as_default():
-        set_seed(1)
-        env = mps.normalize(mps.MetaPointEnvCorner())
-        policy = BoundedPolicy(M, 2, 2, bound=0.5, hidden_sizes=(4,))
-        algo = ScaledVPG(policy, percent=20.0, meta_batch_size=M)
-        processor = mps.MetaSampleProcessor(mps.LinearFeatureBaseline(), normalize_adv=True)
-        with logger.scoped_configure(folder, ["csv"]), mps.MetaSampler(env, policy, P, M, T) as sampler:
-            mps.Trainer(algo, env, sampler, processor, policy, n_itr).train()
-        return policy
-
-
-def returns_of(folder):
-    return [row["Step_1-AverageReturn"] for row in read_rows(folder)]
-
-
-@pytest.mark.thorough
-def test_resumed_run_of_subclasses_equals_uninterrupted_run(tmp_path):
-    # given a run of three iterations, and one that is stopped after the first
-    whole = train(tmp_path / "whole", 3)
-    train(tmp_path / "parts", 1)
-    # when the second one is loaded and resumed
-    run = mps.load_run(tmp_path / "parts")
-    assert type(run.policy) is BoundedPolicy and run.policy.bound == 0.5
-    assert type(run.trainer.algo) is ScaledVPG and run.trainer.algo.percent == 20.0
-    run.resume(3, log_formats=["csv"])
-    # then both are equal
-    assert returns_of(tmp_path / "parts") == returns_of(tmp_path / "whole")
-    np.testing.assert_array_equal(run.policy.get_flat_params(), whole.get_flat_params())
 
 
 def test_policy_for_another_number_of_tasks_shares_parameters_and_can_be_pickled():

@@ -12,13 +12,7 @@ import pytest
 
 from meta_policy_search import envs
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
-from meta_policy_search.envs import (
-    EnvSpec,
-    MetaEnv,
-    MetaPointEnvCorner,
-    MetaPointEnvNavigation,
-    normalize,
-)
+from meta_policy_search.envs import EnvSpec, MetaEnv, MetaPointEnvCorner, MetaPointEnvNavigation, normalize
 from meta_policy_search.envs.point_envs import corner_goals_point_env_2d, point_env_2d, point_env_2d_v2
 from meta_policy_search.envs.point_envs.point_env_2d_walls import MetaPointEnvWalls
 from meta_policy_search.local_runner import LocalRunner
@@ -29,12 +23,7 @@ from meta_policy_search.optimizers import ConjugateGradientOptimizer, MAMLFirstO
 from meta_policy_search.optimizers.conjugate_gradient_optimizer import FiniteDifferenceHvp
 from meta_policy_search.policies import GaussianMLPPolicy, MetaGaussianMLPPolicy
 from meta_policy_search.policies.distributions import DiagonalGaussian
-from meta_policy_search.samplers import (
-    DiceMetaSampleProcessor,
-    MetaSampleProcessor,
-    MetaSampler,
-    SingleTaskSampler,
-)
+from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler, SingleTaskSampler
 from meta_policy_search.samplers.utils import rollout
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import set_seed

@@ -25,7 +25,6 @@ from meta_policy_search.meta_trainer import EarlyStopping
 from meta_policy_search.run import build_trainer
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.callbacks import StatefulCallback
 from meta_policy_search.utils.snapshotter import list_snapshots, load_snapshot, snapshot_paths
 from tests.helpers.runs import assert_same
 
@@ -386,34 +385,6 @@ def test_pictures_can_be_omitted_without_a_warning(evaluated, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         assert len(mps.load_run(folder).resume(3, plot_gap=None, eval_every=1).progress["Itr"]) == 3
-
-
-def test_an_interrupted_iteration_restores_the_state_of_callbacks():
-    class Rows(StatefulCallback):
-        rows = []
-
-        def __call__(self, trainer, row):
-            self.rows.append(trainer.itr)
-
-        def get_state(self):
-            return self.rows
-
-        def set_state(self, state):
-            self.rows = list(state)
-
-    def fail(trainer, row):
-        if trainer.itr == 2 and not failed:
-            failed.append(trainer.itr)
-            raise RuntimeError("stop")
-
-    failed = []
-    trainer = build_trainer("MetaPointEnvCornerGoals", n_itr=4, callbacks=[Rows(), fail], meta_batch_size=2,
-                            rollouts_per_meta_task=2, max_path_length=5, hidden_sizes=(4,))
-    with logger.scoped_configure(None, []):
-        with pytest.raises(RuntimeError, match="stop"):
-            trainer.train()
-        trainer.train()
-    assert trainer.callbacks[0].rows == [0, 1, 2, 3]
 
 
 def test_a_trainer_without_recorded_settings_keeps_its_snapshot_gap(tmp_path):

@@ -85,15 +85,12 @@ def test_no_ops_are_added_after_construction(variables):
     np.testing.assert_array_equal(variables.read()["a"], [5.0, 6.0])
 
 
-@pytest.mark.parametrize(
-    "values, message",
-    [
-        ({"a": [1.0, 2.0]}, r"settings: expected the names \['a', 'b'\], got \['a'\]"),
-        ({"a": [1.0, 2.0], "b": 1.0, "c": 1.0}, "settings: expected the names"),
-        ({"a": [1.0], "b": 1.0}, r"settings\['a'\]: expected shape \(2,\), got \(1,\)"),
-        ({"a": [1.0, 2.0], "b": np.nan}, r"settings\['b'\]: expected finite numbers, got nan"),
-    ],
-)
+@pytest.mark.parametrize("values, message", [
+    ({"a": [1.0, 2.0]}, r"settings: expected the names \['a', 'b'\], got \['a'\]"),
+    ({"a": [1.0, 2.0], "b": 1.0, "c": 1.0}, "settings: expected the names"),
+    ({"a": [1.0], "b": 1.0}, r"settings\['a'\]: expected shape \(2,\), got \(1,\)"),
+    ({"a": [1.0, 2.0], "b": np.nan}, r"settings\['b'\]: expected finite numbers, got nan"),
+])
 def test_invalid_values_are_refused_before_any_assignment(variables, values, message):
     with pytest.raises(ValueError, match=message):
         variables.write(values, "settings")

@@ -19,12 +19,9 @@ from tests.meta_algos.test_inner_update import MomentumMAML
 
 M, P, T = 3, 4, 5
 ALGOS = {
-    "ProMP": (ProMP, {}),
-    "TRPO-MAML": (TRPOMAML, {"inner_type": "log_likelihood"}),
-    "E-MAML": (TRPOMAML, {"exploration": True}),
-    "VPG-MAML": (VPGMAML, {"inner_type": "dice", "max_path_length": T}),
-    "DiCE-MAML": (DICEMAML, {"max_path_length": T}),
-    "VPG-DiCE-MAML": (VPG_DICEMAML, {"max_path_length": T}),
+    "ProMP": (ProMP, {}), "TRPO-MAML": (TRPOMAML, {"inner_type": "log_likelihood"}),
+    "E-MAML": (TRPOMAML, {"exploration": True}), "VPG-MAML": (VPGMAML, {"inner_type": "dice", "max_path_length": T}),
+    "DiCE-MAML": (DICEMAML, {"max_path_length": T}), "VPG-DiCE-MAML": (VPG_DICEMAML, {"max_path_length": T}),
 }
 
 

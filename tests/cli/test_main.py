@@ -216,6 +216,8 @@ def test_policy_of_a_user_is_given_as_a_class_or_by_name(is_command, my_module):
                         gain=3, meta_batch_size=2, rollouts_per_meta_task=2, max_path_length=5)
     assert type(run.policy) is sys.modules[my_module].SmallPolicy and run.policy.gain == 3
     assert run.resume(2).trainer.itr == 2
+    assert main(["train", "vpg_maml", "--config_file", "run/params.json", "--dump_path", "again"]) == 0
+    assert mps.load_run("again").policy.gain == 3
 
 
 # Start-up --------------------------------------------------------------------------------------------------------

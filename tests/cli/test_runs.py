@@ -5,8 +5,6 @@ import json
 import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -264,20 +262,6 @@ def test_log_messages_have_a_time_with_time_zone(tmp_path):
 
 
 # Locks -------------------------------------------------------------------------------------------------------------
-
-
-def test_lock_of_another_process_is_detected_without_taking_it(tmp_path):
-    program = ("import sys\nfrom meta_policy_search.utils.files import lock_folder\n"
-               "lock = lock_folder(sys.argv[1])\nlock.__enter__()\nprint('ready', flush=True)\nsys.stdin.read()")
-    assert not is_locked(tmp_path) and not is_locked(tmp_path / "nowhere")
-    with subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                          text=True) as process:
-        assert process.stdout.readline() == "ready\n"
-        assert is_locked(tmp_path)
-        process.communicate()
-    assert not is_locked(tmp_path)
-    with lock_folder(tmp_path):
-        assert is_locked(tmp_path)
 
 
 def test_starting_run_waits_for_a_concurrent_lock_check(tmp_path, monkeypatch):

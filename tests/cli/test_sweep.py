@@ -6,10 +6,7 @@ import re
 import shlex
 import shutil
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import psutil
 import pytest
@@ -20,10 +17,11 @@ from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.utils.files import lock_folder
 from meta_policy_search.utils.snapshotter import save_snapshot
 from tests.helpers import commands
+from tests.helpers.processes import ROOT, assert_gone, start
 from tests.helpers.runs import read_csv
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 mistake = functools.partial(commands.mistake, functools.partial(commands.run, "sweep"))
+SWEEP = "-m", "meta_policy_search", "sweep", "--processes", 2
 SMALL = {"env": "MetaPointEnv", "n_samples": 20, "batch_size": 5, "max_path_length": 5, "n_itr": 2}
 
 
@@ -42,15 +40,11 @@ def statuses(folder):
     return {row["run"]: row["status"] for row in read_csv(folder / "summary.csv")}
 
 
-def wait_for(condition, seconds=120.0):
-    deadline = time.monotonic() + seconds
+def wait_for(condition):
+    deadline = time.monotonic() + 120.0
     while not condition():
         assert time.monotonic() < deadline, "it took too long"
         time.sleep(0.02)
-
-
-def has_ended(process):
-    return not process.is_running() or process.status() == "zombie"
 
 
 # Sweeps ------------------------------------------------------------------------------------------------------------
@@ -176,18 +170,11 @@ def test_example_is_a_valid_grid(tmp_path):
 # Ctrl-C and kills --------------------------------------------------------------------------------------------------
 
 
-def start(grid, output):
-    """Starts a sweep of two runs at a time in another process."""
-    command = [sys.executable, "-m", "meta_policy_search", "sweep", str(grid), "--output", str(output),
-               "--processes", "2"]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
 @pytest.mark.slow
 def test_interruption_ends_all_runs_and_the_next_call_resumes_them(tmp_path, monkeypatch, capsys):
     """A signal ends two started runs and one waiting run; the next call finishes all three."""
     grid, output = write_grid(tmp_path, {"seed": [1, 2, 3]}, n_itr=200), tmp_path / "runs"
-    process = start(grid, output)
+    process = start(*SWEEP, grid, "--output", output)
     wait_for(lambda: all((output / f"seed={seed}" / "params.pkl").exists() for seed in (1, 2)))
     children = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGINT)
@@ -195,7 +182,7 @@ def test_interruption_ends_all_runs_and_the_next_call_resumes_them(tmp_path, mon
     assert process.returncode == INTERRUPTED and errors == ""
     assert "Stopping the runs" in said and "Interrupted; run the same command to resume" in said
     assert len(children) >= 2
-    wait_for(lambda: all(map(has_ended, children)), seconds=10)
+    assert_gone(children, timeout=10.0)
     assert set(statuses(output).values()) == {"not done"} and not (output / "seed=3").exists()
 
     commands.train_members_here(monkeypatch)
@@ -213,12 +200,12 @@ def test_runs_end_with_a_killed_sweep_and_the_next_sweep_continues(number, tmp_p
     """After a sweep is killed, its run ends too, and the finished run has every row once."""
     grid, output = write_grid(tmp_path, {"seed": [1]}, n_itr=250), tmp_path / "runs"
     progress = output / "seed=1" / "progress.csv"
-    process = start(grid, output)
+    process = start(*SWEEP, grid, "--output", output)
     wait_for(lambda: progress.exists() and len(progress.read_text().splitlines()) > 3)
     children = psutil.Process(process.pid).children(recursive=True)
     os.kill(process.pid, number)
     process.communicate()
-    wait_for(lambda: all(map(has_ended, children)), seconds=10)
+    assert_gone(children, timeout=10.0)
     with lock_folder(output / "seed=1"):
         pass
     commands.train_members_here(monkeypatch)
@@ -231,15 +218,11 @@ def test_sweep_does_not_run_twice_at_once(tmp_path, capsys):
     (tmp_path / "runs").mkdir()
     program = ("import sys, time\nfrom meta_policy_search.utils.files import lock_folder\n"
                "lock = lock_folder(sys.argv[1])\nlock.__enter__()\nprint('ready', flush=True)\ntime.sleep(300)")
-    first = subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "runs")], stdout=subprocess.PIPE, text=True)
-    try:
+    with start("-c", program, tmp_path / "runs") as first:
         assert first.stdout.readline() == "ready\n"
-        assert f"process {first.pid} on " in mistake(
-            capsys, write_grid(tmp_path, {"seed": [1]}), "--output", tmp_path / "runs")
-        assert os.listdir(tmp_path / "runs") == [".lock"]
-    finally:
+        error = mistake(capsys, write_grid(tmp_path, {"seed": [1]}), "--output", tmp_path / "runs")
         first.kill()
-        first.communicate()
+    assert f"process {first.pid} on " in error and os.listdir(tmp_path / "runs") == [".lock"]
 
 
 # Invalid arguments -------------------------------------------------------------------------------------------------

@@ -485,23 +485,5 @@ def test_a_run_is_repeated_with_its_params_json(flags, tmp_path):
     assert params(folder)["settings"] == params(again)["settings"]
 
 
-def test_settings_of_an_own_policy_are_read_from_params_json(tmp_path, monkeypatch):
-    (tmp_path / "wide_policy.py").write_text("""
-import meta_policy_search as mps
-
-class Wide(mps.MetaGaussianMLPPolicy):
-    def __init__(self, *args, bound=1.0, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.bound = bound
-""")
-    monkeypatch.chdir(tmp_path)
-    flags = ["--policy", "wide_policy:Wide", "--bound", "3.0"]
-    assert main(["train", "promp", "--smoke", *CORNER, *flags, "--dump_path", "a"]) == 0
-    assert params(tmp_path / "a")["settings"]["policy"] == "wide_policy:Wide"
-    assert params(tmp_path / "a")["modules"] == {"wide_policy": str(tmp_path / "wide_policy.py")}
-    assert main(["train", "promp", "--config_file", "a/params.json", "--dump_path", "b"]) == 0
-    assert mps.load_run("b").policy.bound == 3.0
-
-
 def test_the_snapshot_mode_none_is_a_name(settings_of):
     assert settings_of(pro_mp, "--snapshot_mode", "none")["snapshot_mode"] == "none"

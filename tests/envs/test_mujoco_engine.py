@@ -20,8 +20,8 @@ from meta_policy_search.envs.mujoco_envs.engines import make_engine
 from meta_policy_search.envs.mujoco_envs.engines import mujoco as engine_mujoco
 from meta_policy_search.envs.mujoco_envs.engines.base import DERIVED, ROBOTS, model_file
 from meta_policy_search.envs.mujoco_envs.engines.mujoco import MujocoEngine
+from tests.helpers.robots import cheetahs, moving, reference_of
 
-REFERENCE = Path(__file__).parents[1] / "data" / "mujoco210.npz"  # generated with MuJoCo 2.1.0
 MODEL_FILES = {  # SHA-256; if Gymnasium changes a file, check the effect on the robot
     "ant": "cd5f83ef0ea35b0969e65d360c5bacd5b74ccaef6b27e4433b5168c605e3e2be",
     "half_cheetah": "11797a5d69e8ac955e89ca6fdd3a0087f1c990094fda401ac51420de1b6c5494",
@@ -34,19 +34,6 @@ MODEL_FILES = {  # SHA-256; if Gymnasium changes a file, check the effect on the
 FLOATING = ("ant", "humanoid")  # robots with a free joint
 ENGINES = pytest.mark.parametrize("name", ["mujoco", pytest.param("mujoco-py", marks=pytest.mark.mujoco_py)])
 THREADS = Path("/proc/self/task")  # one entry per native thread of this process
-
-
-def moving(robot, num_envs, name="mujoco", **kwargs):
-    """Returns robots in different, moving states near the ground."""
-    engine = make_engine(name, robot, num_envs, 5, **kwargs)
-    rng = np.random.default_rng(0)
-    qpos = engine.init_qpos + rng.uniform(-0.1, 0.1, (num_envs, engine.nq))
-    engine.set_state(qpos, rng.normal(0.0, 1.0, (num_envs, engine.nv)))
-    return engine
-
-
-def cheetahs(num_envs, name="mujoco", **kwargs):
-    return moving("half_cheetah", num_envs, name, **kwargs)
 
 
 def controls_for(num_envs, steps, seed=1):
@@ -69,8 +56,7 @@ def floating_controls(engine, steps, seed=1):
 def test_ten_control_steps_agree_with_mujoco_2_1_0(robot, name):
     """The humanoid's solver stops before convergence, which amplifies rounding differences between versions."""
     tolerance = 1e-10 if name == "mujoco-py" else 1e-4 if robot == "humanoid" else 1e-9
-    with np.load(REFERENCE) as file:  # actions [5, 10, nu], start states, and states after each step
-        reference = {key: file[f"{robot}/{key}"] for key in ("frame_skip", "actions", "qpos0", "qvel0", "qpos", "qvel")}
+    reference = reference_of(robot)
     engine = make_engine(name, robot, 5, int(reference["frame_skip"]))
     engine.set_state(reference["qpos0"], reference["qvel0"])
     for t in range(10):

@@ -17,26 +17,10 @@ from meta_policy_search.envs.mujoco_envs.engines import build as build_mujoco_py
 from meta_policy_search.envs.mujoco_envs.engines import chosen_engine, make_engine
 from meta_policy_search.envs.mujoco_envs.engines import mujoco_py as engine_mujoco_py
 from meta_policy_search.envs.mujoco_envs.engines.base import DERIVED, INERTIALS, ROBOTS, model_file
-from tests.helpers.robots import engine_of
+from tests.helpers.robots import cheetahs, engine_of, reference_of
 
-REFERENCE = Path(__file__).parents[1] / "data" / "mujoco210.npz"  # generated with MuJoCo 2.1.0
 VARIABLE = "META_POLICY_SEARCH_ENGINE"
 needs_mujoco_py = pytest.mark.mujoco_py
-
-
-def reference_of(robot):
-    """Returns actions [5, 10, nu], start states [5, nq] and [5, nv], and the states after each step."""
-    with np.load(REFERENCE) as file:
-        names = ("frame_skip", "actions", "qpos0", "qvel0", "qpos", "qvel")
-        return {name: file[f"{robot}/{name}"] for name in names}
-
-
-def cheetahs(num_envs, **kwargs):
-    """Returns half cheetahs on mujoco-py in different, moving states near the ground."""
-    engine = make_engine("mujoco-py", "half_cheetah", num_envs, 5, **kwargs)
-    rng = np.random.default_rng(0)
-    engine.set_state(rng.uniform(-0.1, 0.1, (num_envs, 9)), rng.normal(0.0, 1.0, (num_envs, 9)))
-    return engine
 
 
 # Agreement
@@ -76,7 +60,7 @@ def test_both_engines_agree_over_ten_control_steps(robot, inertials):
 
 @needs_mujoco_py
 def test_row_is_independent_of_earlier_and_other_simulations():
-    engine, alone = cheetahs(3, derived=DERIVED), make_engine("mujoco-py", "half_cheetah", 1, 5, derived=DERIVED)
+    engine, alone = (cheetahs(num_envs, "mujoco-py", derived=DERIVED) for num_envs in (3, 1))
     start = engine.get_state()
     controls = np.random.default_rng(1).uniform(-1.0, 1.0, (10, 3, 6))
     for held in controls:
@@ -91,7 +75,7 @@ def test_row_is_independent_of_earlier_and_other_simulations():
 
 @needs_mujoco_py
 def test_engine_always_uses_one_thread():
-    assert cheetahs(8, num_threads=4).threads() == 1
+    assert cheetahs(8, "mujoco-py", num_threads=4).threads() == 1
     assert make_env("HalfCheetahRandDirecEnv", engine="mujoco-py").make_batched(8).max_threads == 1
 
 

@@ -2,7 +2,6 @@
 import copy
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from meta_policy_search.envs.varied_env import parameters_from_json, varied_para
 from meta_policy_search.run import build_trainer
 from meta_policy_search.samplers import check_env
 from tests.helpers.commands import mistake, train_members_here
+from tests.helpers.processes import run_script
 
 SMALL = {"n_itr": 2, "meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 8, "hidden_sizes": (4,),
          "log_formats": ["csv"], "progress_bar": False}
@@ -388,11 +388,10 @@ def test_run_of_a_local_class_is_loaded_in_another_process(tmp_path):
     run = mps.train(mps.vary("LocalRail-v0", goal=(1.0, 2.0)), dump_path=tmp_path / "run", **SMALL)
     script = (f"import meta_policy_search as mps; run = mps.load_run({str(tmp_path / 'run')!r}).resume(3)\n"
               "print(run.evaluate([{'goal': 1.5}], num_steps=1).mean_return.mean.tolist())")
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=200)
-    assert done.returncode == 0, done.stderr
+    said = run_script(tmp_path, script)
     here = mps.load_run(run.folder)
     expected = here.evaluate([{"goal": 1.5}], num_steps=1).mean_return.mean
-    assert json.loads(done.stdout.splitlines()[-1]) == expected.tolist()
+    assert json.loads(said.splitlines()[-1]) == expected.tolist()
 
 
 @pytest.mark.slow

@@ -15,17 +15,17 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.snapshotter import SnapshotError, load_snapshot
 from meta_policy_search.utils.statistics import mean_interval
+from tests.helpers.trainers import build_trainer
 
 N_ITR = 6
 
 
 def make_trainer(callbacks=()):
     mps.set_seed(4)  # the second of three evaluations is the best
-    env = mps.normalize(mps.MetaPointEnvCorner(reward_type="dense"))
-    policy = mps.MetaGaussianMLPPolicy.for_env(env, 2, hidden_sizes=(4,))
-    algo = mps.VPGMAML(policy, inner_lr=0.5, meta_batch_size=2, learning_rate=0.1)
-    processor = mps.MetaSampleProcessor(mps.LinearFeatureBaseline())
-    return mps.Trainer(algo, env, mps.MetaSampler(env, policy, 2, 2, 5), processor, policy, N_ITR, callbacks=callbacks)
+    return build_trainer(
+        mps.VPGMAML, (2, 2, 5), N_ITR, mps.normalize(mps.MetaPointEnvCorner(reward_type="dense")),
+        mps.MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(4,)), mps.MetaSampleProcessor(mps.LinearFeatureBaseline()),
+        callbacks=callbacks, inner_lr=0.5, learning_rate=0.1)
 
 
 def make_callback(**arguments):

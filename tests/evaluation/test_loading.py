@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
-from meta_policy_search.cli.main import main, make_parser
 from meta_policy_search.samplers import meta_sampler
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
+from tests.helpers.trainers import build_trainer
 
 SIZES = {"rollouts_per_meta_task": 2, "meta_batch_size": 3, "max_path_length": 5}
 
@@ -53,12 +53,8 @@ def test_run_without_a_seed_records_and_describes_none(tmp_path, monkeypatch):
 def test_given_optimizer_is_rebuilt(tmp_path):
     """A run with a user-provided optimizer, which holds tensors, has snapshots and resumes with an equal optimizer."""
     with tf.Graph().as_default(), logger.scoped_configure(tmp_path, ["csv"]):
-        env = mps.MetaPointEnvCorner()
-        policy = mps.MetaGaussianMLPPolicy.for_env(env, 2, hidden_sizes=())
         optimizer = mps.ConjugateGradientOptimizer(cg_iters=3, hvp_approach=mps.FiniteDifferenceHvp(base_eps=0.02))
-        algo = mps.TRPOMAML(policy, meta_batch_size=2, optimizer=optimizer)
-        processor = mps.MetaSampleProcessor(mps.LinearFeatureBaseline())
-        mps.Trainer(algo, env, mps.MetaSampler(env, policy, 2, 2, 5), processor, policy, n_itr=1).train()
+        build_trainer(mps.TRPOMAML, optimizer=optimizer).train()
     again = mps.load_run(tmp_path).trainer.algo.optimizer
     assert repr(again) == repr(optimizer) and again is not optimizer
     assert repr(mps.load_evaluator(tmp_path).algo.optimizer) == repr(optimizer)
@@ -113,20 +109,6 @@ def test_random_initialization_equals_the_start_of_the_run(run):
     policy = mps.load_evaluator(run[0], snapshot=None).algo.policy
     for name, value in policy.get_param_values().items():
         np.testing.assert_array_equal(value, expected[name])
-
-
-@pytest.mark.thorough
-def test_scripts_accept_the_folder(run, tmp_path, capsys):
-    folder = str(run[0])
-    assert main(["evaluate", folder, "--num_tasks", "2", "--reference", "random", "--output", str(tmp_path / "e")]) == 0
-    assert main(["plot", folder, "--output", str(tmp_path / "curve.png")]) == 0
-    assert main(["plot", folder, "--trajectories", "--output", str(tmp_path / "way.png")]) == 0
-    assert main(["runs", folder]) == 0
-    assert "vpg_maml" in capsys.readouterr().out
-    drawn = mps.load_evaluator(folder, render_mode="rgb_array").env
-    drawn.reset()
-    assert drawn.render().ndim == 3
-    assert make_parser("render") is not None
 
 
 class Foreign:

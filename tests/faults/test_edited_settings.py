@@ -1,28 +1,27 @@
 """A snapshot is restored only by a trainer with the same settings."""
+import functools
+
 import numpy as np
 import pytest
 
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline
 from meta_policy_search.envs import MetaPointEnvCorner, MetaPointEnvNavigation, normalize
 from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
-from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.optimizers import ConjugateGradientOptimizer
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.utils import logger, set_seed
+from meta_policy_search.utils import logger
 from meta_policy_search.utils.snapshotter import load_snapshot
+from tests.helpers.trainers import build_trainer
 
 
 def build(algo_cls=ProMP, env=None, hidden_sizes=(4,), nonlinearity=tf.tanh, paths=3, horizon=4, discount=0.9,
           parallel=False, baseline=None, meta_batch_size=2, **arguments):
-    set_seed(1)
-    env = normalize(MetaPointEnvCorner()) if env is None else env
     policy = MetaGaussianMLPPolicy(meta_batch_size, 2, 2, hidden_sizes=hidden_sizes, hidden_nonlinearity=nonlinearity)
-    algo = algo_cls(policy, meta_batch_size=meta_batch_size, **arguments)
-    return Trainer(algo, env, MetaSampler(env, policy, paths, meta_batch_size, horizon, parallel=parallel),
-                   MetaSampleProcessor(baseline or LinearFeatureBaseline(), discount), policy, 5,
-                   num_inner_grad_steps=algo.num_inner_grad_steps)
+    return build_trainer(algo_cls, (meta_batch_size, paths, horizon), 5, env or normalize(MetaPointEnvCorner()), policy,
+                         MetaSampleProcessor(baseline or LinearFeatureBaseline(), discount),
+                         functools.partial(MetaSampler, parallel=parallel), seed=1, **arguments)
 
 
 def saved(folder, **arguments):

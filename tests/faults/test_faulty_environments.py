@@ -11,7 +11,7 @@ from meta_policy_search.samplers.errors import EnvWorkerError
 from meta_policy_search.samplers.utils import rollout
 from meta_policy_search.utils.gym_import import gym
 from tests.helpers.runs import assert_same
-from tests.helpers.sampling import BatchedWanderer, Scripted, Wanderer, parallel, sampler_of
+from tests.helpers.sampling import BatchedWanderer, Scripted, Wanderer, flagged, parallel, sampler_of
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
@@ -76,24 +76,6 @@ def test_environment_that_exits_raises_with_its_place(executor):
 def test_environment_that_exits_while_sampling_tasks_raises():
     with sampler_of(LeavingEarly()) as sampler, pytest.raises(EnvWorkerError, match=r"sample_tasks .*sys.exit\(0\)"):
         sampler.obtain_samples()
-
-
-class BatchedFlags(BatchedWanderer):
-    flags = staticmethod(lambda over: over)
-
-    def step(self, actions, env_ids=None):
-        answer = super().step(actions, env_ids)
-        return answer._replace(terminated=self.flags(answer.terminated), truncated=self.flags(answer.truncated))
-
-
-def flagged(function):
-    class Batched(BatchedFlags):
-        flags = staticmethod(function)
-
-    class Env(Wanderer):
-        batched_class = Batched
-
-    return Env()
 
 
 @pytest.mark.parametrize("kind", [int, np.uint8, float, object])
@@ -167,5 +149,3 @@ def test_environments_receive_copies_of_the_tasks(env):
     assert repr(sampler.tasks) == before
     if isinstance(env, Moving):  # one step moves one goal
         assert paths[0][0]["rewards"].tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
-
-

@@ -68,8 +68,10 @@ def test_folder_used_by_another_process_is_refused_with_the_process_id(holder, t
     with pytest.raises(ValueError, match=re.escape(named)):
         Run(None, tmp_path / "run").resume()
     os.remove(tmp_path / "run" / "params.pkl")
+    assert is_locked(tmp_path / "run")
     os.kill(holder.pid, signal.SIGKILL)
     holder.wait()
+    assert not is_locked(tmp_path / "run")
     logger.configure(tmp_path / "run", ["csv"])
     assert sorted(os.listdir(tmp_path / "run")) == [".lock", "progress.csv"]
 

@@ -26,6 +26,19 @@ def reward_path(rewards, baseline=None):
             "env_infos": {}, "agent_infos": {}, "baseline": baseline}
 
 
+class TimeTable:
+    """Baseline that predicts a fixed number for each step and stores the targets of its last fit."""
+
+    def __init__(self, values):
+        self.values = np.array(values)
+
+    def fit(self, paths, target_key):
+        self.targets = [path[target_key].copy() for path in paths]
+
+    def predict(self, path):
+        return self.values[:len(path["observations"])]
+
+
 def paths_with_returns(*returns):
     """Returns paths of two steps with the given undiscounted returns."""
     return [{"observations": np.ones((2, 2)), "actions": np.zeros((2, 2)), "rewards": np.array([r - 1.0, 1.0]),

@@ -67,6 +67,19 @@ class Wanderer(BatchableMetaEnv):
     batched_class = BatchedWanderer
 
 
+def flagged(function):
+    """Returns a `Wanderer` whose flags at the end of a step are the values of a function of them."""
+    class Batched(BatchedWanderer):
+        def step(self, actions, env_ids=None):
+            answer = super().step(actions, env_ids)
+            return answer._replace(terminated=function(answer.terminated), truncated=function(answer.truncated))
+
+    class Env(Wanderer):
+        batched_class = Batched
+
+    return Env()
+
+
 class Scripted(MetaEnv):
     """Observes `(task, step)` and behaves differently at the step whose number equals the task."""
 

@@ -7,13 +7,7 @@ from meta_policy_search.meta_algos.diagnostics import compare_halves, mean_cosin
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.tf_compat import tf
-from tests.helpers.numpy_reference import (
-    Objective,
-    central_differences,
-    inner_gradient,
-    inner_loss,
-    ratio,
-)
+from tests.helpers.numpy_reference import Objective, central_differences, inner_gradient, inner_loss, ratio
 from tests.helpers.small_world import M, draw_data, make_policy, set_theta, shapes_of
 from tests.helpers.trainers import build_trainer
 
@@ -81,9 +75,7 @@ def test_every_diagnostic_equals_its_numpy_reference(algo_cls, arguments, inner_
     one, two = meta_gradient(slice(0, 1)), meta_gradient(slice(1, 3))
     norm, variance = np.linalg.norm((one + 2 * two) / 3), np.sum((one - two) ** 2) * 2 / 9
     expected = {
-        "MetaGradNorm": norm,
-        "MetaGradVariance": variance,
-        "MetaGradRelativeStd": np.sqrt(variance) / norm,
+        "MetaGradNorm": norm, "MetaGradVariance": variance, "MetaGradRelativeStd": np.sqrt(variance) / norm,
         "MetaGradHalvesCosine": cosine(one, two),
     }
     # the gradients of each task at both ends of its chain of adaptation steps

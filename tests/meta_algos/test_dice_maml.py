@@ -8,11 +8,12 @@ from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseli
 from meta_policy_search.envs.normalized_env import normalize
 from meta_policy_search.envs.point_envs.point_env_2d_navigation import MetaPointEnvNavigation
 from meta_policy_search.meta_algos import DICEMAML, VPG_DICEMAML, VPGMAML
-from meta_policy_search.meta_trainer import Trainer
-from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
+from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.utils import set_seed
+from tests.helpers.sampling import flat_paths
 from tests.helpers.small_world import M, T, draw_data, make_policy, padded, set_theta
+from tests.helpers.trainers import build_trainer
 
 
 def padded_data(num_inner_grad_steps=1):
@@ -37,7 +38,8 @@ def test_samples_padded_to_another_length_are_refused():
 def test_policy_gradient_inner_loss_requires_advantages():
     data = padded_data()
     del data[1][2]["advantages"]
-    with pytest.raises(ValueError, match="^step1: task 2: expected samples with an entry 'advantages'"):
+    with pytest.raises(ValueError, match="^step1: task 2: expected samples with an entry 'advantages', got none; pass "
+                                         "return_baseline, such as .*, to the sample processor$"):
         make_algo(VPG_DICEMAML).optimize_policy(data)
 
 
@@ -101,7 +103,6 @@ def test_run_with_paths_that_end_early(kind, tmp_path, monkeypatch):
     set_seed(1)
     env = normalize(MetaPointEnvNavigation(), normalization_scale=1.0)
     policy = make_policy(num_tasks, hidden_sizes=(8,), init_std=1.0)
-    sampler = MetaSampler(env, policy, 20, num_tasks, horizon)
     arguments = {"policy": policy, "meta_batch_size": num_tasks, "inner_lr": 0.01, "learning_rate": 0.01}
     if kind == "inner_type":
         algo = VPGMAML(inner_type="dice", max_path_length=horizon, **arguments)
@@ -111,12 +112,11 @@ def test_run_with_paths_that_end_early(kind, tmp_path, monkeypatch):
         algo = {"DICEMAML": DICEMAML, "VPG_DICEMAML": VPG_DICEMAML}[kind](max_path_length=horizon, **arguments)
         processor = DiceMetaSampleProcessor(LinearTimeBaseline(), horizon, return_baseline=returns)
     before = policy.get_flat_params()
-    with sampler:
-        logger.configure(str(tmp_path), ["csv"], "none")
-        trainer = Trainer(algo, env, sampler, processor, policy, n_itr=2)
-        rows = [trainer.train_itr() for _ in range(2)]
-        sampler.update_tasks()
-        lengths = [len(path["rewards"]) for paths in sampler.obtain_samples().values() for path in paths]
+    logger.configure(str(tmp_path), ["csv"], "none")
+    trainer = build_trainer(algo, (num_tasks, 20, horizon), n_itr=2, env=env, processor=processor)
+    rows = [trainer.train_itr() for _ in range(2)]
+    trainer.sampler.update_tasks()
+    lengths = [len(path["rewards"]) for path in flat_paths(trainer.sampler.obtain_samples())]
     assert min(lengths) < max(lengths) == horizon  # some paths reached the goal
     assert all(np.isfinite(row["LossBefore"]) for row in rows)
     assert 0.0 < np.abs(policy.get_flat_params() - before).max() < 0.1

@@ -12,6 +12,7 @@ from meta_policy_search.policies import MetaCategoricalMLPPolicy
 from meta_policy_search.samplers import DiceMetaSampleProcessor
 from meta_policy_search.samplers.stacking import path_starts, stack_tasks, task_mask
 from meta_policy_search.tf_compat import tf
+from tests.helpers.paths import TimeTable
 from tests.helpers.small_world import meta_gradient
 from tests.helpers.tiny_worlds import (
     BANDIT,
@@ -94,13 +95,9 @@ def padded_samples(world, theta, paths, weight=1.0):
         return array
 
     return {
-        "mask": mask.astype(float),
-        "path_lengths": flat["path_lengths"],
-        "observations": pad(flat["observations"]),
-        "actions": pad(flat["actions"]),
-        "agent_infos": {"log_prob": pad(flat["agent_infos"]["log_prob"])},
-        "advantages": weight * pad(flat["advantages"]),
-        "adjusted_rewards": weight * pad(flat["adj_avg_rewards"]),
+        "mask": mask.astype(float), "path_lengths": flat["path_lengths"], "observations": pad(flat["observations"]),
+        "actions": pad(flat["actions"]), "agent_infos": {"log_prob": pad(flat["agent_infos"]["log_prob"])},
+        "advantages": weight * pad(flat["advantages"]), "adjusted_rewards": weight * pad(flat["adj_avg_rewards"]),
         "adjusted_rewards_after_end": np.zeros(len(paths)),
     }
 
@@ -363,27 +360,6 @@ def test_gradient_and_hessian_of_dice_losses(world, loss, values, is_right):
     assert are_equal(actual, expected) == is_right
 
 
-def test_plain_box_with_advantages_counts_later_rewards_repeatedly():
-    gradient, _ = expected_derivatives(CROSSROADS, losses.dice_loss, lambda paths: np.concatenate(
-        [rewards_to_come(path) for path in paths]))
-    # the reward of a step is in the advantages of this and all earlier steps, and the box has their actions as well
-    score = scores(CROSSROADS, initial_theta(CROSSROADS))
-
-    def counted(path):
-        first, second = along(path, score)
-        return (first * (path.rewards[0] + 2 * path.rewards[1]) + second * path.rewards[1]) / CROSSROADS.horizon
-
-    assert maximum_error(gradient, expectation(CROSSROADS, initial_theta(CROSSROADS), counted)) < 1e-12
-
-
-def test_dice_losses_are_equal_without_baseline_and_discount():
-    entries = [lambda paths, f=f: np.concatenate([f(path) for path in paths]) for f in (
-        lambda path: path.rewards, rewards_to_come)]
-    plain, loaded = (expected_derivatives(CLIFF, *case) for case in zip(
-        (losses.dice_loss, losses.loaded_dice_loss), entries))
-    assert are_equal(plain, loaded)
-
-
 def test_mean_over_samples_is_biased_if_paths_end_early():
     def over_samples(mask):
         return mask / mask.sum(axis=1, keepdims=True)
@@ -417,18 +393,8 @@ def test_gradient_and_hessian_of_the_other_losses(inner_type):
     assert maximum_error(actual[1], sum(parts)) > 0.01
 
 
-class TimeBaseline:
-    """Predicts the same values for every data set, regardless of fits."""
-
-    def fit(self, paths, target_key):
-        pass
-
-    def predict(self, path):
-        return TIME_BASELINE[: len(path["rewards"])]
-
-
 def test_processor_subtracts_the_baseline_after_the_end_up_to_the_longest_path():
-    processor = DiceMetaSampleProcessor(TimeBaseline(), CLIFF.horizon, discount=DISCOUNT, normalize_adv=False)
+    processor = DiceMetaSampleProcessor(TimeTable(TIME_BASELINE), CLIFF.horizon, discount=DISCOUNT, normalize_adv=False)
 
     def values(paths):
         (samples,) = processor.process_samples({0: [

@@ -351,20 +351,17 @@ def with_entry(key, value):
     return change
 
 
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        (lambda samples: samples[:-1], "expected samples of 3 tasks, got 2"),
-        (without("advantages"), "task 1: expected samples with an entry 'advantages'"),
-        (without("agent_infos"), "task 1: expected samples with an entry 'agent_infos'"),
-        (with_entry("agent_infos", {"mean": np.zeros((8, A))}),
-         "task 1: expected samples with an entry 'agent_infos/log_std'"),
-        (with_entry("actions", np.zeros((7, A))), "task 1: expected the same number of samples"),
-        (lambda samples: [{**samples[0], **{key: samples[0][key][:0] for key in ("observations", "actions",
-                          "advantages")}, "agent_infos": {"mean": np.zeros((0, A)), "log_std": np.zeros((0, A))}},
-                          *samples[1:]], "task 0: expected the same number of samples, at least 1"),
-    ],
-)
+@pytest.mark.parametrize("change, message", [
+    (lambda samples: samples[:-1], "expected samples of 3 tasks, got 2"),
+    (without("advantages"), "task 1: expected samples with an entry 'advantages'"),
+    (without("agent_infos"), "task 1: expected samples with an entry 'agent_infos'"),
+    (with_entry("agent_infos", {"mean": np.zeros((8, A))}),
+     "task 1: expected samples with an entry 'agent_infos/log_std'"),
+    (with_entry("actions", np.zeros((7, A))), "task 1: expected the same number of samples"),
+    (lambda samples: [{**samples[0], **{key: samples[0][key][:0] for key in ("observations", "actions",
+                      "advantages")}, "agent_infos": {"mean": np.zeros((0, A)), "log_std": np.zeros((0, A))}},
+                      *samples[1:]], "task 0: expected the same number of samples, at least 1"),
+])
 def test_samples_are_validated(nothing, change, message):
     with pytest.raises(ValueError, match=f"^adaptation: .*{message}"):
         nothing.adapt(change(draw_data()[0]))

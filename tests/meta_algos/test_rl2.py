@@ -12,7 +12,7 @@ from meta_policy_search.envs.trial_env import split_episodes
 from meta_policy_search.policies import CategoricalRecurrentPolicy, GaussianRecurrentPolicy
 from tests.helpers.numpy_reference import central_differences, split
 from tests.helpers.runs import assert_same
-from tests.helpers.sampling import BatchedWanderer, Wanderer
+from tests.helpers.sampling import Wanderer, flagged
 from tests.helpers.small_world import relative_error, set_theta, shapes_of
 
 M, O, A, H = 2, 3, 2, 4
@@ -211,16 +211,6 @@ def test_rl2_learns_bandits(tmp_path):
     assert run.evaluate(500).trial_return.mean > 6.0
 
 
-class IntegerFlags(BatchedWanderer):
-    def step(self, actions, env_ids=None):
-        step = super().step(actions, env_ids)
-        return step._replace(terminated=step.terminated.astype(int), truncated=step.truncated.astype(int))
-
-
-class WandererWithIntegerFlags(Wanderer):
-    batched_class = IntegerFlags
-
-
 def test_integer_flags_end_the_same_episodes_as_boolean_flags():
     def episodes(env):
         trials = mps.TrialEnv(env, episodes_per_trial=3, max_path_length=4).make_batched(6)
@@ -228,7 +218,7 @@ def test_integer_flags_end_the_same_episodes_as_boolean_flags():
         trials.reset(np.arange(6), [np.random.default_rng(i) for i in range(6)])
         return [trials.step(np.zeros((6, 2))).env_infos["episode"].tolist() for _ in range(6)]
 
-    assert episodes(WandererWithIntegerFlags()) == episodes(Wanderer())
+    assert episodes(flagged(lambda flags: flags.astype(int))) == episodes(Wanderer())
 
 
 # Mistakes ------------------------------------------------------------------------------------------------------------

@@ -6,12 +6,7 @@ import pytest
 
 from meta_policy_search.meta_algos import TRPOMAML
 from meta_policy_search.optimizers import ConjugateGradientOptimizer, FiniteDifferenceHvp, MAMLFirstOrderOptimizer
-from meta_policy_search.policies import (
-    DiagonalGaussian,
-    Distribution,
-    MetaCategoricalMLPPolicy,
-    MetaGaussianMLPPolicy,
-)
+from meta_policy_search.policies import DiagonalGaussian, Distribution, MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
 from meta_policy_search.tf_compat import tf
 from tests.helpers.numpy_reference import Objective, central_differences
 from tests.helpers.small_world import (
@@ -159,15 +154,12 @@ def test_every_algorithm_has_a_separate_optimizer():
         TRPOMAML(make_policy(), meta_batch_size=M, optimizer=optimizer)
 
 
-@pytest.mark.parametrize(
-    "arguments, error",
-    [
-        ({"step_size": 0.0}, ValueError),
-        ({"step_size": "0.01"}, TypeError),
-        ({"optimizer": MAMLFirstOrderOptimizer}, TypeError),
-        ({"unknown": 1}, TypeError),
-    ],
-)
+@pytest.mark.parametrize("arguments, error", [
+    ({"step_size": 0.0}, ValueError),
+    ({"step_size": "0.01"}, TypeError),
+    ({"optimizer": MAMLFirstOrderOptimizer}, TypeError),
+    ({"unknown": 1}, TypeError),
+])
 def test_arguments_are_checked(arguments, error):
     (name,) = arguments
     with pytest.raises(error, match=name):

@@ -31,17 +31,3 @@ def test_update_is_one_adam_step_on_the_log_likelihood_objective():
     with pytest.raises(ValueError, match="step1: task 0, actions: expected finite"):
         algo.optimize_policy(data)
     np.testing.assert_array_equal(algo.policy.get_flat_params(), before)
-
-
-@pytest.mark.thorough
-def test_default_exploration_term_is_a_mean_over_samples():
-    algo = VPGMAML(make_policy(), meta_batch_size=M, exploration=True)
-    data, theta = draw_data(), set_theta(algo.policy)
-    objective = Objective(shapes_of(algo.policy), data)
-
-    algo.optimize_policy(data)
-
-    loss = logger.getkvs()["LossBefore"]
-    assert loss == pytest.approx(objective.policy_gradient("log_likelihood", None)(theta), rel=1e-4)
-    assert loss != pytest.approx(objective.policy_gradient("log_likelihood", 0.0)(theta), rel=1e-2)
-    assert loss != pytest.approx(objective.policy_gradient("log_likelihood", 1.0)(theta), rel=1e-2)

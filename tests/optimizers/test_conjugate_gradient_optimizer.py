@@ -227,12 +227,6 @@ def test_cg_iters_limits_the_accuracy_of_the_direction():
     assert exact @ -G / np.linalg.norm(exact) / np.linalg.norm(G) < 0.98
 
 
-def test_reg_coeff_is_added_to_the_curvature():
-    problem = Problem(ConjugateGradientOptimizer(reg_coeff=3.0, hvp_approach="exact"))
-    problem.optimize()
-    np.testing.assert_allclose(problem.w, natural_step(H + 3.0 * np.eye(3)), rtol=1e-3)
-
-
 def test_damping_is_added_to_the_curvature_of_the_named_variables():
     problem = Problem(ConjugateGradientOptimizer(hvp_approach="exact", reg_coeff=1.0), damping={"rest": 10.0})
     problem.optimize()

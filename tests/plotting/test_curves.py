@@ -4,13 +4,7 @@ import json
 import numpy as np
 import pytest
 
-from meta_policy_search.plotting import (
-    describe_run,
-    mean_gain,
-    plot_diagnostics,
-    plot_learning_curve,
-    read_progress,
-)
+from meta_policy_search.plotting import describe_run, mean_gain, plot_diagnostics, plot_learning_curve, read_progress
 
 COLUMNS = ["n_timesteps", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain", "AdaptationGainCI95"]
 

@@ -10,12 +10,7 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from meta_policy_search.envs.scenery import Scenery
-from meta_policy_search.plotting import (
-    plot_adaptation_curve,
-    plot_comparison,
-    plot_learning_curve,
-    plot_trajectories,
-)
+from meta_policy_search.plotting import plot_adaptation_curve, plot_comparison, plot_learning_curve, plot_trajectories
 
 CURVES = {"ours": [(np.arange(3.0), np.arange(3.0))]}
 PLACES = [[np.zeros((2, 2))]] * 2

@@ -142,16 +142,6 @@ def test_gaussian_samples_have_mean_and_std_and_use_the_generator():
     assert GAUSSIAN.sample(info, np.random.default_rng(0)).dtype == np.float32  # the type of the mean
 
 
-def test_score_of_a_gaussian_equals_the_closed_form():
-    # d log N / d mean = z / std, d log N / d log std = z^2 - 1
-    info, actions = draw_info(GAUSSIAN, 2, 6), draw_actions(GAUSSIAN, 3, 6)
-    tensors = {key: tf.constant(value) for key, value in info.items()}
-    by_mean, by_log_std = run(tf.gradients(GAUSSIAN.log_likelihood_sym(actions, tensors), list(tensors.values())))
-    std = np.exp(info["log_std"])
-    np.testing.assert_allclose(by_mean, (actions - info["mean"]) / std**2, rtol=1e-10)
-    np.testing.assert_allclose(by_log_std, ((actions - info["mean"]) / std) ** 2 - 1.0, rtol=1e-10)
-
-
 def test_kl_of_nearly_equal_gaussians_is_accurate_in_float32():
     # given log stds that differ by d, whose divergence is d^2 per component to leading order
     mean, log_std, d = np.zeros((1, 2), "f"), np.zeros((1, 2), "f"), np.float32(1e-4)
@@ -163,34 +153,3 @@ def test_kl_of_a_gaussian_with_itself_and_its_gradient_are_zero():
     info = {key: tf.constant(value.astype("f")) for key, value in draw_info(GAUSSIAN, 4, 5).items()}
     kl = GAUSSIAN.kl_sym({key: tf.stop_gradient(value) for key, value in info.items()}, info)
     assert not any(value.any() for value in run([kl, *tf.gradients(kl, list(info.values()))]))
-
-
-def test_score_of_a_categorical_distribution_equals_the_closed_form():
-    # d log p_a / d logits = one_hot(a) - p
-    rng = np.random.default_rng(6)
-    logits, actions = tf.constant(rng.normal(size=(6, 4))), rng.integers(4, size=6)
-    log_prob = tf.nn.log_softmax(logits)
-    of_actions = CATEGORICAL.log_likelihood_sym(actions, {"log_prob": log_prob})
-    score, p = run([tf.gradients(of_actions, logits)[0], tf.exp(log_prob)])
-    np.testing.assert_allclose(score, np.eye(4)[actions] - p, atol=1e-12)
-
-
-def test_curvature_of_the_categorical_kl_is_the_fisher_information():
-    # d^2 KL(p_old || p) / d logits^2 = diag(p) - p p' where p = p_old, and the gradient is zero
-    values = np.random.default_rng(7).normal(size=4)
-    logits = tf.constant(values)
-    log_prob = tf.nn.log_softmax(logits)
-    kl = CATEGORICAL.kl_sym({"log_prob": tf.stop_gradient(log_prob)}, {"log_prob": log_prob})
-    gradient, hessian, p = run([tf.gradients(kl, logits)[0], tf.hessians(kl, logits)[0], tf.exp(log_prob)])
-    np.testing.assert_allclose(gradient, np.zeros(4), atol=1e-12)
-    np.testing.assert_allclose(hessian, np.diag(p) - np.outer(p, p), atol=1e-12)
-
-
-def test_gradient_of_the_categorical_entropy_equals_the_closed_form():
-    # d H / d logits_a = -p_a (log p_a + H)
-    logits = tf.constant(np.random.default_rng(8).normal(size=4))
-    log_prob = tf.nn.log_softmax(logits)
-    entropy = CATEGORICAL.entropy_sym({"log_prob": log_prob})
-    gradient, entropy, log_prob = run([tf.gradients(entropy, logits)[0], entropy, log_prob])
-    np.testing.assert_allclose(gradient, -np.exp(log_prob) * (log_prob + entropy), atol=1e-12)
-    assert entropy == pytest.approx(scipy.stats.entropy(np.exp(log_prob)))

@@ -1,5 +1,4 @@
 """Sizes come from the environment, the number of tasks from the policy, adaptation steps from the algorithm."""
-import numpy as np
 import pytest
 
 import meta_policy_search as mps
@@ -42,21 +41,3 @@ def test_number_of_tasks_is_that_of_the_policy():
     assert mps.TRPOMAML(policy, meta_batch_size=3).meta_batch_size == 3
     with pytest.raises(TypeError, match="meta_batch_size: expected an integer of at least 1, got None"):
         mps.TRPOMAML(policy, meta_batch_size=None)
-
-
-def test_sampler_and_trainer_use_the_sizes_of_the_other_components():
-    policy = mps.MetaGaussianMLPPolicy.for_env(BOX, 3, hidden_sizes=(4,))
-    algo = mps.VPGMAML(policy, meta_batch_size=3, num_inner_grad_steps=2)
-    sampler = mps.MetaSampler(BOX, policy, 2, 3, 4)
-    assert len(sampler.obtain_samples()) == 3
-    processor = mps.MetaSampleProcessor(mps.LinearFeatureBaseline())
-    assert mps.Trainer(algo, BOX, sampler, processor, policy, 1, num_inner_grad_steps=2).num_inner_grad_steps == 2
-    with pytest.raises(ValueError, match="the value of algo.num_inner_grad_steps, got 1; pass num_inner_grad_steps=2"):
-        mps.Trainer(algo, BOX, sampler, processor, policy, n_itr=1)
-
-    class OtherPolicy:
-        def get_actions(self, observations):
-            return [np.zeros((len(each), 2)) for each in observations], None
-
-    with pytest.raises(TypeError, match="meta_batch_size: expected an integer of at least 1, got None"):
-        mps.MetaSampler(BOX, OtherPolicy(), 2, None, 4)

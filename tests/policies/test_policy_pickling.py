@@ -6,11 +6,7 @@ import cloudpickle
 import numpy as np
 import pytest
 
-from meta_policy_search.policies import (
-    GaussianMLPPolicy,
-    MetaCategoricalMLPPolicy,
-    MetaGaussianMLPPolicy,
-)
+from meta_policy_search.policies import GaussianMLPPolicy, MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
 from meta_policy_search.sessions import get_session
 from meta_policy_search.tf_compat import tf
 

@@ -8,22 +8,7 @@ import pytest
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.samplers.base import SampleProcessor
 from meta_policy_search.samplers.dice_sample_processor import DiceMetaSampleProcessor, DiceSampleProcessor
-from tests.helpers.paths import make_paths, reward_path
-
-
-class TimeTable:
-    """Baseline that predicts a fixed number for each step and stores the target of its last fit."""
-
-    def __init__(self, values):
-        self.values = np.array(values)
-        self.targets = None
-
-    def fit(self, paths, target_key):
-        self.targets = [path[target_key].copy() for path in paths]
-
-    def predict(self, path):
-        return self.values[:len(path["observations"])]
-
+from tests.helpers.paths import TimeTable, make_paths, reward_path
 
 # Padding ------------------------------------------------------------------------------------------------------------
 
@@ -70,21 +55,6 @@ def test_adjusted_rewards_by_hand():
     np.testing.assert_array_equal(samples["adjusted_rewards_after_end"], [0.0, -0.375])
 
 
-def test_baseline_is_fitted_to_the_discounted_rewards():
-    paths = make_paths()
-    processor = DiceSampleProcessor(LinearTimeBaseline(), 9, discount=0.9, normalize_adv=False)
-    samples = processor.process_samples(paths)
-    reference = LinearTimeBaseline()
-    reference.fit([{"observations": p["observations"], "returns": p["rewards"] * 0.9 ** np.arange(len(p["rewards"]))}
-                   for p in paths])
-    time_table = reference.predict({"observations": np.zeros((9, 3))})
-    for index, path in enumerate(paths):
-        length = len(path["rewards"])
-        expected = path["rewards"] * 0.9 ** np.arange(length) - time_table[:length]
-        np.testing.assert_allclose(samples["adjusted_rewards"][index, :length], expected, atol=1e-12)
-        assert samples["adjusted_rewards_after_end"][index] == pytest.approx(-time_table[length:].sum(), abs=1e-12)
-
-
 def test_normalization_includes_missing_steps():
     # given adjusted rewards 1, 2, 6 and 0 for the missing step of the second path (mean 9/4, variance 83/16)
     paths = [reward_path([1.0, 2.0]), reward_path([6.0])]
@@ -119,11 +89,6 @@ def test_constant_rewards_until_early_ends_have_moderate_adjusted_rewards():
     for baseline in (ZeroBaseline(), LinearTimeBaseline()):
         samples = DiceSampleProcessor(baseline, 100, discount=1.0).process_samples(paths)
         assert np.abs(samples["adjusted_rewards_after_end"]).max() < 10.0
-
-
-def test_paths_of_equal_length_have_no_term_after_the_end():
-    samples = DiceSampleProcessor(LinearTimeBaseline(), 8, positive_adv=True).process_samples(make_paths((5, 5)))
-    np.testing.assert_array_equal(samples["adjusted_rewards_after_end"], [0.0, 0.0])
 
 
 @pytest.mark.parametrize("normalize_adv, positive_adv", list(itertools.product([False, True], repeat=2)))
@@ -177,44 +142,6 @@ def test_advantages_equal_those_of_the_sample_processor(gae_lambda, normalize_ad
     assert samples["advantages"].shape == (3, 10) and not samples["advantages"][~mask].any()
 
 
-# Meta-batch and log -------------------------------------------------------------------------------------------------
-
-
-def test_meta_processor_processes_each_task_separately():
-    meta_paths = {0: make_paths((6, 9), seed=0), 1: make_paths((4, 4, 5), seed=1)}
-    arguments = dict(max_path_length=10, discount=0.9, gae_lambda=0.9, positive_adv=True)
-
-    def build(cls):
-        return cls(LinearTimeBaseline(), return_baseline=LinearFeatureBaseline(), **arguments)
-
-    meta_samples = build(DiceMetaSampleProcessor).process_samples(meta_paths)
-    rewards = np.concatenate([path["rewards"] for paths in meta_paths.values() for path in paths])
-    for task, samples in enumerate(meta_samples):
-        alone = build(DiceSampleProcessor).process_samples(meta_paths[task])
-        assert set(samples) == set(alone) | {"adj_avg_rewards"}
-        for key in ("mask", "observations", "adjusted_rewards", "adjusted_rewards_after_end", "advantages"):
-            np.testing.assert_array_equal(samples[key], alone[key])
-        # mean and standard deviation are computed over the steps that were taken
-        expected = (samples["rewards"] - rewards.mean()) / rewards.std() * samples["mask"]
-        np.testing.assert_allclose(samples["adj_avg_rewards"], expected, rtol=1e-7)
-
-
-def test_logged_statistics(logged):
-    meta_paths = {0: [reward_path([1.0, 2.0]), reward_path([4.0])], 1: [reward_path([0.0, 0.0, 8.0])]}
-    processor = DiceMetaSampleProcessor(ZeroBaseline(), 5, discount=0.5)
-    processor.process_samples(meta_paths, log="reward", log_prefix="a-")
-    processor.process_samples(meta_paths, log=True, log_prefix="b-")
-    DiceSampleProcessor(ZeroBaseline(), 5, discount=0.5).process_samples(meta_paths[0], log="all", log_prefix="c-")
-    assert logged == {
-        "a-AverageReturn": 5.0,
-        "b-AverageReturn": 5.0, "b-AverageDiscountedReturn": pytest.approx(8.0 / 3.0), "b-NumTrajs": 3,
-        "b-AveragePathLength": 2.0, "b-StdReturn": pytest.approx(np.sqrt(14.0 / 3.0)), "b-MaxReturn": 8.0,
-        "b-MinReturn": 3.0,
-        "c-AverageReturn": 3.5, "c-AverageDiscountedReturn": 3.0, "c-NumTrajs": 2, "c-StdReturn": 0.5,
-        "c-AveragePathLength": 1.5, "c-MaxReturn": 4.0, "c-MinReturn": 3.0,
-    }
-
-
 # Bad input ----------------------------------------------------------------------------------------------------------
 
 
@@ -243,17 +170,3 @@ def test_process_samples_names_the_invalid_entry(paths, message):
 def test_predictions_are_checked(values, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         DiceSampleProcessor(TimeTable(values), 3).process_samples([reward_path([1.0, 2.0])])
-
-
-@pytest.mark.parametrize("cls", [DiceSampleProcessor, DiceMetaSampleProcessor])
-@pytest.mark.parametrize("arguments, error, message", [
-    (dict(max_path_length=0), ValueError, "max_path_length: expected an integer of at least 1, got 0"),
-    (dict(discount=1.5), ValueError, "discount: expected a number in"),
-    (dict(gae_lambda=-1), ValueError, "gae_lambda: expected a number in"),
-    (dict(normalize_adv=None), TypeError, "normalize_adv: expected True or False"),
-    (dict(baseline=None), TypeError, "^baseline: expected .*, or an object with the methods fit and predict"),
-    (dict(return_baseline=0), TypeError, "return_baseline: expected .*, or an object with the methods fit and predict"),
-])
-def test_arguments_are_checked(cls, arguments, error, message):
-    with pytest.raises(error, match=message):
-        cls(**{"baseline": ZeroBaseline(), "max_path_length": 3, **arguments})

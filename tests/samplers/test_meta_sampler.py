@@ -617,22 +617,19 @@ def test_error_names_the_broken_paths_and_their_steps(executor, orders, env, env
     assert str(error.value).endswith(f"[while sampling {place}]")
 
 
-@pytest.mark.parametrize(
-    "arguments, error, message",
-    [
-        ({"rollouts_per_meta_task": 0}, ValueError, "rollouts_per_meta_task"),
-        ({"rollouts_per_meta_task": 2.5}, TypeError, "rollouts_per_meta_task"),
-        ({"meta_batch_size": 0}, ValueError, "meta_batch_size"),
-        ({"meta_batch_size": M + 1}, ValueError, "expected 3, the value of policy.meta_batch_size, got 4"),
-        ({"max_path_length": 0}, ValueError, "max_path_length"),
-        ({"envs_per_task": 0}, ValueError, "envs_per_task"),
-        ({"parallel": "yes"}, ValueError, "parallel: expected one of False, True, 'ray', got 'yes'"),
-        ({"executor": 3}, TypeError, "executor: expected one of"),
-        ({"executor": "fast"}, ValueError, "executor: expected one of 'iterative', 'batched', 'parallel', got 'fast'"),
-        ({"env": gym.Env()}, TypeError, "env: expected a meta-environment with the methods sample_tasks"),
-        ({"env": MetaPointEnvCorner}, TypeError, r"got the class MetaPointEnvCorner: pass an object, such as Meta"),
-    ],
-)
+@pytest.mark.parametrize("arguments, error, message", [
+    ({"rollouts_per_meta_task": 0}, ValueError, "rollouts_per_meta_task"),
+    ({"rollouts_per_meta_task": 2.5}, TypeError, "rollouts_per_meta_task"),
+    ({"meta_batch_size": 0}, ValueError, "meta_batch_size"),
+    ({"meta_batch_size": M + 1}, ValueError, "expected 3, the value of policy.meta_batch_size, got 4"),
+    ({"max_path_length": 0}, ValueError, "max_path_length"),
+    ({"envs_per_task": 0}, ValueError, "envs_per_task"),
+    ({"parallel": "yes"}, ValueError, "parallel: expected one of False, True, 'ray', got 'yes'"),
+    ({"executor": 3}, TypeError, "executor: expected one of"),
+    ({"executor": "fast"}, ValueError, "executor: expected one of 'iterative', 'batched', 'parallel', got 'fast'"),
+    ({"env": gym.Env()}, TypeError, "env: expected a meta-environment with the methods sample_tasks"),
+    ({"env": MetaPointEnvCorner}, TypeError, r"got the class MetaPointEnvCorner: pass an object, such as Meta"),
+])
 def test_arguments_are_checked(arguments, error, message):
     env = MetaPointEnvCorner()
     with pytest.raises(error, match=message):

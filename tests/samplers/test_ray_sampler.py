@@ -1,5 +1,6 @@
 """Tests sampling on Ray: data independent of the number of workers, recovery of lost tasks, and process cleanup."""
 import dataclasses
+import functools
 import json
 import os
 import re
@@ -14,31 +15,19 @@ import psutil
 import pytest
 
 from experiments import pro_mp
-from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.cli.main import main
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_direc import HalfCheetahRandDirecEnv
 from meta_policy_search.envs.normalized_env import normalize
 from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
 from meta_policy_search.envs.varied_env import vary
-from meta_policy_search.meta_algos import VPGMAML
-from meta_policy_search.meta_trainer import Trainer
-from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler, RayOptions
+from meta_policy_search.samplers import MetaSampler, RayOptions
 from meta_policy_search.samplers.errors import EnvWorkerError
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.utils import set_seed
 from tests.helpers.processes import assert_gone, run_script, start_script
 from tests.helpers.runs import assert_same, read_rows
-from tests.helpers.sampling import (
-    M,
-    P,
-    Scripted,
-    T,
-    Wanderer,
-    make_policy,
-    sampler_of,
-    two_iterations,
-)
+from tests.helpers.sampling import M, P, Scripted, T, Wanderer, make_policy, sampler_of, two_iterations
+from tests.helpers.trainers import build_trainer
 from tests.meta_algos import test_rl2 as of_trials
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install \"meta_policy_search[ray]\"")
@@ -131,21 +120,12 @@ def test_samplers_close_independently():
     assert ray.is_initialized()
 
 
-def make_trainer(sampler_arguments, num_inner_grad_steps=2, n_itr=1):
-    env = MetaPointEnvCorner(reward_type="dense")
-    policy = make_policy(env)
-    sampler = sampler_of(env, policy, **sampler_arguments)
-    algo = VPGMAML(policy=policy, inner_lr=0.1, meta_batch_size=M, num_inner_grad_steps=num_inner_grad_steps)
-    return Trainer(algo, env, sampler, MetaSampleProcessor(LinearFeatureBaseline()), policy, n_itr,
-                   num_inner_grad_steps=num_inner_grad_steps)
-
-
 def test_training_equals_in_process_training_and_logs_rllib_names():
     """With two adaptation steps, `adaptation_delta` is the mean return after the second minus before the first step."""
     rows = []
     for parallel in (False, "ray"):
-        set_seed(1)
-        trainer = make_trainer({"parallel": parallel})
+        trainer = build_trainer(sizes=(M, P, T), seed=1, sampler_cls=functools.partial(MetaSampler, parallel=parallel),
+                                num_inner_grad_steps=2)
         rows.append(trainer.train_itr())
         trainer.sampler.close()
     without, row = rows
@@ -418,19 +398,14 @@ def test_ray_listens_only_locally_and_workers_restart_after_ctrl_c(tmp_path, mon
 
 
 CLUSTER = """
-    import json, os, sys, threading, time
-    import numpy as np
+    import functools, json, os, threading, time
     import ray
     from ray.cluster_utils import Cluster
     from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
-    from meta_policy_search.baselines import LinearFeatureBaseline
-    from meta_policy_search.meta_algos import VPGMAML
-    from meta_policy_search.meta_trainer import Trainer
-    from meta_policy_search.policies import MetaGaussianMLPPolicy
-    from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler, RayOptions
+    from meta_policy_search.samplers import MetaSampler, RayOptions
     from meta_policy_search.samplers.vectorized_env_executor import EnvWorkerError
     from meta_policy_search.tf_compat import tf
-    from meta_policy_search.utils.utils import set_seed
+    from tests.helpers.trainers import build_trainer
 
     class Env(MetaPointEnvCorner):
         def step(self, action):
@@ -439,14 +414,10 @@ CLUSTER = """
             return super().step(action)
 
     def train(cluster, nodes):
-        set_seed(1)
         with tf.Graph().as_default():
-            env = Env()
-            policy = MetaGaussianMLPPolicy(4, 2, 2, hidden_sizes=(4,))
             parallel = False if cluster is None else RayOptions(cluster.address, worker_timeout=15.0)
-            sampler = MetaSampler(env, policy, 2, 4, 10, parallel=parallel)
-            algo = VPGMAML(policy=policy, inner_lr=0.1, meta_batch_size=4)
-            trainer = Trainer(algo, env, sampler, MetaSampleProcessor(LinearFeatureBaseline()), policy, 4)
+            trainer = build_trainer(sizes=(4, 2, 10), n_itr=4, env=Env(), seed=1,
+                                    sampler_cls=functools.partial(MetaSampler, parallel=parallel))
             rows = []
             for itr in range(3):
                 if cluster is not None and itr == 1:
@@ -462,7 +433,7 @@ CLUSTER = """
                         trainer.train_itr()
                 except EnvWorkerError as error:
                     print(json.dumps(str(error)))
-            sampler.close()
+            trainer.sampler.close()
             if cluster is not None:
                 ray.shutdown()
             return [{key: value for key, value in row.items() if "Time" not in key} for row in rows]

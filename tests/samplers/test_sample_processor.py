@@ -15,6 +15,8 @@ from meta_policy_search.utils import seeding
 from tests.helpers.paths import make_paths, reward_path
 from tests.helpers.runs import assert_same
 
+DICE = [DiceSampleProcessor, DiceMetaSampleProcessor]
+
 
 class FixedBaseline:
     """Predicts the `baseline` entry of a path."""
@@ -142,16 +144,20 @@ def test_env_infos_that_only_some_paths_have_are_left_out():
 # Meta-batch ---------------------------------------------------------------------------------------------------------
 
 
-def test_meta_processor_processes_each_task_separately():
+@pytest.mark.parametrize("cls, meta_cls, further", [
+    (SampleProcessor, MetaSampleProcessor, {}),
+    (DiceSampleProcessor, DiceMetaSampleProcessor, {"max_path_length": 10, "return_baseline": LinearFeatureBaseline()}),
+])
+def test_meta_processor_processes_each_task_separately(cls, meta_cls, further):
     meta_paths = {0: make_paths((6, 9), seed=0), 1: make_paths((4, 4, 5), seed=1)}
-    arguments = dict(discount=0.9, gae_lambda=0.95, normalize_adv=True, positive_adv=True)
-    meta_samples = MetaSampleProcessor(LinearFeatureBaseline(), **arguments).process_samples(meta_paths)
+    arguments = dict(baseline=LinearTimeBaseline(), discount=0.9, gae_lambda=0.95, normalize_adv=True,
+                     positive_adv=True, **further)
+    meta_samples = meta_cls(**arguments).process_samples(meta_paths)
     assert isinstance(meta_samples, list) and len(meta_samples) == 2
     for task, samples in enumerate(meta_samples):
-        alone = SampleProcessor(LinearFeatureBaseline(), **arguments).process_samples(meta_paths[task])
-        assert set(samples) == set(alone) | {"adj_avg_rewards"}
-        for key in ("observations", "actions", "rewards", "returns", "advantages", "path_lengths"):
-            np.testing.assert_array_equal(samples[key], alone[key])
+        alone = cls(**arguments).process_samples(meta_paths[task])
+        assert set(samples) == set(alone) | {"adj_avg_rewards"} and "advantages" in alone
+        assert_same({key: samples[key] for key in alone}, alone)
 
 
 def test_adj_avg_rewards_are_standardized_over_all_tasks():
@@ -160,10 +166,14 @@ def test_adj_avg_rewards_are_standardized_over_all_tasks():
     first, second = MetaSampleProcessor(ZeroBaseline()).process_samples(meta_paths)
     np.testing.assert_allclose(first["adj_avg_rewards"], np.array([-3.0, -1.0]) / np.sqrt(3.2), rtol=1e-7)
     np.testing.assert_allclose(second["adj_avg_rewards"], np.array([1.0, 1.0, 2.0]) / np.sqrt(3.2), rtol=1e-7)
+    # padding has no part in mean and standard deviation, and is zero
+    padded = DiceMetaSampleProcessor(ZeroBaseline(), 3).process_samples(meta_paths)[1]["adj_avg_rewards"]
+    np.testing.assert_allclose(padded, np.array([[1.0, 0.0, 0.0], [1.0, 2.0, 0.0]]) / np.sqrt(3.2), rtol=1e-7)
 
 
 # Log ----------------------------------------------------------------------------------------------------------------
 
+MAKE_META = [MetaSampleProcessor, functools.partial(DiceMetaSampleProcessor, max_path_length=7)]
 ALL_KEYS = {"AverageReturn", "AverageDiscountedReturn", "NumTrajs", "AveragePathLength", "StdReturn", "MaxReturn",
             "MinReturn"}
 
@@ -171,8 +181,9 @@ ALL_KEYS = {"AverageReturn", "AverageDiscountedReturn", "NumTrajs", "AveragePath
 @pytest.mark.parametrize("log, keys", [
     (False, set()), ("reward", {"AverageReturn"}), ("all", ALL_KEYS), (True, ALL_KEYS),
 ])
-def test_log_levels_and_prefix(logged, log, keys):
-    processor = SampleProcessor(ZeroBaseline())
+@pytest.mark.parametrize("make", [SampleProcessor, functools.partial(DiceSampleProcessor, max_path_length=9)])
+def test_log_levels_and_prefix(logged, make, log, keys):
+    processor = make(ZeroBaseline())
     processor.process_samples(make_paths(), log=log)
     assert set(logged) == keys
     logged.clear()
@@ -180,9 +191,10 @@ def test_log_levels_and_prefix(logged, log, keys):
     assert set(logged) == {"Step_1-" + key for key in keys}
 
 
-def test_logged_statistics_are_over_the_paths_of_all_tasks(logged):
+@pytest.mark.parametrize("make", MAKE_META)
+def test_logged_statistics_are_over_the_paths_of_all_tasks(logged, make):
     meta_paths = {0: [reward_path([1.0, 2.0]), reward_path([4.0])], 1: [reward_path([0.0, 0.0, 8.0])]}
-    MetaSampleProcessor(ZeroBaseline(), discount=0.5).process_samples(meta_paths, log="all", log_prefix="Step_0-")
+    make(ZeroBaseline(), discount=0.5).process_samples(meta_paths, log="all", log_prefix="Step_0-")
     assert logged == {
         "Step_0-AverageReturn": 5.0,  # 3, 4, 8
         "Step_0-AverageDiscountedReturn": pytest.approx(8.0 / 3.0),  # 1 + 2/2, 4, 8/4
@@ -197,7 +209,7 @@ def test_logged_statistics_are_over_the_paths_of_all_tasks(logged):
 @pytest.mark.parametrize("key", ["success", "is_success"])
 @pytest.mark.parametrize("dtype", [bool, float, int, object])
 @pytest.mark.parametrize("shape", [(2,), (2, 1)])
-@pytest.mark.parametrize("make", [MetaSampleProcessor, functools.partial(DiceMetaSampleProcessor, max_path_length=7)])
+@pytest.mark.parametrize("make", MAKE_META)
 def test_path_succeeds_if_any_step_succeeds(logged, make, key, dtype, shape):
     """If three of six paths of two tasks report success in some step, the rate is 3 / 6; one path reports nothing."""
     steps = {0: [[0, 0], [1, 0], [0, 1]], 1: [[1, 1], [0, 0]]}
@@ -294,7 +306,8 @@ def test_unknown_log_level_is_refused(log):
         SampleProcessor(ZeroBaseline()).process_samples(make_paths(), log=log)
 
 
-@pytest.mark.parametrize("cls", [SampleProcessor, MetaSampleProcessor])
+@pytest.mark.parametrize("make", [SampleProcessor, MetaSampleProcessor,
+                                  *(functools.partial(cls, max_path_length=3) for cls in DICE)])
 @pytest.mark.parametrize("arguments, error, message", [
     (dict(discount=1.01), ValueError, "discount: expected a number in"),
     (dict(discount=-0.1), ValueError, "discount: expected a number in"),
@@ -304,9 +317,17 @@ def test_unknown_log_level_is_refused(log):
     (dict(positive_adv="no"), TypeError, "positive_adv: expected True or False"),
     (dict(baseline=None), TypeError, "baseline: expected .*, or an object with the methods fit and predict"),
 ])
-def test_arguments_are_checked(cls, arguments, error, message):
-    with pytest.raises(error, match=message):
-        cls(**{"baseline": ZeroBaseline(), **arguments})
+def test_arguments_are_checked(make, arguments, error, message):
+    with pytest.raises(error, match="^" + message):
+        make(**{"baseline": ZeroBaseline(), **arguments})
+
+
+@pytest.mark.parametrize("cls", DICE)
+def test_arguments_of_dice_are_checked(cls):
+    with pytest.raises(ValueError, match="^max_path_length: expected an integer of at least 1, got 0"):
+        cls(ZeroBaseline(), 0)
+    with pytest.raises(TypeError, match="^return_baseline: expected .*, or an object with the methods fit and predict"):
+        cls(ZeroBaseline(), 3, return_baseline=0)
 
 
 # Sampler interface --------------------------------------------------------------------------------------------------

@@ -6,12 +6,7 @@ import cloudpickle
 import numpy as np
 import pytest
 
-from meta_policy_search.utils.serializable import (
-    Configurable,
-    Serializable,
-    given_arguments,
-    present_arguments,
-)
+from meta_policy_search.utils.serializable import Configurable, Serializable, given_arguments, present_arguments
 
 
 class Base(Serializable):
@@ -65,12 +60,9 @@ def attributes(obj):
 
 
 OBJECTS = {
-    "positional": lambda: Base(3, 4, 5),
-    "keywords": lambda: Base(size=3, name="other", extra=[1]),
-    "mixed": lambda: Base(3, 4, name="other", extra=None),
-    "derived": lambda: Derived(3, scale=4, name="d", extra=1),
-    "old style": lambda: OldStyle(3),
-    "own new": lambda: WithNew(3, name="n"),
+    "positional": lambda: Base(3, 4, 5), "keywords": lambda: Base(size=3, name="other", extra=[1]),
+    "mixed": lambda: Base(3, 4, name="other", extra=None), "derived": lambda: Derived(3, scale=4, name="d", extra=1),
+    "old style": lambda: OldStyle(3), "own new": lambda: WithNew(3, name="n"),
 }
 
 

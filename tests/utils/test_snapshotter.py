@@ -13,37 +13,26 @@ import pytest
 
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.snapshotter import SnapshotError, list_snapshots, load_snapshot, save_snapshot
+from tests.helpers.processes import start
 
 
 def files(folder):
     return sorted(os.listdir(folder))
 
 
-def start_python(program, *args):
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([sys.executable, "-c", program, *map(str, args)], env=env, **pipes)
-
-
-@pytest.mark.parametrize(
-    "mode, expected",
-    [
-        ("all", ["itr_0.pkl", "itr_1.pkl", "itr_2.pkl", "itr_3.pkl"]),
-        ("last", ["params.pkl"]),
-        ("gap", ["itr_0.pkl", "itr_2.pkl"]),
-        ("last_gap", ["itr_0.pkl", "itr_2.pkl", "params.pkl"]),
-        ("none", []),
-    ],
-)
+@pytest.mark.parametrize("mode, expected", [
+    ("all", ["itr_0.pkl", "itr_1.pkl", "itr_2.pkl", "itr_3.pkl"]),
+    ("last", ["params.pkl"]),
+    ("gap", ["itr_0.pkl", "itr_2.pkl"]),
+    ("last_gap", ["itr_0.pkl", "itr_2.pkl", "params.pkl"]),
+    ("none", []),
+])
 def test_each_mode_writes_its_files(tmp_path, mode, expected):
     written = [save_snapshot(tmp_path, itr, {"itr": itr}, mode, gap=2) for itr in range(4)]
     assert files(tmp_path) == expected
     names = {
-        "all": ["itr_0.pkl", "itr_1.pkl", "itr_2.pkl", "itr_3.pkl"],
-        "last": ["params.pkl"] * 4,
-        "gap": ["itr_0.pkl", None, "itr_2.pkl", None],
-        "last_gap": ["params.pkl"] * 4,
-        "none": [None] * 4,
+        "all": ["itr_0.pkl", "itr_1.pkl", "itr_2.pkl", "itr_3.pkl"], "last": ["params.pkl"] * 4,
+        "gap": ["itr_0.pkl", None, "itr_2.pkl", None], "last_gap": ["params.pkl"] * 4, "none": [None] * 4,
     }[mode]
     assert written == [name and str(tmp_path / name) for name in names]
 
@@ -153,7 +142,7 @@ def test_snapshot_can_be_loaded_while_another_process_saves(tmp_path):
         "    save_snapshot(sys.argv[1], itr, {'itr': itr, 'weights': np.full(100_000, itr)}, 'last_gap', 50)\n"
         "    print(itr, flush=True)\n"
     )
-    process = start_python(program, tmp_path)
+    process = start("-c", program, tmp_path)
     process.stdout.readline()
     for _ in range(100):
         loaded = load_snapshot(tmp_path)

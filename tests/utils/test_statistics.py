@@ -3,13 +3,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from meta_policy_search.utils.statistics import (
-    Interval,
-    half_width_of_mean,
-    mean_interval,
-    task_returns,
-    worst_quarter,
-)
+from meta_policy_search.utils.statistics import Interval, half_width_of_mean, mean_interval, task_returns, worst_quarter
 
 
 @pytest.mark.parametrize("n", [2, 3, 9])

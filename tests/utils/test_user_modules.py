@@ -82,6 +82,8 @@ def test_names_in_settings_files_cannot_call_other_functions(name, module):
 
 def test_objects_that_are_no_environment_or_policy_are_named(module, tmp_path):
     for env in (mps.MetaPointEnvCorner, None, lambda: None, f"{module}:seven"):
+        with pytest.raises(TypeError, match="env: expected "):
+            mps.train(env, "cem", dump_path=tmp_path / "a")
         for train in (mps.train, mps.compare) if not isinstance(env, str) else (mps.train,):
             folder = {"dump_path": tmp_path / "a"} if train is mps.train else {"folder": tmp_path / "a"}
             with pytest.raises(TypeError, match="env: expected an environment(, got the class| with the methods) "):

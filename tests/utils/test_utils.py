@@ -23,9 +23,7 @@ from meta_policy_search.utils.utils import (
 
 def draw_from_every_source():
     return (
-        random.random(),
-        np.random.uniform(),
-        seeding.rng_for(seeding.Stream.ROLLOUT, 0, 1).uniform(),
+        random.random(), np.random.uniform(), seeding.rng_for(seeding.Stream.ROLLOUT, 0, 1).uniform(),
         seeding.next_rng(seeding.Stream.WEIGHTS).uniform(),
     )
 
@@ -109,24 +107,14 @@ class Settings:
 
 def test_settings_are_written_with_names_and_plain_numbers():
     settings = {
-        "class": Settings,
-        "function": set_seed,
-        "partial": functools.partial(max, 1),
-        "integer": np.int64(3),
-        "float": np.float32(0.5),
-        "boolean": np.bool_(True),
-        "array": np.array([[1.0, 2.0]]),
-        "color": Color.RED,
+        "class": Settings, "function": set_seed, "partial": functools.partial(max, 1), "integer": np.int64(3),
+        "float": np.float32(0.5), "boolean": np.bool_(True), "array": np.array([[1.0, 2.0]]), "color": Color.RED,
     }
     assert json.loads(json.dumps(settings, cls=ClassEncoder)) == {
         "class": {"$class": f"{__name__}.Settings"},
         "function": {"function": "meta_policy_search.utils.utils.set_seed"},
-        "partial": {"function": "functools.partial"},
-        "integer": 3,
-        "float": 0.5,
-        "boolean": True,
-        "array": [[1.0, 2.0]],
-        "color": "red",
+        "partial": {"function": "functools.partial"}, "integer": 3, "float": 0.5, "boolean": True,
+        "array": [[1.0, 2.0]], "color": "red",
     }
 
 
