@@ -37,7 +37,7 @@ class Comparison:
     * `worst quarter`: the same over the 25% of tasks with the lowest return; empty for RL2;
     * `gain`: return after adaptation minus return before, with the lowest gain of a run in brackets;
     * `difference`: difference of the return from that of the first algorithm, paired by seed: runs with the same seed
-      have the same tasks;
+      have the same tasks. With a `task_sampler`, they have different tasks; compare evaluations of the runs instead;
     * `success`: success rate after adaptation, if a run has one;
     * `steps`: mean number of environment steps of a run;
     * `runs`: number of complete runs and of all runs.

@@ -9,8 +9,8 @@ from meta_policy_search.policies.base import MetaPolicy
 class EMAML(TRPOMAML):
     """TRPO-MAML that also rewards samples before adaptation for the returns after adaptation.
 
-    The samples before adaptation determine the adapted parameters. Their score, multiplied by the return of the adapted
-    policy, is added to the meta-objective; see `meta_algos.inner_losses`.
+    The samples before adaptation determine the adapted parameters. Their score, multiplied by the mean reward of the
+    adapted policy (standardized over tasks), is added to the meta-objective; see `meta_algos.inner_losses`.
 
     Logs the same columns as `TRPOMAML`.
 

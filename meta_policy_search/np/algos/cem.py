@@ -33,7 +33,7 @@ class CEM(PopulationAlgorithm):
         max_path_length (int): maximum number of steps of a path. Default: 500.
         init_std (float): initial standard deviation of the distribution, above 0. Default: 1.
         best_frac (float): fraction of best candidates, in (0, 1]: `n_best = n_samples * best_frac`, rounded down, at
-            least 1. Default: 0.05.
+            least 1. With 1, `cur_std` is zero after the first epoch. Default: 0.05.
         extra_std (float): additional standard deviation, which decays to zero; at least 0. Default: 1.
         extra_decay_time (float): number of iterations (`n_samples` per epoch) until the additional standard deviation
             is zero, above 0. Default: 100.

@@ -26,7 +26,8 @@ class PopulationAlgorithm(RLAlgorithm):
 
     Each iteration evaluates one candidate. Each epoch is a cycle of `n_samples` iterations, followed by an update of
     the distribution. The search starts at the policy's parameters. After each epoch, the policy has the parameters
-    `cur_mean`.
+    `cur_mean`. Actions of the candidates are not clipped: if the environment does not clip them, pass it wrapped
+    (`normalize(env, normalization_scale=1.0)`).
 
     A subclass implements `_begin`, `_draw` and `_update`, which maintain `cur_mean`. Its constructor calls `begin`
     last.
