@@ -6,7 +6,6 @@ import weakref
 
 import numpy as np
 import pytest
-from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from meta_policy_search.envs.scenery import Scenery
@@ -49,7 +48,7 @@ def test_figures_are_drawn_into_user_axes(name, tmp_path):
     assert all(each.lines for each in np.ravel(axes)) and not other.lines
     assert figure.get_suptitle() == "Mine" and not figure.legends
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(ValueError, match="cannot reshape array of size 7"):
+    with pytest.raises(ValueError, match="ax: expected . axes, got 7"):
         plot(ax=[other] * 7)
 
 
@@ -77,10 +76,3 @@ def test_figures_are_released_and_pyplot_is_not_loaded(tmp_path):
                "plot_adaptation_curve([('ours', numpy.zeros((2, 2)))])._repr_png_()\n"
                "print('matplotlib.pyplot' in sys.modules)")
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "False\n"
-
-
-def test_a_wrong_number_of_axes_is_reported():
-    x = np.arange(3.0)
-    _, axes = plt.subplots(2)
-    with pytest.raises(ValueError, match="ax: expected 1 axes, got 2"):
-        plot_comparison({"one": {"a": [(x, x)]}}, ax=axes)
