@@ -1,5 +1,6 @@
 """Tests the adapters for all gym APIs, for Gymnasium environments and for environments without tasks, and copies."""
 import copy
+import itertools
 import pickle
 
 import gymnasium
@@ -406,7 +407,7 @@ def test_a_helper_object_may_refer_back_to_the_environment():
 
     env = MetaPointEnvCorner()
     env.env = World(env)
-    assert list(layers(env)) == [env]
+    assert list(itertools.islice(layers(env), 3)) == [env]
     copied = copy_env(env)
     assert copied.env.env is copied
 
