@@ -603,7 +603,7 @@ def copy_env(env: Any) -> Any:
     for original, layer in zip(layers(env), layers(copied)):
         if "_ezpickle_args" in attributes_of(layer):  # its copies are rebuilt from the constructor arguments
             vars(layer).update({name: copy.copy(value) for name, value in vars(original).items() if _is_plain(value)})
-    for value in [value for key, value in copies.items() if key != id(copies)]:  # the last one: originals to keep alive
+    for value in [value for key, value in copies.items() if key != id(copies)]:  # this entry lists the originals
         for container in (attributes_of(value), value):
             items = (container.items() if isinstance(container, dict) else
                      enumerate(container) if isinstance(container, list) else ())

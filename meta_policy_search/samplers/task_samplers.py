@@ -114,11 +114,11 @@ class RoML(TaskSampler):
 
     The environment maps the unit cube to its tasks (`tasks_at`). Each coordinate has a power distribution with the
     mean `m`: for `m >= 0.5` the beta distribution with the parameters `m / (1 - m)` and 1, for smaller `m` its mirror
-    image. It is uniform for `m = 0.5`, the initial value. After every
-    `batch_size` tasks, `m` moves towards the weighted mean of the tasks with the lowest returns. These are the fraction
-    `alpha` of the task distribution, but at least the fraction `min_fraction` of the sampled tasks. The weight of a
-    task is the ratio of its density under the task distribution to that under the sampled mixture of both. The
-    meta-update has no such weights: it increases the mean return in the sampled tasks.
+    image. It is uniform for `m = 0.5`, the initial value. After every `batch_size` tasks, `m` moves towards the
+    weighted mean of the tasks with the lowest returns. These are the fraction `alpha` of the task distribution, but at
+    least the fraction `min_fraction` of the sampled tasks. The weight of a task is the ratio of its density under the
+    task distribution to that under the sampled mixture of both. The meta-update has no such weights: it increases the
+    mean return in the sampled tasks.
 
     The distribution of a coordinate changes only if the tasks with low returns have mostly large or mostly small
     values. It remains about uniform if these tasks are in the middle or at both ends.
