@@ -546,7 +546,10 @@ class Run:
         with training_lock(), lock_folder(self.folder), tf.Graph().as_default():
             snapshot = load_snapshot(self.folder, self._itr)
             description = snapshot["state"]["description"]
-            n_itr = check_positive_int("n_itr", description["settings"]["n_itr"] if n_itr is None else n_itr)
+            given = description["given"] if n_itr is None else sorted({*description["given"], "n_itr"})
+            if n_itr is None:  # that of the last call, which may have been killed before it saved a snapshot
+                n_itr = {**description["settings"], **run_folder.read_params(self.folder).get("settings", {})}["n_itr"]
+            n_itr = check_positive_int("n_itr", n_itr)
             if n_itr <= snapshot["itr"] + 1:
                 raise ValueError(f"n_itr: expected more than the {snapshot['itr'] + 1} completed iterations of "
                                  f"{self.folder}, got {n_itr}")
@@ -558,7 +561,8 @@ class Run:
                 raise ValueError(f"{self.folder}: the rows in {run_folder.PROGRESS_FILE} are missing. To resume the "
                                  "run, restore the file")
             self.trainer = _restore(snapshot, n_itr=n_itr, progress_bar=recorded["progress_bar"], callbacks=callbacks)
-            self.trainer.description = {**description, "settings": {**description["settings"], "n_itr": n_itr}}
+            self.trainer.description = {**description, "settings": {**description["settings"], "n_itr": n_itr},
+                                        "given": given}
             with logger.scoped_configure(self.folder, formats, recorded["snapshot_mode"],
                                          recorded.get("snapshot_gap", 1), resume_at=self.trainer.itr):
                 self._itr = None

@@ -15,6 +15,7 @@ import contextlib
 import dataclasses
 import datetime
 import importlib.metadata
+import itertools
 import json
 import os
 import platform
@@ -22,7 +23,7 @@ import reprlib
 import shlex
 import subprocess
 import sys
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -56,12 +57,12 @@ def make_run_folder(experiment: str, env: str, seed: int) -> str:
     Of names of the form MODULE:NAME, only NAME becomes part of the path.
     """
     names = (name.rpartition(":")[2] for name in (experiment, env))
-    path = first = os.path.join("data", *names, f"{now():%Y-%m-%d_%H-%M-%S}_seed{seed}")
-    number = 1
-    while os.path.exists(path):
-        number += 1
-        path = f"{first}_{number}"
-    os.makedirs(path)
+    first = os.path.join("data", *names, f"{now():%Y-%m-%d_%H-%M-%S}_seed{seed}")
+    for number in itertools.count(1):
+        path = first if number == 1 else f"{first}_{number}"
+        with contextlib.suppress(FileExistsError):  # of another run that starts in the same second
+            os.makedirs(path)
+            break
     return path
 
 
@@ -191,8 +192,8 @@ def describe_process(command: List[str]) -> Dict[str, Any]:
 def warn_of_changes(params: Mapping[str, Any], process: Mapping[str, Any]) -> None:
     """Logs a warning if the process that resumes a run differs from the process that started it."""
     before, now = (
-        {"git_revision": part.get("git_revision"), **part["versions"], **part["machine"], **part["tensorflow_flags"]}
-        for part in (params, process)
+        {"git_revision": part.get("git_revision"), **part.get("modules", {}), **part.get("versions", {}),
+         **part.get("machine", {}), **part.get("tensorflow_flags", {})} for part in (params, process)
     )
     if changes := differences(before, now, ("before", "now")):
         logger.warn(f"the resumed run may differ from an uninterrupted one: {changes}")
@@ -298,11 +299,15 @@ def find_run(folder: str) -> str:
 
 
 def _runs_below(folder: str) -> Iterator[str]:
-    for path, names, files in os.walk(folder):
+    seen: Set[str] = set()  # links can be cycles
+    for path, names, files in os.walk(folder, followlinks=True):
         names.sort()
-        if PROGRESS_FILE in files:
+        real, is_run = os.path.realpath(path), PROGRESS_FILE in files
+        if real in seen or is_run:
             names.clear()
+        if is_run and real not in seen:
             yield path
+        seen.add(real)
 
 
 def ended_before_first_snapshot(folder: str) -> bool:

@@ -395,3 +395,17 @@ def test_a_trainer_without_recorded_settings_keeps_its_snapshot_gap(tmp_path):
         trainer.train()
     mps.load_run(tmp_path).resume(4)
     assert sorted(path.name for path in tmp_path.glob("itr_*.pkl")) == ["itr_0.pkl"]
+
+
+def test_a_resumed_run_is_as_long_as_the_last_call_intended(tmp_path):
+    """Given that a longer call was killed before its next snapshot."""
+    settings = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 3, "progress_bar": False}
+    run = mps.train("MetaPointEnvNavigation", n_itr=2, dump_path=tmp_path / "run", **settings)
+    path = run.folder + "/params.json"
+    params = json.loads(Path(path).read_text())
+    params["settings"]["n_itr"] = 4
+    Path(path).write_text(json.dumps(params))
+    resumed = mps.load_run(run.folder).resume()
+    assert resumed.trainer.itr == 4
+    resumed.resume(n_itr=5)
+    assert "n_itr" in json.loads(Path(path).read_text())["given"]

@@ -1,4 +1,5 @@
 """Run folders are unique and have a single writer, and the order of snapshots is independent of clocks."""
+import concurrent.futures
 import datetime
 import errno
 import fcntl
@@ -16,7 +17,7 @@ from meta_policy_search import run_folder
 from meta_policy_search.plotting import curves
 from meta_policy_search.run import Run
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.files import is_locked, lock_folder
+from meta_policy_search.utils.files import atomic_path, is_locked, lock_folder
 from meta_policy_search.utils.snapshotter import save_snapshot
 from meta_policy_search.utils.user_modules import search_current_folder
 from tests.helpers.commands import mistake
@@ -193,3 +194,31 @@ def test_git_monitor_of_the_folder_is_not_run(tmp_path):
     git("config", "core.fsmonitor", str(tmp_path / "hook.sh"))
     assert re.fullmatch("[0-9a-f]{40}", run_folder._git_revision(str(tmp_path)))
     assert not (tmp_path / "was_run").exists()
+
+
+def test_runs_behind_links_are_found_once(tmp_path):
+    for name in ("results/seed=2", "scratch/one"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "progress.csv").write_text("Itr\n0\n")
+    (tmp_path / "results" / "link").symlink_to(tmp_path / "scratch")
+    (tmp_path / "scratch" / "cycle").symlink_to(tmp_path / "results")
+    found = [os.path.relpath(run, tmp_path) for run in run_folder.find_runs([str(tmp_path / "results")])]
+    assert found == ["results/link/one", "results/seed=2"]
+
+
+def test_runs_that_start_at_the_same_time_have_separate_folders(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        folders = list(pool.map(lambda _: run_folder.make_run_folder("promp", "Env", 1), range(40)))
+    assert len(set(folders)) == 40
+
+
+def test_another_module_of_the_same_name_is_reported(capsys):
+    process = {"modules": {"mine": "/one/mine.py"}}
+    run_folder.warn_of_changes(process, {"modules": {"mine": "/other/mine.py"}})
+    assert "mine '/one/mine.py' (before), '/other/mine.py' (now)" in capsys.readouterr().out
+
+
+def test_error_without_a_file_name_names_the_file(tmp_path):
+    with pytest.raises(OSError, match="No space left on device: .*picture.svg"), atomic_path(tmp_path / "picture.svg"):
+        raise OSError(errno.ENOSPC, "No space left on device")
