@@ -44,7 +44,7 @@ def atomic_path(path: PathLike) -> Iterator[str]:
         yield temporary
         os.replace(temporary, path)
     except BaseException as error:
-        if isinstance(error, OSError) and error.filename in (None, temporary):
+        if isinstance(error, OSError) and error.errno and error.filename in (None, temporary):
             error.filename = path  # the message names the file that the user knows
         with contextlib.suppress(OSError):
             os.remove(temporary)
