@@ -198,8 +198,8 @@ class TrainingLoop(Configurable, abc.ABC):
         if row.get(self._number_column, self.itr) != self.itr:
             wrong.append(self._number_column)
         if wrong:
-            raise ValueError(f"callbacks: expected columns with other names than {wrong[0]}, which "
-                             "numbers rows or marks runs without adaptation")
+            raise ValueError(f"callbacks: expected no column {wrong[0]}, because this name is reserved; log the value "
+                             "under another name")
 
     def _roll_back(self) -> None:
         """Rolls back the current iteration, if there is one."""

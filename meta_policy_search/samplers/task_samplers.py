@@ -61,9 +61,9 @@ class WorstTaskSampler(TaskSampler):
     An iteration has `int(repeated * n)` tasks drawn uniformly from the `fraction` of recent tasks with the lowest
     returns, and new tasks from the environment. Returns increase during training, so the return of a new task counts
     relative to the mean of the new tasks of its iteration. With a single new task per iteration, this difference is
-    zero, and no task is the worst. Compared with the task distribution, a task of that fraction is drawn `1 - repeated
-    + repeated / fraction` times as often, any other task `1 - repeated` times. Works for tasks of any type. Assigning
-    an environment (`trainer.env`) removes the recent tasks, because they may be invalid there.
+    zero, and no task is the worst. Compared with the task distribution, a task of that fraction is drawn
+    `1 - repeated + repeated / fraction` times as often, any other task `1 - repeated` times. Works for tasks of any
+    type. Assigning an environment (`trainer.env`) removes the recent tasks, because they may be invalid there.
 
     Args:
         fraction (float): fraction of the recent tasks that is repeated, in (0, 1]. Default: 0.25.
@@ -140,8 +140,8 @@ class RoML(TaskSampler):
     References:
         Greenberg, Mannor, Chechik, Meirom: Train Hard, Fight Easy: Robust Meta Reinforcement Learning, 2023
         (arXiv:2301.11147), Algorithm 1. The defaults are those of the public code (github.com/ido90/RobustMetaRL). Its
-        beta distributions, with the parameters `2 m` and `2 - 2 m`, are unbounded at the edges: if the worst 5% are at
-        an edge, a third of the tasks would be less likely than 1e-8.
+        beta distributions, with the parameters `2 m` and `2 - 2 m`, are unbounded at the edges. If the worst 5% of the
+        tasks are at an edge, a third of the sampled points would be within 1e-8 of this edge.
     """
 
     def __init__(self, alpha: float = 0.05, batch_size: int = 128, original_fraction: float = 0.2,

@@ -89,12 +89,7 @@ class HalfCheetahRandBodyEnv(MujocoMetaEnv):
 class HalfCheetahRandMassVelEnv(MujocoMetaEnv):
     """A half cheetah with a task-specific mass runs at a task-specific velocity.
 
-    Observation:
-        float64 `[20]`: the 17 numbers of `HalfCheetahRandDirecEnv`, then the position of the torso along x, y (zero)
-        and z, m.
-
-    Action:
-        As in `HalfCheetahRandDirecEnv`.
+    Observation, action, start and end are those of `HalfCheetahRandMassEnv`.
 
     Reward:
         `-|v - goal| - 0.05 * |action|^2` per step, with the mean velocity `v = (x' - x) / 0.05 s`. `x` and `x'` are the
@@ -107,13 +102,6 @@ class HalfCheetahRandMassVelEnv(MujocoMetaEnv):
 
         Constants that MuJoCo derives from masses are recomputed for each task; the public code does not recompute them.
         Moments of inertia do not change.
-
-    Start:
-        Positions of the model file plus uniform noise in [-0.1, 0.1] (m, rad). Velocities are normal with mean 0 and
-        standard deviation 0.1 (m/s, rad/s).
-
-    End:
-        Never. The sampler ends a path after `max_path_length` steps; the reference uses 200.
 
     Logs:
         `AvgForwardVel`: mean of `forward_vel` over all steps, m/s. `AvgFinalForwardVel`: mean of `forward_vel` over the
