@@ -160,11 +160,13 @@ def _train_member(member: Member, registered: Sequence[Tuple[Any, ...]], parent:
     try:
         for register, *arguments in registered:
             register(*arguments)
+        settings = {"log_formats": ("log", "csv"), "progress_bar": False, **member.settings}
         if snapshot_paths(member.folder):
-            load_run(member.folder).resume(member.n_itr, log_formats=("log", "csv"))
+            declared = settings_of_algorithm(find_algo_class(member.algo), member.settings.get("policy"))
+            load_run(member.folder).resume(member.n_itr, **{
+                name: value for name, value in settings.items() if not declared[name].affects_result})
         else:
-            train(algo=member.algo, dump_path=member.folder, **{
-                "log_formats": ("log", "csv"), "progress_bar": False, **member.settings})
+            train(algo=member.algo, dump_path=member.folder, **settings)
     except KeyboardInterrupt:
         return "interrupted"
     except BaseException:

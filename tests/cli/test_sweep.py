@@ -87,11 +87,11 @@ def test_every_combination_is_run_and_failures_are_reported(tmp_path, monkeypatc
 
 @pytest.mark.thorough
 def test_grid_with_more_iterations_extends_finished_runs(tmp_path, monkeypatch, capsys):
-    """Runs extended by a grid with more iterations equal uninterrupted runs."""
+    """Runs extended by a grid with more iterations equal uninterrupted runs; options without effect may change."""
     commands.train_members_here(monkeypatch)
     arguments = ["--output", str(tmp_path / "runs")]
     assert main(["sweep", str(write_grid(tmp_path, {"seed": [1]})), *arguments]) == 0
-    grid = write_grid(tmp_path, {"seed": [1]}, n_itr=5)
+    grid = write_grid(tmp_path, {"seed": [1]}, n_itr=5, snapshot_mode="all")
     capsys.readouterr()
     assert main(["sweep", str(grid), *arguments]) == 0
     assert "seed=1: resumes" in capsys.readouterr().out
@@ -100,6 +100,7 @@ def test_grid_with_more_iterations_extends_finished_runs(tmp_path, monkeypatch, 
         [{key: value for key, value in row.items() if "Time" not in key}
          for row in read_csv(tmp_path / folder / "seed=1" / "progress.csv")] for folder in ("runs", "at_once"))
     assert resumed == at_once and len(resumed) == 5
+    assert all((tmp_path / "runs" / "seed=1" / f"itr_{itr}.pkl").exists() for itr in (2, 3, 4))
     assert main(["sweep", str(grid), *arguments]) == 0
     assert "1 of 1 runs complete" in capsys.readouterr().out
 
