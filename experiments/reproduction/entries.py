@@ -178,6 +178,16 @@ def over_seeds(runs: Mapping[int, Progress], column: str, statistic: Any = np.me
     return mean_interval(np.array(values)) if values else None
 
 
+def by_task(run: Progress, column: str) -> np.ndarray:
+    """Returns the values of a test in all tasks; their mean if tasks are repeated, as there is no variation over tasks.
+
+    The two tasks forward and backward are tested equally often.
+    """
+    values = run[column]
+    is_repeated = "goal" in run and len(np.unique(run["goal"])) < len(values)
+    return np.mean(values, keepdims=True) if is_repeated else values
+
+
 def over_seeds_and_tasks(values: Sequence[np.ndarray]) -> Optional[Interval]:
     """Returns the mean over seeds and test tasks; its 95% interval is one for new seeds and new tasks.
 
@@ -195,11 +205,11 @@ def over_seeds_and_tasks(values: Sequence[np.ndarray]) -> Optional[Interval]:
 
 
 def difference(runs: Mapping[int, Progress], column: str, others: Mapping[int, Progress],
-               other_column: str, statistic: Callable[[np.ndarray], Any] = np.asarray) -> Optional[Interval]:
+               other_column: str, statistic: Callable[[Progress, str], Any] = by_task) -> Optional[Interval]:
     """Returns the mean difference of two methods with its 95% interval; None without common seeds.
 
-    Values are paired by seed and task, and the interval is that of `over_seeds_and_tasks`. A statistic such as
-    `worst_quarter`, which summarizes the tasks of a seed, is paired by seed.
+    Values are paired by seed and task, and the interval is that of `over_seeds_and_tasks`. A statistic that
+    summarizes the tasks of a seed, such as their worst quarter, is paired by seed.
     """
-    return over_seeds_and_tasks([np.atleast_1d(statistic(runs[seed][column]) - statistic(others[seed][other_column]))
+    return over_seeds_and_tasks([np.atleast_1d(statistic(runs[seed], column) - statistic(others[seed], other_column))
                                  for seed in runs if seed in others])

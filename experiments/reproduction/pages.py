@@ -18,6 +18,7 @@ from experiments.reproduction.entries import (
     ByMethod,
     Entry,
     Method,
+    by_task,
     over_seeds,
     over_seeds_and_tasks,
     read_tests,
@@ -84,13 +85,13 @@ def fill(name: str, text: str) -> str:
                    for method in (first, second if second in methods else first)]
         if second in ("published", "zero"):
             published = methods[first].published if second == "published" else [0.0] * 99
-            ours = over_seeds_and_tasks([run[columns[0]] for run in tests.get(first, {}).values()])
+            ours = over_seeds_and_tasks([by_task(run, columns[0]) for run in tests.get(first, {}).values()])
             return verdict(_minus(ours, published[score_columns(entry).index(columns[0])]))
         if second is None:
             return cell(over_seeds(tests.get(first, {}), columns[0])) or "not measured"
         if second == "before":
             second, columns[1] = first, score_columns(entry)[0]
-        statistic = worst_quarter if is_worst else np.asarray
+        statistic = (lambda run, column: worst_quarter(run[column])) if is_worst else by_task
         return verdict(difference_of(tests.get(first, {}), columns[0], tests.get(second, {}), columns[1], statistic))
 
     return re.sub(r"\{(worst )?(\w+)(?: - (\w+))?(?: (\d+))?\}", value, text)
@@ -173,8 +174,9 @@ def _main_table(entry: Entry, tests: ByMethod, training: ByMethod) -> str:
             named = f" ({reference.label})" if reference and method.reference and difference else ""
             rows.append([method.label, str(len(runs)), *cells, worst(runs, column), difference + named,
                          *cost(method, training.get(method.name, {}))])
-    header = [entry.value or f"{entry.score} after 0, 1, ... steps", "seeds",
-              *(each.removeprefix("after_") for each in columns)]
+    names = [each.removeprefix("after_") for each in columns]
+    header = ([f"{entry.score} after 0, 1, ... steps", "seeds", *names] if entry.num_steps else
+              [entry.value or "method", "seeds", *(names if entry.columns else [entry.score])])
     return table(header, [row[:-4] for row in rows]) if entry.columns else table(
         [*header, "worst quarter", "difference from the first method", "million steps", "minutes"], rows)
 
