@@ -68,8 +68,8 @@ def test_figures_equal_the_output_of_their_script():
 
 def test_figures_of_results_show_every_trained_method():
     for name in entries.stored():
-        trained = entries.read_training(name)
-        labels = [method.label for method in entries.ENTRIES[name].methods if method.snapshot and method.name in trained]
+        methods, trained = entries.ENTRIES[name].methods, entries.read_training(name)
+        labels = [method.label for method in methods if method.snapshot and method.name in trained]
         if labels:
             text = (figures.FIGURES / f"{name}.svg").read_text(encoding="utf-8")
             assert "<!-- environment steps -->" in text, name

@@ -271,8 +271,8 @@ def test_methods_of_a_leaderboard_have_equal_environment_steps():
     boards = {}
     for name in entries.stored():
         for method in ENTRIES[name].methods:
-            if method.board and method.name not in ("random", "rl2", "fast") and method.name in entries.read_training(name):
-                runs = entries.read_training(name)[method.name].values()
+            runs = entries.read_training(name).get(method.name, {}).values()
+            if runs and method.board and method.name not in ("random", "rl2", "fast"):
                 boards.setdefault(method.board, []).append(np.mean([run["n_timesteps"][-1] for run in runs]))
     assert len(boards) == 3
     assert all(max(steps) == pytest.approx(min(steps), rel=0.05) for steps in boards.values())
