@@ -99,7 +99,9 @@ class Comparison:
             for row, cell in zip(table, ["success", *(f"{np.mean(each):.2f}" if each else "" for each in rates)]):
                 row.insert(5, cell)
         note = "one seed: no intervals" if max(self._numbers.values()) == 1 else "+-: 95% intervals over seeds"
-        return f"{self.title}, return after adaptation ({note})\n{text_table(table, right=range(1, len(table[0])))}"
+        adapts = any(len(final_returns(run)) > 1 for runs in self._progress.values() for run in runs.values())
+        title = f"{self.title}, return{' after adaptation' * adapts} ({note})"
+        return f"{title}\n{text_table(table, right=range(1, len(table[0])))}"
 
 
 def _returns(runs: Mapping[int, Progress]) -> Dict[int, float]:

@@ -79,12 +79,12 @@ class LocalRunner(TrainingLoop):
             except AttributeError:
                 raise TypeError("snapshot_dir: expected a path, None or a snapshot configuration, got "
                                 f"{config!r}") from None
-        self._snapshot_dir = snapshot_dir
+        self._snapshot_dir = None if snapshot_dir is None else os.path.abspath(snapshot_dir)
         self._snapshots = check_mode(snapshot_mode, snapshot_gap)
         self.algo: Optional[RLAlgorithm] = None
         self._plan: Optional[Dict[str, Any]] = None  # the arguments of `train`
-        self._resume_at: Optional[int] = None
-        self._is_configured = True  # whether the logger writes to the run folder, or the caller configured it
+        self._is_in_folder = False  # whether the run folder holds this run
+        self._restored: Optional[Dict[str, int]] = None  # its snapshots, between `restore` and `resume`
         self._begin_counting()
 
     def __enter__(self) -> "LocalRunner":
@@ -189,8 +189,8 @@ class LocalRunner(TrainingLoop):
             raise ValueError(f"n_epochs: expected at least {self.epoch} (completed epochs), got {n_epochs}")
         self._plan = _check_plan(n_epochs, self._plan["batch_size"] if batch_size is None else batch_size,
                                  self._plan["store_paths"] if store_paths is None else store_paths)
-        if not self._is_configured:
-            self._configure_logger(self._resume_at)
+        if self._restored is not None or logger.get_dir() != self._snapshot_dir:
+            self._configure_logger(self.itr if self._is_in_folder else None)
         return self._run()
 
     def describe(self) -> Dict[str, Any]:
@@ -388,9 +388,9 @@ class LocalRunner(TrainingLoop):
         """
         snapshot = load_snapshot(from_dir, _find_epoch(from_dir, from_epoch))
         self.restore_snapshot(snapshot)
-        is_own = self._snapshot_dir is not None and os.path.realpath(self._snapshot_dir) == os.path.realpath(from_dir)
-        self._resume_at, self._saved = self.itr if is_own else None, list_snapshots(from_dir)
-        self._is_configured = False
+        folder = self._snapshot_dir
+        self._is_in_folder = folder is not None and os.path.realpath(folder) == os.path.realpath(from_dir)
+        self._restored = list_snapshots(folder) if folder is not None and self._is_in_folder else {}
 
     def restore_snapshot(self, snapshot: Mapping[str, Any]) -> None:
         """Restores a run from a loaded snapshot; does not configure the logger.
@@ -420,11 +420,11 @@ class LocalRunner(TrainingLoop):
     def _configure_logger(self, resume_at: Optional[int]) -> None:
         """Opens the files of the run folder when training begins."""
         if self._snapshot_dir is not None:
-            if resume_at is not None and list_snapshots(self._snapshot_dir) != self._saved:
+            if resume_at is not None and self._restored not in (None, list_snapshots(self._snapshot_dir)):
                 raise ValueError(f"{self._snapshot_dir}: another process has changed the snapshots since restore(): "
                                  "call restore() again")
             logger.configure(self._snapshot_dir, None, *self._snapshots, resume_at)
-        self._is_configured = True
+        self._is_in_folder, self._restored = True, None
 
 
 def _check_plan(n_epochs: int, batch_size: Optional[int], store_paths: bool) -> Dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import List, Mapping, Optional
 
 import numpy as np
 
+from meta_policy_search.actors.parameters import check_params
 from meta_policy_search.tf_compat import tf
 
 CONFIG = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=-1)  # of new sessions
@@ -106,24 +107,7 @@ class VariableSet:
         self._set_ready(session)
 
     def checked(self, values: Mapping[str, np.ndarray], what: str) -> "OrderedDict[str, np.ndarray]":
-        """Returns the values in the order and dtype of the variables; `what` is the name of `values` in error messages.
-
-        Raises:
-            ValueError: names or shapes do not match the variables, or a value is not finite in the dtype of its
-                variable.
-        """
-        if set(values) != set(self.variables):
-            raise ValueError(f"{what}: expected the names {sorted(self.variables)}, got {sorted(values)}")
-        checked = OrderedDict()
-        for name, variable in self.variables.items():
-            shape = tuple(variable.shape.as_list())
-            with np.errstate(over="ignore"):
-                value = np.asarray(values[name], variable.dtype.as_numpy_dtype)
-            if value.shape == (1, *shape):  # shape of `log_std` in the public ProMP code
-                value = value[0]
-            if value.shape != shape:
-                raise ValueError(f"{what}[{name!r}]: expected shape {shape}, got {value.shape}")
-            if not np.isfinite(value).all():
-                raise ValueError(f"{what}[{name!r}]: expected finite numbers, got {value}")
-            checked[name] = value
-        return checked
+        """Returns the values in the order and dtype of the variables; see `actors.parameters.check_params`."""
+        like = {name: np.broadcast_to(np.zeros((), v.dtype.as_numpy_dtype), v.shape.as_list())
+                for name, v in self.variables.items()}
+        return check_params(values, like, what)

@@ -176,7 +176,8 @@ def test_table_has_means_and_intervals_over_seeds(runs):
 def test_table_of_runs_without_adaptation_has_no_gain(tmp_path):
     (tmp_path / "progress.csv").write_text("n_timesteps,AverageReturn\n100,5.0\n")
     cem = Member("cem", "cem", {"env": "Corner", "n_itr": 1}, str(tmp_path))
-    *_, row = str(mps.Comparison("Corner", {"cem": [cem]})).splitlines()
+    title, *_, row = str(mps.Comparison("Corner", {"cem": [cem]})).splitlines()
+    assert title.startswith("Corner, return (")
     assert re.split(r"  +", row.strip()) == ["cem", "5.00", "100", "1 of 1"]
 
 

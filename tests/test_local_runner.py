@@ -222,6 +222,27 @@ def test_run_can_be_resumed_in_another_folder(tmp_path):
     assert [row["Epoch"] for row in read_rows(tmp_path / "first")] == ["0", "1", "2"]
 
 
+def test_run_continues_in_its_folder_after_other_runs(tmp_path, monkeypatch):
+    """Another run, or `logger.reset`, changes the outputs of the process; the folder has several spellings."""
+    monkeypatch.chdir(tmp_path)
+    first, second = set_up("first", "cem"), set_up("second", "cem", seed=2)
+    first.train(1, T)
+    second.train(1, T)
+    first.resume(2)
+    logger.reset()
+    first.resume(3)
+    assert [row["Epoch"] for row in read_rows(tmp_path / "first")] == ["0", "1", "2"]
+    assert [row["Epoch"] for row in read_rows(tmp_path / "second")] == ["0"]
+    assert load_snapshot("first")["itr"] == 2 and load_snapshot("second")["itr"] == 0
+    for folder, n_epochs in (("./second", 2), (tmp_path / "second", 3)):
+        runner = LocalRunner("second")
+        runner.restore(folder)
+        monkeypatch.chdir(tmp_path / "first")
+        runner.resume(n_epochs)
+        monkeypatch.chdir(tmp_path)
+    assert len(read_rows(tmp_path / "second")) == 3
+
+
 def test_run_that_another_runner_has_continued_is_not_resumed(tmp_path):
     set_up(tmp_path, "counting").train(2, T)
     logger.reset()

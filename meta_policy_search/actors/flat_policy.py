@@ -1,16 +1,19 @@
 """Base class of all policies of this library whose parameters can be represented as one flat vector."""
 import abc
+import os
 from typing import Any, Optional, Sequence, Tuple, Type, TypeVar
 
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
+from meta_policy_search.actors.parameters import check_params, flatten_params, read_npz
 from meta_policy_search.envs.compat import check_has_spaces
 from meta_policy_search.envs.spaces import EnvSpec, as_numbers, is_discrete
-from meta_policy_search.types import Infos, Path
+from meta_policy_search.types import Infos, Params, Path
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_bool, check_positive_int
 from meta_policy_search.utils.fast_paths import replaces
+from meta_policy_search.utils.files import PathLike, atomic_file
 from meta_policy_search.utils.serializable import Configurable
 
 P = TypeVar("P", bound="FlatPolicy")
@@ -65,6 +68,37 @@ class FlatPolicy(Configurable, abc.ABC):
     @abc.abstractmethod
     def set_flat_params(self, flat_params: np.ndarray) -> None:
         """Sets the parameters, `[D]`."""
+
+    def get_param_values(self) -> Params:
+        """Returns the parameters by name, in the form that `set_params` accepts. Default: one vector."""
+        return {"flat_params": self.get_flat_params()}
+
+    def set_params(self, policy_params: Params) -> None:
+        """Sets all parameters; `policy_params` maps every parameter name to a finite array."""
+        checked = check_params(policy_params, self.get_param_values(), "policy_params")
+        self.set_flat_params(flatten_params(checked))
+
+    def save_npz(self, path: PathLike) -> None:
+        """Writes all parameters to an `.npz` file of arrays by name. The file contains no code; see `load_npz`."""
+        with atomic_file(path) as file:
+            np.savez(file, **self.get_param_values())  # type: ignore[arg-type]
+
+    def load_npz(self, path: PathLike) -> None:
+        """Sets all parameters from a file that `save_npz` wrote; runs no code from the file.
+
+        Args:
+            path: the `.npz` file, of a policy with the same sizes.
+
+        Raises:
+            ValueError: the file has another format, names or shapes differ from those of this policy, or a value is not
+                finite. The message names the file. The policy is unchanged.
+            OSError: the file cannot be read.
+        """
+        params = read_npz(path)
+        try:
+            self.set_params(params)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"path: expected the parameters of this policy in {os.fspath(path)}: {error}") from error
 
     @replaces("get_action", "get_actions")
     def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:

@@ -62,6 +62,33 @@ def unflatten_params(argument: str, flat: np.ndarray, like: Mapping[str, Any],
     return OrderedDict((name, part.reshape(flat.shape[:-1] + shape)) for name, shape, part in zip(like, shapes, parts))
 
 
+def check_params(values: Params, like: Mapping[str, Any], what: str) -> "OrderedDict[str, np.ndarray]":
+    """Returns parameters in the order and dtype of others.
+
+    Args:
+        values: arrays by name.
+        like: ordered mapping from parameter name to an array of the same shape and dtype.
+        what: name of `values` in error messages.
+
+    Raises:
+        ValueError: names or shapes differ, or a value is not finite in its dtype.
+    """
+    if set(values) != set(like):
+        raise ValueError(f"{what}: expected the names {sorted(like)}, got {sorted(values)}")
+    checked = OrderedDict()
+    for name, expected in like.items():
+        with np.errstate(over="ignore"):
+            value = np.asarray(values[name], expected.dtype)
+        if value.shape == (1, *expected.shape):  # shape of `log_std` in the public ProMP code
+            value = value[0]
+        if value.shape != expected.shape:
+            raise ValueError(f"{what}[{name!r}]: expected shape {expected.shape}, got {value.shape}")
+        if not np.isfinite(value).all():
+            raise ValueError(f"{what}[{name!r}]: expected finite numbers, got {value}")
+        checked[name] = value
+    return checked
+
+
 def read_npz(path: PathLike) -> "OrderedDict[str, np.ndarray]":
     """Reads the arrays of an `.npz` file by name, without running code from the file.
 

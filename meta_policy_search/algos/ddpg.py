@@ -161,8 +161,8 @@ class DDPG(OffPolicyRLAlgorithm):
                         for name, network in targets.items() for key, target in network.items()])
             figures = OrderedDict(QFunctionLoss=qf_loss, PolicyLoss=policy_loss, AverageQ=tf.reduce_mean(values),
                                   AverageTargetQ=tf.reduce_mean(target_values))
-            self._graph: Any = {"inputs": x, "learned": learned, "targets": targets, "update": update,
-                                "figures": figures}
+            sets = {name: VariableSet(variables) for name, variables in learned.items()}
+            self._graph: Any = {"inputs": x, "learned": sets, "targets": targets, "update": update, "figures": figures}
             self._variables = VariableSet({variable.op.name: variable for variable in tf.global_variables()})
 
     def _make_variables(self, prefix: str) -> Dict[str, Variables]:
@@ -203,6 +203,8 @@ class DDPG(OffPolicyRLAlgorithm):
 
     def _take_steps(self, batches: Iterable[Transitions]) -> Mapping[str, float]:
         session, graph, rows = self._variables.session(), self._graph, []
+        for name, network in self._networks.items():  # the caller may have set them
+            graph["learned"][name].write(network.get_param_values())
         for batch in batches:
             feed = {placeholder: batch[name] for name, placeholder in graph["inputs"].items()}
             _, figures = session.run((graph["update"], list(graph["figures"].values())), feed)
@@ -213,8 +215,7 @@ class DDPG(OffPolicyRLAlgorithm):
             if not np.isfinite(value):
                 raise FloatingPointError(f"{name} is {value}: learning has diverged. Reduce the step sizes (policy_lr, "
                                          "qf_lr) or reward_scale.")
-        new = {name: OrderedDict(zip(variables, session.run(list(variables.values())), strict=True))
-               for name, variables in graph["learned"].items()}
+        new = {name: variables.read() for name, variables in graph["learned"].items()}
         for values in new.values():
             check_finite_params(values)
         for name, values in new.items():

@@ -23,6 +23,8 @@ from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.fast_paths import fast_path, replaces
 from meta_policy_search.utils.gym_import import gym
 
+_AVERAGES = {"obs_rms", "return_rms"}  # attributes of Gymnasium's wrappers with running averages
+
 
 class WrappingEnv(MetaEnv):
     """Adapts a meta-environment with any gym API to the interface of `MetaEnv`; base class of wrappers.
@@ -488,8 +490,17 @@ def check_has_spaces(env: Any) -> None:
 
 
 def check_steppable(env: Any) -> Any:
-    """Returns `env` unchanged; raises `TypeError` if it is a class, or has no `reset` or `step`."""
+    """Returns `env` unchanged.
+
+    Raises:
+        TypeError: it is a class or has no `reset` or `step`, or a wrapper of Gymnasium in it has running averages. Each
+            copy of the environment would have its own, and no snapshot would contain them.
+    """
     _check_methods(env, env, ("reset", "step"), "env: expected an environment")
+    for layer in layers(env):
+        if type(layer).__module__.startswith("gymnasium.wrappers") and attributes_of(layer).keys() & _AVERAGES:
+            raise TypeError(f"env: expected no {type(layer).__name__}, whose averages differ between the copies of the "
+                            "environment: use normalize with normalize_obs=True or normalize_reward=True")
     return env
 
 

@@ -199,8 +199,8 @@ class VectorTaskEnv(gymnasium.vector.VectorEnv):
         """
         given = _checked(options, ("task", "tasks", "reset_mask"))
         tasks = given.get("tasks", [given["task"]] * self.num_envs if "task" in given else None)
-        seeds = [None if seed is None else seed + i for i in range(self.num_envs)] if (
-            seed is None or isinstance(seed, int)) else list(seed)
+        seeds = [None if seed is None else int(seed) + i for i in range(self.num_envs)] if (
+            seed is None or isinstance(seed, (int, np.integer))) else list(seed)
         mask = np.asarray(given.get("reset_mask", np.ones(self.num_envs, dtype=bool)))
         for name, values in (("seed", seeds), ("options: tasks", tasks), ("options: reset_mask", mask)):
             if values is not None and (not isinstance(values, Sized) or len(values) != self.num_envs):
@@ -223,8 +223,8 @@ class VectorTaskEnv(gymnasium.vector.VectorEnv):
             RuntimeError: `reset` was not called, or a copy has ended and `autoreset_mode` is `"Disabled"`.
             ValueError: `actions` has the wrong shape, or an action of a box is not finite.
         """
-        if not self._task_infos:
-            raise RuntimeError("step: call reset() first")
+        if None in self._rngs:
+            raise RuntimeError("step: call reset() first, with all copies")
         if len(actions) != self.num_envs:
             raise ValueError(f"actions: expected {self.num_envs} rows, one per copy, got {len(actions)}")
         if is_box(self.action_space):

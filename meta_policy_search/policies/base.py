@@ -1,7 +1,6 @@
 """Interfaces of policies: a policy for one task, and a policy with adapted parameters for each task of a meta-batch."""
 import abc
 import contextlib
-import os
 from collections import OrderedDict
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
@@ -10,7 +9,7 @@ import numpy as np
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.flat_policy import FlatPolicy
 from meta_policy_search.actors.network_actor import Network, NetworkActor
-from meta_policy_search.actors.parameters import check_hidden_sizes, flatten_params, read_npz, unflatten_params
+from meta_policy_search.actors.parameters import check_hidden_sizes, flatten_params, unflatten_params
 from meta_policy_search.ops.tensorflow_ops import (
     TENSORFLOW,
     Nonlinearity,
@@ -25,7 +24,6 @@ from meta_policy_search.types import Infos, Params, Path
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive_int
 from meta_policy_search.utils.fast_paths import fast_path, replaces
-from meta_policy_search.utils.files import PathLike, atomic_file
 from meta_policy_search.utils.serializable import Serializable, check_own_pickle, replace_arguments, shallow_copy
 
 __all__ = ["ACTING", "MetaPolicy", "Policy"]
@@ -235,28 +233,6 @@ class Policy(Serializable, FlatPolicy):
             self.set_params(policy_params)
         else:
             self.set_params(self.unflatten("policy_params", policy_params, ndim=1))
-
-    def save_npz(self, path: PathLike) -> None:
-        """Writes all parameters to an `.npz` file of arrays by name. The file contains no code; see `load_npz`."""
-        with atomic_file(path) as file:
-            np.savez(file, **self.get_param_values())  # type: ignore[arg-type]
-
-    def load_npz(self, path: PathLike) -> None:
-        """Sets all parameters from a file that `save_npz` wrote; runs no code from the file.
-
-        Args:
-            path: the `.npz` file, of a policy with the same sizes.
-
-        Raises:
-            ValueError: the file has another format, names or shapes differ from those of this policy, or a value is not
-                finite. The message names the file. The policy is unchanged.
-            OSError: the file cannot be read.
-        """
-        params = read_npz(path)
-        try:
-            self.set_params(params)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"path: expected the parameters of this policy in {os.fspath(path)}: {error}") from error
 
     def unflatten(self, argument: str, flat: np.ndarray, ndim: int) -> "OrderedDict[str, np.ndarray]":
         """Splits vectors `[..., D]` into parameters by name; see `actors.parameters.unflatten_params`."""

@@ -142,7 +142,7 @@ class SingleTaskSampler(Configurable):
             env = type(self._sampled.unwrapped).__name__
             raise ValueError(f"{name}: expected a number of steps, got None, and {env} has no time limit "
                              "(env.spec.max_episode_steps)")
-        return limit
+        return check_positive_int(name, limit)
 
     def _collect_paths(self, policy: Any, itr: int, num_paths: int, length: int, **arguments: Any) -> List[Path]:
         """Collects paths with the current parameters of a policy."""

@@ -232,10 +232,13 @@ def _is_number(value: Any) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """Converts a value to a Python number, boolean, string or None; other objects become their `str`."""
+    """Converts a value to a Python number, boolean, string or None; other objects become their `str`.
+
+    Carriage returns, which would end a line of a CSV file, become line feeds.
+    """
     if isinstance(value, (np.generic, np.ndarray)) and value.size == 1:
         value = value.item()
-    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+    return value if value is None or isinstance(value, (bool, int, float)) else str(value).replace("\r", "\n")
 
 
 def _readable(value: Any) -> str:

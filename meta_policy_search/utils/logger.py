@@ -183,8 +183,8 @@ def _make_room(folder: str, overwrite: bool) -> None:
     earlier = earlier_files(folder)
     if earlier and not overwrite:
         found = ", ".join(os.path.basename(path) for path in earlier)
-        raise ValueError(f"dir: {folder} already contains a run ({found}). Choose another folder, or in Python resume "
-                         "that run (resume_at=...) or delete it (overwrite=True)")
+        raise ValueError(f"dir: {folder} already contains a run ({found}). Choose another folder, resume that "
+                         "run or delete it")
     if earlier:
         written = written_files(folder)
         earlier += written["log"] + written["tensorboard"]

@@ -98,6 +98,16 @@ def test_update_descends_both_losses(use_target):
     assert_first_step_of_adam(policy.get_flat_params(), algo.policy.get_flat_params(), gradient(policy_loss, policy))
 
 
+def test_parameters_that_were_set_are_the_ones_that_learn():
+    algo = make(policy_lr=LEARNING_RATE, qf_lr=LEARNING_RATE)
+    for network in (algo.policy, algo.qf):
+        network.set_flat_params(network.get_flat_params() + 1.0)
+    expected = algo.policy.get_flat_params(), algo.qf.get_flat_params()
+    algo.optimize_policy([make_batch()])
+    for network, before in zip((algo.policy, algo.qf), expected, strict=True):
+        assert 0.0 < np.abs(network.get_flat_params() - before).max() < 2 * LEARNING_RATE
+
+
 def targets_of(algo):
     """Returns the flat parameters of the target networks."""
     values = algo._variables.read()

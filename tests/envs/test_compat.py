@@ -412,6 +412,13 @@ def test_a_helper_object_may_refer_back_to_the_environment():
     assert copied.env.env is copied
 
 
+@pytest.mark.parametrize("wrapper", [gymnasium.wrappers.NormalizeObservation, gymnasium.wrappers.NormalizeReward])
+def test_wrappers_with_running_averages_are_refused(wrapper):
+    """Copies in worker processes would have different averages, and snapshots none."""
+    with pytest.raises(TypeError, match=f"env: expected no {wrapper.__name__}, .*use normalize with normalize_obs"):
+        SingleTaskEnv(gymnasium.wrappers.TimeAwareObservation(wrapper(gymnasium.make("Pendulum-v1"))))
+
+
 def test_diagnostics_of_a_gymnasium_wrapper_are_logged():
     class Wrapper(gymnasium.Wrapper):
         def log_diagnostics(self, paths, prefix):

@@ -346,3 +346,10 @@ def test_no_copy_is_reset_with_an_empty_mask():
     first, _ = envs.reset(seed=0)
     observations, _ = envs.reset(options={"reset_mask": np.zeros(2, bool)})
     np.testing.assert_array_equal(observations, first)
+
+
+def test_all_copies_are_reset_before_the_first_step():
+    envs = gymnasium.make_vec("meta_policy_search/MetaPointNavigation-v0", 2)
+    envs.reset(seed=np.int64(0), options={"reset_mask": np.array([True, False])})
+    with pytest.raises(RuntimeError, match=r"step: call reset\(\) first, with all copies"):
+        envs.step(np.zeros((2, 2)))

@@ -45,6 +45,16 @@ def test_parameters_can_be_read_and_set_as_a_vector(name, policy):
     assert policy.get_flat_params()[1] == 1.0
 
 
+def test_parameters_are_saved_as_arrays_by_name(name, policy, tmp_path):
+    flat = policy.get_flat_params()
+    policy.save_npz(tmp_path / "policy.npz")
+    policy.set_flat_params(np.zeros_like(flat))
+    policy.load_npz(tmp_path / "policy.npz")
+    np.testing.assert_array_equal(policy.get_flat_params(), flat)
+    with pytest.raises(ValueError, match="path: expected the parameters of this policy in .*policy.npz: policy_params"):
+        GaussianMLPPolicy(O, A, (9,)).load_npz(tmp_path / "policy.npz")
+
+
 def test_actors_act_like_the_policy_with_their_parameters(policy, observations):
     # given two candidates
     candidates = np.outer([1.0, -1.0], np.random.default_rng(1).normal(size=len(policy.get_flat_params())))

@@ -1,4 +1,5 @@
 """Tests the executors: documented interface, equal data from all executors, faults, and process cleanup."""
+import copy
 import functools
 import gc
 import os
@@ -24,7 +25,7 @@ from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaPar
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.gym_import import gym
 from tests.helpers.processes import assert_gone, start_script, workers_of
-from tests.helpers.sampling import FixedPolicy, Wanderer
+from tests.helpers.sampling import BatchedWanderer, FixedPolicy, Wanderer
 from tests.helpers.threads import blas_threads
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # keeps workers from importing this file and pytest
@@ -475,6 +476,43 @@ def test_environment_that_cannot_be_closed_warns():
     ex = MetaIterativeEnvExecutor(OldEnv(), 1, 2, 5)
     with pytest.warns(UserWarning, match="OldEnv.close raised AttributeError"):
         ex.close()
+
+
+class ReadOnly(Wanderer):
+    """Returns read-only arrays, as JAX does."""
+
+    class batched_class(BatchedWanderer):
+        def step(self, actions, env_ids=None):
+            result = super().step(actions, env_ids)
+            result.observations.flags.writeable = False
+            return result
+
+
+def test_next_path_starts_although_the_environment_returned_a_read_only_array():
+    env = ReadOnly()
+    with MetaBatchedEnvExecutor(env, 2, 1, 1) as ex, MetaBatchedEnvExecutor(Wanderer(), 2, 1, 1) as expected:
+        for each in (ex, expected):
+            seeding.set_root(1)
+            each.set_tasks([0, 1])
+            each.reset()
+        for ours, theirs in zip(ex.step(np.zeros((2, 2)))[0], expected.step(np.zeros((2, 2)))[0], strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def test_worker_processes_belong_to_one_executor_and_one_process(monkeypatch):
+    """A copy would share their pipes, and so would a fork."""
+    env = Wanderer()
+    with EXECUTORS["parallel"](env, 2, 1, 3) as executor:
+        executor.set_tasks(env.sample_tasks(2))
+        first = executor.reset()
+        with pytest.raises(TypeError, match="worker processes cannot be copied: use parallel=False"):
+            copy.deepcopy(executor)
+        gc.collect()
+        with monkeypatch.context() as patch:
+            patch.setattr(executor, "_owner", 1)
+            with pytest.raises(RuntimeError, match="belong to process 1: a fork needs its own sampler"):
+                executor.reset()
+        assert len(first) == len(executor.reset()) == 2
 
 
 def test_workers_end_on_close_and_on_garbage_collection():

@@ -79,9 +79,9 @@ def test_published_logger_calls_work(tmp_path, capsys):
 def test_numbers_are_written_with_all_digits(tmp_path):
     logger.configure(tmp_path, ["csv", "json"])
     values = [0.1 + 0.2, np.float64(1e-17), np.float32(0.1), np.array([2.5]), np.int64(2**60), np.bool_(True), np.nan,
-              -math.inf, 'a "quoted", text', None, [1, 2]]
+              -math.inf, 'a "quoted", text', None, [1, 2], "50%\r100%"]
     plain = [0.30000000000000004, 1e-17, 0.10000000149011612, 2.5, 2**60, True, math.nan, -math.inf,
-             'a "quoted", text', None, "[1, 2]"]
+             'a "quoted", text', None, "[1, 2]", "50%\n100%"]
     names = [f"column {i}" for i in range(len(values))]
     expected = dict(zip(names, plain))
     assert str(dump(**dict(zip(names, values)))) == str(expected)  # as text, because NaN does not equal itself
@@ -194,7 +194,7 @@ def test_earlier_run_is_not_overwritten_silently(tmp_path):
     logger.save_itr_params(0, {"old": True})
     before = {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)}
     # then it is refused, and the logger keeps its configuration
-    found = r"\(progress\.csv, progress\.json, params\.pkl\)\. .*\(overwrite=True\)"
+    found = r"\(progress\.csv, progress\.json, params\.pkl\)\. .*resume that run or delete it"
     with pytest.raises(ValueError, match=rf"{tmp_path} already contains a run {found}"):
         logger.configure(tmp_path, ["csv"])
     assert {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)} == before

@@ -84,27 +84,34 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
         self.use_target = check_bool("use_target", use_target)
         self._processor = SampleProcessor(ZeroBaseline(), discount=discount)  # logs the evaluation
         self.discount = self._processor.discount
-        self.steps_per_epoch = check_positive_int("steps_per_epoch", steps_per_epoch)
-        self.max_path_length = _check_length("max_path_length", max_path_length)
-        self.max_eval_path_length = _check_length("max_eval_path_length", max_eval_path_length)
-        self.n_train_steps = check_positive_int("n_train_steps", n_train_steps)
-        self.buffer_batch_size = check_positive_int("buffer_batch_size", buffer_batch_size)
-        self.min_buffer_size = check_positive_int("min_buffer_size", min_buffer_size)
-        if self.min_buffer_size > replay_buffer.size_in_transitions:
-            raise ValueError(f"min_buffer_size: expected at most {replay_buffer.size_in_transitions}, the size of "
-                             f"replay_buffer, got {min_buffer_size}")
-        self.rollout_batch_size = check_positive_int("rollout_batch_size", rollout_batch_size)
-        self.reward_scale = check_finite("reward_scale", reward_scale)
         self.smooth_return = check_bool("smooth_return", smooth_return)
-        self.exploration_policy = exploration_policy
-        if isinstance(exploration_policy, ExplorationPolicy) and exploration_policy.policy is not policy:
-            raise ValueError("exploration_policy: expected an exploration policy based on the argument "
-                             "policy, got one based on another policy")
-        self.num_eval_paths = check_int_at_least("num_eval_paths", num_eval_paths, 0)
+        self.steps_per_epoch, self.n_train_steps = steps_per_epoch, n_train_steps
+        self.max_path_length, self.max_eval_path_length = max_path_length, max_eval_path_length
+        self.buffer_batch_size, self.min_buffer_size = buffer_batch_size, min_buffer_size
+        self.rollout_batch_size, self.num_eval_paths = rollout_batch_size, num_eval_paths
+        self.reward_scale, self.exploration_policy = reward_scale, exploration_policy
+        self._check_assigned()
         self._returns: Deque[float] = deque(maxlen=_SMOOTHED_OVER if self.smooth_return else None)
         self._successes: Deque[float] = deque(maxlen=self._returns.maxlen)
         self._reports_success = False  # whether any path has reported success or failure
         self._average_return: Optional[float] = None
+
+    def _check_assigned(self) -> None:
+        """Checks the arguments that can be assigned after construction."""
+        for name in ("steps_per_epoch", "n_train_steps", "buffer_batch_size", "min_buffer_size", "rollout_batch_size"):
+            setattr(self, name, check_positive_int(name, getattr(self, name)))
+        for name in ("max_path_length", "max_eval_path_length"):
+            if getattr(self, name) is not None:
+                setattr(self, name, check_positive_int(name, getattr(self, name)))
+        self.reward_scale = check_finite("reward_scale", self.reward_scale)
+        self.num_eval_paths = check_int_at_least("num_eval_paths", self.num_eval_paths, 0)
+        if self.min_buffer_size > self.replay_buffer.size_in_transitions:
+            raise ValueError(f"min_buffer_size: expected at most {self.replay_buffer.size_in_transitions}, the size of "
+                             f"replay_buffer, got {self.min_buffer_size}")
+        exploration = self.exploration_policy
+        if isinstance(exploration, ExplorationPolicy) and exploration.policy is not self.policy:
+            raise ValueError("exploration_policy: expected an exploration policy based on the argument "
+                             "policy, got one based on another policy")
 
     @abc.abstractmethod
     def init_opt(self) -> None:
@@ -124,6 +131,7 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
         Returns:
             The average undiscounted return of exploration paths; see `smooth_return`.
         """
+        self._check_assigned()
         for _ in runner.step_epochs():
             if not self.smooth_return:
                 self._returns.clear()
@@ -195,5 +203,3 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
         self.policy.log_diagnostics(paths)
 
 
-def _check_length(name: str, length: Optional[int]) -> Optional[int]:
-    return None if length is None else check_positive_int(name, length)

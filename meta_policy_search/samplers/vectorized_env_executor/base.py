@@ -268,6 +268,7 @@ class MetaEnvExecutor:
         dones = terminated | truncated | (self._path_lengths >= self.max_path_length)
         if dones.any():
             ended = np.flatnonzero(dones)
+            observations = np.array(observations)  # the environment may return a read-only array
             observations[ended] = self._start_next_paths(ended)
         if not isinstance(infos, list):
             infos = [{key: values[row] for key, values in infos.items()} for row in range(self.num_envs)]

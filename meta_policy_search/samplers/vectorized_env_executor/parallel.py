@@ -137,6 +137,8 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
 
         After any exception, including Ctrl-C, requests and results may no longer match, so all workers are ended.
         """
+        if os.getpid() != self._owner:
+            raise RuntimeError(f"the worker processes belong to process {self._owner}: a fork needs its own sampler")
         try:
             for w, request in requests.items():
                 try:

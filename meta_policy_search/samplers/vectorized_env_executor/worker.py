@@ -84,6 +84,9 @@ class WorkerProcess:
         finally:
             theirs.close()
 
+    def __reduce__(self) -> Any:
+        raise TypeError("worker processes cannot be copied: use parallel=False")
+
     def has_ended(self) -> bool:
         """Returns whether the process has ended; if so, `process.returncode` is its exit code.
 
