@@ -191,6 +191,12 @@ def test_claims_of_the_texts_are_expressions():
             assert "{" not in pages.fill(name, text)
 
 
+def test_second_episode_of_rl2_on_navigation_returns_more_than_minus_one_with_all_seeds_but_the_second():
+    """The answer and the notes of `rl2_navigation` say so."""
+    returns = {seed: run["after_1"].mean() for seed, run in entries.read_tests("rl2_navigation")["rl2"].items()}
+    assert [seed for seed, mean in returns.items() if mean < -1.0] == [2] and len(returns) == 5
+
+
 def test_maml_on_mdps_returns_a_smaller_fraction_of_the_optimum_than_published():
     """The notes of `maml_mdp` say so."""
     for method, episodes, published in (("maml_n10", "10", 0.563), ("maml_n25", "25", 0.591)):
