@@ -84,7 +84,8 @@ class LocalRunner(TrainingLoop):
         self.algo: Optional[RLAlgorithm] = None
         self._plan: Optional[Dict[str, Any]] = None  # the arguments of `train`
         self._is_in_folder = False  # whether the run folder holds this run
-        self._restored: Optional[Dict[str, int]] = None  # its snapshots, between `restore` and `resume`
+        self._saved: Dict[str, int] = {}  # its snapshots in the run folder after the last call
+        self._is_restored = False  # whether `resume` removes the rows and snapshots of later epochs
         self._begin_counting()
 
     def __enter__(self) -> "LocalRunner":
@@ -189,7 +190,7 @@ class LocalRunner(TrainingLoop):
             raise ValueError(f"n_epochs: expected at least {self.epoch} (completed epochs), got {n_epochs}")
         self._plan = _check_plan(n_epochs, self._plan["batch_size"] if batch_size is None else batch_size,
                                  self._plan["store_paths"] if store_paths is None else store_paths)
-        if self._restored is not None or logger.get_dir() != self._snapshot_dir:
+        if self._is_restored or logger.get_dir() != self._snapshot_dir:
             self._configure_logger(self.itr if self._is_in_folder else None)
         return self._run()
 
@@ -209,6 +210,7 @@ class LocalRunner(TrainingLoop):
                 return self._algo("train").train(self)
         finally:
             self._shut_down_workers()
+            self._saved = list_snapshots(self._snapshot_dir or "")
 
     def step_epochs(self) -> Iterator[int]:
         """Yields the number of each epoch to the algorithm, which trains one epoch per value.
@@ -388,9 +390,9 @@ class LocalRunner(TrainingLoop):
         """
         snapshot = load_snapshot(from_dir, _find_epoch(from_dir, from_epoch))
         self.restore_snapshot(snapshot)
-        folder = self._snapshot_dir
+        folder, self._is_restored = self._snapshot_dir, True
         self._is_in_folder = folder is not None and os.path.realpath(folder) == os.path.realpath(from_dir)
-        self._restored = list_snapshots(folder) if folder is not None and self._is_in_folder else {}
+        self._saved = list_snapshots(folder or from_dir)
 
     def restore_snapshot(self, snapshot: Mapping[str, Any]) -> None:
         """Restores a run from a loaded snapshot; does not configure the logger.
@@ -420,11 +422,10 @@ class LocalRunner(TrainingLoop):
     def _configure_logger(self, resume_at: Optional[int]) -> None:
         """Opens the files of the run folder when training begins."""
         if self._snapshot_dir is not None:
-            if resume_at is not None and self._restored not in (None, list_snapshots(self._snapshot_dir)):
-                raise ValueError(f"{self._snapshot_dir}: another process has changed the snapshots since restore(): "
-                                 "call restore() again")
+            if resume_at is not None and self._saved != list_snapshots(self._snapshot_dir):
+                raise ValueError(f"{self._snapshot_dir}: another runner changed the snapshots: call restore() again")
             logger.configure(self._snapshot_dir, None, *self._snapshots, resume_at)
-        self._is_in_folder, self._restored = True, None
+        self._is_in_folder, self._is_restored = True, False
 
 
 def _check_plan(n_epochs: int, batch_size: Optional[int], store_paths: bool) -> Dict[str, Any]:

@@ -230,10 +230,17 @@ def test_run_continues_in_its_folder_after_other_runs(tmp_path, monkeypatch):
     second.train(1, T)
     first.resume(2)
     logger.reset()
-    first.resume(3)
-    assert [row["Epoch"] for row in read_rows(tmp_path / "first")] == ["0", "1", "2"]
+    other = LocalRunner("first")
+    other.restore("first")
+    other.resume(3)
+    second.resume(1)
+    with pytest.raises(ValueError, match="another runner changed the snapshots: call restore"):
+        first.resume(3)
+    first.restore("first")
+    first.resume(4)
+    assert [row["Epoch"] for row in read_rows(tmp_path / "first")] == ["0", "1", "2", "3"]
     assert [row["Epoch"] for row in read_rows(tmp_path / "second")] == ["0"]
-    assert load_snapshot("first")["itr"] == 2 and load_snapshot("second")["itr"] == 0
+    assert load_snapshot("first")["itr"] == 3 and load_snapshot("second")["itr"] == 0
     for folder, n_epochs in (("./second", 2), (tmp_path / "second", 3)):
         runner = LocalRunner("second")
         runner.restore(folder)
@@ -251,7 +258,7 @@ def test_run_that_another_runner_has_continued_is_not_resumed(tmp_path):
         runner.restore(tmp_path)
     runners[0].resume(4)
     logger.reset()
-    with pytest.raises(ValueError, match="another process has changed the snapshots since restore"):
+    with pytest.raises(ValueError, match="another runner changed the snapshots: call restore"):
         runners[1].resume(3)
     assert len(read_rows(tmp_path)) == 4
 
