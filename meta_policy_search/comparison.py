@@ -155,7 +155,7 @@ def compare(env: Any, algorithms: Sequence[Union[str, type]],
     check_type("seeds", seeds, Iterable, "a number of seeds or a list of seeds")
     numbers = [check_int_at_least("seeds", seed, 0) for seed in seeds]
     n_itr = check_positive_int("n_itr", n_itr)
-    if isinstance(algorithms, (str, type)) or not isinstance(algorithms, Iterable):
+    if isinstance(algorithms, (str, type, Mapping)) or not isinstance(algorithms, Iterable):
         raise TypeError(f"algorithms: expected a list of names or classes, got {algorithms!r}")
     algorithms = list(algorithms)
     by_name = {_name_of(algorithm): algorithm for algorithm in algorithms}

@@ -2,6 +2,7 @@
 import contextlib
 import copy
 import functools
+import hashlib
 import inspect
 import os
 import reprlib
@@ -194,9 +195,12 @@ def find_policy(policy: Any) -> Any:
 
 
 def name_of_policy(policy: Any) -> Any:
-    """Returns MODULE:NAME of a class of policies; other values, such as policies and names, are converted to JSON."""
-    is_class = isinstance(policy, type)
-    return f"{policy.__module__}:{policy.__qualname__}" if is_class else run_folder.as_json(policy)
+    """Returns MODULE:NAME of a class of policies; of a policy, its arguments and a hash of its parameters."""
+    if isinstance(policy, type):
+        return f"{policy.__module__}:{policy.__qualname__}"
+    if isinstance(policy, Policy):
+        return f"{run_folder.as_json(policy)} {hashlib.sha256(policy.get_flat_params().tobytes()).hexdigest()[:8]}"
+    return run_folder.as_json(policy)
 
 
 def find_env_name(env: Any) -> str:

@@ -280,6 +280,7 @@ def check_replaced(saved: Sequence[Any], new: Sequence[Callback]) -> None:
 
 
 def _check_callbacks(callbacks: Sequence[Callback]) -> List[Callback]:
-    if not isinstance(callbacks, (list, tuple)) or not all(map(callable, callbacks)):
-        raise TypeError(f"callbacks: expected a list of callables, got {callbacks!r}")
+    if not isinstance(callbacks, (list, tuple)) or not all(
+            callable(callback) and not isinstance(callback, type) for callback in callbacks):
+        raise TypeError(f"callbacks: expected a list of functions or callable objects, got {callbacks!r}")
     return list(callbacks)

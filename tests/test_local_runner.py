@@ -379,7 +379,7 @@ def test_calls_in_the_wrong_order_raise(runner):
      "expected a snapshot of a Trainer or LocalRunner, got {'itr': 0"),
     (lambda runner: LocalRunner(snapshot_mode="best"), ValueError, "snapshot_mode: expected one of 'all'"),
     (lambda runner: LocalRunner(snapshot_gap=0), ValueError, "snapshot_gap: expected an integer of at least 1, got 0"),
-    (lambda runner: LocalRunner(callbacks=[1]), TypeError, "callbacks: expected a list of callables"),
+    (lambda runner: LocalRunner(callbacks=[1]), TypeError, "callbacks: expected a list of functions or callable"),
 ])
 def test_arguments_are_checked(runner, call, error, message):
     with pytest.raises(error, match=message):

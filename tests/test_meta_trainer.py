@@ -420,8 +420,9 @@ def test_snapshot_contains_callbacks_with_state_and_names_of_others(trainer, tmp
     ({"num_inner_grad_steps": 0}, ValueError, "num_inner_grad_steps"),
     ({"sess": "session"}, TypeError, "sess: expected a tf.Session or None, got 'session'"),
     ({"progress_bar": 1}, TypeError, "progress_bar"),
-    ({"callbacks": [True]}, TypeError, r"callbacks: expected a list of callables, got \[True\]"),
-    ({"callbacks": print}, TypeError, "callbacks: expected a list of callables, got <built-in function print>"),
+    ({"callbacks": [True]}, TypeError, r"callbacks: expected a list of functions .*, got \[True\]"),
+    ({"callbacks": [EarlyStopping]}, TypeError, "callbacks: expected a list of functions or callable objects, got"),
+    ({"callbacks": print}, TypeError, "callbacks: expected a list of functions .*, got <built-in function print>"),
     ({"policy": SimpleNamespace(meta_batch_size=M)}, ValueError,
      "policy: expected the same object as algo.policy"),
 ])

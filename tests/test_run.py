@@ -1,4 +1,5 @@
 """Tests `train`: its run acts, evaluates, plots and resumes."""
+import copy
 import json
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import meta_policy_search as mps
 from meta_policy_search.cli.main import main
 from meta_policy_search.optimizers.base import LinearSchedule
+from meta_policy_search.run import name_of_policy
 from meta_policy_search.run_folder import as_json
 from meta_policy_search.samplers.vectorized_env_executor import MetaParallelEnvExecutor
 from meta_policy_search.utils import logger
@@ -172,6 +174,8 @@ def test_given_policy_is_copied_with_its_weights(run, tmp_path):
     np.testing.assert_array_equal(run.policy.get_flat_params(), before)
     change = np.abs(other.policy.get_flat_params() - before)
     assert 0.0 < change.max() < 2e-3  # Adam
+    recorded = json.loads((tmp_path / "a" / "params.json").read_text())["settings"]["policy"]
+    assert recorded == name_of_policy(copy.deepcopy(run.policy)) != name_of_policy(other.policy)
     with pytest.raises(TypeError, match="unknown setting 'hidden_sizes' for ProMP"):
         mps.train("MetaPointEnvCorner", policy=run.policy, **TINY)
     with pytest.raises(ValueError, match=r"policy.obs_dim: expected \(3,\), the size of the environment's space"):

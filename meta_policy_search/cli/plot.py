@@ -19,6 +19,8 @@ import os
 import re
 from typing import Any, Iterable, Sequence
 
+import numpy as np
+
 import meta_policy_search as mps
 from meta_policy_search import run_folder
 from meta_policy_search.cli import evaluate
@@ -107,21 +109,30 @@ def _as_text(value: Any) -> str:
 
 
 def drop_runs(group: Sequence[Run]) -> list[Run]:
-    """Returns the runs of a group without repeated seeds and short runs; prints each omitted run to standard error.
+    """Returns the runs of a group without repetitions and short runs; prints each omitted run to standard error.
 
-    Of several runs with the same seed, the longest remains. A short run has less than half of the rows of the longest
-    run, and would shorten the mean.
+    A repetition has the seed and the rows of another run, but no further rows. A short run has less than half of the
+    rows of the longest run, and would shorten the mean.
     """
-    kept: dict[Any, Run] = {}
+    kept: list[Run] = []
     for run in sorted(group, key=_num_rows, reverse=True):
-        seed, longest = run["settings"].get("seed", run["folder"]), next(iter(kept.values()), run)
-        if seed in kept:
-            warn(f"Skipping {run['folder']}, which repeats the settings and the seed of {kept[seed]['folder']}")
-        elif 2 * _num_rows(run) < _num_rows(longest):
-            warn(f"Skipping {run['folder']}, which has less than half of the rows of {longest['folder']}")
+        repeated = [other for other in kept if _is_repeated(run, other)]
+        if repeated:
+            warn(f"Skipping {run['folder']}, which repeats {repeated[0]['folder']}")
+        elif kept and 2 * _num_rows(run) < _num_rows(kept[0]):
+            warn(f"Skipping {run['folder']}, which has less than half of the rows of {kept[0]['folder']}")
         else:
-            kept[seed] = run
-    return [run for run in group if any(run is other for other in kept.values())]
+            kept.append(run)
+    return [run for run in group if any(run is other for other in kept)]
+
+
+def _is_repeated(run: Run, longer: Run) -> bool:
+    """Returns whether a run has the seed of another run and, except for times, its first rows."""
+    seed, other = (each["settings"].get("seed", each["folder"]) for each in (run, longer))
+    missing = np.zeros(0)
+    return seed == other and all(
+        np.array_equal(values, longer["progress"].get(name, missing)[:len(values)], equal_nan=True)
+        for name, values in run["progress"].items() if "Time" not in name)
 
 
 def _num_rows(run: Run) -> int:

@@ -117,7 +117,8 @@ class AdaptedPolicy:
         env: copy of the environment with this task.
         returns: float64 `[K + 1]`, mean return of the paths before adaptation and after each of the `K` steps.
         params: the adapted parameters by name.
-        policy: the adapted policy; `samplers.utils.rollout` accepts it.
+        policy: the adapted policy; `samplers.utils.rollout` accepts it. Its `save_npz` saves the parameters before
+            adaptation.
         recording (Recording): the paths before adaptation and after each step.
     """
 

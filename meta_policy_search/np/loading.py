@@ -19,8 +19,8 @@ from meta_policy_search.utils.serializable import constructor_signature
 from meta_policy_search.utils.snapshotter import load_snapshot
 
 _PACKAGE = __name__.partition(".")[0]
-_WITH_TENSORFLOW = tuple(f"{_PACKAGE}.{folder}." for folder in (
-    "policies", "optimizers", "meta_algos", "algos", "evaluation"))
+_WITH_TENSORFLOW = tuple(f"{_PACKAGE}.{module}" for module in (
+    "policies", "optimizers", "meta_algos", "meta_trainer", "algos", "evaluation"))
 _FAMILIES: Dict[str, Type[MLPPolicy]] = {"GaussianMLPPolicy": GaussianMLPPolicy,
                                          "CategoricalMLPPolicy": CategoricalMLPPolicy}
 _SCOPES: Dict[str, Type[MLPPolicy]] = {**{cls.scope: cls for cls in _FAMILIES.values()},
@@ -64,7 +64,7 @@ def load_policy(path: PathLike, itr: Union[int, str, None] = None, **arguments: 
     name = type(policy).__name__.removeprefix("Meta")
     if not type(policy).__module__.startswith(_WITH_TENSORFLOW) or name not in _FAMILIES:
         raise ValueError(f"path: expected a run with a {' or '.join(_FAMILIES)} (or Meta...) of this package, got a "
-                         f"{type(policy).__name__} in {path}; `load_run(folder).adapt()` supports recurrent policies")
+                         f"{type(policy).__name__} in {path}; `load_run(folder)` supports every policy")
     cls, given = _FAMILIES[name], policy.arguments
     positional = _BY_POSITION if type(policy).__name__ == name else ("meta_batch_size", *_BY_POSITION)
     built_with = {**dict(zip(positional, given["args"])), **given["kwargs"], **arguments}
@@ -78,7 +78,7 @@ def _of_params(path: str, params: Mapping[str, np.ndarray], arguments: Mapping[s
     kernels = [value for name, value in params.items() if name.endswith("/kernel")]
     scope = next(iter(params), "").partition("/")[0]
     if scope not in _SCOPES or not kernels or any(kernel.ndim != 2 for kernel in kernels):
-        raise ValueError(f"path: expected the parameters of a policy in {path}, got {', '.join(params) or 'none'}")
+        raise ValueError(f"path: expected the parameters of an MLP policy in {path}, got {', '.join(params) or 'none'}")
     cls = _SCOPES[scope]
     sizes = {"obs_dim": kernels[0].shape[0] - num_context, "action_dim": kernels[-1].shape[1],
              "hidden_sizes": tuple(kernel.shape[1] for kernel in kernels[:-1])}

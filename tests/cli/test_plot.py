@@ -135,8 +135,10 @@ def test_repeated_seeds_and_short_runs_are_skipped(capsys):
             for name, rows, seed in (("a", 4, 1), ("b", 1, 2), ("c", 3, 1), ("d", 2, 3))]
     assert [run["folder"] for run in plot.drop_runs(runs)] == ["a", "d"]
     assert capsys.readouterr().err.splitlines() == [
-        "Skipping c, which repeats the settings and the seed of a",
+        "Skipping c, which repeats a",
         "Skipping b, which has less than half of the rows of a"]
+    runs[2]["progress"]["Itr"][0] = 7  # another run with this seed
+    assert [run["folder"] for run in plot.drop_runs(runs)] == ["a", "c", "d"]
     unknown = [run_of(folder, {"folder": folder}) for folder in "ab"]
     assert plot.drop_runs(unknown) == unknown  # without settings, no run is a repetition
 

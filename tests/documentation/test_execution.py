@@ -62,7 +62,7 @@ def make_run(tmp_path_factory):
 # Python code ------------------------------------------------------------------------------------------------------
 
 GIVEN = {  # page: what its code assumes
-    "docs/algorithms/e_maml.rst": "from meta_policy_search import EMAML; policy = mps.MetaGaussianMLPPolicy(20, 2, 2)",
+    "docs/algorithms/e_maml.rst": "policy = mps.MetaGaussianMLPPolicy(20, 2, 2)",
     "docs/pictures.rst": "[make_run(f'data/{name}') for name in ('my_run', 'seed1', 'seed2')]",
     "docs/quickstart.rst": "make_run('data/my_run')",
     "docs/resume.rst": """

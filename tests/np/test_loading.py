@@ -69,9 +69,8 @@ def test_weights_of_a_policy(make, arguments, tmp_path):
 
 
 def test_policy_acts_in_a_process_without_tensorflow(tmp_path):
-    policy = mps.MetaGaussianMLPPolicy(3, 2, 2, **GAUSSIAN)
-    write(tmp_path, policy, algo=mps.ProMP(policy, meta_batch_size=policy.meta_batch_size),
-          env=mps.normalize(mps.MetaPointEnvCorner()), callbacks=[mps.EvalCallback(5)])
+    policy = mps.train("MetaPointEnvCorner", n_itr=1, dump_path=tmp_path, callbacks=[mps.EvalCallback(5)], **GAUSSIAN,
+                       meta_batch_size=2, rollouts_per_meta_task=2, max_path_length=3, log_formats=["csv"]).policy
     policy.save_npz(tmp_path / "policy.npz")
     program = """
 import sys
@@ -115,7 +114,7 @@ def test_invalid_sources_are_refused(tmp_path):
     with pytest.raises(RuntimeError, match="contains no snapshot"):
         mps.load_policy(tmp_path)
     np.savez(tmp_path / "a.npz", weights=np.ones(3))
-    with pytest.raises(ValueError, match="expected the parameters of a policy in .*a.npz, got weights"):
+    with pytest.raises(ValueError, match="expected the parameters of an MLP policy in .*a.npz, got weights"):
         mps.load_policy(tmp_path / "a.npz")
     (tmp_path / "b.npz").write_bytes(pickle.dumps(1))
     with pytest.raises(ValueError, match="b.npz"):
@@ -124,7 +123,7 @@ def test_invalid_sources_are_refused(tmp_path):
     with pytest.raises(ValueError, match="the shapes differ"):
         mps.load_policy(tmp_path / "c.npz", hidden_sizes=(3,))
     np.savez(tmp_path / "d.npz", **{"mean_network/output/bias": np.ones(3)})
-    with pytest.raises(ValueError, match="expected the parameters of a policy in .*d.npz, got mean_network/"):
+    with pytest.raises(ValueError, match="expected the parameters of an MLP policy in .*d.npz, got mean_network/"):
         mps.load_policy(tmp_path / "d.npz")
     with pytest.raises(ValueError, match="itr: expected None for a file of weights .*c.npz.*, got 3"):
         mps.load_policy(tmp_path / "c.npz", itr=3)
