@@ -2,6 +2,7 @@
 import contextlib
 import functools
 import io
+import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -20,6 +21,7 @@ GAIN_COLOR, NOISE_COLOR = "#009e73", "#d55e00"
 REFERENCE_COLORS = ("#555555", "#d55e00", "#0072b2", "#e69f00")
 _FORMATS = ("png", "svg", "pdf", "eps", "jpg", "webp")  # by the ending of a file name
 GRID_COLOR = "#dddddd"
+_TITLE_WIDTH = 11  # characters per inch
 NOTE_STYLE = {"fontsize": 9, "color": "#555555"}
 _LOOK: Any = {"font.family": "DejaVu Sans", "font.size": 10, "axes.edgecolor": "#777777",
               "svg.hashsalt": "meta_policy_search"}
@@ -71,7 +73,7 @@ def _new_figure(title: str, size: tuple[float, float]) -> Figure:
     figure = matplotlib.figure.Figure(figsize=size, layout="constrained")
     figure._repr_png_ = functools.partial(_as_png, figure)  # type: ignore[attr-defined]
     title = title.encode(errors="backslashreplace").decode()  # folder names may contain undecodable bytes
-    figure.suptitle(title, fontsize=11, parse_math=False)
+    figure.suptitle(textwrap.fill(title, int(_TITLE_WIDTH * size[0])), fontsize=11, parse_math=False)
     return figure
 
 

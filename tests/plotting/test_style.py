@@ -76,3 +76,10 @@ def test_figures_are_released_and_pyplot_is_not_loaded(tmp_path):
                "plot_adaptation_curve([('ours', numpy.zeros((2, 2)))])._repr_png_()\n"
                "print('matplotlib.pyplot' in sys.modules)")
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "False\n"
+
+
+def test_long_titles_fit_into_the_figure():
+    figure = plot_comparison({"a": CURVES}, title="a word " * 40)
+    figure.draw_without_rendering()
+    extent = figure._suptitle.get_window_extent()
+    assert 0.0 < extent.x0 < extent.x1 < figure.bbox.x1 and figure.get_suptitle().count("\n") > 1
