@@ -392,7 +392,7 @@ class LocalRunner(TrainingLoop):
         self.restore_snapshot(snapshot)
         folder, self._is_restored = self._snapshot_dir, True
         self._is_in_folder = folder is not None and os.path.realpath(folder) == os.path.realpath(from_dir)
-        self._saved = list_snapshots(folder or from_dir)
+        self._saved = list_snapshots(folder or "")
 
     def restore_snapshot(self, snapshot: Mapping[str, Any]) -> None:
         """Restores a run from a loaded snapshot; does not configure the logger.
