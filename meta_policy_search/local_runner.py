@@ -83,8 +83,7 @@ class LocalRunner(TrainingLoop):
         self._snapshots = check_mode(snapshot_mode, snapshot_gap)
         self.algo: Optional[RLAlgorithm] = None
         self._plan: Optional[Dict[str, Any]] = None  # the arguments of `train`
-        self._is_in_folder = False  # whether the run folder holds this run
-        self._saved: Dict[str, int] = {}  # its snapshots in the run folder after the last call
+        self._saved: Optional[Dict[str, int]] = None  # its snapshots in the run folder, if that holds this run
         self._is_restored = False  # whether `resume` removes the rows and snapshots of later epochs
         self._begin_counting()
 
@@ -191,7 +190,7 @@ class LocalRunner(TrainingLoop):
         self._plan = _check_plan(n_epochs, self._plan["batch_size"] if batch_size is None else batch_size,
                                  self._plan["store_paths"] if store_paths is None else store_paths)
         if self._is_restored or logger.get_dir() != self._snapshot_dir:
-            self._configure_logger(self.itr if self._is_in_folder else None)
+            self._configure_logger(None if self._saved is None else self.itr)
         return self._run()
 
     def describe(self) -> Dict[str, Any]:
@@ -390,9 +389,9 @@ class LocalRunner(TrainingLoop):
         """
         snapshot = load_snapshot(from_dir, _find_epoch(from_dir, from_epoch))
         self.restore_snapshot(snapshot)
-        folder, self._is_restored = self._snapshot_dir, True
-        self._is_in_folder = folder is not None and os.path.realpath(folder) == os.path.realpath(from_dir)
-        self._saved = list_snapshots(folder or "")
+        self._is_restored, self._saved, folder = True, None, self._snapshot_dir
+        if folder is not None and os.path.realpath(folder) == os.path.realpath(from_dir):
+            self._saved = list_snapshots(folder)
 
     def restore_snapshot(self, snapshot: Mapping[str, Any]) -> None:
         """Restores a run from a loaded snapshot; does not configure the logger.
@@ -425,7 +424,7 @@ class LocalRunner(TrainingLoop):
             if resume_at is not None and self._saved != list_snapshots(self._snapshot_dir):
                 raise ValueError(f"{self._snapshot_dir}: another runner changed the snapshots: call restore() again")
             logger.configure(self._snapshot_dir, None, *self._snapshots, resume_at)
-        self._is_in_folder, self._is_restored = True, False
+        self._is_restored = False
 
 
 def _check_plan(n_epochs: int, batch_size: Optional[int], store_paths: bool) -> Dict[str, Any]:

@@ -162,7 +162,7 @@ def _train_member(member: Member, registered: Sequence[Tuple[Any, ...]], parent:
             register(*arguments)
         settings = {"log_formats": ("log", "csv"), "progress_bar": False, **member.settings}
         if snapshot_paths(member.folder):
-            declared = settings_of_algorithm(find_algo_class(member.algo), member.settings.get("policy"))
+            declared = check_settings(member.algo, settings)
             load_run(member.folder).resume(member.n_itr, **{
                 name: value for name, value in settings.items() if not declared[name].affects_result})
         else:
