@@ -199,7 +199,8 @@ def name_of_policy(policy: Any) -> Any:
     if isinstance(policy, type):
         return f"{policy.__module__}:{policy.__qualname__}"
     if isinstance(policy, Policy):
-        return f"{run_folder.as_json(policy)} {hashlib.sha256(policy.get_flat_params().tobytes()).hexdigest()[:8]}"
+        digest = hashlib.sha256(policy.get_flat_params().tobytes()).hexdigest()
+        return f"{run_folder.as_json(policy)}, parameters {digest[:8]}"
     return run_folder.as_json(policy)
 
 

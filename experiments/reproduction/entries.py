@@ -179,9 +179,10 @@ def over_seeds(runs: Mapping[int, Progress], column: str, statistic: Any = np.me
 
 
 def by_task(run: Progress, column: str) -> np.ndarray:
-    """Returns the values of a test in all tasks; their mean if tasks are repeated, as there is no variation over tasks.
+    """Returns the values of a run by test task, or only their mean if the same tasks occur several times.
 
-    The two tasks forward and backward are tested equally often.
+    The latter is the case for forward and backward. There are no other tasks, and both are tested equally often, so the
+    mean does not depend on a sample of tasks.
     """
     values = run[column]
     is_repeated = "goal" in run and len(np.unique(run["goal"])) < len(values)

@@ -499,8 +499,8 @@ def check_steppable(env: Any) -> Any:
     _check_methods(env, env, ("reset", "step"), "env: expected an environment")
     for layer in layers(env):
         if type(layer).__module__.startswith("gymnasium.wrappers") and attributes_of(layer).keys() & _AVERAGES:
-            raise TypeError(f"env: expected no {type(layer).__name__}, whose averages differ between the copies of the "
-                            "environment: use normalize with normalize_obs=True or normalize_reward=True")
+            raise TypeError(f"env: expected no {type(layer).__name__}, because each copy of the environment would have "
+                            "different averages: use normalize with normalize_obs=True or normalize_reward=True")
     return env
 
 
