@@ -17,8 +17,10 @@ import meta_policy_search as mps
 from meta_policy_search import run_folder
 from meta_policy_search.cli import evaluate
 from meta_policy_search.cli.flags import add_output_flags, check_is_new
-from meta_policy_search.envs.compat import adapt_env, copy_env, name_of_env
+from meta_policy_search.envs.compat import adapt_env, copy_env, frame_rate, name_of_env
 from meta_policy_search.envs.mujoco_envs.engines.camera import renderer_of
+from meta_policy_search.utils.checks import check_positive
+from meta_policy_search.utils.files import file_format
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.video import check_encoder
 
@@ -27,11 +29,14 @@ VIDEO = "video.mp4"
 
 def run(arguments: argparse.Namespace) -> None:
     """Adapts the policy of a run and writes the video."""
-    from meta_policy_search.evaluation.recording import frame_rate, write_video  # imports TensorFlow
+    from meta_policy_search.evaluation.recording import write_video  # imports TensorFlow
 
     folder = run_folder.find_run(arguments.run_folder)
     output = arguments.output or os.path.join(folder, VIDEO)
     check_is_new(output, arguments.overwrite)
+    file_format(output, ["mp4"])
+    if arguments.fps is not None:
+        check_positive("--fps", arguments.fps)
     check_encoder()
     evaluator = mps.load_evaluator(folder, arguments.snapshot, arguments.rollouts, arguments.max_path_length,
                                    render_mode="rgb_array")

@@ -19,7 +19,7 @@ import numpy as np
 from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
 from meta_policy_search.envs.spaces import as_array, as_numbers, check_has_shape, check_size, is_box, is_discrete
 from meta_policy_search.types import Path, Task
-from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
 from meta_policy_search.utils.fast_paths import fast_path, replaces
 from meta_policy_search.utils.gym_import import gym
 
@@ -80,11 +80,6 @@ class WrappingEnv(MetaEnv):
     @render_mode.setter
     def render_mode(self, render_mode: Optional[str]) -> None:
         set_render_mode(self.wrapped_env, render_mode)
-
-    @property
-    def dt(self) -> float:
-        """Duration of a step in real time, s; 0.05 if the environment does not state it."""
-        return attribute(self.wrapped_env, "dt", 0.05)
 
     @property
     def max_episode_steps(self) -> Optional[int]:
@@ -321,7 +316,7 @@ class GymnasiumMetaEnv(WrappingEnv):
         A given `seed` seeds both `np_random` and the wrapped environment. Without a seed, the seed of the wrapped
         environment is drawn from `np_random`.
         """
-        MetaEnv.reset(self, seed=None if seed is None else int(seed))  # gym requires a Python integer
+        MetaEnv.reset(self, seed=None if seed is None else check_int_at_least("seed", seed, 0))
         seed = int(self.np_random.integers(2**31) if seed is None else seed)
         observation, info = super().reset(seed=seed, options=options)
         return self._as_vector(observation), info
@@ -556,6 +551,11 @@ def name_of_env(env: Any) -> str:
         if attribute(inner, "spec") is not None:
             return inner.spec.id
     return type(inner).__name__
+
+
+def frame_rate(env: Any) -> float:
+    """Returns the environment steps per second of real time, `metadata["render_fps"]`; 30 if it is not set."""
+    return env.metadata.get("render_fps", 30)
 
 
 def set_render_mode(env: Any, render_mode: Optional[str]) -> None:

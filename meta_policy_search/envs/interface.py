@@ -9,7 +9,7 @@ import numpy as np
 
 from meta_policy_search.envs.spaces import as_array, is_discrete
 from meta_policy_search.types import BatchedStep, Path, RenderMode, Task
-from meta_policy_search.utils.checks import check_choice, check_positive_int
+from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.serializable import Configurable, check_own_pickle
@@ -18,7 +18,7 @@ Rngs = Sequence[Optional[np.random.Generator]]
 
 
 class PhysicsError(RuntimeError):
-    """A physics simulation diverged. The step that raises this error changes no environment.
+    """A physics simulation diverged.
 
     Args:
         message: the error message.
@@ -236,13 +236,15 @@ class BatchableMetaEnv(MetaEnv):
 
     def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
         """Starts a new path; returns `(observation [O], {})`."""
-        super().reset(seed=None if seed is None else int(seed))  # gym requires a Python integer
+        super().reset(seed=None if seed is None else check_int_at_least("seed", seed, 0))
         return self._batched.reset(np.zeros(1, dtype=int), [self.np_random])[0], {}
 
     def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
         """Takes one step; returns `(observation [O], reward, terminated, truncated, env_info)`."""
         if not is_discrete(self.action_space):
             action = as_array("action", action, self.action_space.shape)
+        elif np.ndim(action):
+            raise ValueError(f"action: expected an integer, got {action!r}")
         answer = self._batched.step(np.asarray(action)[None])
         info = {key: values[0] for key, values in answer.env_infos.items()}
         return (answer.observations[0], float(answer.rewards[0]), bool(answer.terminated[0]),

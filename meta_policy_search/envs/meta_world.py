@@ -103,7 +103,7 @@ class _MetaWorldEnv(MetaEnv):
 
     def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
         """Starts a new path; returns `(observation [39], {})`."""
-        super().reset(seed=None if seed is None else int(seed))  # gym requires a Python integer
+        super().reset(seed=None if seed is None else check_int_at_least("seed", seed, 0))
         task = self._task
         if self._simulator is None or self._simulator.shared_as != task:
             self._simulator = None  # frees the old model before the new one is built

@@ -65,9 +65,9 @@ class VariedEnv(GymnasiumMetaEnv):
         """Sets the task, a dict with a value for each parameter; values may lie outside the distribution.
 
         Raises:
-            ValueError: the task has other keys, contains NaN or factors of the wrong shape, would change the size of
-                observations or the action space, or contains a factor of `body_mass` or `body_inertia` that is not
-                positive.
+            ValueError: the task has other keys, contains NaN, infinite factors or factors of the wrong shape, would
+                change the size of observations or the action space, or contains a factor of `body_mass` or
+                `body_inertia` that is not positive.
         """
         if not isinstance(task, Mapping) or task.keys() != self.parameters.keys():
             raise ValueError(f"task: expected a dict with the keys {', '.join(self.parameters)}, got {task!r}")
@@ -77,7 +77,7 @@ class VariedEnv(GymnasiumMetaEnv):
             if name in self._originals:
                 shape = np.shape(self._originals[name])
                 if not _is_factor(value, shape):
-                    raise ValueError(f"{name}: expected a number or an array of factors of shape {shape}, got "
+                    raise ValueError(f"{name}: expected a finite factor or an array of factors of shape {shape}, got "
                                      f"{value!r}")
                 if name in _POSITIVE and not np.all(np.greater(value, 0.0)):
                     raise ValueError(f"{name}: expected factors above 0, got {value!r}")
@@ -188,8 +188,9 @@ def vary(env: Union[str, Callable[..., Any]], /, **parameters: Any) -> VariedEnv
 
     1. an argument of the environment's constructor, or of the function that creates it. The environment is created
        again if the value changes;
-    2. for Gymnasium's MuJoCo environments, a quantity of the model, such as `body_mass`, `dof_damping`, `geom_friction`
-       or `gravity`. Values are factors of the original quantity: a number, or an array with a factor for each entry;
+    2. for Gymnasium's MuJoCo environments, a real-valued quantity of the model, such as `body_mass`, `dof_damping`,
+       `geom_friction` or `gravity`. Values are factors of the original quantity: a number, or an array with a factor
+       for each entry;
     3. an attribute of the environment without its wrappers.
 
     Args:
@@ -273,13 +274,15 @@ def _check_distribution(name: str, value: Any) -> Any:
 
 
 def _is_quantity(owner: Any, name: str) -> bool:
-    return isinstance(getattr(owner, name, None), (float, np.ndarray))
+    value = getattr(owner, name, None)
+    return isinstance(value, (float, np.ndarray)) and np.asarray(value).dtype.kind == "f"  # integers are kinds, indices
 
 
 def _is_factor(value: Any, shape: Tuple[int, ...]) -> bool:
-    """Returns whether `value` consists of real numbers that can be broadcast to `shape`."""
+    """Returns whether `value` consists of finite numbers that can be broadcast to `shape`."""
     try:
-        return np.broadcast_shapes(as_numbers("factor", value).shape, shape) == shape
+        factor = as_numbers("factor", value)
+        return bool(np.isfinite(factor).all()) and np.broadcast_shapes(factor.shape, shape) == shape
     except ValueError:
         return False
 

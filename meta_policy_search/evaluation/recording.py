@@ -9,7 +9,7 @@ from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.compat import adapt_env, copy_env, set_render_mode
+from meta_policy_search.envs.compat import adapt_env, copy_env, frame_rate, set_render_mode
 from meta_policy_search.envs.mujoco_envs.engines.camera import renderer_of
 from meta_policy_search.envs.point_envs import MetaPointEnvNavigation
 from meta_policy_search.envs.scenery import check_is_planar
@@ -132,11 +132,6 @@ class Recording:
         return plot_trajectories(tasks, path, title or f"Paths of {self.name}", names, ax)
 
 
-def frame_rate(env: Any) -> float:
-    """Returns the environment steps per second of real time, `metadata["render_fps"]`; 30 if it is not set."""
-    return env.metadata.get("render_fps", 30)
-
-
 def write_video(recording: Recording, path: PathLike, fps: Optional[float] = None) -> int:
     """Writes an MP4 video that shows the tasks of a recording sequentially. Requires the extra `video`.
 
@@ -150,8 +145,9 @@ def write_video(recording: Recording, path: PathLike, fps: Optional[float] = Non
 
     Raises:
         ImportError: the extra `video` is not installed; the message contains the command that installs it.
-        ValueError: `fps` is not above 0, or the environment does not support images.
-        RuntimeError: OpenGL is missing, or the environment is not deterministic (see `Recording.replay`).
+        ValueError: `fps` is not above 0, the environment does not support images, or it is not deterministic (see
+            `Recording.replay`).
+        RuntimeError: OpenGL is missing.
         OSError: the file cannot be written.
     """
     check_encoder()

@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 import numpy as np
 
-from meta_policy_search.envs.compat import adapt_env, check_meta_env, copied, copy_env
+from meta_policy_search.envs.compat import adapt_env, check_meta_env, copied, copy_env, frame_rate
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.samplers.errors import EnvValueError
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor, stack_infos
@@ -25,8 +25,8 @@ def rollout(env: Any, agent: Any, max_path_length: int = 1000, animated: bool = 
             exploration policies have, it is called at the start of the path.
         max_path_length: maximum number of steps; default 1000.
         animated: whether to call `env.render()` after every step; default False.
-        speedup: playback speed of the animation and the video, relative to real time (`env.dt` per step; 0.05 s if the
-            environment has no `dt`); default 1.
+        speedup: playback speed of the animation and the video, relative to real time (`metadata["render_fps"]` of the
+            environment, by default 30 steps per second); default 1.
         ignore_done: whether to continue after the environment ends the path; default False.
         save_video: whether to write a video with an image of the start and of each step; default False. Requires the
             extra `video` and an environment created with `render_mode="rgb_array"`.
@@ -60,7 +60,7 @@ def rollout(env: Any, agent: Any, max_path_length: int = 1000, animated: bool = 
             film()
             if animated:
                 env.render()
-                time.sleep(env.dt / speedup)
+                time.sleep(1.0 / (speedup * frame_rate(env)))
     path: Any = {key: np.asarray(columns[key]) for key in ("observations", "actions", "rewards")}
     for kind in ("env_infos", "agent_infos"):
         try:
@@ -82,7 +82,7 @@ def _camera(env: Any, is_on: bool, filename: Optional[str], speedup: float) -> I
                          f"render_mode={env.render_mode!r}")
     from meta_policy_search.envs.mujoco_envs.engines.camera import renderer_of
 
-    with mp4_file("sim_out.mp4" if filename is None else filename, speedup / env.dt) as append:
+    with mp4_file("sim_out.mp4" if filename is None else filename, speedup * frame_rate(env)) as append:
         render = renderer_of(env)
         yield lambda: append(render())
 

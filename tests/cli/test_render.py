@@ -7,6 +7,7 @@ import pytest
 
 import meta_policy_search as mps
 from experiments import maml_trpo
+from meta_policy_search import run_folder
 from meta_policy_search.cli.main import main
 from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.envs import make_env
@@ -180,7 +181,6 @@ def test_missing_opengl_is_reported_before_sampling(point, tmp_path, capsys, mon
 
 @pytest.mark.thorough(but="arguments2-expected one of the corners")
 @pytest.mark.parametrize("arguments, message", [
-    (["--fps", "0"], "fps: expected a finite number above 0, got 0.0"),
     (["--num_steps", "0"], "num_steps: expected an integer of at least 1, got 0"),
     (["--tasks", "[[1, 1]]"], "expected one of the corners"),
     (["--snapshot", "9"], "contains no snapshot of iteration 9"),
@@ -190,6 +190,15 @@ def test_missing_opengl_is_reported_before_sampling(point, tmp_path, capsys, mon
 def test_invalid_arguments_are_reported(arguments, message, point, capsys):
     assert message in mistake(capsys, point, *arguments)
     assert not (point / "video.mp4").exists()
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--fps", "0"], "--fps: expected a finite number above 0, got 0.0"),
+    (["--output", "a.gif"], "expected a name that ends with .mp4, got 'a.gif'"),
+])
+def test_wrong_videos_are_refused_before_paths_are_sampled(arguments, message, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(run_folder, "find_run", str)
+    assert message in mistake(capsys, tmp_path, *arguments)
 
 
 @pytest.mark.thorough

@@ -6,7 +6,16 @@ import pickle
 import numpy as np
 import pytest
 
-from meta_policy_search.envs import BatchedEnv, MetaEnv, available_envs, get_env_class, mujoco_envs, normalize
+from meta_policy_search.envs import (
+    BatchedEnv,
+    MetaEnv,
+    MetaPointEnvCorner,
+    available_envs,
+    get_env_class,
+    mujoco_envs,
+    normalize,
+    vary,
+)
 from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.envs.spaces import is_box, is_discrete
 
@@ -156,6 +165,20 @@ def test_vectorized_environment_equals_single_environments_bit_for_bit(name, for
             for row, i in enumerate(has_ended):
                 if i in alone:
                     np.testing.assert_array_equal(start_alone(alone[i], step, i), observations[row])
+
+
+@pytest.mark.parametrize("make", [MetaPointEnvCorner, lambda: vary("Pendulum-v1", g=(5.0, 15.0))])
+@pytest.mark.parametrize("seed", [1.5, True, "a", -1])
+def test_seeds_are_integers(make, seed):
+    with pytest.raises((TypeError, ValueError), match=f"seed: expected an integer of at least 0, got {seed!r}"):
+        make().reset(seed=seed)
+
+
+def test_discrete_actions_are_integers():
+    env = make_env("MetaBernoulliBanditEnv")
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=r"action: expected an integer, got array\(\[1\]\)"):
+        env.step(np.array([1]))
 
 
 @every_env

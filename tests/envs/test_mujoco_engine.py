@@ -298,6 +298,23 @@ def test_derived_quantities_equal_those_of_mujoco(robot, names):
         assert np.abs(state.derived["qfrc_actuator"]).max() > 1.0
 
 
+def test_fork_simulates_with_its_own_threads():
+    script = """
+import os
+import numpy as np
+from meta_policy_search.envs.mujoco_envs.engines import make_engine
+engine = make_engine("mujoco", "half_cheetah", num_envs=32, frame_skip=1, num_threads=2)
+engine.step(np.zeros((32, 6)))
+child = os.fork()
+engine.step(np.ones((32, 6)))
+if not child:
+    os._exit(int(1e6 * np.abs(engine.get_state().qvel).max()) % 100)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == int(1e6 * np.abs(engine.get_state().qvel).max()) % 100)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "True\n", done.stderr
+
+
 @pytest.mark.skipif(not THREADS.exists(), reason="counts native threads by /proc")
 def test_threads_start_with_the_first_step_and_end_with_the_engine():
     at_first = set(os.listdir(THREADS))

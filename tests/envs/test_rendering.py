@@ -93,6 +93,44 @@ def test_camera_follows_the_robot_upright():
 
 
 @needs_opengl
+def test_camera_of_the_reacher_shows_the_goal():
+    """The view depends neither on the goal nor on the position of the arm."""
+    env = make_env("ReacherRandGoalEnv", render_mode="rgb_array")
+    places = []
+    for goal in ((0.1, -0.1), (-0.19, 0.05)):
+        env.set_task(goal)
+        env.reset(seed=1)
+        for _ in range(2):
+            red, green, blue = env.render().astype(int).transpose(2, 0, 1)
+            is_goal, is_base = (red > 2 * green) & (red > 2 * blue), (red > green + 50) & (blue > green + 20)
+            places.append([*np.argwhere(is_goal).mean(axis=0), *np.argwhere(is_base).mean(axis=0)])
+            for _ in range(50):
+                env.step([0.02, 0.03])
+    env.close()
+    np.testing.assert_allclose(places, np.repeat(places[::2], 2, axis=0), atol=1.0)
+    np.testing.assert_allclose(places[0][2:], places[2][2:], atol=1.0)
+    down, right = np.subtract(places[2][:2], places[0][:2]) / np.subtract((-0.05, -0.19), (0.1, 0.1))
+    assert right == pytest.approx(down, rel=0.02)
+
+
+@needs_opengl
+def test_fork_can_close_its_copy():
+    script = """
+import os
+from meta_policy_search.envs import make_env
+env = make_env("SwimmerRandVelEnv", render_mode="rgb_array")
+env.reset()
+env.render()
+if not (child := os.fork()):
+    env.close()
+    os._exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), env.render().shape)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "7 (480, 480, 3)\n", done.stderr
+
+
+@needs_opengl
 @pytest.mark.thorough
 def test_rendering_changes_no_state_and_works_after_copy_and_close():
     env, reference = HopperRandParamsEnv(render_mode="rgb_array"), HopperRandParamsEnv()

@@ -249,13 +249,13 @@ def test_masses_must_be_positive(cheetah):
 
 @pytest.mark.parametrize("name, shape, factor", [
     ("gravity", "(3,)", [1.0, 2.0]), ("gravity", "(3,)", np.ones((2, 3))), ("gravity", "(3,)", "large"),
-    ("geom_friction", "(9, 3)", np.ones(9)), ("body_mass", "(8,)", [1.0, [2.0]]),
+    ("geom_friction", "(9, 3)", np.ones(9)), ("body_mass", "(8,)", [1.0, [2.0]]), ("body_mass", "(8,)", np.inf),
 ])
-def test_factors_of_the_wrong_shape_are_refused_before_anything_changes(cheetah, name, shape, factor):
+def test_infinite_and_wrong_factors_are_refused_before_anything_changes(cheetah, name, shape, factor):
     cheetah.set_task({name: 1.0 for name in CHEETAH})
     before, model = cheetah.get_task(), cheetah.wrapped_env.unwrapped.model
     masses = model.body_mass.copy()
-    message = f"{name}: expected a number or an array of factors of shape {shape}, got {factor!r}"
+    message = f"{name}: expected a finite factor or an array of factors of shape {shape}, got {factor!r}"
     with pytest.raises(ValueError, match=re.escape(message)):
         cheetah.set_task({**dict.fromkeys(CHEETAH, 2.0), name: factor})
     np.testing.assert_array_equal(model.body_mass, masses)
@@ -265,6 +265,12 @@ def test_factors_of_the_wrong_shape_are_refused_before_anything_changes(cheetah,
 @pytest.mark.parametrize("name, meant", [("body_mas", "body_mass"), ("gravty", "gravity"), ("frame_skp", "frame_skip")])
 def test_mujoco_quantities_are_suggested(name, meant):
     with pytest.raises(ValueError, match=f"{name}: expected an argument .* did you mean '{meant}'?"):
+        mps.vary("Swimmer-v5", **{name: (0.5, 1.5)})
+
+
+@pytest.mark.parametrize("name", ["body_parentid", "geom_type", "jnt_qposadr"])
+def test_integer_arrays_of_a_model_are_no_quantities(name):
+    with pytest.raises(ValueError, match=f"{name}: expected an argument .* or a MuJoCo quantity"):
         mps.vary("Swimmer-v5", **{name: (0.5, 1.5)})
 
 

@@ -39,7 +39,6 @@ def test_agent_is_reset_at_the_start_of_a_path():
 class EndsAtThree(MetaEnv):
     """Counts steps, terminates after three steps, and counts renderings."""
 
-    dt = 0.0
     observation_space = gym.spaces.Box(-np.inf, np.inf, (1,))
     action_space = gym.spaces.Box(-1, 1, (2,))
     rendered = 0
@@ -143,7 +142,7 @@ def test_video_shows_the_start_and_every_step(filename, tmp_path, monkeypatch):
     path = rollout(env, Right(), 4, speedup=0.5, save_video=True, video_filename=filename)
     np.testing.assert_allclose(path["observations"], [[0.0, 0.0], [0.1, 0.0], [0.2, 0.0], [0.3, 0.0]])
     meta, pictures = read_video(tmp_path / (filename or "sim_out.mp4"))
-    assert len(pictures) == 5 and meta["size"] == (480, 480) and meta["fps"] == 10.0  # 0.05 s per step at half speed
+    assert len(pictures) == 5 and meta["size"] == (480, 480) and meta["fps"] == 5.0  # half of 10 steps per second
     right_ends = [np.nonzero(blue - red > 60)[1].max() for red, _, blue in
                   (picture.transpose(2, 0, 1) for picture in pictures)]
     np.testing.assert_allclose(np.diff(right_ends), 0.88 * 480 * 0.1 / (2 * 1.15 * 0.5), atol=2.0)
@@ -164,7 +163,7 @@ def test_animation_takes_the_requested_time(monkeypatch):
     naps = []
     monkeypatch.setattr("meta_policy_search.samplers.utils.time.sleep", naps.append)
     env = EndsAtThree()
-    env.dt = 0.5
+    env.metadata = {"render_fps": 2}
 
     rollout(env, Right(), animated=True, speedup=2.0)
 

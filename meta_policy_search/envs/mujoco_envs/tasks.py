@@ -1,7 +1,7 @@
 """Families of tasks: directions, velocities, goal positions and randomized physical parameters."""
 import abc
 import math
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -230,9 +230,9 @@ class RandomParameters(TaskFamily):
 
     def __init__(self, log_scale_limit: float, rand_params: Sequence[str] = tuple(SCALE_BASES)) -> None:
         self.log_scale_limit = check_non_negative("log_scale_limit", log_scale_limit)
-        names = {check_choice("rand_params", name, SCALE_BASES) for name in rand_params}
-        if not names:
+        if isinstance(rand_params, str) or not isinstance(rand_params, Collection) or not rand_params:
             raise ValueError(f"rand_params: expected one or more of {list(SCALE_BASES)}, got {rand_params!r}")
+        names = {check_choice("rand_params", name, SCALE_BASES) for name in rand_params}
         self.rand_params = tuple(name for name in SCALE_BASES if name in names)
 
     def first_task(self, engine: Engine) -> Task:

@@ -8,6 +8,7 @@ import abc
 import contextlib
 import importlib.util
 import math
+import os
 import reprlib
 import threading
 from pathlib import Path
@@ -121,7 +122,7 @@ class Engine(abc.ABC):
         self._parameters: Optional[List[Mapping[str, np.ndarray]]] = None
         self._models = [self._model] * self.num_envs
         self._callers: Tuple[int, ...] = ()  # threads of the last calls of `step`
-        self._idle_simulators: Dict[int, List[Any]] = {}  # by number of threads
+        self._idle_simulators: Dict[Tuple[int, int], List[Any]] = {}  # by process and number of threads
         self._idle_memory: List[Any] = []
         self._camera: Optional[Camera] = None
         self._derived = {name: np.zeros((self.num_envs, *values.shape))
@@ -213,7 +214,7 @@ class Engine(abc.ABC):
         self._callers = (*self._callers[-15:], threading.get_ident())
         share = self.threads() / len(set(self._callers))
         num_threads = min(self.threads(), 1 if share <= 1 else math.ceil(2 * share), max(1, count // ROBOTS_PER_THREAD))
-        idle = self._idle_simulators.setdefault(num_threads, [])
+        idle = self._idle_simulators.setdefault((os.getpid(), num_threads), [])  # a forked process has no threads
         with _borrowed(idle, lambda: self._new_simulator(num_threads)) as simulator:
             final = self._simulate(simulator, self._models_of(env_ids), states, controls)
         self._check_converged(final, env_ids)

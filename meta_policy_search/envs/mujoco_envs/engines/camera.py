@@ -24,7 +24,7 @@ _START = f"import sys; sys.path[:] = sys.argv[1:]; from {__name__} import main; 
 
 
 class Camera:
-    """Renders robots with a camera that follows them, and Meta-World scenes with a fixed camera.
+    """Renders robots with a camera that follows them; a robot on a fixed base and Meta-World have a fixed camera.
 
     A robot is seen from the direction of the camera `track` in its model. Each `Camera` owns a rendering process.
 
@@ -39,6 +39,7 @@ class Camera:
         environ = {name: value for name, value in os.environ.items() if name != "PYOPENGL_PLATFORM"}
         if sys.platform == "linux":
             environ["MUJOCO_GL"] = os.environ.get("MUJOCO_GL") or "egl"
+        self._owner = os.getpid()
         self._process: Any = subprocess.Popen(
             [sys.executable, "-c", _START, *sys.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, env=environ, start_new_session=True)  # Ctrl-C does not interrupt it
@@ -63,9 +64,10 @@ class Camera:
         return self._ask(qpos)
 
     def close(self) -> None:
-        """Ends the rendering process. Later calls of `picture` fail."""
-        self._process.kill()
-        self._process.communicate()  # waits, and closes the pipes
+        """Ends the rendering process. Later calls of `picture` fail. In a forked process, nothing happens."""
+        if self._owner == os.getpid():
+            self._process.kill()
+            self._process.communicate()  # waits, and closes the pipes
 
     def __del__(self) -> None:
         self.close()
@@ -134,14 +136,16 @@ def make_renderer(model: Any) -> Callable[[np.ndarray], np.ndarray]:
     data = mujoco.MjData(model)
     is_robot = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, _VIEW) >= 0
     is_upside_down = not is_robot and mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, _UPSIDE_DOWN) >= 0
-    camera: Any = _close_view(model, data) if is_robot else _UPSIDE_DOWN if is_upside_down else -1  # -1: all of it
+    camera: Any = _VIEW if is_robot else _UPSIDE_DOWN if is_upside_down else -1  # -1: all of it
     if is_robot:
         _soften(model)
+        if model.camera(_VIEW).bodyid[0] > 0:  # otherwise the camera is fixed to the world
+            camera = _close_view(model, data)
     renderer = mujoco.Renderer(model, height=HEIGHT, width=WIDTH)
 
     def draw(qpos: np.ndarray) -> np.ndarray:
         center = _move(model, data, qpos)
-        if is_robot:
+        if isinstance(camera, mujoco.MjvCamera):
             camera.lookat[:] = center
         renderer.update_scene(data, camera=camera)
         if is_upside_down:

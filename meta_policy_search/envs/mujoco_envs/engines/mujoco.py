@@ -192,7 +192,7 @@ def compile_model(robot: str, inertials: str) -> Any:
     for compiler in root.iter("compiler"):
         total_mass = compiler.attrib.pop("settotalmass", total_mass)
     if root.find(".//camera") is None:
-        ElementTree.SubElement(root.find("worldbody"), "camera", name="track")  # type: ignore[arg-type]
+        ElementTree.SubElement(root.find("worldbody"), "camera", name="track", pos="0 0 0.6")  # type: ignore[arg-type]
     model = mujoco.MjModel.from_xml_string(ElementTree.tostring(root, encoding="unicode"))
     if total_mass is not None:
         mujoco.mj_setTotalmass(model, float(total_mass))
