@@ -11,7 +11,6 @@ RUNS = (("half_cheetah_direction", "published_settings"), ("half_cheetah_directi
 """Names of goals and methods: entries of `experiments/reproduction` without the prefix `minutes_`, with a method."""
 
 
-
 def measure_time_to_return(started: float, goal: str, method: str, seed: int, settings: Mapping[str, Any]) -> Figures:
     """Trains until the mean return after adaptation in 20 sampled tasks reaches a published return.
 
@@ -22,7 +21,11 @@ def measure_time_to_return(started: float, goal: str, method: str, seed: int, se
         goal: a goal in `RUNS`.
         method: a method of the goal.
         seed: seed of the training.
-        settings: settings that differ from those of the entry. Training always ends after `n_itr` iterations.
+        settings: settings that differ from those of the entry. With `n_itr`, training may end before the return is
+            reached; this is for smoke tests.
+
+    Raises:
+        RuntimeError: the return was not reached within 1000 iterations.
     """
     import meta_policy_search as mps
     from experiments.reproduction.entries import ENTRIES, script_settings
@@ -38,5 +41,7 @@ def measure_time_to_return(started: float, goal: str, method: str, seed: int, se
         run = mps.train(**known, seed=seed, dump_path=f"{folder}/run", log_formats=["csv"], progress_bar=False,
                         callbacks=[mps.EvalCallback(5, target=target)])
         seconds, steps = time.monotonic() - started, run.progress["n_timesteps"]
+    if len(steps) == 1000:
+        raise RuntimeError(f"{goal}, {method}, seed {seed}: expected a mean return of {target} within 1000 iterations")
     prefix = f"returns.{goal}.{method}"
     return {f"{prefix}.total_s": seconds, f"{prefix}.iterations": len(steps), f"{prefix}.env_steps": float(steps[-1])}

@@ -119,11 +119,11 @@ def record(checkout: Path, only: str) -> Numbers:
 
 
 def differences(old: Numbers, new: Numbers) -> list[str]:
-    """Returns one line for each run whose numbers differ."""
+    """Returns one line for each run that failed, that one side lacks, or whose numbers differ."""
     lines = []
-    for name, numbers in new.items():
-        before = old.get(name, {})
-        keys = [key for key in {**before, **numbers} if before.get(key) != numbers.get(key)]
+    for name in {**old, **new}:
+        before, numbers = old.get(name, {}), new.get(name, {})
+        keys = [key for key in {**before, **numbers} if before.get(key) != numbers.get(key) or key == "error"]
         if keys:
             shown = ", ".join(f"{key} ({before.get(key)} -> {numbers.get(key)})" for key in keys[:3])
             lines.append(f"{name}: {len(keys)} of {len(numbers)} differ: {shown}")
@@ -145,8 +145,10 @@ def main(arguments: Optional[Sequence[str]] = None) -> None:
     if options.save:
         options.save.write_text(json.dumps(numbers, indent=1))
     if options.compare:
-        lines = differences(json.loads(options.compare.read_text()), numbers)
-        print("\n".join([*lines, f"{len(numbers) - len(lines)} of {len(numbers)} runs are equal"]))
+        before = json.loads(options.compare.read_text())
+        before = {name: columns for name, columns in before.items() if options.only in name}
+        lines, count = differences(before, numbers), len({**before, **numbers})
+        print("\n".join([*lines, f"{count - len(lines)} of {count} runs are equal"]))
         sys.exit(bool(lines))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import compare, compared
+from benchmarks import compare, compared, same_numbers
 
 ROOT = Path(compare.__file__).parent.parent
 SCRIPT = ROOT / "benchmarks" / "compare.py"
@@ -61,6 +61,12 @@ def test_iteration_reports_the_times_of_its_phases():
         total, *phases = (figures[name][0] for name in ("iteration", *compared.PHASES))
         assert set(figures) == {"iteration", *compared.PHASES} and min(phases) > 0 and sum(phases) < total
     turns.close()
+
+
+def test_missing_and_failed_runs_differ():
+    failed = {"error": "a"}
+    lines = same_numbers.differences({"a": {"x": "1"}, "b": failed, "c": {"x": "1"}}, {"a": {"x": "1"}, "b": failed})
+    assert [line.partition(":")[0] for line in lines] == ["b", "c"]
 
 
 @pytest.mark.slow
