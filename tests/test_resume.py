@@ -323,10 +323,6 @@ def three_epochs(run, tmp_path):
     return tmp_path / "run"
 
 
-def contents(folder):
-    return {str(path.relative_to(folder)): path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
-
-
 def test_full_disk_raises_a_clear_error_and_keeps_saved_files(run, three_epochs, six_epochs):
     """A run ends if a file cannot grow to the size of a snapshot, and resumes when it can."""
     size = (three_epochs / "params.pkl").stat().st_size

@@ -7,7 +7,6 @@ from meta_policy_search.envs.point_envs import (
     MetaPointEnvCornerGoals,
     MetaPointEnvMomentum,
     MetaPointEnvNavigation,
-    MetaPointEnvOrigin,
     MetaPointEnvSemicircle,
     MetaPointEnvV2,
     MetaPointEnvWalls,
@@ -18,8 +17,6 @@ from meta_policy_search.envs.point_envs import (
 
 NAVIGATION = [MetaPointEnvNavigation, MetaPointEnvV2, MetaPointEnvCornerGoals]
 TO_CORNERS = [MetaPointEnvCorner, MetaPointEnvMomentum, MetaPointEnvWalls]
-ALL = [*NAVIGATION, *TO_CORNERS, MetaPointEnvOrigin]
-REWARD_TYPES = ["dense", "dense_squared", "sparse"]
 
 
 class StartAt:

@@ -71,10 +71,10 @@ class Late(Counting):
 
 
 class Remembering(Scripted):
-    """Keeps the first task."""
+    """Keeps the smallest task."""
 
     def set_task(self, task):
-        self.task = self.task if hasattr(self, "task") else task
+        self.task = min(task, getattr(self, "task", task))
 
 
 class Shared(BatchedWanderer):
@@ -106,6 +106,7 @@ class Unlike(Wanderer):
     (Global(), "the reward is .* in another copy"),
     (Lasting(), "after 1 steps the env_infos.*age.* after other paths"),
     (Late(), "after 1 steps the env_infos.*late.* is 1 after other paths, but was None in the first run"),
+    (Remembering(), "after a path in another task"),
     (type("SharedEnv", (Wanderer,), {"batched_class": Shared})(), "the reward is .* together with other copies"),
     (Unlike(), "the reward is .* without make_batched"),
 ])
