@@ -375,8 +375,6 @@ def test_calls_in_the_wrong_order_raise(runner):
     (lambda runner: runner.restore(".", "latest"), ValueError, "from_epoch: expected one of 'last', 'first'"),
     (lambda runner: runner.restore(".", -1), ValueError, "from_epoch: expected an integer of at least 0, got -1"),
     (lambda runner: runner.restore("missing", "first"), SnapshotError, "expected a run folder or a snapshot, got"),
-    (lambda runner: runner.restore_snapshot({"itr": 0}), ValueError,
-     "expected a snapshot of a Trainer or LocalRunner, got {'itr': 0"),
     (lambda runner: LocalRunner(snapshot_mode="best"), ValueError, "snapshot_mode: expected one of 'all'"),
     (lambda runner: LocalRunner(snapshot_gap=0), ValueError, "snapshot_gap: expected an integer of at least 1, got 0"),
     (lambda runner: LocalRunner(callbacks=[1]), TypeError, "callbacks: expected a list of functions or callable"),

@@ -68,16 +68,6 @@ def rewards_of(sampler):
 # `fast_path` and `replaces`
 
 
-class Delegating:
-    """Forwards all attributes to the wrapped object."""
-
-    def __init__(self, wrapped):
-        self._wrapped = wrapped
-
-    def __getattr__(self, name):
-        return getattr(self._wrapped, name)
-
-
 def test_declaration_of_an_unknown_method_is_refused_with_the_class():
     with pytest.raises((AttributeError, RuntimeError)):  # before Python 3.12 it is wrapped in a RuntimeError
         class Misspelt:
@@ -260,8 +250,14 @@ def test_result_of_get_actions_is_checked(actions, infos, message):
             sampler.obtain_samples()
 
 
-class StandingStill(Delegating):
+class StandingStill:
     """Forwards everything to a policy except how it acts."""
+
+    def __init__(self, policy):
+        self._wrapped = policy
+
+    def __getattr__(self, name):
+        return getattr(self._wrapped, name)
 
     def get_actions(self, observations):
         actions, infos = self._wrapped.get_actions(observations)

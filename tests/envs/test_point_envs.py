@@ -215,7 +215,8 @@ def test_walls_tasks_are_validated(task, complaint):
 
 
 @pytest.mark.parametrize("env_class", NAVIGATION + [MetaPointEnvCorner, MetaPointEnvMomentum])
-@pytest.mark.parametrize("task", [(1.0,), (1.0, 2.0, 3.0), (np.inf, 0.0), "north", None, {"goal": (2, 2)}])
+@pytest.mark.parametrize("task", [(1.0,), (1.0, 2.0, 3.0), (np.inf, 0.0), "north", None, {"goal": (2, 2)},
+                                  np.ones(2) + 1j, ("1", "2"), [[1.0], [1.0, 2.0]]])
 def test_invalid_tasks_are_refused(env_class, task):
     with pytest.raises(ValueError, match=r"task 0: expected two finite numbers \(x, y\), got "):
         env_class().set_task(task)

@@ -110,18 +110,6 @@ def test_vectorized_environments_are_checked_alike(name, change, message):
         sample(type("Env", (Wanderer,), {"batched_class": Batched})())
 
 
-@pytest.mark.parametrize("observation", [np.ones(2) + 1j, ["1", "2"]])
-def test_policies_refuse_observations_that_are_not_real_numbers(observation):
-    with pytest.raises(ValueError, match="observation: expected an array of real numbers"):
-        make_policy().get_action(observation)
-
-
-@pytest.mark.parametrize("task", [np.ones(2) + 1j, ("1", "2"), [[1.0], [1.0, 2.0]]])
-def test_tasks_that_are_not_real_numbers_are_refused(task):
-    with pytest.raises(ValueError, match="expected two finite numbers"):
-        mps.make_env("MetaPointEnv").set_task(task)
-
-
 # Spaces
 
 

@@ -263,6 +263,8 @@ def test_adapted_parameters_are_copied_and_can_be_read():
     (make, "get_action", [np.zeros((1, O))], ValueError, r"observation: expected shape \(3,\), got \(1, 3\)"),
     (make, "get_action", [[0.0, np.nan, 0.0]], ValueError, "observation: expected finite numbers"),
     (make, "get_action", [[0.0, 1e39, 0.0]], ValueError, "observation: expected finite numbers"),  # not in float32
+    (make, "get_action", [np.ones(O) + 1j], ValueError, "observation: expected an array of real numbers"),
+    (make, "get_action", [["1", "2", "3"]], ValueError, "observation: expected an array of real numbers"),
     (make, "get_actions", [np.zeros(O)], ValueError, r"observations: expected shape \(any, 3\), got \(3,\)"),
     (make, "get_actions", [np.zeros((2, 4))], ValueError, r"observations: expected shape \(any, 3\), got \(2, 4\)"),
     (make, "get_actions", [np.full((2, O), np.inf)], ValueError, "observations: expected finite numbers"),
