@@ -9,7 +9,6 @@ import meta_policy_search as mps
 from experiments import maml_trpo
 from meta_policy_search import run_folder
 from meta_policy_search.cli.main import main
-from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.envs import make_env
 from meta_policy_search.envs.mujoco_envs.engines import camera
 from meta_policy_search.evaluation import MetaEvaluator
@@ -130,24 +129,6 @@ def test_robots_are_rendered(tmp_path):
     assert np.abs(left[5] - right[5]).max() > 60
 
 
-@pytest.mark.slow
-def test_meta_world_arm_is_rendered(tmp_path):
-    pytest.importorskip("metaworld")
-    env = make_env("MetaWorldML1", render_mode="rgb_array")
-    env.reset()
-    try:
-        env.render()
-    except RuntimeError as error:
-        pytest.skip(str(error))
-    env.close()
-    folder = train(tmp_path / "arm", "--env", "MetaWorldML1")
-    run(folder, "--num_tasks", 2, "--num_steps", 1, "--max_path_length", 1)
-    meta, pictures = read_video(folder / "video.mp4")
-    assert pictures.shape == (2 * 2, HEIGHT, WIDTH, 3) and meta["fps"] == 80.0  # two goals; 12.5 ms per step
-    for side in sides(pictures):
-        assert np.abs(side[0] - side[3]).max() > 60  # another goal
-
-
 # Invalid arguments -------------------------------------------------------------------------------------------------
 
 
@@ -207,13 +188,3 @@ def test_environments_without_rendering_and_folders_without_runs_are_refused(tmp
     capsys.readouterr()
     assert "MetaBernoulliBanditEnv does not support render_mode='rgb_array'" in mistake(capsys, folder)
     assert "got nowhere, which does not exist" in mistake(capsys, "nowhere")
-
-
-@pytest.mark.thorough
-def test_ctrl_c_leaves_no_file(point, tmp_path, monkeypatch):
-    def interrupt(*arguments):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(video_module, "side_by_side", interrupt)
-    assert main(["render", str(point), "--output", str(tmp_path / "a.mp4")]) == INTERRUPTED
-    assert not list(tmp_path.iterdir())

@@ -18,7 +18,7 @@ from meta_policy_search.utils.files import lock_folder
 from meta_policy_search.utils.snapshotter import save_snapshot
 from tests.helpers import commands
 from tests.helpers.processes import ROOT, assert_gone, start
-from tests.helpers.runs import read_csv
+from tests.helpers.runs import read_csv, read_rows
 
 mistake = functools.partial(commands.mistake, functools.partial(commands.run, "sweep"))
 SWEEP = "-m", "meta_policy_search", "sweep", "--processes", 2
@@ -96,9 +96,7 @@ def test_grid_with_more_iterations_extends_finished_runs(tmp_path, monkeypatch, 
     assert main(["sweep", str(grid), *arguments]) == 0
     assert "seed=1: resumes" in capsys.readouterr().out
     assert main(["sweep", str(grid), "--output", str(tmp_path / "at_once")]) == 0
-    resumed, at_once = (
-        [{key: value for key, value in row.items() if "Time" not in key}
-         for row in read_csv(tmp_path / folder / "seed=1" / "progress.csv")] for folder in ("runs", "at_once"))
+    resumed, at_once = (read_rows(tmp_path / folder / "seed=1") for folder in ("runs", "at_once"))
     assert resumed == at_once and len(resumed) == 5
     assert all((tmp_path / "runs" / "seed=1" / f"itr_{itr}.pkl").exists() for itr in (2, 3, 4))
     assert main(["sweep", str(grid), *arguments]) == 0

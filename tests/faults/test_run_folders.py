@@ -44,18 +44,6 @@ def holder(tmp_path):
     process.communicate()
 
 
-# Files of other programs
-
-
-@pytest.mark.parametrize("name", ["params.pkl", "itr_0.pkl"])
-def test_a_file_with_the_name_of_a_snapshot_is_not_overwritten(name, tmp_path, capsys):
-    """Given a folder with a file of another program, then a run does not begin in it, and the file stays."""
-    path = tmp_path / name
-    path.write_bytes(b"weights of another program")
-    assert f"{tmp_path} already contains a run" in mistake(cem.main, capsys, *SMALL, "--dump_path", tmp_path)
-    assert path.read_bytes() == b"weights of another program" and not (tmp_path / "params.json").exists()
-
-
 # One writer --------------------------------------------------------------------------------------------------------
 
 

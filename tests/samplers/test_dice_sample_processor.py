@@ -145,21 +145,11 @@ def test_advantages_equal_those_of_the_sample_processor(gae_lambda, normalize_ad
 # Bad input ----------------------------------------------------------------------------------------------------------
 
 
-def with_nan():
-    paths = make_paths((4, 5))
-    paths[1]["rewards"][3] = np.nan
-    return paths
-
-
-@pytest.mark.parametrize("paths, message", [
-    ([], "paths: expected at least one path, got an empty list"),
-    (make_paths((4, 11, 3)), "path 1: expected at most max_path_length=10 steps, got 11"),
-    (with_nan(), "path 1, step 3: rewards: expected finite numbers, got nan"),
-])
-def test_process_samples_names_the_invalid_entry(paths, message):
-    with pytest.raises(ValueError, match="^" + re.escape(message)):
+def test_longer_paths_are_refused():
+    paths, message = make_paths((4, 11, 3)), "path 1: expected at most max_path_length=10 steps, got 11"
+    with pytest.raises(ValueError, match=f"^{message}"):
         DiceSampleProcessor(LinearTimeBaseline(), 10).process_samples(paths)
-    with pytest.raises(ValueError, match="^task 2, " + re.escape(message)):
+    with pytest.raises(ValueError, match=f"^task 2, {message}"):
         DiceMetaSampleProcessor(LinearTimeBaseline(), 10).process_samples({2: paths})
 
 
