@@ -99,8 +99,6 @@ def test_loaded_evaluator_equals_that_of_the_trainer(run):
     expected = mps.MetaEvaluator.from_trainer(trainer).evaluate(tasks=2, num_steps=2)
     np.testing.assert_allclose(evaluator.evaluate(tasks=2, num_steps=2).returns, expected.returns, rtol=1e-5)
     assert mps.load_evaluator(folder, rollouts_per_meta_task=1, max_path_length=3).max_path_length == 3
-    np.testing.assert_array_equal(mps.load_evaluator(str(folder)).evaluate(tasks=2, num_steps=2).returns,
-                                  evaluator.evaluate(tasks=2, num_steps=2).returns)
 
 
 def test_random_initialization_equals_the_start_of_the_run(run):

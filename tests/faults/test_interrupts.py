@@ -94,10 +94,11 @@ def everything(trainer, folder):
     ("algo", "adapt"), ("algo", "optimize_policy"), ("policy", "switch_to_pre_update"), ("sampler", "obtain_samples"),
 ])
 @pytest.mark.parametrize("at", [2, -2])
-def test_interrupted_iteration_is_performed_once(owner, method, at, trainer, tmp_path, monkeypatch, messages):
+def test_interrupted_iteration_is_performed_once(owner, method, at, built, trainer, tmp_path, monkeypatch, messages):
     trainer.train()
     whole = everything(trainer, tmp_path)
-    trainer.restore(load_start(trainer, tmp_path))
+    logger.configure(tmp_path, ["csv"], overwrite=True)
+    trainer.restore(built[1])
     part = getattr(trainer, owner)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(part, method, pressing(getattr(part, method), at))
@@ -122,17 +123,6 @@ def test_learned_baseline_is_rolled_back_to_the_untrained_one(tmp_path, monkeypa
                 trainer.train()
             params.append(trainer.policy.get_flat_params())
     np.testing.assert_array_equal(*params)
-
-
-def load_start(trainer, folder):
-    """Restores the start state in the same folder."""
-    logger.configure(folder, ["csv"], overwrite=True)
-    return trainer.start
-
-
-@pytest.fixture(autouse=True)
-def _start(built):
-    built[0].start = built[1]
 
 
 @pytest.mark.parametrize("method", ["dumpkvs", "save_itr_params"])
@@ -244,20 +234,13 @@ def test_returns_are_assigned_to_the_candidates_that_acted(cls, at, monkeypatch)
 # An algorithm with a replay buffer
 
 
-def build_ddpg(size):
-    set_seed(3)
+def test_algorithm_that_cannot_be_rolled_back_is_reported(monkeypatch, messages):
     env = MetaPointEnvCorner(reward_type="dense")
     spec, policy = EnvSpec.of(env), DeterministicMLPPolicy(2, 2, (4,))
-    algo = DDPG(spec, policy, MLPQFunction(2, 2, (4,)), ReplayBuffer(spec, size), min_buffer_size=10, n_train_steps=2,
-                exploration_policy=GaussianNoisePolicy(spec, policy), steps_per_epoch=2, max_path_length=4,
-                num_eval_paths=1)
+    algo = DDPG(spec, policy, MLPQFunction(2, 2, (4,)), ReplayBuffer(spec, 10), min_buffer_size=10, max_path_length=4,
+                exploration_policy=GaussianNoisePolicy(spec, policy))
     runner = LocalRunner()
     runner.setup(algo, env)
-    return runner, algo
-
-
-def test_algorithm_that_cannot_be_rolled_back_is_reported(monkeypatch, messages):
-    runner, algo = build_ddpg(10)
     monkeypatch.setattr(algo.replay_buffer, "add_paths", pressing(algo.replay_buffer.add_paths, 1))
     with pytest.raises(KeyboardInterrupt):
         runner.train(1, 8)
@@ -476,12 +459,9 @@ def test_killed_worker_is_replaced_in_the_next_call():
         assert_same(paths_of(sampler), expected)
 
 
-class BatchedThreadedWanderer(BatchedWanderer):
-    max_threads = 3
-
-
 class ThreadedWanderer(Wanderer):
-    batched_class = BatchedThreadedWanderer
+    class batched_class(BatchedWanderer):
+        max_threads = 3
 
 
 class RandomInterrupts:
