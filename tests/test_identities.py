@@ -16,7 +16,6 @@ from meta_policy_search.envs.mujoco_envs import HalfCheetahRandDirecEnv
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.meta_algos import VPGMAML
 from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
-from meta_policy_search.utils.gym_import import gym
 from tests.helpers.trainers import build_trainer
 
 M, P, T, K = 3, 4, 10, 2  # tasks, paths per task, maximum path length, adaptation steps
@@ -47,28 +46,15 @@ class Unoptimized(VPGMAML):
         return self.optimizer._variables.session().run(fetches, self.optimizer._feed(values))
 
 
-def make_policy(env):
-    policy_class = MetaCategoricalMLPPolicy if is_discrete(env.action_space) else MetaGaussianMLPPolicy
-    sizes = [gym.spaces.flatdim(space) for space in (env.observation_space, env.action_space)]
-    return policy_class(M, *sizes, hidden_sizes=(16, 16))
-
-
-def make_algo(policy, **arguments):
-    return Unoptimized(policy, meta_batch_size=M, num_inner_grad_steps=K, **arguments)
-
-
-def run_iteration(algo, env):
-    """Runs one training iteration without a meta-update."""
-    build_trainer(algo, (M, P, T), env=env).train()
-
-
 @pytest.mark.parametrize("make_env", ENVS.values(), ids=ENVS)
 def test_each_policy_of_the_adaptation_chain_is_the_sampling_policy(make_env):
     env = make_env()
-    algo = make_algo(make_policy(env))
+    policy_class = MetaCategoricalMLPPolicy if is_discrete(env.action_space) else MetaGaussianMLPPolicy
+    policy = policy_class.for_env(env, M, hidden_sizes=(16, 16))
+    algo = Unoptimized(policy, meta_batch_size=M, num_inner_grad_steps=K)
     chain = [(step.log_prob - step.old_log_prob, algo.mean_kl(step)) for step in algo._chain]
     # given the samples of an iteration, when one graph call computes the chain of policies that sampled them
-    run_iteration(algo, env)
+    build_trainer(algo, (M, P, T), env=env).train()
     # then all likelihood ratios are one (on padding too) and all divergences are zero
     for log_ratio, kl in algo.evaluate(chain):
         np.testing.assert_allclose(log_ratio, np.zeros((M, log_ratio.shape[1])), atol=2e-5)

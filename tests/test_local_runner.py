@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import meta_policy_search as mps
 from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaPointEnv
 from meta_policy_search.envs.spaces import EnvSpec
@@ -154,20 +155,14 @@ def test_batch_size_defaults_to_the_training_batch_size(runner):
 # Snapshots and resuming
 
 
-def make_tensorflow_policy():
-    from meta_policy_search.policies import GaussianMLPPolicy as TFGaussianMLPPolicy
-
-    return TFGaussianMLPPolicy(2, 2, hidden_sizes=())
-
-
 ALGORITHMS = {
     "counting": lambda env: Counting(),
     "cem": lambda env: CEM(EnvSpec.of(env), DeterministicMLPPolicy(2, 2, ()), LinearFeatureBaseline(), n_samples=4,
                            max_path_length=T, best_frac=0.5, extra_decay_time=3),
     "cma_es": lambda env: CMAES(EnvSpec.of(env), GaussianMLPPolicy(2, 2, ()), LinearFeatureBaseline(), n_samples=4,
                                 max_path_length=T),
-    "cem_tensorflow": lambda env: CEM(EnvSpec.of(env), make_tensorflow_policy(), LinearFeatureBaseline(), n_samples=4,
-                                      max_path_length=T, best_frac=0.5),
+    "cem_tensorflow": lambda env: CEM(EnvSpec.of(env), mps.GaussianMLPPolicy(2, 2, hidden_sizes=()),
+                                      LinearFeatureBaseline(), n_samples=4, max_path_length=T, best_frac=0.5),
 }
 
 

@@ -139,15 +139,12 @@ def state(folder):
     state = {key: value for key, value in snapshot["state"].items() if key not in ("time", "parts", "description")}
     parts = {"itr": snapshot["itr"], "state": state}
     if "algo" in snapshot:  # snapshot of a `LocalRunner`
-        parts["algo"] = {key: value for key, value in vars(snapshot["algo"]).items() if is_plain(value)}
+        plain = (bool, int, float, str, np.ndarray, list, tuple, dict)
+        parts["algo"] = {key: value for key, value in vars(snapshot["algo"]).items() if isinstance(value, plain)}
         parts["params"] = snapshot["policy"].get_flat_params()
     if hasattr(snapshot["baseline"], "get_param_values"):
         parts["baseline"] = snapshot["baseline"].get_param_values()
     return parts
-
-
-def is_plain(value):
-    return isinstance(value, (bool, int, float, str, np.ndarray, list, tuple, dict))
 
 
 def assert_same_run(folder, whole):

@@ -205,15 +205,6 @@ def test_text_from_files_has_no_control_characters(tmp_path, capsys):
     assert all(c.isprintable() or c == "\n" for c in output.out + output.err)
 
 
-def press_in(itr):
-    """Returns a callback that acts like Ctrl-C in an iteration."""
-    def press(trainer, row):
-        if trainer.itr == itr:
-            raise KeyboardInterrupt
-
-    return press
-
-
 def test_interrupted_run_is_resumed_by_the_printed_command(tmp_path, monkeypatch, capsys):
     """After Ctrl-C in the second of two iterations, a run is interrupted, then running, and finally finished."""
     monkeypatch.chdir(tmp_path)
@@ -238,6 +229,10 @@ def test_run_made_in_python_fails_stops_and_is_resumed(tmp_path, monkeypatch, ca
         if trainer.itr == 1:
             raise ZeroDivisionError
 
+    def press(trainer, row):
+        if trainer.itr == 3:
+            raise KeyboardInterrupt
+
     monkeypatch.chdir(tmp_path)
     tiny = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": ()}
     with pytest.raises(ZeroDivisionError):
@@ -246,7 +241,7 @@ def test_run_made_in_python_fails_stops_and_is_resumed(tmp_path, monkeypatch, ca
     mps.load_run("data/run").resume(callbacks=[lambda *_: True])
     assert {"state": "stopped", "iterations": 2, "n_itr": 9, "error": None, "resume": None}.items() <= (
         only_run(capsys).items())
-    mps.load_run("data/run").resume(n_itr=4, callbacks=[press_in(3)])
+    mps.load_run("data/run").resume(n_itr=4, callbacks=[press])
     run = only_run(capsys)
     assert (run["state"], run["iterations"]) == ("interrupted", 3)
     resume(run)

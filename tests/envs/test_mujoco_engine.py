@@ -116,13 +116,6 @@ def test_copy_during_a_run_continues_identically_and_shares_nothing(copied):
     assert_same_bits(twin.get_state(), engine.get_state())
 
 
-def final_state(engine, controls):
-    """Applies the controls `[steps, n, 6]` in this or another process and returns the final state."""
-    for control in controls:
-        engine.step(control)
-    return engine.get_state()
-
-
 @ENGINES
 def test_pickle_holds_no_compiled_model(name):
     engine = cheetahs(2, name)
@@ -368,7 +361,9 @@ def test_several_threads_can_step_their_robots_concurrently(robots):
 
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(step_share, shares))
-    np.testing.assert_equal(apart.get_state(), final_state(together, controls))
+    for control in controls:
+        together.step(control)
+    np.testing.assert_equal(apart.get_state(), together.get_state())
 
 
 @pytest.mark.parametrize("arguments, error, named", [

@@ -171,16 +171,11 @@ def test_structure_shapes_and_types():
 
 def test_paths_agree_with_the_environment():
     sampler = sampler_of(MetaPointEnvCorner(reward_type="dense"), envs_per_task=2)
-    for goal, path in zip(np.repeat([[2.0, 2.0], [-2.0, 2.0], [2.0, -2.0]], P, axis=0),
-                          flat_paths(sample_with_tasks(sampler, np.array([[2.0, 2.0], [-2.0, 2.0], [2.0, -2.0]])))):
+    sampler.update_tasks([[2.0, 2.0], [-2.0, 2.0], [2.0, -2.0]])
+    for goal, path in zip(np.repeat(sampler.tasks, P, axis=0), flat_paths(sampler.obtain_samples())):
         positions = np.vstack([path["observations"], path["last_observation"]])
         np.testing.assert_allclose(np.diff(positions, axis=0), np.clip(path["actions"], -0.2, 0.2), atol=1e-7)
         np.testing.assert_allclose(path["rewards"], -np.linalg.norm(positions[1:] - goal, axis=1), rtol=1e-12)
-
-
-def sample_with_tasks(sampler, tasks):
-    sampler._set_iteration(0, 0, list(tasks))
-    return sampler.obtain_samples()
 
 
 def test_each_task_uses_its_parameters_and_noise_is_standard_normal():

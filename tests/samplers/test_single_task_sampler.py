@@ -5,6 +5,7 @@ import numpy as np
 import psutil
 import pytest
 
+import meta_policy_search as mps
 from meta_policy_search.envs import MetaPointEnv, MetaPointEnvCorner, normalize
 from meta_policy_search.envs.compat import SingleTaskEnv
 from meta_policy_search.np.exploration_policies import OrnsteinUhlenbeckPolicy
@@ -23,12 +24,6 @@ def cart_pole():
 
 def pendulum():
     return gymnasium.make("Pendulum-v1", disable_env_checker=True)
-
-
-def tensorflow_policy():
-    from meta_policy_search.policies import GaussianMLPPolicy as TFGaussianMLPPolicy
-
-    return TFGaussianMLPPolicy(2, 2, hidden_sizes=(4,))
 
 
 class MinimalPolicy:
@@ -55,7 +50,7 @@ WORLDS = {
     "iterative": (MetaPointEnv, lambda: DeterministicMLPPolicy(2, 2, (4,)), {"executor": "iterative"}),
     "discrete": (cart_pole, lambda: CategoricalMLPPolicy(4, 2, ()), {}),
     "pendulum": (pendulum, lambda: GaussianMLPPolicy(3, 1, (4,)), {}),
-    "tensorflow": (MetaPointEnv, tensorflow_policy, {}),
+    "tensorflow": (MetaPointEnv, lambda: mps.GaussianMLPPolicy(2, 2, hidden_sizes=(4,)), {}),
     "minimal_policy": (MetaPointEnv, MinimalPolicy, {}),
     "exploring": (MetaPointEnv, lambda: OrnsteinUhlenbeckPolicy(MetaPointEnv(), DeterministicMLPPolicy(2, 2)), {}),
 }
