@@ -31,13 +31,6 @@ HUMANOIDS = [HumanoidRandDirecEnv, HumanoidRandDirec2DEnv]
 WALKERS = [Walker2DRandDirecEnv, Walker2DRandVelEnv, Walker2DRandParamsEnv]
 
 
-def start_many(env_class, count):
-    """Returns the vectorized environment after a reset, each copy with its own generator."""
-    batched = env_class().make_batched(count)
-    batched.reset(np.arange(count), [np.random.default_rng((0, i)) for i in range(count)])
-    return batched
-
-
 def computed(env, action):
     """Returns MuJoCo's values in the state of a single environment under `action`."""
     engine = engine_of(env)
@@ -228,7 +221,8 @@ def test_impact_cost_of_a_humanoid_is_limited():
     (HopperRandParamsEnv, 1.25, 0.005, False), (SwimmerRandVelEnv, 0.0, 0.1, False),
 ])
 def test_start_noise_is_uniform_or_normal(env_class, height, half_width, normal_velocity):
-    batched = start_many(env_class, 1000)
+    batched = env_class().make_batched(1000)
+    batched.reset(np.arange(1000), [np.random.default_rng((0, i)) for i in range(1000)])
     state, initial = batched.engine.get_state(), batched.engine.init_qpos
     floats = env_class in (*ANTS, *HUMANOIDS)  # with a quaternion, which is normalized
     assert initial[2 if floats else 1] == height

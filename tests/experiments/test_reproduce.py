@@ -461,11 +461,7 @@ def test_methods_adapt_their_parameters():
         with tf.Graph().as_default():
             names = list(MetaGaussianMLPPolicy(2, 2, 2, context_dim=method.settings.get("context_dim", 0)).get_params())
         adapted = select_params(method.settings.get("adapt_params", "all"), names)
-        assert list(adapted) == expected_names(names, method.name)
-
-
-def expected_names(names, method):
-    """The parameters that adapt."""
-    head = [name for name in names if "/output/" in name or "log_std" in name]
-    return {"maml": names, "anil": head, "boil": [name for name in names if name not in head],
-            "cavia": ["context"]}[method.partition("_")[0]]
+        head = [name for name in names if "/output/" in name or "log_std" in name]
+        expected = {"maml": names, "anil": head, "boil": [name for name in names if name not in head],
+                    "cavia": ["context"]}
+        assert list(adapted) == expected[method.name.partition("_")[0]]
