@@ -63,7 +63,11 @@ def read_grid(path: str, output: str) -> tuple[list[Member], dict[str, dict[str,
     runs: list[Member] = []
     varied: dict[str, dict[str, Any]] = {}
     try:
-        _check_grid(settings, grid)
+        for name, choices in grid.items():
+            if not isinstance(choices, list) or not choices:
+                raise ValueError(f"grid, {name}: expected a list of at least one value, got {json.dumps(choices)}")
+            if name in settings:
+                raise ValueError(f"grid, {name}: expected a setting that 'settings' does not contain, got it in both")
         defaults = {"env": find_algo_class(algo).default_settings["env"]}
         for values in itertools.product(*grid.values()):
             chosen = dict(zip(grid, values, strict=True))
@@ -79,14 +83,6 @@ def read_grid(path: str, output: str) -> tuple[list[Member], dict[str, dict[str,
     except (TypeError, ValueError) as error:
         raise type(error)(f"{path}: {error}") from error
     return runs, varied
-
-
-def _check_grid(settings: Mapping[str, Any], grid: Mapping[str, Any]) -> None:
-    for name, values in grid.items():
-        if not isinstance(values, list) or not values:
-            raise ValueError(f"grid, {name}: expected a list of at least one value, got {json.dumps(values)}")
-        if name in settings:
-            raise ValueError(f"grid, {name}: expected a setting that 'settings' does not contain, got it in both")
 
 
 def name_of(varied: Mapping[str, Any]) -> str:
