@@ -10,11 +10,8 @@
 import numpy as np
 import pytest
 
-from meta_policy_search.envs import MetaPointEnvCorner, normalize
-from meta_policy_search.envs.discrete_envs import MetaBernoulliBanditEnv
-from meta_policy_search.envs.mujoco_envs import HalfCheetahRandDirecEnv
+from meta_policy_search import VPGMAML, HalfCheetahRandDirecEnv, MetaBernoulliBanditEnv, MetaPointEnvCorner, normalize
 from meta_policy_search.envs.spaces import is_discrete
-from meta_policy_search.meta_algos import VPGMAML
 from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
 from tests.helpers.trainers import build_trainer
 

@@ -4,18 +4,13 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
+from meta_policy_search import EarlyStopping, EnvSpec, LocalRunner, SingleTaskSampler, logger, set_seed
 from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaPointEnv
-from meta_policy_search.envs.spaces import EnvSpec
-from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.np.algos import CEM, CMAES, NOP, RLAlgorithm
 from meta_policy_search.np.policies import DeterministicMLPPolicy, GaussianMLPPolicy
 from meta_policy_search.run_folder import read_params
-from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
-from meta_policy_search.utils import logger
-from meta_policy_search.utils.callbacks import EarlyStopping
 from meta_policy_search.utils.snapshotter import SnapshotError, load_snapshot
-from meta_policy_search.utils.utils import set_seed
 from tests.helpers.runs import read_rows
 
 T = 5  # path length; paths never end early

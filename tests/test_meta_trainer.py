@@ -7,14 +7,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from meta_policy_search import EarlyStopping, MetaSampler, StatefulCallback, Trainer, load_snapshot, logger
 from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
-from meta_policy_search.meta_trainer import EarlyStopping, Trainer
 from meta_policy_search.run_folder import read_params
-from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.utils import logger
-from meta_policy_search.utils.callbacks import StatefulCallback
-from meta_policy_search.utils.snapshotter import load_snapshot
 from tests.helpers.runs import read_rows
 from tests.helpers.trainers import build_trainer
 

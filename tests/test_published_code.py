@@ -10,23 +10,17 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from meta_policy_search import envs
+from meta_policy_search import CEM, DiagonalGaussian, LocalRunner, MetaPointEnvWalls, ProMP, RLAlgorithm, envs, set_seed
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.envs import EnvSpec, MetaEnv, MetaPointEnvCorner, MetaPointEnvNavigation, normalize
 from meta_policy_search.envs.point_envs import corner_goals_point_env_2d, point_env_2d, point_env_2d_v2
-from meta_policy_search.envs.point_envs.point_env_2d_walls import MetaPointEnvWalls
-from meta_policy_search.local_runner import LocalRunner
-from meta_policy_search.meta_algos import ProMP
-from meta_policy_search.np.algos import CEM, RLAlgorithm
 from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy
 from meta_policy_search.optimizers import ConjugateGradientOptimizer, MAMLFirstOrderOptimizer
 from meta_policy_search.optimizers.conjugate_gradient_optimizer import FiniteDifferenceHvp
 from meta_policy_search.policies import GaussianMLPPolicy, MetaGaussianMLPPolicy
-from meta_policy_search.policies.distributions import DiagonalGaussian
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler, SingleTaskSampler
 from meta_policy_search.samplers.utils import rollout
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.utils import set_seed
 from meta_policy_search.utils.gym_import import gym
 from tests.helpers.runs import read_rows
 from tests.helpers.trainers import build_trainer

@@ -5,10 +5,7 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
-from meta_policy_search.baselines import LinearFeatureBaseline
-from meta_policy_search.envs import MetaPointEnvCornerGoals
-from meta_policy_search.meta_algos import VPGMAML
-from meta_policy_search.samplers import MetaSampler
+from meta_policy_search import VPGMAML, LinearFeatureBaseline, MetaPointEnvCornerGoals, MetaSampler
 from meta_policy_search.utils import seeding
 
 

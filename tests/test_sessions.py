@@ -4,9 +4,7 @@ from collections import OrderedDict
 import numpy as np
 import pytest
 
-from meta_policy_search.meta_algos import ProMP
-from meta_policy_search.meta_trainer import Trainer
-from meta_policy_search.policies import GaussianMLPPolicy
+from meta_policy_search import GaussianMLPPolicy, ProMP, Trainer
 from meta_policy_search.sessions import VariableSet, get_session
 from meta_policy_search.tf_compat import tf
 from tests.helpers.trainers import build_trainer

@@ -4,14 +4,9 @@ import pickle
 import numpy as np
 import pytest
 
-from meta_policy_search.algos import DDPG
-from meta_policy_search.envs import MetaPointEnv, normalize
-from meta_policy_search.envs.spaces import EnvSpec
-from meta_policy_search.local_runner import LocalRunner
-from meta_policy_search.np.exploration_policies import GaussianNoisePolicy
+from meta_policy_search import DDPG, EnvSpec, GaussianNoisePolicy, LocalRunner, MetaPointEnv, ReplayBuffer, normalize
 from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy
 from meta_policy_search.np.q_functions import MLPQFunction
-from meta_policy_search.np.replay_buffer import ReplayBuffer
 from meta_policy_search.utils.gym_import import gym
 
 O, A, B, T = 2, 2, 16, 5

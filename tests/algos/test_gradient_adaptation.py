@@ -4,16 +4,13 @@ import pickle
 import numpy as np
 import pytest
 
-from meta_policy_search.algos import GradientAdaptation
+from meta_policy_search import EnvSpec, GradientAdaptation, MetaRLAlgorithm, TrajectoryBatch
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.envs import MetaPointEnvCorner, MetaTabularMDPEnv
-from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
-from meta_policy_search.np.algos import MetaRLAlgorithm
 from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy, TaskPolicy
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler, SingleTaskSampler
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.trajectory_batch import TrajectoryBatch
 from tests.helpers.sampling import SlowBaseline, algo_of
 from tests.meta_algos.test_inner_update import MomentumMAML
 

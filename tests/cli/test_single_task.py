@@ -11,12 +11,10 @@ import pytest
 from gymnasium.envs.classic_control import PendulumEnv
 
 import meta_policy_search as mps
+from meta_policy_search import NOP, load_snapshot, logger
 from meta_policy_search.cli.main import main
-from meta_policy_search.np.algos import NOP
 from meta_policy_search.run import build_trainer, settings_of_algorithm
 from meta_policy_search.settings import SMOKE
-from meta_policy_search.utils import logger
-from meta_policy_search.utils.snapshotter import load_snapshot
 from tests.helpers.commands import mistake
 from tests.helpers.runs import read_rows
 

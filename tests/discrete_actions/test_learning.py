@@ -2,12 +2,10 @@
 import numpy as np
 import pytest
 
+from meta_policy_search import DiceMetaSampleProcessor, MetaCategoricalMLPPolicy, set_seed
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline
 from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv, normalize
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
-from meta_policy_search.policies import MetaCategoricalMLPPolicy
-from meta_policy_search.samplers import DiceMetaSampleProcessor
-from meta_policy_search.utils.utils import set_seed
 from tests.helpers.trainers import build_trainer
 
 T = 10  # path length

@@ -7,12 +7,9 @@ import types
 
 import pytest
 
-from meta_policy_search import meta_algos
-from meta_policy_search.envs import MetaPointEnvCornerGoals, get_env_class
+from meta_policy_search import MetaPointEnvCornerGoals, ProMP, get_env_class, logger, meta_algos
 from meta_policy_search.envs.registry import BUILT_IN
-from meta_policy_search.meta_algos import ProMP
 from meta_policy_search.run import build_trainer
-from meta_policy_search.utils import logger
 from tests.documentation.test_execution import COMMANDS, DOCS, PAGES, ROOT, blocks_of
 
 

@@ -9,14 +9,7 @@ import pytest
 from gymnasium import spaces
 
 import meta_policy_search as mps
-from meta_policy_search.envs import (
-    GymnasiumMetaEnv,
-    MetaEnv,
-    MetaPointEnvCorner,
-    NormalizedEnv,
-    SingleTaskEnv,
-    normalize,
-)
+from meta_policy_search import GymnasiumMetaEnv, MetaEnv, MetaPointEnvCorner, NormalizedEnv, SingleTaskEnv, normalize
 from meta_policy_search.envs.compat import adapt_env, check_meta_env, copy_env, layers
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaIterativeEnvExecutor
 from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor

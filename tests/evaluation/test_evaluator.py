@@ -11,12 +11,9 @@ import pytest
 from matplotlib.figure import Figure
 
 import meta_policy_search as mps
-from meta_policy_search.algos import GradientAdaptation
+from meta_policy_search import EnvSpec, Evaluation, GradientAdaptation, MetaEnv, MetaEvaluator, load_snapshot, set_seed
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.envs.compat import copy_env
-from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.envs.spaces import EnvSpec
-from meta_policy_search.evaluation import Evaluation, MetaEvaluator
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPGMAML, ProMP
 from meta_policy_search.np.algos import CEM, CMAES, MetaRLAlgorithm, SearchAdaptation
 from meta_policy_search.policies import MetaGaussianMLPPolicy, TaskPolicy
@@ -24,8 +21,6 @@ from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProce
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.gym_import import gym
-from meta_policy_search.utils.snapshotter import load_snapshot
-from meta_policy_search.utils.utils import set_seed
 from tests.helpers.runs import read_csv, read_rows
 from tests.helpers.sampling import SlowBaseline
 from tests.helpers.trainers import build_trainer

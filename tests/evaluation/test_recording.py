@@ -4,14 +4,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from meta_policy_search import VPGMAML, MetaEvaluator, MetaGaussianMLPPolicy, MetaSampleProcessor, make_env, normalize
 from meta_policy_search.baselines import LinearFeatureBaseline
-from meta_policy_search.envs import make_env, normalize
 from meta_policy_search.envs.compat import copy_env, frame_rate, set_render_mode
-from meta_policy_search.evaluation import MetaEvaluator
 from meta_policy_search.evaluation.recording import frames
-from meta_policy_search.meta_algos import VPGMAML
-from meta_policy_search.policies import MetaGaussianMLPPolicy
-from meta_policy_search.samplers import MetaSampleProcessor
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.gym_import import gym
 

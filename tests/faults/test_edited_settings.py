@@ -4,15 +4,12 @@ import functools
 import numpy as np
 import pytest
 
+from meta_policy_search import TRPOMAML, VPGMAML, MetaGaussianMLPPolicy, ProMP, load_snapshot, logger
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline
 from meta_policy_search.envs import MetaPointEnvCorner, MetaPointEnvNavigation, normalize
-from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
 from meta_policy_search.optimizers import ConjugateGradientOptimizer
-from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.utils import logger
-from meta_policy_search.utils.snapshotter import load_snapshot
 from tests.helpers.trainers import build_trainer
 
 

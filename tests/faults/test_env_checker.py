@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
-from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaPointEnvCorner
-from meta_policy_search.envs.normalized_env import normalize
-from meta_policy_search.samplers import check_env
+from meta_policy_search import MetaBernoulliBanditEnv, MetaPointEnvCorner, check_env, normalize
 from meta_policy_search.utils.fast_paths import replaces
 from tests.helpers.sampling import BatchedWanderer, EnvWithRareInfos, Scripted, Wanderer, sampler_of
 

@@ -18,26 +18,19 @@ import numpy as np
 import pytest
 
 import meta_policy_search
-from meta_policy_search.algos import DDPG
+from meta_policy_search import CEM, CMAES, DDPG, EnvSpec, LocalRunner, ReplayBuffer, Trainer, logger, set_seed
 from meta_policy_search.baselines import GaussianMLPBaseline, LinearFeatureBaseline
 from meta_policy_search.envs import MetaPointEnvCorner
-from meta_policy_search.envs.spaces import EnvSpec
-from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.meta_algos import TRPOMAML, ProMP
-from meta_policy_search.meta_trainer import Trainer
-from meta_policy_search.np.algos import CEM, CMAES
 from meta_policy_search.np.exploration_policies import GaussianNoisePolicy
 from meta_policy_search.np.policies import DeterministicMLPPolicy, GaussianMLPPolicy
 from meta_policy_search.np.q_functions import MLPQFunction
-from meta_policy_search.np.replay_buffer import ReplayBuffer
 from meta_policy_search.plotting import plot_learning_curve
 from meta_policy_search.samplers import MetaSampleProcessor, Sampler
 from meta_policy_search.samplers.errors import EnvWorkerError
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.utils import logger
 from meta_policy_search.utils.snapshotter import SnapshotError, load_snapshot
 from meta_policy_search.utils.statistics import task_timesteps
-from meta_policy_search.utils.utils import set_seed
 from tests.helpers.runs import assert_same, read_rows
 from tests.helpers.sampling import BatchedWanderer, Wanderer, parallel, paths_of, sampler_of, two_iterations
 from tests.helpers.trainers import build_trainer

@@ -5,11 +5,8 @@ import pytest
 
 import meta_policy_search as mps
 from experiments import pro_mp
+from meta_policy_search import MetaEnv, MetaGaussianMLPPolicy, MetaPointEnvCorner, MetaSampler, normalize
 from meta_policy_search.cli.flags import Parser
-from meta_policy_search.envs import MetaPointEnvCorner, normalize
-from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.policies import MetaGaussianMLPPolicy
-from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.errors import WorkerDiedError
 from meta_policy_search.samplers.utils import rollout
 from meta_policy_search.settings import read_json

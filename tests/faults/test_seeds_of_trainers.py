@@ -2,14 +2,9 @@
 import numpy as np
 import pytest
 
-from meta_policy_search.baselines import LinearFeatureBaseline
-from meta_policy_search.envs import MetaPointEnvNavigation
-from meta_policy_search.envs.spaces import EnvSpec
-from meta_policy_search.local_runner import LocalRunner
-from meta_policy_search.np.algos import CEM
+from meta_policy_search import CEM, EnvSpec, LinearFeatureBaseline, LocalRunner, MetaPointEnvNavigation, set_seed
 from meta_policy_search.np.policies import GaussianMLPPolicy
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.utils import set_seed
 from tests.helpers.trainers import build_trainer
 
 

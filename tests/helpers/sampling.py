@@ -5,15 +5,10 @@ import threading
 import cloudpickle
 import numpy as np
 
+from meta_policy_search import NOP, Baseline, EnvSpec, MetaParallelEnvExecutor, MetaSampler, MetaTabularMDPEnv
 from meta_policy_search.actors.network_actor import NetworkActor
-from meta_policy_search.baselines import Baseline
-from meta_policy_search.envs import MetaTabularMDPEnv
 from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv, BatchedWorld, MetaEnv
-from meta_policy_search.envs.spaces import EnvSpec
-from meta_policy_search.np.algos import NOP
 from meta_policy_search.ops.networks import gaussian, gaussian_action
-from meta_policy_search.samplers import MetaSampler
-from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
 from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym

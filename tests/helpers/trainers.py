@@ -1,11 +1,7 @@
 """Builds small trainers."""
+from meta_policy_search import VPGMAML, MetaGaussianMLPPolicy, MetaPointEnvCorner, Trainer, set_seed
 from meta_policy_search.baselines import LinearFeatureBaseline
-from meta_policy_search.envs import MetaPointEnvCorner
-from meta_policy_search.meta_algos import VPGMAML
-from meta_policy_search.meta_trainer import Trainer
-from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
-from meta_policy_search.utils.utils import set_seed
 
 
 def build_trainer(algo=VPGMAML, sizes=(2, 2, 4), n_itr=1, env=None, policy=None, processor=None,

@@ -2,10 +2,8 @@
 import numpy as np
 import pytest
 
-from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
+from meta_policy_search import TRPOMAML, VPGMAML, MetaGaussianMLPPolicy, ProMP, Trainer
 from meta_policy_search.meta_algos.diagnostics import compare_halves, mean_cosine
-from meta_policy_search.meta_trainer import Trainer
-from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.tf_compat import tf
 from tests.helpers.numpy_reference import Objective, central_differences, inner_gradient, inner_loss, ratio
 from tests.helpers.small_world import M, draw_data, make_policy, set_theta, shapes_of

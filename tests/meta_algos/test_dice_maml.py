@@ -4,13 +4,9 @@ import copy
 import numpy as np
 import pytest
 
+from meta_policy_search import DICEMAML, VPG_DICEMAML, VPGMAML, MetaPointEnvNavigation, logger, normalize, set_seed
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline
-from meta_policy_search.envs.normalized_env import normalize
-from meta_policy_search.envs.point_envs.point_env_2d_navigation import MetaPointEnvNavigation
-from meta_policy_search.meta_algos import DICEMAML, VPG_DICEMAML, VPGMAML
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor
-from meta_policy_search.utils import logger
-from meta_policy_search.utils.utils import set_seed
 from tests.helpers.sampling import flat_paths
 from tests.helpers.small_world import M, T, draw_data, make_policy, padded, set_theta
 from tests.helpers.trainers import build_trainer

@@ -6,16 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from meta_policy_search.meta_algos import (
-    DICEMAML,
-    TRPOMAML,
-    VPG_DICEMAML,
-    VPGMAML,
-    MAMLAlgo,
-    MetaAlgo,
-    MetaObjective,
-    ProMP,
-)
+from meta_policy_search import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, MAMLAlgo, MetaAlgo, MetaObjective, ProMP
 from meta_policy_search.optimizers import MAMLFirstOrderOptimizer
 from meta_policy_search.tf_compat import tf
 from tests.helpers.numpy_reference import Objective, central_differences, gaussian, inner_gradient, kl_from_old

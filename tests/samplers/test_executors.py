@@ -16,12 +16,9 @@ import psutil
 import pytest
 import threadpoolctl
 
-from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
-from meta_policy_search.samplers.errors import EnvWorkerError
+from meta_policy_search import EnvWorkerError, MetaEnv, MetaParallelEnvExecutor, MetaPointEnvCorner
 from meta_policy_search.samplers.vectorized_env_executor import worker
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
-from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.gym_import import gym
 from tests.helpers.processes import assert_gone, start_script, workers_of

@@ -10,12 +10,9 @@ import numpy as np
 import pytest
 import threadpoolctl
 
-from meta_policy_search.actors import Actor
+from meta_policy_search import Actor, BatchableMetaEnv, MetaPointEnvCorner, logger, normalize, set_seed
 from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv
-from meta_policy_search.envs.interface import BatchableMetaEnv
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_direc import HalfCheetahRandDirecEnv
-from meta_policy_search.envs.normalized_env import normalize
-from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
 from meta_policy_search.evaluation.recording import next_start_rngs
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampler, Sampler, rollout_loop
@@ -23,10 +20,8 @@ from meta_policy_search.samplers.errors import EnvWorkerError, NotFiniteError
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
 from meta_policy_search.types import BatchedStep
-from meta_policy_search.utils import logger
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.statistics import task_timesteps
-from meta_policy_search.utils.utils import set_seed
 from tests.helpers.runs import assert_same
 from tests.helpers.sampling import (
     BatchedWanderer,

@@ -15,15 +15,10 @@ import psutil
 import pytest
 
 from experiments import pro_mp
+from meta_policy_search import EnvWorkerError, MetaPointEnvCorner, MetaSampler, RayOptions, logger, normalize, vary
 from meta_policy_search.cli.main import main
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_direc import HalfCheetahRandDirecEnv
-from meta_policy_search.envs.normalized_env import normalize
-from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
-from meta_policy_search.envs.varied_env import vary
-from meta_policy_search.samplers import MetaSampler, RayOptions
-from meta_policy_search.samplers.errors import EnvWorkerError
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.utils import logger
 from tests.helpers.processes import assert_gone, run_script, start_script
 from tests.helpers.runs import assert_same, read_rows
 from tests.helpers.sampling import M, P, Scripted, T, Wanderer, make_policy, sampler_of, two_iterations

@@ -4,9 +4,7 @@ import sys
 import numpy as np
 import pytest
 
-from meta_policy_search.envs import MetaPointEnv
-from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
+from meta_policy_search import MetaEnv, MetaPointEnv, MetaPointEnvCorner
 from meta_policy_search.samplers.utils import rollout
 from meta_policy_search.utils.gym_import import gym
 

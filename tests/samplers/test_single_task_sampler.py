@@ -6,12 +6,9 @@ import psutil
 import pytest
 
 import meta_policy_search as mps
+from meta_policy_search import OrnsteinUhlenbeckPolicy, SingleTaskEnv, SingleTaskSampler, set_seed
 from meta_policy_search.envs import MetaPointEnv, MetaPointEnvCorner, normalize
-from meta_policy_search.envs.compat import SingleTaskEnv
-from meta_policy_search.np.exploration_policies import OrnsteinUhlenbeckPolicy
 from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy
-from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
-from meta_policy_search.utils.utils import set_seed
 from tests.helpers.sampling import algo_of
 
 T = 12

@@ -7,11 +7,9 @@ import pytest
 from scipy import stats
 
 import meta_policy_search as mps
+from meta_policy_search import MetaGaussianMLPPolicy, MetaSampler, RoML, TaskSampler, WorstTaskSampler
 from meta_policy_search.envs import available_envs, get_env_class, make_env, normalize, vary
 from meta_policy_search.envs.compat import adapt_env
-from meta_policy_search.policies import MetaGaussianMLPPolicy
-from meta_policy_search.samplers import MetaSampler
-from meta_policy_search.samplers.task_samplers import RoML, TaskSampler, WorstTaskSampler
 from tests.helpers.runs import read_rows
 
 TINY = {"meta_batch_size": 4, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}

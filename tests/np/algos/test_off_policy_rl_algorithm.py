@@ -6,15 +6,10 @@ import gymnasium
 import numpy as np
 import pytest
 
-from meta_policy_search.envs import MetaPointEnv
-from meta_policy_search.envs.spaces import EnvSpec
-from meta_policy_search.local_runner import LocalRunner
+from meta_policy_search import EnvSpec, LocalRunner, MetaPointEnv, ReplayBuffer, SingleTaskSampler, logger
 from meta_policy_search.np.algos import OffPolicyRLAlgorithm
 from meta_policy_search.np.exploration_policies import GaussianNoisePolicy
 from meta_policy_search.np.policies import DeterministicMLPPolicy
-from meta_policy_search.np.replay_buffer import ReplayBuffer
-from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
-from meta_policy_search.utils import logger
 from tests.helpers.paths import paths_with_returns
 from tests.helpers.runs import read_rows
 

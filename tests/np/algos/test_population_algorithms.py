@@ -7,16 +7,11 @@ import pytest
 import threadpoolctl
 
 import meta_policy_search as mps
+from meta_policy_search import CEM, CMAES, EnvSpec, LocalRunner, SingleTaskSampler, logger, set_seed
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.envs import MetaPointEnvCorner, MetaPointEnvMomentum
-from meta_policy_search.envs.spaces import EnvSpec
-from meta_policy_search.local_runner import LocalRunner
-from meta_policy_search.np.algos import CEM, CMAES
 from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy
-from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
-from meta_policy_search.utils import logger
 from meta_policy_search.utils.gym_import import gym
-from meta_policy_search.utils.utils import set_seed
 from tests.helpers.paths import paths_with_returns
 from tests.helpers.sampling import algo_of
 from tests.helpers.threads import blas_threads

@@ -4,14 +4,10 @@ import pickle
 import numpy as np
 import pytest
 
-from meta_policy_search.baselines import ZeroBaseline
+from meta_policy_search import EnvSpec, SingleTaskSampler, TrajectoryBatch, ZeroBaseline, set_seed
 from meta_policy_search.envs import MetaPointEnvCorner, MetaTabularMDPEnv
-from meta_policy_search.envs.spaces import EnvSpec
 from meta_policy_search.np.algos import CEM, CMAES, MetaRLAlgorithm, SearchAdaptation, SearchPolicy
 from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy
-from meta_policy_search.samplers import SingleTaskSampler
-from meta_policy_search.trajectory_batch import TrajectoryBatch
-from meta_policy_search.utils.utils import set_seed
 from tests.helpers.sampling import algo_of
 
 N, T = 5, 6  # candidates, path length

@@ -2,10 +2,7 @@
 import numpy as np
 import pytest
 
-from meta_policy_search.actors import Actor
-from meta_policy_search.envs import MetaPointEnv
-from meta_policy_search.envs.spaces import EnvSpec
-from meta_policy_search.np.exploration_policies import GaussianNoisePolicy, OrnsteinUhlenbeckPolicy
+from meta_policy_search import Actor, EnvSpec, GaussianNoisePolicy, MetaPointEnv, OrnsteinUhlenbeckPolicy
 from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy, Policy
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym
