@@ -79,11 +79,11 @@ clean: ## delete .venv, documentation, packages and caches; keeps runs
 	rm -rf .venv build dist docs/_build docs/api/generated htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The package is installed in place: only changes of the packaging trigger a new installation.
-$(VENV)/.installed: $(VENV_PYTHON) setup.py pyproject.toml
+# The package is installed in place: only changes of setup.py trigger a new installation.
+$(VENV)/.installed: $(VENV_PYTHON) setup.py
 	$(call install,.)
 
-$(VENV)/.installed-%: $(VENV_PYTHON) setup.py pyproject.toml
+$(VENV)/.installed-%: $(VENV_PYTHON) setup.py
 	$(call install,.[$*])
 
 $(VENV_PYTHON):
@@ -95,6 +95,7 @@ $(VENV_PYTHON):
 	@"$(PYTHON)" -c "import ensurepip, venv" 2> /dev/null || { \
 		echo "make: $(PYTHON) cannot create virtual environments. On Debian and Ubuntu: sudo apt install python3-venv"; \
 		exit 1; }
+	@rm -f "$(VENV)"/bin/python*
 	"$(PYTHON)" -m venv "$(VENV)"
 
 define install
@@ -105,5 +106,6 @@ define install
 	echo "make: TensorFlow requires 64-bit Python 3.10 to 3.13; this is `"$(VENV_PYTHON)" --version`."; \
 	echo "make: to use another Python: make clean, then make PYTHON=/path/to/python"; \
 	exit 1; }
+@! grep "does not provide the extra" "$(VENV)/install.log"
 @touch "$@"
 endef

@@ -86,7 +86,6 @@ setup(
         "meta_policy_search.pretrained_policies": ["data/*.json", "data/*/*.npz"],
     },
     entry_points={"console_scripts": ["meta-policy-search=meta_policy_search.__main__:main"]},
-    zip_safe=False,
     install_requires=DEPENDENCIES,
     extras_require=EXTRAS,
 )

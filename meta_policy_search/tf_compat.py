@@ -28,7 +28,7 @@ def _quiet_import() -> Iterator[None]:
         os.dup2(kept.fileno(), 2)
         try:
             yield
-        except BaseException:
+        except Exception:
             kept.seek(0)
             os.write(terminal, kept.read())
             raise

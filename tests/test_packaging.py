@@ -18,7 +18,6 @@ import meta_policy_search as mps
 from experiments.reproduction.entries import ENTRIES
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "meta_policy_search"
 DISTRIBUTIONS = {"PIL": "pillow", "dateutil": "python_dateutil", "yaml": "pyyaml"}  # if the name of the import differs
 
 
@@ -33,27 +32,13 @@ def metadata(monkeypatch):
     return given
 
 
-def package_files():
-    """Returns all files of the package without caches."""
-    files = (path.relative_to(PACKAGE) for path in PACKAGE.rglob("*") if path.is_file())
-    return {path for path in files if not any(part.startswith((".", "__pycache__")) for part in path.parts)}
-
-
-def test_every_folder_with_code_is_an_installed_package(metadata):
-    folders = {path.parent for path in package_files() if path.suffix == ".py"}
-    assert set(metadata["packages"]) == {".".join(("meta_policy_search", *folder.parts)) for folder in folders}
-    assert "meta_policy_search.np.algos" in metadata["packages"]  # checks the search
-
-
-def test_every_other_file_of_the_package_is_installed(metadata):
-    installed = {
-        path.relative_to(PACKAGE)
-        for package, patterns in metadata["package_data"].items()
-        for pattern in patterns
-        for path in ROOT.joinpath(*package.split(".")).glob(pattern)
-    }
-    assert installed == {path for path in package_files() if path.suffix != ".py"}
-    assert {path.name for path in installed} >= {"py.typed", "mujoco210_inertials.npz"}
+def test_folders_of_the_checkout_hide_no_packages_of_users(tmp_path):
+    """An installation in place makes all folders of the checkout importable."""
+    for name in ("benchmarks", "experiments", "tests"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine.py").touch()
+    script = "import benchmarks.mine, experiments.mine, tests.mine, experiments.pro_mp"
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
 
 
 def test_version_is_defined_once_and_quoted_correctly(metadata):
@@ -159,6 +144,17 @@ def test_pip_output_goes_to_a_file_whose_end_is_shown_on_failure(status, tmp_pat
         assert f"complete output: {tmp_path}/install.log" in failure.value.stdout
         assert not (tmp_path / ".installed-video").exists()
     assert (tmp_path / "install.log").read_text().count("\n") == 100
+
+
+def test_unknown_extra_is_reported(tmp_path):
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text('#!/bin/sh\necho "WARNING: meta_policy_search 1.0 does not provide the extra \'vidoe\'"\n')
+    python.chmod(0o755)
+    with pytest.raises(subprocess.CalledProcessError) as failure:
+        make("extras", f"VENV={tmp_path}", "EXTRAS=vidoe")
+    assert "does not provide the extra 'vidoe'" in failure.value.stdout
+    assert not (tmp_path / ".installed-vidoe").exists()
 
 
 # Files for hosting sites and tools ---------------------------------------------------------------------------------

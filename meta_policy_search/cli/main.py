@@ -12,7 +12,7 @@ from meta_policy_search.cli.train import PROG, resume, run_tool, train
 from meta_policy_search.envs import available_envs, get_env_class
 from meta_policy_search.registry import available_algorithms, find_algorithm, get_entry
 from meta_policy_search.utils.checks import did_you_mean
-from meta_policy_search.utils.progress import text_table
+from meta_policy_search.utils.progress import print_line, text_table
 from meta_policy_search.utils.user_modules import search_current_folder
 
 COMMANDS = {
@@ -88,12 +88,12 @@ def _list(name: str, as_json: bool) -> None:
 
     if name == "pretrained":
         policies = mps.pretrained()
-        print(json.dumps([policy._asdict() for policy in policies], indent=2) if as_json else
-              "\n".join(map(str, policies)))
+        print_line(json.dumps([policy._asdict() for policy in policies], indent=2) if as_json else
+                   "\n".join(map(str, policies)))
         return
     docs = ({key: get_entry(key).description for key in available_algorithms()} if name == "algorithms" else
             {key: get_env_class(key).__doc__ for key in available_envs()})
     sentences = {key: " ".join(inspect.cleandoc(doc or "").split("\n\n")[0].split()) for key, doc in docs.items()}
     sentences = {key: re.split(r"(?<=\w\w)[.;] |\.$", text)[0] for key, text in sentences.items()}
-    print(json.dumps(sentences, indent=2) if as_json else
-          text_table([[name[:-1], "description"], *map(list, sentences.items())], right=()))
+    print_line(json.dumps(sentences, indent=2) if as_json else
+               text_table([[name[:-1], "description"], *map(list, sentences.items())], right=()))

@@ -1,1 +1,0 @@
-"""Benchmarks of speed and memory: `python benchmarks/run.py`, see README.md."""

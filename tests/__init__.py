@@ -1,1 +1,0 @@
-"""Tests. The folders mirror the package; `helpers` holds code that several tests share."""
