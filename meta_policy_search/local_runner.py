@@ -197,7 +197,8 @@ class LocalRunner(TrainingLoop):
         """Returns the settings of algorithm and runner, for `params.json`."""
         algo, plan = self._algo("describe"), self._plan or {}
         settings, options = run_folder.describe_parts([algo.policy, algo, self.sampler, self])
-        settings.update(env=name_of_env(self.env), n_itr=plan.get("n_epochs"))
+        settings.update(env=name_of_env(self.env), env_kwargs=run_folder.arguments_of_env(self.env),
+                        n_itr=plan.get("n_epochs"))
         if plan.get("batch_size") is not None:
             settings["batch_size"] = plan["batch_size"]
         return self._complete(registry.name_of(type(algo)), settings, options)

@@ -20,7 +20,7 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.callbacks import Callback, EarlyStopping
 from meta_policy_search.utils.checks import check_agrees, check_bool, check_int_at_least, check_positive_int
 from meta_policy_search.utils.logger import Row
-from meta_policy_search.utils.serializable import Configurable, add_defaults, present_arguments
+from meta_policy_search.utils.serializable import Configurable, add_defaults
 from meta_policy_search.utils.snapshotter import BEST_FILE, state_of, write_snapshot
 from meta_policy_search.utils.statistics import mean_interval, task_returns, worst_quarter
 from meta_policy_search.utils.threads import training_lock
@@ -192,11 +192,10 @@ class Trainer(TrainingLoop):
 
     def describe(self) -> Dict[str, Any]:
         """Returns the settings of all parts, for `params.json`."""
-        *wrappers, env = self._envs()
+        *wrappers, _ = self._envs()
         settings, options = run_folder.describe_parts(
             [self.sample_processor, self.policy, self.algo, self.sampler, *wrappers, self])
-        changed = present_arguments(env, only_changed=True) if isinstance(env, Configurable) else {}
-        settings.update(env=name_of_env(self.env), env_kwargs=run_folder.as_json(changed), n_itr=self.n_itr,
+        settings.update(env=name_of_env(self.env), env_kwargs=run_folder.arguments_of_env(self.env), n_itr=self.n_itr,
                         start_itr=self.start_itr)
         return self._complete(registry.name_of(type(self.algo)), settings, options)
 

@@ -192,7 +192,9 @@ def _check_earlier(output: str, members: Sequence[Member], digests: Mapping[str,
                              "another object have changed since this run. Choose another folder")
         params = run_folder.read_params(member.folder)
         recorded = params.get("settings", {})
-        chosen = {"env_kwargs", "n_itr", *params.get("given", ()), *member.settings}
+        chosen = {"n_itr", *params.get("given", ()), *member.settings}
+        if isinstance(member.settings["env"], str):  # otherwise the digest contains the arguments
+            chosen.add("env_kwargs")
         algo_class = find_algo_class(member.algo)
         declared = settings_of_algorithm(algo_class, member.settings.get("policy"))
         now = {name: run_folder.as_json(member.settings.get(name, setting.default))

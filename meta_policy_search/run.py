@@ -154,7 +154,7 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
     given = {"env", "seed", *settings, *(name for name, value in (
         ("n_itr", n_itr), ("policy", policy), ("env_kwargs", env_kwargs), ("vary", vary)) if value)}
     n_itr = check_positive_int("n_itr", algo_class.default_settings["n_itr"] if n_itr is None else n_itr)
-    env_name = find_env_name(env)
+    env_name, is_name = find_env_name(env), isinstance(env, str)
     set_seed(seed := check_int_at_least("seed", seed, 0))
     build: Any = make_trainer if issubclass(algo_class, MetaAlgo) else make_runner
     values = {**algo_class.default_settings, **settings, "progress_bar": progress_bar}
@@ -168,7 +168,8 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
     values = {name: values.get(name, setting.default) for name, setting in of_builders.items()} | settings
     trainer.description = run_folder.as_json({
         "algorithm": algo if isinstance(algo, str) and ":" in algo else name_of(algo_class),
-        "settings": {"env": env_name, "env_kwargs": env_kwargs or {}, "seed": seed,
+        "settings": {"env": env_name, "seed": seed,
+                     "env_kwargs": (env_kwargs or {}) if is_name else run_folder.arguments_of_env(env),
                      "vary": varied_parameters(env) if vary is None else vary,
                      "policy": name_of_policy(policy),
                      **{name: value for name, value in values.items() if declared[name].affects_result},
@@ -513,6 +514,7 @@ class Run:
             ValueError: a number is out of range, or the environment rejects the task.
             FloatingPointError: an adaptation step would produce parameters that are not finite.
         """
+        check_positive_int("rollouts", rollouts)
         return adapt_with(make_evaluator(self.trainer, rollouts_per_meta_task=rollouts), task, num_steps, seed)
 
     def plot(self, path: Optional[PathLike] = None, ax: Any = None) -> Figure:

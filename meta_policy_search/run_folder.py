@@ -28,6 +28,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, 
 import numpy as np
 
 from meta_policy_search import __version__
+from meta_policy_search.envs.compat import innermost
 from meta_policy_search.envs.mujoco_envs.engines import chosen_engine
 from meta_policy_search.plotting import read_progress
 from meta_policy_search.settings import differences, read_json, settings_of
@@ -88,6 +89,12 @@ def describe_parts(parts: Sequence[Any]) -> Tuple[Dict[str, Any], Dict[str, Any]
                 if name in values:
                     (settings if setting.affects_result else options)[name] = as_json(values[name])
     return settings, options
+
+
+def arguments_of_env(env: Any) -> Any:
+    """Returns the arguments of an environment that differ from their defaults, as JSON types; empty if unknown."""
+    inner = innermost(env)
+    return as_json(present_arguments(inner, only_changed=True) if isinstance(inner, Configurable) else {})
 
 
 def record_start(folder: str, description: Mapping[str, Any], itr: int) -> None:

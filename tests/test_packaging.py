@@ -38,7 +38,8 @@ def test_folders_of_the_checkout_hide_no_packages_of_users(tmp_path):
         (tmp_path / name).mkdir()
         (tmp_path / name / "mine.py").touch()
     script = "import benchmarks.mine, experiments.mine, tests.mine, experiments.pro_mp"
-    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=environment, check=True)
 
 
 def test_version_is_defined_once_and_quoted_correctly(metadata):

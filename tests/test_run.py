@@ -13,7 +13,7 @@ import meta_policy_search as mps
 from meta_policy_search.cli.main import main
 from meta_policy_search.optimizers.base import LinearSchedule
 from meta_policy_search.run import name_of_policy
-from meta_policy_search.run_folder import as_json
+from meta_policy_search.run_folder import as_json, read_params
 from meta_policy_search.samplers.vectorized_env_executor import MetaParallelEnvExecutor
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.snapshotter import SnapshotError, list_snapshots
@@ -280,3 +280,17 @@ def test_snapshots_of_other_programs_are_refused(tmp_path):
             load(tmp_path)
     with pytest.raises(SnapshotError, match="typo"):
         mps.load_run(tmp_path / "typo", 5)
+
+
+@pytest.mark.parametrize("algo", ["vpg_maml", "cem"])
+def test_arguments_of_an_environment_object_are_recorded(algo, tmp_path):
+    run = mps.train(mps.normalize(mps.MetaPointEnvMomentum(reward_type="dense")), algo, 1, dump_path=tmp_path / "run",
+                    progress_bar=False, **({"n_samples": 20, "max_path_length": 5} if algo == "cem" else TINY))
+    assert read_params(run.folder)["settings"]["env_kwargs"] == {"reward_type": "dense"}
+
+
+def test_number_of_paths_is_named(tmp_path):
+    run = mps.train("MetaPointEnvCorner", "vpg_maml", 1, dump_path=tmp_path / "run", progress_bar=False, **TINY)
+    for adapt in (run.adapt, lambda rollouts: mps.adapt(run.policy, run.env, rollouts=rollouts)):
+        with pytest.raises(ValueError, match="^rollouts: expected an integer of at least 1, got 0"):
+            adapt(rollouts=0)

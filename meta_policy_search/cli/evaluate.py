@@ -92,6 +92,8 @@ def run(arguments: argparse.Namespace) -> None:
     references = [mps.load_evaluator(folder, None, *same, parallel=parallel) if name == RANDOM
                   else mps.load_evaluator(run_folder.find_run(name), LAST, *same, parallel=parallel)
                   for name in arguments.reference]
+    if arguments.compare and isinstance(evaluator, mps.TrialEvaluator):
+        raise ValueError("--compare: expected a run of an algorithm with gradient steps, got one of RL2")
     searches = [make_search_evaluator(evaluator, search, std)
                 for search in arguments.compare for std in arguments.search_std or [SEARCH_STD]]
     num_steps = arguments.num_steps

@@ -5,9 +5,10 @@
     meta-policy-search plot RUN_FOLDER --trajectories --num_steps 2
 
 Folders are searched for runs. Runs that differ only in the seed form one curve: their mean, its 95% interval over seeds
-(Student's t), and a thin line per run. Runs without rows are skipped. Of runs with the same seed, only the longest is
-plotted. Runs with less than half of the rows of the longest run are omitted. The label of a curve contains the settings
-that differ between curves. Runs are interpolated linearly between their rows. A mean ends where its shortest run ends.
+(Student's t), and a thin line per run. Runs without rows are skipped. Of runs with the same seed and equal rows, only
+the longest is plotted. Runs with less than half of the rows of the longest run are omitted. The label of a curve
+contains the settings that differ between curves. Runs are interpolated linearly between their rows. A mean ends where
+its shortest run ends.
 
 With --trajectories, the policy of a snapshot is adapted to some tasks of a planar environment. The figure shows its
 paths before adaptation and after each adaptation step. The default number of steps is the number in training. Loading a

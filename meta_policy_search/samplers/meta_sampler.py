@@ -117,6 +117,9 @@ class MetaSampler(Sampler):
     @env.setter
     def env(self, env: Any) -> None:
         check_spaces(self.policy, adapt_env(env))
+        if "_env" in vars(self) and (env.action_space != self._env.action_space
+                                     or get_averages(env).keys() != get_averages(self._env).keys()):
+            raise ValueError(f"env: expected the wrappers and the action space of {self._env!r}, got {env!r}")
         sampled = copy_env(env)
         self.task_sampler.bind(adapt_env(sampled))
         self._env, self.sampled_env = env, sampled

@@ -1,4 +1,5 @@
 """RL^2: its loss and gradient against a NumPy reference, its samples on all executors, its runs and their mistakes."""
+import copy
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from meta_policy_search.baselines.base import ValueHeadBaseline
 from meta_policy_search.cli import runs
 from meta_policy_search.cli.main import main
 from meta_policy_search.envs import TrialEnv, normalize
+from meta_policy_search.envs.normalized_env import get_averages
 from meta_policy_search.envs.trial_env import split_episodes
 from meta_policy_search.policies import CategoricalRecurrentPolicy, GaussianRecurrentPolicy
 from tests.helpers.numpy_reference import central_differences, split
@@ -328,6 +330,21 @@ class GlobalNoise(mps.MetaPointEnvNavigation):
 def test_a_policy_adapts_to_environments_that_draw_from_global_generators(tmp_path):
     run = mps.train(GlobalNoise(), "rl2", 1, dump_path=tmp_path / "run", **TINY)
     assert len(run.adapt(rollouts=5).returns) == 3
+
+
+def test_evaluations_do_not_change_running_averages(tmp_path):
+    """Training is the same with and without evaluations, evaluations are repeatable, and paths can be replayed."""
+    settings = {**TINY, "normalize_obs": True, "normalize_reward": True, "obs_alpha": 0.1, "reward_alpha": 0.1}
+    plain, evaluated = (mps.train(CONTINUOUS, "rl2", 3, dump_path=tmp_path / name, callbacks=callbacks, **settings)
+                        for name, callbacks in (("plain", []), ("evaluated", [mps.EvalCallback(1, tasks=2)])))
+    np.testing.assert_array_equal(*(run.policy.get_flat_params() for run in (plain, evaluated)))
+    before = copy.deepcopy(get_averages(plain.env))
+    returns = [plain.evaluate(tasks=2).returns for _ in range(2)]
+    np.testing.assert_array_equal(*returns)
+    recording = plain.adapt(rollouts=2).recording
+    for episode in range(3):
+        assert len(list(recording.replay(episode, task=0, path=1))) > 1
+    np.testing.assert_equal(get_averages(plain.env), before)
 
 
 def test_invalid_arguments_do_not_change_the_recurrent_state(tmp_path):

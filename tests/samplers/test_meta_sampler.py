@@ -381,6 +381,16 @@ def test_tasks_of_the_previous_environment_are_not_set_in_an_assigned_one(is_beg
     assert len(sampler.obtain_samples()) == M
 
 
+@pytest.mark.parametrize("wrap", [
+    lambda env: env, normalize, lambda env: normalize(env, normalization_scale=1.0, normalize_obs=True),
+])
+def test_assigned_environment_has_the_wrappers_of_the_previous_one(wrap):
+    sampler = sampler_of(normalize(MetaPointEnvCorner(), normalization_scale=1.0))
+    with pytest.raises(ValueError, match="^env: expected the wrappers and the action space of .*Normalized"):
+        sampler.env = wrap(MetaPointEnvCorner())
+    sampler.env = normalize(MetaPointEnvCorner(), normalization_scale=1.0)
+
+
 # Long paths
 
 

@@ -228,7 +228,7 @@ def test_a_callback_can_assign_an_environment_with_other_tasks(task_sampler, mak
         if trainer.itr == 1:
             env = make()
             env.goal_range, env.first_task = 3.0, (3.0, 3.0)
-            trainer.env = env
+            trainer.env = normalize(env)
 
     def train(name, n_itr):
         return mps.train(make(), "vpg_maml", n_itr, callbacks=[move_goals], dump_path=tmp_path / name,
@@ -301,11 +301,11 @@ def test_roml_finds_the_tasks_of_a_wrapped_environment(wrap):
 
 
 def test_refused_environment_is_not_assigned():
-    env = make_env("MetaPointEnvNavigation")
+    env = normalize(make_env("MetaPointEnvNavigation"))
     sampler = sampler_of(env, "roml")
     with pytest.raises(ValueError, match="RoML requires"):
-        sampler.env = make_env("MetaPointEnvCorner")
-    assert sampler.env is env and type(sampler.sampled_env) is type(env)
+        sampler.env = normalize(make_env("MetaPointEnvCorner"))
+    assert sampler.env is env and type(sampler.sampled_env.unwrapped) is type(env.unwrapped)
 
 
 def test_a_state_can_be_restored_twice():
