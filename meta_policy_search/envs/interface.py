@@ -244,7 +244,7 @@ class BatchableMetaEnv(MetaEnv):
         if not is_discrete(self.action_space):
             action = as_array("action", action, self.action_space.shape)
         elif np.ndim(action):
-            raise ValueError(f"action: expected an integer, got {action!r}")
+            raise ValueError(f"action: expected an integer (shape ()), got shape {np.shape(action)}")
         answer = self._batched.step(np.asarray(action)[None])
         info = {key: values[0] for key, values in answer.env_infos.items()}
         return (answer.observations[0], float(answer.rewards[0]), bool(answer.terminated[0]),

@@ -177,7 +177,7 @@ def test_seeds_are_integers(make, seed):
 def test_discrete_actions_are_integers():
     env = make_env("MetaBernoulliBanditEnv")
     env.reset(seed=0)
-    with pytest.raises(ValueError, match=r"action: expected an integer, got array\(\[1\]\)"):
+    with pytest.raises(ValueError, match=r"action: expected an integer \(shape \(\)\), got shape \(1,\)"):
         env.step(np.array([1]))
 
 
