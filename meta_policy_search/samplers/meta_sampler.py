@@ -82,6 +82,8 @@ class MetaSampler(Sampler):
         ValueError: the policy does not match `meta_batch_size` or the spaces of the environment.
     """
 
+    _env: Any
+
     def __init__(self, env: MetaEnv, policy: Any, rollouts_per_meta_task: int, meta_batch_size: int,
                  max_path_length: int, envs_per_task: WithoutEffect[Optional[int]] = None,
                  parallel: WithoutEffect[Parallel] = False,
