@@ -376,6 +376,8 @@ def settings_of_algorithm(algo_class: Any, policy: Any = None) -> Dict[str, Sett
 def load_run(folder: PathLike, itr: Union[int, str, None] = None) -> "Run":
     """Loads a run from a snapshot. Loading executes code from the folder.
 
+    A run on a Ray cluster uses the cluster again when it is resumed; until then, evaluations sample in this process.
+
     Args:
         folder: run folder.
         itr: iteration of the snapshot, or `"best"` for the best policy of an `EvalCallback`. Default None: the last
@@ -389,7 +391,10 @@ def load_run(folder: PathLike, itr: Union[int, str, None] = None) -> "Run":
         ValueError: the snapshot lacks the constructor arguments of a part, see `Trainer.from_snapshot`.
     """
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # keeps the caller's random generators unchanged
-        return Run(_restore(load_snapshot(folder, itr)), folder, itr)
+        snapshot = load_snapshot(folder, itr)
+        if state_of(snapshot).get("description", {}).get("options", {}).get("parallel", False) not in (False, True):
+            replace_options(snapshot, {"parallel": False})  # the cluster may be gone
+        return Run(_restore(snapshot), folder, itr)
 
 
 def _restore(snapshot: Dict[str, Any], **arguments: Any) -> Any:

@@ -13,7 +13,7 @@ import os
 import socket
 import sys
 import time
-from typing import Any, Callable, List, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
 import cloudpickle
 
@@ -225,7 +225,7 @@ def worker_function(num_threads: int) -> Callable[..., Any]:
 
         if module not in sys.modules:
             os.environ.update(variables)
-            sys.path += [folder for folder in folders if folder not in sys.path]
+        sys.path[:] = dict.fromkeys([*folders, *sys.path])  # earlier samplers may have had other folders
         return vars(importlib.import_module(module))[name](*args)
 
     return call
@@ -247,7 +247,7 @@ def connect(options: RayOptions) -> Any:
                           '"meta_policy_search[ray]"`') from None
     if ray.is_initialized():
         current = ray.get_runtime_context().gcs_address
-        if options.address not in (None, "auto", current):
+        if options.address not in (None, "auto", current, _joined.get(current)):
             raise ValueError(f"address: expected {current!r} (the cluster this process is connected to), 'auto' or "
                              f"None, got {options.address!r}")
         return ray
@@ -256,8 +256,12 @@ def connect(options: RayOptions) -> Any:
         _start_local(ray)
     else:
         _join(ray, address)
+        _joined[ray.get_runtime_context().gcs_address] = address
     return ray
 
+
+_joined: Dict[str, str] = {}
+"""Addresses of the clusters that this process has joined, as they were given, by Ray's address of the cluster."""
 
 _QUIET = {"log_to_driver": False, "logging_level": logging.ERROR}
 

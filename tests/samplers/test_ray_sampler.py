@@ -1,6 +1,7 @@
 """Tests sampling on Ray: data independent of the number of workers, recovery of lost tasks, and process cleanup."""
 import dataclasses
 import functools
+import importlib
 import json
 import os
 import re
@@ -14,10 +15,12 @@ import numpy as np
 import psutil
 import pytest
 
+import meta_policy_search as mps
 from experiments import pro_mp
 from meta_policy_search import EnvWorkerError, MetaPointEnvCorner, MetaSampler, RayOptions, logger, normalize, vary
 from meta_policy_search.cli.main import main
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_direc import HalfCheetahRandDirecEnv
+from meta_policy_search.samplers import ray_executor
 from meta_policy_search.tf_compat import tf
 from tests.helpers.processes import assert_gone, run_script, start_script
 from tests.helpers.runs import assert_same, read_rows
@@ -139,8 +142,11 @@ def test_training_equals_in_process_training_and_logs_rllib_names():
 # Scripts
 
 
-def test_scripts_train_resume_and_evaluate_on_ray(tmp_path):
-    """Rows and evaluations with Ray equal those without, also after resuming with a different number of workers."""
+def test_scripts_train_resume_and_evaluate_on_ray(tmp_path, monkeypatch):
+    """Rows and evaluations with Ray equal those without, also after resuming with a different number of workers.
+
+    A run whose cluster is gone can be loaded, and resumed without Ray.
+    """
     def run(main, *arguments):
         logger.reset()
         with tf.Graph().as_default():
@@ -155,6 +161,14 @@ def test_scripts_train_resume_and_evaluate_on_ray(tmp_path):
     assert len(rows) == len(expected) == 3
     assert [{key: row[key] for key in expected[0]} for row in rows] == expected
     assert all("adaptation_delta" in row for row in rows)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ray_executor, "connect", lambda options: pytest.fail("there is no cluster"))
+        loaded = mps.load_run(on_ray)
+        assert len(loaded.adapt().returns) == 2
+        loaded.resume(4, parallel=False)
+    run(pro_mp.main, "--resume", without, "--n_itr", 4)
+    assert [{key: row[key] for key in expected[0]} for row in read_rows(on_ray)] == read_rows(without)
 
     sizes = ("--num_tasks", 3, "--num_steps", 1, "--reference", "random")
     run(main, "evaluate", on_ray, *sizes)
@@ -253,6 +267,23 @@ def test_error_in_an_environment_names_its_place():
 def test_options_are_checked(arguments, error, message):
     with pytest.raises(error, match=message):
         ray_sampler_of(MetaPointEnvCorner(), **arguments)
+
+
+def test_address_may_be_repeated_as_it_was_given(monkeypatch):
+    monkeypatch.setitem(ray_executor._joined, ray.get_runtime_context().gcs_address, "localhost:6379")
+    ray_sampler_of(MetaPointEnvCorner(), address="localhost:6379").close()
+
+
+def test_workers_find_modules_of_later_folders(tmp_path, monkeypatch):
+    """Workers that earlier samplers have used find the module; its name is also one of the standard library."""
+    ray_sampler_of(MetaPointEnvCorner()).close()
+    (tmp_path / "this.py").write_text("from meta_policy_search import MetaPointEnvCorner\n\n\n"
+                                      "class Mine(MetaPointEnvCorner):\n    pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "this", raising=False)
+    with ray_sampler_of(importlib.import_module("this").Mine()) as sampler:
+        assert len(sampler.obtain_samples()) == M
+    monkeypatch.delitem(sys.modules, "this")
 
 
 UNCONNECTED = """
