@@ -219,7 +219,7 @@ NO_COMMAND = re.compile(r"(make: |meta-policy-search \w+: |pip could not ).*")  
 NO_TEST = re.compile("|".join((
     r"make (test|docs|lint|mujoco-py|test-mujoco-py)( .*)?",  # part of .ci/run
     r"make (extras .*|clean)", r"(python -m )?pip install .*", r"(sudo )?(apt-get|apt) install .*",  # change the system
-    r"python -m build",  # part of a release
+    r"pip wheel .*",  # .ci/run
     r"tensorboard .*", r"ray .*", r".*mujoco-py.*", r"python -m meta_policy_search\.envs.*",  # need others
     r"python experiments/\S+ --parallel (ray|'\{).*",  # tests/samplers/test_ray_sampler.py
     r"make bench.*", r"python benchmarks/.*",  # tests/benchmarks
