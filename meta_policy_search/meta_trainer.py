@@ -192,9 +192,8 @@ class Trainer(TrainingLoop):
 
     def describe(self) -> Dict[str, Any]:
         """Returns the settings of all parts, for `params.json`."""
-        *wrappers, _ = self._envs()
         settings, options = run_folder.describe_parts(
-            [self.sample_processor, self.policy, self.algo, self.sampler, *wrappers, self])
+            [self.sample_processor, self.policy, self.algo, self.sampler, *self._envs()[:-1], self])
         settings.update(env=name_of_env(self.env), env_kwargs=run_folder.arguments_of_env(self.env), n_itr=self.n_itr,
                         start_itr=self.start_itr)
         return self._complete(registry.name_of(type(self.algo)), settings, options)

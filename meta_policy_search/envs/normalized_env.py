@@ -190,6 +190,16 @@ def get_averages(env: Any) -> Averages:
     return {name: values for normalizer in normalizers(env) for name, values in normalizer.averages.items()}
 
 
+def check_wrapped_like(env: Any, other: Any, owner: str) -> None:
+    """Raises `ValueError` if an environment has another action space or normalization than `other`, that of `owner`."""
+    if env.action_space != other.action_space:
+        raise ValueError(f"env: expected the action space of {owner}, {other.action_space}, got {env.action_space}; "
+                         "wrap the environment as in training (normalization_scale)")
+    if get_averages(env).keys() != (averages := get_averages(other)).keys():
+        raise ValueError(f"env: expected normalized {' and '.join(averages) or 'neither observations nor rewards'}, as "
+                         f"in training ({owner}), got {env!r}")
+
+
 def set_averages(env: Any, averages: Averages) -> None:
     """Restores running averages that `get_averages` returned."""
     for normalizer in normalizers(env):

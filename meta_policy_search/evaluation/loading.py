@@ -3,7 +3,7 @@ from typing import Any, Dict, Optional, Union
 
 from meta_policy_search.envs.compat import copy_env, set_render_mode
 from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.envs.normalized_env import get_averages, set_averages
+from meta_policy_search.envs.normalized_env import check_wrapped_like, get_averages, set_averages
 from meta_policy_search.envs.trial_env import TrialEnv
 from meta_policy_search.evaluation.evaluator import MetaEvaluator
 from meta_policy_search.evaluation.trial_evaluator import check_adapts, make_evaluator
@@ -81,15 +81,11 @@ def load_evaluator(
             raise ValueError(f"env: expected {'a' if isinstance(run_env, TrialEnv) else 'no'} TrialEnv for the policy "
                              f"in {run_folder}, got {type(env).__name__}; RL2 cannot be compared with other methods "
                              "here")
-        if env is not None and env.action_space != run_env.action_space:
-            raise ValueError(f"env: expected the action space of the run in {run_folder}, {run_env.action_space}, got "
-                             f"{env.action_space}; wrap the environment as in training (normalization_scale)")
-        if env is not None and get_averages(env).keys() != (averages := get_averages(run_env)).keys():
-            raise ValueError(f"env: expected normalized {' and '.join(averages) or 'neither observations nor rewards'}"
-                             f", as in training ({run_folder}), got {env!r}")
-        if env is not None and averages:
-            env = copy_env(env)
-            set_averages(env, averages)
+        if env is not None:
+            check_wrapped_like(env, run_env, f"the run in {run_folder}")
+            if averages := get_averages(run_env):
+                env = copy_env(env)
+                set_averages(env, averages)
         if isinstance(run_env, TrialEnv) and env is None and max_path_length is not None:
             env = TrialEnv(run_env.wrapped_env, run_env.episodes_per_trial, max_path_length)
         replaced = {"rollouts_per_meta_task": rollouts_per_meta_task, "max_path_length": max_path_length, "env": env,

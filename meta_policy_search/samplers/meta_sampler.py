@@ -9,7 +9,7 @@ from meta_policy_search.actors.flat_policy import check_spaces, num_tasks_of
 from meta_policy_search.actors.from_policy import actor_from_policy
 from meta_policy_search.envs.compat import adapt_env, close_env, copy_env
 from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.envs.normalized_env import get_averages, set_averages
+from meta_policy_search.envs.normalized_env import check_wrapped_like, get_averages, set_averages
 from meta_policy_search.samplers.base import Sampler
 from meta_policy_search.samplers.errors import EnvWorkerError
 from meta_policy_search.samplers.ray_executor import Parallel, RayExecutor, RayOptions, check_parallel
@@ -119,9 +119,8 @@ class MetaSampler(Sampler):
     @env.setter
     def env(self, env: Any) -> None:
         check_spaces(self.policy, adapt_env(env))
-        if "_env" in vars(self) and (env.action_space != self._env.action_space
-                                     or get_averages(env).keys() != get_averages(self._env).keys()):
-            raise ValueError(f"env: expected the wrappers and the action space of {self._env!r}, got {env!r}")
+        if "_env" in vars(self):
+            check_wrapped_like(env, self._env, "the previous environment")
         sampled = copy_env(env)
         self.task_sampler.bind(adapt_env(sampled))
         self._env, self.sampled_env = env, sampled
