@@ -129,8 +129,8 @@ def compare(env: Any, algorithms: Sequence[Union[str, type]],
     Call the function again with the same arguments and `folder` to continue a comparison: it skips complete runs,
     resumes interrupted runs and repeats failed runs. A larger `n_itr` or more seeds or algorithms extend it. Ctrl-C
     stops all runs and returns the comparison of the complete runs. Environments and classes may be defined in a script
-    or notebook. If their code or arguments have changed since the runs in the folder, an error is raised; changes of
-    other attributes of an environment are not noticed.
+    or notebook. If their code or arguments have changed since the runs in the folder, an error is raised.
+    Changes of other attributes of an environment, such as `env.penalty = 1.0`, are not detected.
 
     Args:
         env: environment, or the name of one, as for `train`.

@@ -275,7 +275,7 @@ def _check_distribution(name: str, value: Any) -> Any:
 
 def _is_quantity(owner: Any, name: str) -> bool:
     value = getattr(owner, name, None)
-    return isinstance(value, (float, np.ndarray)) and np.asarray(value).dtype.kind == "f"  # integers are kinds, indices
+    return isinstance(value, (float, np.ndarray)) and np.asarray(value).dtype.kind == "f"  # not kinds and indices
 
 
 def _is_factor(value: Any, shape: Tuple[int, ...]) -> bool:

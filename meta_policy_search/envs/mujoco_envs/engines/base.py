@@ -214,7 +214,7 @@ class Engine(abc.ABC):
         self._callers = (*self._callers[-15:], threading.get_ident())
         share = self.threads() / len(set(self._callers))
         num_threads = min(self.threads(), 1 if share <= 1 else math.ceil(2 * share), max(1, count // ROBOTS_PER_THREAD))
-        idle = self._idle_simulators.setdefault((os.getpid(), num_threads), [])  # a forked process has no threads
+        idle = self._idle_simulators.setdefault((os.getpid(), num_threads), [])  # threads do not survive a fork
         with _borrowed(idle, lambda: self._new_simulator(num_threads)) as simulator:
             final = self._simulate(simulator, self._models_of(env_ids), states, controls)
         self._check_converged(final, env_ids)

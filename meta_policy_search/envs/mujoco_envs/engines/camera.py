@@ -24,9 +24,10 @@ _START = f"import sys; sys.path[:] = sys.argv[1:]; from {__name__} import main; 
 
 
 class Camera:
-    """Renders robots with a camera that follows them; a robot on a fixed base and Meta-World have a fixed camera.
+    """Renders robots with a camera that follows them.
 
-    A robot is seen from the direction of the camera `track` in its model. Each `Camera` owns a rendering process.
+    The camera is fixed for the reacher, whose base does not move, and for Meta-World scenes. A robot is seen
+    from the direction of the camera `track` in its model. Each `Camera` owns a rendering process.
 
     Args:
         model: the compiled `mujoco.MjModel` of the first robot or scene.
@@ -64,7 +65,7 @@ class Camera:
         return self._ask(qpos)
 
     def close(self) -> None:
-        """Ends the rendering process. Later calls of `picture` fail. In a forked process, nothing happens."""
+        """Ends the rendering process. Later calls of `picture` fail. No effect in a forked process."""
         if self._owner == os.getpid():
             self._process.kill()
             self._process.communicate()  # waits, and closes the pipes
