@@ -206,11 +206,10 @@ def set_averages(env: Any, averages: Averages) -> None:
         normalizer.averages = dict(averages)
 
 
-def fix_averages(env: Any) -> Any:
-    """Stops the updates of an environment's running averages; only training updates them. Returns the environment."""
+def fix_averages(env: Any) -> None:
+    """Stops the updates of an environment's running averages."""
     for normalizer in normalizers(env):
         normalizer._alphas = dict.fromkeys(normalizer._alphas, 0.0)
-    return env
 
 
 class BatchedNormalizedEnv(BatchedEnv):

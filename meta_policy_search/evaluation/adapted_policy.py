@@ -7,7 +7,6 @@ import numpy as np
 from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs.compat import adapt_env, copy_env
 from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.envs.normalized_env import fix_averages
 from meta_policy_search.envs.trial_env import TrialEnv, episode_returns, extend_observations
 from meta_policy_search.evaluation.evaluator import MetaEvaluator
 from meta_policy_search.evaluation.recording import write_video
@@ -180,7 +179,7 @@ class AdaptedPolicy:
 
     def _returns_with(self, params: Params, rollouts: int, seed: int) -> np.ndarray:
         with seeding.evaluation_seed(seed):
-            policy, env = self.policy.with_meta_batch_size(1), fix_averages(copy_env(self._evaluator.env))
+            policy, env = self.policy.with_meta_batch_size(1), copy_env(self._evaluator.env)
             policy.update_task_parameters([params])
             with MetaSampler(env, policy, rollouts, 1, self._evaluator.max_path_length) as sampler:
                 sampler.update_tasks([self.task])

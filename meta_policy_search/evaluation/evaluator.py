@@ -185,7 +185,7 @@ class MetaEvaluator(Configurable):
         (seed,) = _check_seeds([seed])
         records, _, task_list, _ = self._adapt(seed, num_tasks, task_list, sizes, next_paths)
         rounds, rngs, policies = zip(*records, strict=True)
-        return Recording(self.name, fix_averages(copy_env(self.env)), task_list, rounds, rngs), policies[-1]
+        return Recording(self.name, copy_env(self.env), task_list, rounds, rngs), policies[-1]
 
     def _check_steps(self, num_steps: Any, step_sizes: Any) -> Tuple[Any, ...]:
         """Returns the size of each adaptation step; None stands for the algorithm's own step size."""
@@ -222,7 +222,8 @@ class MetaEvaluator(Configurable):
             policy, step = (_adapt_jointly(self.algo, self.sample_processor, num_tasks)
                             if isinstance(self.algo, MetaAlgo) else
                             _adapt_task_by_task(self.algo, EnvSpec.of(self.env), num_tasks))
-            env = fix_averages(copy_env(self.env))
+            env = copy_env(self.env)
+            fix_averages(env)  # only training updates them
             with contextlib.ExitStack() as stack:
                 stack.callback(close_env, env)
                 sampler = stack.enter_context(MetaSampler(

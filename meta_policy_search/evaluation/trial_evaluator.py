@@ -7,7 +7,6 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from meta_policy_search.envs.compat import adapt_env, close_env, copy_env
-from meta_policy_search.envs.normalized_env import fix_averages
 from meta_policy_search.envs.trial_env import TrialEnv, episode_lengths, episode_returns, split_episodes
 from meta_policy_search.evaluation.evaluation import Evaluation
 from meta_policy_search.evaluation.evaluator import MetaEvaluator, _check_seeds, _check_tasks
@@ -140,7 +139,7 @@ class TrialEvaluator(MetaEvaluator):
         num_steps = check_positive_int("num_steps", (self.trained_steps or 1) if num_steps is None else num_steps)
         paths, rngs, tasks, policy = self.sample_trials(seed, num_tasks, task_list, num_steps + 1)
         trials = {m: [split_episodes(path) for path in of_task] for m, of_task in paths.items()}
-        env = fix_averages(copy_env(self._trial_env.wrapped_env))
+        env = copy_env(self._trial_env.wrapped_env)
         with seeding.evaluation_seed(seed):  # for environments that draw from the global generators
             starts = [[_start_rngs(env, task, trial, rng) for trial, rng in zip(trials[m], rngs[m], strict=True)]
                       for m, task in enumerate(tasks)]
@@ -152,7 +151,7 @@ class TrialEvaluator(MetaEvaluator):
     def sample_trials(self, seed: int, num_tasks: int, task_list: Optional[List[Task]], num_episodes: int
                       ) -> Tuple[PathsMetaBatch, List[List[np.random.Generator]], List[Task], Any]:
         """Samples trials; returns them, the generators `[M][P]` of their environments, the tasks and the policy."""
-        env = fix_averages(copy_env(shallow_copy(self._trial_env, episodes_per_trial=num_episodes)))
+        env = copy_env(shallow_copy(self._trial_env, episodes_per_trial=num_episodes))  # sampling changes its averages
         with contextlib.ExitStack() as stack:
             stack.callback(close_env, env)
             stack.enter_context(seeding.evaluation_seed(seed))
