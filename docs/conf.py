@@ -62,7 +62,7 @@ public_names_internal = [  # names that only modules of the package use
     "*.envs.mujoco_envs.engines.build.*",
     "*.envs.point_envs.*.distances",
     "*.envs.scenery.*",
-    "*.envs.normalized_env.[a-z]*[a-z]s",
+    "*.envs.normalized_env.[a-z]*[a-z]s", "*.envs.normalized_env.check_wrapped_like",
     "*.envs.interface.WorldMetaEnv",
     "*.evaluation.loading.s*",
     "*.evaluation.evaluation.task_key", "*.evaluation.recording.next_start_rngs",
