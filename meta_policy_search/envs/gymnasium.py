@@ -198,6 +198,8 @@ class VectorTaskEnv(gymnasium.vector.VectorEnv):
             options: a dict with `"task"`, `"tasks"` or `"reset_mask"` (bool `[num_envs]`); default None.
         """
         given = _checked(options, ("task", "tasks", "reset_mask"))
+        if "task" in given and "tasks" in given:
+            raise ValueError(f"options: expected task or tasks, got both: {options}")
         tasks = given.get("tasks", [given["task"]] * self.num_envs if "task" in given else None)
         seeds = [None if seed is None else int(seed) + i for i in range(self.num_envs)] if (
             seed is None or isinstance(seed, (int, np.integer))) else list(seed)

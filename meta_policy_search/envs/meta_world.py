@@ -348,12 +348,12 @@ def package_task(task: MetaWorldTask) -> Any:
 
 @functools.lru_cache(maxsize=None)
 def draw_tasks(kinds: Tuple[str, ...], seed: int) -> Dict[str, List[MetaWorldTask]]:
-    """Returns 50 tasks of each kind: the tasks that the package's benchmarks draw with `seed`.
+    """Returns 50 tasks of each kind: the tasks that the package's benchmarks draw with `seed % 2**32`.
 
     The package draws from NumPy's global generator. Its state is restored afterwards.
     """
     global_state = np.random.get_state()
-    np.random.seed(seed)
+    np.random.seed(seed % 2**32)
     try:
         return {kind: _draw_tasks_of(kind) for kind in kinds}
     finally:

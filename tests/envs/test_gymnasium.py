@@ -246,6 +246,7 @@ def test_given_tasks_apply_until_the_next_automatic_reset():
     ({"tasks": [1.0]}, r"options: tasks: expected 2 entries, one per copy, got \[1.0\]"),
     ({"tasks": 5}, "options: tasks: expected 2 entries, one per copy, got 5"),
     ({"reset_mask": [True]}, "options: reset_mask: expected 2 entries"),
+    ({"task": 1.0, "tasks": [1.0, 2.0]}, "options: expected task or tasks, got both"),
     ({"goal": 1.0}, "options: expected the keys task, tasks, reset_mask, got goal"),
 ])
 def test_invalid_options_of_a_vectorized_environment_are_refused(options, complaint):
