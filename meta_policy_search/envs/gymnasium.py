@@ -195,7 +195,8 @@ class VectorTaskEnv(gymnasium.vector.VectorEnv):
         Args:
             seed: copy `i` is seeded with `seed + i`, or with entry `i` of a sequence. None (default): the copies draw
                 further numbers.
-            options: a dict with `"task"`, `"tasks"` or `"reset_mask"` (bool `[num_envs]`); default None.
+            options: a dict with `"task"` (for all copies) or `"tasks"` (one per copy), and `"reset_mask"` (bool
+                `[num_envs]`); each entry is optional. Default None.
         """
         given = _checked(options, ("task", "tasks", "reset_mask"))
         if "task" in given and "tasks" in given:
