@@ -4,9 +4,9 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 
 import numpy as np
 
-from meta_policy_search import registry, run_folder
-from meta_policy_search.envs.compat import name_of_env
+from meta_policy_search import registry
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
+from meta_policy_search.run_spec import spec_of
 from meta_policy_search.training_loop import TrainingLoop
 from meta_policy_search.types import Path, WithoutEffect
 from meta_policy_search.utils import logger, seeding
@@ -135,6 +135,8 @@ class LocalRunner(TrainingLoop):
         self._root, self._before = seeding.chosen_root(), None
         self.algo, self._env, self.sampler = algo, env, sampler
         self._sampler_setup = {"sampler_cls": sampler_cls, "sampler_args": sampler_args}
+        self.spec = spec_of(registry.name_of(type(algo)), env, policy=algo.policy, algo=algo, sampler=sampler,
+                            trainer=self)
 
     @training_lock()
     def train(self, n_epochs: int, batch_size: Optional[int] = None, store_paths: bool = False) -> Any:
@@ -193,15 +195,10 @@ class LocalRunner(TrainingLoop):
             self._configure_logger(None if self._saved is None else self.itr)
         return self._run()
 
-    def describe(self) -> Dict[str, Any]:
-        """Returns the settings of algorithm and runner, for `params.json`."""
-        algo, plan = self._algo("describe"), self._plan or {}
-        settings, options = run_folder.describe_parts([algo.policy, algo, self.sampler, self])
-        settings.update(env=name_of_env(self.env), env_kwargs=run_folder.arguments_of_env(self.env),
-                        n_itr=plan.get("n_epochs"))
-        if plan.get("batch_size") is not None:
-            settings["batch_size"] = plan["batch_size"]
-        return self._complete(registry.name_of(type(algo)), settings, options)
+    def _current_settings(self) -> Dict[str, Any]:
+        plan = self._plan or {}
+        size = {} if plan.get("batch_size") is None else {"batch_size": plan["batch_size"]}
+        return {"n_itr": plan.get("n_epochs"), **size}
 
     def _run(self) -> Any:
         self._recorded_in = None
@@ -367,7 +364,7 @@ class LocalRunner(TrainingLoop):
                 "plan": plan,
                 "step_itr": self.step_itr,
                 "total_timesteps_sampled": self.total_timesteps_sampled,
-                "description": self.describe(),
+                "spec": self.get_spec(),
                 **self._loop_state(),
             },
         }
@@ -408,7 +405,10 @@ class LocalRunner(TrainingLoop):
         state = state_of(snapshot)
         if "plan" not in state:
             raise ValueError("snapshot: expected a snapshot of a LocalRunner, got that of a Trainer")
-        self.setup(snapshot["algo"], snapshot["env"], state["sampler_cls"], state["sampler_args"])
+        sampler = state["spec"].parts["sampler"]
+        self.setup(snapshot["algo"], snapshot["env"], state["sampler_cls"],
+                   {**state["sampler_args"], **{name: value for name, value in (sampler.arguments or {}).items()
+                                                if name in state["sampler_args"]}})
         self._plan = dict(state["plan"])
         self.step_itr, self.step_path = state["step_itr"], snapshot["paths"]
         self.total_timesteps_sampled = state["total_timesteps_sampled"]

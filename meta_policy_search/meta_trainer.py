@@ -4,15 +4,15 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search import registry, run_folder
-from meta_policy_search.envs.compat import WrappingEnv, log_diagnostics, name_of_env
+from meta_policy_search import registry
+from meta_policy_search.envs.compat import log_diagnostics
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.meta_algos.base import MetaAlgo
 from meta_policy_search.policies.base import MetaPolicy
+from meta_policy_search.run_spec import RunSpec, spec_of
 from meta_policy_search.samplers.base import SampleProcessor, Sampler
 from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor
 from meta_policy_search.sessions import adopt_session
-from meta_policy_search.settings import differences
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.training_loop import TrainingLoop
 from meta_policy_search.types import PathsMetaBatch, TaskSamples, WithoutEffect
@@ -27,9 +27,6 @@ from meta_policy_search.utils.threads import training_lock
 from meta_policy_search.utils.utils import timed
 
 __all__ = ["EarlyStopping", "Trainer"]
-
-Part = Tuple[type, tuple, Dict[str, Any]]
-"""A part of a trainer in a snapshot: its class, and the positional and keyword arguments of its constructor call."""
 
 
 class Trainer(TrainingLoop):
@@ -87,7 +84,7 @@ class Trainer(TrainingLoop):
             `diagnostics` is True and the algorithm has no diagnostics, or the meta-batch has only one task.
     """
 
-    assignable_arguments = (*TrainingLoop.assignable_arguments, "n_itr", "start_itr", "diagnostics")
+    assignable_arguments = (*TrainingLoop.assignable_arguments, "n_itr")
     is_best = False
 
     def __init__(
@@ -110,8 +107,7 @@ class Trainer(TrainingLoop):
         self.sampler = add_defaults(sampler, Sampler)
         self.sample_processor = add_defaults(sample_processor, SampleProcessor)
         self.policy = policy
-        self.n_itr = check_positive_int("n_itr", n_itr)
-        self.start_itr = check_int_at_least("start_itr", start_itr, 0)
+        self.start_itr, self.n_itr = check_int_at_least("start_itr", start_itr, 0), n_itr
         if self.start_itr >= self.n_itr:
             raise ValueError(f"start_itr: expected less than n_itr={self.n_itr}, got {self.start_itr}")
         self.num_inner_grad_steps = self._check_agreement(num_inner_grad_steps)
@@ -123,9 +119,8 @@ class Trainer(TrainingLoop):
         self.diagnostics = check_bool("diagnostics", diagnostics)
         if self.diagnostics:
             self.algo.build_diagnostics()
-        self._parts: Dict[str, Part] = {
-            name: (type(part), *part._given) for name, part in self._assignable_parts().items()}
-        self._built = self._describe_parts()
+        self.spec = spec_of(registry.name_of(type(algo)), env, ("algo", "sampler", "sample_processor"),
+                            sample_processor=sample_processor, policy=policy, algo=algo, sampler=sampler, trainer=self)
 
     @classmethod
     def from_snapshot(cls, snapshot: Dict[str, Any], **arguments: Any) -> "Trainer":
@@ -153,17 +148,23 @@ class Trainer(TrainingLoop):
     @classmethod
     def build_like(cls, snapshot: Dict[str, Any], **arguments: Any) -> "Trainer":
         """Builds a trainer like the one that saved a snapshot, but before its first iteration; see `from_snapshot`."""
-        state = state_of(snapshot)
-        missing = {"algo", "sampler", "sample_processor", "trainer"} - set(state.get("parts", ()))
-        if missing:
-            raise ValueError(f"snapshot: expected the constructor arguments of {', '.join(sorted(missing))}, got none. "
-                             "A Trainer saves them for parts that derive from classes of this package")
-        algo, sampler, processor = (part_class(*args, **kwargs) for part_class, args, kwargs in (
-            state["parts"][name] for name in ("algo", "sampler", "sample_processor")))
-        trainer = cls(algo, snapshot["env"], sampler, processor, snapshot["policy"],
-                      **{**state["parts"]["trainer"], **arguments})
-        trainer._built = state["built"]
-        return trainer
+        spec: RunSpec = state_of(snapshot)["spec"]
+        parts = {name: spec.parts[name] for name in ("algo", "sampler", "sample_processor")}
+        if missing := [name for name, part in parts.items() if part.arguments is None]:
+            raise ValueError(f"snapshot: expected the constructor arguments of {', '.join(missing)}, got none. A "
+                             "Trainer saves them for parts that derive from classes of this package")
+        numbers = {name: spec.settings[name] for name in ("n_itr", "start_itr")}
+        return cls(**{name: part.build() for name, part in parts.items()}, env=snapshot["env"],
+                   policy=snapshot["policy"], **{**(spec.parts["trainer"].arguments or {}), **numbers, **arguments})
+
+    @property
+    def n_itr(self) -> int:
+        """Final iteration (exclusive). It can be assigned, for example by a callback."""
+        return self._n_itr
+
+    @n_itr.setter
+    def n_itr(self, value: int) -> None:
+        self._n_itr = check_positive_int("n_itr", value)
 
     def _check_agreement(self, num_inner_grad_steps: int) -> int:
         """Checks that algorithm, sampler and policy agree; returns the number of adaptation steps."""
@@ -183,32 +184,15 @@ class Trainer(TrainingLoop):
             KeyboardInterrupt: Ctrl-C was pressed. The iteration is rolled back.
             RuntimeError: another thread of this process is training or evaluating.
         """
-        end = self.n_itr if self.itr < self.n_itr else self.itr + self.n_itr - self.start_itr
+        more = 0 if self.itr < self.n_itr else self.itr - self.start_itr
         self.stopped, self._recorded_in = False, None
-        with self._recording(self.itr - self.start_itr), self._running(), self._bar(end) as bar:
-            while self.itr < end and not self.stopped:
+        with self._recording(self.itr - self.start_itr), self._running(), self._bar(self.n_itr + more) as bar:
+            while self.itr < self.n_itr + more and not self.stopped:
                 self._iterate()
                 bar.update()
 
-    def describe(self) -> Dict[str, Any]:
-        """Returns the settings of all parts, for `params.json`."""
-        settings, options = run_folder.describe_parts(
-            [self.sample_processor, self.policy, self.algo, self.sampler, *self._envs()[:-1], self])
-        settings.update(env=name_of_env(self.env), env_kwargs=run_folder.arguments_of_env(self.env), n_itr=self.n_itr,
-                        start_itr=self.start_itr)
-        return self._complete(registry.name_of(type(self.algo)), settings, options)
-
-    def _describe_parts(self) -> Dict[str, Any]:
-        """Returns the classes and the settings of all parts that affect the result, as JSON types."""
-        parts = [*reversed(self._envs()), self.sample_processor, self.policy, self.algo, self.sampler]
-        return {"classes": [type(part).__name__ for part in parts], **run_folder.describe_parts(parts)[0]}
-
-    def _envs(self) -> List[Any]:
-        """Returns the environment and the environments that it wraps."""
-        envs = [self.env]
-        while isinstance(envs[-1], WrappingEnv):
-            envs.append(envs[-1].wrapped_env)
-        return envs
+    def _current_settings(self) -> Dict[str, Any]:
+        return {"n_itr": self.n_itr, "start_itr": self.start_itr}
 
     @training_lock()
     def train_itr(self) -> Row:
@@ -334,12 +318,7 @@ class Trainer(TrainingLoop):
                              for name, part in self._assignable_parts().items()},
                 "policy_params": self.policy.get_param_values(),
                 "policy": self.policy.get_state(),
-                "parts": {**self._parts, "trainer": {
-                    "n_itr": self.n_itr, "start_itr": self.start_itr, "diagnostics": self.diagnostics,
-                    "num_inner_grad_steps": self.num_inner_grad_steps}},
-                "trainer_cls": type(self),
-                "built": self._built,
-                "description": self.describe(),
+                "spec": self.get_spec(),
                 **self._loop_state(),
             },
         }
@@ -362,8 +341,7 @@ class Trainer(TrainingLoop):
                 change the data, such as `parallel`, may differ), or by another version of this package.
         """
         state = state_of(snapshot)
-        differing = differences(state["built"], self._built, ("snapshot", "trainer"))
-        if differing:
+        if differing := state["spec"].differences(self.spec, ("snapshot", "trainer")):
             raise ValueError(f"snapshot: settings differ: {differing}. To train its weights with others: "
                              "policy.set_params(snapshot['state']['policy_params'])")
         self.policy.set_params(state["policy_params"])

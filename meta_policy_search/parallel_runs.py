@@ -32,6 +32,7 @@ from meta_policy_search.run import (
     settings_of_algorithm,
     train,
 )
+from meta_policy_search.run_spec import as_json
 from meta_policy_search.settings import Setting, check_names, differences, read_json
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.files import lock_folder, write_text
@@ -197,11 +198,11 @@ def _check_earlier(output: str, members: Sequence[Member], digests: Mapping[str,
             chosen.add("env_kwargs")
         algo_class = find_algo_class(member.algo)
         declared = settings_of_algorithm(algo_class, member.settings.get("policy"))
-        now = {name: run_folder.as_json(member.settings.get(name, setting.default))
+        now = {name: as_json(member.settings.get(name, setting.default))
                for name, setting in declared.items() if setting.affects_result}
         now.update(policy=name_of_policy(member.settings.get("policy")), n_itr=member.n_itr,
                    env=find_env_name(member.settings["env"]),
-                   env_kwargs=run_folder.as_json(member.settings.get("env_kwargs") or {}))
+                   env_kwargs=as_json(member.settings.get("env_kwargs") or {}))
         if recorded.get("n_itr", 0) < member.n_itr:  # the run is extended
             chosen.remove("n_itr")
         differing = differences(recorded, {name: value for name, value in now.items() if name in chosen},

@@ -33,9 +33,10 @@ from meta_policy_search.plotting.progress import number_of_last
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.policies import MetaPolicy, Policy
 from meta_policy_search.registry import get_algorithm, name_of
+from meta_policy_search.run_spec import RunSpec, as_json
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.ray_executor import Parallel
-from meta_policy_search.settings import Setting, check_names, differences, settings_of
+from meta_policy_search.settings import Setting, check_names, settings_of
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.training_loop import check_replaced
 from meta_policy_search.types import Task, WithoutEffect
@@ -45,7 +46,6 @@ from meta_policy_search.utils.checks import check_int_at_least, check_positive_i
 from meta_policy_search.utils.files import PathLike, lock_folder
 from meta_policy_search.utils.log_outputs import Row, check_formats
 from meta_policy_search.utils.progress import print_line
-from meta_policy_search.utils.serializable import replace_arguments
 from meta_policy_search.utils.snapshotter import BEST, BEST_FILE, check_mode, load_snapshot, state_of
 from meta_policy_search.utils.statistics import mean_interval
 from meta_policy_search.utils.threads import training_lock
@@ -128,12 +128,11 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
     with tf.Graph().as_default():
         trainer = build_trainer(env, algo, n_itr, seed, callbacks, policy, env_kwargs=env_kwargs, vary=vary,
                                 progress_bar=progress_bar, **settings)
-        description = trainer.description
         options = {"log_formats": formats, "snapshot_mode": snapshot_mode, "snapshot_gap": snapshot_gap,
                    "plot_gap": plot_gap}
-        description["options"].update(run_folder.as_json(options))
-        n_itr, env_name = description["settings"]["n_itr"], description["settings"]["env"]
-        folder = dump_path or run_folder.make_run_folder(description["algorithm"], env_name, seed)
+        spec = trainer.spec = trainer.spec._replace(options={**trainer.spec.options, **as_json(options)})
+        n_itr, env_name = spec.settings["n_itr"], spec.settings["env"]
+        folder = dump_path or run_folder.make_run_folder(spec.algorithm, env_name, seed)
         with logger.scoped_configure(folder, formats, snapshot_mode, snapshot_gap,
                                      overwrite=run_folder.ended_before_first_snapshot(os.fspath(folder))):
             count = f"{n_itr} iteration{'s' * (n_itr != 1)}"
@@ -166,16 +165,14 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
     declared = settings_of_algorithm(algo_class, type(trainer.algo.policy))
     of_builders = settings_of([build] if build is make_trainer else [build, algo_class.for_env])
     values = {name: values.get(name, setting.default) for name, setting in of_builders.items()} | settings
-    trainer.description = run_folder.as_json({
-        "algorithm": algo if isinstance(algo, str) and ":" in algo else name_of(algo_class),
-        "settings": {"env": env_name, "seed": seed,
-                     "env_kwargs": (env_kwargs or {}) if is_name else run_folder.arguments_of_env(env),
-                     "vary": varied_parameters(env) if vary is None else vary,
-                     "policy": name_of_policy(policy),
-                     **{name: value for name, value in values.items() if declared[name].affects_result},
-                     "n_itr": n_itr},
-        "options": {name: value for name, value in values.items() if not declared[name].affects_result},
-        "given": sorted(given)})
+    if is_name:
+        values["env_kwargs"] = env_kwargs or {}
+    values.update(env=env_name, seed=seed, vary=varied_parameters(env) if vary is None else vary, n_itr=n_itr,
+                  policy=name_of_policy(policy))
+    trainer.spec = trainer.spec._replace(
+        algorithm=algo if isinstance(algo, str) and ":" in algo else name_of(algo_class), given=tuple(sorted(given)),
+        settings=as_json({name: value for name, value in values.items() if declared[name].affects_result}),
+        options=as_json({name: value for name, value in values.items() if not declared[name].affects_result}))
     return trainer
 
 
@@ -201,8 +198,8 @@ def name_of_policy(policy: Any) -> Any:
         return f"{policy.__module__}:{policy.__qualname__}"
     if isinstance(policy, Policy):
         digest = hashlib.sha256(policy.get_flat_params().tobytes()).hexdigest()
-        return f"{run_folder.as_json(policy)}, parameters {digest[:8]}"
-    return run_folder.as_json(policy)
+        return f"{as_json(policy)}, parameters {digest[:8]}"
+    return as_json(policy)
 
 
 def find_env_name(env: Any) -> str:
@@ -322,7 +319,6 @@ def make_runner(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[C
     runner.batch_size = check_positive_int("batch_size", batch_size)
     return runner
 
-
 def _remaining_wrappers(env: Any, algo_class: Any) -> List[type]:
     """Returns the wrappers of the algorithm that an environment does not have yet."""
     applied = [i + 1 for i, wrapper in enumerate(algo_class.env_wrappers)
@@ -392,48 +388,22 @@ def load_run(folder: PathLike, itr: Union[int, str, None] = None) -> "Run":
     """
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # keeps the caller's random generators unchanged
         snapshot = load_snapshot(folder, itr)
-        if state_of(snapshot).get("description", {}).get("options", {}).get("parallel", False) not in (False, True):
-            replace_options(snapshot, {"parallel": False})  # the cluster may be gone
+        spec: RunSpec = state_of(snapshot)["spec"]
+        parallel = spec.describe()["options"].get("parallel", False)
+        if parallel not in (False, True):  # the cluster may be gone
+            snapshot["state"]["spec"] = spec.replaced({"parallel": False})
         return Run(_restore(snapshot), folder, itr)
 
 
 def _restore(snapshot: Dict[str, Any], **arguments: Any) -> Any:
     """Builds the trainer or runner that saved a snapshot, in its state after the snapshot."""
     if "plan" not in state_of(snapshot):
-        trainer = state_of(snapshot).get("trainer_cls", Trainer).from_snapshot(snapshot, **arguments)
+        trainer: Any = state_of(snapshot)["spec"].parts["trainer"].cls.from_snapshot(snapshot, **arguments)
         trainer.sampler.close()
         return trainer
     runner = LocalRunner(**{name: value for name, value in arguments.items() if name != "n_itr"})
     runner.restore_snapshot(snapshot)
     return runner
-
-
-def replace_options(snapshot: Dict[str, Any], options: Mapping[str, Any]) -> None:
-    """Replaces arguments without effect on the result (`types.WithoutEffect`) in a snapshot, before it is restored.
-
-    Raises:
-        TypeError: the run has no such setting.
-        ValueError: a setting with an effect on the result differs from that of the run.
-    """
-    if options.get("plot_gap") is not None:
-        check_int_at_least("plot_gap", options["plot_gap"], 0)
-    state = snapshot["state"]
-    settings, recorded = state["description"]["settings"], state["description"]["options"]
-    check_names(options, {*settings, *recorded}, "of the run")
-    new = run_folder.as_json(dict(options))
-    differing = differences(settings, new, ("run", "now"))
-    if differing:
-        raise ValueError(f"settings differ: {differing}. A resumed run keeps its settings")
-    evaluations = {name: recorded[name] for name in ("eval_every", "eval_tasks") if name in recorded}
-    if changes := differences(evaluations, {name: value for name, value in new.items() if name in evaluations},
-                              ("run", "now")):
-        raise ValueError(f"{changes}: a resumed run keeps its evaluations. In Python, pass "
-                         "callbacks=[EvalCallback(...)]")
-    recorded.update({name: value for name, value in new.items() if name in recorded})
-    parts = state.get("parts", {})
-    for arguments in (parts.get("trainer", {}), state.get("sampler_args", {})):
-        arguments.update({name: value for name, value in options.items() if name in arguments})
-    parts.update({name: replace_arguments(part, options) for name, part in parts.items() if name != "trainer"})
 
 
 class Run:
@@ -557,24 +527,27 @@ class Run:
         """
         with training_lock(), lock_folder(self.folder), tf.Graph().as_default():
             snapshot = load_snapshot(self.folder, self._itr)
-            description = snapshot["state"]["description"]
-            given = description["given"] if n_itr is None else sorted({*description["given"], "n_itr"})
+            spec: RunSpec = state_of(snapshot)["spec"]
+            if options.get("plot_gap") is not None:
+                check_int_at_least("plot_gap", options["plot_gap"], 0)
+            spec = spec.replaced(options)
             if n_itr is None:  # that of the last call, which may have been killed before it saved a snapshot
-                n_itr = {**description["settings"], **run_folder.read_params(self.folder).get("settings", {})}["n_itr"]
+                n_itr = {**spec.settings, **run_folder.read_params(self.folder).get("settings", {})}["n_itr"]
+            else:
+                spec = spec._replace(given=tuple(sorted({*spec.given, "n_itr"})))
             n_itr = check_positive_int("n_itr", n_itr)
             if n_itr <= snapshot["itr"] + 1:
                 raise ValueError(f"n_itr: expected more than the {snapshot['itr'] + 1} completed iterations of "
                                  f"{self.folder}, got {n_itr}")
             check_replaced(snapshot["state"]["callbacks"], callbacks)
-            replace_options(snapshot, options)
-            recorded = description["options"]
+            recorded = spec.options
             formats = check_formats(log_formats or recorded.get("log_formats", _LOG_FORMATS), "log_formats")
             if not run_folder.count_rows(self.folder):
                 raise ValueError(f"{self.folder}: the rows in {run_folder.PROGRESS_FILE} are missing. To resume the "
                                  "run, restore the file")
+            snapshot["state"]["spec"] = spec
             self.trainer = _restore(snapshot, n_itr=n_itr, progress_bar=recorded["progress_bar"], callbacks=callbacks)
-            self.trainer.description = {**description, "settings": {**description["settings"], "n_itr": n_itr},
-                                        "given": given}
+            self.trainer.spec = spec
             with logger.scoped_configure(self.folder, formats, recorded["snapshot_mode"],
                                          recorded.get("snapshot_gap", 1), resume_at=self.trainer.itr):
                 self._itr = None
@@ -582,7 +555,7 @@ class Run:
                 return self._train(n_itr)
 
     def _train(self, n_itr: int) -> "Run":
-        trainer, gap = self.trainer, self.trainer.description["options"].get("plot_gap")
+        trainer, gap = self.trainer, self.trainer.spec.options.get("plot_gap")
 
         def draw_learning_curve(trainer: Any, row: Row) -> None:
             if trainer.itr and trainer.itr % gap == 0:

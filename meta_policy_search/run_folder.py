@@ -12,7 +12,6 @@ A run folder contains `params.json`, `progress.csv`, `log.txt`, snapshots and pi
 * `ended`, `stopped` (by a callback) and `error` (name of the exception), after the end of a process.
 """
 import contextlib
-import dataclasses
 import datetime
 import importlib.metadata
 import itertools
@@ -23,18 +22,14 @@ import reprlib
 import shlex
 import subprocess
 import sys
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
-
-import numpy as np
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set
 
 from meta_policy_search import __version__
-from meta_policy_search.envs.compat import innermost
 from meta_policy_search.envs.mujoco_envs.engines import chosen_engine
 from meta_policy_search.plotting import read_progress
-from meta_policy_search.settings import differences, read_json, settings_of
+from meta_policy_search.settings import differences, read_json
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import PathLike, check_folder, write_text
-from meta_policy_search.utils.serializable import Configurable, name_of_callable, present_arguments
 from meta_policy_search.utils.snapshotter import list_snapshots, snapshot_paths
 from meta_policy_search.utils.threads import available_cores
 
@@ -44,7 +39,6 @@ _PACKAGES = ("tensorflow", "numpy", "scipy", "gym", "gymnasium", "mujoco", "cma"
 _TYPES: Dict[str, Any] = {
     "settings": dict, "options": dict, "given": list, "algorithm": (str, type(None)), "env": (str, type(None)),
     **{name: (int, type(None)) for name in ("seed", "n_itr", "start_itr")}}
-_MAX_NUMBERS = 100  # of an array in `params.json`; larger arrays are abbreviated
 _FLAGS = ("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS",
           "TF_DETERMINISTIC_OPS", "TF_XLA_FLAGS", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES")
 
@@ -72,29 +66,6 @@ def write_params(folder: str, params: Mapping[str, Any]) -> None:
     write_text(os.path.join(folder, PARAMS_FILE), json.dumps(params, indent=2) + "\n")
 
 
-def describe_parts(parts: Sequence[Any]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
-    """Returns the constructor arguments of all `Configurable` objects as JSON types.
-
-    If several objects have an argument of the same name, the last object determines the value.
-
-    Returns:
-        The settings, and the options (`types.WithoutEffect`).
-    """
-    settings: Dict[str, Any] = {}
-    options: Dict[str, Any] = {}
-    for part in parts:
-        if isinstance(part, Configurable):
-            values = present_arguments(part)
-            for name, setting in settings_of([type(part)]).items():
-                if name in values:
-                    (settings if setting.affects_result else options)[name] = as_json(values[name])
-    return settings, options
-
-
-def arguments_of_env(env: Any) -> Any:
-    """Returns the arguments of an environment that differ from their defaults, as JSON types; empty if unknown."""
-    inner = innermost(env)
-    return as_json(present_arguments(inner, only_changed=True) if isinstance(inner, Configurable) else {})
 
 
 def record_start(folder: str, description: Mapping[str, Any], itr: int) -> None:
@@ -143,28 +114,6 @@ def _read(folder: str) -> Dict[str, Any]:
         return read_params(folder)
     return {}
 
-
-def as_json(value: Any) -> Any:
-    """Converts a setting to JSON types.
-
-    Functions and classes become their names, dataclasses dicts, other objects their `repr`, or the name of their class
-    if it defines no `__repr__`.
-    """
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, (list, tuple)):
-        return [as_json(item) for item in value]
-    if isinstance(value, Mapping):
-        return {str(key): as_json(item) for key, item in value.items()}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return as_json(dataclasses.asdict(value))
-    if isinstance(value, (np.generic, np.ndarray)) and value.size <= _MAX_NUMBERS:
-        return value.tolist()
-    if isinstance(value, Configurable):
-        return repr(value).removesuffix("()")
-    if type(value).__repr__ is object.__repr__:
-        return type(value).__name__
-    return name_of_callable(value) or reprlib.repr(value)
 
 
 def now() -> datetime.datetime:

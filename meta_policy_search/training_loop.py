@@ -12,6 +12,7 @@ import numpy as np
 
 from meta_policy_search import __version__, run_folder
 from meta_policy_search.envs.normalized_env import get_averages, set_averages
+from meta_policy_search.run_spec import RunSpec
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback, StatefulCallback
 from meta_policy_search.utils.checks import check_bool
@@ -49,11 +50,10 @@ class TrainingLoop(Configurable, abc.ABC):
     Attributes:
         itr (int): number of the current iteration, in callbacks too; between iterations, number of the next one.
         stopped (bool): whether a callback stopped the run.
-        description (dict or None): settings that `train` was called with, for snapshots and `params.json`, see
-            `run_folder`; default None.
+        spec (RunSpec): record of the run when the object was built.
     """
 
-    description: Optional[Dict[str, Any]] = None
+    spec: RunSpec
     assignable_arguments: Sequence[str] = ("callbacks", "progress_bar", "itr")
     sampler: Any = None
     _env: Any = None
@@ -94,17 +94,15 @@ class TrainingLoop(Configurable, abc.ABC):
         return self._env if sampled is None else sampled
 
     @abc.abstractmethod
-    def describe(self) -> Dict[str, Any]:
-        """Returns what is trained: the first four entries of `params.json`."""
+    def _current_settings(self) -> Dict[str, Any]:
+        """Returns the current settings of the loop, such as the number of iterations."""
 
-    def _complete(self, algorithm: str, settings: Dict[str, Any], options: Dict[str, Any]) -> Dict[str, Any]:
-        """Returns the description of a run; settings that `train` was called with replace those of the parts."""
-        described = self.description or {"algorithm": algorithm, "settings": {}, "options": {}, "given": []}
-        if self._root is not None:
-            settings["seed"] = self._root
-        options["snapshot_mode"], options["snapshot_gap"] = logger.get_snapshot_mode()
-        return {**described, "settings": {**settings, **described["settings"]},
-                "options": {**options, **described["options"]}}
+    def get_spec(self) -> RunSpec:
+        """Returns the record of the run with the current seed, number of iterations and snapshot mode."""
+        seed = {} if self._root is None else {"seed": self._root}
+        mode, gap = logger.get_snapshot_mode()
+        return self.spec._replace(settings={**self.spec.settings, **seed, **self._current_settings()},
+                                  options={"snapshot_mode": mode, "snapshot_gap": gap, **self.spec.options})
 
     @contextlib.contextmanager
     def _recording(self, itr: int) -> Iterator[None]:
@@ -119,7 +117,7 @@ class TrainingLoop(Configurable, abc.ABC):
         if folder in (None, self._recorded_in):
             yield
             return
-        run_folder.record_start(folder, self.describe(), itr)
+        run_folder.record_start(folder, self.get_spec().describe(), itr)
         self._recorded_in = folder
         try:
             yield

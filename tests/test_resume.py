@@ -136,7 +136,7 @@ def state(folder):
     """Returns the content of the last snapshot without times and constructor arguments."""
     with tf.Graph().as_default():
         snapshot = load_snapshot(folder)
-    state = {key: value for key, value in snapshot["state"].items() if key not in ("time", "parts", "description")}
+    state = {key: value for key, value in snapshot["state"].items() if key not in ("time", "spec")}
     parts = {"itr": snapshot["itr"], "state": state}
     if "algo" in snapshot:  # snapshot of a `LocalRunner`
         plain = (bool, int, float, str, np.ndarray, list, tuple, dict)
@@ -188,7 +188,7 @@ def test_compared_state_is_complete(whole_runs):
     """A snapshot of ProMP with all trainable parts has weights, optimizer moments, step sizes and random states."""
     content = state(whole_runs / "pro_mp")["state"]
     assert set(content) == {"version", "stopped", "callbacks", "algo", "sampler", "sample_processor", "policy_params",
-                            "policy", "env", "averages", "assigned", "built", "trainer_cls", "seeding", "random",
+                            "policy", "env", "averages", "assigned", "seeding", "random",
                             "numpy_random"}
     moments = content["algo"]["optimizer"]["variables"]
     assert len(moments) > 2 * len(content["policy_params"]) and any(np.any(value) for value in moments.values())
@@ -383,7 +383,7 @@ def test_pictures_can_be_omitted_without_a_warning(evaluated, tmp_path):
 def test_a_trainer_without_recorded_settings_keeps_its_snapshot_gap(tmp_path):
     trainer = build_trainer("MetaPointEnvCornerGoals", n_itr=2, meta_batch_size=2, rollouts_per_meta_task=2,
                             max_path_length=5, hidden_sizes=(4,))
-    trainer.description = None  # as in a script that builds the trainer
+    trainer.spec = trainer.spec._replace(settings={}, options={}, given=())  # as in a script that builds the trainer
     with logger.scoped_configure(tmp_path, ["csv"], "last_gap", 100):
         trainer.train()
     mps.load_run(tmp_path).resume(4)

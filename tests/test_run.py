@@ -13,7 +13,8 @@ import meta_policy_search as mps
 from meta_policy_search.cli.main import main
 from meta_policy_search.optimizers.base import LinearSchedule
 from meta_policy_search.run import name_of_policy
-from meta_policy_search.run_folder import as_json, read_params
+from meta_policy_search.run_folder import read_params
+from meta_policy_search.run_spec import as_json
 from meta_policy_search.samplers.vectorized_env_executor import MetaParallelEnvExecutor
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.snapshotter import SnapshotError, list_snapshots

@@ -118,7 +118,7 @@ def resume(argv: Sequence[str]) -> int:
 
         run = _load_run(parser, argv[0])
         trainer = run.trainer
-        described = trainer.describe()
+        described = trainer.get_spec().describe()
         with contextlib.suppress(ValueError):  # the file is unreadable
             described.update(run_folder.read_params(argv[0]))
         recorded = {**described["settings"], **described["options"]}

@@ -8,17 +8,13 @@ from meta_policy_search.envs.trial_env import TrialEnv
 from meta_policy_search.evaluation.evaluator import MetaEvaluator
 from meta_policy_search.evaluation.trial_evaluator import check_adapts, make_evaluator
 from meta_policy_search.meta_trainer import Trainer
+from meta_policy_search.run_spec import Part
 from meta_policy_search.samplers.ray_executor import Parallel
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least
 from meta_policy_search.utils.files import PathLike
-from meta_policy_search.utils.serializable import (
-    Configurable,
-    constructor_signature,
-    present_arguments,
-    replace_arguments,
-)
+from meta_policy_search.utils.serializable import Configurable, present_arguments
 from meta_policy_search.utils.snapshotter import BEST, LAST, load_snapshot, state_of
 
 
@@ -63,8 +59,8 @@ def load_evaluator(
         check_int_at_least("snapshot", itr, 0)
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # building draws random numbers
         content = load_snapshot(run_folder, itr)
-        parts = state_of(content).get("parts", {})
         check_adapts(content.get("algo"))
+        parts = state_of(content)["spec"].parts
         if max_path_length is not None:
             _replace(parts, "max_path_length", max_path_length)
         recorded = _replace(parts, "parallel", False)  # the sampler of the run is not used
@@ -104,12 +100,11 @@ def sampling_arguments(trainer: Trainer) -> Dict[str, Any]:
     return {name: value for name, value in arguments.items() if name in ("envs_per_task", "parallel")}
 
 
-def _replace(parts: Dict[str, Any], argument: str, value: Any) -> Any:
-    """Replaces an argument in all parts of a snapshot that were built with it; returns its old value, or None."""
+def _replace(parts: Dict[str, Part], argument: str, value: Any) -> Any:
+    """Replaces an argument in all parts of a run that were built with it; returns its old value, or None."""
     old = None
-    for name in parts.keys() & {"algo", "sampler", "sample_processor"}:
-        part_class, args, kwargs = parts[name]
-        given = constructor_signature(part_class).bind_partial(*args, **kwargs).arguments
-        if given.get(argument) is not None:
-            old, parts[name] = given[argument], replace_arguments(parts[name], {argument: value})
+    for name, part in parts.items():
+        given = (part.arguments or {}).get(argument)
+        if given is not None:
+            old, parts[name] = given, part.replaced({argument: value})
     return old

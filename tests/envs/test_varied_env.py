@@ -345,8 +345,8 @@ def test_parameters_of_wrapped_environments_are_found():
 def test_train_varies_named_environments(env):
     vary = {"goal": [1.0, 2.0]} if "Rail" in env else {"g": [5.0, 15.0]}
     trainer = build_trainer(env, vary=vary, meta_batch_size=2, rollouts_per_meta_task=2)
-    settings = trainer.description["settings"]
-    assert (settings["env"], settings["vary"]) == (env, vary) and "vary" in trainer.description["given"]
+    settings = trainer.spec.settings
+    assert (settings["env"], settings["vary"]) == (env, vary) and "vary" in trainer.spec.given
     assert trainer.env.wrapped_env.parameters == {name: tuple(value) for name, value in vary.items()}
 
 

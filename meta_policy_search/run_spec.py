@@ -1,0 +1,164 @@
+"""The record of a run: its parts with their constructor arguments, and the settings that `train` was called with.
+
+A snapshot contains the record itself; `params.json` contains it as JSON types.
+"""
+import dataclasses
+import inspect
+import reprlib
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from meta_policy_search.envs.compat import WrappingEnv, name_of_env
+from meta_policy_search.settings import SUPPLIED, check_names, differences, settings_of
+from meta_policy_search.utils.serializable import (
+    Configurable,
+    constructor_signature,
+    given_arguments,
+    name_of_callable,
+)
+
+_MAX_NUMBERS = 100  # of an array in `params.json`; larger arrays are abbreviated
+
+
+class Part(NamedTuple):
+    """A part of a run, such as its sampler."""
+
+    cls: type
+    arguments: Optional[Dict[str, Any]]  # of its constructor call, by name; None if the class does not record them
+
+    def build(self) -> Any:
+        """Builds a new object with the same arguments."""
+        bound = inspect.BoundArguments(constructor_signature(self.cls), self.arguments or {})  # type: ignore[arg-type]
+        return self.cls(*bound.args, **bound.kwargs)
+
+    def replaced(self, new: Mapping[str, Any]) -> "Part":
+        """Returns the part with other arguments; ignores names that the constructor does not accept."""
+        found = dict(self.arguments or {})
+        for name, parameter in constructor_signature(self.cls).parameters.items():
+            if parameter.kind is parameter.VAR_KEYWORD and name in found:
+                found[name] = {**found[name], **{key: new[key] for key in found[name].keys() & new.keys()}}
+            elif name in new:
+                found[name] = new[name]
+        return self if self.arguments is None else Part(self.cls, found)
+
+
+class RunSpec(NamedTuple):
+    """The record of a run.
+
+    If two parts have a setting of the same name, the later part determines the recorded value.
+    """
+
+    algorithm: str
+    env: str
+    parts: Dict[str, Part]  # environment and its wrappers, sample processor, policy, algorithm, sampler, trainer
+    settings: Mapping[str, Any] = {}  # of `train`, with an effect on the result, as JSON types
+    options: Mapping[str, Any] = {}  # of `train`, without effect on the result (`types.WithoutEffect`)
+    given: Tuple[str, ...] = ()  # names of the settings that the user gave
+
+    def describe(self) -> Dict[str, Any]:
+        """Returns the entries `algorithm`, `settings`, `options` and `given` of `params.json`."""
+        env, *parts = self.parts.values()
+        settings, options = _describe(parts)
+        settings.update(env=self.env, env_kwargs=as_json({
+            name: value for name, value in (env.arguments or {}).items()
+            if not _is_equal(value, constructor_signature(env.cls).parameters[name].default)}))
+        return {"algorithm": self.algorithm, "settings": {**settings, **self.settings},
+                "options": {**options, **self.options}, "given": list(self.given)}
+
+    def differences(self, other: "RunSpec", names: Tuple[str, str]) -> str:
+        """Returns the classes and arguments of the parts that differ and affect the result; empty if there are none.
+
+        Args:
+            other: another record.
+            names: what this and the other record belong to, such as `("snapshot", "trainer")`.
+        """
+        return differences(*({"classes": [part.cls.__name__ for part in parts], **_describe(parts)[0]} for parts in (
+            [part for name, part in spec.parts.items() if name != "trainer"] for spec in (self, other))), names)
+
+    def replaced(self, options: Mapping[str, Any]) -> "RunSpec":
+        """Returns the record with other options, for example to resume a run with other values of `parallel`.
+
+        Raises:
+            TypeError: the run has no such setting.
+            ValueError: a setting with an effect on the result differs from that of the run.
+        """
+        described, new = self.describe(), as_json(dict(options))
+        settings, recorded = described["settings"], described["options"]
+        check_names(options, {*settings, *recorded}, "of the run")
+        if differing := differences(settings, new, ("run", "now")):
+            raise ValueError(f"settings differ: {differing}. A resumed run keeps its settings")
+        evaluations = {name: recorded[name] for name in ("eval_every", "eval_tasks") if name in recorded}
+        if differing := differences(evaluations, new, ("run", "now")):
+            raise ValueError(f"{differing}: a resumed run keeps its evaluations. In Python, pass "
+                             "callbacks=[EvalCallback(...)]")
+        return self._replace(
+            parts={name: part.replaced(options) for name, part in self.parts.items()},
+            options={**recorded, **{name: value for name, value in new.items() if name in recorded}})
+
+
+def spec_of(algorithm: str, env: Any, rebuilt: Sequence[str] = (), **parts: Any) -> RunSpec:
+    """Returns the record of the parts of a run.
+
+    Args:
+        algorithm: name of the algorithm.
+        env: the environment; the environments that it wraps are recorded, too.
+        rebuilt: names of the parts that are built again when a snapshot is loaded: all their arguments are recorded, of
+            other parts only the settings.
+        **parts: the other parts, in the order of the record.
+    """
+    envs = [env]
+    while isinstance(envs[-1], WrappingEnv):
+        envs.append(envs[-1].wrapped_env)
+    found = {f"wrapper_{i}" if i else "env": each for i, each in enumerate(reversed(envs))}
+    return RunSpec(algorithm, name_of_env(env), {
+        name: Part(type(part), {
+            key: value for key, value in given_arguments(part).items() if name in ("env", *rebuilt) or (
+                key not in SUPPLIED)} if isinstance(part, Configurable) else None)
+        for name, part in {**found, **parts}.items()})
+
+
+def _describe(parts: List[Part]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    """Returns the arguments of parts, defaults included, as JSON types: settings, and options without effect."""
+    found: Tuple[Dict[str, Any], Dict[str, Any]] = {}, {}
+    for part in parts:
+        if part.arguments is not None:
+            values = dict(part.arguments)
+            for parameter in constructor_signature(part.cls).parameters.values():
+                if parameter.kind is parameter.VAR_KEYWORD:
+                    values.update(values.pop(parameter.name, {}))
+            for name, setting in settings_of([part.cls]).items():
+                value = values.get(name, setting.default)
+                if value is not inspect.Parameter.empty:
+                    found[not setting.affects_result][name] = as_json(value)
+    return found
+
+
+def _is_equal(value: Any, default: Any) -> bool:
+    try:
+        return bool(value == default)
+    except ValueError:  # arrays
+        return False
+
+
+def as_json(value: Any) -> Any:
+    """Converts a setting to JSON types.
+
+    Functions and classes become their names, dataclasses dicts, other objects their `repr`, or the name of their class
+    if it defines no `__repr__`.
+    """
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [as_json(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): as_json(item) for key, item in value.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return as_json(dataclasses.asdict(value))
+    if isinstance(value, (np.generic, np.ndarray)) and value.size <= _MAX_NUMBERS:
+        return value.tolist()
+    if isinstance(value, Configurable):
+        return repr(value).removesuffix("()")
+    if type(value).__repr__ is object.__repr__:
+        return type(value).__name__
+    return name_of_callable(value) or reprlib.repr(value)
