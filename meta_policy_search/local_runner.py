@@ -132,7 +132,7 @@ class LocalRunner(TrainingLoop):
             raise TypeError(f"sampler_args: expected none without a sampler_cls, got {sampler_args}")
         sampler = None if sampler_cls is None else sampler_cls(algo, env, **sampler_args)
         self._shut_down_workers()
-        self._root, self._before = seeding.chosen_root(), None
+        self._root, self._before, self._generators = seeding.chosen_root(), None, None
         self.algo, self._env, self.sampler = algo, env, sampler
         self._sampler_setup = {"sampler_cls": sampler_cls, "sampler_args": sampler_args}
         self.spec = spec_of(registry.name_of(type(algo)), env, policy=algo.policy, algo=algo, sampler=sampler,

@@ -56,7 +56,7 @@ def check_resume(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: 
     if isinstance(policy, MetaPolicy):
         sizes["meta_batch_size"] = policy.meta_batch_size
     settings = {**sizes, **settings, "n_itr": n_itr}
-    with seeding.seed_kept(), tempfile.TemporaryDirectory() as folder:
+    with seeding.generators_kept(), tempfile.TemporaryDirectory() as folder:
         with tf.Graph().as_default() as graph, logger.scoped_configure(folder, ("csv",), "all"):
             trainer = build_trainer(env, algo, seed=seed, **settings)
             rows, states = _train(trainer, graph, n_itr)

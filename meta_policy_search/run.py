@@ -125,7 +125,7 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
         check_int_at_least("plot_gap", plot_gap, 0)
     if dump_path is not None:
         run_folder.check_is_unused(dump_path)
-    with tf.Graph().as_default():
+    with seeding.generators_kept(), tf.Graph().as_default():
         trainer = build_trainer(env, algo, n_itr, seed, callbacks, policy, env_kwargs=env_kwargs, vary=vary,
                                 progress_bar=progress_bar, **settings)
         options = {"log_formats": formats, "snapshot_mode": snapshot_mode, "snapshot_gap": snapshot_gap,
@@ -525,7 +525,7 @@ class Run:
             ValueError: a setting with an effect on the result differs from the run, the run has at least `n_itr`
                 iterations, another process uses the folder, or the snapshot lacks the constructor arguments of a part.
         """
-        with training_lock(), lock_folder(self.folder), tf.Graph().as_default():
+        with seeding.generators_kept(), lock_folder(self.folder), tf.Graph().as_default():
             snapshot = load_snapshot(self.folder, self._itr)
             spec: RunSpec = state_of(snapshot)["spec"]
             if options.get("plot_gap") is not None:
@@ -536,6 +536,9 @@ class Run:
             else:
                 spec = spec._replace(given=tuple(sorted({*spec.given, "n_itr"})))
             n_itr = check_positive_int("n_itr", n_itr)
+            if snapshot["state"]["stopped"] and "ended" not in run_folder.read_params(self.folder):
+                run_folder.record_end(self.folder, stopped=True)  # the process was killed before it recorded the end
+                return self
             if n_itr <= snapshot["itr"] + 1:
                 raise ValueError(f"n_itr: expected more than the {snapshot['itr'] + 1} completed iterations of "
                                  f"{self.folder}, got {n_itr}")

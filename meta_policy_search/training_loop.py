@@ -39,7 +39,9 @@ class TrainingLoop(Configurable, abc.ABC):
     their state at the start of the iteration, and the logger's row becomes empty. Training can then continue.
 
     The loop draws its random numbers from the seed that was set when the object was built, or from the seed of the run
-    that it resumes. If no seed had been set, it uses the seed that is set when training runs.
+    that it resumes. If no seed had been set, it uses the seed that is set when training runs. After each call that
+    trains, the global random generators of Python and NumPy are in their state before the call; the loop continues with
+    its own generators in the next call.
 
     Args:
         callbacks (sequence of callables): each is called as `callback(loop, row)` at the end of every iteration; if one
@@ -68,6 +70,8 @@ class TrainingLoop(Configurable, abc.ABC):
         self.stopped = False
         self._started: Optional[float] = None  # start of the run, by `time.perf_counter`
         self._root = seeding.chosen_root()
+        self._generators: Optional[Dict[str, Any]] = None  # their state after the last call that trained
+        self._is_running = False
         self._recorded_in: Optional[str] = None  # folder with the `params.json` of this run
         self._before: Any = None  # state at the start of the current iteration; None if no training is running
         self._missing: List[str] = []  # callbacks of the resumed run that its snapshot names only
@@ -146,9 +150,12 @@ class TrainingLoop(Configurable, abc.ABC):
     @contextlib.contextmanager
     def _running(self) -> Iterator[None]:
         """Rolls back an iteration of the `with` block that fails or is interrupted; after Ctrl-C, logs the progress."""
+        if self._is_running:
+            raise RuntimeError(f"this {type(self).__name__} is training: a callback cannot train its own run")
         self._roll_back()  # needed if a second Ctrl-C interrupted the previous rollback
-        if self._root not in (None, seeding.get_root()):
-            logger.log(f"set_seed({seeding.get_root()}) was ignored: the {type(self).__name__} keeps seed {self._root}")
+        chosen = seeding.chosen_root()
+        if None not in (self._root, chosen) and chosen != self._root:
+            logger.log(f"set_seed({chosen}) was ignored: the {type(self).__name__} keeps seed {self._root}")
         missing = [name for name in self._missing if name not in map(_name_of, self.callbacks)]
         if missing:
             warnings.warn(f"training continues without the callbacks {', '.join(missing)}, because a snapshot contains "
@@ -156,20 +163,27 @@ class TrainingLoop(Configurable, abc.ABC):
         self._missing = []
         if self._started is None:
             self._started = time.perf_counter()
-        with seeding.rooted(self._root), logger.in_training():
-            try:
-                self._before = self._get_state()
-                yield
-            except BaseException as error:
-                logger.clearkvs()
-                can_continue = self._before is not None
-                self._roll_back()
-                if isinstance(error, KeyboardInterrupt):
-                    logger.log(f"Interrupted in {self._unit} {self.itr}, which " + (
-                        f"was rolled back; earlier {self._unit}s are complete" if can_continue else
-                        "cannot be rolled back: resume from a snapshot"))
-                raise
-            self._before = None
+        with seeding.generators_kept(), logger.in_training():
+            if self._generators is not None:
+                seeding.set_process_state(self._generators)
+            with seeding.rooted(self._root):
+                try:
+                    self._is_running = True
+                    self._before = self._get_state()
+                    yield
+                    self._before = None
+                except BaseException as error:
+                    logger.clearkvs()
+                    can_continue = self._before is not None
+                    self._roll_back()
+                    if isinstance(error, KeyboardInterrupt):
+                        logger.log(f"Interrupted in {self._unit} {self.itr}, which " + (
+                            f"was rolled back; earlier {self._unit}s are complete" if can_continue else
+                            "cannot be rolled back: resume from a snapshot"))
+                    raise
+                finally:
+                    self._is_running = False
+                    self._generators = seeding.get_process_state()
 
     def _bar(self, end: int) -> Any:
         """Returns a progress bar for training until iteration `end` (exclusive), for a `with` block."""
@@ -218,7 +232,8 @@ class TrainingLoop(Configurable, abc.ABC):
         state, or the name of another callback.
         """
         with seeding.rooted(self._root):
-            return {"version": __version__, **seeding.get_process_state(), "time": self._elapsed(),
+            generators = self._generators if self._generators and not self._is_running else seeding.get_process_state()
+            return {"version": __version__, **generators, "time": self._elapsed(),
                     "env": self.sampled_env, "averages": get_averages(self.sampled_env), "stopped": self.stopped,
                     "callbacks": [
                         (callback, copy.deepcopy(callback.get_state())) if isinstance(callback, StatefulCallback)
@@ -233,10 +248,12 @@ class TrainingLoop(Configurable, abc.ABC):
     def _restore_loop(self, snapshot: Mapping[str, Any]) -> None:
         """Restores `_loop_state` from a snapshot. Call it last: it restores the random generators."""
         state = snapshot["state"]
-        seeding.set_process_state(state)
+        self._generators = {name: state[name] for name in ("seeding", "random", "numpy_random")}
+        self._root, self._before = state["seeding"]["root"], None
+        if self._is_running:
+            seeding.set_process_state(self._generators)
         self._restore_env(snapshot)
         set_averages(self.sampled_env, state["averages"])
-        self._root, self._before = seeding.get_root(), None
         self.itr, self.stopped = snapshot["itr"] + 1, state["stopped"]
         self._started = time.perf_counter() - state["time"]
         self._restore_callbacks(state["callbacks"])

@@ -11,8 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Optional
 
-import numpy as np
-
 from meta_policy_search.utils.checks import check_choice
 from meta_policy_search.utils.files import csv_text, write_text
 from meta_policy_search.utils.progress import in_notebook
@@ -229,16 +227,6 @@ def file_size(path: str) -> int:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def plain(value: Any) -> Any:
-    """Converts a value to a Python number, boolean, string or None; other objects become their `str`.
-
-    Carriage returns, which would end a line of a CSV file, become line feeds.
-    """
-    if isinstance(value, (np.generic, np.ndarray)) and value.size == 1:
-        value = value.item()
-    return value if value is None or isinstance(value, (bool, int, float)) else str(value).replace("\r", "\n")
 
 
 def _readable(value: Any) -> str:

@@ -39,6 +39,8 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Optional
 
+import numpy as np
+
 from meta_policy_search.utils.checks import check_choice, check_int_at_least
 from meta_policy_search.utils.files import PathLike, check_folder, lock_folder, remove_temporary_files
 from meta_policy_search.utils.log_outputs import (
@@ -51,7 +53,6 @@ from meta_policy_search.utils.log_outputs import (
     event_file,
     file_size,
     line,
-    plain,
     table,
     written_files,
 )
@@ -79,7 +80,6 @@ class _Logger:
     snapshots: tuple[str, int] = ("none", 1)  # mode and gap, see `save_snapshot`
     lock: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
     level: int = INFO
-    is_training: bool = False  # whether a training loop logs to these outputs
     row: Row = dataclasses.field(default_factory=dict)
     mean_counts: dict[str, int] = dataclasses.field(default_factory=dict)
 
@@ -127,6 +127,7 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
     lock = contextlib.ExitStack()
     try:
         folder = _lock_folder(dir, lock)
+        _check_no_training(folder)
         if resume_at is not None:
             formats += [name for name, paths in written_files(folder).items() if paths and name not in formats]
         files = [RowFile(os.path.join(folder, f"progress.{name}"), resume_at) for name in ("csv", "json")
@@ -152,9 +153,11 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
         info(f"Logging to {folder}")
 
 
-def _check_no_training() -> None:
-    if _current.is_training:
+def _check_no_training(folder: Optional[str] = None) -> None:
+    if any(outputs is _current for outputs in _in_training):
         raise RuntimeError("a training loop uses the current outputs: in a callback, use logger.scoped_configure")
+    if folder is not None and any(outputs.folder == folder for outputs in _in_training):
+        raise RuntimeError(f"a training loop of this process writes to {folder}: a callback cannot train its own run")
 
 
 def _lock_folder(dir: Optional[PathLike], lock: contextlib.ExitStack) -> str:
@@ -219,24 +222,35 @@ def scoped_configure(*args: Any, **kwargs: Any) -> Iterator[None]:
 @contextlib.contextmanager
 def in_training() -> Iterator[None]:
     """Keeps the outputs of this process in a `with` block: `configure` raises an error."""
-    outputs, was_training = _current, _current.is_training
-    outputs.is_training = True
+    _in_training.append(_current)
     try:
         yield
     finally:
-        outputs.is_training = was_training
+        _in_training.pop()
 
 
 def logkv(key: str, val: Any) -> None:
-    """Sets a column of the current row. Values that are not numbers are written as their `str`."""
-    _current.row[key] = val
+    """Sets a column of the current row, which `dumpkvs` writes; during training, the trainer calls `dumpkvs`.
+
+    Args:
+        key: name of the column.
+        val: a number; truth values count as 0 and 1.
+
+    Raises:
+        TypeError: the value is not a number.
+    """
+    if isinstance(val, (np.generic, np.ndarray)) and val.size == 1:
+        val = val.item()
+    if not isinstance(val, (bool, int, float)):
+        raise TypeError(f"{key}: expected a number, as in every column, got {val!r}")
+    _current.row[str(key)] = int(val) if isinstance(val, bool) else val
 
 
 def logkv_mean(key: str, val: float) -> None:
     """Adds a value to a column that contains the mean of its values since the last `dumpkvs`."""
     count = _current.mean_counts.get(key, 0)
     mean = _current.row[key] if count else 0.0
-    _current.row[key] = mean + (val - mean) / (count + 1)
+    logkv(key, mean + (val - mean) / (count + 1))
     _current.mean_counts[key] = count + 1
 
 
@@ -247,8 +261,8 @@ def logkvs(d: Mapping[str, Any]) -> None:
 
 
 def getkvs() -> Row:
-    """Returns the current row as `dumpkvs` would write it, with Python numbers and strings as values."""
-    return {str(key): plain(value) for key, value in _current.row.items()}
+    """Returns the current row as `dumpkvs` would write it, with Python numbers as values."""
+    return dict(_current.row)
 
 
 def clearkvs() -> None:
@@ -263,7 +277,7 @@ def dumpkvs() -> Row:
     The row is flushed to disk before the function returns. A row without columns is not written.
 
     Returns:
-        The written row, with Python numbers and strings as values.
+        The written row, with Python numbers as values.
 
     Raises:
         OSError: a file cannot be written. All files keep their earlier rows, and the current row is kept.
@@ -382,3 +396,4 @@ def save_itr_params(itr: int, params: Any) -> Optional[str]:
 
 
 _current = _unconfigured()
+_in_training: list[_Logger] = []  # outputs of the training loops that run

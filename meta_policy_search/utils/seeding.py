@@ -108,19 +108,12 @@ def set_process_state(state: Mapping[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def evaluation_seed(seed: int) -> Iterator[None]:
-    """Derives all random numbers in a `with` block from `seed`; restores all generators afterwards.
-
-    This includes the global generators of Python and NumPy. A training run with the same seed uses different numbers.
-    """
+def generators_kept() -> Iterator[None]:
+    """Restores all generators and the root seed after a `with` block, which may seed them and draw from them."""
     global _is_chosen, _num_changes
     with training_lock():
         before, was_chosen, num_changes = get_process_state(), _is_chosen, _num_changes
-        root = int(rng_for(Stream.EVALUATION, root=seed).integers(2**63))
         try:
-            set_root(root)
-            random.seed(root)
-            np.random.seed(root % 2**32)
             yield
         finally:
             set_process_state(before)
@@ -128,8 +121,22 @@ def evaluation_seed(seed: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def evaluation_seed(seed: int) -> Iterator[None]:
+    """Derives all random numbers in a `with` block from `seed`; restores all generators afterwards.
+
+    This includes the global generators of Python and NumPy. A training run with the same seed uses different numbers.
+    """
+    with generators_kept():
+        root = int(rng_for(Stream.EVALUATION, root=seed).integers(2**63))
+        set_root(root)
+        random.seed(root)
+        np.random.seed(root % 2**32)
+        yield
+
+
+@contextlib.contextmanager
 def seed_kept() -> Iterator[None]:
-    """Restores all generators after a `with` block that sets a seed, for example because it trains another run."""
+    """Restores all generators after a `with` block that sets a seed; other blocks may draw from the generators."""
     before, num_changes = get_process_state(), _num_changes
     try:
         yield
