@@ -20,7 +20,7 @@ from meta_policy_search.run import find_algo_class, find_env_name, settings_of_a
 from meta_policy_search.run_folder import now
 from meta_policy_search.settings import check_names
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int, check_type
-from meta_policy_search.utils.files import PathLike, check_folder
+from meta_policy_search.utils.files import PathLike, user_path
 from meta_policy_search.utils.progress import print_line, shown_as_text, text_table
 from meta_policy_search.utils.statistics import mean_interval
 
@@ -182,7 +182,7 @@ def compare(env: Any, algorithms: Sequence[Union[str, type]],
     env_name = env_name.rpartition(":")[2]
     if folder is None:
         folder = os.path.join("data", "comparison", env_name, f"{now():%Y-%m-%d_%H-%M-%S}")
-    output = os.path.abspath(check_folder("folder", folder))
+    output = os.path.abspath(user_path("folder", folder))
     runs = {name: [Member(f"{name},seed={seed}", algo, {
         "env": env, "n_itr": n_itr, **{key: value for key, value in settings.items() if key in settings_by_name[name]},
         **settings_of.get(name, {}), "seed": seed}, os.path.join(output, f"{name},seed={seed}")) for seed in numbers]

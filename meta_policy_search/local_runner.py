@@ -12,7 +12,7 @@ from meta_policy_search.types import Path, WithoutEffect
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback
 from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least, check_positive_int
-from meta_policy_search.utils.files import PathLike
+from meta_policy_search.utils.files import PathLike, user_path
 from meta_policy_search.utils.snapshotter import check_mode, list_snapshots, load_snapshot, state_of
 from meta_policy_search.utils.threads import training_lock
 from meta_policy_search.utils.utils import timed
@@ -79,7 +79,8 @@ class LocalRunner(TrainingLoop):
             except AttributeError:
                 raise TypeError("snapshot_dir: expected a path, None or a snapshot configuration, got "
                                 f"{config!r}") from None
-        self._snapshot_dir = None if snapshot_dir is None else os.path.abspath(snapshot_dir)
+        self._snapshot_dir = None if snapshot_dir is None else os.path.abspath(
+            user_path("snapshot_dir", snapshot_dir))
         self._snapshots = check_mode(snapshot_mode, snapshot_gap)
         self.algo: Optional[RLAlgorithm] = None
         self._plan: Optional[Dict[str, Any]] = None  # the arguments of `train`
@@ -385,6 +386,7 @@ class LocalRunner(TrainingLoop):
             SnapshotError: the snapshot is missing or damaged.
             ValueError: `from_epoch` is invalid, or the snapshot was not saved by a `LocalRunner`.
         """
+        from_dir = user_path("from_dir", from_dir)
         snapshot = load_snapshot(from_dir, _find_epoch(from_dir, from_epoch))
         self.restore_snapshot(snapshot)
         self._is_restored, self._saved, folder = True, None, self._snapshot_dir

@@ -43,7 +43,7 @@ from meta_policy_search.types import Task, WithoutEffect
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback, StatefulCallback
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int, check_type
-from meta_policy_search.utils.files import PathLike, lock_folder
+from meta_policy_search.utils.files import PathLike, lock_folder, user_path
 from meta_policy_search.utils.log_outputs import Row, check_formats
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.snapshotter import BEST, BEST_FILE, check_mode, load_snapshot, state_of
@@ -124,6 +124,7 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
     if plot_gap is not None:
         check_int_at_least("plot_gap", plot_gap, 0)
     if dump_path is not None:
+        dump_path = user_path("dump_path", dump_path)
         run_folder.check_is_unused(dump_path)
     with seeding.generators_kept(), tf.Graph().as_default():
         trainer = build_trainer(env, algo, n_itr, seed, callbacks, policy, env_kwargs=env_kwargs, vary=vary,
@@ -134,7 +135,7 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
         n_itr, env_name = spec.settings["n_itr"], spec.settings["env"]
         folder = dump_path or run_folder.make_run_folder(spec.algorithm, env_name, seed)
         with logger.scoped_configure(folder, formats, snapshot_mode, snapshot_gap,
-                                     overwrite=run_folder.ended_before_first_snapshot(os.fspath(folder))):
+                                     overwrite=run_folder.ended_before_first_snapshot(folder)):
             count = f"{n_itr} iteration{'s' * (n_itr != 1)}"
             logger.log(f"{env_name}, seed {seed}: {count} of {type(trainer.algo).__name__}, written to {folder}")
             return Run(trainer, folder)._train(n_itr)
@@ -415,7 +416,7 @@ class Run:
     """
 
     def __init__(self, trainer: Any, folder: PathLike, itr: Union[int, str, None] = None) -> None:
-        self.trainer, self.folder = trainer, os.path.abspath(os.fspath(folder))
+        self.trainer, self.folder = trainer, os.path.abspath(user_path("folder", folder))
         self._itr = itr  # of the snapshot that `resume` loads; None: the last one
 
     @property

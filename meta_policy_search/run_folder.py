@@ -29,7 +29,7 @@ from meta_policy_search.envs.mujoco_envs.engines import chosen_engine
 from meta_policy_search.plotting import read_progress
 from meta_policy_search.settings import differences, read_json
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.files import PathLike, check_folder, write_text
+from meta_policy_search.utils.files import PathLike, user_path, write_text
 from meta_policy_search.utils.snapshotter import list_snapshots, snapshot_paths
 from meta_policy_search.utils.threads import available_cores
 
@@ -230,7 +230,7 @@ def find_runs(folders: Sequence[str]) -> list[str]:
         ValueError: a folder contains no run.
     """
     found: dict[str, None] = {}
-    for folder in folders:
+    for folder in (user_path("run_folder", folder) for folder in folders):
         runs = list(_runs_below(folder))
         if not runs:
             raise ValueError(f"run_folder: expected a run folder or a folder that contains runs, got {folder}, which "
@@ -246,7 +246,7 @@ def find_run(folder: str) -> str:
     Raises:
         ValueError: the folder is missing or contains no run; or it contains several runs, which the message lists.
     """
-    if snapshot_paths(folder):
+    if snapshot_paths(folder := user_path("run_folder", folder)):
         return folder
     runs = find_runs([folder])
     if len(runs) > 1:
@@ -278,7 +278,7 @@ def check_is_unused(folder: PathLike) -> None:
 
     The files of a run that ended before its first snapshot may be overwritten.
     """
-    folder = check_folder("dump_path", folder)
+    folder = user_path("dump_path", folder)
     if (is_run(folder) or logger.earlier_files(folder)) and not ended_before_first_snapshot(folder):
         raise ValueError(f"dump_path: {folder} already contains a run: resume it ({resume_command(folder)}) or choose "
                          "another folder")

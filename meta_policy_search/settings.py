@@ -12,6 +12,7 @@ import typing
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Union
 
 from meta_policy_search.utils.checks import did_you_mean
+from meta_policy_search.utils.files import user_path
 from meta_policy_search.utils.serializable import constructor_signature, is_without_effect, type_hints
 
 SUPPLIED = frozenset({
@@ -120,7 +121,7 @@ def read_json(path: str) -> Dict[str, Any]:
         ValueError: the file is missing, or its content is not a JSON object.
     """
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(user_path("path", path), encoding="utf-8") as file:
             content = load_json(file.read())
     except (OSError, ValueError, RecursionError) as error:  # missing, invalid JSON, or nested too deeply
         raise ValueError(f"could not read {path}: {error}") from error

@@ -13,7 +13,7 @@ from meta_policy_search.types import Infos, Params, Path
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_bool, check_positive_int
 from meta_policy_search.utils.fast_paths import replaces
-from meta_policy_search.utils.files import PathLike, atomic_file
+from meta_policy_search.utils.files import PathLike, atomic_file, output_path
 from meta_policy_search.utils.serializable import Configurable
 
 P = TypeVar("P", bound="FlatPolicy")
@@ -80,7 +80,7 @@ class FlatPolicy(Configurable, abc.ABC):
 
     def save_npz(self, path: PathLike) -> None:
         """Writes all parameters to an `.npz` file of arrays by name. The file contains no code; see `load_npz`."""
-        with atomic_file(path) as file:
+        with atomic_file(output_path(path)) as file:
             np.savez(file, **self.get_param_values())  # type: ignore[arg-type]
 
     def load_npz(self, path: PathLike) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from meta_policy_search.types import Params
 from meta_policy_search.utils.checks import check_positive, check_positive_int
-from meta_policy_search.utils.files import PathLike
+from meta_policy_search.utils.files import PathLike, user_path
 
 
 def check_hidden_sizes(hidden_sizes: Sequence[int]) -> Tuple[int, ...]:
@@ -96,7 +96,7 @@ def read_npz(path: PathLike) -> "OrderedDict[str, np.ndarray]":
         ValueError: the file is damaged or has another format; the message names it.
         OSError: the file cannot be opened.
     """
-    with open(path, "rb") as file:
+    with open(user_path("path", path), "rb") as file:
         try:
             with np.load(file, allow_pickle=False) as arrays:
                 return OrderedDict((name, arrays[name]) for name in arrays.files)

@@ -87,7 +87,7 @@ def nonempty_path(text: str) -> str:
     """Type of flags that are paths: refuses an empty text, such as that of an unset shell variable."""
     if not text:
         raise argparse.ArgumentTypeError("expected a path, got ''")
-    return text
+    return os.path.expanduser(text)
 
 
 def add_output_flags(parser: Any, metavar: str, help: str, old: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from meta_policy_search.plotting import describe_task, plot_adaptation_curve
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.types import Task
-from meta_policy_search.utils.files import PathLike, write_csv, write_text
+from meta_policy_search.utils.files import PathLike, output_path, user_path, write_csv, write_text
 from meta_policy_search.utils.progress import shown_as_text, text_table
 from meta_policy_search.utils.statistics import Interval, mean_interval, worst_quarter
 from meta_policy_search.utils.utils import ClassEncoder
@@ -166,7 +166,7 @@ class Evaluation:
             columns = zip(evaluation.mean_timesteps, *evaluation.mean_return, *evaluation.gain,
                           *([rates] if has_success else []), strict=True)
             rows += [(evaluation.name, step, *map(float, row)) for step, row in enumerate(columns)]
-        write_csv(path, rows)
+        write_csv(output_path(path), rows)
 
     def write_json(self, path: PathLike, *references: "Evaluation") -> None:
         """Writes all fields of the evaluations to a JSON file, as a list; intervals of a single task are null."""
@@ -177,7 +177,7 @@ class Evaluation:
                 fields[name] = mean
                 fields[f"{name}_ci95"] = None if np.isnan(half_width).any() else half_width
             content.append(fields)
-        write_text(path, json.dumps(content, cls=ClassEncoder, indent=2) + "\n")
+        write_text(output_path(path), json.dumps(content, cls=ClassEncoder, indent=2) + "\n")
 
     def save(self, folder: PathLike, *references: "Evaluation") -> str:
         """Writes `evaluation.json`, `returns.csv`, `adaptation_curve.png` and `return_over_timesteps.png`.
@@ -189,7 +189,7 @@ class Evaluation:
         Returns:
             The folder.
         """
-        folder = os.fspath(folder)
+        folder = user_path("folder", folder)
         os.makedirs(folder, exist_ok=True)
         writers: Dict[str, Callable[..., Any]] = {
             "evaluation.json": self.write_json, "returns.csv": self.write_csv, "adaptation_curve.png": self.plot,

@@ -1,5 +1,4 @@
 """Loads the policy of a run, or saved weights, as a NumPy policy that runs without TensorFlow."""
-import os
 import zipfile
 from typing import Any, Dict, Mapping, Type, Union
 
@@ -14,7 +13,7 @@ from meta_policy_search.np.policies import (
     Policy,
 )
 from meta_policy_search.ops.networks import CONTEXT, fold_context
-from meta_policy_search.utils.files import PathLike
+from meta_policy_search.utils.files import PathLike, user_path
 from meta_policy_search.utils.serializable import constructor_signature
 from meta_policy_search.utils.snapshotter import load_snapshot
 
@@ -51,7 +50,7 @@ def load_policy(path: PathLike, itr: Union[int, str, None] = None, **arguments: 
         SnapshotError: the snapshot does not exist or is damaged.
         ValueError: the snapshot does not contain a policy of this package, or the parameters do not fit the arguments.
     """
-    path = os.fspath(path)
+    path = user_path("path", path)
     if path.endswith(".npz") or zipfile.is_zipfile(path):
         if itr is not None:
             raise ValueError(f"itr: expected None for a file of weights ({path}), got {itr!r}")

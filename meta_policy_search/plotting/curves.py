@@ -18,7 +18,7 @@ from meta_policy_search.plotting.progress import (
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_positive_int
-from meta_policy_search.utils.files import PathLike
+from meta_policy_search.utils.files import PathLike, user_path
 from meta_policy_search.utils.statistics import Interval, mean_interval, running_mean
 
 _STYLES = ("-", "--", ":", "-.")
@@ -286,7 +286,7 @@ def _plot(run_folder: PathLike, path: Optional[PathLike], name: str, title: Opti
     """Draws panels with their relative heights, from top to bottom; `name` is the default file name."""
     progress = read_progress(run_folder)
     (timesteps,) = columns(progress, "n_timesteps")
-    folder = os.path.abspath(os.fspath(run_folder))
+    folder = os.path.abspath(user_path("run_folder", run_folder))
     path = os.path.join(folder, name) if path is None and ax is None else path
     title = describe_run(folder) if title is None else title
     panels = panels[:1] if np.size(ax) == 1 and ax is not None else panels

@@ -10,7 +10,7 @@ import numpy as np
 from meta_policy_search.registry import title_of
 from meta_policy_search.settings import read_json
 from meta_policy_search.utils.checks import check_positive_int
-from meta_policy_search.utils.files import PathLike
+from meta_policy_search.utils.files import PathLike, user_path
 from meta_policy_search.utils.statistics import Interval, half_width_of_mean
 
 Progress = dict[str, np.ndarray]
@@ -31,7 +31,7 @@ def read_progress(run_folder: PathLike) -> Progress:
     Raises:
         ValueError: the file is missing, contains no rows or is not a CSV table.
     """
-    path = os.path.join(os.fspath(run_folder), "progress.csv")
+    path = os.path.join(user_path("run_folder", run_folder), "progress.csv")
     try:
         with open(path, encoding="utf-8", newline="") as file:
             rows = list(csv.reader(line for line in file if line.endswith("\n")))
@@ -50,7 +50,7 @@ def describe_run(run_folder: PathLike) -> str:
     The settings are read from `params.json`. If that is not possible, the description is the last three parts of the
     folder's path.
     """
-    folder = os.path.abspath(os.fspath(run_folder))
+    folder = os.path.abspath(user_path("run_folder", run_folder))
     try:
         params = read_json(os.path.join(folder, "params.json"))
         settings = params["settings"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
-from meta_policy_search.utils.files import PathLike, atomic_file, file_format
+from meta_policy_search.utils.files import PathLike, atomic_file, file_format, output_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,7 +61,7 @@ def figure_axes(path: Optional[PathLike], title: str, height: float, width: floa
         yield all_axes
         if path is not None:
             dates = {"svg": "Date", "pdf": "CreationDate"}  # files without a date are reproducible
-            with atomic_file(path) as file:
+            with atomic_file(output_path(path)) as file:
                 figure_of(all_axes).savefig(file, dpi=200, format=form,
                                             metadata={dates[form]: None} if form in dates else None)
 

@@ -52,13 +52,27 @@ def atomic_path(path: PathLike) -> Iterator[str]:
     _sync_folder(os.path.dirname(path) or ".")
 
 
-def check_folder(argument: str, folder: Any) -> str:
-    """Returns the path of a folder as text; raises `TypeError` or `ValueError` if it is not a path or empty."""
-    if not isinstance(folder, (str, os.PathLike)):
-        raise TypeError(f"{argument}: expected a path, got {folder!r}")
-    if not os.fspath(folder):
-        raise ValueError(f"{argument}: expected a folder, got ''")
-    return os.fspath(folder)
+def user_path(argument: str, path: Any) -> str:
+    """Returns a path of the user as text, with the home folder for `~`.
+
+    Every path that a user passes to this package enters through this function or `output_path`.
+
+    Raises:
+        TypeError: it is not a path.
+        ValueError: it is empty.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"{argument}: expected a path, got {path!r}")
+    if not os.fspath(path):
+        raise ValueError(f"{argument}: expected a path, got ''")
+    return os.path.expanduser(os.fspath(path))
+
+
+def output_path(path: Any, argument: str = "path") -> str:
+    """Returns the path of a file that the user wants to write, see `user_path`; creates its folder if missing."""
+    path = os.path.abspath(user_path(argument, path))
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    return path
 
 
 def remove_temporary_files(folder: PathLike) -> None:

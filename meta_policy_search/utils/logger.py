@@ -42,7 +42,7 @@ from typing import Any, Optional
 import numpy as np
 
 from meta_policy_search.utils.checks import check_choice, check_int_at_least
-from meta_policy_search.utils.files import PathLike, check_folder, lock_folder, remove_temporary_files
+from meta_policy_search.utils.files import PathLike, lock_folder, remove_temporary_files, user_path
 from meta_policy_search.utils.log_outputs import (
     LOG_FILE,
     TERMINAL_FORMATS,
@@ -163,7 +163,7 @@ def _check_no_training(folder: Optional[str] = None) -> None:
 def _lock_folder(dir: Optional[PathLike], lock: contextlib.ExitStack) -> str:
     """Creates the run folder if missing and locks it; returns its absolute path."""
     folder = tempfile.mkdtemp(prefix="meta_policy_search-") if dir is None else os.path.abspath(
-        check_folder("dir", dir))
+        user_path("dir", dir))
     try:
         os.makedirs(folder, exist_ok=True)
         lock.enter_context(lock_folder(folder))

@@ -21,7 +21,7 @@ import cloudpickle
 
 from meta_policy_search import __version__
 from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
-from meta_policy_search.utils.files import PathLike, atomic_file
+from meta_policy_search.utils.files import PathLike, atomic_file, user_path
 
 MODES = ("all", "last", "gap", "last_gap", "none")
 
@@ -78,7 +78,7 @@ def save_snapshot(dir: PathLike, itr: int, params: Any, mode: str = "last", gap:
             `params` cannot be pickled.
     """
     mode, gap = check_mode(mode, gap)
-    itr, folder, written = check_int_at_least("itr", itr, 0), os.path.abspath(os.fspath(dir)), None
+    itr, folder, written = check_int_at_least("itr", itr, 0), os.path.abspath(user_path("dir", dir)), None
     if mode == "all" or (mode in ("gap", "last_gap") and itr % gap == 0):
         written = os.path.join(folder, f"itr_{itr}.pkl")
         write_snapshot(written, itr, params)
@@ -120,6 +120,7 @@ def list_snapshots(folder: PathLike) -> dict[str, int]:
 
 def snapshot_paths(folder: PathLike) -> list[str]:
     """Returns the files with the name of a snapshot: intact, damaged, or of another program; none without a folder."""
+    folder = user_path("folder", folder)
     names = os.listdir(folder) if os.path.isdir(folder) else []
     return [os.path.join(folder, name) for name in names if _SNAPSHOT_NAME.fullmatch(name)]
 
@@ -174,7 +175,7 @@ def load_snapshot(path: PathLike, itr: Union[int, str, None] = None, without: Se
             the folder.
         ValueError: `itr` was given although `path` is a file.
     """
-    path = os.fspath(path)
+    path = user_path("path", path)
     if isinstance(itr, str) and itr != BEST:
         raise ValueError(f"itr: expected the number of an iteration or {BEST!r}, got {itr!r}")
     if os.path.isdir(path):

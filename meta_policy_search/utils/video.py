@@ -5,7 +5,7 @@ from typing import Any, Callable, Iterator, Tuple
 import numpy as np
 
 from meta_policy_search.utils.checks import check_positive
-from meta_policy_search.utils.files import PathLike, atomic_path, file_format
+from meta_policy_search.utils.files import PathLike, atomic_path, file_format, output_path
 
 
 def check_encoder() -> None:
@@ -36,7 +36,7 @@ def mp4_file(path: PathLike, fps: float) -> Iterator[Callable[[np.ndarray], None
     check_encoder()
     fps = check_positive("fps", fps)
     file_format(path, ["mp4"])
-    with atomic_path(path) as temporary:
+    with atomic_path(output_path(path)) as temporary:
         open(temporary, "wb").close()  # fails with a clearer error than the encoder
         shape, encoder = (0, 0, 3), None
 
