@@ -15,6 +15,7 @@ pages from the stored data.
 """
 import argparse
 import dataclasses
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -31,9 +32,12 @@ from meta_policy_search.cli.train import INTERRUPTED, run_tool
 from meta_policy_search.evaluation import TrialEvaluator
 from meta_policy_search.parallel_runs import Member, train_all
 from meta_policy_search.plotting import Progress, read_progress, return_columns
+from meta_policy_search.run_folder import describe_process
 from meta_policy_search.settings import SMOKE
 from meta_policy_search.utils.checks import check_choice, check_int_at_least
+from meta_policy_search.utils.files import write_text
 from meta_policy_search.utils.progress import print_line, text_table
+from meta_policy_search.utils.statistics import exact_mean, exact_sum
 
 TEST_SEED = 1
 LAST = 20  # iterations of training whose mean replaces a test in entries without test tasks
@@ -100,7 +104,13 @@ def _repeat(name: str, entry: Entry, output: Path, arguments: argparse.Namespace
         return status
     entries.write_runs(output / "test.csv", {**entries.read_runs(output / "test.csv"), **tests})
     print(comparison(name, entry, tests))
+    here, machines = machine(), entries.read_machines()
+    repeated = entries.read_runs(entries.DATA / f"{name}.csv").keys() & tests.keys()
+    if any(machines.get(f"{name}/{method}/{seed}") != here for method, seed in repeated):
+        print(f"other kernel: numbers may differ from the stored ones (now {here})")
     if arguments.update and tests:
+        machines.update({f"{name}/{method}/{seed}": here for method, seed in tests})
+        write_text(entries.DATA / "machines.json", json.dumps(machines, indent=0, sort_keys=True) + "\n")
         for path, new in ((entries.DATA / f"{name}_training.csv", training), (entries.DATA / f"{name}.csv", tests)):
             if new:
                 entries.write_runs(path, {**entries.read_runs(path), **new})
@@ -108,6 +118,13 @@ def _repeat(name: str, entry: Entry, output: Path, arguments: argparse.Namespace
         figures.draw(name)
         pages.write()
     return status
+
+
+def machine() -> str:
+    """Describes what rounding depends on: the BLAS kernels and the versions of libraries."""
+    process = describe_process([])
+    versions = (f"{name} {process['versions'][name]}" for name in ("tensorflow", "numpy", "mujoco"))
+    return ", ".join([process["machine"]["blas_kernels"], *versions])
 
 
 def smaller(entry: Entry) -> Entry:
@@ -127,7 +144,7 @@ def measure(entry: Entry, chosen: Sequence[tuple[Method, int]]) -> Runs:
         measured = getattr(measurements, entry.measure)(method.name, seed, entry.test_tasks)
         values = {key: np.atleast_1d(value) for key, value in measured.items()}  # of one task or of several
         found[method.name, seed] = {"task": np.arange(max(map(len, values.values())), dtype=float), **values}
-        means = ", ".join(f"{key} {value.mean():.4g}" for key, value in values.items())
+        means = ", ".join(f"{key} {exact_mean(value):.4g}" for key, value in values.items())
         print_line(f"{method.name}, seed {seed}: {means}")
     return found
 
@@ -148,7 +165,8 @@ def train(entry: Entry, chosen: Sequence[tuple[Method, int]], output: Path, proc
                 ("-AverageReturn", "EpisodeReturn")))]
             training[method.name, seed] = {column: progress[column] for column in columns}
             tests[method.name, seed] = test(entry, method, run, progress)
-            means = [values.mean() for column, values in tests[method.name, seed].items() if column.startswith("after")]
+            means = [exact_mean(values) for column, values in tests[method.name, seed].items()
+                     if column.startswith("after")]
             print_line(f"{run.name}: {', '.join(f'{mean:.2f}' for mean in means)} after 0, 1, ... steps")
     return tests, training, int(len(tests) < len(runs))
 
@@ -164,7 +182,7 @@ def test(entry: Entry, method: Method, run: Member, progress: Progress) -> Progr
     """Tests the policy of a run in sampled tasks; returns the returns of each task after 0, 1, ... steps."""
     goals: Any = [None]
     if not entry.test_tasks:
-        scores = np.array([[progress[column][-LAST:].mean() for column in return_columns(progress).values()]])
+        scores = np.array([[exact_mean(progress[column][-LAST:]) for column in return_columns(progress).values()]])
     else:
         evaluator: Any = mps.load_evaluator(run.folder, method.snapshot, rollouts_per_meta_task=entry.rollouts)
         if entry.score == "success rate":
@@ -175,8 +193,8 @@ def test(entry: Entry, method: Method, run: Member, progress: Progress) -> Progr
                                    for steps in range(entry.num_steps + 1)])
         elif entry.score == "return of a trial":
             paths = 1 if isinstance(evaluator, TrialEvaluator) else evaluator.rollouts_per_meta_task
-            scores = paths * evaluator.evaluate(entry.test_tasks, seeds=(TEST_SEED,)).task_returns.sum(
-                axis=1, keepdims=True)
+            evaluation = evaluator.evaluate(entry.test_tasks, seeds=(TEST_SEED,))
+            scores = paths * exact_sum(evaluation.task_returns, axis=1)[:, None]
         else:
             step_sizes = [evaluator.algo.inner_lr, evaluator.algo.inner_lr / 2] if entry.halve_steps else None
             evaluation = evaluator.evaluate(entry.test_tasks, entry.num_steps, step_sizes, seeds=(TEST_SEED,))

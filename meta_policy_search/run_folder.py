@@ -31,7 +31,7 @@ from meta_policy_search.settings import differences, read_json
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import PathLike, user_path, write_text
 from meta_policy_search.utils.snapshotter import list_snapshots, snapshot_paths
-from meta_policy_search.utils.threads import available_cores
+from meta_policy_search.utils.threads import available_cores, blas_kernels
 
 PARAMS_FILE = "params.json"
 PROGRESS_FILE = "progress.csv"
@@ -140,7 +140,7 @@ def describe_process(command: List[str]) -> Dict[str, Any]:
             **{name: _version(name) for name in _PACKAGES},
         },
         "machine": {"system": platform.platform(), "processor": platform.machine(), "cores": available_cores(),
-                    "physics_engine": chosen_engine()},
+                    "blas_kernels": blas_kernels(), "physics_engine": chosen_engine()},
         "tensorflow_flags": {name: os.environ.get(name) for name in _FLAGS},
     }
 
