@@ -34,6 +34,7 @@ from meta_policy_search.plotting import Progress, read_progress, return_columns
 from meta_policy_search.settings import SMOKE
 from meta_policy_search.utils.checks import check_choice, check_int_at_least
 from meta_policy_search.utils.progress import print_line, text_table
+from meta_policy_search.utils.statistics import exact_mean, exact_sum
 
 TEST_SEED = 1
 LAST = 20  # iterations of training whose mean replaces a test in entries without test tasks
@@ -127,7 +128,7 @@ def measure(entry: Entry, chosen: Sequence[tuple[Method, int]]) -> Runs:
         measured = getattr(measurements, entry.measure)(method.name, seed, entry.test_tasks)
         values = {key: np.atleast_1d(value) for key, value in measured.items()}  # of one task or of several
         found[method.name, seed] = {"task": np.arange(max(map(len, values.values())), dtype=float), **values}
-        means = ", ".join(f"{key} {value.mean():.4g}" for key, value in values.items())
+        means = ", ".join(f"{key} {exact_mean(value):.4g}" for key, value in values.items())
         print_line(f"{method.name}, seed {seed}: {means}")
     return found
 
@@ -148,7 +149,8 @@ def train(entry: Entry, chosen: Sequence[tuple[Method, int]], output: Path, proc
                 ("-AverageReturn", "EpisodeReturn")))]
             training[method.name, seed] = {column: progress[column] for column in columns}
             tests[method.name, seed] = test(entry, method, run, progress)
-            means = [values.mean() for column, values in tests[method.name, seed].items() if column.startswith("after")]
+            means = [exact_mean(values) for column, values in tests[method.name, seed].items()
+                     if column.startswith("after")]
             print_line(f"{run.name}: {', '.join(f'{mean:.2f}' for mean in means)} after 0, 1, ... steps")
     return tests, training, int(len(tests) < len(runs))
 
@@ -164,7 +166,7 @@ def test(entry: Entry, method: Method, run: Member, progress: Progress) -> Progr
     """Tests the policy of a run in sampled tasks; returns the returns of each task after 0, 1, ... steps."""
     goals: Any = [None]
     if not entry.test_tasks:
-        scores = np.array([[progress[column][-LAST:].mean() for column in return_columns(progress).values()]])
+        scores = np.array([[exact_mean(progress[column][-LAST:]) for column in return_columns(progress).values()]])
     else:
         evaluator: Any = mps.load_evaluator(run.folder, method.snapshot, rollouts_per_meta_task=entry.rollouts)
         if entry.score == "success rate":
@@ -175,8 +177,8 @@ def test(entry: Entry, method: Method, run: Member, progress: Progress) -> Progr
                                    for steps in range(entry.num_steps + 1)])
         elif entry.score == "return of a trial":
             paths = 1 if isinstance(evaluator, TrialEvaluator) else evaluator.rollouts_per_meta_task
-            scores = paths * evaluator.evaluate(entry.test_tasks, seeds=(TEST_SEED,)).task_returns.sum(
-                axis=1, keepdims=True)
+            evaluation = evaluator.evaluate(entry.test_tasks, seeds=(TEST_SEED,))
+            scores = paths * exact_sum(evaluation.task_returns, axis=1)[:, None]
         else:
             step_sizes = [evaluator.algo.inner_lr, evaluator.algo.inner_lr / 2] if entry.halve_steps else None
             evaluation = evaluator.evaluate(entry.test_tasks, entry.num_steps, step_sizes, seeds=(TEST_SEED,))

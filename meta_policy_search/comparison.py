@@ -22,7 +22,7 @@ from meta_policy_search.settings import check_names
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int, check_type
 from meta_policy_search.utils.files import PathLike, check_folder
 from meta_policy_search.utils.progress import print_line, shown_as_text, text_table
-from meta_policy_search.utils.statistics import mean_interval
+from meta_policy_search.utils.statistics import exact_mean, mean_interval
 
 
 @shown_as_text
@@ -91,12 +91,12 @@ class Comparison:
             paired = [returns[seed] - first[seed] for seed in returns if seed in first and number]
             table.append([name, *(_cells(returns, runs) if runs else [""] * 3),
                           f"{mean_interval(np.array(paired)):+.2f}" if paired else "",
-                          f"{np.mean([run['n_timesteps'][-1] for run in runs.values()]):,.0f}" if runs else "",
+                          f"{exact_mean([run['n_timesteps'][-1] for run in runs.values()]):,.0f}" if runs else "",
                           f"{len(runs)} of {self._numbers[name]}"])
         rates = [[rate for rate in map(final_success, runs.values()) if rate is not None]
                  for runs in self._progress.values()]
         if any(rates):
-            for row, cell in zip(table, ["success", *(f"{np.mean(each):.2f}" if each else "" for each in rates)]):
+            for row, cell in zip(table, ["success", *(f"{exact_mean(each):.2f}" if each else "" for each in rates)]):
                 row.insert(5, cell)
         note = "one seed: no intervals" if max(self._numbers.values()) == 1 else "+-: 95% intervals over seeds"
         adapts = any(len(final_returns(run)) > 1 for runs in self._progress.values() for run in runs.values())
@@ -111,7 +111,7 @@ def _returns(runs: Mapping[int, Progress]) -> Dict[int, float]:
 
 def _cells(returns: Mapping[int, float], runs: Mapping[int, Progress]) -> List[str]:
     """Returns the cells return, worst quarter and gain of the complete runs of an algorithm."""
-    worst = [np.mean(progress["WorstQuarterReturn"][-number_of_last(progress):]) for progress in runs.values()
+    worst = [exact_mean(progress["WorstQuarterReturn"][-number_of_last(progress):]) for progress in runs.values()
              if "WorstQuarterReturn" in progress and "Step_0-LastEpisodeReturn" not in progress]
     means = [list(final_returns(progress).values()) for progress in runs.values()]
     gains = np.array([each[-1] - each[0] for each in means if len(each) > 1])

@@ -47,7 +47,7 @@ from meta_policy_search.utils.log_outputs import Row, check_formats
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.serializable import replace_arguments
 from meta_policy_search.utils.snapshotter import BEST, BEST_FILE, check_mode, load_snapshot, state_of
-from meta_policy_search.utils.statistics import mean_interval
+from meta_policy_search.utils.statistics import exact_mean, mean_interval
 from meta_policy_search.utils.threads import training_lock
 from meta_policy_search.utils.user_modules import import_name
 from meta_policy_search.utils.utils import set_seed
@@ -629,7 +629,7 @@ class Run:
         count = number_of_last(progress)
         rows = f"mean of the last {count} iterations" if count > 1 else "last iteration"
         if isinstance(trainer.env, TrialEnv):
-            whole, first, last = (progress[f"Step_0-{name}"][-count:].mean() for name in (
+            whole, first, last = (exact_mean(progress[f"Step_0-{name}"][-count:]) for name in (
                 "AverageReturn", "FirstEpisodeReturn", "LastEpisodeReturn"))
             return (f"The return of a trial is {whole:.2f}, that of its first episode {first:.2f}, of its last "
                     f"{last:.2f}: {rows}")

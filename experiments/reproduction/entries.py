@@ -17,7 +17,7 @@ from meta_policy_search.plotting import Progress
 from meta_policy_search.registry import get_algorithm
 from meta_policy_search.settings import read_json
 from meta_policy_search.utils.files import write_csv
-from meta_policy_search.utils.statistics import Interval, mean_interval
+from meta_policy_search.utils.statistics import Interval, exact_mean, mean_interval
 
 HERE = Path(__file__).resolve().parent
 EXPERIMENTS = HERE.parent
@@ -172,7 +172,7 @@ def trained_column(entry: Entry, method: Method) -> str:
     return score_columns(entry)[min(entry.num_steps, steps)]
 
 
-def over_seeds(runs: Mapping[int, Progress], column: str, statistic: Any = np.mean) -> Optional[Interval]:
+def over_seeds(runs: Mapping[int, Progress], column: str, statistic: Any = exact_mean) -> Optional[Interval]:
     """Returns the mean over seeds of one number per seed, with its 95% interval (Student's t); None without data."""
     values = [float(statistic(columns[column])) for columns in runs.values() if column in columns]
     return mean_interval(np.array(values)) if values else None
@@ -186,7 +186,7 @@ def by_task(run: Progress, column: str) -> np.ndarray:
     """
     values = run[column]
     is_repeated = "goal" in run and len(np.unique(run["goal"])) < len(values)
-    return np.mean(values, keepdims=True) if is_repeated else values
+    return np.atleast_1d(exact_mean(values)) if is_repeated else values
 
 
 def over_seeds_and_tasks(values: Sequence[np.ndarray]) -> Optional[Interval]:
@@ -201,8 +201,8 @@ def over_seeds_and_tasks(values: Sequence[np.ndarray]) -> Optional[Interval]:
     """
     if not values:
         return None
-    of_seeds, of_tasks = (mean_interval(np.mean(values, axis=axis)) for axis in (1, 0))
-    return of_seeds._replace(half_width=np.hypot(of_seeds.half_width, np.nan_to_num(of_tasks.half_width)))
+    of_seeds, of_tasks = (mean_interval(exact_mean(values, axis)) for axis in (1, 0))
+    return of_seeds._replace(half_width=np.sqrt(of_seeds.half_width ** 2 + np.nan_to_num(of_tasks.half_width) ** 2))
 
 
 def difference(runs: Mapping[int, Progress], column: str, others: Mapping[int, Progress],

@@ -9,7 +9,7 @@ from experiments.reproduction.entries import ENTRIES, HERE, Entry, read_training
 from meta_policy_search.plotting import Curve, Progress, plot_comparison, plot_trajectories
 from meta_policy_search.plotting import return_columns as columns_of
 from meta_policy_search.pretrained_policies import pretrained
-from meta_policy_search.utils.statistics import Interval, mean_interval, running_mean
+from meta_policy_search.utils.statistics import Interval, exact_mean, exact_sum, mean_interval, running_mean
 
 FIGURES = HERE / "figures"
 POINTS = 200  # maximum number of points of a curve
@@ -36,7 +36,7 @@ def trial_returns(settings: Mapping[str, Any], run: Progress) -> np.ndarray:
     which sample `rollouts_per_meta_task` paths each.
     """
     of_steps = [values for column, values in run.items() if column.endswith("-AverageReturn")]
-    return of_steps[0] if len(of_steps) == 1 else settings["rollouts_per_meta_task"] * np.sum(of_steps, axis=0)
+    return of_steps[0] if len(of_steps) == 1 else settings["rollouts_per_meta_task"] * exact_sum(of_steps)
 
 
 def return_at(entry: Entry, runs: Mapping[int, Progress], million_steps: float) -> Optional[Interval]:
@@ -49,7 +49,7 @@ def return_at(entry: Entry, runs: Mapping[int, Progress], million_steps: float) 
         returns = run[list(columns_of(run).values())[-1]]
         end = int(np.searchsorted(counted_steps(entry, run), 1e6 * million_steps))
         if end < len(returns):
-            found.append(np.mean(returns[max(0, end - WINDOW + 1):end + 1]))
+            found.append(exact_mean(returns[max(0, end - WINDOW + 1):end + 1]))
     return mean_interval(np.array(found)) if found else None
 
 
@@ -90,7 +90,7 @@ def draw_paths(name: str) -> None:
         evaluator.rollouts_per_meta_task = 5
         recording = evaluator.record(list(map(np.array, CORNERS)), 1)
         positions = [path for task in range(4) for path in recording.trajectories(0, task)]
-        scenery, mean_return = recording.env.unwrapped.scenery(), recording.returns[:, 0].mean()
+        scenery, mean_return = recording.env.unwrapped.scenery(), exact_mean(recording.returns[:, 0])
         panels.append((scenery, [positions], [mean_return]))
     labels = {method.name: method.label for method in ENTRIES[name].methods}
     plot_trajectories(panels, FIGURES / f"{name}_paths.svg", "Paths before adaptation",

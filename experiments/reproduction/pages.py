@@ -3,6 +3,7 @@
 Every number on these pages is computed from the data in `data`. All intervals are 95% intervals over seeds (Student's
 t, one number per seed); those of differences also contain the variation over test tasks.
 """
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -30,7 +31,7 @@ from experiments.reproduction.entries import (
 from experiments.reproduction.entries import difference as difference_of
 from meta_policy_search.plotting import Progress
 from meta_policy_search.utils.files import write_text
-from meta_policy_search.utils.statistics import Interval, worst_quarter
+from meta_policy_search.utils.statistics import Interval, exact_mean, worst_quarter
 
 DOCS, README = EXPERIMENTS.parent / "docs", EXPERIMENTS.parent / "README.md"
 REFERENCE = "pro_mp"  # the method that leaderboards compare with
@@ -44,7 +45,8 @@ def cell(interval: Optional[Interval], sign: str = "") -> str:
     if interval is None:
         return ""
     largest = np.nanmax(np.abs(interval))
-    places = int(np.clip(2 - np.floor(np.log10(largest or 1.0)), 0, 6))  # three significant digits
+    exponent = int(f"{largest or 1.0:.12e}".partition("e")[2])  # of ten
+    places = min(max(2 - exponent, 0), 6)  # three significant digits
     width = f" ± {interval.half_width:.{places}f}" if np.isfinite(interval.half_width) else ""
     return f"{interval.mean:{sign}.{places}f}{width}"
 
@@ -186,7 +188,7 @@ def _groups(entry: Entry, tests: ByMethod) -> str:
     for method in entry.methods:
         runs = [run for run in tests.get(method.name, {}).values() if "goal" in run]
         rows.append([method.label, *(
-            ", ".join(f"{run[trained_column(entry, method)][run['goal'] == goal].mean():.0f}" for run in runs)
+            ", ".join(f"{exact_mean(run[trained_column(entry, method)][run['goal'] == goal]):.0f}" for run in runs)
             for goal in entry.groups.values())] if runs else [])
     return table(["return of each seed", *entry.groups], list(filter(None, rows)))
 
@@ -226,7 +228,7 @@ def seeds_and_minutes(name: str) -> tuple[str, str]:
     counts = sorted({len(runs) for runs in read_tests(name).values()})
     times = [run["Time"][-1] for runs in read_training(name).values() for run in runs.values() if "Time" in run]
     return (" to ".join(map(str, dict.fromkeys([*counts[:1], *counts[-1:]]))),
-            f"{sum(times) / 60.0:.0f}" if times else "")
+            f"{math.fsum(times) / 60.0:.0f}" if times else "")
 
 
 def overview() -> str:

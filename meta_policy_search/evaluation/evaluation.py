@@ -11,7 +11,7 @@ from meta_policy_search.plotting.style import Figure
 from meta_policy_search.types import Task
 from meta_policy_search.utils.files import PathLike, write_csv, write_text
 from meta_policy_search.utils.progress import shown_as_text, text_table
-from meta_policy_search.utils.statistics import Interval, mean_interval, worst_quarter
+from meta_policy_search.utils.statistics import Interval, exact_mean, mean_interval, worst_quarter
 from meta_policy_search.utils.utils import ClassEncoder
 
 _FEW_TASKS = 4  # maximum number of different tasks that tables list separately
@@ -65,12 +65,12 @@ class Evaluation:
 
         For sampled tasks, the first axis contains the tasks of all seeds (`S * M`).
         """
-        return self.returns.mean(axis=0) if self.are_given else self.returns.reshape(-1, self.returns.shape[-1])
+        return exact_mean(self.returns) if self.are_given else self.returns.reshape(-1, self.returns.shape[-1])
 
     @property
     def mean_timesteps(self) -> np.ndarray:
         """Mean number of environment steps used to adapt to a task, float64 `[K + 1]`."""
-        return self.timesteps.mean(axis=(0, 1))
+        return exact_mean(np.concatenate(self.timesteps))
 
     @property
     def mean_return(self) -> Interval:
@@ -93,7 +93,7 @@ class Evaluation:
     @property
     def success_rate(self) -> Optional[np.ndarray]:
         """Share of successful paths in all tasks, float64 `[K + 1]`; None if the environment reports no successes."""
-        return None if self.success is None else self.success.mean(axis=(0, 1))
+        return None if self.success is None else exact_mean(np.concatenate(self.success))
 
     def __str__(self) -> str:
         return self.table()
@@ -126,7 +126,7 @@ class Evaluation:
         tasks = [task for of_seed in self.tasks[:1 if self.are_given else None] for task in of_seed]
         names, keys = {task_key(task): describe_task(task) for task in tasks}, list(map(task_key, tasks))
         if 1 < len(names) <= _FEW_TASKS:
-            rows += [(f"    task {names[key]}", self.task_returns[[other == key for other in keys]].mean(axis=0))
+            rows += [(f"    task {names[key]}", exact_mean(self.task_returns[[other == key for other in keys]]))
                      for key in sorted(names, key=names.__getitem__)]
         return [[label, *(f"{value:.2f}" for value in values)] for label, values in rows]
 

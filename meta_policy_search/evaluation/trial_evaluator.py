@@ -19,7 +19,7 @@ from meta_policy_search.types import Path, PathsMetaBatch, Task
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
 from meta_policy_search.utils.serializable import shallow_copy
-from meta_policy_search.utils.statistics import Interval, mean_interval, worst_quarter
+from meta_policy_search.utils.statistics import Interval, exact_sum, mean_interval, worst_quarter
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -47,7 +47,7 @@ class TrialEvaluation(Evaluation):
     @property
     def trial_return(self) -> Interval:
         """Mean return of whole trials over tasks, and its 95% interval (Student's t)."""
-        return mean_interval(self.task_returns.sum(axis=1))
+        return mean_interval(exact_sum(self.task_returns, axis=1))
 
     def table(self, *references: Evaluation) -> str:
         """Formats the mean return by episode and of a whole trial as a text table.
@@ -67,7 +67,7 @@ class TrialEvaluation(Evaluation):
             lines = ("  ".join(cell.rjust(8) for cell in row) for row in zip(*cells))
             text = "\n".join([f"Mean return in {len(self.task_returns)} tasks, {self.rollouts_per_meta_task} trials in "
                               "each, by episode", *lines])
-        worst = worst_quarter(self.task_returns.sum(axis=1))
+        worst = worst_quarter(exact_sum(self.task_returns, axis=1))
         return (f"{text}\nReturn of a trial of {num_episodes} episodes: {self.trial_return:.2f}, "
                 f"worst quarter of the tasks: {worst:.2f}")
 

@@ -11,7 +11,7 @@ from meta_policy_search.registry import title_of
 from meta_policy_search.settings import read_json
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.files import PathLike
-from meta_policy_search.utils.statistics import Interval, half_width_of_mean
+from meta_policy_search.utils.statistics import Interval, exact_mean, half_width_of_mean
 
 Progress = dict[str, np.ndarray]
 """Columns of `progress.csv` by name, each float64 `[iterations]`; NaN if a cell is not a number."""
@@ -100,7 +100,7 @@ def final_returns(progress: Mapping[str, np.ndarray], last: Optional[int] = None
         last: number of iterations to average. Default None: the last quarter, at most ten.
     """
     last = number_of_last(progress) if last is None else check_positive_int("last", last)
-    return {label: float(np.mean(progress[column][-last:])) for label, column in return_columns(progress).items()}
+    return {label: float(exact_mean(progress[column][-last:])) for label, column in return_columns(progress).items()}
 
 
 def final_success(progress: Mapping[str, np.ndarray]) -> Optional[float]:
@@ -108,7 +108,7 @@ def final_success(progress: Mapping[str, np.ndarray]) -> Optional[float]:
     is_step = any(name.startswith("Step_") and name.endswith("-SuccessRate") for name in progress)
     every = step_columns(progress, "SuccessRate")[1][-1] if is_step else progress.get("SuccessRate", np.array([np.nan]))
     rates = every[-number_of_last(progress):]
-    return None if np.isnan(rates).all() else float(np.nanmean(rates))
+    return None if np.isnan(rates).all() else float(exact_mean(rates[~np.isnan(rates)]))
 
 
 def mean_gain(progress: Mapping[str, np.ndarray], last: Optional[int] = None,
@@ -129,7 +129,7 @@ def mean_gain(progress: Mapping[str, np.ndarray], last: Optional[int] = None,
     """
     last = number_of_last(progress) if last is None else check_positive_int("last", last)
     gains, half_widths = (column[-last:] for column in columns(progress, "AdaptationGain", "AdaptationGainCI95"))
-    return Interval(np.mean(gains), np.asarray(half_width_of_mean(half_widths, num_tasks)))
+    return Interval(exact_mean(gains), np.asarray(half_width_of_mean(half_widths, num_tasks)))
 
 
 def columns(progress: Mapping[str, np.ndarray], *keys: str) -> tuple[np.ndarray, ...]:

@@ -1,5 +1,10 @@
-"""Statistics of returns: means, 95% intervals and running means."""
-from typing import NamedTuple, Optional
+"""Statistics of returns: means, 95% intervals and running means.
+
+Sums are exact and rounded once (`math.fsum`), so that printed numbers do not depend on the order in which a processor
+adds.
+"""
+import math
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 from scipy.special import stdtrit
@@ -34,6 +39,20 @@ class Interval(NamedTuple):
         return f"{self.mean:{spec}}{width}"
 
 
+def exact_sum(values: Any, axis: int = 0) -> np.ndarray:
+    """Returns the sum along an axis, rounded once from the exact sum: the same on every processor."""
+    values = np.moveaxis(np.asarray(values, np.float64), axis, -1)
+    if (np.abs(values) > 1e300).any():
+        return values.sum(axis=-1)  # may be infinite: `math.fsum` raises an error
+    rows = values.reshape(math.prod(values.shape[:-1]), values.shape[-1]).tolist()
+    return np.array(list(map(math.fsum, rows))).reshape(values.shape[:-1])[()]
+
+
+def exact_mean(values: Any, axis: int = 0) -> np.ndarray:
+    """Returns the mean along an axis: `exact_sum`, divided by the number of values."""
+    return exact_sum(values, axis) / np.shape(values)[axis]
+
+
 def task_returns(paths: PathsMetaBatch) -> np.ndarray:
     """Returns the mean undiscounted return over the paths of each task, float64 `[M]`."""
     return np.array([np.mean([np.sum(path["rewards"]) for path in task_paths]) for task_paths in paths.values()])
@@ -56,10 +75,11 @@ def mean_interval(values: np.ndarray) -> Interval:
         An `Interval` of float64 arrays `[...]`; the half width is NaN for `n = 1`.
     """
     values = np.asarray(values, np.float64)
-    mean = values.mean(axis=0)
-    if len(values) == 1:
+    n, mean = len(values), exact_mean(values)
+    if n == 1:
         return Interval(mean, np.full(mean.shape, np.nan))
-    return Interval(mean, stdtrit(len(values) - 1, 0.975) * values.std(axis=0, ddof=1) / np.sqrt(len(values)))
+    std = np.sqrt(exact_sum(np.square(values - mean)) / (n - 1))
+    return Interval(mean, _quantile(n - 1) * std / np.sqrt(n))
 
 
 def half_width_of_mean(half_widths: np.ndarray, count: Optional[int] = None) -> float:
@@ -73,8 +93,13 @@ def half_width_of_mean(half_widths: np.ndarray, count: Optional[int] = None) -> 
             interval is slightly too wide.
     """
     n = len(half_widths)
-    ratio = 1.0 if count is None else stdtrit(n * (count - 1), 0.975) / stdtrit(count - 1, 0.975)
-    return float(ratio * np.sqrt(np.sum(np.square(half_widths))) / n)
+    ratio = 1.0 if count is None else _quantile(n * (count - 1)) / _quantile(count - 1)
+    return float(ratio * np.sqrt(exact_sum(np.square(half_widths))) / n)
+
+
+def _quantile(degrees: int) -> float:
+    """Returns the 97.5% quantile of Student's t, rounded: further digits depend on the mathematical library."""
+    return round(float(stdtrit(degrees, 0.975)), 12)
 
 
 def worst_quarter(returns: np.ndarray) -> np.ndarray:
@@ -91,7 +116,7 @@ def worst_quarter(returns: np.ndarray) -> np.ndarray:
     """
     ordered = np.sort(np.asarray(returns, np.float64), axis=0)
     weights = np.clip(len(ordered) / 4 - np.arange(len(ordered)), 0.0, 1.0)
-    return np.tensordot(weights / weights.sum(), ordered, axes=1)
+    return exact_sum(weights * ordered.T, axis=-1).T / exact_sum(weights)
 
 
 def running_mean(values: np.ndarray, reach: Optional[int] = None) -> tuple[np.ndarray, np.ndarray]:
@@ -110,4 +135,4 @@ def running_mean(values: np.ndarray, reach: Optional[int] = None) -> tuple[np.nd
     n = len(values)
     reach = n // 100 if reach is None else reach
     start, end = np.maximum(np.arange(n) - reach, 0), np.minimum(np.arange(n) + reach + 1, n)
-    return np.array([np.mean(values[i:j]) for i, j in zip(start, end, strict=True)]), end - start
+    return np.array([exact_mean(values[i:j]) for i, j in zip(start, end, strict=True)]), end - start

@@ -18,7 +18,7 @@ from meta_policy_search.envs.interface import PhysicsError
 from meta_policy_search.envs.mujoco_envs.engines import base as engine_module
 from meta_policy_search.envs.mujoco_envs.engines import make_engine
 from meta_policy_search.envs.mujoco_envs.engines import mujoco as engine_mujoco
-from meta_policy_search.envs.mujoco_envs.engines.base import DERIVED, ROBOTS, model_file
+from meta_policy_search.envs.mujoco_envs.engines.base import DERIVED, INERTIALS, ROBOTS, model_file
 from meta_policy_search.envs.mujoco_envs.engines.mujoco import MujocoEngine
 from tests.helpers.robots import cheetahs, moving, reference_of
 
@@ -69,6 +69,15 @@ def test_ten_control_steps_agree_with_mujoco_2_1_0(robot, name):
 @pytest.mark.parametrize("robot", ROBOTS)
 def test_model_files_are_those_compared_with_mujoco_2_1_0(robot):
     assert hashlib.sha256(model_file(robot).read_bytes()).hexdigest() == MODEL_FILES[robot]
+
+
+@pytest.mark.parametrize("inertials", INERTIALS)
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_no_robot_has_a_sparse_jacobian(robot, inertials):
+    """MuJoCo 4.0.0 computes wrong accelerations from sparse constraint Jacobians."""
+    import mujoco
+
+    assert not mujoco.mj_isSparse(engine_mujoco.compile_model(robot, inertials))
 
 
 def test_modern_inertials_equal_those_computed_by_the_installed_mujoco(tmp_path, monkeypatch):

@@ -1,9 +1,20 @@
 """Tests means and their intervals."""
+import itertools
+
 import numpy as np
 import pytest
 import scipy.stats
 
-from meta_policy_search.utils.statistics import Interval, half_width_of_mean, mean_interval, task_returns, worst_quarter
+from meta_policy_search.utils.statistics import (
+    Interval,
+    exact_mean,
+    exact_sum,
+    half_width_of_mean,
+    mean_interval,
+    running_mean,
+    task_returns,
+    worst_quarter,
+)
 
 
 @pytest.mark.parametrize("n", [2, 3, 9])
@@ -13,6 +24,30 @@ def test_interval_agrees_with_scipy(n):
     low, high = scipy.stats.t.interval(0.95, n - 1, values.mean(axis=0), scipy.stats.sem(values))
     np.testing.assert_allclose(mean_interval(values).low, low, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(mean_interval(values).high, high, rtol=1e-12, atol=1e-12)
+
+
+def test_printed_numbers_do_not_depend_on_the_order_of_addition():
+    """Given seeds with a mean of 49.25, a tie, then floating-point sums in different orders print different numbers."""
+    orders = np.array(list(itertools.permutations([52.739, 45.396, 40.819, 58.046])))
+    assert {f"{np.sum(values) / 4:.1f}" for values in orders} == {"49.2", "49.3"}
+    assert set(exact_mean(orders, axis=1)) == {49.25} and f"{exact_mean(orders[0]):.1f}" == "49.2"
+    assert len({tuple(mean_interval(values)) for values in orders}) == 1
+    assert set(running_mean(orders.ravel(), reach=10_000)[0]) == {49.25}
+    assert len({half_width_of_mean(values) for values in orders}) == 1
+
+
+def test_worst_quarter_does_not_depend_on_the_order_of_addition():
+    quarter = [52.739, 45.396, 40.819, 58.046]
+    assert worst_quarter(np.array([*quarter, *[99.0] * 12])) == 49.25
+
+
+def test_exact_sums_agree_with_numpy_along_every_axis():
+    values = np.random.default_rng(0).normal(size=(2, 3, 4))
+    for axis in (0, 1, 2, -1):
+        np.testing.assert_allclose(exact_sum(values, axis), values.sum(axis=axis), rtol=1e-14, atol=1e-15)
+        np.testing.assert_allclose(exact_mean(values, axis), values.mean(axis=axis), rtol=1e-14, atol=1e-15)
+    assert exact_sum(np.ones((5, 0))).shape == (0,) and exact_sum([1e100, 1.0, -1e100]) == 1.0
+    np.testing.assert_array_equal(exact_sum([[np.inf, 1.0, np.nan], [1.0, -np.inf, 1.0]]), [np.inf, -np.inf, np.nan])
 
 
 def test_single_value_has_no_interval():
