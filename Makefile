@@ -1,4 +1,4 @@
-# Requires make and Python 3.10 or newer. Targets install everything else into .venv on first use.
+# Requires make and Python 3.10 to 3.13. Targets install everything else into .venv on first use.
 # `make help` lists targets and variables.
 
 PYTHON ?= python3
@@ -34,13 +34,13 @@ help: ## list targets and variables
 	@echo
 	@echo "  ENV        train: name of the environment, such as MetaPointEnvCornerGoals (default: HalfCheetahRandDirecEnv)"
 	@echo "  SEED       train: root seed of all random generators (default: 1)"
-	@echo "  ITERATIONS train: number of iterations (default: half cheetah 100, others 70; two to five minutes on two cores)"
+	@echo "  ITERATIONS train: number of iterations (default: half cheetah 100, others 70)"
 	@echo "  CONFIG     train: JSON file of settings (default: fast settings for the half cheetah, otherwise published ones with 20 tasks)"
 	@echo "  DUMP_PATH  train: run folder (default: data/promp/<environment>/<time>_seed<seed>)"
 	@echo "  EXTRAS     extras: extras of setup.py, such as ray,metaworld (default: video)"
 	@echo "  SMOKE      train, bench: 1 for a smoke test with tiny sizes (default: 0)"
 	@echo "  ARGS       train, test, test-mujoco-py, bench: further arguments, such as ARGS=\"-m thorough\" for test"
-	@echo "  PYTHON     Python interpreter for the virtual environment, 3.10 or newer (default: python3)"
+	@echo "  PYTHON     Python interpreter for the virtual environment, 3.10 to 3.13 (default: python3)"
 	@echo "  VENV       folder of the virtual environment (default: .venv)"
 
 train: $(VENV)/.installed ## train ProMP (default: half cheetah, forward or backward)
@@ -88,9 +88,9 @@ $(VENV)/.installed-%: $(VENV_PYTHON) setup.py
 
 $(VENV_PYTHON):
 	@command -v "$(PYTHON)" > /dev/null || { \
-		echo "make: $(PYTHON) not found. Install Python 3.10 or newer, or pass its path: make PYTHON=/path/to/python"; exit 1; }
-	@"$(PYTHON)" -c "import sys; sys.exit(sys.version_info < (3, 10))" || { \
-		echo "make: $(PYTHON) is `"$(PYTHON)" --version`, but 3.10 or newer is required. Pass another interpreter: make PYTHON=python3.12"; \
+		echo "make: $(PYTHON) not found. Install Python 3.10 to 3.13, or pass its path: make PYTHON=/path/to/python"; exit 1; }
+	@"$(PYTHON)" -c "import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))" || { \
+		echo "make: $(PYTHON) is `"$(PYTHON)" --version`, but Python 3.10 to 3.13 is required. Pass another interpreter: make PYTHON=python3.12"; \
 		exit 1; }
 	@"$(PYTHON)" -c "import ensurepip, venv" 2> /dev/null || { \
 		echo "make: $(PYTHON) cannot create virtual environments. On Debian and Ubuntu: sudo apt install python3-venv"; \

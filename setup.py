@@ -1,7 +1,7 @@
 """Packaging. `pip install -e .` installs the package in place, `pip install -e ".[dev]"` adds the development tools.
 
 Lower bounds of `DEPENDENCIES` are the lowest versions that `.ci/run` tests.
-`docs/installation.rst` lists the latest ones.
+`docs/installation.rst` lists all tested versions.
 """
 import re
 from pathlib import Path
@@ -76,7 +76,7 @@ setup(
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
         "Typing :: Typed",
     ],
-    python_requires=">=3.10",
+    python_requires=">=3.10,<3.14",  # without an upper bound, pip installs a pre-release of TensorFlow on 3.14
     packages=find_packages(include=["meta_policy_search", "meta_policy_search.*"]),
     package_dir={"": "."},  # type checkers find an installation in place
     package_data={

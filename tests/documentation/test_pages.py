@@ -74,14 +74,38 @@ def test_every_environment_and_algorithm_has_a_page():
         assert f"autoclass:: meta_policy_search.meta_algos.{name}\n" in algorithms
 
 
+TESTED = re.compile(r"^([\w-]+) +([\d.]+) +([\d.]+)$", flags=re.MULTILINE)  # rows of the table of versions
+
+
 def test_installation_page_lists_extras_and_lower_bounds_of_setup():
     page, setup = (DOCS / "installation.rst").read_text(), ast.parse((ROOT / "setup.py").read_text())
     values = {node.targets[0].id: node.value for node in setup.body if isinstance(node, ast.Assign)}
     extras = set(re.findall(r"^   \* - ``([\w-]+)``$", page, flags=re.MULTILINE))
     assert extras == {key.value for key in values["EXTRAS"].keys}
     bounds = dict(re.split("[>=]=", ast.literal_eval(name)) for name in values["DEPENDENCIES"].elts)
-    listed = dict(re.findall(r"^([\w-]+) +([\d.]+) +[\d.]+$", page, flags=re.MULTILINE))
+    listed = {name: lowest for name, lowest, _ in TESTED.findall(page)}
     assert listed == {"Python": "3.10", **bounds}
+
+
+def test_all_files_name_the_tested_versions_of_the_installation_page():
+    tested = {name: bounds for name, *bounds in TESTED.findall((DOCS / "installation.rst").read_text())}
+    lowest, latest = tested["Python"]
+    setup, readme = ((ROOT / name).read_text() for name in ("setup.py", "README.md"))
+    minors = range(int(lowest.split(".")[1]), int(latest.split(".")[1]) + 1)
+    assert re.findall(r"Python :: (3\.\d+)", setup) == [f"3.{minor}" for minor in minors]
+    assert f'python_requires=">=3.{minors[0]},<3.{minors[-1] + 1}"' in setup
+    for path in (".ci/run", "CONTRIBUTING.md", "Makefile", "README.md", "docs/index.rst", "docs/installation.rst"):
+        text = (ROOT / path).read_text()
+        named = re.findall(r"(3\.\d+) to (3\.\d+)(?![\d)])", text)  # mujoco-py has other versions, in parentheses
+        assert set(named) == {(lowest, latest)} and f"{lowest} or newer" not in text, path
+    for name, *versions in re.findall(r"(TensorFlow|NumPy|MuJoCo) ([\d.]+) and (\d+\.\d+)", readme):
+        assert versions == [".".join(version.split(".")[:2]) for version in tested[name.lower()]]
+
+
+def test_readme_and_quick_start_name_the_same_duration_of_make_train():
+    (readme,) = re.findall(r"^make train .*, (.*) on two cores$", (ROOT / "README.md").read_text(), flags=re.MULTILINE)
+    (page,) = re.findall(r"of ProMP in (.*) on two cores", (DOCS / "quickstart.rst").read_text())
+    assert page == readme and "minutes on" not in (ROOT / "Makefile").read_text()
 
 
 def test_hosted_pages_of_a_branch_have_links_that_edit_them(monkeypatch):
