@@ -123,14 +123,17 @@ def _cells(returns: Mapping[int, float], runs: Mapping[int, Progress]) -> List[s
 def compare(env: Any, algorithms: Sequence[Union[str, type]],
             seeds: Union[int, Sequence[int]] = 3, n_itr: int = 100, folder: Optional[PathLike] = None,
             processes: Optional[int] = None, settings_of: Optional[Mapping[str, Mapping[str, Any]]] = None,
-            **settings: Any) -> Comparison:
+            resume: bool = False, **settings: Any) -> Comparison:
     """Trains several algorithms with several seeds in parallel processes, and compares their returns.
 
-    Call the function again with the same arguments and `folder` to continue a comparison: it skips complete runs,
-    resumes interrupted runs and repeats failed runs. A larger `n_itr` or more seeds or algorithms extend it. Ctrl-C
-    stops all runs and returns the comparison of the complete runs. Environments and classes may be defined in a script
-    or notebook. If their code or arguments have changed since the runs in the folder, an error is raised.
-    Changes of other attributes of an environment, such as `env.penalty = 1.0`, are not detected.
+    Ctrl-C stops all runs and returns the comparison of the complete runs. To continue, call the function again with
+    the same arguments, the `folder` and `resume=True`: it skips complete runs, resumes interrupted runs and repeats
+    failed runs. A larger `n_itr` or more seeds or algorithms extend a comparison. All settings must equal those in the
+    `params.json` of the runs; of objects such as environments and policies, only what this file records is compared.
+    If the file of a module that a name MODULE:NAME refers to has changed, a warning is printed.
+
+    Environments and classes may be defined in a script or notebook. The processes of the runs import the user's modules
+    again, so assignments to variables of these modules have no effect on the runs.
 
     Args:
         env: environment, or the name of one, as for `train`.
@@ -141,6 +144,7 @@ def compare(env: Any, algorithms: Sequence[Union[str, type]],
         processes: number of runs at a time, which share the cores. Default None: the number of cores.
         settings_of: further settings of single algorithms, by their names in the table, such as
             `{"trpo_maml": {"step_size": 0.02}}`. Default None.
+        resume: whether to continue the runs in `folder`. Default False: a folder with runs is an error.
         **settings: settings of `train` such as `meta_batch_size`. Each setting is passed to every algorithm that has
             it.
 
@@ -148,8 +152,8 @@ def compare(env: Any, algorithms: Sequence[Union[str, type]],
         The comparison of the complete runs. The errors of failed runs are printed.
 
     Raises:
-        TypeError, ValueError: an argument is invalid, no algorithm has a setting, or the folder contains a run with
-            different settings or other code.
+        TypeError, ValueError: an argument is invalid, no algorithm has a setting, or the folder contains runs, and
+            `resume` is False or their settings differ.
     """
     if isinstance(seeds, (int, np.integer)):
         seeds = range(1, check_positive_int("seeds", seeds) + 1)
@@ -188,9 +192,9 @@ def compare(env: Any, algorithms: Sequence[Union[str, type]],
         **settings_of.get(name, {}), "seed": seed}, os.path.join(output, f"{name},seed={seed}")) for seed in numbers]
         for name, algo in by_name.items()}
     seed_by_seed = [run for group in zip(*runs.values(), strict=True) for run in group]
-    _, was_interrupted = train_all(output, seed_by_seed, processes)
+    _, was_interrupted = train_all(output, seed_by_seed, processes, resume)
     if was_interrupted:
-        print_line(f"Interrupted. To continue, call compare with the same arguments and folder={output!r}")
+        print_line(f"Interrupted. To continue, call compare with the same arguments, folder={output!r} and resume=True")
     return Comparison(f"{env_name}, seed{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}", runs)
 
 

@@ -7,13 +7,14 @@ A run folder contains `params.json`, `progress.csv`, `log.txt`, snapshots and pi
 * `options`: the settings that have no effect on the result, such as `parallel` (`types.WithoutEffect`);
 * `given`: names of the settings that the user gave; the others have their defaults;
 * `command`, `started`, `modules`, `git_revision`, `versions`, `machine` and `tensorflow_flags` of the process that
-  started it; `modules` contains the path of each module that a name of the form MODULE:NAME refers to;
+  started it; `modules` contains the file and its SHA-256 of each module that a name MODULE:NAME refers to;
 * `resumed`: a list with the same entries, and the completed iterations, of each call that continued the run;
 * `ended`, `stopped` (by a callback) and `error` (name of the exception), after the end of a process.
 """
 import contextlib
 import dataclasses
 import datetime
+import hashlib
 import importlib.metadata
 import itertools
 import json
@@ -110,11 +111,8 @@ def record_start(folder: str, description: Mapping[str, Any], itr: int) -> None:
     before = _read(folder)
     if before and "settings" not in before:
         return
-    names = [description["algorithm"], *map(description["settings"].get, ("env", "policy"))]
-    modules = {name.rpartition(":")[0] for name in names if isinstance(name, str) and ":" in name}
     process = {**describe_process([os.path.basename(sys.argv[0]), *sys.argv[1:]]),
-               "modules": {name: vars(sys.modules[name]).get("__file__")
-                           for name in sorted(modules & sys.modules.keys())}}
+               "modules": describe_modules(description)}
     params = {**description, **process, "resumed": []}
     if before and itr:
         warn_of_changes(before, process)
@@ -194,6 +192,20 @@ def describe_process(command: List[str]) -> Dict[str, Any]:
                     "physics_engine": chosen_engine()},
         "tensorflow_flags": {name: os.environ.get(name) for name in _FLAGS},
     }
+
+
+def describe_modules(params: Mapping[str, Any]) -> Dict[str, Dict[str, Optional[str]]]:
+    """Returns the file and its SHA-256 of each imported module that a name MODULE:NAME in `params.json` refers to."""
+    names = [params.get("algorithm"), *map(params.get("settings", {}).get, ("env", "policy"))]
+    modules = {name.rpartition(":")[0] for name in names if isinstance(name, str) and ":" in name}
+    found: Dict[str, Dict[str, Optional[str]]] = {}
+    for name in sorted(modules & sys.modules.keys()):
+        path, digest = vars(sys.modules[name]).get("__file__"), None
+        with contextlib.suppress(OSError, TypeError):  # the module has no file, or it was deleted
+            with open(path, "rb") as file:
+                digest = hashlib.sha256(file.read()).hexdigest()
+        found[name] = {"file": path, "sha256": digest}
+    return found
 
 
 def warn_of_changes(params: Mapping[str, Any], process: Mapping[str, Any]) -> None:
@@ -331,8 +343,15 @@ def check_is_unused(folder: PathLike) -> None:
     """
     folder = check_folder("dump_path", folder)
     if (is_run(folder) or logger.earlier_files(folder)) and not ended_before_first_snapshot(folder):
-        raise ValueError(f"dump_path: {folder} already contains a run: resume it ({resume_command(folder)}) or choose "
-                         "another folder")
+        raise ValueError(f"dump_path: {folder} already contains a run: resume it ({resume_command(folder)}, or "
+                         "resume=True) or choose another folder")
+
+
+def check_has_no_runs(folder: str) -> None:
+    """Raises `ValueError` if a folder contains runs other than those that ended before their first snapshot."""
+    if not all(map(ended_before_first_snapshot, _runs_below(folder))):
+        raise ValueError(f"{folder} already contains runs. Continue them with resume=True (--resume on the command "
+                         "line), or choose another folder")
 
 
 def shortest(path: str) -> str:

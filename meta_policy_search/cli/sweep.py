@@ -15,8 +15,8 @@ Each run has a folder that is named after its values. At the end, the sweep prin
 returns, averaged over the last quarter of the iterations (at most ten), and writes it to summary.csv. For failed runs,
 it prints the error. The exit status is 0 if all runs are complete, 1 otherwise, and 130 after Ctrl-C.
 
-Run the same command again to continue a sweep: it resumes interrupted runs, repeats failed runs and skips complete
-runs. Ctrl-C stops all runs. A sweep never deletes runs.
+Ctrl-C stops all runs. To continue a sweep, run the same command with --resume: it resumes interrupted runs, repeats
+failed runs and skips complete runs. A sweep never deletes runs.
 """
 import argparse
 import itertools
@@ -29,8 +29,8 @@ from meta_policy_search import run_folder
 from meta_policy_search.cli.flags import check_type, nonempty_path
 from meta_policy_search.cli.runs import mean_returns
 from meta_policy_search.cli.train import INTERRUPTED
-from meta_policy_search.parallel_runs import Member, check_settings, train_all
-from meta_policy_search.run import find_algo_class, find_env_name
+from meta_policy_search.parallel_runs import Member, train_all
+from meta_policy_search.run import check_settings, find_algo_class, find_env_name
 from meta_policy_search.settings import read_json
 from meta_policy_search.utils.files import write_csv
 from meta_policy_search.utils.progress import print_line, text_table
@@ -130,7 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
     name = os.path.splitext(os.path.basename(arguments.grid))[0]
     output = arguments.output or os.path.join("data", "sweeps", name)
     runs, varied = read_grid(arguments.grid, output)
-    failed, was_interrupted = train_all(output, runs, arguments.processes, "--processes")
+    failed, was_interrupted = train_all(output, runs, arguments.processes, arguments.resume, "--processes")
     header, rows = summarize(runs, varied, failed)
     path = os.path.join(output, SUMMARY)
     write_csv(path, [header, *rows])
@@ -140,7 +140,7 @@ def run(arguments: argparse.Namespace) -> int:
     print_line(f"\nMeans of the last quarter of the iterations, at most ten\n{table}")
     print_line(f"\nTable: {path}")
     if was_interrupted:
-        print_line("Interrupted; run the same command to resume")
+        print_line("Interrupted; run the same command with --resume to continue")
         return INTERRUPTED
     return 0 if all(run.is_done for run in runs) else 1
 
@@ -152,4 +152,6 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
                         help="number of runs at a time; they share the cores (default: the number of cores)")
     parser.add_argument("--output", metavar="DIR", type=nonempty_path,
                         help="parent folder of the run folders (default: data/sweeps/GRID)")
+    parser.add_argument("--resume", action="store_true",
+                        help="continue the runs in the output folder; without this flag, they are an error")
 

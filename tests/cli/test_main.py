@@ -257,7 +257,7 @@ def test_ctrl_c_during_start_up_prints_no_traceback():
 def test_commands_find_modules_of_the_current_folder(my_module, tmp_path):
     """They do not replace installed modules, and `params.json` records their paths."""
     assert main(["train", "vpg_maml", "--env", f"{my_module}:MyEnv", "--smoke", "--dump_path", "run"]) == 0
-    assert read_params("run")["modules"] == {my_module: str(tmp_path / f"{my_module}.py")}
+    assert read_params("run")["modules"][my_module]["file"] == str(tmp_path / f"{my_module}.py")
     Path("tqdm.py").write_text("raise ImportError('a module of the user')")
     process = start("-m", "meta_policy_search", "evaluate", "run", "--num_tasks", "2")
     _, err = process.communicate()

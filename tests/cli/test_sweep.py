@@ -79,7 +79,8 @@ def test_every_combination_is_run_and_failures_are_reported(tmp_path, monkeypatc
     assert table[2]["return"] == "" and table[2]["iterations"] == "0"
 
     before = {name: (output / name / "progress.csv").stat().st_mtime_ns for name in names[:2]}
-    assert main(["sweep", *arguments]) == 1
+    assert f"{output} already contains runs. Continue them with resume=True (--resume" in mistake(capsys, *arguments)
+    assert main(["sweep", *arguments, "--resume"]) == 1
     said = capsys.readouterr().out
     assert "2 of 4 runs complete" in said and f"{names[0]}: starts" not in said and f"{names[2]}: starts" in said
     assert {name: (output / name / "progress.csv").stat().st_mtime_ns for name in names[:2]} == before
@@ -93,13 +94,13 @@ def test_grid_with_more_iterations_extends_finished_runs(tmp_path, monkeypatch, 
     assert main(["sweep", str(write_grid(tmp_path, {"seed": [1]})), *arguments]) == 0
     grid = write_grid(tmp_path, {"seed": [1]}, n_itr=5, snapshot_mode="all")
     capsys.readouterr()
-    assert main(["sweep", str(grid), *arguments]) == 0
+    assert main(["sweep", str(grid), *arguments, "--resume"]) == 0
     assert "seed=1: resumes" in capsys.readouterr().out
     assert main(["sweep", str(grid), "--output", str(tmp_path / "at_once")]) == 0
     resumed, at_once = (read_rows(tmp_path / folder / "seed=1") for folder in ("runs", "at_once"))
     assert resumed == at_once and len(resumed) == 5
     assert all((tmp_path / "runs" / "seed=1" / f"itr_{itr}.pkl").exists() for itr in (2, 3, 4))
-    assert main(["sweep", str(grid), *arguments]) == 0
+    assert main(["sweep", str(grid), *arguments, "--resume"]) == 0
     assert "1 of 1 runs complete" in capsys.readouterr().out
 
 
@@ -134,7 +135,7 @@ def test_files_of_users_and_of_runs_that_did_not_start(tmp_path, monkeypatch, ca
     (output / "seed=2" / "log.txt").write_text("Logging to here")
     save_snapshot(output / "seed=3", 3, {"itr": 3})
     before = {path.name: path.read_bytes() for path in (output / "seed=3").iterdir()}
-    assert main(["sweep", str(write_grid(tmp_path, {"seed": [1, 2, 3]})), "--output", str(output)]) == 1
+    assert main(["sweep", str(write_grid(tmp_path, {"seed": [1, 2, 3]})), "--output", str(output), "--resume"]) == 1
     assert statuses(output) == {"seed=1": "done", "seed=2": "done", "seed=3": "failed"}
     assert (output / "seed=1" / "notes.txt").read_text() == "mine"
     assert len(read_csv(output / "seed=2" / "progress.csv")) == 2
@@ -179,13 +180,13 @@ def test_interruption_ends_all_runs_and_the_next_call_resumes_them(tmp_path, mon
     process.send_signal(signal.SIGINT)
     said, errors = process.communicate(timeout=90)
     assert process.returncode == INTERRUPTED and errors == ""
-    assert "Stopping the runs" in said and "Interrupted; run the same command to resume" in said
+    assert "Stopping the runs" in said and "Interrupted; run the same command with --resume" in said
     assert len(children) >= 2
     assert_gone(children, timeout=10.0)
     assert set(statuses(output).values()) == {"not done"} and not (output / "seed=3").exists()
 
     commands.train_members_here(monkeypatch)
-    assert main(["sweep", str(grid), "--output", str(output)]) == 0
+    assert main(["sweep", str(grid), "--output", str(output), "--resume"]) == 0
     said = capsys.readouterr().out
     assert "seed=1: resumes" in said and "seed=3: starts" in said
     for seed in (1, 2, 3):
@@ -208,7 +209,7 @@ def test_runs_end_with_a_killed_sweep_and_the_next_sweep_continues(number, tmp_p
     with lock_folder(output / "seed=1"):
         pass
     commands.train_members_here(monkeypatch)
-    assert main(["sweep", str(grid), "--output", str(output)]) == 0
+    assert main(["sweep", str(grid), "--output", str(output), "--resume"]) == 0
     assert [int(row["Epoch"]) for row in read_csv(progress)] == list(range(250))
 
 
@@ -268,7 +269,7 @@ def test_runs_with_other_settings_are_left_unchanged(tmp_path, monkeypatch, caps
     capsys.readouterr()
     for changed, difference in (({"n_samples": 25}, "n_samples 20 (run), 25 (now)"),
                                 ({"n_itr": 1}, "n_itr 2 (run), 1 (now)")):
-        said = mistake(capsys, write_grid(tmp_path, {"seed": [1]}, **changed), "--output", output)
+        said = mistake(capsys, write_grid(tmp_path, {"seed": [1]}, **changed), "--output", output, "--resume")
         assert f"{output / 'seed=1'} contains a run with different settings: {difference}. Choose another" in said
     for path in output.rglob("*"):
         if path.is_file():
