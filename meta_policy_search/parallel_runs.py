@@ -47,8 +47,8 @@ class Member(NamedTuple):
         return run_folder.is_done(self.folder, self.n_itr)
 
 
-def train_all(output: str, members: Sequence[Member], processes: Optional[int], resume: bool = False,
-              argument: str = "processes") -> Tuple[List[str], bool]:
+def train_all(output: str, members: Sequence[Member], processes: Optional[int], resume: bool = False
+              ) -> Tuple[List[str], bool]:
     """Trains all incomplete runs, `processes` at a time, each in a separate process.
 
     All processes have ended when this function returns or raises an error. They also end if this process is killed.
@@ -58,7 +58,6 @@ def train_all(output: str, members: Sequence[Member], processes: Optional[int], 
         members: the runs.
         processes: maximum number of runs at a time; None: the number of cores.
         resume: whether `output` may contain runs, which are then continued. Default False.
-        argument: name of `processes` in error messages.
 
     Returns:
         The names of the failed runs (their errors are printed), and whether Ctrl-C was pressed.
@@ -67,7 +66,8 @@ def train_all(output: str, members: Sequence[Member], processes: Optional[int], 
         ValueError: `output` contains runs, and `resume` is False or their settings differ; or another process trains
             the same runs.
     """
-    processes = min(len(members), available_cores() if processes is None else check_positive_int(argument, processes))
+    limit = available_cores() if processes is None else check_positive_int("processes", processes)
+    processes = min(len(members), limit)
     if resume:
         _check_earlier(members)
     else:

@@ -200,7 +200,7 @@ def describe_modules(params: Mapping[str, Any]) -> Dict[str, Dict[str, Optional[
     modules = {name.rpartition(":")[0] for name in names if isinstance(name, str) and ":" in name}
     found: Dict[str, Dict[str, Optional[str]]] = {}
     for name in sorted(modules & sys.modules.keys()):
-        path, digest = vars(sys.modules[name]).get("__file__"), None
+        digest, path = None, vars(sys.modules[name]).get("__file__", "")
         with contextlib.suppress(OSError, TypeError):  # the module has no file, or it was deleted
             with open(path, "rb") as file:
                 digest = hashlib.sha256(file.read()).hexdigest()

@@ -130,7 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
     name = os.path.splitext(os.path.basename(arguments.grid))[0]
     output = arguments.output or os.path.join("data", "sweeps", name)
     runs, varied = read_grid(arguments.grid, output)
-    failed, was_interrupted = train_all(output, runs, arguments.processes, arguments.resume, "--processes")
+    failed, was_interrupted = train_all(output, runs, arguments.processes, arguments.resume)
     header, rows = summarize(runs, varied, failed)
     path = os.path.join(output, SUMMARY)
     write_csv(path, [header, *rows])

@@ -62,7 +62,7 @@ def test_version(capsys):
     (["resume", "nowhere"], "resume: error: nowhere cannot be resumed: .*No such file or directory"),
     (["resume", "."], "resume: error: . cannot be resumed: the folder . contains no snapshot"),
     *(([*command, ""], f"error: argument {command[-1]}: expected a path, got ''") for command in (
-        ["train", "promp", "--dump_path"], ["train", "cem", "--resume"], ["train", "rl2", "--config_file"],
+        ["train", "promp", "--dump_path"], ["train", "rl2", "--config_file"],
         ["evaluate", "run", "--output"], ["plot", "run", "--output"], ["render", "run", "--output"],
         ["sweep", "grid.json", "--output"])),
     (["train", "promp", "--env", "MetaBernoulliBanditEnv", "--smoke", "--no-learn_std"],

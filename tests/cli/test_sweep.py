@@ -256,7 +256,7 @@ def test_invalid_grids_are_reported_before_anything_starts(content, message, tmp
 def test_other_invalid_arguments_are_reported(tmp_path, capsys):
     assert "could not read" in mistake(capsys, tmp_path / "gone.json")
     grid = write_grid(tmp_path, {"seed": [1]})
-    assert "--processes: expected an integer of at least 1, got 0" in mistake(capsys, grid, "--processes", 0)
+    assert ": error: processes: expected an integer of at least 1, got 0" in mistake(capsys, grid, "--processes", 0)
     (tmp_path / "file").touch()
     assert "file" in mistake(capsys, grid, "--output", tmp_path / "file")
 
