@@ -24,23 +24,25 @@ import reprlib
 import shlex
 import subprocess
 import sys
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
 from meta_policy_search import __version__
 from meta_policy_search.envs.compat import innermost
 from meta_policy_search.envs.mujoco_envs.engines import chosen_engine
-from meta_policy_search.plotting import read_progress
+from meta_policy_search.plotting import Progress, final_returns, final_success, read_progress
+from meta_policy_search.plotting.progress import number_of_last
 from meta_policy_search.settings import differences, read_json, settings_of
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.files import PathLike, check_folder, write_text
+from meta_policy_search.utils.files import PathLike, check_folder, is_locked, write_text
 from meta_policy_search.utils.serializable import Configurable, name_of_callable, present_arguments
 from meta_policy_search.utils.snapshotter import list_snapshots, snapshot_paths
 from meta_policy_search.utils.threads import available_cores
 
 PARAMS_FILE = "params.json"
 PROGRESS_FILE = "progress.csv"
+STATES = ("running", "finished", "stopped", "failed", "interrupted")
 _PACKAGES = ("tensorflow", "numpy", "scipy", "gym", "gymnasium", "mujoco", "cma", "cloudpickle", "joblib", "matplotlib")
 _TYPES: Dict[str, Any] = {
     "settings": dict, "options": dict, "given": list, "algorithm": (str, type(None)), "env": (str, type(None)),
@@ -255,32 +257,107 @@ def read_params(folder: str) -> dict[str, Any]:
     return params
 
 
+class RunInfo(NamedTuple):
+    """What the files of a run contain; another process may be writing to them.
+
+    All returns are means over the last quarter of the iterations, at most ten. They are NaN if a row contains NaN.
+    """
+
+    folder: str
+    params: Dict[str, Any]  # content of `params.json`; empty if it is missing or unreadable
+    error: str  # why `params.json` is unreadable; otherwise empty
+    progress: Progress  # columns of `progress.csv`; empty if it has no rows
+
+    @classmethod
+    def read(cls, folder: str) -> "RunInfo":
+        """Reads the files of a run."""
+        params: Dict[str, Any] = {}
+        error = ""
+        try:
+            params = read_params(folder)
+        except ValueError as raised:
+            error = str(raised)
+        try:
+            return cls(folder, params, error, read_progress(folder))
+        except ValueError:  # no rows
+            return cls(folder, params, error, {})
+
+    @property
+    def settings(self) -> Dict[str, Any]:
+        """The settings in `params.json`."""
+        return self.params.get("settings", {})
+
+    @property
+    def iterations(self) -> int:
+        """Number of rows in `progress.csv`."""
+        return len(next(iter(self.progress.values()), ()))
+
+    def is_done(self, n_itr: Optional[int] = None) -> bool:
+        """Returns whether the run has completed `n_itr` iterations, or was stopped by a callback.
+
+        If the snapshot mode saves the last iteration, the snapshot of that iteration must also exist.
+
+        Args:
+            n_itr: number of iterations. Default None: as in `params.json`; if there is none, the run must have ended.
+        """
+        n_itr = self.settings.get("n_itr") if n_itr is None else n_itr
+        if self.params.get("stopped") or n_itr is None:
+            return "ended" in self.params
+        if self.settings.get("start_itr", 0) + self.iterations < n_itr:
+            return False
+        if self.params.get("options", {}).get("snapshot_mode") not in ("all", "last", "last_gap"):
+            return True
+        return max(list_snapshots(self.folder).values(), default=-1) + 1 >= n_itr
+
+    @property
+    def state(self) -> str:
+        """One of `STATES`."""
+        if is_locked(self.folder):
+            return "running"
+        if self.is_done():
+            return "stopped" if self.params.get("stopped") else "finished"
+        return "interrupted" if self.params.get("error") is None else "failed"
+
+    @property
+    def returns(self) -> Dict[str, float]:
+        """Mean returns by label, see `plotting.final_returns`; empty if there are none."""
+        with contextlib.suppress(ValueError):  # no rows, or no columns of returns
+            return final_returns(self.progress)
+        return {}
+
+    @property
+    def after(self) -> float:
+        """Mean return after adaptation (for a single task, of the policy); NaN if it is unknown."""
+        return list(self.returns.values() or [np.nan])[-1]
+
+    @property
+    def gain(self) -> Optional[float]:
+        """Mean return after adaptation minus that before; None without adaptation."""
+        before, *steps = self.returns.values() or [np.nan]
+        return steps[-1] - before if steps else None
+
+    @property
+    def worst_quarter(self) -> Optional[float]:
+        """Mean return after adaptation in the 25% of tasks with the lowest return; None for RL2."""
+        column = self.progress.get("WorstQuarterReturn")
+        if column is None or "Step_0-LastEpisodeReturn" in self.progress:
+            return None
+        return float(np.mean(column[-number_of_last(self.progress):]))
+
+    @property
+    def success(self) -> Optional[float]:
+        """Mean success rate after adaptation; None if the run has none."""
+        return final_success(self.progress)
+
+
 def count_rows(folder: str) -> int:
     """Returns the number of iterations in the `progress.csv` of a run."""
-    try:
-        return len(next(iter(read_progress(folder).values())))
-    except ValueError:  # no rows
-        return 0
+    return RunInfo.read(folder).iterations
 
 
 def is_done(folder: str, n_itr: Optional[int] = None) -> bool:
-    """Returns whether a run has completed `n_itr` iterations, or was stopped by a callback.
-
-    If the snapshot mode saves the last iteration, the snapshot of that iteration must also exist.
-
-    Args:
-        folder: run folder.
-        n_itr: number of iterations. Default None: as in `params.json`; if there is none, the run must have ended.
-    """
-    params = _read(folder)
-    n_itr = params.get("settings", {}).get("n_itr") if n_itr is None else n_itr
-    if params.get("stopped") or n_itr is None:
-        return "ended" in params
-    if params.get("settings", {}).get("start_itr", 0) + count_rows(folder) < n_itr:
-        return False
-    if params.get("options", {}).get("snapshot_mode") not in ("all", "last", "last_gap"):
-        return True
-    return max(list_snapshots(folder).values(), default=-1) + 1 >= n_itr
+    """Returns whether a run is complete, see `RunInfo.is_done`."""
+    return RunInfo.read(folder).is_done(n_itr)
 
 
 def find_runs(folders: Sequence[str]) -> list[str]:

@@ -1,5 +1,6 @@
 """Tests `compare`: runs of several algorithms and seeds in processes, their table and their plot."""
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -206,25 +207,34 @@ class Bounded(mps.MetaGaussianMLPPolicy):
 def test_settings_of_an_own_policy_reach_its_runs(monkeypatch, tmp_path):
     runs = {}
     monkeypatch.setattr(comparison_module, "train_all", lambda output, members, *how: (
-        runs.update({member.name: member.settings for member in members}), False))
+        runs.update({member.name: member.settings for member in members}) or [], False))
     mps.compare("MetaPointEnvCorner", ["promp", "vpg_maml"], [1], folder=tmp_path, bound=0.5,
                 settings_of={"promp": {"policy": Bounded}})
     assert runs["promp,seed=1"]["bound"] == 0.5 and "bound" not in runs["vpg_maml,seed=1"]
     check_settings("promp", {"policy": f"{__name__}:Bounded", "bound": 0.5})
 
 
+def test_nan_is_shown(runs, tmp_path):
+    """The lowest gain is NaN if a gain is NaN, in any order of the runs."""
+    rows = "n_timesteps,Step_0-AverageReturn,Step_1-AverageReturn\n" + "100,1,nan\n" * 12
+    Path(runs["promp"][1].folder, "progress.csv").write_text(rows)
+    for order in ((0, 1, 2), (1, 0, 2)):
+        assert "+nan (+nan)" in str(mps.Comparison("Corner", {"promp": [runs["promp"][i] for i in order]}))
+
+
 def test_interrupted_comparison_says_how_to_continue(tmp_path, monkeypatch, capsys):
     started = []
-    monkeypatch.setattr(comparison_module, "train_all", lambda output, runs, *how: (started.extend(runs), True))
-    comparison = mps.compare("MetaPointEnvCorner", ["promp", "rl2"], 2, folder=tmp_path / "a", hidden_size=8,
+    monkeypatch.setattr(comparison_module, "train_all", lambda output, runs, *how: (
+        started.extend(runs) or [], True))
+    comparison = mps.compare("MetaPointEnvCorner", ["promp", "rl2"], 2, folder=tmp_path, hidden_size=8,
                              settings_of={"promp": {"inner_lr": 0.3}})
     assert comparison.runs == {"promp": [], "rl2": []}
     assert [run.name for run in started] == ["promp,seed=1", "rl2,seed=1", "promp,seed=2", "rl2,seed=2"]
     assert [run.settings["hidden_size"] for run in started[1::2]] == [8, 8]
     assert [run.settings["inner_lr"] for run in started[::2]] == [0.3, 0.3]
     assert not any("hidden_size" in run.settings for run in started[::2])
-    assert capsys.readouterr().out.endswith(f"the same arguments, folder='{tmp_path / 'a'}' and resume=True\n")
-    assert not (tmp_path / "a").exists()  # registered names need no file
+    assert f"repeat the call with folder='{tmp_path}' and resume=True" in capsys.readouterr().out
+    assert comparison.was_interrupted and not comparison.is_complete
 
 
 @pytest.mark.parametrize("arguments, error, message", [
@@ -237,9 +247,9 @@ def test_interrupted_comparison_says_how_to_continue(tmp_path, monkeypatch, caps
     ({"processes": 0}, ValueError, "processes: expected an integer of at least 1, got 0"),
     ({"inner_lrr": 1.0}, TypeError, "unknown setting 'inner_lrr' for any of the algorithms; did you mean 'inner_lr'?"),
     ({"settings_of": {"rl2": {}}}, ValueError, "settings_of: expected names among promp, got 'rl2'"),
-    ({"settings_of": {"promp": {"step_size": 1.0}}}, TypeError, "unknown setting 'step_size' for promp"),
+    ({"settings_of": {"promp": {"step_size": 1.0}}}, TypeError, "unknown setting 'step_size' for ProMP"),
     ({"env": "Corner"}, ValueError, "env: expected one of"),
-    ({"seed": 5}, TypeError, "unknown setting 'seed' for any of the algorithms"),
+    ({"seed": 5}, ValueError, "seed: expected no value for a setting that varies, got 5"),
     ({"settings_of": {"promp": {"seed": 9}}}, ValueError, "settings_of: expected neither 'env' nor 'seed'"),
     ({"settings_of": {"promp": {"env": "x"}}}, ValueError, "settings_of: expected neither 'env' nor 'seed'"),
     ({"settings_of": ["promp"]}, TypeError, "settings_of: expected a dict of dicts, got ['promp']"),
@@ -260,9 +270,62 @@ def test_invalid_arguments_create_no_folder(arguments, error, message, tmp_path,
 
 
 def test_names_of_environments_are_normalized(tmp_path, monkeypatch):
-    monkeypatch.setattr(comparison_module, "train_all", lambda output, runs, *how: ([], False))
     mps.register_env("MyCorner", mps.MetaPointEnvCorner)
     runs = []
-    monkeypatch.setattr(comparison_module, "train_all", lambda output, members, *how: (runs.extend(members), False))
+    monkeypatch.setattr(comparison_module, "train_all", lambda output, members, *how: (
+        runs.extend(members) or [], False))
     mps.compare("my_corner", ["promp"], seeds=np.arange(1, 3), folder=tmp_path)
     assert [run.settings["env"] for run in runs] == ["MyCorner"] * 2
+
+
+# Sweeps ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def swept(tmp_path, monkeypatch):
+    """Returns the runs that `sweep` would train, by name."""
+    def runs_of(*arguments, **settings):
+        found = {}
+        monkeypatch.setattr(comparison_module, "train_all", lambda output, members, *how: (
+            found.update({member.name: member for member in members}) or [], False))
+        comparison = mps.sweep(*arguments, folder=tmp_path, **settings)
+        assert str(comparison).count("0 of") == len(comparison.runs)
+        return comparison, found
+
+    return runs_of
+
+
+def test_sweep_groups_runs_by_everything_but_the_seed(swept, tmp_path):
+    comparison, found = swept("MetaPointEnvCorner", "promp", {"seed": [3, 4], "inner_lr": [0.1, 0.2]}, n_itr=5)
+    assert list(found) == ["inner_lr=0.1,seed=3", "inner_lr=0.2,seed=3", "inner_lr=0.1,seed=4", "inner_lr=0.2,seed=4"]
+    assert list(comparison.runs) == ["inner_lr=0.1", "inner_lr=0.2"]
+    assert found["inner_lr=0.2,seed=3"].settings == {"env": "MetaPointEnvCorner", "n_itr": 5, "seed": 3,
+                                                     "inner_lr": 0.2}
+    assert comparison.title == "MetaPointEnvCorner, seeds 3, 4"
+    header, *rows = (tmp_path / "summary.csv").read_text().splitlines()
+    assert header == "run,seed,inner_lr,status,iterations" and rows[0] == '"inner_lr=0.1,seed=3",3,0.1,not done,0'
+
+
+def test_sweep_over_algorithms_and_environments(swept):
+    comparison, found = swept(None, None, {"algo": ["promp", mps.VPGMAML], "env": ["MetaPointEnv"]}, num_ppo_steps=3)
+    assert list(found) == ["promp,env=MetaPointEnv", "VPGMAML,env=MetaPointEnv"] == list(comparison.runs)
+    assert ["num_ppo_steps" in run.settings for run in found.values()] == [True, False]
+
+
+def test_long_names_of_runs_are_shortened(swept):
+    """They have at most 100 bytes and differ, although their first 100 bytes are equal."""
+    sizes = [[1] * 50, [1] * 50 + [2]]
+    _, found = swept("MetaPointEnvCorner", "promp", {"hidden_sizes": sizes, "seed": [1]})
+    assert len(found) == 2 and {len(name) for name in found} == {100}
+
+
+@pytest.mark.parametrize("arguments, error, message", [
+    ((None, "promp", {}), ValueError, "env: expected a value, or values in the grid, got None"),
+    (("MetaPointEnv", None, {}), ValueError, "algo: expected a value, or values in the grid, got None"),
+    (("MetaPointEnv", "promp", {"seed": 3}), ValueError, "grid, seed: expected a list of at least one value, got 3"),
+    (("MetaPointEnv", "promp", []), TypeError, "grid: expected a dict of lists, got ."),
+    (("MetaPointEnv", "promp", {"sead": [3]}), TypeError, "unknown setting 'sead' for ProMP; did you mean 'seed'?"),
+])
+def test_invalid_grids_are_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        mps.sweep(*arguments)
