@@ -199,15 +199,13 @@ def _sweep(kind: str, fixed: Mapping[str, Any], grid: Mapping[str, Iterable[Any]
            settings_of: Mapping[str, Mapping[str, Any]], folder: Optional[PathLike], processes: Optional[int],
            resume: bool) -> Comparison:
     """Trains with all combinations of settings, see `sweep`; a setting is passed to every algorithm that has it."""
-    fixed = {name: value for name, value in fixed.items() if value is not None or name not in ("env", "algo")}
-    for name, choices in check_type("grid", grid, Mapping, "a dict of lists").items():
+    check_type("grid", grid, Mapping, "a dict of lists")
+    fixed = {name: value for name, value in fixed.items() if value is not None or name not in grid}
+    for name, choices in grid.items():
         if isinstance(choices, (str, Mapping)) or not isinstance(choices, Iterable) or not list(choices):
             raise ValueError(f"grid, {name}: expected a list of at least one value, got {choices!r}")
         if name in fixed:
             raise ValueError(f"{name}: expected no value for a setting that varies, got {fixed[name]!r}")
-    for name in ("env", "algo"):
-        if name not in {**fixed, **grid}:
-            raise ValueError(f"{name}: expected a value, or values in the grid, got None")
     members: List[Member] = []
     groups: Dict[str, List[Member]] = {}
     known: Set[str] = set()

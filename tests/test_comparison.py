@@ -320,8 +320,8 @@ def test_long_names_of_runs_are_shortened(swept):
 
 
 @pytest.mark.parametrize("arguments, error, message", [
-    ((None, "promp", {}), ValueError, "env: expected a value, or values in the grid, got None"),
-    (("MetaPointEnv", None, {}), ValueError, "algo: expected a value, or values in the grid, got None"),
+    ((None, "promp", {}), TypeError, "env: expected an environment with the methods"),
+    (("MetaPointEnv", None, {}), TypeError, "algo: expected a subclass of MetaAlgo or RLAlgorithm, or its name, got"),
     (("MetaPointEnv", "promp", {"seed": 3}), ValueError, "grid, seed: expected a list of at least one value, got 3"),
     (("MetaPointEnv", "promp", []), TypeError, "grid: expected a dict of lists, got ."),
     (("MetaPointEnv", "promp", {"sead": [3]}), TypeError, "unknown setting 'sead' for ProMP; did you mean 'seed'?"),

@@ -153,7 +153,7 @@ class WithParts(mps.VPGMAML):
 def my_module(monkeypatch):
     Path("my_module_of_a_user.py").write_text(MODULE)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(env_registry, "_FACTORIES", dict(env_registry._FACTORIES))
+    monkeypatch.setattr(env_registry.ENVS, "entries", dict(env_registry.ENVS.entries))
     yield "my_module_of_a_user"
     sys.modules.pop("my_module_of_a_user", None)
 
