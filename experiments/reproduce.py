@@ -153,7 +153,7 @@ def train(entry: Entry, chosen: Sequence[tuple[Method, int]], output: Path, proc
           ) -> tuple[Runs, Runs, int]:
     """Trains incomplete runs and tests their policies; returns the tests, the returns in training and the status."""
     runs = [make_run(entry, method, seed, output) for method, seed in chosen]
-    _, was_interrupted = train_all(str(output), runs, processes, "--processes")
+    _, was_interrupted = train_all(str(output), runs, processes, resume=True)
     tests: Runs = {}
     training: Runs = {}
     if was_interrupted:

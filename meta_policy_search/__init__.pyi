@@ -36,7 +36,7 @@ from .envs.mujoco_envs import Walker2DRandDirecEnv as Walker2DRandDirecEnv
 from .envs.mujoco_envs import Walker2DRandParamsEnv as Walker2DRandParamsEnv, Walker2DRandVelEnv as Walker2DRandVelEnv
 from .evaluation import AdaptedPolicy as AdaptedPolicy, AdaptedRecurrentPolicy as AdaptedRecurrentPolicy, adapt as adapt
 from .evaluation import adapt_with as adapt_with
-from .comparison import Comparison as Comparison, compare as compare
+from .comparison import Comparison as Comparison, compare as compare, sweep as sweep
 from .evaluation import Evaluation as Evaluation, MetaEvaluator as MetaEvaluator, Recording as Recording
 from .evaluation import TrialEvaluation as TrialEvaluation, TrialEvaluator as TrialEvaluator
 from .evaluation import EvalCallback as EvalCallback, load_evaluator as load_evaluator

@@ -1,43 +1,43 @@
-"""Compares algorithms on an environment, with several seeds of each, in parallel processes."""
+"""Trains with all combinations of some settings in parallel processes, and compares the returns."""
+import hashlib
+import itertools
+import json
 import os
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Union
+import re
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Union
 
 import numpy as np
 
 from meta_policy_search.parallel_runs import Member, train_all
-from meta_policy_search.plotting import (
-    Progress,
-    collect_curves,
-    final_returns,
-    final_success,
-    plot_comparison,
-    read_progress,
-)
-from meta_policy_search.plotting.progress import number_of_last
+from meta_policy_search.plotting import collect_curves, plot_comparison
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.registry import find_algorithm, title_of
 from meta_policy_search.run import find_algo_class, find_env_name, settings_of_algorithm
-from meta_policy_search.run_folder import now
+from meta_policy_search.run_folder import RunInfo, now
+from meta_policy_search.run_spec import as_json
 from meta_policy_search.settings import check_names
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int, check_type
-from meta_policy_search.utils.files import PathLike, user_path
+from meta_policy_search.utils.files import PathLike, user_path, write_csv
 from meta_policy_search.utils.progress import print_line, shown_as_text, text_table
 from meta_policy_search.utils.statistics import exact_mean, mean_interval
+
+SUMMARY = "summary.csv"
+_MAX_NAME = 100  # bytes of the name of a run folder; the limit of file systems is 255
 
 
 @shown_as_text
 class Comparison:
-    """Complete runs of several algorithms on an environment. Returned by `compare`; shown as a table.
+    """Runs of several algorithms, or with several settings. Returned by `compare` and `sweep`; shown as a table.
 
-    Each row of the table is an algorithm. All values are means over seeds of the means over the last quarter of the
-    iterations of each run, at most ten. Numbers after `+-` are half the width of the 95% interval over seeds (Student's
-    t, one number per seed); a single seed has no interval.
+    Each row of the table is an algorithm, or a combination of settings, with all its seeds. All values are means over
+    seeds of the means over the last quarter of the iterations of each complete run, at most ten. Numbers after `+-` are
+    half the width of the 95% interval over seeds (Student's t, one number per seed); a single seed has no interval.
 
     * `return`: return after adaptation;
     * `worst quarter`: the same over the 25% of tasks with the lowest return; empty for RL2;
     * `gain`: return after adaptation minus return before, with the lowest gain of a run in brackets;
-    * `difference`: difference of the return from that of the first algorithm, paired by seed: runs with the same seed
-      have the same tasks. With a `task_sampler`, they have different tasks; compare evaluations of the runs instead;
+    * `difference`: difference of the return from that of the first row, paired by seed: runs with the same seed have
+      the same tasks. With a `task_sampler`, they have different tasks; compare evaluations of the runs instead;
     * `success`: success rate after adaptation, if a run has one;
     * `steps`: mean number of environment steps of a run;
     * `runs`: number of complete runs and of all runs.
@@ -46,24 +46,27 @@ class Comparison:
 
     Args:
         title (str): title of plots.
-        runs (dict): for each algorithm, the list of its runs (`parallel_runs.Member`).
+        runs (dict): for each row, the list of its runs (`parallel_runs.Member`).
+        was_interrupted (bool): whether Ctrl-C stopped the runs; default False.
 
     Attributes:
-        runs (dict): for each algorithm, the list of the folders of its complete runs.
+        runs (dict): for each row, the list of the folders of its complete runs.
+        is_complete (bool): whether all runs are complete.
     """
 
-    def __init__(self, title: str, runs: Mapping[str, Sequence[Member]]) -> None:
-        self.title = title
-        self.runs = {name: [run.folder for run in group if run.is_done] for name, group in runs.items()}
+    def __init__(self, title: str, runs: Mapping[str, Sequence[Member]], was_interrupted: bool = False) -> None:
+        self.title, self.was_interrupted = title, was_interrupted
         self._numbers = {name: len(group) for name, group in runs.items()}
-        self._progress = {name: {i: read_progress(run.folder) for i, run in enumerate(group) if run.is_done}
-                          for name, group in runs.items()}  # by number of the seed
+        self._infos = {name: {i: RunInfo.read(run.folder) for i, run in enumerate(group) if run.is_done}
+                       for name, group in runs.items()}  # by number of the seed
+        self.runs = {name: [info.folder for info in infos.values()] for name, infos in self._infos.items()}
+        self.is_complete = all(len(self.runs[name]) == count for name, count in self._numbers.items())
 
     def plot(self, path: Optional[PathLike] = None, ax: Any = None) -> Figure:
-        """Plots the mean returns of each algorithm over environment steps, and the single runs as thin lines.
+        """Plots the mean returns of each row over environment steps, and the single runs as thin lines.
 
-        Algorithms with at least five runs have bands, 95% intervals over seeds. For runs with many iterations, lines
-        are running means over about 2% of the iterations.
+        Rows with at least five runs have bands, 95% intervals over seeds. For runs with many iterations, lines are
+        running means over about 2% of the iterations.
 
         Args:
             path: file to write: the ending (such as `.svg` or `.png`) determines the format. Default None: no file.
@@ -72,65 +75,85 @@ class Comparison:
         Raises:
             ValueError: no run is complete, or the number of axes is wrong.
         """
-        titles = {name: title_of(name) for name in self._progress}
+        titles = {name: title_of(name) for name in self._infos}
         if len(set(titles.values())) < len(titles):  # a class with the name of a built-in algorithm
             titles = {name: name for name in titles}
-        panels = collect_curves({titles[name]: list(runs.values()) for name, runs in self._progress.items()})
+        panels = collect_curves({titles[name]: [info.progress for info in infos.values()]
+                                 for name, infos in self._infos.items()})
         if not panels:
             raise ValueError("plot: expected at least one complete run, got none")
-        names = [name for name, group in self._progress.items() if group]
+        names = [name for name, infos in self._infos.items() if infos]
         title = self.title if len(names) > 1 else f"{titles[names[0]]} on {self.title}"
         smooth = max(len(x) for curves in panels.values() for curve in curves.values() for x, _ in curve) // 50
         return plot_comparison(panels, path, title, "environment steps, all tasks", smooth=max(1, smooth), ax=ax)
 
     def __str__(self) -> str:
-        table = [["algorithm", "return", "worst quarter", "gain (lowest)", "difference", "steps", "runs"]]
-        first = _returns(next(iter(self._progress.values())))
-        for number, (name, runs) in enumerate(self._progress.items()):
-            returns = _returns(runs)
-            paired = [returns[seed] - first[seed] for seed in returns if seed in first and number]
-            table.append([name, *(_cells(returns, runs) if runs else [""] * 3),
-                          f"{mean_interval(np.array(paired)):+.2f}" if paired else "",
-                          f"{exact_mean([run['n_timesteps'][-1] for run in runs.values()]):,.0f}" if runs else "",
+        table = [["", "return", "worst quarter", "gain (lowest)", "difference", "success", "steps", "runs"]]
+        first = next(iter(self._infos.values()))
+        for number, (name, infos) in enumerate(self._infos.items()):
+            runs = list(infos.values())
+            worst, gains, rates = ([value for value in values if value is not None] for values in (
+                [run.worst_quarter for run in runs], [run.gain for run in runs], [run.success for run in runs]))
+            paired = [run.after - first[seed].after for seed, run in infos.items() if seed in first and number]
+            table.append([name, _interval([run.after for run in runs]), _interval(worst),
+                          f"{_interval(gains, '+')} ({np.min(gains):+.2f})" if gains else "", _interval(paired, "+"),
+                          f"{exact_mean(rates):.2f}" if rates else "",
+                          f"{exact_mean([run.progress['n_timesteps'][-1] for run in runs]):,.0f}" if runs else "",
                           f"{len(runs)} of {self._numbers[name]}"])
-        rates = [[rate for rate in map(final_success, runs.values()) if rate is not None]
-                 for runs in self._progress.values()]
-        if any(rates):
-            for row, cell in zip(table, ["success", *(f"{exact_mean(each):.2f}" if each else "" for each in rates)]):
-                row.insert(5, cell)
+        if not any(row[5] for row in table[1:]):
+            table = [[*row[:5], *row[6:]] for row in table]
         note = "one seed: no intervals" if max(self._numbers.values()) == 1 else "+-: 95% intervals over seeds"
-        adapts = any(len(final_returns(run)) > 1 for runs in self._progress.values() for run in runs.values())
+        adapts = any(row[3] for row in table[1:])
         title = f"{self.title}, return{' after adaptation' * adapts} ({note})"
         return f"{title}\n{text_table(table, right=range(1, len(table[0])))}"
 
 
-def _returns(runs: Mapping[int, Progress]) -> Dict[int, float]:
-    """Returns the return after adaptation of each run, by seed."""
-    return {seed: list(final_returns(progress).values())[-1] for seed, progress in runs.items()}
+def _interval(values: Sequence[float], sign: str = "") -> str:
+    return f"{mean_interval(np.array(values)):{sign}.2f}" if values else ""
 
 
-def _cells(returns: Mapping[int, float], runs: Mapping[int, Progress]) -> List[str]:
-    """Returns the cells return, worst quarter and gain of the complete runs of an algorithm."""
-    worst = [exact_mean(progress["WorstQuarterReturn"][-number_of_last(progress):]) for progress in runs.values()
-             if "WorstQuarterReturn" in progress and "Step_0-LastEpisodeReturn" not in progress]
-    means = [list(final_returns(progress).values()) for progress in runs.values()]
-    gains = np.array([each[-1] - each[0] for each in means if len(each) > 1])
-    return [f"{mean_interval(np.array(list(returns.values()))):.2f}",
-            f"{mean_interval(np.array(worst)):.2f}" if worst else "",
-            f"{mean_interval(gains):+.2f} ({min(gains):+.2f})" if len(gains) else ""]
+def sweep(env: Any, algo: Union[str, type, None], grid: Mapping[str, Iterable[Any]],
+          folder: Optional[PathLike] = None, processes: Optional[int] = None, resume: bool = False,
+          **settings: Any) -> Comparison:
+    """Trains with all combinations of some settings in parallel processes, and compares the returns.
+
+    Each run has a folder that is named after its values. The file `summary.csv` contains a row for each run. Ctrl-C
+    stops all runs. To continue, call the function again with the same arguments, the `folder` and `resume=True`: it
+    skips complete runs, resumes interrupted runs and repeats failed runs. A larger `n_itr` or a larger grid extends a
+    sweep. All settings must equal those in the `params.json` of the runs; of objects such as environments and policies,
+    only what this file records is compared. If the file of a module that a name MODULE:NAME refers to has changed, a
+    warning is printed.
+
+    Environments and classes may be defined in a script or notebook. The processes of the runs import the user's modules
+    again, so assignments to variables of these modules have no effect on the runs.
+
+    Args:
+        env: environment, or the name of one, as for `train`; None if `env` is in the grid.
+        algo: algorithm, as for `train`; None if `algo` is in the grid.
+        grid: for each setting that varies, the list of its values, such as `{"inner_lr": [0.1, 0.2], "seed": [1, 2]}`.
+        folder: folder of the runs. Default None: `data/sweeps/<environment>/<time>`.
+        processes: number of runs at a time, which share the cores. Default None: the number of cores.
+        resume: whether to continue the runs in `folder`. Default False: a folder with runs is an error.
+        **settings: settings of `train` for all runs, such as `n_itr`.
+
+    Returns:
+        The comparison of the complete runs, with a row for each combination of settings other than the seed. The errors
+        of failed runs are printed.
+
+    Raises:
+        TypeError, ValueError: an argument is invalid, or the folder contains runs, and `resume` is False or their
+            settings differ.
+    """
+    return _sweep("sweeps", {"env": env, "algo": algo, **settings}, grid, {}, folder, processes, resume)
 
 
 def compare(env: Any, algorithms: Sequence[Union[str, type]],
             seeds: Union[int, Sequence[int]] = 3, n_itr: int = 100, folder: Optional[PathLike] = None,
             processes: Optional[int] = None, settings_of: Optional[Mapping[str, Mapping[str, Any]]] = None,
-            **settings: Any) -> Comparison:
+            resume: bool = False, **settings: Any) -> Comparison:
     """Trains several algorithms with several seeds in parallel processes, and compares their returns.
 
-    Call the function again with the same arguments and `folder` to continue a comparison: it skips complete runs,
-    resumes interrupted runs and repeats failed runs. A larger `n_itr` or more seeds or algorithms extend it. Ctrl-C
-    stops all runs and returns the comparison of the complete runs. Environments and classes may be defined in a script
-    or notebook. If their code or arguments have changed since the runs in the folder, an error is raised.
-    Changes of other attributes of an environment, such as `env.penalty = 1.0`, are not detected.
+    This is a `sweep` over `algo` and `seed`; see there for Ctrl-C, `resume`, and environments and classes of a script.
 
     Args:
         env: environment, or the name of one, as for `train`.
@@ -141,6 +164,7 @@ def compare(env: Any, algorithms: Sequence[Union[str, type]],
         processes: number of runs at a time, which share the cores. Default None: the number of cores.
         settings_of: further settings of single algorithms, by their names in the table, such as
             `{"trpo_maml": {"step_size": 0.02}}`. Default None.
+        resume: whether to continue the runs in `folder`. Default False: a folder with runs is an error.
         **settings: settings of `train` such as `meta_batch_size`. Each setting is passed to every algorithm that has
             it.
 
@@ -148,53 +172,115 @@ def compare(env: Any, algorithms: Sequence[Union[str, type]],
         The comparison of the complete runs. The errors of failed runs are printed.
 
     Raises:
-        TypeError, ValueError: an argument is invalid, no algorithm has a setting, or the folder contains a run with
-            different settings or other code.
+        TypeError, ValueError: an argument is invalid, no algorithm has a setting, or the folder contains runs, and
+            `resume` is False or their settings differ.
     """
     if isinstance(seeds, (int, np.integer)):
         seeds = range(1, check_positive_int("seeds", seeds) + 1)
     check_type("seeds", seeds, Iterable, "a number of seeds or a list of seeds")
     numbers = [check_int_at_least("seeds", seed, 0) for seed in seeds]
-    n_itr = check_positive_int("n_itr", n_itr)
     if isinstance(algorithms, (str, type, Mapping)) or not isinstance(algorithms, Iterable):
         raise TypeError(f"algorithms: expected a list of names or classes, got {algorithms!r}")
     algorithms = list(algorithms)
-    by_name = {_name_of(algorithm): algorithm for algorithm in algorithms}
-    settings_of = check_type("settings_of", settings_of or {}, Mapping, "a dict of dicts")
-    for changed in settings_of.values():
-        check_type("settings_of", changed, Mapping, "a dict of dicts")
-    if len(by_name) < len(algorithms) or len(set(numbers)) < len(numbers) or not by_name or not numbers:
+    names = [_name_of(algorithm) for algorithm in algorithms]
+    if len({*names}) < len(names) or len({*numbers}) < len(numbers) or not names or not numbers:
         raise ValueError(f"compare: expected different algorithms and different seeds, got {algorithms} and {seeds}")
-    for name in settings_of.keys() - by_name.keys():
-        raise ValueError(f"settings_of: expected names among {', '.join(by_name)}, got {name!r}")
-    if any({"env", "seed"} & changed.keys() for changed in settings_of.values()):
-        raise ValueError(f"settings_of: expected neither 'env' nor 'seed', which the arguments of compare set, got "
-                         f"{settings_of}")
-    settings_by_name = {}
-    for name, algo in by_name.items():
-        policy = {**settings, **settings_of.get(name, {})}.get("policy")
-        settings_by_name[name] = settings_of_algorithm(find_algo_class(algo), policy)
-    check_names(settings, set().union(*settings_by_name.values()) - {"seed", "env"}, "for any of the algorithms")
+    settings_of = check_type("settings_of", settings_of or {}, Mapping, "a dict of dicts")
     for name, changed in settings_of.items():
-        check_names(changed, settings_by_name[name], f"for {name}")
-    env_name = find_env_name(env)
-    env = env_name if isinstance(env, str) else env
-    env_name = env_name.rpartition(":")[2]
-    if folder is None:
-        folder = os.path.join("data", "comparison", env_name, f"{now():%Y-%m-%d_%H-%M-%S}")
-    output = os.path.abspath(user_path("folder", folder))
-    runs = {name: [Member(f"{name},seed={seed}", algo, {
-        "env": env, "n_itr": n_itr, **{key: value for key, value in settings.items() if key in settings_by_name[name]},
-        **settings_of.get(name, {}), "seed": seed}, os.path.join(output, f"{name},seed={seed}")) for seed in numbers]
-        for name, algo in by_name.items()}
-    seed_by_seed = [run for group in zip(*runs.values(), strict=True) for run in group]
-    _, was_interrupted = train_all(output, seed_by_seed, processes)
+        if name not in names:
+            raise ValueError(f"settings_of: expected names among {', '.join(names)}, got {name!r}")
+        if {"env", "seed"} & check_type("settings_of", changed, Mapping, "a dict of dicts").keys():
+            raise ValueError(f"settings_of: expected neither 'env' nor 'seed', which the arguments of compare set, got "
+                             f"{settings_of}")
+    return _sweep("comparison", {"env": env, "n_itr": check_positive_int("n_itr", n_itr), **settings},
+                  {"seed": numbers, "algo": algorithms}, settings_of, folder, processes, resume)
+
+
+def _sweep(kind: str, fixed: Mapping[str, Any], grid: Mapping[str, Iterable[Any]],
+           settings_of: Mapping[str, Mapping[str, Any]], folder: Optional[PathLike], processes: Optional[int],
+           resume: bool) -> Comparison:
+    """Trains with all combinations of settings, see `sweep`; a setting is passed to every algorithm that has it."""
+    check_type("grid", grid, Mapping, "a dict of lists")
+    fixed = {name: value for name, value in fixed.items() if value is not None or name not in grid}
+    for name, choices in grid.items():
+        if isinstance(choices, (str, Mapping)) or not isinstance(choices, Iterable) or not list(choices):
+            raise ValueError(f"grid, {name}: expected a list of at least one value, got {choices!r}")
+        if name in fixed:
+            raise ValueError(f"{name}: expected no value for a setting that varies, got {fixed[name]!r}")
+    members: List[Member] = []
+    groups: Dict[str, List[Member]] = {}
+    known: Set[str] = set()
+    varied: Dict[str, Dict[str, Any]] = {}  # values of the grid by name of the run
+    env_name = find_env_name(fixed["env"]).rpartition(":")[2] if "env" in fixed else "environments"
+    output = os.path.join("data", kind, env_name, f"{now():%Y-%m-%d_%H-%M-%S}")
+    output = os.path.abspath(user_path("folder", output if folder is None else folder))
+    for values in itertools.product(*grid.values()):
+        chosen = dict(zip(grid, values, strict=True))
+        algo = {**fixed, **chosen}["algo"]
+        algo_name, algo_class = _name_of(algo), find_algo_class(algo)
+        own = {**settings_of.get(algo_name, {}), **{name: value for name, value in chosen.items() if name != "algo"}}
+        given = {**fixed, **own}
+        declared = settings_of_algorithm(algo_class, given.get("policy"))
+        check_names(own, declared, f"for {algo_class.__name__}")
+        known |= declared.keys()
+        if isinstance(given["env"], str):
+            given["env"] = find_env_name(given["env"])
+        shown = {name: algo_name if name == "algo" else as_json(value) for name, value in chosen.items()}
+        name = name_of(shown)
+        if name in varied or shown in varied.values():  # 1 and 1.0 are equal
+            raise ValueError(f"grid: expected values that differ, got {name} twice")
+        varied[name] = shown
+        members.append(Member(name, algo, {key: value for key, value in given.items() if key in declared},
+                              os.path.join(output, name)))
+        label = name_of({key: value for key, value in shown.items() if key != "seed"}, algo_name)
+        groups.setdefault(label, []).append(members[-1])
+    check_names(fixed.keys() - {"algo"}, known, "for any of the algorithms")
+    failed, was_interrupted = train_all(output, members, processes, resume)
+    write_csv(os.path.join(output, SUMMARY), _summarize(members, varied, failed))
     if was_interrupted:
-        print_line(f"Interrupted. To continue, call compare with the same arguments and folder={output!r}")
-    return Comparison(f"{env_name}, seed{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}", runs)
+        print_line(f"Interrupted. To continue, repeat the call with folder={output!r} and resume=True (on the command "
+                   "line: --resume)")
+    seeds = [str(seed) for seed in grid.get("seed", [fixed.get("seed", 1)])]
+    return Comparison(f"{env_name}, seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}", groups, was_interrupted)
 
 
-def _name_of(algorithm: Union[str, type]) -> str:
+def _summarize(members: Sequence[Member], varied: Mapping[str, Mapping[str, Any]], failed: Sequence[str]
+               ) -> List[List[Any]]:
+    """Returns a table with a row for each run: its values of the grid, its status and its returns."""
+    infos = [RunInfo.read(member.folder) for member in members]
+    results = [{**info.returns, **({} if info.success is None else {"success rate": info.success})} for info in infos]
+    labels = list(dict.fromkeys(label for result in results for label in result))
+    table: List[List[Any]] = [["run", *varied[members[0].name], "status", "iterations", *labels]]
+    for member, info, result in zip(members, infos, results, strict=True):
+        status = "failed" if member.name in failed else "done" if member.is_done else "not done"
+        values = [value if isinstance(value, (str, int, float)) else json.dumps(value)
+                  for value in varied[member.name].values()]
+        table.append([member.name, *values, status, info.iterations, *map(result.get, labels)])
+    return table
+
+
+def name_of(varied: Mapping[str, Any], default: str = "run") -> str:
+    """Returns the name of a run folder, in characters that are safe in file names and shells.
+
+    Args:
+        varied: values of the settings that vary, as JSON types. The seed is the last part of the name.
+        default: the name if no setting varies.
+    """
+    parts = [_file_name(value) if name == "algo" else f"{name}={_file_name(value)}"
+             for name, value in sorted(varied.items(), key=lambda item: item[0] == "seed")]
+    name = ",".join(parts) or default
+    if len(name.encode()) <= _MAX_NAME:
+        return name
+    return f"{name.encode()[:_MAX_NAME - 9].decode(errors='ignore')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def _file_name(value: Any) -> str:
+    text = re.sub(r"[^\w.+-]+", "-", value if isinstance(value, str) else json.dumps(value))
+    text = text.strip("-") if isinstance(value, (list, dict)) else text
+    return "none" if text in ("", "null") else text
+
+
+def _name_of(algorithm: Any) -> str:
     """Returns the name of an algorithm in the table; raises `TypeError` if it is neither a name nor a class."""
     if isinstance(algorithm, str):
         return find_algorithm(algorithm).rpartition(":")[2]

@@ -3,10 +3,9 @@
 This module does not import TensorFlow.
 """
 import importlib
-from typing import Dict, List, NamedTuple, Optional, Union
+from typing import List, NamedTuple, Optional, Union
 
-from meta_policy_search.utils.checks import find_name
-from meta_policy_search.utils.user_modules import find_registered, register
+from meta_policy_search.utils.user_modules import Registry
 
 
 class Algorithm(NamedTuple):
@@ -17,7 +16,7 @@ class Algorithm(NamedTuple):
     description: str  # one sentence
 
 
-_BUILT_IN = {
+ALGORITHMS = Registry("algo", {
     "promp": Algorithm("meta_policy_search.meta_algos.pro_mp:ProMP", "ProMP",
                        "ProMP (arXiv:1810.06784): several clipped gradient steps per meta-update on the same samples"),
     "trpo_maml": Algorithm("meta_policy_search.meta_algos.trpo_maml:TRPOMAML", "TRPO-MAML", "MAML (arXiv:1703.03400) "
@@ -38,31 +37,31 @@ _BUILT_IN = {
                         "gradient-free search that adapts a full covariance matrix"),
     "ddpg": Algorithm("meta_policy_search.algos.ddpg:DDPG", "DDPG", "DDPG (arXiv:1509.02971): a deterministic policy, "
                       "trained off-policy from a replay buffer"),
-}
-_ALGORITHMS: Dict[str, Algorithm] = dict(_BUILT_IN)
+})
 
 
 def register_algorithm(name: str, algo_class: type, title: Optional[str] = None) -> None:
     """Registers an algorithm by name for `meta_policy_search.train`, the command line, and its title for plots.
 
     Args:
-        name: the name; must differ from the names of the built-in algorithms.
+        name: the name, of letters, digits and `_-.:/`; must differ from the names of other algorithms in more than
+            case, hyphens and underscores. The same name replaces an earlier class.
         algo_class: a subclass of `MetaAlgo` or `RLAlgorithm`.
         title: title of the algorithm in plots. Default: None, the name of the class.
 
     Raises:
         TypeError: `name` is not a non-empty string, or `algo_class` is not a class.
-        ValueError: `name` is the name of a built-in algorithm.
+        ValueError: `name` has other characters, or is the name of a built-in or another algorithm.
     """
     if not isinstance(algo_class, type):
         raise TypeError(f"algo_class: expected a class, got {algo_class!r}")
     doc = (algo_class.__doc__ or "").strip().partition("\n")[0]
-    register(name, Algorithm(algo_class, title or algo_class.__name__, doc), _ALGORITHMS, _BUILT_IN)
+    ALGORITHMS.register(name, Algorithm(algo_class, title or algo_class.__name__, doc))
 
 
 def available_algorithms() -> List[str]:
     """Returns the names that `meta_policy_search.train` accepts, in alphabetical order."""
-    return sorted(_ALGORITHMS)
+    return ALGORITHMS.names()
 
 
 def find_algorithm(name: str) -> str:
@@ -75,12 +74,12 @@ def find_algorithm(name: str) -> str:
     Raises:
         ValueError: the name is unknown.
     """
-    return find_registered("algo", name, _ALGORITHMS)[0]
+    return ALGORITHMS.find(name)[0]
 
 
 def get_entry(name: str) -> Algorithm:
     """Returns the entry of an algorithm, see `find_algorithm`; raises `ValueError` if the name is unknown."""
-    _, found = find_registered("algo", name, _ALGORITHMS)
+    _, found = ALGORITHMS.find(name)
     return found if isinstance(found, Algorithm) else Algorithm(found, name.rpartition(":")[2], "")
 
 
@@ -96,12 +95,12 @@ def get_algorithm(name: str) -> type:
 def name_of(algo_class: type) -> str:
     """Returns the registered name of an algorithm, or the name of its class if the class is not registered."""
     forms = (algo_class, f"{algo_class.__module__}:{algo_class.__name__}")
-    return next((name for name, known in _ALGORITHMS.items() if known.cls in forms), algo_class.__name__)
+    return next((name for name, known in ALGORITHMS.entries.items() if known.cls in forms), algo_class.__name__)
 
 
 def title_of(name: str) -> str:
     """Returns the plot title of an algorithm; the name without module if the algorithm is unknown."""
     try:
-        return _ALGORITHMS[find_name("algo", name, _ALGORITHMS)].title
+        return ALGORITHMS.find(name.rpartition(":")[2])[1].title
     except ValueError:
         return name.rpartition(":")[2]

@@ -33,10 +33,10 @@ from meta_policy_search.plotting.progress import number_of_last
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.policies import MetaPolicy, Policy
 from meta_policy_search.registry import get_algorithm, name_of
-from meta_policy_search.run_spec import RunSpec, as_json
+from meta_policy_search.run_spec import RunSpec, as_json, spec_of
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.ray_executor import Parallel
-from meta_policy_search.settings import Setting, check_names, settings_of
+from meta_policy_search.settings import Setting, check_names, differences, settings_of
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.training_loop import check_replaced
 from meta_policy_search.types import Task, WithoutEffect
@@ -46,7 +46,7 @@ from meta_policy_search.utils.checks import check_int_at_least, check_positive_i
 from meta_policy_search.utils.files import PathLike, lock_folder, user_path
 from meta_policy_search.utils.log_outputs import Row, check_formats
 from meta_policy_search.utils.progress import print_line
-from meta_policy_search.utils.snapshotter import BEST, BEST_FILE, check_mode, load_snapshot, state_of
+from meta_policy_search.utils.snapshotter import BEST, BEST_FILE, check_mode, load_snapshot, snapshot_paths, state_of
 from meta_policy_search.utils.statistics import exact_mean, mean_interval
 from meta_policy_search.utils.threads import training_lock
 from meta_policy_search.utils.user_modules import import_name
@@ -63,7 +63,7 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
           env_kwargs: Optional[Mapping[str, Any]] = None, vary: Optional[Mapping[str, Any]] = None,
           snapshot_mode: WithoutEffect[str] = "last_gap", snapshot_gap: WithoutEffect[int] = 100,
           plot_gap: WithoutEffect[Optional[int]] = None, progress_bar: WithoutEffect[bool] = True,
-          **settings: Any) -> "Run":
+          resume: bool = False, **settings: Any) -> "Run":
     """Trains a policy that adapts to the tasks of an environment.
 
     In a new graph, the function builds the parts that the class of the algorithm declares (`MetaAlgo`): wrappers of the
@@ -99,6 +99,10 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
         plot_gap: number of iterations between updates of the picture `learning_curve.png`; 0: only at the end. Default
             None: no picture.
         progress_bar: whether to show a progress bar on a terminal or in a notebook; default True.
+        resume: whether to continue the run in `dump_path`. Its settings must equal those of this call, except that
+            `n_itr` may be larger. Options without effect on the result are replaced. A complete run is returned. If the
+            folder contains no run, or one that ended before its first snapshot, a new run starts. Default False: a
+            folder with a run is an error.
         **settings: arguments of `make_trainer` (single task: `make_runner`) and of the parts by name, such as
             `inner_lr`, `hidden_sizes` or `discount`. Each setting is passed to every part that has an argument of this
             name. The defaults are those of the classes, except for those in `default_settings` of the algorithm. A
@@ -113,8 +117,8 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
         KeyboardInterrupt: Ctrl-C was pressed before the first iteration was complete.
         TypeError: a setting is not an argument of any of the parts (the message suggests the closest name), or the
             policy does not fit the algorithm.
-        ValueError: the name of the environment or algorithm is unknown, the folder holds a run, or a setting is out of
-            range, or the policy does not fit the environment.
+        ValueError: the name of the environment or algorithm is unknown, the folder holds a run and `resume` is False or
+            its settings differ, a setting is out of range, or the policy does not fit the environment.
         RuntimeError: another thread of this process is training or evaluating.
     """
     formats = check_formats(log_formats, "log_formats")
@@ -123,8 +127,16 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
     check_mode(snapshot_mode, snapshot_gap)
     if plot_gap is not None:
         check_int_at_least("plot_gap", plot_gap, 0)
+    if resume and dump_path is None:
+        raise ValueError("dump_path: expected the folder of the run, because resume=True was given, got None")
+    dump_path = None if dump_path is None else user_path("dump_path", dump_path)
+    if resume and snapshot_paths(str(dump_path)):
+        given = {name: value for name, value in (("n_itr", n_itr), ("policy", policy), ("env_kwargs", env_kwargs),
+                                                 ("vary", vary)) if value}
+        return _continue(dump_path, algo, {**settings, **given, "env": env, "seed": seed}, callbacks, {
+            "log_formats": formats, "snapshot_mode": snapshot_mode, "snapshot_gap": snapshot_gap,
+            "plot_gap": plot_gap, "progress_bar": progress_bar})
     if dump_path is not None:
-        dump_path = user_path("dump_path", dump_path)
         run_folder.check_is_unused(dump_path)
     with seeding.generators_kept(), tf.Graph().as_default():
         trainer = build_trainer(env, algo, n_itr, seed, callbacks, policy, env_kwargs=env_kwargs, vary=vary,
@@ -139,6 +151,63 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
             count = f"{n_itr} iteration{'s' * (n_itr != 1)}"
             logger.log(f"{env_name}, seed {seed}: {count} of {type(trainer.algo).__name__}, written to {folder}")
             return Run(trainer, folder)._train(n_itr)
+
+
+def _continue(folder: Any, algo: Any, settings: Mapping[str, Any], callbacks: Sequence[Callback],
+              options: Mapping[str, Any]) -> "Run":
+    """Resumes the run in a folder, unless it is complete, for `train(resume=True)`."""
+    declared = check_same_run(folder, algo, settings)
+    n_itr, run = settings.get("n_itr") or declared["n_itr"].default, load_run(folder)
+    if run_folder.is_done(folder, n_itr):
+        return run
+    options = {**options, **{name: value for name, value in settings.items() if not declared[name].affects_result}}
+    return run.resume(n_itr, callbacks=[copy.deepcopy(callback) if isinstance(callback, StatefulCallback) else callback
+                                        for callback in callbacks], **options)
+
+
+def check_same_run(folder: Any, algo: Any, settings: Mapping[str, Any]) -> Dict[str, Setting]:
+    """Raises `ValueError` if a folder contains a run with another algorithm or other settings; `n_itr` may be larger.
+
+    Of objects, what `params.json` records is compared, such as the arguments of an environment. A setting that only
+    the run was given is compared with the default.
+
+    Args:
+        folder: run folder.
+        algo: name or class of the algorithm.
+        settings: arguments of `train` that affect the result; others are ignored.
+
+    Returns:
+        The settings of a training with the algorithm.
+    """
+    declared = check_settings(algo, settings)
+    params = run_folder.read_params(folder)
+    recorded = {**params.get("settings", {}), "algorithm": str(params.get("algorithm")).rpartition(":")[2]}
+    env, policy = settings["env"], settings.get("policy")
+    name = algo if isinstance(algo, str) and ":" in algo else name_of(find_algo_class(algo))
+    chosen = {"algorithm", "n_itr", "env_kwargs", *params.get("given", ()), *settings}
+    now = {name: settings.get(name, setting.default) for name, setting in declared.items() if setting.affects_result}
+    now.update(algorithm=name.rpartition(":")[2], env=find_env_name(env), policy=name_of_policy(policy),
+               env_kwargs=now["env_kwargs"] or {}, n_itr=check_positive_int("n_itr", now["n_itr"] or
+                                                                           declared["n_itr"].default))
+    if not isinstance(env, str):
+        now.update(env_kwargs=spec_of("", env).describe()["settings"]["env_kwargs"], vary=varied_parameters(env))
+        chosen.add("vary")
+    if recorded.get("n_itr", 0) < now["n_itr"]:  # the run is extended
+        chosen.remove("n_itr")
+    differing = differences(recorded if "settings" in params else {}, {
+        name: as_json(value) for name, value in now.items() if name in chosen}, ("run", "now"))
+    if differing:
+        raise ValueError(f"{os.fspath(folder)} contains a run with different settings: {differing}. Choose another "
+                         "folder")
+    return declared
+
+
+def check_settings(algo: Any, settings: Mapping[str, Any]) -> Dict[str, Setting]:
+    """Returns the settings of a training with an algorithm; raises `TypeError` if `settings` has another name."""
+    algo_class = find_algo_class(algo)
+    declared = settings_of_algorithm(algo_class, settings.get("policy"))
+    check_names(settings, declared, f"for {algo_class.__name__}")
+    return declared
 
 
 def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[int] = None, seed: int = 1,
@@ -364,7 +433,7 @@ def settings_of_algorithm(algo_class: Any, policy: Any = None) -> Dict[str, Sett
     defaults = [algo_class.policy_cls(False), algo_class.policy_cls(True)] if is_meta else []
     policies = defaults if policy is None else [policy] if isinstance(policy, type) else []
     parts = [make_trainer if is_meta else make_runner, *algo_class.env_wrappers, *_parts_of(algo_class, policies)]
-    found = settings_of([train], {"algo", "dump_path", "callbacks"})
+    found = settings_of([train], {"algo", "dump_path", "callbacks", "resume"})
     found.update({name: setting for name, setting in settings_of(parts).items() if name not in found})
     return {name: setting._replace(default=algo_class.default_settings.get(name, setting.default))
             for name, setting in found.items()}

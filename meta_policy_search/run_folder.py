@@ -7,34 +7,39 @@ A run folder contains `params.json`, `progress.csv`, `log.txt`, snapshots and pi
 * `options`: the settings that have no effect on the result, such as `parallel` (`types.WithoutEffect`);
 * `given`: names of the settings that the user gave; the others have their defaults;
 * `command`, `started`, `modules`, `git_revision`, `versions`, `machine` and `tensorflow_flags` of the process that
-  started it; `modules` contains the path of each module that a name of the form MODULE:NAME refers to;
+  started it; `modules` contains the file and its SHA-256 of each module that a name MODULE:NAME refers to;
 * `resumed`: a list with the same entries, and the completed iterations, of each call that continued the run;
 * `ended`, `stopped` (by a callback) and `error` (name of the exception), after the end of a process.
 """
 import contextlib
 import datetime
+import hashlib
 import importlib.metadata
 import itertools
 import json
+import math
 import os
 import platform
 import reprlib
 import shlex
 import subprocess
 import sys
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set
 
 from meta_policy_search import __version__
 from meta_policy_search.envs.mujoco_envs.engines import chosen_engine
-from meta_policy_search.plotting import read_progress
+from meta_policy_search.plotting import Progress, final_returns, final_success, read_progress
+from meta_policy_search.plotting.progress import number_of_last
 from meta_policy_search.settings import differences, read_json
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.files import PathLike, user_path, write_text
+from meta_policy_search.utils.files import PathLike, is_locked, user_path, write_text
 from meta_policy_search.utils.snapshotter import list_snapshots, snapshot_paths
+from meta_policy_search.utils.statistics import exact_mean
 from meta_policy_search.utils.threads import available_cores, blas_kernels
 
 PARAMS_FILE = "params.json"
 PROGRESS_FILE = "progress.csv"
+STATES = ("running", "finished", "stopped", "failed", "interrupted")
 _PACKAGES = ("tensorflow", "numpy", "scipy", "gym", "gymnasium", "mujoco", "cma", "cloudpickle", "joblib", "matplotlib")
 _TYPES: Dict[str, Any] = {
     "settings": dict, "options": dict, "given": list, "algorithm": (str, type(None)), "env": (str, type(None)),
@@ -81,11 +86,8 @@ def record_start(folder: str, description: Mapping[str, Any], itr: int) -> None:
     before = _read(folder)
     if before and "settings" not in before:
         return
-    names = [description["algorithm"], *map(description["settings"].get, ("env", "policy"))]
-    modules = {name.rpartition(":")[0] for name in names if isinstance(name, str) and ":" in name}
     process = {**describe_process([os.path.basename(sys.argv[0]), *sys.argv[1:]]),
-               "modules": {name: vars(sys.modules[name]).get("__file__")
-                           for name in sorted(modules & sys.modules.keys())}}
+               "modules": describe_modules(description)}
     params = {**description, **process, "resumed": []}
     if before and itr:
         warn_of_changes(before, process)
@@ -145,6 +147,20 @@ def describe_process(command: List[str]) -> Dict[str, Any]:
     }
 
 
+def describe_modules(params: Mapping[str, Any]) -> Dict[str, Dict[str, Optional[str]]]:
+    """Returns the file and its SHA-256 of each imported module that a name MODULE:NAME in `params.json` refers to."""
+    names = [params.get("algorithm"), *map(params.get("settings", {}).get, ("env", "policy"))]
+    modules = {name.rpartition(":")[0] for name in names if isinstance(name, str) and ":" in name}
+    found: Dict[str, Dict[str, Optional[str]]] = {}
+    for name in sorted(modules & sys.modules.keys()):
+        digest, path = None, vars(sys.modules[name]).get("__file__", "")
+        with contextlib.suppress(OSError, TypeError):  # the module has no file, or it was deleted
+            with open(path, "rb") as file:
+                digest = hashlib.sha256(file.read()).hexdigest()
+        found[name] = {"file": path, "sha256": digest}
+    return found
+
+
 def warn_of_changes(params: Mapping[str, Any], process: Mapping[str, Any]) -> None:
     """Logs a warning if the process that resumes a run differs from the process that started it."""
     before, now = (
@@ -192,32 +208,107 @@ def read_params(folder: str) -> dict[str, Any]:
     return params
 
 
+class RunInfo(NamedTuple):
+    """What the files of a run contain; another process may be writing to them.
+
+    All returns are means over the last quarter of the iterations, at most ten. They are NaN if a row contains NaN.
+    """
+
+    folder: str
+    params: Dict[str, Any]  # content of `params.json`; empty if it is missing or unreadable
+    error: str  # why `params.json` is unreadable; otherwise empty
+    progress: Progress  # columns of `progress.csv`; empty if it has no rows
+
+    @classmethod
+    def read(cls, folder: str) -> "RunInfo":
+        """Reads the files of a run."""
+        params: Dict[str, Any] = {}
+        error = ""
+        try:
+            params = read_params(folder)
+        except ValueError as raised:
+            error = str(raised)
+        try:
+            return cls(folder, params, error, read_progress(folder))
+        except ValueError:  # no rows
+            return cls(folder, params, error, {})
+
+    @property
+    def settings(self) -> Dict[str, Any]:
+        """The settings in `params.json`."""
+        return self.params.get("settings", {})
+
+    @property
+    def iterations(self) -> int:
+        """Number of rows in `progress.csv`."""
+        return len(next(iter(self.progress.values()), ()))
+
+    def is_done(self, n_itr: Optional[int] = None) -> bool:
+        """Returns whether the run has completed `n_itr` iterations, or was stopped by a callback.
+
+        If the snapshot mode saves the last iteration, the snapshot of that iteration must also exist.
+
+        Args:
+            n_itr: number of iterations. Default None: as in `params.json`; if there is none, the run must have ended.
+        """
+        n_itr = self.settings.get("n_itr") if n_itr is None else n_itr
+        if self.params.get("stopped") or n_itr is None:
+            return "ended" in self.params
+        if self.settings.get("start_itr", 0) + self.iterations < n_itr:
+            return False
+        if self.params.get("options", {}).get("snapshot_mode") not in ("all", "last", "last_gap"):
+            return True
+        return max(list_snapshots(self.folder).values(), default=-1) + 1 >= n_itr
+
+    @property
+    def state(self) -> str:
+        """One of `STATES`."""
+        if is_locked(self.folder):
+            return "running"
+        if self.is_done():
+            return "stopped" if self.params.get("stopped") else "finished"
+        return "interrupted" if self.params.get("error") is None else "failed"
+
+    @property
+    def returns(self) -> Dict[str, float]:
+        """Mean returns by label, see `plotting.final_returns`; empty if there are none."""
+        with contextlib.suppress(ValueError):  # no rows, or no columns of returns
+            return final_returns(self.progress)
+        return {}
+
+    @property
+    def after(self) -> float:
+        """Mean return after adaptation (for a single task, of the policy); NaN if it is unknown."""
+        return list(self.returns.values() or [math.nan])[-1]
+
+    @property
+    def gain(self) -> Optional[float]:
+        """Mean return after adaptation minus that before; None without adaptation."""
+        before, *steps = self.returns.values() or [math.nan]
+        return steps[-1] - before if steps else None
+
+    @property
+    def worst_quarter(self) -> Optional[float]:
+        """Mean return after adaptation in the 25% of tasks with the lowest return; None for RL2."""
+        column = self.progress.get("WorstQuarterReturn")
+        if column is None or "Step_0-LastEpisodeReturn" in self.progress:
+            return None
+        return float(exact_mean(column[-number_of_last(self.progress):]))
+
+    @property
+    def success(self) -> Optional[float]:
+        """Mean success rate after adaptation; None if the run has none."""
+        return final_success(self.progress)
+
+
 def count_rows(folder: str) -> int:
     """Returns the number of iterations in the `progress.csv` of a run."""
-    try:
-        return len(next(iter(read_progress(folder).values())))
-    except ValueError:  # no rows
-        return 0
+    return RunInfo.read(folder).iterations
 
 
 def is_done(folder: str, n_itr: Optional[int] = None) -> bool:
-    """Returns whether a run has completed `n_itr` iterations, or was stopped by a callback.
-
-    If the snapshot mode saves the last iteration, the snapshot of that iteration must also exist.
-
-    Args:
-        folder: run folder.
-        n_itr: number of iterations. Default None: as in `params.json`; if there is none, the run must have ended.
-    """
-    params = _read(folder)
-    n_itr = params.get("settings", {}).get("n_itr") if n_itr is None else n_itr
-    if params.get("stopped") or n_itr is None:
-        return "ended" in params
-    if params.get("settings", {}).get("start_itr", 0) + count_rows(folder) < n_itr:
-        return False
-    if params.get("options", {}).get("snapshot_mode") not in ("all", "last", "last_gap"):
-        return True
-    return max(list_snapshots(folder).values(), default=-1) + 1 >= n_itr
+    """Returns whether a run is complete, see `RunInfo.is_done`."""
+    return RunInfo.read(folder).is_done(n_itr)
 
 
 def find_runs(folders: Sequence[str]) -> list[str]:
@@ -280,8 +371,15 @@ def check_is_unused(folder: PathLike) -> None:
     """
     folder = user_path("dump_path", folder)
     if (is_run(folder) or logger.earlier_files(folder)) and not ended_before_first_snapshot(folder):
-        raise ValueError(f"dump_path: {folder} already contains a run: resume it ({resume_command(folder)}) or choose "
-                         "another folder")
+        raise ValueError(f"dump_path: {folder} already contains a run: resume it ({resume_command(folder)}, or "
+                         "resume=True) or choose another folder")
+
+
+def check_has_no_runs(folder: str) -> None:
+    """Raises `ValueError` if a folder contains runs other than those that ended before their first snapshot."""
+    if not all(map(ended_before_first_snapshot, _runs_below(folder))):
+        raise ValueError(f"{folder} already contains runs. Continue them with resume=True (--resume on the command "
+                         "line), or choose another folder")
 
 
 def shortest(path: str) -> str:

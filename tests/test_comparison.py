@@ -1,11 +1,6 @@
 """Tests `compare`: runs of several algorithms and seeds in processes, their table and their plot."""
-import collections
-import copy
-import functools
-import os
 import re
-import subprocess
-import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +9,7 @@ import meta_policy_search as mps
 from meta_policy_search import comparison as comparison_module
 from meta_policy_search import parallel_runs
 from meta_policy_search.parallel_runs import Member
+from meta_policy_search.run import check_settings
 from tests.helpers import commands
 
 TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}
@@ -54,7 +50,7 @@ def test_classes_and_settings_reach_the_processes(comparison, local_classes):
 
 def test_second_call_skips_complete_runs(comparison, arguments, capsys, monkeypatch):
     monkeypatch.setattr(parallel_runs, "ProcessPoolExecutor", None)
-    assert mps.compare(**arguments).runs == comparison.runs
+    assert mps.compare(**arguments, resume=True).runs == comparison.runs
     assert capsys.readouterr().out.startswith("1 of 1 runs complete; 0 at a time")
 
 
@@ -70,21 +66,17 @@ def test_run_equals_that_of_train(comparison, arguments, tmp_path):
 @pytest.mark.parametrize("changes, message", [
     ({"inner_lr": 0.3}, "different settings: inner_lr 0.2 .run., 0.3"),
     ({"settings_of": {"Slow": {"learning_rate": 1e-4}}}, "different settings: learning_rate 1e-05 .run., 0.0001"),
-    ({"env": mps.MetaPointEnvCorner(reward_type="dense")}, "the arguments of the environment, .* have changed"),
-    ("env arguments", "the arguments of the environment, .* have changed"),
-    ("algorithm code", "the arguments of the environment, .* have changed"),
+    ({"settings_of": {}}, "different settings: learning_rate 1e-05 .run., 0.001"),
+    ({"env": mps.MetaPointEnvCorner(reward_type="dense")}, "different settings: env 'Corner' .run., 'MetaPointEnvCorn"),
+    ({"env arguments": "sparse"}, "different settings: env_kwargs {'reward_type': 'dense'} .run., {} .now."),
+    ({"resume": False}, "already contains runs. Continue them with resume=True .--resume on the command line., or"),
 ])
-def test_changed_settings_and_code_are_refused(changes, message, comparison, arguments, local_classes, capsys):
-    """A folder never mixes runs of different settings, code or arguments."""
-    if changes == "env arguments":
-        changes = {"env": local_classes[0](reward_type="sparse")}
-    if changes == "algorithm code":
-        class Slow(mps.VPGMAML):
-            default_settings = {**mps.VPGMAML.default_settings, "discount": 0.5}
-
-        changes = {"algorithms": [Slow]}
+def test_changed_settings_are_refused(changes, message, comparison, arguments, local_classes):
+    """A folder never mixes runs of different settings."""
+    if reward_type := changes.pop("env arguments", None):
+        changes = {"env": local_classes[0](reward_type=reward_type)}
     with pytest.raises(ValueError, match=message):
-        mps.compare(**{**arguments, **changes})
+        mps.compare(**{**arguments, "resume": True, **changes})
 
 
 @pytest.mark.thorough
@@ -100,7 +92,7 @@ def test_run_that_failed_before_its_first_snapshot_starts_again_with_other_code(
 
         return mps.compare("MetaPointEnvCorner", [Mine], seeds=1, n_itr=1, folder=tmp_path / "a", **TINY).runs["Mine"]
 
-    assert compare(is_wrong=True) == []
+    assert compare(is_wrong=True) == []  # the folder then contains no run to continue
     assert len(compare(is_wrong=False)) == 1
 
 
@@ -124,6 +116,7 @@ def test_failed_run_does_not_stop_the_others_and_is_repeated(tmp_path, monkeypat
     said = capsys.readouterr().out
     assert "Fragile,seed=1: failed" in said and "RuntimeError: it broke" in said and "vpg_maml,seed=1: done" in said
     flag.unlink()
+    given["resume"] = True
     second = mps.compare(**given)
     assert [len(runs) for runs in second.runs.values()] == [1, 1]
     assert capsys.readouterr().out.startswith("1 of 2 runs complete; 1 at a time")
@@ -213,26 +206,35 @@ class Bounded(mps.MetaGaussianMLPPolicy):
 
 def test_settings_of_an_own_policy_reach_its_runs(monkeypatch, tmp_path):
     runs = {}
-    monkeypatch.setattr(comparison_module, "train_all", lambda output, members, processes: (
-        runs.update({member.name: member.settings for member in members}), False))
+    monkeypatch.setattr(comparison_module, "train_all", lambda output, members, *how: (
+        runs.update({member.name: member.settings for member in members}) or [], False))
     mps.compare("MetaPointEnvCorner", ["promp", "vpg_maml"], [1], folder=tmp_path, bound=0.5,
                 settings_of={"promp": {"policy": Bounded}})
     assert runs["promp,seed=1"]["bound"] == 0.5 and "bound" not in runs["vpg_maml,seed=1"]
-    parallel_runs.check_settings("promp", {"policy": f"{__name__}:Bounded", "bound": 0.5})
+    check_settings("promp", {"policy": f"{__name__}:Bounded", "bound": 0.5})
+
+
+def test_nan_is_shown(runs, tmp_path):
+    """The lowest gain is NaN if a gain is NaN, in any order of the runs."""
+    rows = "n_timesteps,Step_0-AverageReturn,Step_1-AverageReturn\n" + "100,1,nan\n" * 12
+    Path(runs["promp"][1].folder, "progress.csv").write_text(rows)
+    for order in ((0, 1, 2), (1, 0, 2)):
+        assert "+nan (+nan)" in str(mps.Comparison("Corner", {"promp": [runs["promp"][i] for i in order]}))
 
 
 def test_interrupted_comparison_says_how_to_continue(tmp_path, monkeypatch, capsys):
     started = []
-    monkeypatch.setattr(comparison_module, "train_all", lambda output, runs, processes: (started.extend(runs), True))
-    comparison = mps.compare("MetaPointEnvCorner", ["promp", "rl2"], 2, folder=tmp_path / "a", hidden_size=8,
+    monkeypatch.setattr(comparison_module, "train_all", lambda output, runs, *how: (
+        started.extend(runs) or [], True))
+    comparison = mps.compare("MetaPointEnvCorner", ["promp", "rl2"], 2, folder=tmp_path, hidden_size=8,
                              settings_of={"promp": {"inner_lr": 0.3}})
     assert comparison.runs == {"promp": [], "rl2": []}
     assert [run.name for run in started] == ["promp,seed=1", "rl2,seed=1", "promp,seed=2", "rl2,seed=2"]
     assert [run.settings["hidden_size"] for run in started[1::2]] == [8, 8]
     assert [run.settings["inner_lr"] for run in started[::2]] == [0.3, 0.3]
     assert not any("hidden_size" in run.settings for run in started[::2])
-    assert capsys.readouterr().out.endswith(f"the same arguments and folder='{tmp_path / 'a'}'\n")
-    assert not (tmp_path / "a").exists()  # registered names need no file
+    assert f"repeat the call with folder='{tmp_path}' and resume=True" in capsys.readouterr().out
+    assert comparison.was_interrupted and not comparison.is_complete
 
 
 @pytest.mark.parametrize("arguments, error, message", [
@@ -245,9 +247,9 @@ def test_interrupted_comparison_says_how_to_continue(tmp_path, monkeypatch, caps
     ({"processes": 0}, ValueError, "processes: expected an integer of at least 1, got 0"),
     ({"inner_lrr": 1.0}, TypeError, "unknown setting 'inner_lrr' for any of the algorithms; did you mean 'inner_lr'?"),
     ({"settings_of": {"rl2": {}}}, ValueError, "settings_of: expected names among promp, got 'rl2'"),
-    ({"settings_of": {"promp": {"step_size": 1.0}}}, TypeError, "unknown setting 'step_size' for promp"),
+    ({"settings_of": {"promp": {"step_size": 1.0}}}, TypeError, "unknown setting 'step_size' for ProMP"),
     ({"env": "Corner"}, ValueError, "env: expected one of"),
-    ({"seed": 5}, TypeError, "unknown setting 'seed' for any of the algorithms"),
+    ({"seed": 5}, ValueError, "seed: expected no value for a setting that varies, got 5"),
     ({"settings_of": {"promp": {"seed": 9}}}, ValueError, "settings_of: expected neither 'env' nor 'seed'"),
     ({"settings_of": {"promp": {"env": "x"}}}, ValueError, "settings_of: expected neither 'env' nor 'seed'"),
     ({"settings_of": ["promp"]}, TypeError, "settings_of: expected a dict of dicts, got ['promp']"),
@@ -267,118 +269,63 @@ def test_invalid_arguments_create_no_folder(arguments, error, message, tmp_path,
     assert not list(tmp_path.iterdir())
 
 
-# Digests of code and objects -----------------------------------------------------------------------------------------
-
-SCRIPT = """
-import logging
-import sys
-import types
-import meta_policy_search as mps
-sys.modules["own_helpers"] = types.ModuleType("own_helpers")
-exec("def reward(): return {helped}", vars(sys.modules["own_helpers"]))
-from meta_policy_search.parallel_runs import Member, _digest
-{first}
-GAIN = {gain}
-
-LOG = logging.getLogger(__name__)
-
-def doubled(x):
-    return GAIN * x
-
-def gained(x):
-    LOG.info("a step")
-    return [doubled(each) for each in x]
-
-def dense(x):
-    return x
-
-def sparse(x):
-    return max(x, 0.0)
-
-class Baseline:
-    def __init__(self, scale, reward):
-        self.scale, self.log = scale, LOG
-        self.reward = dense if reward == "dense" else sparse
-
-GOALS = [1.0, {goal}]
-helpers = sys.modules["own_helpers"]
-
-class Env(mps.MetaPointEnvCorner):
-    modes = {{"left", "up", "right"}}
-
-    def step(self, action):
-        if self.task_name in {{"up", "down", "left", "right"}}:
-            return super().step(gained(action)) if GOALS else helpers.reward()
-        return super().step(action)
-
-    task_name = "up"
-
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-
-LOG.setLevel({level!r})
-env = Env(reward_type={kind!r})
-env.action_space.sample()
-baseline = Baseline({scale}, {reward!r})
-print(_digest(Member("a", "promp", {{"env": env, "baseline": baseline, "seed": 1}}, "a")))
-"""
-
-
-def test_digest_depends_on_code_and_arguments_only(tmp_path, capsys):
-    """Neither the process nor the place of the code matters; functions and constants that the code uses do."""
-    usual = {"first": "", "helped": 1, "goal": 3.0, "gain": 2.0,
-             "scale": 1.0, "reward": "dense", "kind": "sparse", "level": 10}
-
-    def digest(**changes):
-        exec(SCRIPT.format(**{**usual, **changes}), {"__name__": "own_script"})
-        return capsys.readouterr().out
-
-    expected = digest()
-    others = [digest(**{name: value}) for name, value in (
-        ("gain", 3.0), ("scale", 5.0), ("reward", "sparse"), ("kind", "dense"), ("goal", 4.0), ("helped", 2))]
-    assert len({expected, *others}) == 7
-    (tmp_path / "moved.py").write_text(SCRIPT.format(**{**usual, "first": "import os  # one line more", "level": 20}))
-    environ = {**os.environ, "PYTHONHASHSEED": "5"}
-    process = subprocess.run([sys.executable, tmp_path / "moved.py"], env=environ, check=True, capture_output=True)
-    assert process.stdout.decode() == expected
-
-
-def test_digest_of_objects_in_cycles_and_of_classes_in_functions():
-    def digest(gain):
-        class Env(mps.MetaPointEnvCorner):
-            def __init__(self):
-                super().__init__()
-                self.myself = [self, functools.partial(np.add, gain), {"rng": np.random.default_rng(), gain: self.gain}]
-
-            @property
-            def gain(self):
-                return gain
-
-        return parallel_runs._digest(Member("a", "promp", {"env": Env(), "seed": 1}, "a"))
-
-    assert digest(1.0) == digest(1.0) != digest(2.0)
-
-
-class Slots:
-    __slots__ = ("value",)
-
-    def __init__(self, value):
-        self.value = value
-
-
-@pytest.mark.parametrize("values", [(range(1, 5), range(1, 9)), (collections.deque([1]), collections.deque([2])),
-                                    (Slots(1), Slots(2))], ids=["range", "deque", "slots"])
-def test_digest_depends_on_the_content_of_arguments(values):
-    first, again, other = (
-        parallel_runs._digest(Member("a", "promp", {"env": "MetaPointEnv", "baseline": value, "seed": 1}, "a"))
-        for value in (values[0], copy.copy(values[0]), values[1]))
-    assert first == again != other
-
-
 def test_names_of_environments_are_normalized(tmp_path, monkeypatch):
-    monkeypatch.setattr(comparison_module, "train_all", lambda output, runs, processes: ([], False))
     mps.register_env("MyCorner", mps.MetaPointEnvCorner)
     runs = []
-    monkeypatch.setattr(comparison_module, "train_all", lambda output, members, n: (runs.extend(members), False))
+    monkeypatch.setattr(comparison_module, "train_all", lambda output, members, *how: (
+        runs.extend(members) or [], False))
     mps.compare("my_corner", ["promp"], seeds=np.arange(1, 3), folder=tmp_path)
     assert [run.settings["env"] for run in runs] == ["MyCorner"] * 2
+
+
+# Sweeps ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def swept(tmp_path, monkeypatch):
+    """Returns the runs that `sweep` would train, by name."""
+    def runs_of(*arguments, **settings):
+        found = {}
+        monkeypatch.setattr(comparison_module, "train_all", lambda output, members, *how: (
+            found.update({member.name: member for member in members}) or [], False))
+        comparison = mps.sweep(*arguments, folder=tmp_path, **settings)
+        assert str(comparison).count("0 of") == len(comparison.runs)
+        return comparison, found
+
+    return runs_of
+
+
+def test_sweep_groups_runs_by_everything_but_the_seed(swept, tmp_path):
+    comparison, found = swept("MetaPointEnvCorner", "promp", {"seed": [3, 4], "inner_lr": [0.1, 0.2]}, n_itr=5)
+    assert list(found) == ["inner_lr=0.1,seed=3", "inner_lr=0.2,seed=3", "inner_lr=0.1,seed=4", "inner_lr=0.2,seed=4"]
+    assert list(comparison.runs) == ["inner_lr=0.1", "inner_lr=0.2"]
+    assert found["inner_lr=0.2,seed=3"].settings == {"env": "MetaPointEnvCorner", "n_itr": 5, "seed": 3,
+                                                     "inner_lr": 0.2}
+    assert comparison.title == "MetaPointEnvCorner, seeds 3, 4"
+    header, *rows = (tmp_path / "summary.csv").read_text().splitlines()
+    assert header == "run,seed,inner_lr,status,iterations" and rows[0] == '"inner_lr=0.1,seed=3",3,0.1,not done,0'
+
+
+def test_sweep_over_algorithms_and_environments(swept):
+    comparison, found = swept(None, None, {"algo": ["promp", mps.VPGMAML], "env": ["MetaPointEnv"]}, num_ppo_steps=3)
+    assert list(found) == ["promp,env=MetaPointEnv", "VPGMAML,env=MetaPointEnv"] == list(comparison.runs)
+    assert ["num_ppo_steps" in run.settings for run in found.values()] == [True, False]
+
+
+def test_long_names_of_runs_are_shortened(swept):
+    """They have at most 100 bytes and differ, although their first 100 bytes are equal."""
+    sizes = [[1] * 50, [1] * 50 + [2]]
+    _, found = swept("MetaPointEnvCorner", "promp", {"hidden_sizes": sizes, "seed": [1]})
+    assert len(found) == 2 and {len(name) for name in found} == {100}
+
+
+@pytest.mark.parametrize("arguments, error, message", [
+    ((None, "promp", {}), TypeError, "env: expected an environment with the methods"),
+    (("MetaPointEnv", None, {}), TypeError, "algo: expected a subclass of MetaAlgo or RLAlgorithm, or its name, got"),
+    (("MetaPointEnv", "promp", {"seed": 3}), ValueError, "grid, seed: expected a list of at least one value, got 3"),
+    (("MetaPointEnv", "promp", []), TypeError, "grid: expected a dict of lists, got ."),
+    (("MetaPointEnv", "promp", {"sead": [3]}), TypeError, "unknown setting 'sead' for ProMP; did you mean 'seed'?"),
+])
+def test_invalid_grids_are_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        mps.sweep(*arguments)

@@ -13,7 +13,7 @@ class MyProMP(mps.ProMP):
 
 @pytest.fixture(autouse=True)
 def names(monkeypatch):
-    monkeypatch.setattr(registry, "_ALGORITHMS", dict(registry._ALGORITHMS))
+    monkeypatch.setattr(registry.ALGORITHMS, "entries", dict(registry.ALGORITHMS.entries))
 
 
 def test_builtin_names_refer_to_their_classes():

@@ -178,9 +178,10 @@ QUICK = {("pro_mp", "batched"), ("e_maml", "parallel")}
     for pair in itertools.product(ALGORITHMS, EXECUTORS)
 ])
 def test_resumed_run_of_3_and_3_iterations_equals_6_iterations(name, executor, whole_runs, run, tmp_path):
-    run(name, *TINY, *ALGORITHMS[name], "--n_itr", 3, "--dump_path", tmp_path / "run", "--executor", executor)
+    flags = [*TINY, *ALGORITHMS[name], "--dump_path", tmp_path / "run", "--executor", executor, "--resume"]
+    run(name, *flags, "--n_itr", 3)
     assert len(csv_rows(tmp_path / "run")) == 3
-    run(name, "--resume", tmp_path / "run", "--n_itr", 6, "--executor", executor)
+    run(name, *flags, "--n_itr", 6)
     assert_same_run(tmp_path / "run", whole_runs / name)
 
 
@@ -220,9 +221,7 @@ class Victim:
         self._output = folder.parent / "output.txt"
 
     def _start(self, **options):
-        has_snapshot = self._folder.exists() and snapshot_paths(self._folder)
-        flags = ["--resume", self._folder] if has_snapshot else [*self._flags, "--dump_path", self._folder]
-        server = next(self._servers)
+        server, flags = next(self._servers), [*self._flags, "--dump_path", self._folder, "--resume"]
         return server, server.start(self._script, *flags, output=self._output, **options)
 
     def kill_at_operation(self, number):
@@ -323,13 +322,14 @@ def three_epochs(run, tmp_path):
 def test_full_disk_raises_a_clear_error_and_keeps_saved_files(run, three_epochs, six_epochs):
     """A run ends if a file cannot grow to the size of a snapshot, and resumes when it can."""
     size = (three_epochs / "params.pkl").stat().st_size
-    text = run("cem", "--resume", three_epochs, "--n_itr", 6, status=1, largest_file=size - 1)
+    flags = [*CEM, "--n_itr", 6, "--dump_path", three_epochs, "--resume"]
+    text = run("cem", *flags, status=1, largest_file=size - 1)
     (how_to_go_on, error) = text.splitlines()[-2:]
     assert error.startswith(f"cem.py: error: could not write the snapshot {three_epochs}/itr_3.pkl: ")
     assert "File too large" in error and error.endswith(f"{three_epochs}/params.pkl (iteration 2)")
     assert re.match(r"To resume after iteration 2: meta-policy-search resume .*run, or in Python", how_to_go_on)
     assert load_snapshot(three_epochs)["itr"] == 2
-    run("cem", "--resume", three_epochs, "--n_itr", 6)
+    run("cem", *flags)
     assert_same_run(three_epochs, six_epochs)
 
 

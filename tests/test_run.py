@@ -101,6 +101,43 @@ def test_loaded_run_resumes_like_an_uninterrupted_run(tmp_path, capsys):
         mps.load_run(run.folder, "bset")
 
 
+@pytest.fixture(scope="module")
+def continued(tmp_path_factory):
+    """Arguments of `train` that start a run, continue it and return the complete run."""
+    return {"env": "MetaPointEnvCorner", "algo": "vpg_maml", "resume": True, "inner_lr": 0.2,
+            "dump_path": tmp_path_factory.mktemp("continued") / "a", "log_formats": ("csv",), **TINY}
+
+
+def test_train_with_resume_starts_extends_and_returns_a_run(continued, run):
+    """The extended run equals a run that was trained at once; options are replaced."""
+    assert mps.train(n_itr=1, **continued).trainer.itr == 1
+    extended = mps.train(n_itr=2, snapshot_mode="all", **continued)
+    before = Path(extended.folder, "params.json").read_bytes()
+    again = mps.train(n_itr=2, **continued)
+    assert (extended.trainer.itr, again.trainer.itr, read_params(again.folder)["options"]["snapshot_mode"]) == (
+        2, 2, "all")
+    assert Path(extended.folder, "params.json").read_bytes() == before
+    at_once = mps.train(n_itr=2, **{**continued, "dump_path": Path(extended.folder).with_name("at_once")})
+    np.testing.assert_array_equal(extended.progress["Step_1-AverageReturn"], at_once.progress["Step_1-AverageReturn"])
+
+
+@pytest.mark.parametrize("changes, error, message", [
+    ({"inner_lr": 0.3}, ValueError, "inner_lr 0.2 .run., 0.3 .now."),
+    ({"inner_lr": 0.1}, ValueError, "inner_lr 0.2 .run., 0.1 .now."),
+    ({"n_itr": 1}, ValueError, "n_itr 2 .run., 1 .now."),
+    ({"algo": "promp"}, ValueError, "algorithm 'vpg_maml' .run., 'promp' .now."),
+    ({"policy": Cautious}, ValueError, "policy None .run., 'tests.test_run:Cautious' .now."),
+    ({"env": mps.MetaPointEnvCorner(reward_type="dense")}, ValueError, "env_kwargs {} .run., {'reward_type': 'dense'}"),
+    ({"inner_l": 0.3}, TypeError, "unknown setting 'inner_l' for VPGMAML"),
+    ({"resume": False}, ValueError, "already contains a run: resume it .meta-policy-search resume .*, or resume=True."),
+    ({"dump_path": None}, ValueError, "dump_path: expected the folder of the run, because resume=True was given, got"),
+])
+def test_train_with_resume_refuses_other_settings(continued, changes, error, message):
+    mps.train(n_itr=2, **continued)
+    with pytest.raises(error, match=message):
+        mps.train(**{"n_itr": 2, **continued, **changes})
+
+
 def test_run_is_resumed_with_options_that_it_did_not_have(tmp_path):
     """Options without effect on the result apply to parts that were built without them."""
     mps.train("MetaPointEnvCorner", "vpg_maml", 1, dump_path=tmp_path / "run", **TINY)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
-from meta_policy_search.cli.runs import mean_returns
 from meta_policy_search.evaluation.evaluation import Evaluation
 from meta_policy_search.plotting.progress import final_success
+from meta_policy_search.run_folder import RunInfo
 from meta_policy_search.samplers.paths import has_success, success_rate
 from tests.helpers.runs import read_csv
 
@@ -65,7 +65,7 @@ def test_rows_and_evaluations_report_the_share_of_successful_paths(algo, tmp_pat
     np.testing.assert_array_equal(run.progress["Step_0-SuccessRate"], 0.5)
     for name in ("Eval-SuccessBefore", "Eval-SuccessAfter"):
         np.testing.assert_array_equal(run.progress[name], [np.nan, 0.5])
-    assert final_success(run.progress) == mean_returns(run.folder)["success rate"] == 0.5
+    assert final_success(run.progress) == RunInfo.read(run.folder).success == 0.5
     evaluation = run.evaluate(tasks=[1.0, -1.0, -1.0, -1.0], num_steps=1, seeds=(1, 2))
     assert evaluation.success.shape == (2, 4, 2)
     np.testing.assert_array_equal(evaluation.success[0, :2], [[1.0, 1.0], [0.0, 0.0]])

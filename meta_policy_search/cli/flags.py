@@ -64,17 +64,15 @@ def make_training_parser(prog: str, description: Optional[str], algorithm: str, 
         settings: the settings of the algorithm, with their defaults; those that a flag cannot express are omitted.
         shared: names of the settings that all algorithms have.
     """
-    usage = ("%(prog)s [--config_file FILE] [--dump_path DIR] [--smoke] [--SETTING VALUE ...]\n"
-             "       %(prog)s --resume DIR [--n_itr N]")
+    usage = "%(prog)s [--config_file FILE] [--dump_path DIR [--resume]] [--smoke] [--SETTING VALUE ...]"
     parser = Parser(prog, description, usage=usage, argument_default=argparse.SUPPRESS)
     parser.add_argument("--config_file", metavar="FILE", type=nonempty_path,
                         help="JSON file of settings, or the params.json of a run")
-    folder = parser.add_mutually_exclusive_group()
-    folder.add_argument("--dump_path", metavar="DIR", type=nonempty_path,
+    parser.add_argument("--dump_path", metavar="DIR", type=nonempty_path,
                         help=f"run folder (default: data/{algorithm.rpartition(':')[2]}/<environment>/"
                         "<time>_seed<seed>)")
-    folder.add_argument("--resume", metavar="DIR", type=nonempty_path,
-                        help="resume the run in this folder; n_itr may be increased")
+    parser.add_argument("--resume", action="store_true",
+                        help="continue the run in the run folder, with the same settings; n_itr may be larger")
     parser.add_argument("--smoke", action="store_true", help="smoke test with tiny sizes and two iterations; same as "
                         "the environment variable SMOKE=1")
     groups = [parser.add_argument_group(f"settings of {name}") for name in ("all algorithms", "this algorithm")]

@@ -48,20 +48,20 @@ Run = dict[str, Any]
 user gave (`given`). Without `params.json`, the only setting is the folder."""
 
 
-def read_run(folder: str) -> Run:
+def _read(folder: str) -> Run:
     """Reads the settings and the rows of a run.
 
     Raises:
         ValueError: the run has no rows, or its `params.json` cannot be read.
     """
-    params = run_folder.read_params(folder)
-    settings: dict[str, Any] = {"folder": folder}
-    if "settings" in params:
-        settings = {"algorithm": params.get("algorithm"), **params["settings"]}
-    progress = read_progress(folder)
+    info = run_folder.RunInfo.read(folder)
+    if info.error:
+        raise ValueError(info.error)
+    settings = {"algorithm": info.params.get("algorithm"), **info.settings} if info.settings else {"folder": folder}
+    progress = info.progress or read_progress(folder)  # raises an error that names what is missing
     if "Epoch" in progress:  # a single task, where `Itr` counts candidates or cycles
         progress["Itr"] = progress["Epoch"]
-    return {"folder": folder, "settings": settings, "progress": progress, "given": params.get("given", ())}
+    return {"folder": folder, "settings": settings, "progress": progress, "given": info.params.get("given", ())}
 
 
 def group_runs(runs: Sequence[Run]) -> dict[str, list[Run]]:
@@ -148,7 +148,7 @@ def compare(arguments: argparse.Namespace, folders: Sequence[str], output: str) 
     found = []
     for folder in folders:
         try:
-            found.append(read_run(folder))
+            found.append(_read(folder))
         except ValueError as error:  # no rows, or an unreadable file
             if len(folders) == 1:
                 raise

@@ -26,17 +26,13 @@ import numpy as np
 
 from meta_policy_search import run_folder
 from meta_policy_search.cli.flags import warn
-from meta_policy_search.plotting import final_returns, final_success, read_progress
 from meta_policy_search.utils.checks import comparable_name
-from meta_policy_search.utils.files import is_locked
 from meta_policy_search.utils.progress import print_line, printable, text_table
 from meta_policy_search.utils.snapshotter import snapshot_paths
 
 FOLDER = "data"  # default output folder of the scripts
-STATES = ("running", "finished", "stopped", "failed", "interrupted")
 SORTS = ("started", "gain", "return")
 WIDTH = 120  # maximum number of columns of the table
-BEFORE, AFTER = "return before adaptation", "return after adaptation"  # labels of `final_returns`
 HEADER = ["algorithm", "environment", "seed", "started", "iterations", "gain", "return", "state", "folder"]
 RIGHT = [HEADER.index(name) for name in ("seed", "iterations", "gain", "return")]
 Run = dict[str, Any]
@@ -60,45 +56,30 @@ def since(text: str) -> datetime.datetime:
 
 def read_run(folder: str) -> Run:
     """Reads the files of a run. Another process may be writing to them."""
-    started = None
+    info, started = run_folder.RunInfo.read(folder), None
+    error = info.error
     try:
-        params = run_folder.read_params(folder)
-        started = time(params["started"]) if "started" in params else None
-    except (TypeError, ValueError) as error:
+        started = time(info.params["started"]) if "started" in info.params else None
+    except (TypeError, ValueError) as raised:
+        error = str(raised)
+    if error:
         warn(f"warning: {folder}: {error}")
-        params = {}
-    settings = params.get("settings", {})
-    returns = mean_returns(folder)
-    gain = returns.get(AFTER, np.nan) - returns.get(BEFORE, np.nan)
-    done = "stopped" if params.get("stopped") else "finished"
-    state = "failed" if params.get("error") is not None else "interrupted"
-    state = "running" if is_locked(folder) else done if run_folder.is_done(folder) else state
+    known = {"gain": info.gain, "return": info.after}
+    can_resume = info.state in ("failed", "interrupted") and snapshot_paths(folder)
     return {
         "folder": folder,
-        "algorithm": params.get("algorithm"),
-        "environment": settings.get("env"),
-        "seed": settings.get("seed"),
+        "algorithm": info.params.get("algorithm"),
+        "environment": info.settings.get("env"),
+        "seed": info.settings.get("seed"),
         "started": started,
-        "ended": params.get("ended"),
-        "error": params.get("error"),
-        "iterations": run_folder.count_rows(folder),
-        "n_itr": settings.get("n_itr"),
-        "gain": gain if np.isfinite(gain) else None,
-        "return": returns.get(AFTER, returns.get("return")),
-        "state": state,
-        "resume": run_folder.resume_command(folder) if state in ("failed", "interrupted") and snapshot_paths(folder)
-        else None,
+        "ended": info.params.get("ended"),
+        "error": info.params.get("error"),
+        "iterations": info.iterations,
+        "n_itr": info.settings.get("n_itr"),
+        **{name: value if value is not None and np.isfinite(value) else None for name, value in known.items()},
+        "state": info.state,
+        "resume": run_folder.resume_command(folder) if can_resume else None,
     }
-
-
-def mean_returns(folder: str) -> dict[str, float]:
-    """Returns the mean returns and the success rate of a run over the last rows, by label, without unknown values."""
-    try:
-        progress = read_progress(folder)
-        means = {**final_returns(progress), "success rate": final_success(progress)}
-    except ValueError:  # no rows, or no columns of returns
-        return {}
-    return {label: mean for label, mean in means.items() if mean is not None and np.isfinite(mean)}
 
 
 def as_cells(run: Run) -> list[str]:
@@ -158,7 +139,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "'23 Nov', '2026-11-20 10:30' or 10:30; missing parts are this year, today and midnight; local time")
     add("--algorithm", default="*", metavar="NAME", help="only runs of this algorithm; * matches any text")
     add("--env", default="*", metavar="NAME", help="only runs in this environment; * matches any text")
-    add("--state", choices=STATES, help="only runs in this state")
+    add("--state", choices=run_folder.STATES, help="only runs in this state")
     add("--sort", choices=SORTS, default="started", help="column to sort by, ascending (default: started)")
     add("--json", action="store_true", help="print the runs as a JSON list")
 

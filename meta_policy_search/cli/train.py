@@ -93,13 +93,7 @@ def train(algorithm: str, argv: Optional[Sequence[str]], prog: str, description:
         return mps.train(algo=algorithm, **{**values, **sizes, **given})
 
     def work(arguments: argparse.Namespace) -> int:
-        given = vars(arguments)
-        if "resume" in given:
-            run = _load_run(parser, given.pop("resume"))
-            if (name := type(run.trainer.algo).__name__) != algo_class.__name__:
-                raise ValueError(f"--resume: expected a run of {algo_class.__name__}, got one of {name}")
-            return report(run.resume(**given))
-        return report(start(**given))
+        return report(start(**vars(arguments)))
 
     return run_tool(parser, work, argv, (SnapshotError, OSError, *FAILURES))
 

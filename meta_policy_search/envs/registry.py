@@ -1,5 +1,4 @@
 """Creates environments by name, for configuration files and command lines."""
-from collections import ChainMap
 from types import FunctionType
 from typing import Any, Callable, Dict, List, Tuple
 
@@ -7,35 +6,36 @@ from meta_policy_search.envs import control_envs, discrete_envs, meta_world, muj
 from meta_policy_search.envs.compat import make_by_spec
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.utils.checks import comparable_name
-from meta_policy_search.utils.user_modules import find_registered, register
+from meta_policy_search.utils.user_modules import Registry
 
 BUILT_IN: Dict[str, Callable[..., MetaEnv]] = {
     name: vars(package)[name]
     for package in (control_envs, discrete_envs, meta_world, mujoco_envs, point_envs) for name in package.__all__
     if name != "MetaWorldTask"
 }  # `MetaPointEnv` is the former name of `MetaPointEnvNavigation`
-_FACTORIES = dict(BUILT_IN)
+ENVS = Registry("env", BUILT_IN)
 
 
 def register_env(name: str, factory: Callable[..., MetaEnv]) -> None:
     """Registers an environment by name for `make_env`, `train`, the command line, presets and sweeps.
 
     Args:
-        name: the name, such as `"MyEnv-v0"`; must differ from the names of the built-in environments.
+        name: the name, such as `"MyEnv-v0"`, of letters, digits and `_-.:/`; must differ from the names of other
+            environments in more than case, hyphens and underscores. The same name replaces an earlier factory.
         factory: class or function that returns an environment.
 
     Raises:
         TypeError: `name` is not a non-empty string, or `factory` is not callable.
-        ValueError: `name` is the name of a built-in environment.
+        ValueError: `name` has other characters, or is the name of a built-in or another environment.
     """
     if not callable(factory):
         raise TypeError(f"factory: expected a class or function that returns an environment, got {factory!r}")
-    register(name, factory, _FACTORIES, BUILT_IN)
+    ENVS.register(name, factory)
 
 
 def available_envs() -> List[str]:
     """Returns the names of the built-in and registered environments, in alphabetical order."""
-    return sorted(_FACTORIES)
+    return ENVS.names()
 
 
 def find_env(name: str) -> str:
@@ -69,18 +69,18 @@ def _find(name: str) -> Tuple[str, Callable[..., MetaEnv]]:
     Names may come from settings files of other people. MODULE:NAME is therefore only the class of an environment, a
     registered name, or a function that a module of the user defines.
     """
-    if isinstance(name, str) and comparable_name(name) not in map(comparable_name, _FACTORIES):
+    if isinstance(name, str) and comparable_name(name) not in map(comparable_name, ENVS.entries):
         import gymnasium  # only if needed
 
-        name, factory = find_registered("env", name, ChainMap(_FACTORIES, gymnasium.registry))
+        name, factory = ENVS.find(name, gymnasium.registry)
         if isinstance(factory, gymnasium.envs.registration.EnvSpec):
             return name, make_by_spec(factory)
     else:
-        name, factory = find_registered("env", name, _FACTORIES)
+        name, factory = ENVS.find(name)
     is_class = isinstance(factory, type) and {"reset", "step"} <= {*dir(factory)}
     is_function = (isinstance(factory, FunctionType) and factory.__module__ == name.rpartition(":")[0]
                    and "-packages" not in factory.__code__.co_filename)
-    if not (is_class or is_function or factory in _FACTORIES.values()):
+    if not (is_class or is_function or factory in ENVS.entries.values()):
         raise ValueError(f"env: expected MODULE:NAME of an environment class, of a function that your module defines, "
                          f"or of a name that it registers, got {name!r}")
     return name, factory

@@ -63,7 +63,8 @@ class MetaSampler(Sampler):
         parallel (bool, str, dict or RayOptions): False (default): environments run in this process, vectorized if they
             have `make_batched`, otherwise sequentially. True: worker processes collect the paths. `'ray'`, `RayOptions`
             or a dict of its arguments: workers on a Ray cluster collect the paths. Worker processes also support
-            policies without a vectorized actor; these act in this process.
+            policies without a vectorized actor; these act in this process. They import the user's modules again, so
+            assignments to variables of these modules have no effect in them.
         executor (str, callable or None): selects an executor: `'iterative'`, `'batched'`, `'parallel'`, or a callable
             `(env, meta_batch_size, envs_per_task, max_path_length) -> MetaEnvExecutor`. None (default): chosen by
             `parallel`.

@@ -2,8 +2,10 @@
 import contextlib
 import importlib
 import os
+import re
 import sys
-from typing import Any, Dict, Iterable, Mapping, Tuple
+from collections import ChainMap
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from meta_policy_search.utils.checks import comparable_name, find_name
 
@@ -15,38 +17,57 @@ def search_current_folder() -> None:
             sys.path.append(os.getcwd())
 
 
-def register(name: str, value: Any, registered: Dict[str, Any], built_in: Iterable[str]) -> None:
-    """Adds an entry to a registry; replaces an earlier entry of the user with the same name.
+class Registry:
+    """Entries by name: built-in ones and those that the user registers.
 
     Args:
-        name: the name.
-        value: the entry.
-        registered: the registry.
-        built_in: names that cannot be replaced.
-
-    Raises:
-        TypeError: `name` is not a non-empty string.
-        ValueError: `name` is a built-in name. Case, hyphens and underscores are ignored.
+        kind (str): name of the argument that selects an entry, in error messages.
+        built_in (Mapping): the built-in entries, which cannot be replaced.
     """
-    if not isinstance(name, str) or not name:
-        raise TypeError(f"name: expected a non-empty string, got {name!r}")
-    if comparable_name(name) in map(comparable_name, built_in):
-        raise ValueError(f"name: expected a name that is not built in, got {name!r}")
-    for other in [other for other in registered if comparable_name(other) == comparable_name(name)]:
-        del registered[other]
-    registered[name] = value
 
+    def __init__(self, kind: str, built_in: Mapping[str, Any]) -> None:
+        self.kind, self.built_in, self.entries = kind, frozenset(map(comparable_name, built_in)), dict(built_in)
 
-def find_registered(argument: str, name: str, registered: Mapping[str, Any]) -> Tuple[str, Any]:
-    """Returns the registered name and the entry of `name`; for MODULE:NAME, `name` and what `import_name` returns.
+    def register(self, name: str, entry: Any) -> None:
+        """Adds an entry, or replaces an entry of the user with the same name.
 
-    Raises:
-        ValueError: the name is unknown.
-    """
-    if isinstance(name, str) and ":" in name:
-        return name, import_name(argument, name, registered)
-    found = find_name(argument, name, registered)
-    return found, registered[found]
+        Raises:
+            TypeError: `name` is not a non-empty string.
+            ValueError: `name` has other characters than letters, digits and `_-.:/`, or is the name of another entry.
+                Case, hyphens and underscores are ignored.
+        """
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"name: expected a non-empty string, got {name!r}")
+        if not re.fullmatch(r"[\w.:/-]+", name) or ".." in name or name.startswith("/"):  # part of the run folder
+            raise ValueError(f"name: expected letters, digits and _-.:/ without '..' and without / at the start, got "
+                             f"{name!r}")
+        if comparable_name(name) in self.built_in:
+            raise ValueError(f"name: expected a name that is not built in, got {name!r}")
+        for other in self.entries:
+            if other != name and comparable_name(other) == comparable_name(name):
+                raise ValueError(f"name: expected a name that differs from {other!r} in more than case, hyphens and "
+                                 f"underscores, got {name!r}")
+        self.entries[name] = entry
+
+    def names(self) -> List[str]:
+        """Returns the names in alphabetical order."""
+        return sorted(self.entries)
+
+    def find(self, name: str, further: Optional[Dict[str, Any]] = None) -> Tuple[str, Any]:
+        """Returns the registered name and the entry of `name`; for MODULE:NAME, `name` and what `import_name` returns.
+
+        Args:
+            name: the name; case, hyphens and underscores are ignored.
+            further: further entries, which entries of the registry with the same name replace. Default None: none.
+
+        Raises:
+            ValueError: the name is unknown.
+        """
+        entries = ChainMap(self.entries, further or {})  # also contains what an imported module registers
+        if isinstance(name, str) and ":" in name and name not in entries:
+            return name, import_name(self.kind, name, entries)
+        found = find_name(self.kind, name, entries)
+        return found, entries[found]
 
 
 def import_name(argument: str, name: str, registered: Mapping[str, Any]) -> Any:

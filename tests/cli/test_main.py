@@ -62,7 +62,7 @@ def test_version(capsys):
     (["resume", "nowhere"], "resume: error: nowhere cannot be resumed: .*No such file or directory"),
     (["resume", "."], "resume: error: . cannot be resumed: the folder . contains no snapshot"),
     *(([*command, ""], f"error: argument {command[-1]}: expected a path, got ''") for command in (
-        ["train", "promp", "--dump_path"], ["train", "cem", "--resume"], ["train", "rl2", "--config_file"],
+        ["train", "promp", "--dump_path"], ["train", "rl2", "--config_file"],
         ["evaluate", "run", "--output"], ["plot", "run", "--output"], ["render", "run", "--output"],
         ["sweep", "grid.json", "--output"])),
     (["train", "promp", "--env", "MetaBernoulliBanditEnv", "--smoke", "--no-learn_std"],
@@ -153,7 +153,7 @@ class WithParts(mps.VPGMAML):
 def my_module(monkeypatch):
     Path("my_module_of_a_user.py").write_text(MODULE)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(env_registry, "_FACTORIES", dict(env_registry._FACTORIES))
+    monkeypatch.setattr(env_registry.ENVS, "entries", dict(env_registry.ENVS.entries))
     yield "my_module_of_a_user"
     sys.modules.pop("my_module_of_a_user", None)
 
@@ -257,7 +257,7 @@ def test_ctrl_c_during_start_up_prints_no_traceback():
 def test_commands_find_modules_of_the_current_folder(my_module, tmp_path):
     """They do not replace installed modules, and `params.json` records their paths."""
     assert main(["train", "vpg_maml", "--env", f"{my_module}:MyEnv", "--smoke", "--dump_path", "run"]) == 0
-    assert read_params("run")["modules"] == {my_module: str(tmp_path / f"{my_module}.py")}
+    assert read_params("run")["modules"][my_module]["file"] == str(tmp_path / f"{my_module}.py")
     Path("tqdm.py").write_text("raise ImportError('a module of the user')")
     process = start("-m", "meta_policy_search", "evaluate", "run", "--num_tasks", "2")
     _, err = process.communicate()

@@ -186,7 +186,8 @@ def test_a_run_with_wrong_entries_does_not_hide_the_others(change, tmp_path, cap
     run_folder.write_params(str(tmp_path / "bad"), {**params, **change})
     for sort in ("started", "gain"):
         bad, good = sorted(json.loads(shown(capsys, tmp_path, "--sort", sort, "--json")), key=lambda run: run["folder"])
-        assert (bad["algorithm"], bad["gain"]) == (None, 1.0) and (good["seed"], good["state"]) == (4, "finished")
+        assert bad["gain"] == 1.0 and None in (bad["algorithm"], bad["started"])
+        assert (good["seed"], good["state"]) == (4, "finished")
     assert "\n" in shown(capsys, tmp_path)
 
 

@@ -52,7 +52,7 @@ def test_each_script_runs_to_its_end(name, env, tmp_path, capsys):
 def test_resumed_run_equals_uninterrupted_run(script, tmp_path):
     run(script, "--smoke", *POINT, "--n_itr", 4, "--dump_path", tmp_path / "whole")
     run(script, "--smoke", *POINT, "--n_itr", 2, "--dump_path", tmp_path / "parts")
-    run(script, "--resume", tmp_path / "parts", "--n_itr", 4)
+    run(script, "--smoke", *POINT, "--n_itr", 4, "--dump_path", tmp_path / "parts", "--resume")
     assert read_rows(tmp_path / "parts") == read_rows(tmp_path / "whole") and len(read_rows(tmp_path / "parts")) == 4
     ours, theirs = (load_snapshot(tmp_path / folder)["policy"].get_flat_params() for folder in ("parts", "whole"))
     np.testing.assert_array_equal(ours, theirs)

@@ -11,9 +11,10 @@ import time
 import psutil
 import pytest
 
-from meta_policy_search.cli import sweep
+from meta_policy_search import comparison
 from meta_policy_search.cli.main import main, make_parser
 from meta_policy_search.cli.train import INTERRUPTED
+from meta_policy_search.comparison import name_of
 from meta_policy_search.utils.files import lock_folder
 from meta_policy_search.utils.snapshotter import save_snapshot
 from tests.helpers import commands
@@ -74,12 +75,13 @@ def test_every_combination_is_run_and_failures_are_reported(tmp_path, monkeypatc
     for row in table[:2]:
         returns = [float(line["AverageReturn"]) for line in read_csv(output / row["run"] / "progress.csv")]
         assert float(row["return"]) == pytest.approx(returns[-1]) and row["iterations"] == "2"
-        (line,) = [line for line in said.splitlines() if line.startswith(f"{row['run']} ")]
-        assert line.split() == [row["run"], "done", "2", f"{float(row['return']):.3f}"]
     assert table[2]["return"] == "" and table[2]["iterations"] == "0"
+    mean = sum(float(row["return"]) for row in table[:2]) / 2
+    assert re.search(rf"\nbest_frac=0.5 +{mean:.2f} .* 2 of 2\nbest_frac=0.01 +0 of 2\n", said)
 
     before = {name: (output / name / "progress.csv").stat().st_mtime_ns for name in names[:2]}
-    assert main(["sweep", *arguments]) == 1
+    assert f"{output} already contains runs. Continue them with resume=True (--resume" in mistake(capsys, *arguments)
+    assert main(["sweep", *arguments, "--resume"]) == 1
     said = capsys.readouterr().out
     assert "2 of 4 runs complete" in said and f"{names[0]}: starts" not in said and f"{names[2]}: starts" in said
     assert {name: (output / name / "progress.csv").stat().st_mtime_ns for name in names[:2]} == before
@@ -93,13 +95,13 @@ def test_grid_with_more_iterations_extends_finished_runs(tmp_path, monkeypatch, 
     assert main(["sweep", str(write_grid(tmp_path, {"seed": [1]})), *arguments]) == 0
     grid = write_grid(tmp_path, {"seed": [1]}, n_itr=5, snapshot_mode="all")
     capsys.readouterr()
-    assert main(["sweep", str(grid), *arguments]) == 0
+    assert main(["sweep", str(grid), *arguments, "--resume"]) == 0
     assert "seed=1: resumes" in capsys.readouterr().out
     assert main(["sweep", str(grid), "--output", str(tmp_path / "at_once")]) == 0
     resumed, at_once = (read_rows(tmp_path / folder / "seed=1") for folder in ("runs", "at_once"))
     assert resumed == at_once and len(resumed) == 5
     assert all((tmp_path / "runs" / "seed=1" / f"itr_{itr}.pkl").exists() for itr in (2, 3, 4))
-    assert main(["sweep", str(grid), *arguments]) == 0
+    assert main(["sweep", str(grid), *arguments, "--resume"]) == 0
     assert "1 of 1 runs complete" in capsys.readouterr().out
 
 
@@ -134,7 +136,7 @@ def test_files_of_users_and_of_runs_that_did_not_start(tmp_path, monkeypatch, ca
     (output / "seed=2" / "log.txt").write_text("Logging to here")
     save_snapshot(output / "seed=3", 3, {"itr": 3})
     before = {path.name: path.read_bytes() for path in (output / "seed=3").iterdir()}
-    assert main(["sweep", str(write_grid(tmp_path, {"seed": [1, 2, 3]})), "--output", str(output)]) == 1
+    assert main(["sweep", str(write_grid(tmp_path, {"seed": [1, 2, 3]})), "--output", str(output), "--resume"]) == 1
     assert statuses(output) == {"seed=1": "done", "seed=2": "done", "seed=3": "failed"}
     assert (output / "seed=1" / "notes.txt").read_text() == "mine"
     assert len(read_csv(output / "seed=2" / "progress.csv")) == 2
@@ -150,7 +152,7 @@ def test_files_of_users_and_of_runs_that_did_not_start(tmp_path, monkeypatch, ca
     ({}, "run"),
 ])
 def test_folders_are_named_after_the_values(varied, name):
-    assert sweep.name_of(varied) == name
+    assert name_of(varied) == name
 
 
 def test_command_of_the_sweeps_page_has_existing_flags():
@@ -159,11 +161,13 @@ def test_command_of_the_sweeps_page_has_existing_flags():
     assert make_parser("sweep").parse_args(shlex.split(arguments)).processes == 2
 
 
-def test_example_is_a_valid_grid(tmp_path):
-    example, varied = sweep.read_grid(str(ROOT / "experiments" / "configs" / "sweep_point.json"), str(tmp_path))
+def test_example_is_a_valid_grid(tmp_path, monkeypatch):
+    monkeypatch.setattr(comparison, "train_all", lambda output, members, *how: (example.extend(members), ([], True))[1])
+    example = []
+    grid = ROOT / "experiments" / "configs" / "sweep_point.json"
+    assert main(["sweep", str(grid), "--output", str(tmp_path)]) == INTERRUPTED
     assert len(example) == 9 and example[0].algo == "trpo_maml"
     assert example[0].settings["env"] == "MetaPointEnvCornerGoals" and example[0].name == "inner_lr=0.05,seed=1"
-    assert varied[example[0].name] == {"inner_lr": 0.05, "seed": 1}
 
 
 # Ctrl-C and kills --------------------------------------------------------------------------------------------------
@@ -179,13 +183,13 @@ def test_interruption_ends_all_runs_and_the_next_call_resumes_them(tmp_path, mon
     process.send_signal(signal.SIGINT)
     said, errors = process.communicate(timeout=90)
     assert process.returncode == INTERRUPTED and errors == ""
-    assert "Stopping the runs" in said and "Interrupted; run the same command to resume" in said
+    assert "Stopping the runs" in said and f"Interrupted. To continue, repeat the call with folder='{output}'" in said
     assert len(children) >= 2
     assert_gone(children, timeout=10.0)
     assert set(statuses(output).values()) == {"not done"} and not (output / "seed=3").exists()
 
     commands.train_members_here(monkeypatch)
-    assert main(["sweep", str(grid), "--output", str(output)]) == 0
+    assert main(["sweep", str(grid), "--output", str(output), "--resume"]) == 0
     said = capsys.readouterr().out
     assert "seed=1: resumes" in said and "seed=3: starts" in said
     for seed in (1, 2, 3):
@@ -208,7 +212,7 @@ def test_runs_end_with_a_killed_sweep_and_the_next_sweep_continues(number, tmp_p
     with lock_folder(output / "seed=1"):
         pass
     commands.train_members_here(monkeypatch)
-    assert main(["sweep", str(grid), "--output", str(output)]) == 0
+    assert main(["sweep", str(grid), "--output", str(output), "--resume"]) == 0
     assert [int(row["Epoch"]) for row in read_csv(progress)] == list(range(250))
 
 
@@ -240,7 +244,7 @@ def test_sweep_does_not_run_twice_at_once(tmp_path, capsys):
     ({"algorithm": "cem", "settings": {}, "grid": {"seed": [1, "2"]}}, "seed: expected float or int, got '2'"),
     ({"algorithm": "cem", "settings": {"hidden_sizes": 8}, "grid": {}}, "hidden_sizes: expected list, got 8"),
     ({"algorithm": "cem", "settings": {"env_kwargs": []}, "grid": {}}, "env_kwargs: expected dict, got []"),
-    ({"algorithm": "cem", "settings": {"seed": 1}, "grid": {"seed": [1]}}, "grid, seed: expected a setting that"),
+    ({"algorithm": "cem", "settings": {"seed": 1}, "grid": {"seed": [1]}}, "seed: expected no value for a setting"),
     ({"algorithm": "cem", "settings": {}, "grid": {"seed": [1, 2, 1]}}, "grid: expected values that differ, got seed"),
     ({"algorithm": "cem", "settings": {}, "grid": {"init_std": [1, 1.0]}}, "grid: expected values that differ, got"),
 ])
@@ -255,7 +259,7 @@ def test_invalid_grids_are_reported_before_anything_starts(content, message, tmp
 def test_other_invalid_arguments_are_reported(tmp_path, capsys):
     assert "could not read" in mistake(capsys, tmp_path / "gone.json")
     grid = write_grid(tmp_path, {"seed": [1]})
-    assert "--processes: expected an integer of at least 1, got 0" in mistake(capsys, grid, "--processes", 0)
+    assert "grid.json: processes: expected an integer of at least 1, got 0" in mistake(capsys, grid, "--processes", 0)
     (tmp_path / "file").touch()
     assert "file" in mistake(capsys, grid, "--output", tmp_path / "file")
 
@@ -268,7 +272,7 @@ def test_runs_with_other_settings_are_left_unchanged(tmp_path, monkeypatch, caps
     capsys.readouterr()
     for changed, difference in (({"n_samples": 25}, "n_samples 20 (run), 25 (now)"),
                                 ({"n_itr": 1}, "n_itr 2 (run), 1 (now)")):
-        said = mistake(capsys, write_grid(tmp_path, {"seed": [1]}, **changed), "--output", output)
+        said = mistake(capsys, write_grid(tmp_path, {"seed": [1]}, **changed), "--output", output, "--resume")
         assert f"{output / 'seed=1'} contains a run with different settings: {difference}. Choose another" in said
     for path in output.rglob("*"):
         if path.is_file():

@@ -18,9 +18,8 @@ import meta_policy_search as mps
 from experiments import dice_maml, e_maml, maml_trpo, pro_mp, vpg_maml
 from meta_policy_search import __version__, run_folder
 from meta_policy_search.cli.main import main
-from meta_policy_search.parallel_runs import check_settings
 from meta_policy_search.plotting import curves
-from meta_policy_search.run import settings_of_algorithm
+from meta_policy_search.run import check_settings, settings_of_algorithm
 from meta_policy_search.utils.snapshotter import load_snapshot
 from meta_policy_search.utils.threads import blas_kernels
 from tests.helpers import commands
@@ -279,14 +278,13 @@ def test_help_explains_every_setting_that_a_flag_can_express(name, capsys):
     (["--parallel", "all"], r"parallel: expected .*, got 'all'"),
     (["--inner_ir", "0.1"], r"unrecognized arguments: --inner_ir 0.1"),
     (["--meta-batch-size=3"], r"unrecognized arguments: --meta-batch-size=3"),
-    (["--dump_path", "run", "--resume", "run"], r"argument --resume: not allowed with argument --dump_path"),
     (["--config_file", "missing.json"], r"could not read missing.json: .*No such file"),
-    (["--resume", "missing"], r"missing cannot be resumed: expected a run folder or a snapshot, got missing: No such"),
+    (["--resume"], r"dump_path: expected the folder of the run, because resume=True was given, got None"),
 ])
 def test_wrong_settings_are_reported_in_one_line(arguments, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    env = () if "--env" in arguments or "--resume" in arguments else POINT
-    error = commands.mistake(pro_mp.main, capsys, *(() if "--resume" in arguments else ("--smoke",)), *env, *arguments)
+    env = () if "--env" in arguments else POINT
+    error = commands.mistake(pro_mp.main, capsys, "--smoke", *env, *arguments)
     assert re.fullmatch(f"pro_mp.py: error: {message}.*\n", error)
     assert not list(tmp_path.iterdir())
 
@@ -320,12 +318,13 @@ def test_config_file_can_name_the_run_folder(tmp_path, settings_of):
 
 
 @pytest.mark.parametrize("script, flags, message", [
-    (vpg_maml, [], "--resume: expected a run of VPGMAML, got one of ProMP"),
-    (pro_mp, ["--smoke", "--n_itr", "20"], "'smoke'"),
+    (vpg_maml, [], "contains a run with different settings: algorithm 'promp' (run), 'vpg_maml' (now)"),
+    (pro_mp, ["--inner_lr", "0.7"], "contains a run with different settings: inner_lr 0.1 (run), 0.7 (now)"),
 ])
-def test_flags_without_effect_on_a_resumed_run_are_refused(script, flags, message, finished_copy, capsys):
+def test_other_settings_of_a_resumed_run_are_refused(script, flags, message, finished_copy, capsys):
     before = contents(finished_copy)
-    assert message in commands.mistake(script.main, capsys, "--resume", finished_copy, *flags)
+    assert message in commands.mistake(
+        script.main, capsys, "--smoke", *POINT, "--dump_path", finished_copy, "--resume", *flags)
     assert contents(finished_copy) == before
 
 

@@ -17,8 +17,8 @@ from experiments.reproduction.entries import ENTRIES, Entry, Method, script_sett
 from meta_policy_search import run_folder
 from meta_policy_search.evaluation import MetaEvaluator, TrialEvaluator
 from meta_policy_search.meta_algos.adapted_params import select_params
-from meta_policy_search.parallel_runs import check_settings
 from meta_policy_search.policies import MetaGaussianMLPPolicy
+from meta_policy_search.run import check_settings
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.statistics import mean_interval
 
@@ -429,7 +429,8 @@ def test_failed_run_is_reported(data, small_entry, monkeypatch, tmp_path, capsys
 
 @pytest.mark.parametrize("flags, said", [
     ([NAME, "--methods", "likelihod_ratio"], "log_likelihood"), ([NAME, "--seeds", "-1"], "--seeds"),
-    ([NAME, "--processes", "0"], "--processes"), (["navigatoin"], "did you mean 'navigation'?"), ([], "NAME: expected"),
+    ([NAME, "--processes", "0"], "processes: expected"),
+    (["navigatoin"], "did you mean 'navigation'?"), ([], "NAME: expected"),
     ([NAME, "--smoke", "--update"], "--update: expected no --smoke"), (["derivatives"], "cannot be repeated")])
 def test_invalid_arguments_are_reported(flags, said, tmp_path, capsys):
     with pytest.raises(SystemExit):
@@ -438,7 +439,7 @@ def test_invalid_arguments_are_reported(flags, said, tmp_path, capsys):
 
 
 def test_interrupted_runs_change_nothing(data, monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(reproduce, "train_all", lambda *arguments: ([], True))
+    monkeypatch.setattr(reproduce, "train_all", lambda *arguments, **how: ([], True))
     assert reproduce.main([NAME, "--output", str(tmp_path / "runs"), "--update"]) == reproduce.INTERRUPTED
     assert "run the same command to resume" in capsys.readouterr().out and not list(data.iterdir())
 

@@ -12,6 +12,7 @@ import sys
 
 import pytest
 
+import meta_policy_search as mps
 from experiments import cem, vpg_maml
 from meta_policy_search import run_folder
 from meta_policy_search.plotting import curves
@@ -199,6 +200,20 @@ def test_runs_that_start_at_the_same_time_have_separate_folders(tmp_path, monkey
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         folders = list(pool.map(lambda _: run_folder.make_run_folder("promp", "Env", 1), range(40)))
     assert len(set(folders)) == 40
+
+
+def test_changed_file_of_a_module_is_reported(tmp_path, monkeypatch, capsys):
+    """`params.json` contains the hash of the file; a difference is a warning, not an error."""
+    (tmp_path / "changing_envs.py").write_text("import meta_policy_search as mps\nEnv = mps.MetaPointEnvCorner\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    settings = {"env": "changing_envs:Env", "algo": "vpg_maml", "dump_path": tmp_path / "run", "meta_batch_size": 2,
+                "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}
+    mps.train(n_itr=1, **settings)
+    with open(tmp_path / "changing_envs.py", "a") as file:
+        file.write("# changed\n")
+    mps.train(n_itr=2, resume=True, **settings)
+    warning = f"changing_envs {{'file': '{tmp_path / 'changing_envs.py'}', 'sha256': '"
+    assert capsys.readouterr().out.count(warning) == 1
 
 
 def test_another_module_of_the_same_name_is_reported(capsys):

@@ -156,7 +156,7 @@ def test_scripts_train_resume_and_evaluate_on_ray(tmp_path, monkeypatch):
     arguments = ("--smoke", "--env", "MetaPointEnv", "--snapshot_mode", "last", "--dump_path")
     run(pro_mp.main, *arguments, without, "--n_itr", 3)
     run(pro_mp.main, *arguments, on_ray, "--parallel", '{"num_workers": 2}')
-    run(pro_mp.main, "--resume", on_ray, "--n_itr", 3, "--parallel", '{"num_workers": 1}')
+    run(pro_mp.main, *arguments, on_ray, "--resume", "--n_itr", 3, "--parallel", '{"num_workers": 1}')
     expected, rows = read_rows(without), read_rows(on_ray)
     assert len(rows) == len(expected) == 3
     assert [{key: row[key] for key in expected[0]} for row in rows] == expected
@@ -167,7 +167,7 @@ def test_scripts_train_resume_and_evaluate_on_ray(tmp_path, monkeypatch):
         loaded = mps.load_run(on_ray)
         assert len(loaded.adapt().returns) == 2
         loaded.resume(4, parallel=False)
-    run(pro_mp.main, "--resume", without, "--n_itr", 4)
+    run(pro_mp.main, *arguments, without, "--resume", "--n_itr", 4)
     assert [{key: row[key] for key in expected[0]} for row in read_rows(on_ray)] == read_rows(without)
 
     sizes = ("--num_tasks", 3, "--num_steps", 1, "--reference", "random")

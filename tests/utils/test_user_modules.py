@@ -35,8 +35,8 @@ def module(tmp_path, monkeypatch):
     """The name of a module in the current folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(env_registry, "_FACTORIES", dict(env_registry._FACTORIES))
-    monkeypatch.setattr(registry, "_ALGORITHMS", dict(registry._ALGORITHMS))
+    monkeypatch.setattr(env_registry.ENVS, "entries", dict(env_registry.ENVS.entries))
+    monkeypatch.setattr(registry.ALGORITHMS, "entries", dict(registry.ALGORITHMS.entries))
     (tmp_path / "a_module_of_a_user.py").write_text(MODULE)
     yield "a_module_of_a_user"
     sys.modules.pop("a_module_of_a_user", None)
@@ -109,8 +109,19 @@ def test_built_in_names_cannot_be_registered(register, value, names, module):
 
 
 def test_a_name_can_be_registered_again(module):
-    """As when the user runs a notebook cell again; case, hyphens and underscores are ignored."""
-    for name, factory in (("My_Env", mps.MetaPointEnvCorner), ("my-env", mps.MetaPointEnvWalls)):
-        mps.register_env(name, factory)
-        assert mps.get_env_class("My_Env") is factory
-    assert "My_Env" not in mps.available_envs()
+    """As when the user runs a notebook cell again. Another spelling is an error; lookups ignore it."""
+    for factory in (mps.MetaPointEnvCorner, mps.MetaPointEnvWalls):
+        mps.register_env("My_Env", factory)
+        assert mps.get_env_class("my-env") is factory
+    with pytest.raises(ValueError, match="name: expected a name that differs from 'My_Env' in more than case, hyphens"):
+        mps.register_env("my-env", mps.MetaPointEnvCorner)
+
+
+@pytest.mark.parametrize("name", ["../../x", "/x", "a b", "x/../y", "a,b", "a\n"])
+def test_names_cannot_leave_the_data_folder(name, module):
+    """The name is part of the path of the run folder."""
+    for register, value in ((mps.register_env, mps.MetaPointEnvCorner), (mps.register_algorithm, mps.VPGMAML)):
+        with pytest.raises(ValueError, match="name: expected letters, digits and _-.:/ without '..' and without /"):
+            register(name, value)
+    mps.register_env("lab/Corner:small-v0.1", mps.MetaPointEnvCorner)
+    assert mps.find_env("lab/Corner:small-v0.1") == "lab/Corner:small-v0.1"
