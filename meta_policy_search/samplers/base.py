@@ -3,7 +3,6 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.actors.flat_policy import FlatPolicy
 from meta_policy_search.baselines import Baseline, make_baseline
 from meta_policy_search.envs.compat import check_steppable
 from meta_policy_search.samplers.paths import (
@@ -17,7 +16,7 @@ from meta_policy_search.samplers.paths import (
 )
 from meta_policy_search.types import Path, TaskSamples
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.checks import check_bool, check_choice, check_fraction, check_not_replaced, check_positive_int
+from meta_policy_search.utils.checks import check_bool, check_choice, check_fraction, check_positive_int
 from meta_policy_search.utils.fast_paths import fast_path
 from meta_policy_search.utils.serializable import Configurable
 from meta_policy_search.utils.threads import one_blas_thread
@@ -52,7 +51,7 @@ class Sampler(Configurable):
     """Copy of `env` that the sampler samples; None for samplers that make no copy."""
 
     def __init__(self, env: Any, policy: Any, batch_size: int, max_path_length: int) -> None:
-        self.policy = check_not_replaced("policy", policy, FlatPolicy)
+        self.policy = policy
         self.env = check_steppable(env)
         self.batch_size = check_positive_int("batch_size", batch_size)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
@@ -321,6 +320,5 @@ def _discounted_sums(padded: np.ndarray, discount: float) -> np.ndarray:
 
 
 def _baselines_of(processor: Any) -> List[Baseline]:
-    """Returns the baselines of a sample processor; one from outside the package may have none."""
-    return [make_baseline(baseline) for baseline in (processor.baseline, processor.return_baseline)
-            if baseline is not None]
+    """Returns the baselines of a sample processor that have the methods of `Baseline` besides `fit` and `predict`."""
+    return [baseline for baseline in (processor.baseline, processor.return_baseline) if isinstance(baseline, Baseline)]
