@@ -293,7 +293,6 @@ class GymnasiumMetaEnv(WrappingEnv):
             raise TypeError(f"set_task: expected a function (env, task), because {type(inner).__name__} has no method "
                             "set_task, got None")
         self.observation_space, self.action_space = spaces_of(self.wrapped_env)
-        self._fix_arguments()
 
     unwrapped = MetaEnv.unwrapped  # returns self, because paths draw from the generator of this wrapper
     np_random = MetaEnv.np_random

@@ -210,7 +210,6 @@ class BatchableMetaEnv(MetaEnv):
         self._batched: BatchedEnv = self.batched_class(1, **kwargs)
         self.observation_space = self._batched.observation_space
         self.action_space = self._batched.action_space
-        self._fix_arguments()
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         check_own_pickle(self, state, "_batched")

@@ -61,7 +61,6 @@ class _MetaWorldEnv(MetaEnv):
         self._camera: Optional[Camera] = None
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (39,), np.float64)
         self.action_space = gym.spaces.Box(-1.0, 1.0, (4,), np.float64)
-        self._fix_arguments()
 
     def __getstate__(self) -> Dict[str, Any]:
         return {**self.__dict__, "_simulator": None, "_camera": None}

@@ -97,7 +97,6 @@ class NormalizedEnv(WrappingEnv):
                 raise ValueError(f"env: expected an action box with finite bounds, got {self.action_space}")
             scale = self._normalization_scale
             self.action_space = gym.spaces.Box(-scale, scale, self._low.shape, np.float64)
-        self._fix_arguments()
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         check_own_pickle(self, state, "averages")

@@ -316,7 +316,7 @@ class MAMLAlgo(MetaAlgo):
                 self._objective = check_type("meta_objective", self.meta_objective(self._chain), MetaObjective,
                                              "a MetaObjective, such as MetaObjective(loss)")
             self._build_optimizer(self._objective)
-        self._fix_arguments()
+        self._is_built = True
 
     def _build_adaptation(self) -> None:
         """Builds one adaptation step from fed parameters and a fed state, which `adapt` runs."""

@@ -49,6 +49,7 @@ class Configurable:
 
     _given: tuple[tuple, Dict[str, Any]]
     _fixed: FrozenSet[str] = frozenset()  # constructor arguments of the classes of this package
+    _is_built = False  # constructors that do not store all arguments by name end with `self._is_built = True`
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -59,8 +60,9 @@ class Configurable:
     if not TYPE_CHECKING:  # type checkers accept any attribute of a class with this method
 
         def __setattr__(self, name: str, value: Any) -> None:
-            is_new = vars(self).get(name, value) is not value
-            if is_new and name in self._fixed and name not in self.assignable_arguments:
+            is_changed = vars(self).get(name, self if self._is_built else value) is not value
+            if is_changed and name in self._fixed and name not in self.assignable_arguments and not isinstance(
+                    inspect.getattr_static(type(self), name, None), property):
                 cls = type(self).__name__
                 raise AttributeError(f"{name} cannot be changed after construction: build a new {cls}({name}=...)")
             super().__setattr__(name, value)
@@ -72,12 +74,6 @@ class Configurable:
         self = super().__new__(cls)
         self._given = args, kwargs
         return self
-
-    def _fix_arguments(self) -> None:
-        """Stores the arguments without an attribute, so that they cannot be assigned; our constructors call it last."""
-        for name, value in present_arguments(self).items():
-            if not isinstance(inspect.getattr_static(type(self), name, None), property):
-                vars(self).setdefault(name, value)
 
     def __repr__(self) -> str:
         shown = [f"{name}={_as_text(value)}" for name, value in present_arguments(self, only_changed=True).items()]

@@ -197,7 +197,9 @@ class Mean:
 def test_object_with_fit_and_predict_is_a_baseline():
     baseline = Mean()
     assert make_baseline(baseline) is baseline and fast_path(baseline, "fit_predict") is None
-    processor, (path,) = SampleProcessor(baseline, discount=1.0), make_paths()[:1]
+    processor = SampleProcessor(baseline, discount=1.0)
+    path = {key: np.ones((3, 1)) for key in ("observations", "actions")} | {
+        "rewards": np.arange(3.0), "env_infos": {}, "agent_infos": {}}
     samples = processor.process_samples([path])
     np.testing.assert_allclose(samples["advantages"], samples["returns"] - samples["returns"].mean())
     processor.train_baseline([path])

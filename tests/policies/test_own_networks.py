@@ -277,11 +277,15 @@ def test_policy_that_only_overrides_get_actions_can_be_sampled_and_copied():
     (lambda policy: policy.distribution, "distribution: .* override distribution_cls, make_params and make_network"),
     (lambda policy: policy.distribution_info_sym(tf.zeros((1, 2))),
      "distribution_info_sym: .* override make_params and make_network"),
-    (lambda policy: mps.VPGMAML(policy, meta_batch_size=2), "distribution.*override .*make_params and make_network"),
 ])
 def test_policy_without_a_network_names_the_methods_that_it_lacks(use, message):
     with pytest.raises(NotImplementedError, match=f"^OnlyActs.{message}"):
         use(OnlyActs(2, 2, 2))
+
+
+def test_policy_without_a_network_cannot_be_trained():
+    with pytest.raises(ValueError, match="^policy: expected a policy with a network, got one without parameters$"):
+        mps.VPGMAML(OnlyActs(2, 2, 2), meta_batch_size=2)
 
 
 def test_policy_without_a_network_and_get_actions_names_both():
