@@ -209,7 +209,7 @@ class LocalRunner(TrainingLoop):
                 return self._algo("train").train(self)
         finally:
             self._shut_down_workers()
-            self._saved = list_snapshots(self._snapshot_dir or "")
+            self._saved = list_snapshots(self._snapshot_dir) if self._snapshot_dir else {}
 
     def step_epochs(self) -> Iterator[int]:
         """Yields the number of each epoch to the algorithm, which trains one epoch per value.

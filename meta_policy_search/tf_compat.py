@@ -5,6 +5,7 @@ All other modules of the package import `tf` from here.
 import contextlib
 import logging
 import os
+import random
 import sys
 import tempfile
 import warnings
@@ -38,8 +39,11 @@ def _quiet_import() -> Iterator[None]:
 
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+_random_state = random.getstate()
 with _quiet_import() if _FIRST else contextlib.nullcontext():
     import tensorflow.compat.v1 as tf
+
+random.setstate(_random_state)  # the import draws random numbers
 
 
 def _use_static_graphs() -> None:
