@@ -150,7 +150,7 @@ def event_file(folder: str, resume_at: Optional[int] = None) -> Iterator[Callabl
         nonlocal next_step
         number = _iteration(row)
         step = next_step if number is None else number
-        values = [Summary.Value(tag=_tag(key), simple_value=value) for key, value in row.items() if _is_number(value)]
+        values = [Summary.Value(tag=_tag(key), simple_value=value) for key, value in row.items()]
         add(step, summary=Summary(value=values))
         next_step = step + 1
 
@@ -225,10 +225,6 @@ def file_size(path: str) -> int:
     return os.path.getsize(path) if os.path.exists(path) else 0
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
 def _readable(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
@@ -251,21 +247,20 @@ def line(row: Row) -> str:
     These are the iteration, the environment steps, the return (before and after adaptation, and gain) and the time. A
     row without a return is formatted as its first six numbers.
     """
-    numbers = {key: value for key, value in row.items() if _is_number(value)}
-    returns = {int(match[1] or 0): numbers[match[0]] for match in map(_RETURN_COLUMN.fullmatch, numbers) if match}
+    returns = {int(match[1] or 0): row[match[0]] for match in map(_RETURN_COLUMN.fullmatch, row) if match}
     parts = []
-    unit = "Epoch" if "Epoch" in numbers else "Itr"
-    if unit in numbers:
-        parts.append(f"{unit.lower()} {numbers[unit]:4}")
-    if "n_timesteps" in numbers:
-        parts.append(f"{numbers['n_timesteps']:>11,} steps")
+    unit = "Epoch" if "Epoch" in row else "Itr"
+    if unit in row:
+        parts.append(f"{unit.lower()} {row[unit]:4}")
+    if "n_timesteps" in row:
+        parts.append(f"{row['n_timesteps']:>11,} steps")
     if returns:
         before, after = returns[min(returns)], returns[max(returns)]
         gain = f" -> {after:9.2f}, gain {after - before:+9.2f}" if len(returns) > 1 else ""
         parts.append(f"return {before:9.2f}{gain}")
-    if f"{unit}Time" in numbers:
-        parts.append(f"{numbers[f'{unit}Time']:6.2f} s")
-    return " | ".join(parts if returns else [f"{key} {_readable(numbers[key])}" for key in list(numbers)[:6]])
+    if f"{unit}Time" in row:
+        parts.append(f"{row[f'{unit}Time']:6.2f} s")
+    return " | ".join(parts if returns else [f"{key} {_readable(row[key])}" for key in list(row)[:6]])
 
 
 @contextlib.contextmanager
