@@ -1,16 +1,20 @@
 """Task distributions of Gymnasium environments: each task sets some parameters of the environment."""
+import ast
 import copy
 import functools
 import inspect
 import numbers
 import reprlib
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Union
+import textwrap
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 import cloudpickle
 import numpy as np
 
 from meta_policy_search.envs.compat import (
     GymnasiumMetaEnv,
+    attribute,
+    close_env,
     innermost,
     layers,
     make_quietly,
@@ -24,6 +28,69 @@ from meta_policy_search.utils.checks import did_you_mean
 _EXAMPLES = 4  # maximum number of values of a parameter that are compared
 _STEPS, _LENGTH, _HOLD = 1000, 100, 10  # of the comparison, of a path, and of a random action
 _POSITIVE = ("body_mass", "body_inertia")  # quantities of a MuJoCo model that cannot be zero or negative
+
+
+Assignments = List[Tuple[Any, Dict[str, Any]]]
+"""Compiled assignments and their global names."""
+
+
+def derived_assignments(env: Any, names: Sequence[str]) -> Assignments:
+    """Returns the assignments by which the constructor of an environment computes attributes from varied attributes.
+
+    `CartPole-v1`, for example, computes `total_mass` from `masspole`. The assignments are found in the source of the
+    constructors of the environment's class and base classes. If the source cannot be read, none are found.
+
+    Args:
+        env: the environment without wrappers.
+        names: the varied attributes.
+
+    Raises:
+        ValueError: the constructor computes an attribute in a way that cannot be repeated.
+    """
+    found: Assignments = []
+    varied = {f"self.{name}" for name in names}
+    changed = set(varied)
+    try:
+        for cls in reversed(type(env).__mro__) if names else ():
+            for statement in _constructor_statements(cls):
+                used, assigned = _names_in(statement, ast.Load), _names_in(statement, ast.Store)
+                if used & changed and assigned and not assigned & {*varied, "self.observation_space",
+                                                                   "self.action_space"}:
+                    changed |= assigned
+                    if isinstance(statement, ast.AugAssign):
+                        raise ValueError(f"by {ast.unparse(statement)}")
+                    code = compile(ast.Module([statement], []), "constructor", "exec")
+                    found.append((code, cls.__init__.__globals__))  # type: ignore[misc]
+        recompute(env, found)
+    except Exception as error:
+        derived = ", ".join(sorted(name.removeprefix("self.") for name in changed - varied))
+        raise ValueError(f"{', '.join(names)}: the constructor of {type(env).__name__} computes {derived} from it in a "
+                         f"way that cannot be repeated ({error}). Use an argument of the constructor, or "
+                         "GymnasiumMetaEnv with a function set_task") from error
+    return found
+
+
+def recompute(env: Any, assignments: Assignments) -> None:
+    """Computes the attributes of an environment again, see `derived_assignments`."""
+    local: Dict[str, Any] = {"self": env}
+    for code, names in assignments:
+        exec(code, dict(names), local)
+
+
+def _constructor_statements(cls: type) -> List[ast.stmt]:
+    try:
+        source = textwrap.dedent(inspect.getsource(vars(cls)["__init__"]))
+        return ast.parse(source).body[0].body  # type: ignore[attr-defined]
+    except (KeyError, OSError, SyntaxError, TypeError):  # no constructor, or no source
+        return []
+
+
+def _names_in(statement: ast.stmt, context: type) -> Set[str]:
+    """Returns the variables and the attributes of `self` that a statement reads or assigns."""
+    found = {f"self.{node.attr}" for node in ast.walk(statement) if isinstance(node, ast.Attribute)
+             and isinstance(node.ctx, context) and isinstance(node.value, ast.Name) and node.value.id == "self"}
+    return found | {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)
+                    and isinstance(node.ctx, context) and node.id != "self"}
 
 
 class VariedEnv(GymnasiumMetaEnv):
@@ -59,6 +126,8 @@ class VariedEnv(GymnasiumMetaEnv):
                 known += [each for owner in self._owners() for each in dir(owner) if _is_quantity(owner, each)]
                 raise ValueError(f"{name}: expected an argument of the constructor, an attribute or a MuJoCo quantity "
                                  f"of {self._class_name()}{did_you_mean(name, known)}")
+        self._attributes = [name for name in self.parameters if name not in {*self._arguments, *self._originals}]
+        self._derived = derived_assignments(innermost(self.wrapped_env), self._attributes)
         self._check_effects()
 
     def set_task(self, task: Task) -> None:
@@ -82,14 +151,27 @@ class VariedEnv(GymnasiumMetaEnv):
                 if name in _POSITIVE and not np.all(np.greater(value, 0.0)):
                     raise ValueError(f"{name}: expected factors above 0, got {value!r}")
         values = copy.deepcopy(dict(task))
-        arguments = {name: values.pop(name) for name in self._arguments}
-        if arguments and self._built != (built := cloudpickle.dumps(arguments)):
-            self._rebuild(arguments)
-            self._built = built
-        for name in self._originals:
-            setattr(self._owner_of_quantity(name), name, np.multiply(self._originals[name], values.pop(name)))
-        for name, value in values.items():
-            setattr(innermost(self.wrapped_env), name, value)
+        before = self.wrapped_env, self.spec, self._make_env, self._built, self._originals
+        attributes = {name: getattr(innermost(self.wrapped_env), name) for name in self._attributes}
+        try:
+            self._rebuild({name: values[name] for name in self._arguments})
+            inner = innermost(self.wrapped_env)
+            for name in self._attributes:
+                setattr(inner, name, values[name])
+            recompute(inner, self._derived)
+        except BaseException:
+            made = self.wrapped_env
+            self.wrapped_env, self.spec, self._make_env, self._built, self._originals = before
+            for name, value in attributes.items():
+                setattr(innermost(self.wrapped_env), name, value)
+            recompute(innermost(self.wrapped_env), self._derived)
+            if made is not self.wrapped_env:
+                close_env(made)
+            raise
+        if self.wrapped_env is not before[0]:
+            close_env(before[0])
+        for name, original in self._originals.items():
+            setattr(self._owner_of_quantity(name), name, np.multiply(original, values[name]))
         if self._originals:
             from meta_policy_search.envs.mujoco_envs.engines.mujoco import recompute_constants
 
@@ -97,16 +179,18 @@ class VariedEnv(GymnasiumMetaEnv):
         super().set_task(task)
 
     def _rebuild(self, arguments: Mapping[str, Any]) -> None:
-        """Creates a new environment with the arguments of the constructor."""
+        """Creates a new environment with the arguments of the constructor, if they differ from the current ones."""
+        built = cloudpickle.dumps(arguments)
+        if not arguments or self._built == built:
+            return
         make_env = functools.partial(self._make_env, **arguments)
         made = make_quietly(make_env)
         spaces = observation_space, action_space = spaces_of(made)
         if observation_space.shape != self.observation_space.shape or action_space != self.action_space:
-            made.close()
+            close_env(made)
             raise ValueError(f"task: expected the spaces {self.observation_space} and {self.action_space}, got {spaces}"
                              f" with {dict(arguments)}")
-        self.wrapped_env.close()
-        self.wrapped_env, self._make_env = made, make_env
+        self.wrapped_env, self.spec, self._make_env, self._built = made, attribute(made, "spec"), make_env, built
         self._originals = self._find_originals()
 
     def _constructor_arguments(self) -> List[str]:
@@ -267,10 +351,12 @@ def _check_distribution(name: str, value: Any) -> Any:
         if not all(isinstance(each, numbers.Real) for each in (low, high)) or not -np.inf < low < high < np.inf:
             raise ValueError(f"{name}: expected a tuple (low, high) of finite numbers with low < high, or a list of "
                              f"values, got {value!r}")
+        if not high - low < np.inf:
+            raise ValueError(f"{name}: expected a range (low, high) with a finite width, got {value!r}")
     elif not callable(value) and (not isinstance(value, (list, range)) or len(value) == 0):
         raise TypeError(f"{name}: expected a tuple (low, high), a list of values or a function (rng) -> value, got "
                         f"{value!r}")
-    return value
+    return copy.deepcopy(value) if isinstance(value, list) else value
 
 
 def _is_quantity(owner: Any, name: str) -> bool:
@@ -304,7 +390,7 @@ def _value_at(distribution: Any, coordinate: float) -> Any:
     if isinstance(distribution, tuple):
         low, high = distribution
         return float(low + (high - low) * coordinate)
-    return copy.deepcopy(distribution[int(len(distribution) * coordinate)])
+    return copy.deepcopy(distribution[min(int(len(distribution) * coordinate), len(distribution) - 1)])
 
 
 def _draw(distribution: Any, rng: np.random.Generator) -> Any:

@@ -1,5 +1,6 @@
 """Tests `vary`: the tasks of a Gymnasium environment set some of its parameters."""
 import copy
+import inspect
 import json
 import re
 import sys
@@ -16,7 +17,7 @@ import meta_policy_search as mps
 from meta_policy_search.cli.main import main
 from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.envs.mujoco_envs.engines.camera import renderer_of
-from meta_policy_search.envs.varied_env import parameters_from_json, varied_parameters
+from meta_policy_search.envs.varied_env import derived_assignments, parameters_from_json, recompute, varied_parameters
 from meta_policy_search.run import build_trainer
 from meta_policy_search.samplers import check_env
 from tests.helpers.commands import mistake, train_members_here
@@ -519,3 +520,164 @@ def test_command_line_varies_parameters(tmp_path, capsys, monkeypatch):
     assert [varied_parameters(run.env) for run in runs] == [vary, {"m": [1, 2]}]
     assert "g: expected a tuple (low, high)" in mistake(
         main, capsys, "train", "promp", "--env", "Pendulum-v1", "--vary", '{"g": [2, 1]}', *small)
+
+
+# Attributes that a constructor computes -----------------------------------------------------------------------------
+
+
+def numeric_attributes(env):
+    """Returns the public numeric attributes of an environment by name."""
+    values = {name: inspect.getattr_static(env, name) for name in dir(env) if not name.startswith("_")}
+    return {name: value for name, value in values.items() if isinstance(value, (int, float)) and value not in (0, True)}
+
+
+CLASSIC_CONTROL = ("CartPole-v1", "Pendulum-v1", "Acrobot-v1", "MountainCar-v0", "MountainCarContinuous-v0")
+ATTRIBUTES = [(env, name) for env in CLASSIC_CONTROL for name in numeric_attributes(gymnasium.make(env).unwrapped)]
+
+
+@pytest.mark.parametrize("env_id, name", ATTRIBUTES)
+def test_physics_with_a_varied_attribute_are_those_of_a_constructor_that_had_the_value(env_id, name):
+    """Given a subclass in which the attribute has the value during the constructor, then both paths are equal."""
+    original = gymnasium.make(env_id).unwrapped
+    value = type(getattr(original, name))(2 * getattr(original, name))
+
+    class Reference(type(original)):
+        def __setattr__(self, key, assigned):
+            super().__setattr__(key, value if key == name else assigned)
+
+    setattr(Reference, name, value)
+    env = copy.deepcopy(original)
+    derived = derived_assignments(env, [name])
+    setattr(env, name, value)
+    recompute(env, derived)
+    assert repr(path_of(env)) == repr(path_of(Reference()))
+
+
+def path_of(env):
+    env.reset(seed=1)
+    env.action_space.seed(2)
+    path = []
+    for _ in range(30):
+        observation, reward, terminated, _, _ = env.step(env.action_space.sample())
+        path.append((np.array(observation), float(reward), bool(terminated)))
+        if terminated:
+            break
+    return path
+
+
+class Derived(gymnasium.Env):
+    """`speed` is computed from `gain`."""
+
+    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (1,), np.float64)
+    action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float64)
+
+    def __init__(self, factor=2.0):
+        self.gain = 1.0
+        self.speed = self.gain * 3.0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.x = 0.0
+        return np.zeros(1), {}
+
+    def step(self, action):
+        self.x += self.speed * float(action[0])
+        return np.array([self.x]), self.x, False, False, {}
+
+
+class Accumulated(Derived):
+    def __init__(self):
+        super().__init__()
+        self.speed += self.gain
+
+
+class WithArgument(Derived):
+    def __init__(self, factor=2.0):
+        super().__init__()
+        self.speed = factor * self.gain
+
+
+def test_attributes_that_the_constructor_computes_from_a_parameter_are_recomputed():
+    env = mps.vary(Derived, gain=(1.0, 2.0))
+    env.set_task({"gain": 1.5})
+    assert (env.wrapped_env.gain, env.wrapped_env.speed) == (1.5, 4.5)
+
+
+@pytest.mark.parametrize("env", [Accumulated, WithArgument])
+def test_a_parameter_is_refused_if_a_derived_attribute_cannot_be_recomputed(env):
+    with pytest.raises(ValueError, match=f"gain: the constructor of {env.__name__} computes speed from it in a way "):
+        mps.vary(env, gain=(1.0, 2.0))
+
+
+# Tasks that fail ---------------------------------------------------------------------------------------------------
+
+
+class Limited(Derived):
+    """Refuses values of `limited` above 5."""
+
+    _limited = 1.0
+
+    def __init__(self, size=1.0):
+        super().__init__()
+        self.size = size
+
+    @property
+    def limited(self):
+        return self._limited
+
+    @limited.setter
+    def limited(self, value):
+        if value > 5.0:
+            raise ValueError("limited: expected at most 5")
+        self._limited = value
+
+    def step(self, action):
+        self.x += self.size * self.gain * self.limited * float(action[0])
+        return np.array([self.x]), self.x, False, False, {}
+
+
+def test_a_task_that_fails_changes_nothing():
+    env = mps.vary(Limited, size=(1.0, 2.0), gain=(1.0, 2.0), limited=(1.0, 2.0))
+    task = {"size": 1.0, "gain": 1.5, "limited": 2.0}
+    env.set_task(task)
+    inner = env.wrapped_env
+    with pytest.raises(ValueError, match="limited: expected at most 5"):
+        env.set_task({"size": 2.0, "gain": 2.0, "limited": 9.0})
+    assert env.wrapped_env is inner and env.get_task() == task
+    assert {name: getattr(inner, name) for name in task} == task and inner.speed == 4.5
+    env.set_task({**task, "size": 2.0})
+    assert env.wrapped_env.size == 2.0 and env.wrapped_env.gain == 1.5
+
+
+def test_an_environment_with_tasks_needs_no_method_close():
+    class Plain:
+        observation_space, action_space = Derived.observation_space, Derived.action_space
+
+        def __init__(self, size=1.0):
+            self.size = size
+
+        def reset(self, seed=None, options=None):
+            return np.zeros(1), {}
+
+        def step(self, action):
+            return self.size * np.asarray(action, float), 0.0, False, False, {}
+
+    env = mps.vary(Plain, size=(1.0, 2.0))
+    env.set_task({"size": 1.5})
+    assert env.wrapped_env.size == 1.5
+
+
+def test_distributions_are_copied_and_tasks_are_finite():
+    values = [1.0, 2.0]
+    env = mps.vary(Derived, gain=values)
+    values[0] = 7.0
+    assert env.parameters == {"gain": [1.0, 2.0]}
+    assert env.tasks_at(np.ones((1, 1))) == [{"gain": 2.0}]
+    with pytest.raises(ValueError, match="gain: expected a range .* with a finite width"):
+        mps.vary(Derived, gain=(-1.7e308, 1.7e308))
+
+
+def test_the_time_limit_of_a_task_is_visible():
+    env = mps.vary("Pendulum-v1", max_episode_steps=[5, 7])
+    env.set_task({"max_episode_steps": 7})
+    assert env.max_episode_steps == 7
