@@ -6,7 +6,8 @@ layer reads its parameters by name and changes neither `params` nor `inputs`. `i
 
 `xp` is a namespace of the operations that networks need, `NUMPY` or `ops.tensorflow_ops.TENSORFLOW`: `matmul(a, b)`;
 `concat(arrays)`, `sum(x)` and `log_softmax(x)` along the last axis; `mean(x)` along the last axis, whose size becomes
-1; `size(x)`, the length of the last axis as a float; `one_hot(indices, n, dtype)`, `maximum`, `square`, `sqrt`, `exp`,
+1; `size(x)`, the length of the last axis as a float; `one_hot(indices, n, dtype)`, zeros for an index outside of
+`0, ..., n - 1`; `maximum`, `square`, `sqrt`, `exp`,
 `expm1`, `abs`, and the nonlinearities `tanh`, `relu`, `sigmoid`, `softplus` and `elu`. Operators and slices work on
 arrays and tensors alike. In NumPy, the matrices of each task are multiplied separately, so the outputs do not depend on
 which tasks share a process.
@@ -48,7 +49,7 @@ NUMPY = SimpleNamespace(
     matmul=np.matmul, concat=lambda arrays: np.concatenate(arrays, axis=-1), log_softmax=_log_softmax,
     sum=lambda x: np.sum(x, axis=-1),
     mean=lambda x: np.matmul(x, _mean_kernel(x.shape[-1], x.dtype)),
-    one_hot=lambda indices, n, dtype: np.eye(n, dtype=dtype)[np.asarray(indices, np.int64)],
+    one_hot=lambda indices, n, dtype: (np.asarray(indices, np.int32)[..., None] == np.arange(n)).astype(dtype),
     size=lambda x: np.asarray(x.shape[-1], x.dtype),
     maximum=np.maximum, square=np.square, sqrt=np.sqrt, exp=np.exp, expm1=np.expm1, abs=np.abs,
     tanh=np.tanh,

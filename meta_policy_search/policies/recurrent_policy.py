@@ -62,9 +62,12 @@ class RecurrentPolicy(Policy):
         The kernels of both heads are Glorot-uniform, scaled by 0.01. The initial distribution of discrete actions is
         therefore close to uniform.
         """
-        return {**self._cell.make_params(self.obs_dim, self.hidden_size, rng),
-                **make_dense("action", self.hidden_size, self.action_dim, rng, scale=0.01),
-                **make_dense("value", self.hidden_size, 1, rng, scale=0.01)}
+        of_cell = self._cell.make_params(self.obs_dim, self.hidden_size, rng)
+        heads = {**make_dense("action", self.hidden_size, self.action_dim, rng, scale=0.01),
+                 **make_dense("value", self.hidden_size, 1, rng, scale=0.01)}
+        if names := of_cell.keys() & heads.keys():
+            raise ValueError(f"cell: expected other names of parameters than those of the heads, got {min(names)!r}")
+        return {**of_cell, **heads}
 
     def _build_acting(self) -> None:
         """Builds nothing, because the policy acts without TensorFlow."""

@@ -172,3 +172,37 @@ def test_other_functions_have_no_name():
         check_nonlinearity("output_nonlinearity", "swish")
     with pytest.raises(TypeError, match="output_nonlinearity"):
         check_nonlinearity("output_nonlinearity", 3)
+
+
+FLOATS = {
+    "random": np.random.default_rng(1).normal(size=(4, 3)).astype(np.float32),
+    "extreme": np.float32([[1e-30, -1e-30, 0.0], [88.0, -88.0, 1e4], [-1e4, 3e38, -3e38]]),
+    "invalid": np.float32([[np.inf, -np.inf, np.nan], [1.0, np.nan, 2.0]]),
+}
+UNARY = sorted({*vars(NUMPY)} - {"matmul", "concat", "one_hot", "maximum", "size"})
+
+
+@pytest.mark.parametrize("values", FLOATS.values(), ids=FLOATS)
+def test_operations_agree_in_numpy_and_tensorflow(values):
+    """Infinities and NaN agree, too; sums of numbers near the largest float may overflow in one of them only."""
+    assert vars(NUMPY).keys() == vars(TENSORFLOW).keys()
+    with np.errstate(all="ignore"):
+        for name in UNARY:
+            x = np.abs(values) if name == "sqrt" else values
+            x = np.clip(x, -1e18, 1e18) if name in ("square", "sum", "mean") else x
+            expected, actual = getattr(NUMPY, name)(x), run(getattr(TENSORFLOW, name)(tf.constant(x)))
+            np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6, err_msg=name)
+        for name, pair in (("maximum", (values, values[::-1])), ("matmul", (values, np.eye(3, dtype=np.float32)))):
+            if name == "maximum" or np.isfinite(values).all():
+                expected, actual = getattr(NUMPY, name)(*pair), run(getattr(TENSORFLOW, name)(*map(tf.constant, pair)))
+                np.testing.assert_allclose(actual, expected, rtol=1e-5, err_msg=name)
+    joined = [values, values + 1.0]
+    np.testing.assert_array_equal(run(TENSORFLOW.concat(list(map(tf.constant, joined)))), NUMPY.concat(joined))
+    assert run(TENSORFLOW.size(tf.constant(values))) == NUMPY.size(values) == 3.0
+
+
+def test_indices_outside_of_the_classes_give_zeros_in_numpy_and_tensorflow():
+    indices = np.float32([-1.0, 0.0, 2.0, 3.0])
+    expected = [[0, 0, 0], [1, 0, 0], [0, 0, 1], [0, 0, 0]]
+    np.testing.assert_array_equal(NUMPY.one_hot(indices, 3, np.float32), expected)
+    np.testing.assert_array_equal(run(TENSORFLOW.one_hot(tf.constant(indices), 3, tf.float32)), expected)

@@ -291,3 +291,11 @@ def test_policy_without_a_network_cannot_be_trained():
 def test_policy_without_a_network_and_get_actions_names_both():
     with pytest.raises(NotImplementedError, match="^MetaPolicy.get_actions: .* override get_actions, or make_params"):
         mps.MetaPolicy(2, 2, 2).get_actions(np.zeros((2, 1, 2)))
+
+
+def test_a_parameter_of_a_cell_cannot_have_the_name_of_a_head():
+    def make_parameters(input_size, num_units, rng):
+        return {**make_cell(input_size, num_units, rng), "action/bias": np.zeros(num_units, np.float32)}
+
+    with pytest.raises(ValueError, match="cell: expected other names .* than those of the heads, got 'action/bias'"):
+        mps.GaussianRecurrentPolicy(M, 2, 2, hidden_size=2, cell=Cell(make_parameters, CELL.step))
