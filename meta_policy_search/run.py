@@ -185,8 +185,9 @@ def check_same_run(folder: Any, algo: Any, settings: Mapping[str, Any]) -> Dict[
     env, policy = settings["env"], settings.get("policy")
     name = algo if isinstance(algo, str) and ":" in algo else name_of(find_algo_class(algo))
     chosen = {"algorithm", "n_itr", "env_kwargs", *params.get("given", ()), *settings}
-    now = {name: settings.get(name, setting.default) for name, setting in declared.items() if setting.affects_result}
-    now.update(algorithm=name.rpartition(":")[2], env=find_env_name(env), policy=name_of_policy(policy),
+    now = {"algorithm": name.rpartition(":")[2], **{name: settings.get(name, setting.default)
+                                                    for name, setting in declared.items() if setting.affects_result}}
+    now.update(env=find_env_name(env), policy=name_of_policy(policy),
                env_kwargs=now["env_kwargs"] or {}, n_itr=check_positive_int("n_itr", now["n_itr"] or
                                                                            declared["n_itr"].default))
     if not isinstance(env, str):

@@ -318,8 +318,8 @@ def test_config_file_can_name_the_run_folder(tmp_path, settings_of):
 
 
 @pytest.mark.parametrize("script, flags, message", [
-    (vpg_maml, [], "contains a run with different settings: algorithm 'promp' (run), 'vpg_maml' (now)"),
-    (pro_mp, ["--inner_lr", "0.7"], "contains a run with different settings: inner_lr 0.1 (run), 0.7 (now)"),
+    (vpg_maml, [], "contains a run with different settings: algorithm 'promp' (run), 'vpg_maml' (now); "),
+    (pro_mp, ["--inner_lr", "0.7"], "inner_lr 1 (run), 0.7 (now)"),
 ])
 def test_other_settings_of_a_resumed_run_are_refused(script, flags, message, finished_copy, capsys):
     before = contents(finished_copy)
