@@ -9,7 +9,7 @@ from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.base import Schedule
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer
 from meta_policy_search.policies.base import MetaPolicy
-from meta_policy_search.samplers.dice_sample_processor import DiceMetaSampleProcessor
+from meta_policy_search.samplers.meta_sample_processor import DiceMetaSampleProcessor
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
 from meta_policy_search.utils.checks import check_non_negative, check_positive_int

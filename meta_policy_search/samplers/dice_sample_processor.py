@@ -28,10 +28,8 @@ import numpy as np
 
 from meta_policy_search.baselines import make_baseline
 from meta_policy_search.samplers.base import SampleProcessor, add_to_paths, check_predictions
-from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor, standardized_rewards
 from meta_policy_search.samplers.paths import (
     TaskPaths,
-    check_finite_steps,
     concatenate_paths,
     pad_steps,
     path_mask,
@@ -85,8 +83,8 @@ class DiceSampleProcessor(SampleProcessor):
     def process_samples(self, paths: Sequence[Path], log: Any = False, log_prefix: str = "") -> TaskSamples:
         """Processes the paths of one task.
 
-        Adds the key `discounted_rewards` to the path dicts and, with a `return_baseline`, also `returns` and
-        `advantages` (before normalization and shift).
+        Adds the keys `discounted_rewards` and `adjusted_rewards` to the path dicts and, with a `return_baseline`, also
+        `returns` and `advantages` (before normalization and shift).
 
         Args:
             paths: list of path dicts; lengths may differ.
@@ -159,7 +157,7 @@ class DiceSampleProcessor(SampleProcessor):
             adjusted = (adjusted - adjusted.mean()) / (finite_std(adjusted, f"{task.name}advantages") + _EPSILON)
         if self.positive_adv:
             adjusted = adjusted - adjusted[mask].min() + _EPSILON
-        check_finite_steps(task.name, "adjusted_rewards", adjusted[mask], task.lengths)
+        add_to_paths(task, "adjusted_rewards", adjusted[mask])
         after_end = np.zeros((len(mask), self.max_path_length))
         after_end[:, :mask.shape[1]] = np.where(mask, 0.0, adjusted)
         return adjusted[mask], after_end.sum(axis=1)
@@ -174,34 +172,3 @@ class DiceSampleProcessor(SampleProcessor):
             for p, (path, length) in enumerate(zip(task.paths, task.lengths, strict=True))
         ]
         return check_predictions(task.name, predictions, [longest] * len(task.paths)).reshape(mask.shape)
-
-
-class DiceMetaSampleProcessor(MetaSampleProcessor, DiceSampleProcessor):  # type: ignore[misc]  # several tasks
-    """Converts the paths of a meta-batch to padded samples for DiCE, one dict per task.
-
-    The dicts have the entries that `DiceSampleProcessor.process_samples` returns, and `adj_avg_rewards` `[P, T]`, the
-    rewards standardized over all tasks, zero on padding.
-
-    Args:
-        baseline (str or Baseline): baseline of the rewards, which depends only on time (see the notes on bias in this
-            module): the name of a class (one of `baselines.BASELINES`), a `Baseline`, or any object with
-            `fit(paths, target_key)` and `predict(path)`. It is fitted to each task separately.
-        max_path_length (int): number of steps of padded paths, at least 1.
-        discount (float): discount factor per step, in [0, 1]. Default: 0.99.
-        gae_lambda (float): parameter lambda of generalized advantage estimation, in [0, 1]. Default: 1.
-        normalize_adv (bool): whether to normalize the adjusted rewards (and the advantages) of a task to mean 0 and
-            standard deviation 1. Default: True.
-        positive_adv (bool): whether to shift the (normalized) adjusted rewards (and the advantages) of a task so that
-            the smallest is 1e-8. Default: False.
-        return_baseline (str, Baseline or None): baseline of the returns, for the advantages, in the same forms; it may
-            depend on state and time. Default: None, no advantages are computed.
-
-    Raises:
-        TypeError, ValueError: an argument is invalid.
-    """
-
-    def _make_samples(self, tasks: Sequence[TaskPaths]) -> List[TaskSamples]:
-        samples = DiceSampleProcessor._make_samples(self, tasks)
-        for task, task_samples, rewards in zip(tasks, samples, standardized_rewards(tasks)):
-            task_samples["adj_avg_rewards"] = self._pad(task, rewards)
-        return samples

@@ -6,12 +6,13 @@ import numpy as np
 from meta_policy_search.baselines.base import ValueHeadBaseline
 from meta_policy_search.envs.trial_env import EPISODE
 from meta_policy_search.samplers.base import SampleProcessor
+from meta_policy_search.samplers.dice_sample_processor import DiceSampleProcessor
 from meta_policy_search.samplers.paths import TaskPaths, concatenate_tasks
 from meta_policy_search.types import Path, TaskSamples
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.utils import normalize_advantages
 
-__all__ = ["MetaSampleProcessor", "TrialSampleProcessor"]
+__all__ = ["DiceMetaSampleProcessor", "MetaSampleProcessor", "TrialSampleProcessor"]
 
 
 class MetaSampleProcessor(SampleProcessor):
@@ -62,6 +63,37 @@ class MetaSampleProcessor(SampleProcessor):
         samples = SampleProcessor._make_samples(self, tasks)
         for task_samples, rewards in zip(samples, standardized_rewards(tasks)):
             task_samples["adj_avg_rewards"] = rewards
+        return samples
+
+
+class DiceMetaSampleProcessor(MetaSampleProcessor, DiceSampleProcessor):  # type: ignore[misc]  # several tasks
+    """Converts the paths of a meta-batch to padded samples for DiCE, one dict per task.
+
+    The dicts have the entries that `DiceSampleProcessor.process_samples` returns, and `adj_avg_rewards` `[P, T]`, the
+    rewards standardized over all tasks, zero on padding.
+
+    Args:
+        baseline (str or Baseline): baseline of the rewards, which depends only on time (see the notes on bias in
+            `samplers.dice_sample_processor`): the name of a class (one of `baselines.BASELINES`), a `Baseline`, or any
+            object with `fit(paths, target_key)` and `predict(path)`. It is fitted to each task separately.
+        max_path_length (int): number of steps of padded paths, at least 1.
+        discount (float): discount factor per step, in [0, 1]. Default: 0.99.
+        gae_lambda (float): parameter lambda of generalized advantage estimation, in [0, 1]. Default: 1.
+        normalize_adv (bool): whether to normalize the adjusted rewards (and the advantages) of a task to mean 0 and
+            standard deviation 1. Default: True.
+        positive_adv (bool): whether to shift the (normalized) adjusted rewards (and the advantages) of a task so that
+            the smallest is 1e-8. Default: False.
+        return_baseline (str, Baseline or None): baseline of the returns, for the advantages, in the same forms; it may
+            depend on state and time. Default: None, no advantages are computed.
+
+    Raises:
+        TypeError, ValueError: an argument is invalid.
+    """
+
+    def _make_samples(self, tasks: Sequence[TaskPaths]) -> List[TaskSamples]:
+        samples = DiceSampleProcessor._make_samples(self, tasks)
+        for task, task_samples, rewards in zip(tasks, samples, standardized_rewards(tasks)):
+            task_samples["adj_avg_rewards"] = self._pad(task, rewards)
         return samples
 
 

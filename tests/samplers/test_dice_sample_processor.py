@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
+from meta_policy_search.samplers import DiceMetaSampleProcessor, DiceSampleProcessor
 from meta_policy_search.samplers.base import SampleProcessor
-from meta_policy_search.samplers.dice_sample_processor import DiceMetaSampleProcessor, DiceSampleProcessor
 from tests.helpers.paths import TimeTable, make_paths, reward_path
 
 # Padding ------------------------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ import threadpoolctl
 
 from meta_policy_search.baselines import GaussianMLPBaseline, LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.envs.trial_env import EPISODE
+from meta_policy_search.samplers import DiceMetaSampleProcessor, DiceSampleProcessor
 from meta_policy_search.samplers.base import SampleProcessor, Sampler
-from meta_policy_search.samplers.dice_sample_processor import DiceMetaSampleProcessor, DiceSampleProcessor
 from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor, TrialSampleProcessor
 from meta_policy_search.utils import seeding
 from tests.helpers.paths import make_paths, reward_path
