@@ -86,6 +86,7 @@ class LocalRunner(TrainingLoop):
         self._saved: Optional[Dict[str, int]] = None  # its snapshots in the run folder, if that holds this run
         self._is_restored = False  # whether `resume` removes the rows and snapshots of later epochs
         self._begin_counting()
+        self._is_built = True
 
     def __enter__(self) -> "LocalRunner":
         """Returns the runner. Garage scripts use the runner in a `with` block."""

@@ -18,9 +18,15 @@ from meta_policy_search.training_loop import TrainingLoop
 from meta_policy_search.types import PathsMetaBatch, TaskSamples, WithoutEffect
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.callbacks import Callback, EarlyStopping
-from meta_policy_search.utils.checks import check_agrees, check_bool, check_int_at_least, check_positive_int
+from meta_policy_search.utils.checks import (
+    check_agrees,
+    check_bool,
+    check_int_at_least,
+    check_not_replaced,
+    check_positive_int,
+    check_type,
+)
 from meta_policy_search.utils.logger import Row
-from meta_policy_search.utils.serializable import Configurable, add_defaults
 from meta_policy_search.utils.snapshotter import BEST_FILE, state_of, write_snapshot
 from meta_policy_search.utils.statistics import mean_interval, task_returns, worst_quarter
 from meta_policy_search.utils.threads import training_lock
@@ -52,9 +58,6 @@ class Trainer(TrainingLoop):
     Every iteration logs one row (`utils.logger`) and saves a snapshot. After training, the policy remains usable in
     this process. It then acts with the pre-update parameters.
 
-    Algorithm, sampler and sample processor need not derive from the classes named below. The trainer then adds the
-    defaults of the optional methods and attributes of that class to the object.
-
     Args:
         algo (MetaAlgo): the algorithm.
         env (MetaEnv): the environment, used for snapshots and diagnostics.
@@ -82,7 +85,7 @@ class Trainer(TrainingLoop):
             `EvalCallback`.
 
     Raises:
-        TypeError: `sess` is not a `tf.Session`, or an argument has the wrong type.
+        TypeError: an argument has the wrong type, or a method of a part was replaced on the object.
         ValueError: a number is out of range, or differs between trainer, algorithm, sampler and policy. Also if
             `diagnostics` is True and the algorithm has no diagnostics, or the meta-batch has only one task.
     """
@@ -105,10 +108,10 @@ class Trainer(TrainingLoop):
         progress_bar: WithoutEffect[bool] = False,
         diagnostics: WithoutEffect[bool] = False,
     ) -> None:
-        self.algo = add_defaults(algo, MetaAlgo)
+        self.algo = _check_part("algo", algo, MetaAlgo)
         self._env = env
-        self.sampler = add_defaults(sampler, Sampler)
-        self.sample_processor = add_defaults(sample_processor, SampleProcessor)
+        self.sampler = _check_part("sampler", sampler, Sampler)
+        self.sample_processor = _check_part("sample_processor", sample_processor, SampleProcessor)
         self.policy = policy
         self.n_itr = check_positive_int("n_itr", n_itr)
         self.start_itr = check_int_at_least("start_itr", start_itr, 0)
@@ -119,6 +122,7 @@ class Trainer(TrainingLoop):
             if not isinstance(sess, tf.Session):
                 raise TypeError(f"sess: expected a tf.Session or None, got {sess!r}")
             adopt_session(sess)
+        self.sess = sess
         super().__init__(callbacks, progress_bar, self.start_itr)
         self.diagnostics = check_bool("diagnostics", diagnostics)
         if self.diagnostics:
@@ -143,8 +147,7 @@ class Trainer(TrainingLoop):
             A trainer whose next iteration is the one after the snapshot.
 
         Raises:
-            ValueError: the snapshot lacks the constructor arguments of a part, or was saved by another version of this
-                package.
+            ValueError: the snapshot was saved by another version of this package.
         """
         trainer = cls.build_like(snapshot, **arguments)
         trainer.restore(snapshot)
@@ -154,10 +157,6 @@ class Trainer(TrainingLoop):
     def build_like(cls, snapshot: Dict[str, Any], **arguments: Any) -> "Trainer":
         """Builds a trainer like the one that saved a snapshot, but before its first iteration; see `from_snapshot`."""
         state = state_of(snapshot)
-        missing = {"algo", "sampler", "sample_processor", "trainer"} - set(state.get("parts", ()))
-        if missing:
-            raise ValueError(f"snapshot: expected the constructor arguments of {', '.join(sorted(missing))}, got none. "
-                             "A Trainer saves them for parts that derive from classes of this package")
         algo, sampler, processor = (part_class(*args, **kwargs) for part_class, args, kwargs in (
             state["parts"][name] for name in ("algo", "sampler", "sample_processor")))
         trainer = cls(algo, snapshot["env"], sampler, processor, snapshot["policy"],
@@ -345,8 +344,7 @@ class Trainer(TrainingLoop):
         }
 
     def _assignable_parts(self) -> Dict[str, Any]:
-        parts = {"algo": self.algo, "sampler": self.sampler, "sample_processor": self.sample_processor}
-        return {name: part for name, part in parts.items() if isinstance(part, Configurable)}
+        return {"algo": self.algo, "sampler": self.sampler, "sample_processor": self.sample_processor}
 
     def restore(self, snapshot: Dict[str, Any]) -> None:
         """Restores a snapshot; the next `train` resumes after its iteration.
@@ -380,3 +378,7 @@ class Trainer(TrainingLoop):
             for key, value in state.get("assigned", {}).get(name, {}).items():
                 setattr(part, key, value)
         self._restore_loop(snapshot)
+
+
+def _check_part(name: str, part: Any, interface: type) -> Any:
+    return check_not_replaced(name, check_type(name, part, interface, f"a {interface.__name__}"), interface)

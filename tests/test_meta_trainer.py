@@ -8,8 +8,9 @@ import pytest
 import scipy.stats
 
 from meta_policy_search import EarlyStopping, MetaSampler, StatefulCallback, Trainer, load_snapshot, logger
-from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
+from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, MetaAlgo, ProMP
 from meta_policy_search.run_folder import read_params
+from meta_policy_search.samplers import Sampler
 from meta_policy_search.tf_compat import tf
 from tests.helpers.runs import read_rows
 from tests.helpers.trainers import build_trainer
@@ -120,11 +121,11 @@ def test_environment_and_policy_log_diagnostics_of_all_paths(trainer, monkeypatc
 @pytest.mark.parametrize("part", ["env", "policy"])
 def test_diagnostics_without_a_prefix_are_refused(part, trainer, monkeypatch):
     """Given a `log_diagnostics(paths)`, whose figures would overwrite each other, then the error names it."""
-    def log_diagnostics(paths):
+    def log_diagnostics(self, paths):
         pass
 
-    monkeypatch.setattr(getattr(trainer, part), "log_diagnostics", log_diagnostics)
-    with pytest.raises(TypeError, match=r"log_diagnostics\(\) takes 1 positional argument but 2 were given"):
+    monkeypatch.setattr(type(getattr(trainer, part)), "log_diagnostics", log_diagnostics)
+    with pytest.raises(TypeError, match=r"log_diagnostics\(\) takes 2 positional arguments but 3 were given"):
         trainer.train()
 
 
@@ -191,8 +192,8 @@ def test_sampling_policies_are_those_that_are_adapted(trainer):
     assert len(kls) == 1 and 0 < row["Step_0-AdaptationKL"] == pytest.approx(np.mean(kls[0]))
 
 
-class Minimal:
-    """Wraps a sampler and exposes only the documented methods."""
+class Minimal(Sampler):
+    """Wraps a sampler and overrides only the documented methods."""
 
     def __init__(self, *args):
         self._sampler = MetaSampler(*args)
@@ -212,15 +213,15 @@ def test_custom_sampler_with_the_documented_methods_trains():
     trainer.restore(trainer.get_itr_snapshot(1))
 
 
-class MinimalAlgorithm:
-    """Wraps an algorithm and exposes only the documented methods."""
+class MinimalAlgorithm(MetaAlgo):
+    """Wraps an algorithm and overrides only the documented methods."""
 
     num_inner_grad_steps = 1
 
     def __init__(self, algo):
         self._algo = algo
 
-    def adapt(self, samples):
+    def adapt(self, samples, step_size=None):
         self._algo.adapt(samples)
 
     def optimize_policy(self, all_samples_data, log=True):
@@ -228,7 +229,7 @@ class MinimalAlgorithm:
 
 
 def test_custom_algorithm_and_environment_with_the_documented_methods_train(trainer):
-    """Objects with only the documented methods train, and the trainer stores the original objects."""
+    """Subclasses with only the documented methods train, and the trainer stores the original objects."""
     algo, env, before = MinimalAlgorithm(trainer.algo), SimpleNamespace(), flat(trainer)
     other = Trainer(algo, env, trainer.sampler, trainer.sample_processor, trainer.policy, n_itr=1)
     assert other.algo is algo and other.env is env

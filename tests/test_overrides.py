@@ -1,7 +1,7 @@
 """Code of users: subclasses, overridden and replaced methods, custom policies and distributions, hooks of older code.
 
-A vectorized method is used only if the methods that it replaces are not overridden on the class or replaced on the
-object.
+A vectorized method is used only if the class does not override the methods that it replaces. Methods that were replaced
+on an object are refused.
 """
 import contextlib
 import sys
@@ -157,23 +157,79 @@ def right(observations):
     return [np.tile([10.0, 0.0], (len(each), 1)) for each in observations], None
 
 
-def test_patched_method_of_instance_or_class_is_used():
+def test_patched_method_of_a_class_is_used():
     policy = make()
     assert isinstance(actor_from_policy(policy), NetworkActor)
-    policy.get_actions = right
-    np.testing.assert_array_equal(sample_path(policy)["actions"], ALWAYS_RIGHT)
-    del policy.get_actions
-    assert isinstance(actor_from_policy(policy), NetworkActor)
-
-    with mock.patch.object(policy, "get_actions", side_effect=right) as get_actions:
-        np.testing.assert_array_equal(sample_path(policy)["actions"], ALWAYS_RIGHT)
-    assert get_actions.call_count == 4  # one call per step
     with mock.patch.object(MetaGaussianMLPPolicy, "get_actions", lambda self, observations: right(observations)):
         np.testing.assert_array_equal(sample_path(policy)["actions"], ALWAYS_RIGHT)
     for name, kind in (("distribution_info_sym", mock.Mock), ("distribution", mock.PropertyMock)):
         with mock.patch.object(GaussianMLPPolicy, name, new_callable=kind):
             assert isinstance(actor_from_policy(policy), PolicyActor)
     assert isinstance(actor_from_policy(policy), NetworkActor)
+
+
+def replaced(obj, name, function=lambda *args, **kwargs: None):
+    """Replaces a method on an object; returns the object."""
+    setattr(obj, name, function)
+    return obj
+
+
+@pytest.mark.parametrize("name", ["get_actions", "distribution_info_sym"])
+def test_method_replaced_on_a_policy_is_refused(name):
+    """The policy would sample with one network and learn with another."""
+    policy = make()
+    sampler = MetaSampler(MetaPointEnvCorner(), policy, P, M, T)
+    replaced(policy, name)
+    message = f"^policy: {name} was replaced on the object: use a subclass or a wrapper$"
+    for use in (sampler.obtain_samples, lambda: ProMP(policy, meta_batch_size=M), lambda: actor_from_policy(policy)):
+        with pytest.raises(TypeError, match=message):
+            use()
+
+
+@pytest.mark.parametrize("enter, message", [
+    (lambda: MetaSampler(replaced(MetaPointEnvCorner(), "step"), make(), P, M, T), "env: step"),
+    (lambda: MetaSampler(normalize(replaced(MetaPointEnvCorner(), "set_task")), make(), P, M, T), "env: set_task"),
+    (lambda: MetaSampler(replaced(normalize(MetaPointEnvCorner()), "reset"), make(), P, M, T), "env: reset"),
+    (lambda: SingleTaskSampler(algo_of(np_policies.GaussianMLPPolicy(2, 2, (4,)), T), replaced(
+        MetaPointEnvCorner(), "step")), "env: step"),
+    (lambda: MetaSampleProcessor(replaced(LinearFeatureBaseline(), "predict")), "baseline: predict"),
+    (lambda: MetaSampleProcessor(replaced(MeanReturn(), "fit")), "baseline: fit"),
+    (lambda: build_trainer(processor=replaced(MetaSampleProcessor(ZeroBaseline()), "process_samples")),
+     "sample_processor: process_samples"),
+    (lambda: build_trainer(sampler_cls=lambda *args: replaced(MetaSampler(*args), "obtain_samples")),
+     "sampler: obtain_samples"),
+    (lambda: build_trainer(replaced(VPGMAML(make(), meta_batch_size=M), "adapt"), (M, P, T)), "algo: adapt"),
+    (lambda: sample_path(policy_with_replaced_sample()), "policy.distribution: sample"),
+])
+def test_method_replaced_on_another_part_is_refused(enter, message):
+    with pytest.raises(TypeError, match=f"^{message} was replaced on the object: use a subclass or a wrapper$"):
+        enter()
+
+
+class MeanReturn:
+    """A baseline that derives from no class of this package."""
+
+    def fit(self, paths):
+        pass
+
+    def predict(self, path):
+        return np.ones(len(path["rewards"]))
+
+
+def policy_with_replaced_sample():
+    policy = make()
+    replaced(policy.distribution, "sample")
+    return policy
+
+
+def test_accepted_attributes_with_the_name_of_a_method():
+    """A method bound to the object itself replaces nothing; a class without the method has nothing to replace."""
+    env = MetaPointEnvCorner("dense")
+    env.step = env.step
+    with make_sampler(normalize(env, normalization_scale=0.2)) as bound, make_sampler(make_env()) as sampler:
+        np.testing.assert_array_equal(rewards_of(bound), rewards_of(sampler))
+    policy = types.SimpleNamespace(get_actions=right)
+    np.testing.assert_array_equal(sample_path(policy)["actions"], ALWAYS_RIGHT)
 
 
 class Centered(DiagonalGaussian):
@@ -187,8 +243,7 @@ class Centered(DiagonalGaussian):
     lambda policy: setattr(policy, "_distribution", Centered(2)),
     lambda policy: setattr(policy, "_distribution", types.SimpleNamespace(
         sample=Centered(2).sample, dist_info_specs=DiagonalGaussian(2).dist_info_specs, action_shape=(2,))),
-    lambda policy: setattr(policy.distribution, "sample", Centered(2).sample),
-], ids=["subclass", "other class", "patched"])
+], ids=["subclass", "other class"])
 def test_replaced_distribution_is_sampled(replace):
     policy = make()
     replace(policy)
@@ -268,7 +323,7 @@ def test_policy_wrapper_samples_through_the_wrapper():
     assert (sample_path(StandingStill(make()))["actions"] == 0.0).all()
 
 
-# Environments with replaced methods
+# Environments with patched classes
 
 
 def doubled(step):
@@ -279,13 +334,6 @@ def doubled(step):
         return (observation, 2 * reward, *rest)
 
     return doubling
-
-
-@contextlib.contextmanager
-def patch_object(env):
-    env.step = doubled(env.step)
-    yield
-    del env.step
 
 
 @contextlib.contextmanager
@@ -302,7 +350,7 @@ def patch_helper(env):
         yield
 
 
-@pytest.mark.parametrize("patch", [patch_object, patch_class, patch_helper])
+@pytest.mark.parametrize("patch", [patch_class, patch_helper])
 def test_patched_environment_uses_the_patch(patch):
     with make_sampler(make_env()) as sampler:
         expected = 2 * rewards_of(sampler)
@@ -311,60 +359,12 @@ def test_patched_environment_uses_the_patch(patch):
         np.testing.assert_array_equal(rewards_of(sampler), expected)
 
 
-def test_patched_set_task_and_reset_are_used():
-    env = MetaPointEnvCorner("dense")
-    original_reset, original_set_task = env.reset, env.set_task
-    env.reset = lambda **arguments: original_reset(seed=3)
-    env.set_task = lambda task: original_set_task(-np.asarray(task))
-    with make_sampler(env) as sampler:
-        sampler.update_tasks([(2.0, 2.0)] * M)
-        paths = flat_paths(sampler.obtain_samples())
-    for path in paths:
-        np.testing.assert_array_equal(path["observations"][0], paths[0]["observations"][0])
-        distances = np.linalg.norm(path["observations"][1:] - (-2.0, -2.0), axis=1)
-        np.testing.assert_allclose(path["rewards"][:-1], -distances)
-
-
-def test_single_task_sampler_uses_the_patch():
-    env = MetaPointEnvCorner("dense")
-    algo = algo_of(np_policies.GaussianMLPPolicy(2, 2, (4,)), T)
-    expected = SingleTaskSampler(algo, env).obtain_samples(0, T)[0]["rewards"]
-    with patch_object(env):
-        np.testing.assert_array_equal(SingleTaskSampler(algo, env).obtain_samples(0, T)[0]["rewards"], 2 * expected)
-
-
 # Sample processors, baselines, and hooks of older code
 
 
-class Processor:
-    """A sample processor of another class, without a baseline of its own."""
-
-    def __init__(self):
-        self.processor = MetaSampleProcessor(ZeroBaseline())
-
-    def process_samples(self, paths, log=False, log_prefix=""):
-        return self.processor.process_samples(paths, log, log_prefix)
-
-
-def test_sample_processor_of_another_class_needs_no_baseline():
-    trainers = [build_trainer(processor=processor, seed=3) for processor in (
-        Processor(), MetaSampleProcessor(ZeroBaseline()))]
-    for trainer in trainers:
-        set_seed(3)
-        trainer.train()
-    np.testing.assert_array_equal(*(trainer.policy.get_flat_params() for trainer in trainers))
-
-
-@pytest.mark.parametrize("name", ["fit", "predict"])
-def test_replaced_baseline_methods_are_called(name):
-    baseline = LinearFeatureBaseline()
-    processor = MetaSampleProcessor(baseline)
-    with make_sampler(make_env()) as sampler:
-        paths = sampler.obtain_samples()
-    processor.process_samples(paths)
-    with mock.patch.object(baseline, name, wraps=getattr(baseline, name)) as method:
-        processor.process_samples(paths)
-    assert method.call_count == (M if name == "fit" else M * P)
+def test_parts_of_a_trainer_derive_from_its_classes():
+    with pytest.raises(TypeError, match="^sample_processor: expected a SampleProcessor, got "):
+        build_trainer(processor=types.SimpleNamespace(process_samples=print))
 
 
 @pytest.mark.parametrize(("base", "method", "instead"), [
@@ -469,10 +469,13 @@ def test_missing_divergence_error_names_algorithms_that_do_not_need_it(algo_cls)
 
 @pytest.mark.parametrize("exploration", [False, True])
 def test_algorithm_that_only_needs_densities_trains(exploration):
-    algo = VPGMAML(make(LaplacePolicy, ()), inner_lr=0.1, meta_batch_size=M, exploration=exploration)
+    class Recording(VPGMAML):
+        def adapt(self, samples):
+            super().adapt(samples)
+            adaptations.append((samples, self.policy.policies_params_vals))
+
+    algo = Recording(make(LaplacePolicy, ()), inner_lr=0.1, meta_batch_size=M, exploration=exploration)
     before, adaptations = algo.policy.get_param_values(), []
-    original = algo.adapt
-    algo.adapt = lambda samples: original(samples) or adaptations.append((samples, algo.policy.policies_params_vals))
     row = trainer_of(algo).train_itr()
     assert not {"Step_0-AveragePolicyEntropy", "Step_0-AdaptationKL"} & set(row)  # requires other methods
     # the adaptation step follows the gradient of the density: d log p / d mean = sign(a - mean) / b

@@ -14,6 +14,7 @@ import numpy as np
 from meta_policy_search.actors.actor import Actor, join_tasks
 from meta_policy_search.actors.flat_policy import FlatPolicy, num_tasks_of, sizes_of
 from meta_policy_search.types import Infos
+from meta_policy_search.utils.checks import check_not_replaced
 from meta_policy_search.utils.fast_paths import fast_path, replaces
 
 
@@ -36,8 +37,10 @@ def actor_from_policy(policy: Any, action_shape: Optional[Tuple[int, ...]] = Non
         `PolicyActor` sets each row of parameters, acts, and then restores the policy's parameters.
 
     Raises:
-        TypeError: a vectorized method does not declare which methods it replaces, or does not return an `Actor`.
+        TypeError: a vectorized method does not declare which methods it replaces, or does not return an `Actor`; or a
+            method was replaced on the object.
     """
+    check_not_replaced("policy", policy, FlatPolicy)
     if flat_params is not None:
         actor = _vectorized_actor(policy, "make_actors", flat_params)
         return actor or PolicyActor(functools.partial(_act_with_params, policy, flat_params))

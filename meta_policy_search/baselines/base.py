@@ -13,8 +13,8 @@ class Baseline(Configurable):
 
     For each task in turn, a sample processor calls `fit` with all paths of the task, then `predict` for each path.
     After that, the baseline keeps the parameters of the last task. Any object with these two methods can serve as a
-    baseline: `make_baseline` adds the other methods of this class. `DiceSampleProcessor` also passes a `target_key` to
-    `fit`.
+    baseline; the library calls the other methods only on subclasses of this class. `DiceSampleProcessor` also passes a
+    `target_key` to `fit`.
 
     A subclass may also have a vectorized method::
 

@@ -38,7 +38,7 @@ class LinearBaseline(Baseline):
     _target_key = "returns"  # of the last fit; a class attribute, because pickles of the public ProMP code lack it
 
     def __init__(self, reg_coeff: float = 1e-5) -> None:
-        self._reg_coeff = check_non_negative("reg_coeff", reg_coeff)
+        self.reg_coeff = check_non_negative("reg_coeff", reg_coeff)
         self._coeffs: Optional[np.ndarray] = None
 
     def fit(self, paths: Sequence[Path], target_key: str = "returns") -> None:
@@ -133,7 +133,7 @@ class LinearBaseline(Baseline):
             raise ValueError(f"paths: targets as large as {np.abs(targets).max()} overflow the fit")
         is_dual = max(len(targets), _PRIMAL_FEATURES) < features.shape[1]
         gram, right = (features @ features.T, targets) if is_dual else (features.T @ features, moments)
-        for damping in self._reg_coeff * _DAMPINGS:
+        for damping in self.reg_coeff * _DAMPINGS:
             damped = gram + damping * np.identity(len(gram))
             try:
                 factor = cho_factor(damped, overwrite_a=True, check_finite=False)

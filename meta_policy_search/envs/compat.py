@@ -4,13 +4,11 @@ In the classic gym API (before 0.26), `reset()` returns only the observation, an
 done, info)`. Samplers, wrappers and evaluators adapt the user's environment when they receive it (`adapt_env`,
 `SingleTaskEnv`), and then call the methods of the adapter.
 """
-import contextlib
 import copy
 import functools
 import importlib
 import inspect
 import sys
-import types
 import warnings
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -19,7 +17,7 @@ import numpy as np
 from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
 from meta_policy_search.envs.spaces import as_array, as_numbers, check_has_shape, check_size, is_box, is_discrete
 from meta_policy_search.types import Path, Task
-from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
+from meta_policy_search.utils.checks import attributes_of, check_int_at_least, check_not_replaced, check_positive_int
 from meta_policy_search.utils.fast_paths import fast_path, replaces
 from meta_policy_search.utils.gym_import import gym
 
@@ -37,7 +35,7 @@ class WrappingEnv(MetaEnv):
         env: meta-environment with the gym 0.26, Gymnasium or classic gym API.
 
     Raises:
-        TypeError: `env` is not a meta-environment or has no spaces.
+        TypeError: `env` is not a meta-environment or has no spaces, or a method was replaced on an object.
         ValueError: the spaces are invalid, see `check_has_spaces`.
 
     Attributes:
@@ -51,6 +49,8 @@ class WrappingEnv(MetaEnv):
 
     def _wrap(self, env: Any) -> None:
         """Sets `env` as the wrapped environment."""
+        for layer in layers(env):
+            check_not_replaced("env", layer, MetaEnv)
         self.wrapped_env = env
         self.observation_space, self.action_space = env.observation_space, env.action_space
         self.metadata = attribute(env, "metadata", {})
@@ -598,29 +598,21 @@ def copied(value: Any) -> Any:
 def copy_env(env: Any) -> Any:
     """Returns a deep copy of an environment for use in this process.
 
-    Functions and methods that are stored in attributes, lists or dicts, such as a replaced `step`, refer to the copy
-    where the original functions refer to the original. Gymnasium rebuilds its MuJoCo environments (`EzPickle`) from
+    Functions are not copied: a function in an attribute that refers to the original still does in the copy. Gymnasium
+    rebuilds its MuJoCo environments (`EzPickle`) from
     their constructor arguments; numbers, strings and arrays that were assigned later are copied, too.
 
     Raises:
         TypeError: the environment cannot be copied.
     """
-    copies: Dict[int, Any] = {}  # by the id of the original
     try:
-        copied = copy.deepcopy(env, copies)
+        copied = copy.deepcopy(env)
     except Exception as error:
         raise TypeError(f"env: expected an environment that copy.deepcopy can copy, got "
                         f"{type(innermost(env)).__name__}, which raised {type(error).__name__}: {error}") from error
     for original, layer in zip(layers(env), layers(copied)):
         if "_ezpickle_args" in attributes_of(layer):  # its copies are rebuilt from the constructor arguments
             vars(layer).update({name: copy.copy(value) for name, value in vars(original).items() if _is_plain(value)})
-    for value in [value for key, value in copies.items() if key != id(copies)]:  # this entry lists the originals
-        for container in (attributes_of(value), value):
-            items = (container.items() if isinstance(container, dict) else
-                     enumerate(container) if isinstance(container, list) else ())
-            for place, each in list(items):
-                if isinstance(each, types.FunctionType):
-                    container[place] = _refer_to_copies(each, copies)
     return copied
 
 
@@ -637,32 +629,6 @@ def close_env(env: Any) -> None:
         warnings.warn(f"{type(innermost(env)).__name__}.close raised {type(error).__name__}: {error}", stacklevel=2)
 
 
-def _refer_to_copies(value: Any, copies: Dict[int, Any]) -> Any:
-    """Returns the copy of `value`; a function becomes one whose closure and default arguments refer to copies."""
-    if id(value) in copies:
-        return copies[id(value)]
-    if isinstance(value, types.MethodType):
-        return types.MethodType(value.__func__, _refer_to_copies(value.__self__, copies))
-    if not isinstance(value, types.FunctionType):
-        return value
-    new = [original for original in value.__closure__ or () if id(original) not in copies]
-    copies.update({id(original): types.CellType() for original in new})  # functions can share a cell
-    cells = tuple(copies[id(original)] for original in value.__closure__ or ())
-    function = types.FunctionType(value.__code__, value.__globals__, value.__name__, None, cells)
-    copies[id(value)] = function  # first, because a function may refer to itself
-    defaults, named = value.__defaults__ or (), value.__kwdefaults__ or {}
-    function.__defaults__ = tuple(_refer_to_copies(each, copies) for each in defaults)
-    function.__kwdefaults__ = {name: _refer_to_copies(each, copies) for name, each in named.items()}
-    if not cells and all(each is original for each, original in zip(
-            (*function.__defaults__, *function.__kwdefaults__.values()), (*defaults, *named.values()))):
-        copies[id(value)] = value  # functions of a module remain the same objects
-        return value
-    for original in new:
-        with contextlib.suppress(ValueError):  # the cell is empty
-            copies[id(original)].cell_contents = _refer_to_copies(original.cell_contents, copies)
-    return function
-
-
 def layers(env: Any) -> Iterator[Any]:
     """Yields an environment and all environments that it wraps, outermost first."""
     while env is not None:
@@ -670,11 +636,6 @@ def layers(env: Any) -> Iterator[Any]:
         attributes = attributes_of(env)
         env = attributes.get("wrapped_env", attributes.get("env"))
         env = env if hasattr(env, "step") else None  # `env` of a helper object can refer back
-
-
-def attributes_of(obj: Any) -> Dict[str, Any]:
-    """Returns the instance attributes of an object; an empty dict if it has no `__dict__`."""
-    return getattr(obj, "__dict__", {})
 
 
 def _as_number(name: str, value: Any) -> Any:

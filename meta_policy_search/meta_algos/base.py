@@ -34,6 +34,7 @@ from meta_policy_search.utils.checks import (
     check_bool,
     check_int_at_least,
     check_non_negative,
+    check_not_replaced,
     check_positive,
     check_positive_int,
     check_type,
@@ -94,7 +95,7 @@ class MetaAlgo(Serializable, abc.ABC):
     """Divergence `KL(before || after)` of the last `adapt` call in each task, in nats, `[M]`; None if unknown."""
 
     def __init__(self, policy: MetaPolicy) -> None:
-        self.policy = policy
+        self.policy = check_not_replaced("policy", policy, MetaPolicy)
 
     @classmethod
     def policy_cls(cls, is_discrete: bool) -> type:
@@ -315,6 +316,7 @@ class MAMLAlgo(MetaAlgo):
                 self._objective = check_type("meta_objective", self.meta_objective(self._chain), MetaObjective,
                                              "a MetaObjective, such as MetaObjective(loss)")
             self._build_optimizer(self._objective)
+        self._is_built = True
 
     def _build_adaptation(self) -> None:
         """Builds one adaptation step from fed parameters and a fed state, which `adapt` runs."""

@@ -97,6 +97,7 @@ class RL2(MetaAlgo):
         self.value_coef = check_non_negative("value_coef", value_coef)
         self.entropy_coef = check_non_negative("entropy_coef", entropy_coef)
         self._build_graph(policy)
+        self._is_built = True
 
     learning_rate = MAMLAlgo.learning_rate
 

@@ -39,7 +39,7 @@ class ExplorationPolicy(Policy):
             raise ValueError(f"env_spec: expected a box as action space, got {space}")
         check_spaces(policy, env_spec)
         super().__init__(policy.obs_dim, policy.action_dim)
-        self.policy = policy
+        self.env_spec, self.policy = env_spec, policy
         self._bounds = np.asarray(space.low, np.float32), np.asarray(space.high, np.float32)
         self._noise: Optional[np.ndarray] = None  # [A], of the last step
         self.make_actors(self.get_flat_params()[None])  # raises an error if the policy has none

@@ -122,6 +122,7 @@ class ConjugateGradientOptimizer(Optimizer):
         if not isinstance(hvp_approach, (FiniteDifferenceHvp, type(None))):
             check_choice("hvp_approach", hvp_approach, HVP_APPROACHES)
         self._hvp_approach = FiniteDifferenceHvp() if hvp_approach == "finite_difference" else hvp_approach
+        self._is_built = True
 
     @property
     def hvp_approach(self) -> Union[str, FiniteDifferenceHvp, None]:

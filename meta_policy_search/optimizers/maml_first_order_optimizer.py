@@ -61,6 +61,7 @@ class MAMLFirstOrderOptimizer(Optimizer):
         self._verbose = check_bool("verbose", verbose)
         self._max_grad_norm = None if max_grad_norm is None else check_positive("max_grad_norm", max_grad_norm)
         self._tf_optimizer_cls(learning_rate=1.0, **self._tf_optimizer_args)  # raises an error for invalid arguments
+        self._is_built = True
 
     @property
     def learning_rate(self) -> float:

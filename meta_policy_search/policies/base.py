@@ -22,7 +22,7 @@ from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Infos, Params, Path
 from meta_policy_search.utils import logger, seeding
-from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive_int
+from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_not_replaced, check_positive_int
 from meta_policy_search.utils.fast_paths import fast_path, replaces
 from meta_policy_search.utils.serializable import Serializable, check_own_pickle, replace_arguments, shallow_copy
 
@@ -192,7 +192,7 @@ class Policy(Serializable, FlatPolicy):
 
     def _make_actor(self, params: Params) -> Optional[Actor]:
         """Returns an actor for parameters `[M, ...]`; None under the same conditions as `make_actors`."""
-        distribution = self.distribution
+        distribution = check_not_replaced("policy.distribution", self.distribution, Distribution)
         sample = fast_path(distribution, "transform_noise")
         if sample is None or callable(self.hidden_nonlinearity) or callable(self.output_nonlinearity):
             return None

@@ -32,6 +32,7 @@ class TaskPolicy(FlatPolicy):
         if not isinstance(meta_policy, MetaPolicy):
             raise TypeError(f"meta_policy: expected a MetaPolicy (such as MetaGaussianMLPPolicy), got {meta_policy!r}")
         super().__init__(meta_policy.obs_dim, meta_policy.action_dim)
+        self.meta_policy = meta_policy
         self._policy = meta_policy.with_meta_batch_size(1)
         self._flat_params = meta_policy.get_flat_params()
 

@@ -320,6 +320,5 @@ def _discounted_sums(padded: np.ndarray, discount: float) -> np.ndarray:
 
 
 def _baselines_of(processor: Any) -> List[Baseline]:
-    """Returns the baselines of a sample processor; one from outside the package may have none."""
-    return [make_baseline(baseline) for baseline in (processor.baseline, processor.return_baseline)
-            if baseline is not None]
+    """Returns the baselines of a sample processor that have the methods of `Baseline` besides `fit` and `predict`."""
+    return [baseline for baseline in (processor.baseline, processor.return_baseline) if isinstance(baseline, Baseline)]

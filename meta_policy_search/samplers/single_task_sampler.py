@@ -46,8 +46,9 @@ class SingleTaskSampler(Configurable):
 
     def __init__(self, algo: Any, env: Any, parallel: WithoutEffect[Parallel] = False,
                  executor: WithoutEffect[Union[str, ExecutorFactory, None]] = None) -> None:
-        self._algo = algo
-        self._parallel, self._executor = check_parallel(parallel), executor
+        self.algo = algo
+        check_parallel(parallel)
+        self.parallel, self.executor = parallel, executor
         self._executors: Dict[int, Tuple[Tuple[int, ...], MetaEnvExecutor]] = {}  # sizes and executor, by purpose
         self.env = env
 
@@ -58,7 +59,7 @@ class SingleTaskSampler(Configurable):
 
     @env.setter
     def env(self, env: Any) -> None:
-        check_spaces(self._algo.policy, adapt_env(env, needs_tasks=False))
+        check_spaces(self.algo.policy, adapt_env(env, needs_tasks=False))
         self._env, self.sampled_env = env, copy_env(env)
         self._sampled = adapt_env(self.sampled_env, needs_tasks=False)
         if self._executors:
@@ -90,7 +91,7 @@ class SingleTaskSampler(Configurable):
                 algorithm nor the environment limits the length of paths.
             EnvWorkerError: the environment raised an error, or a worker process died.
         """
-        algo, length = self._algo, self._length("max_path_length", self._algo.max_path_length)
+        algo, length = self.algo, self._length("max_path_length", self.algo.max_path_length)
         policy = algo.policy if algo.exploration_policy is None else algo.exploration_policy
         return self._collect_paths(policy, itr, count_paths(batch_size, length), length,
                                    envs_at_once=algo.rollout_batch_size)
@@ -100,7 +101,7 @@ class SingleTaskSampler(Configurable):
 
         The random numbers depend on the iteration `itr` and differ from the random numbers of `obtain_samples`.
         """
-        algo = self._algo
+        algo = self.algo
         limit = algo.max_path_length if algo.max_eval_path_length is None else algo.max_eval_path_length
         length = self._length("max_eval_path_length", limit)
         return self._collect_paths(algo.policy, itr, check_positive_int("num_paths", num_paths), length,
@@ -120,7 +121,7 @@ class SingleTaskSampler(Configurable):
         Returns:
             A list of path dicts for each candidate. Error messages name candidate `i` as `task i`.
         """
-        policy, length = self._algo.policy, self._length("max_path_length", self._algo.max_path_length)
+        policy, length = self.algo.policy, self._length("max_path_length", self.algo.max_path_length)
         num_paths = count_paths(batch_size, length)
         actor = actor_from_policy(policy, flat_params=flat_params)
         if not isinstance(actor, PolicyActor):
@@ -176,7 +177,7 @@ class SingleTaskSampler(Configurable):
         if purpose in self._executors and self._executors[purpose][0] != sizes:
             self._executors.pop(purpose)[1].close()
         if purpose not in self._executors:
-            self._executors[purpose] = sizes, make_executor(self._sampled, *sizes, self._parallel, self._executor)
+            self._executors[purpose] = sizes, make_executor(self._sampled, *sizes, self.parallel, self.executor)
         return self._executors[purpose][1]
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from meta_policy_search.envs.compat import layers, name_of_env, owner_of_tasks
 from meta_policy_search.types import Task
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.checks import check_choice, check_fraction, check_positive_int
-from meta_policy_search.utils.serializable import Configurable, add_defaults, constructor_signature
+from meta_policy_search.utils.checks import check_choice, check_fraction, check_positive_int, check_type
+from meta_policy_search.utils.serializable import Configurable, constructor_signature
 
 __all__ = ["RoML", "TaskSampler", "WorstTaskSampler"]
 
@@ -216,7 +216,7 @@ def make_task_sampler(value: Any) -> Any:
     """Returns the task sampler that a name, a mapping such as `{"name": "roml", "alpha": 0.1}` or an object specifies.
 
     Raises:
-        TypeError: the object has no method `sample`, or an argument in the mapping has the wrong type.
+        TypeError: the object is not a `TaskSampler`, or an argument in the mapping has the wrong type.
         ValueError: there is no task sampler or argument of this name, or an argument is invalid.
     """
     if isinstance(value, (str, Mapping)):
@@ -224,7 +224,4 @@ def make_task_sampler(value: Any) -> Any:
         cls = TASK_SAMPLERS[check_choice("task_sampler", arguments.pop("name", None), TASK_SAMPLERS)]
         names = list(constructor_signature(cls).parameters)
         return cls(**{check_choice("task_sampler", name, names): given for name, given in arguments.items()})
-    if isinstance(value, type) or not callable(getattr(value, "sample", None)):
-        raise TypeError(f"task_sampler: expected one of {', '.join(TASK_SAMPLERS)}, or an object with the method "
-                        f"sample, got {value!r}")
-    return add_defaults(value, TaskSampler)
+    return check_type("task_sampler", value, TaskSampler, f"one of {', '.join(TASK_SAMPLERS)}, or a TaskSampler")

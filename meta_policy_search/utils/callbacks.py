@@ -63,7 +63,8 @@ class EarlyStopping(StatefulCallback):
         self.key = key
         self.patience = None if patience is None else check_positive_int("patience", patience)
         self.min_delta = check_non_negative("min_delta", min_delta)
-        self._sign = 1.0 if check_bool("higher_is_better", higher_is_better) else -1.0
+        self.higher_is_better = check_bool("higher_is_better", higher_is_better)
+        self._sign = 1.0 if self.higher_is_better else -1.0
         self.target = None if target is None else check_finite("target", target)
         self._best, self._since = -np.inf, 0
 

@@ -6,8 +6,10 @@ NumPy scalars and zero-dimensional arrays count as numbers. Booleans never count
 never as integers.
 """
 import difflib
+import inspect
 import sys
-from typing import Any, Callable, Iterable, NoReturn, TypeVar
+import types
+from typing import Any, Callable, Dict, Iterable, NoReturn, TypeVar
 
 import numpy as np
 
@@ -89,6 +91,27 @@ def check_type(name: str, value: Any, cls: Any, expected: str) -> Any:
         return value
     text = repr(value)
     raise TypeError(f"{name}: expected {expected}, got {text if len(text) <= 60 else type(value).__name__}")
+
+
+def check_not_replaced(name: str, obj: T, interface: type) -> T:
+    """Returns `obj`; raises `TypeError` if one of its attributes replaces a documented method of its class.
+
+    The documented methods are those of `interface` and of the classes of this package from which `obj` derives. A
+    method that is bound to `obj` itself is accepted.
+    """
+    package = __name__.partition(".")[0]
+    documented = [interface, *(cls for cls in type(obj).__mro__ if cls.__module__.partition(".")[0] == package)]
+    for method, value in attributes_of(obj).items():
+        is_own = isinstance(value, types.MethodType) and value.__self__ is obj
+        if hasattr(type(obj), method) and not is_own and not method.startswith("_") and any(
+                inspect.isfunction(getattr(cls, method, None)) for cls in documented):
+            raise TypeError(f"{name}: {method} was replaced on the object: use a subclass or a wrapper")
+    return obj
+
+
+def attributes_of(obj: Any) -> Dict[str, Any]:
+    """Returns the instance attributes of an object; an empty dict if it has no `__dict__`."""
+    return getattr(obj, "__dict__", {})
 
 
 def check_bool(name: str, value: Any) -> bool:

@@ -11,7 +11,8 @@ replaces::
         def make_actor(self): ...
 
 `fast_path` returns the vectorized method only if the replaced methods are unchanged. If a subclass overrides one of
-them, or the class or the object was patched, the library calls the documented methods instead.
+them, or the class was patched, the library calls the documented methods instead. Methods that were replaced on an
+object are refused (`checks.check_not_replaced`).
 """
 import inspect
 from typing import Any, Callable, Optional, TypeVar
@@ -59,6 +60,6 @@ def fast_path(obj: Any, name: str) -> Optional[Callable]:
         raise TypeError(f"{cls.__name__}.{name}: expected a method decorated with @replaces(...) of "
                         "meta_policy_search.utils.fast_paths, got a method without this decorator. Pass the names of "
                         "the methods that it replaces")
-    if any(inspect.getattr_static(obj, other, None) is not function for other, function in replaced.items()):
+    if any(inspect.getattr_static(cls, other, None) is not function for other, function in replaced.items()):
         return None
     return getattr(obj, name)

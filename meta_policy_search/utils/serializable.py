@@ -1,12 +1,11 @@
 """Base classes of objects that record the arguments of their constructor call."""
-import functools
 import inspect
 import reprlib
-import sys
 import typing
 from typing import TYPE_CHECKING, Any, Collection, Dict, FrozenSet, Mapping, Optional, Tuple, TypeVar
 
 from meta_policy_search.types import NO_EFFECT
+from meta_policy_search.utils.ported_code import check_hooks
 
 S = TypeVar("S", bound="Serializable")
 T = TypeVar("T")
@@ -35,50 +34,12 @@ def replace_arguments(part: Tuple[type, Tuple, Dict[str, Any]], new: Mapping[str
     return cls, bound.args, {**bound.kwargs, **{name: new[name] for name in bound.kwargs.keys() & new.keys()}}
 
 
-_REMOVED_HOOKS: Dict[str, Dict[str, str]] = {
-    "MAMLAlgo": {"_adapt_objective_sym": "inner_loss", "_build_inner_adaption": "inner_update",
-                 "_adapt_sym": "inner_update", "_extract_input_dict": "input_values", "make_vars": "meta_objective",
-                 "build_inner_loss": "inner_loss", "build_meta_objective": "meta_objective",
-                 "_make_input_placeholders": "meta_objective", "_create_step_size_vars": "inner_update",
-                 "_extract_input_dict_meta_op": "meta_input_values"},
-    "MetaPointEnvNavigation": {"reward": "step", "done": "step"},
-    "MetaSampler": {"_handle_info_dicts": "obtain_samples"},
-    "MujocoMetaEnv": {"_get_obs": "reset and step", "reset_model": "reset"},
-    "NormalizedEnv": dict.fromkeys((
-        "_apply_normalize_obs", "_apply_normalize_reward", "_update_obs_estimate", "_update_reward_estimate"),
-        "reset and step"),
-    "Policy": {"_get_pre_update_actions": "get_actions", "_get_post_update_actions": "get_actions",
-               "_build_output": "distribution_info_sym", "_create_placeholders_for_vars": "build_graph",
-               "log_likelihood_sym": "distribution", "likelihood_ratio_sym": "distribution"},
-    "SampleProcessor": dict.fromkeys((
-        "_compute_samples_data", "_compute_advantages", "_stack_path_data", "_log_path_stats", "_pad_and_stack_paths",
-        "_compute_discounted_rewards", "_compute_adjusted_rewards", "_fit_reward_baseline_compute_advantages"),
-        "process_samples"),
-    "Trainer": {"log_diagnostics": "perform_itr"},
-}
-"""For each base class of this package, a dict from the name of a removed method to the method to override instead."""
-
-
-def _reject_removed_hooks(cls: type) -> None:
-    """Raises `TypeError` if a class overrides a method of the public ProMP code that this package does not call.
-
-    `Configurable` calls this function for each subclass. Without this check, the override would silently have no
-    effect.
-    """
-    for base in cls.__mro__:
-        hooks = _REMOVED_HOOKS.get(base.__name__, {}) if base.__module__.startswith(f"{_PACKAGE}.") else {}
-        for name, instead in hooks.items():
-            if inspect.getattr_static(cls, name, None) is not inspect.getattr_static(base, name, None):
-                raise TypeError(f"{cls.__name__}.{name}: this version never calls this method of older code; override "
-                                f"{instead} instead")
-
-
 class Configurable:
     """Records the arguments of its constructor call; `repr` shows the arguments that differ from their defaults.
 
-    Constructors use their arguments, so assigning an argument of a class of this package later raises
+    Constructors use their arguments, so assigning another value to an argument of a class of this package raises
     `AttributeError`. Exceptions are properties with a setter and the names in `assignable_arguments`. Arguments that
-    only a user's subclass has can always be assigned.
+    only a user's subclass has can always be assigned. A subclass passes other values to `super().__init__`.
 
     A subclass that defines `__new__` must call `super().__new__(cls, *args, **kwargs)`.
     """
@@ -88,18 +49,20 @@ class Configurable:
 
     _given: tuple[tuple, Dict[str, Any]]
     _fixed: FrozenSet[str] = frozenset()  # constructor arguments of the classes of this package
+    _is_built = False  # constructors that do not store all arguments by name end with `self._is_built = True`
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        _reject_removed_hooks(cls)
+        check_hooks(cls)
         if cls.__module__.startswith(f"{_PACKAGE}."):
             cls._fixed = cls._fixed.union(constructor_signature(cls).parameters)
 
     if not TYPE_CHECKING:  # type checkers accept any attribute of a class with this method
 
         def __setattr__(self, name: str, value: Any) -> None:
-            if name in self._fixed and not _is_in_constructor(self) and name not in self.assignable_arguments and not (
-                    isinstance(own := inspect.getattr_static(type(self), name, None), property) and own.fset):
+            is_changed = vars(self).get(name, self if self._is_built else value) is not value
+            if is_changed and name in self._fixed and name not in self.assignable_arguments and not isinstance(
+                    inspect.getattr_static(type(self), name, None), property):
                 cls = type(self).__name__
                 raise AttributeError(f"{name} cannot be changed after construction: build a new {cls}({name}=...)")
             super().__setattr__(name, value)
@@ -160,33 +123,6 @@ class Serializable(Configurable):
         check_own_pickle(self, state, "args")
         args, kwargs = self._given = state["args"], state["kwargs"]
         type(self).__init__(self, *args, **kwargs)
-
-
-def _is_in_constructor(obj: Any) -> bool:
-    """Returns whether the constructor of an object, or a method that it calls, is running."""
-    frame: Any = sys._getframe(2)
-    while frame is not None:
-        names = frame.f_code.co_varnames
-        if frame.f_code.co_name in ("__init__", "__setstate__") and names and frame.f_locals.get(names[0]) is obj:
-            return True
-        frame = frame.f_back
-    return False
-
-
-def add_defaults(part: Any, interface: type) -> Any:
-    """Adds the public attributes of an interface that an object of another class lacks; returns the object.
-
-    Raises:
-        TypeError: attributes of the object cannot be set, for example because its class has `__slots__`.
-    """
-    for name, default in vars(interface).items() if not isinstance(part, interface) else ():
-        if not name.startswith("_") and not hasattr(part, name):
-            try:
-                setattr(part, name, functools.partial(default, part) if callable(default) else default)
-            except AttributeError as error:
-                raise TypeError(f"{type(part).__name__}: expected a subclass of {interface.__name__}, because its "
-                                f"objects accept no attribute {name!r}") from error
-    return part
 
 
 def shallow_copy(obj: T, **changed: Any) -> T:

@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 import meta_policy_search as mps
 from meta_policy_search import EnvSpec, Evaluation, GradientAdaptation, MetaEnv, MetaEvaluator, load_snapshot, set_seed
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
-from meta_policy_search.envs.compat import copy_env
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPGMAML, ProMP
 from meta_policy_search.np.algos import CEM, CMAES, MetaRLAlgorithm, SearchAdaptation
 from meta_policy_search.policies import MetaGaussianMLPPolicy, TaskPolicy
@@ -447,17 +446,6 @@ def test_recording_of_a_search_shows_the_adapted_policies(trainer):
     assert len(recording.start_rngs) == 3
     for step in range(3):
         assert len(list(recording.replay(step, task=1, path=2))) == T + 1
-
-
-def test_evaluations_of_a_changed_method_use_copies(trainer):
-    """Functions in attributes of an environment refer to each copy."""
-    expected = MetaEvaluator.from_trainer(trainer).evaluate(tasks=2).returns
-    env = copy_env(trainer.env)
-    original = env.step
-    env.step = lambda action: original(action)
-    evaluator = MetaEvaluator.from_trainer(trainer, env=env)
-    for _ in range(2):
-        np.testing.assert_array_equal(evaluator.evaluate(tasks=2).returns, expected)
 
 
 def test_running_averages_are_constant_in_evaluations():

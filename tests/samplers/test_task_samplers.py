@@ -175,11 +175,11 @@ def test_run_depends_on_the_task_sampler_and_a_resumed_run_is_equal(task_sampler
     assert ("TaskMean-1" in whole.progress) == (task_sampler != "worst") and "TaskMean-0" not in uniform.progress
 
 
-def test_object_with_sample_chooses_the_tasks_and_gets_the_returns():
+def test_own_task_sampler_chooses_the_tasks_and_gets_the_returns():
     """The returns are those after adaptation."""
     got = []
 
-    class Fixed:
+    class Fixed(TaskSampler):
         def sample(self, n, rng):
             return [(0.1 * i, 0.0) for i in range(n)]
 
@@ -256,7 +256,7 @@ def test_tasks_by_default_are_those_of_the_environment():
     ({"alpha": 0.1}, ValueError, "task_sampler: expected one of 'uniform', 'worst', 'roml', got None"),
     ({"name": "roml", "alpa": 0.1}, ValueError, "task_sampler: expected one of .*, got 'alpa'; did you mean 'alpha'"),
     ({"name": "roml", "alpha": 0.0}, ValueError, r"alpha: expected a number in \(0, 1\], got 0.0"),
-    (3, TypeError, "task_sampler: expected one of uniform, worst, roml, or an object with the method sample, got 3"),
+    (3, TypeError, "task_sampler: expected one of uniform, worst, roml, or a TaskSampler, got 3"),
     (RoML, TypeError, "task_sampler: expected .*, got <class"),
 ])
 def test_invalid_task_samplers_are_reported(value, error, message):
