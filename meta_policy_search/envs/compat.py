@@ -21,6 +21,7 @@ from meta_policy_search.utils.checks import attributes_of, check_int_at_least, c
 from meta_policy_search.utils.fast_paths import fast_path, replaces
 from meta_policy_search.utils.gym_import import gym
 
+_SPACES = ("observation_space", "action_space")
 _AVERAGES = {"obs_rms", "return_rms"}  # attributes of Gymnasium's wrappers with running averages
 
 
@@ -52,7 +53,7 @@ class WrappingEnv(MetaEnv):
         for layer in layers(env):
             check_not_replaced("env", layer, MetaEnv)
         self.wrapped_env = env
-        self.observation_space, self.action_space = env.observation_space, env.action_space
+        self.observation_space, self.action_space = (attribute(env, name) for name in _SPACES)
         self.metadata = attribute(env, "metadata", {})
         self.reward_range = attribute(env, "reward_range", MetaEnv.reward_range)
         self.spec = attribute(env, "spec")
@@ -161,7 +162,7 @@ class WrappingEnv(MetaEnv):
         return result, {}
 
     def step(self, action: Any) -> Tuple[Any, float, bool, bool, Dict[str, Any]]:
-        """Takes one environment step.
+        """Takes one environment step with a copy of the action.
 
         The `done` of a classic environment means terminated, unless its info contains a true `TimeLimit.truncated`:
         gym's time limit sets this entry if the path ended because of the time limit.
@@ -173,7 +174,7 @@ class WrappingEnv(MetaEnv):
         Raises:
             ValueError: the wrapped environment returned neither four nor five values, or a value of the wrong type.
         """
-        result = self.wrapped_env.step(action)
+        result = self.wrapped_env.step(copied(action))
         name = f"step of {type(self.wrapped_env).__name__}"
         if not isinstance(result, (tuple, list)) or len(result) not in (4, 5):
             raise ValueError(f"{name}: expected (observation, reward, terminated, truncated, info) or (observation, "
@@ -453,6 +454,30 @@ def adapt_env(env: Any, needs_tasks: bool = True) -> WrappingEnv:
     return env if type(env) in (WrappingEnv, SingleTaskEnv) else WrappingEnv(env)
 
 
+def has_spaces(env: Any) -> bool:
+    """Returns whether an environment, or its innermost environment, has an observation and an action space."""
+    return all(attribute(env, name) is not None for name in _SPACES)
+
+
+def add_spaces(env: Any, choose_action: Callable[[np.ndarray], Any]) -> WrappingEnv:
+    """Adapts a meta-environment without spaces: a copy is reset, and gives the shape of observations.
+
+    Args:
+        env: meta-environment with the gym 0.26, Gymnasium or classic gym API.
+        choose_action: function of the first observation; its result has the shape of actions.
+    """
+    check_meta_env(env)
+    adapter = WrappingEnv.__new__(WrappingEnv, env)
+    adapter._wrap(env)
+    trial = copy_env(adapter)
+    trial.set_task(trial.sample_tasks(1)[0])
+    observation = as_numbers("observation", trial.reset()[0])
+    adapter.observation_space, adapter.action_space = (
+        gym.spaces.Box(-np.inf, np.inf, np.shape(each), np.float64) for each in (
+            observation, choose_action(observation)))
+    return adapter
+
+
 def check_meta_env(env: Any) -> None:
     """Raises `TypeError` if `env` is a class, or has no `sample_tasks` or `set_task`."""
     _check_methods(owner_of_tasks(env), env, ("sample_tasks", "set_task"), "env: expected a meta-environment")
@@ -467,7 +492,7 @@ def check_has_spaces(env: Any) -> None:
             overflows, observations are too large, discrete actions do not start at 0, or actions are neither discrete
             nor real numbers.
     """
-    for name in ("observation_space", "action_space"):
+    for name in _SPACES:
         space = check_has_shape(f"env.{name}", attribute(env, name))
         if name == "observation_space":
             check_size(f"env.{name}", space, int(np.prod(space.shape)))
@@ -599,8 +624,8 @@ def copy_env(env: Any) -> Any:
     """Returns a deep copy of an environment for use in this process.
 
     Functions are not copied: a function in an attribute that refers to the original still does in the copy. Gymnasium
-    rebuilds its MuJoCo environments (`EzPickle`) from
-    their constructor arguments; numbers, strings and arrays that were assigned later are copied, too.
+    rebuilds its MuJoCo environments (`EzPickle`) from their constructor arguments; numbers, strings and arrays that
+    were assigned later are copied, too.
 
     Raises:
         TypeError: the environment cannot be copied.

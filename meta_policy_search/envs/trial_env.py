@@ -1,5 +1,6 @@
 """Environment wrapper that joins several episodes into one path, a trial of RL^2 (arXiv:1611.02779, section 2.2)."""
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+import reprlib
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -26,7 +27,8 @@ class TrialEnv(WrappingEnv):
     end of episode   when the wrapped environment ends it, or after `max_path_length` steps. After every
                      episode but the last, the observation is the first one of the next episode
     end of path      terminated at the end of the last episode
-    env_infos        the wrapped environment's infos, and `episode`, the index of the episode from 0
+    env_infos        the wrapped environment's infos, and `episode`, the index of the episode from 0. An info of
+                     this name in the wrapped environment raises `ValueError`
     ===============  ============================================================================
 
     All other attributes are looked up on the wrapped environment. `make_batched(num_envs)` returns None if the wrapped
@@ -73,7 +75,7 @@ class TrialEnv(WrappingEnv):
     def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
         """Takes one step; returns `(observation, reward, terminated, truncated, info)`."""
         observation, reward, terminated, truncated, info = super().step(action)
-        info[EPISODE] = self._episode
+        info = with_episode(info, self._episode)
         self._steps += 1
         ended = terminated or truncated or self._steps >= self.max_path_length
         if ended:
@@ -138,7 +140,15 @@ class BatchedTrialEnv(BatchedEnv):
             observations[restarted] = self._batched_env.reset(ids[restarted], [self._rngs[i] for i in ids[restarted]])
         extended = extend_observations(self.action_space, observations, np.asarray(actions), step.rewards, ended)
         return BatchedStep(extended, step.rewards, is_last, np.zeros(len(ids), bool),
-                           {**step.env_infos, EPISODE: episodes})
+                           with_episode(step.env_infos, episodes))
+
+
+def with_episode(infos: Mapping[str, Any], episode: Any) -> Dict[str, Any]:
+    """Returns infos with the index of the episode; raises `ValueError` if the environment has an info of this name."""
+    if EPISODE in infos:
+        raise ValueError(f"env: expected no info {EPISODE!r}, because TrialEnv adds it, got "
+                         f"{reprlib.repr(infos[EPISODE])}. Rename it in a wrapper")
+    return {**infos, EPISODE: episode}
 
 
 def num_added(action_space: Any) -> int:

@@ -36,6 +36,8 @@ def select_params(adapt_params: Union[str, Sequence[str]], names: Iterable[str],
             is 0 and `adapt_params` does not select all parameters.
     """
     names = list(names)
+    if not names:
+        raise ValueError("policy: expected a policy with a network, got one without parameters")
     patterns = [adapt_params] if isinstance(adapt_params, str) else adapt_params
     if not isinstance(patterns, (list, tuple)) or not all(isinstance(pattern, str) for pattern in patterns):
         raise TypeError(f"adapt_params: expected a string or a list of strings, got {adapt_params!r}")

@@ -1,5 +1,4 @@
 """Interfaces of policies: a policy for one task, and a policy with adapted parameters for each task of a meta-batch."""
-import abc
 import contextlib
 from collections import OrderedDict
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
@@ -45,7 +44,8 @@ class Policy(Serializable, FlatPolicy):
 
     A subclass sets `distribution_cls` and implements `make_params` and `make_network`. The network is written once for
     the graph and for sampling in NumPy (see `ops.networks`). If a subclass overrides `get_actions`, `distribution` or
-    `distribution_info_sym`, the policy is sampled through `get_actions`.
+    `distribution_info_sym`, the policy is sampled through `get_actions`. A subclass that only overrides `get_actions`
+    can be sampled, but not trained: it has no parameters, and its graph functions raise `NotImplementedError`.
 
     Args:
         obs_dim (int): size `O` of an observation.
@@ -64,7 +64,9 @@ class Policy(Serializable, FlatPolicy):
         distribution_cls (type): class of the distribution over actions; its argument is `action_dim`.
     """
 
-    distribution_cls: Type[Distribution]
+    distribution_cls: Optional[Type[Distribution]] = None
+    _distribution: Optional[Distribution] = None
+    _acting_info: Any = None
 
     def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
                  learn_std: bool = True, hidden_nonlinearity: Nonlinearity = "tanh",
@@ -77,28 +79,37 @@ class Policy(Serializable, FlatPolicy):
         self.hidden_nonlinearity = check_nonlinearity("hidden_nonlinearity", hidden_nonlinearity)
         self.output_nonlinearity = check_nonlinearity("output_nonlinearity", output_nonlinearity)
         FlatPolicy.__init__(self, obs_dim, action_dim)
-        self._distribution = self.distribution_cls(self.action_dim)
-        self._network = self.make_network()
+        if self.distribution_cls is not None:
+            self._distribution = self.distribution_cls(self.action_dim)
+        self._network: Any = self.make_network()
         self.build_graph()
 
-    @abc.abstractmethod
     def make_params(self, rng: np.random.Generator) -> Params:
-        """Draws the initial parameters by name, float32; called once, by the constructor."""
+        """Draws the initial parameters by name, float32; called once, by the constructor. Default: no parameters."""
+        return {}
 
-    @abc.abstractmethod
-    def make_network(self) -> Network:
+    def make_network(self) -> Optional[Network]:
         """Returns the function `network(xp, params, observations)`; called once, by the constructor.
 
         The function returns the parameters of the distribution at observations `[..., O]`; see `ops.networks`. Workers
-        run it without the policy: it is a function of a module, or a `functools.partial` with its settings.
+        run it without the policy: it is a function of a module, or a `functools.partial` with its settings. Default:
+        None, there is no network.
         """
+        return None
+
+    def _not_implemented(self, name: str, instead: str) -> NotImplementedError:
+        return NotImplementedError(f"{type(self).__name__}.{name}: the policy has no network; override {instead}")
 
     def build_graph(self) -> None:
         """Builds the policy's variables and the operations for acting; called once, by the constructor."""
         with tf.name_scope(self.name):
             params = self.make_params(seeding.next_rng(seeding.Stream.WEIGHTS))
             self._variables = VariableSet(make_variables(params))
-            self._build_acting()
+            try:
+                self._build_acting()
+            except NotImplementedError:
+                if self._network is not None:
+                    raise
 
     def _build_acting(self) -> None:
         """Builds the distribution that `get_actions` samples from; called by `build_graph`."""
@@ -108,6 +119,8 @@ class Policy(Serializable, FlatPolicy):
     @property
     def distribution(self) -> Distribution:
         """Distribution over actions, parameterized by the outputs of the policy."""
+        if self._distribution is None:
+            raise self._not_implemented("distribution", "distribution_cls, make_params and make_network")
         return self._distribution
 
     def distribution_info_sym(self, obs_var: tf.Tensor,
@@ -122,6 +135,8 @@ class Policy(Serializable, FlatPolicy):
         Returns:
             Dict of the distribution's parameters, which broadcast to `[N, ...]` or `[M, N, ...]`.
         """
+        if self._network is None:
+            raise self._not_implemented("distribution_info_sym", "make_params and make_network")
         with tf.name_scope("distribution_info"):
             return self._network(TENSORFLOW, self.get_params() if params is None else params, obs_var)
 
@@ -167,7 +182,7 @@ class Policy(Serializable, FlatPolicy):
     @property
     def action_shape(self) -> Tuple[int, ...]:
         """Shape of an action: `(A,)`, or `()` if actions are discrete."""
-        return tuple(self.distribution.action_shape)
+        return super().action_shape if self._distribution is None else tuple(self.distribution.action_shape)
 
     def get_actions(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
         """Samples an action for each observation; see `FlatPolicy.get_actions`. Actions and infos are float32."""
@@ -175,6 +190,8 @@ class Policy(Serializable, FlatPolicy):
 
     def _sample_actions(self, feed: Dict[tf.Tensor, np.ndarray]) -> Tuple[np.ndarray, Infos]:
         """Runs the operations for acting, and samples from the distribution."""
+        if self._acting_info is None:
+            raise self._not_implemented("get_actions", "get_actions, or make_params and make_network")
         info = self._variables.session().run(self._acting_info, feed)
         leading = feed[self._obs_ph].shape[:-1]
         specs = self.distribution.dist_info_specs
@@ -204,8 +221,8 @@ class Policy(Serializable, FlatPolicy):
 
         The column is the mean over paths of the mean entropy over each path, in nats.
         """
-        names = [name for name, _ in self.distribution.dist_info_specs]
         with contextlib.suppress(NotImplementedError):
+            names = [name for name, _ in self.distribution.dist_info_specs]
             log_path_mean(paths, prefix + "AveragePolicyEntropy", names, self.distribution.entropy)
 
     def get_params(self) -> "OrderedDict[str, tf.Variable]":

@@ -7,7 +7,7 @@ import numpy as np
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.flat_policy import check_spaces, num_tasks_of
 from meta_policy_search.actors.from_policy import actor_from_policy
-from meta_policy_search.envs.compat import adapt_env, close_env, copy_env
+from meta_policy_search.envs.compat import adapt_env, add_spaces, close_env, copy_env, has_spaces
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.normalized_env import check_wrapped_like, get_averages, set_averages
 from meta_policy_search.samplers.base import Sampler
@@ -51,8 +51,9 @@ class MetaSampler(Sampler):
     `check_env` does.
 
     Args:
-        env (MetaEnv): environment to sample. It is copied here, so later changes, such as a replaced method, have no
-            effect until `sampler.env` is assigned.
+        env (MetaEnv): environment to sample. It is copied here, so later changes have no effect until `sampler.env` is
+            assigned. If it has no spaces, a copy is reset, and `policy.get_actions` is called once; the first
+            observation and action give the sizes.
         policy (MetaPolicy): policy with current parameters for each task, or any object with the `get_actions` method
             of a `MetaPolicy`. `get_actions` may return None as agent infos.
         rollouts_per_meta_task (int): number of paths per task, `P`.
@@ -69,8 +70,7 @@ class MetaSampler(Sampler):
             `parallel`.
         task_sampler (str, dict or TaskSampler): chooses the tasks of each iteration: `'uniform'` (default), the task
             distribution of the environment; `'worst'` or `'roml'`, more often tasks with low returns
-            (`WorstTaskSampler`, `RoML`); a dict such as `{"name": "roml", "alpha": 0.1}`; or an object with `sample(n,
-            rng)` and, optionally, `update(tasks, returns)`.
+            (`WorstTaskSampler`, `RoML`); a dict such as `{"name": "roml", "alpha": 0.1}`; or a `TaskSampler`.
 
     Attributes:
         total_timesteps_sampled (int): number of sampled environment steps.
@@ -78,7 +78,8 @@ class MetaSampler(Sampler):
             the first call.
 
     Raises:
-        TypeError: `env` is not a meta-environment, or the policy supports only one task.
+        TypeError: `env` is not a meta-environment, the policy supports only one task, or a method of one of them was
+            replaced on the object.
         ValueError: the policy does not match `meta_batch_size` or the spaces of the environment.
     """
 
@@ -90,14 +91,14 @@ class MetaSampler(Sampler):
                  executor: WithoutEffect[Union[str, ExecutorFactory, None]] = None,
                  task_sampler: Union[str, Dict[str, Any], TaskSampler] = "uniform") -> None:
         self.task_sampler = make_task_sampler(task_sampler)
-        super().__init__(env, policy, check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task),
-                         max_path_length)
         self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
         of_policy = num_tasks_of(policy)
         if of_policy is not None:
             check_agrees("meta_batch_size", self.meta_batch_size, "policy.meta_batch_size", of_policy)
         elif any(fast_path(policy, name) is not None for name in ("make_actor", "make_actors")):
             raise TypeError(f"policy: expected a policy for several tasks (e.g. MetaGaussianMLPPolicy), got {policy!r}")
+        super().__init__(env, policy, check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task),
+                         max_path_length)
         self.rollouts_per_meta_task = self.batch_size
         self.envs_per_task = self.batch_size if envs_per_task is None else min(
             self.batch_size, check_positive_int("envs_per_task", envs_per_task))
@@ -107,7 +108,7 @@ class MetaSampler(Sampler):
         self._mean_before = np.nan  # mean return before adaptation
         self._check_memory()
         self._given = replace_arguments((type(self), *self._given), {"env": self.sampled_env})[1:]  # for snapshots
-        self._kind_of_executor = parallel, executor
+        self.parallel, self.executor = parallel, executor
         self._is_closed = False
         self.vec_env = self._make_executor()
 
@@ -118,7 +119,10 @@ class MetaSampler(Sampler):
 
     @env.setter
     def env(self, env: Any) -> None:
-        check_spaces(self.policy, adapt_env(env))
+        if has_spaces(env):
+            check_spaces(self.policy, adapt_env(env))
+        else:
+            env = add_spaces(env, self._choose_action)
         if "_env" in vars(self):
             check_wrapped_like(env, self._env, "the previous environment")
         sampled = copy_env(env)
@@ -126,6 +130,10 @@ class MetaSampler(Sampler):
         self._env, self.sampled_env = env, sampled
         if "vec_env" in vars(self):
             self.close()
+
+    def _choose_action(self, observation: np.ndarray) -> np.ndarray:
+        actions, _ = self.policy.get_actions([observation[None]] * self.meta_batch_size)
+        return np.asarray(actions[0][0])
 
     def _check_memory(self) -> None:
         """Raises `ValueError` if the paths of one `obtain_samples` call need more memory than this machine has."""
@@ -140,7 +148,7 @@ class MetaSampler(Sampler):
 
     def _make_executor(self) -> MetaEnvExecutor:
         return make_executor(self.sampled_env, self.meta_batch_size, self.envs_per_task, self.max_path_length,
-                             *self._kind_of_executor)
+                             self.parallel, self.executor)
 
     @property
     def tasks(self) -> Optional[List[Task]]:

@@ -251,3 +251,43 @@ def test_states_are_reset_only_by_bools_per_path(dones):
     policy.get_actions([np.zeros((2, 2))] * 2)
     with pytest.raises(ValueError, match=r"dones: expected bools of shape \(2, 2\), got"):
         policy.reset(dones)
+
+
+# Policies without a network
+
+
+class OnlyActs(mps.MetaPolicy):
+    """Overrides the documented method for acting and nothing else."""
+
+    def get_actions(self, observations):
+        return [np.full((len(task), self.action_dim), m) for m, task in enumerate(observations)], None
+
+
+def test_policy_that_only_overrides_get_actions_can_be_sampled_and_copied():
+    policy = OnlyActs(2, 2, 2)
+    for each in (policy, copy.deepcopy(policy), pickle.loads(pickle.dumps(policy))):
+        with mps.MetaSampler(mps.MetaPointEnvCorner(), each, 3, 2, 4) as sampler:
+            batch = sampler.obtain_samples()
+        assert [path["actions"].tolist() for path in batch[1]] == [[[1.0, 1.0]] * 4] * 3
+    assert policy.get_param_values() == {} and policy.action_shape == (2,)
+    policy.log_diagnostics(batch[0])
+
+
+@pytest.mark.parametrize("use, message", [
+    (lambda policy: policy.distribution, "distribution: .* override distribution_cls, make_params and make_network"),
+    (lambda policy: policy.distribution_info_sym(tf.zeros((1, 2))),
+     "distribution_info_sym: .* override make_params and make_network"),
+])
+def test_policy_without_a_network_names_the_methods_that_it_lacks(use, message):
+    with pytest.raises(NotImplementedError, match=f"^OnlyActs.{message}"):
+        use(OnlyActs(2, 2, 2))
+
+
+def test_policy_without_a_network_cannot_be_trained():
+    with pytest.raises(ValueError, match="^policy: expected a policy with a network, got one without parameters$"):
+        mps.VPGMAML(OnlyActs(2, 2, 2), meta_batch_size=2)
+
+
+def test_policy_without_a_network_and_get_actions_names_both():
+    with pytest.raises(NotImplementedError, match="^MetaPolicy.get_actions: .* override get_actions, or make_params"):
+        mps.MetaPolicy(2, 2, 2).get_actions(np.zeros((2, 1, 2)))

@@ -20,6 +20,7 @@ from meta_policy_search.samplers.errors import EnvWorkerError, NotFiniteError
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
 from meta_policy_search.types import BatchedStep
+from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.statistics import task_timesteps
 from tests.helpers.runs import assert_same
@@ -132,11 +133,18 @@ class UndividedActor(Actor):
         return self.actor.act(observations, noise)
 
 
+class Undivided(MetaGaussianMLPPolicy):
+    """A policy whose actor cannot be divided."""
+
+    @replaces("get_actions")
+    def make_actor(self):
+        return UndividedActor(super().make_actor())
+
+
 def test_actor_without_for_tasks_is_called_by_one_thread(shared):
     policy = make_policy(Shared())
-    actor = UndividedActor(policy.make_actor())
     expected = sampler_of(Shared(), policy).obtain_samples()
-    policy.make_actor = lambda: actor
+    policy.__class__ = Undivided
     shared.callers.clear()
     assert_same(sampler_of(Shared(), policy).obtain_samples(), expected)
     assert set(shared.callers) == {0} and set(shared.callers[0]) == {threading.current_thread().name}
@@ -512,18 +520,15 @@ def test_non_finite_numbers_raise_with_task_path_and_step(fault, what, number, s
 
 
 def test_non_finite_action_raises_with_its_place():
-    policy = Marching()
-    original = policy.get_actions
+    class Diverging(Marching):
+        def get_actions(self, observations):
+            actions, infos = super().get_actions(observations)
+            if len(self.seen) == 4:
+                actions[2][1] = np.nan
+            return actions, infos
 
-    def get_actions(observations):
-        actions, infos = original(observations)
-        if len(policy.seen) == 4:
-            actions[2][1] = np.nan
-        return actions, infos
-
-    policy.get_actions = get_actions
     with pytest.raises(ValueError, match="policy: expected finite actions, got .* in task 2, path 1, step 3"):
-        sampler_of(MetaPointEnvCorner(), policy).obtain_samples()
+        sampler_of(MetaPointEnvCorner(), Diverging()).obtain_samples()
 
 
 def test_info_that_cannot_be_sent_names_the_tasks_of_the_worker():
@@ -659,3 +664,47 @@ def test_matrix_operations_use_one_thread_during_sampling_only():
         two_iterations(sampler_of(CountsThreads(), envs_per_task=1))
         assert blas_threads() == before
     assert CountsThreads.threads <= {1}
+
+
+# Environments without spaces
+
+
+class Unspaced:
+    """A classic environment with an offset as task, without spaces."""
+
+    goal = None
+
+    def sample_tasks(self, n_tasks):
+        return [float(task) for task in range(1, n_tasks + 1)]
+
+    def set_task(self, task):
+        self.goal = task
+
+    def reset(self):
+        self.position = np.zeros(3)
+        return self.position + self.goal
+
+    def step(self, action):
+        self.position[0] += action
+        return self.position + self.goal, float(action), False, {}
+
+
+class Constant:
+    """A policy without sizes, which acts by task index."""
+
+    def get_actions(self, observations):
+        assert [task.shape[1:] for task in observations] == [(3,)] * M
+        return [np.full(len(task), float(m)) for m, task in enumerate(observations)], None
+
+
+@pytest.mark.parametrize("executor", ["iterative", parallel(2)])
+def test_sizes_of_an_environment_without_spaces_come_from_its_first_observation_and_action(executor):
+    env = Unspaced()
+    with MetaSampler(env, Constant(), P, M, T, executor=executor) as sampler:
+        assert (sampler.env.observation_space.shape, sampler.env.action_space.shape) == ((3,), ())
+        batch = sampler.obtain_samples()
+    for m, paths in batch.items():
+        for path in paths:
+            np.testing.assert_array_equal(path["actions"], np.full(T, m))
+            np.testing.assert_array_equal(path["observations"][:, 0], m + 1 + m * np.arange(T))
+    assert env.goal is None  # only copies were used
