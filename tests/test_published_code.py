@@ -141,11 +141,12 @@ class Spaceless(MetaEnv):
         return np.zeros(2), 0.0, False, {}
 
 
-def test_environment_without_spaces_is_refused_with_a_clear_error():
-    for use in (normalize, lambda env: make_sampler(make_policy(), env)):
-        with pytest.raises(TypeError, match="env.observation_space: expected a space with a shape, such as a "
-                                            "gym.spaces.Box, got None"):
-            use(Spaceless())
+def test_environment_without_spaces_is_sampled_and_not_wrapped():
+    with pytest.raises(TypeError, match="env.observation_space: expected a space with a shape, such as a "
+                                        "gym.spaces.Box, got None"):
+        normalize(Spaceless())
+    with make_sampler(make_policy(), Spaceless()) as sampler:
+        assert sampler.obtain_samples()[0][0]["observations"].shape[1:] == (2,)
 
 
 class Target:

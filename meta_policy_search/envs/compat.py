@@ -624,8 +624,8 @@ def copy_env(env: Any) -> Any:
     """Returns a deep copy of an environment for use in this process.
 
     Functions are not copied: a function in an attribute that refers to the original still does in the copy. Gymnasium
-    rebuilds its MuJoCo environments (`EzPickle`) from
-    their constructor arguments; numbers, strings and arrays that were assigned later are copied, too.
+    rebuilds its MuJoCo environments (`EzPickle`) from their constructor arguments; numbers, strings and arrays that
+    were assigned later are copied, too.
 
     Raises:
         TypeError: the environment cannot be copied.

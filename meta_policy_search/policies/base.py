@@ -105,8 +105,11 @@ class Policy(Serializable, FlatPolicy):
         with tf.name_scope(self.name):
             params = self.make_params(seeding.next_rng(seeding.Stream.WEIGHTS))
             self._variables = VariableSet(make_variables(params))
-            with contextlib.suppress(NotImplementedError):  # a policy without a network
+            try:
                 self._build_acting()
+            except NotImplementedError:
+                if self._network is not None:
+                    raise
 
     def _build_acting(self) -> None:
         """Builds the distribution that `get_actions` samples from; called by `build_graph`."""
