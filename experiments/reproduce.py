@@ -15,6 +15,7 @@ pages from the stored data.
 """
 import argparse
 import dataclasses
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -31,8 +32,10 @@ from meta_policy_search.cli.train import INTERRUPTED, run_tool
 from meta_policy_search.evaluation import TrialEvaluator
 from meta_policy_search.parallel_runs import Member, train_all
 from meta_policy_search.plotting import Progress, read_progress, return_columns
+from meta_policy_search.run_folder import describe_process
 from meta_policy_search.settings import SMOKE
 from meta_policy_search.utils.checks import check_choice, check_int_at_least
+from meta_policy_search.utils.files import write_text
 from meta_policy_search.utils.progress import print_line, text_table
 from meta_policy_search.utils.statistics import exact_mean, exact_sum
 
@@ -101,7 +104,13 @@ def _repeat(name: str, entry: Entry, output: Path, arguments: argparse.Namespace
         return status
     entries.write_runs(output / "test.csv", {**entries.read_runs(output / "test.csv"), **tests})
     print(comparison(name, entry, tests))
+    here, machines = machine(), entries.read_machines()
+    repeated = entries.read_runs(entries.DATA / f"{name}.csv").keys() & tests.keys()
+    if any(machines.get(f"{name}/{method}/{seed}") != here for method, seed in repeated):
+        print(f"other kernel: numbers may differ from the stored ones (now {here})")
     if arguments.update and tests:
+        machines.update({f"{name}/{method}/{seed}": here for method, seed in tests})
+        write_text(entries.DATA / "machines.json", json.dumps(machines, indent=0, sort_keys=True) + "\n")
         for path, new in ((entries.DATA / f"{name}_training.csv", training), (entries.DATA / f"{name}.csv", tests)):
             if new:
                 entries.write_runs(path, {**entries.read_runs(path), **new})
@@ -109,6 +118,13 @@ def _repeat(name: str, entry: Entry, output: Path, arguments: argparse.Namespace
         figures.draw(name)
         pages.write()
     return status
+
+
+def machine() -> str:
+    """Describes what rounding depends on: the BLAS kernels and the versions of libraries."""
+    process = describe_process([])
+    versions = (f"{name} {process['versions'][name]}" for name in ("tensorflow", "numpy", "mujoco"))
+    return ", ".join([process["machine"]["blas_kernels"], *versions])
 
 
 def smaller(entry: Entry) -> Entry:

@@ -36,7 +36,7 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import PathLike, check_folder, write_text
 from meta_policy_search.utils.serializable import Configurable, name_of_callable, present_arguments
 from meta_policy_search.utils.snapshotter import list_snapshots, snapshot_paths
-from meta_policy_search.utils.threads import available_cores
+from meta_policy_search.utils.threads import available_cores, blas_kernels
 
 PARAMS_FILE = "params.json"
 PROGRESS_FILE = "progress.csv"
@@ -191,7 +191,7 @@ def describe_process(command: List[str]) -> Dict[str, Any]:
             **{name: _version(name) for name in _PACKAGES},
         },
         "machine": {"system": platform.platform(), "processor": platform.machine(), "cores": available_cores(),
-                    "physics_engine": chosen_engine()},
+                    "blas_kernels": blas_kernels(), "physics_engine": chosen_engine()},
         "tensorflow_flags": {name: os.environ.get(name) for name in _FLAGS},
     }
 

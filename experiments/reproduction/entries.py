@@ -133,6 +133,11 @@ def write_runs(path: Path, runs: Runs) -> None:
     write_csv(path, [("method", "seed", *header), *rows])
 
 
+def read_machines() -> dict[str, str]:
+    """Reads the BLAS kernel and the library versions of stored results, by ENTRY/METHOD/SEED, if recorded."""
+    return read_json(str(DATA / "machines.json")) if (DATA / "machines.json").exists() else {}
+
+
 def by_method(runs: Runs) -> ByMethod:
     """Groups runs: method to seed to columns."""
     return {method: {seed: columns for (other, seed), columns in runs.items() if other == method}

@@ -46,6 +46,11 @@ def _blas_libraries() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
+def blas_kernels() -> str:
+    """Returns the processor kernels of the BLAS libraries, such as "Haswell"; sums of others differ in rounding."""
+    return ", ".join(sorted({library.get("architecture", "unknown") for library in _blas_libraries().info()}))
+
+
 @contextlib.contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Limits the matrix operations of NumPy and SciPy to one thread, in a `with` block or a decorated function.

@@ -22,6 +22,7 @@ from meta_policy_search.parallel_runs import check_settings
 from meta_policy_search.plotting import curves
 from meta_policy_search.run import settings_of_algorithm
 from meta_policy_search.utils.snapshotter import load_snapshot
+from meta_policy_search.utils.threads import blas_kernels
 from tests.helpers import commands
 from tests.helpers.processes import ROOT, start
 from tests.helpers.runs import read_rows
@@ -415,11 +416,13 @@ def test_snapshot_of_another_version_is_refused(finished_copy, monkeypatch, caps
 def test_resuming_on_another_platform_warns(finished_copy, capsys):
     content = params(finished_copy)
     content["versions"]["numpy"], content["machine"]["cores"] = "1.0", 1000
+    content["machine"]["blas_kernels"] = "Prescott of another machine"
     write_json(finished_copy / "params.json", content)
     assert main(["resume", str(finished_copy), "--n_itr", "13"]) == 0
     cores = params(finished_copy)["resumed"][0]["machine"]["cores"]
     warning = re.search("^warning: the resumed run may differ.*", capsys.readouterr().out, flags=re.MULTILINE)[0]
     assert f"numpy '1.0' (before), '{np.__version__}' (now); cores 1000 (before), {cores} (now)" in warning
+    assert f"blas_kernels 'Prescott of another machine' (before), '{blas_kernels()}' (now)" in warning
 
 
 # Failures and Ctrl-C ---------------------------------------------------------------------------------------------

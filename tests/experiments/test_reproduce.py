@@ -14,6 +14,7 @@ from benchmarks.workload import SMOKE
 from experiments import metaworld_evaluation, reproduce
 from experiments.reproduction import entries, figures, measurements, pages, pretrained_files
 from experiments.reproduction.entries import ENTRIES, Entry, Method, script_settings
+from meta_policy_search import run_folder
 from meta_policy_search.evaluation import MetaEvaluator, TrialEvaluator
 from meta_policy_search.meta_algos.adapted_params import select_params
 from meta_policy_search.parallel_runs import check_settings
@@ -309,7 +310,7 @@ def test_entry_is_trained_and_compared_and_stored_only_with_update(data, small_e
     assert not list(data.iterdir()) and not list(pages.DOCS.iterdir())
     assert reproduce.main([*arguments, "--update", "--seeds", "1", "1"]) == 0
     assert "1 of 1 runs complete" in capsys.readouterr().out
-    assert sorted(os.listdir(data)) == [f"{NAME}.csv", f"{NAME}_training.csv"]
+    assert sorted(os.listdir(data)) == [f"{NAME}.csv", f"{NAME}_training.csv", "machines.json"]
     assert sorted(os.listdir(pages.DOCS / "results")) == [f"{NAME}.md", "leaderboards.md"]
     assert (figures.FIGURES / f"{NAME}.svg").exists()
     np.testing.assert_allclose(entries.read_tests(NAME)["log_likelihood"][1]["after_3"],
@@ -329,6 +330,24 @@ def test_a_command_keeps_the_tests_of_earlier_commands(data, tmp_path):
         assert reproduce.main(["bandit_references", "--smoke", "--output", str(tmp_path), "--methods", method]) == 0
     tests = entries.read_runs(tmp_path / "bandit_references-smoke" / "test.csv")
     assert list(tests) == [("random", 1), ("ucb1", 1)]
+
+
+def test_repetition_on_another_kernel_is_reported(data, tmp_path, monkeypatch, capsys):
+    """Given a stored result, then repeating it reports another kernel, or one that was not recorded."""
+    name = "bandit_references"
+    measured = {("random", 1): {"task": np.zeros(1), ENTRIES[name].columns[0]: np.ones(1)}}
+    monkeypatch.setattr(reproduce, "measure", lambda *arguments: measured)
+    monkeypatch.setattr(figures, "draw", lambda *arguments: None)
+    command = [name, "--output", str(tmp_path), "--methods", "random"]
+    for kernel, flags, is_reported in (
+            ("Haswell", ["--update"], False), ("Haswell", [], False), ("SkylakeX", [], True)):
+        monkeypatch.setattr(run_folder, "blas_kernels", lambda kernel=kernel: kernel)
+        assert reproduce.main([*command, *flags]) == 0
+        assert ("other kernel: numbers may differ from the stored ones (now SkylakeX, tensorflow"
+                in capsys.readouterr().out) == is_reported
+    assert entries.read_machines()[f"{name}/random/1"].startswith("Haswell, tensorflow ")
+    (data / "machines.json").unlink()
+    assert reproduce.main(command) == 0 and "numbers may differ" in capsys.readouterr().out
 
 
 def test_policies_of_a_seed_without_data_cannot_be_measured(data, tmp_path, capsys):
