@@ -10,7 +10,6 @@ import sys
 from importlib.metadata import version
 
 import numpy as np
-import scipy.linalg  # noqa: F401  # loads SciPy's OpenBLAS
 
 from meta_policy_search.utils.threads import blas_kernels
 
