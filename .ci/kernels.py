@@ -10,16 +10,15 @@ import sys
 from importlib.metadata import version
 
 import numpy as np
-import scipy.linalg  # noqa: F401  # loads SciPy's OpenBLAS
-from threadpoolctl import threadpool_info
+
+from meta_policy_search.utils.threads import blas_kernels
 
 # NumPy's features on this processor that can be disabled. Their names depend on the version of NumPy.
 features = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
 if sys.argv[1] == "--features":
     print(*(name for name in features if re.search(sys.argv[2], name)))
 else:
-    blas = {library["architecture"] for library in threadpool_info() if library["internal_api"] == "openblas"}
     print(f"{sys.argv[1]}: Python {platform.python_version()}, NumPy {np.__version__}, "
-          f"TensorFlow {version('tensorflow')}; OpenBLAS {' and '.join(sorted(blas))}, "
+          f"TensorFlow {version('tensorflow')}; OpenBLAS {blas_kernels()}, "
           f"oneDNN {os.environ.get('ONEDNN_MAX_CPU_ISA', 'default')}, "
           f"NumPy features {' '.join(features) or 'only the baseline'}")
