@@ -11,6 +11,10 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.checks import check_positive, check_type
 from meta_policy_search.utils.fast_paths import fast_path
 
+STEP_SIZE_DAMPING = 0.1
+"""Damping of trained log step sizes, added to the diagonal of the Hessian. The divergence does not depend on most of
+them, so a natural-gradient step without damping would be unbounded."""
+
 
 class TRPOMAML(MAMLAlgo):
     """MAML whose meta-update is one trust-region step (TRPO, arXiv:1502.05477).
@@ -81,8 +85,9 @@ class TRPOMAML(MAMLAlgo):
                                             last.inputs.weights)
         if self.exploration:
             loss += inner_losses.exploration_loss(steps, self.exploration_coeff)
-        return MetaObjective(tf.reduce_mean(loss), constraint=(self.mean_kl(last), self.step_size),
-                             constraint_metric=self._metric(last), by_task=True)
+        return MetaObjective(tf.reduce_mean(loss), by_task=True, optimizer_arguments={
+            "leq_constraint": (self.mean_kl(last), self.step_size), "constraint_metric": self._metric(last),
+            "damping": {f"log_step_size/{name}": STEP_SIZE_DAMPING for name in self._log_step_sizes.variables}})
 
     def _metric(self, step: AdaptationStep) -> Optional[Metric]:
         """Returns the distribution tensors of a step, and a function that builds the squared length of their change."""
