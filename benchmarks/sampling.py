@@ -8,14 +8,15 @@ from benchmarks.processes import Figures
 from benchmarks.training import ENVS, build, configure
 from benchmarks.workload import timed
 from meta_policy_search.samplers import MetaSampler
-from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
+from meta_policy_search.samplers.vectorized_env_executor import MetaIterativeEnvExecutor, MetaParallelEnvExecutor
+from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor
 
 EXECUTORS = {
-    "iterative": "iterative",
-    "batched": "batched",
+    "iterative": MetaIterativeEnvExecutor,
+    "batched": MetaBatchedEnvExecutor,
     **{f"parallel_{n}": functools.partial(MetaParallelEnvExecutor, num_processes=n) for n in (1, 2, 4)},
 }
-"""Name in keys to the argument `executor` of `MetaSampler`."""
+"""Name in keys to the class of the executor, which collects the paths of a `MetaSampler`."""
 
 
 def measure_executors(env: str, settings: Mapping[str, Any], seconds: float) -> Figures:
@@ -35,7 +36,9 @@ def measure_executors(env: str, settings: Mapping[str, Any], seconds: float) -> 
     figures: Figures = {}
     for name, executor in EXECUTORS.items():
         with MetaSampler(trainer.env, trainer.policy, config.rollouts_per_meta_task, config.meta_batch_size,
-                         config.max_path_length, executor=executor) as sampler:
+                         config.max_path_length) as sampler:
+            sampler.vec_env = executor(sampler.sampled_env, sampler.meta_batch_size, sampler.envs_per_task,
+                                       sampler.max_path_length)
             collect(sampler)
             rates = [collect(sampler)]
             ends = time.perf_counter() + seconds

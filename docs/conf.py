@@ -48,7 +48,6 @@ nb_merge_streams = True  # one output block per cell
 nb_execution_mode = "off"  # shows the saved outputs; tests/documentation/test_execution.py runs the notebooks
 public_names_package = "meta_policy_search"
 public_names_internal = [  # names that only modules of the package use
-    "*.algos.gradient_adaptation.check_sample_processor",
     "*.baselines.make_baseline",
     "*.samplers.errors.[a-z]*",
     "*.samplers.meta_sampler.make_executor",

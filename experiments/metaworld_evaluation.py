@@ -14,6 +14,7 @@ success rate, averaged over kinds of tasks and for each kind, before and after a
 Loading a snapshot executes code that it contains. Only evaluate runs that you trust.
 """
 import argparse
+import copy
 import importlib.metadata
 import sys
 from types import SimpleNamespace
@@ -22,7 +23,6 @@ from typing import Any, Callable, NamedTuple, Optional, Sequence
 import numpy as np
 
 import meta_policy_search as mps
-from meta_policy_search.algos import GradientAdaptation
 from meta_policy_search.cli import evaluate
 from meta_policy_search.cli.flags import Parser, add_flag
 from meta_policy_search.cli.train import run_tool
@@ -48,6 +48,47 @@ class Successes(NamedTuple):
     success_rates: dict[str, float]  # fraction of successful episodes by kind of task
     adaptation_steps: int
     rounds: list[float]  # fraction of successful episodes for each goal
+
+
+class TaskPolicy:
+    """Acts in one task with the policy of an algorithm, which adapts it.
+
+    Args:
+        algo: the algorithm; this object has separate adapted parameters.
+    """
+
+    def __init__(self, algo: mps.MetaAlgo) -> None:
+        self.algo = algo.with_meta_batch_size(1)
+
+    def reset(self) -> None:
+        """Starts an episode."""
+
+    def get_action(self, observation: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Chooses an action `[A]` for an observation `[O]`."""
+        (actions,), (infos,) = self.algo.policy.get_actions([observation[None]])
+        return actions[0], infos[0]
+
+
+class GradientAdaptation(MetaRLAlgorithm):
+    """Adapts to one task at a time with the gradient steps of an algorithm.
+
+    Args:
+        algo: the algorithm, such as `ProMP`.
+        sample_processor: converts paths to samples for `algo.adapt`; each adaptation step uses a copy.
+    """
+
+    def __init__(self, algo: mps.MetaAlgo, sample_processor: Any) -> None:
+        self._algo, self._processor = algo, sample_processor
+
+    def get_exploration_policy(self) -> TaskPolicy:
+        """Returns a policy for one task with the current parameters of the meta-policy."""
+        return TaskPolicy(self._algo)
+
+    def adapt_policy(self, exploration_policy: TaskPolicy, exploration_trajectories: TrajectoryBatch) -> TaskPolicy:
+        """Takes one gradient step; returns the same policy, which also explores further."""
+        processor = copy.deepcopy(self._processor)
+        exploration_policy.algo.adapt(processor.process_samples({0: exploration_trajectories.to_paths()}))
+        return exploration_policy
 
 
 class MetaWorldAgent:

@@ -4,7 +4,7 @@ from . import actors as actors, algos as algos, baselines as baselines, envs as 
 from . import meta_algos as meta_algos, np as np, ops as ops, optimizers as optimizers, plotting as plotting
 from . import policies as policies, pretrained_policies as pretrained_policies, samplers as samplers, utils as utils
 from .actors import Actor as Actor, actor_from_policy as actor_from_policy
-from .algos import DDPG as DDPG, GradientAdaptation as GradientAdaptation
+from .algos import DDPG as DDPG
 from .baselines import Baseline as Baseline, GaussianMLPBaseline as GaussianMLPBaseline
 from .baselines import LinearFeatureBaseline as LinearFeatureBaseline, LinearTimeBaseline as LinearTimeBaseline
 from .baselines import ZeroBaseline as ZeroBaseline
@@ -48,7 +48,6 @@ from .meta_algos import TRPOMAML as TRPOMAML, VPG_DICEMAML as VPG_DICEMAML, VPGM
 from .meta_trainer import EarlyStopping as EarlyStopping, Trainer as Trainer
 from .np.algos import CEM as CEM, CMAES as CMAES, NOP as NOP, MetaRLAlgorithm as MetaRLAlgorithm
 from .np.algos import OffPolicyRLAlgorithm as OffPolicyRLAlgorithm, RLAlgorithm as RLAlgorithm
-from .np.algos import SearchAdaptation as SearchAdaptation, SearchPolicy as SearchPolicy
 from .np.exploration_policies import ExplorationPolicy as ExplorationPolicy, GaussianNoisePolicy as GaussianNoisePolicy
 from .np.exploration_policies import OrnsteinUhlenbeckPolicy as OrnsteinUhlenbeckPolicy
 from .np.loading import load_policy as load_policy
@@ -63,7 +62,6 @@ from .policies import GaussianRecurrentPolicy as GaussianRecurrentPolicy, Recurr
 from .policies import DiagonalGaussian as DiagonalGaussian, Distribution as Distribution
 from .policies import GaussianMLPPolicy as GaussianMLPPolicy, MetaCategoricalMLPPolicy as MetaCategoricalMLPPolicy
 from .policies import MetaGaussianMLPPolicy as MetaGaussianMLPPolicy, MetaPolicy as MetaPolicy, Policy as Policy
-from .policies import TaskPolicy as TaskPolicy
 from .pretrained_policies import Pretrained as Pretrained, load_pretrained as load_pretrained, pretrained as pretrained
 from .registry import available_algorithms as available_algorithms, get_algorithm as get_algorithm
 from .registry import register_algorithm as register_algorithm

@@ -1,4 +1,5 @@
 """Checks that resumed runs equal an uninterrupted run, for an environment, an algorithm and their settings."""
+import contextlib
 import os
 import tempfile
 from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple, Union
@@ -20,8 +21,8 @@ from meta_policy_search.utils.snapshotter import load_snapshot
 
 _DEPTH = 8  # of nested objects and containers
 
-State = Dict[str, Any]
-"""Values by part and place, such as `environment.wrapped_env.count`."""
+State = Dict[str, List[Any]]
+"""The numbers and arrays of each part of a training; arrays as bytes."""
 
 
 def check_resume(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: int = 3, seed: int = 1,
@@ -41,8 +42,8 @@ def check_resume(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: 
 
     Raises:
         TypeError: the algorithm learns a single task, or there is no such setting.
-        ValueError: a resumed run differs. The message names the iteration, the first value that differs, and what
-            differs after loading: values of environment, baseline, policy, optimizer, sampler or random numbers.
+        ValueError: a resumed run differs. The message names the iteration, the first column that differs, and the parts
+            that differ after loading: environment, baseline, policy, optimizer, sampler or random numbers.
     """
     check_int_at_least("n_itr", n_itr, 2)
     algo_class = find_algo_class(algo)
@@ -66,15 +67,20 @@ def check_resume(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: 
                 resumed = Trainer.from_snapshot(load_snapshot(folder, itr), callbacks=list(trainer.callbacks))
                 loaded = _state_of(resumed, graph)
                 now, (*_, final) = _train(resumed, graph, n_itr)
-            found = _differences({f"{name} of iteration {i}": value for i, row in enumerate(rows[itr + 1:], itr + 1)
-                                  for name, value in row.items()},
-                                 {f"{name} of iteration {i}": value for i, row in enumerate(now, itr + 1)
-                                  for name, value in row.items()})
-            found += _differences(states[-1], final, only="policy.")
+            found: List[str] = []
+            for i, (row, other) in enumerate(zip(rows[itr + 1:], now, strict=True), itr + 1):
+                found += [f"{name} of iteration {i} is {other.get(name)} instead of {value}"
+                          for name, value in row.items() if repr(value) != repr(other.get(name))]
+            if states[-1]["policy"] != final["policy"]:
+                found.append("the final policy differs")
             if found:
-                raise ValueError(f"{algo_class.__name__}, {type(trainer.env).__name__}: expected a resumed run that "
-                                 f"equals the uninterrupted run, but after loading iteration {itr}, {found[0]}. "
-                                 f"{_causes(_differences(states[itr], loaded))}")
+                parts = [part for part in loaded if loaded[part] != states[itr][part]]
+                raise ValueError(
+                    f"{algo_class.__name__}, {type(trainer.env).__name__}: expected a resumed run that equals the "
+                    f"uninterrupted run, but after loading iteration {itr}, {found[0]}. Directly after loading, "
+                    + (f"these parts differ: {', '.join(parts)}" if parts else
+                       "all parts are equal: paths depend on earlier paths (see check_env), get_state of a part lacks "
+                       "an attribute, or a global variable or generator is used"))
 
 
 def _train(trainer: Trainer, graph: tf.Graph, n_itr: int) -> Tuple[Sequence[Row], Sequence[State]]:
@@ -88,65 +94,31 @@ def _train(trainer: Trainer, graph: tf.Graph, n_itr: int) -> Tuple[Sequence[Row]
     return rows, states
 
 
-def _causes(parts: Sequence[str]) -> str:
-    if parts:
-        return f"Differences directly after loading: {'; '.join(parts[:3])}"
-    return ("Directly after loading, all parts are equal: paths depend on earlier paths (see check_env), get_state "
-            "of a part lacks an attribute, or a global variable or generator is used")
-
-
-def _differences(expected: State, state: State, only: str = "") -> List[str]:
-    """Returns a description of each value that differs."""
-    found = []
-    for name, value in expected.items():
-        now = state.get(name)
-        if name.startswith(only) and not _equal(value, now):
-            found.append(f"{name} " + ("is missing" if now is None else
-                                       f"is {now} instead of {value}" if np.ndim(value) == 0 else "differs"))
-    return found
-
-
-def _equal(a: Any, b: Any) -> bool:
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return type(a) is type(b) and a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
-    return bool(a == b or (a != a and b != b))  # or both are NaN
-
-
 def _state_of(trainer: Trainer, graph: tf.Graph) -> State:
     """Returns the state that the next iteration depends on."""
     trainer.sampler.start_at(trainer.itr)  # as at the start of an iteration
-    state = {f"policy.{name}": value for name, value in trainer.policy.get_param_values().items()}
-    of_policy, session = tuple(trainer.policy.get_param_values()), get_session(graph)
+    session, params, optimizer = get_session(graph), trainer.policy.get_param_values(), [trainer.algo.get_state()]
     for variable in graph.get_collection(tf.GraphKeys.GLOBAL_VARIABLES):
-        if variable.op.name.endswith(of_policy):
-            continue
-        try:
-            state[f"optimizer.{variable.op.name}"] = session.run(variable)
-        except tf.errors.FailedPreconditionError:  # not initialized yet
-            continue
-    for part, value in (("environment", trainer.sampled_env), ("baseline", trainer.sample_processor.baseline),
-                        ("optimizer", trainer.algo.get_state()), ("sampler", trainer.sampler.get_state()),
-                        ("random numbers", seeding.get_process_state())):
-        state.update(_values(part, value, _DEPTH, set()))
-    return state
+        if not variable.op.name.endswith(tuple(params)):
+            with contextlib.suppress(tf.errors.FailedPreconditionError):  # not initialized yet
+                optimizer.append(session.run(variable))
+    return {part: list(_numbers(value, _DEPTH, {})) for part, value in {
+        "environment": trainer.sampled_env, "baseline": trainer.sample_processor.baseline,
+        "policy": params, "optimizer": optimizer, "sampler": trainer.sampler.get_state(),
+        "random numbers": seeding.get_process_state()}.items()}
 
 
-def _values(where: str, value: Any, depth: int, seen: set) -> Iterator[Tuple[str, Any]]:
-    """Yields the numbers and arrays in nested containers and objects, with their places."""
-    has_objects = isinstance(value, np.ndarray) and value.dtype == object
-    if isinstance(value, (bool, int, float, np.generic, np.ndarray)) and not has_objects:
-        yield where, value.copy() if isinstance(value, np.ndarray) else value
-        return
-    if depth == 0 or id(value) in seen:
-        return
-    seen.add(id(value))
-    if isinstance(value, np.random.Generator):
-        entries: Any = value.bit_generator.state
-    elif isinstance(value, (list, tuple)) or has_objects:
-        entries = dict(enumerate(np.ravel(value) if has_objects else value))
-    elif isinstance(value, Mapping):
-        entries = value
-    else:
-        entries = dict(sorted(attributes_of(value).items(), key=lambda entry: entry[0].startswith("_")))
-    for name, entry in list(entries.items()):
-        yield from _values(f"{where}.{name}", entry, depth - 1, seen)
+def _numbers(value: Any, depth: int, seen: Dict[int, Any]) -> Iterator[Any]:
+    """Yields the numbers in nested containers and objects, and their arrays as bytes."""
+    if isinstance(value, (bool, int, float, np.generic)):
+        yield repr(value)
+    elif isinstance(value, np.ndarray) and value.dtype != object:
+        yield value.dtype, value.shape, value.tobytes()
+    elif depth and id(value) not in seen:
+        seen[id(value)] = value
+        if isinstance(value, np.random.Generator):
+            value = value.bit_generator.state
+        if not isinstance(value, (Mapping, list, tuple, np.ndarray)):
+            value = dict(sorted(attributes_of(value).items()))
+        for entry in list(value.values() if isinstance(value, Mapping) else value):
+            yield from _numbers(entry, depth - 1, seen)

@@ -339,6 +339,7 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
         raise TypeError("max_path_length: expected no value for a TrialEnv, which has its own, got "
                         f"{settings['max_path_length']!r}")
     arguments = _distribute([*wrappers, *_parts_of(algo_class, [policy])], algo_class, settings)
+    processor = algo_class.sample_processor_cls(**arguments[algo_class.sample_processor_cls])
     for wrapper in wrappers:
         env = wrapper(env, **arguments[wrapper])
     if isinstance(env, TrialEnv):
@@ -350,8 +351,7 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
             raise TypeError(f"{min(given)}: expected no value, because optimizer={settings['optimizer']!r} was given")
         arguments[algo_class]["optimizer"] = algo_class.optimizer_cls(**arguments[algo_class.optimizer_cls])
     algo = algo_class(policy=policy, **arguments[algo_class])
-    return Trainer(algo, env, MetaSampler(env, policy, **arguments[MetaSampler]),
-                   algo_class.sample_processor_cls(**arguments[algo_class.sample_processor_cls]), policy, n_itr,
+    return Trainer(algo, env, MetaSampler(env, policy, **arguments[MetaSampler]), processor, policy, n_itr,
                    num_inner_grad_steps=algo.num_inner_grad_steps, callbacks=callbacks, progress_bar=progress_bar,
                    diagnostics=diagnostics)
 

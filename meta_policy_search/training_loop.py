@@ -2,6 +2,7 @@
 import abc
 import contextlib
 import copy
+import inspect
 import os
 import time
 import traceback
@@ -298,4 +299,7 @@ def _check_callbacks(callbacks: Sequence[Callback]) -> List[Callback]:
     if not isinstance(callbacks, (list, tuple)) or not all(
             callable(callback) and not isinstance(callback, type) for callback in callbacks):
         raise TypeError(f"callbacks: expected a list of functions or callable objects, got {callbacks!r}")
+    for callback in callbacks:
+        if inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(type(callback).__call__):
+            raise TypeError(f"callbacks: expected functions without async, got {_name_of(callback)}")
     return list(callbacks)

@@ -192,6 +192,16 @@ def test_resumed_run_equals_uninterrupted_run(name, tmp_path):
     np.testing.assert_array_equal(resumed.env.get_task(), [0.2, -0.3])
 
 
+def test_environment_without_get_task_is_refused_with_the_name_of_the_method():
+    class WithoutTask(MetaPointEnv):
+        get_task = mps.MetaEnv.get_task
+
+    runner = LocalRunner()
+    runner.setup(Counting(), WithoutTask())
+    with pytest.raises(NotImplementedError, match="^WithoutTask does not implement get_task$"):
+        runner.train(1, T)
+
+
 def test_restoring_the_first_the_last_or_a_given_epoch(tmp_path):
     set_up(tmp_path, "counting", mode="gap").train(4, T)
     for from_epoch, done in (("first", 1), ("last", 4), (2, 3)):

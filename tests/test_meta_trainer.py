@@ -401,6 +401,15 @@ def test_snapshot_contains_callbacks_with_state_and_names_of_others(trainer, tmp
 # Invalid arguments
 
 
+async def wait(trainer, row):
+    pass
+
+
+class Waits:
+    async def __call__(self, trainer, row):
+        pass
+
+
 @pytest.mark.parametrize("change, error, message", [
     ({"n_itr": 0}, ValueError, "n_itr"),
     ({"n_itr": 2.0}, TypeError, "n_itr"),
@@ -412,6 +421,8 @@ def test_snapshot_contains_callbacks_with_state_and_names_of_others(trainer, tmp
     ({"progress_bar": 1}, TypeError, "progress_bar"),
     ({"callbacks": [True]}, TypeError, r"callbacks: expected a list of functions .*, got \[True\]"),
     ({"callbacks": [EarlyStopping]}, TypeError, "callbacks: expected a list of functions or callable objects, got"),
+    ({"callbacks": [wait]}, TypeError, "callbacks: expected functions without async, got wait"),
+    ({"callbacks": [Waits()]}, TypeError, "callbacks: expected functions without async, got Waits"),
     ({"callbacks": print}, TypeError, "callbacks: expected a list of functions .*, got <built-in function print>"),
     ({"policy": SimpleNamespace(meta_batch_size=M)}, ValueError,
      "policy: expected the same object as algo.policy"),

@@ -20,13 +20,7 @@ from meta_policy_search.baselines import LinearFeatureBaseline, ZeroBaseline
 from meta_policy_search.envs import MetaPointEnvCorner, normalize
 from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
 from meta_policy_search.np import policies as np_policies
-from meta_policy_search.policies import (
-    DiagonalGaussian,
-    Distribution,
-    GaussianMLPPolicy,
-    MetaGaussianMLPPolicy,
-    TaskPolicy,
-)
+from meta_policy_search.policies import DiagonalGaussian, Distribution, GaussianMLPPolicy, MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.tf_compat import tf
@@ -103,9 +97,6 @@ class Shifted(MetaGaussianMLPPolicy):
 def test_overridden_distribution_of_a_package_policy_is_sampled():
     path = sample_path(make(Shifted))
     assert (path["actions"] > 50.0).all() and (path["agent_infos"]["mean"] > 50.0).all()
-    policy = TaskPolicy(make(Shifted))
-    assert isinstance(actor_from_policy(policy, flat_params=policy.get_flat_params()[None]), PolicyActor)
-    assert (policy.get_actions(np.zeros((3, 2)))[0] > 50.0).all()
 
 
 class RightMixin:

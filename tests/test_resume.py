@@ -169,16 +169,15 @@ def whole_runs(servers, tmp_path_factory):
     return parent
 
 
-EXECUTORS = ("iterative", "batched", "parallel")
-QUICK = {("pro_mp", "batched"), ("e_maml", "parallel")}
+QUICK = {("pro_mp", ()), ("e_maml", ("--parallel",))}
 
 
-@pytest.mark.parametrize("name, executor", [
+@pytest.mark.parametrize("name, flags", [
     pytest.param(*pair, marks=() if pair in QUICK else pytest.mark.slow)
-    for pair in itertools.product(ALGORITHMS, EXECUTORS)
+    for pair in itertools.product(ALGORITHMS, [(), ("--parallel",)])
 ])
-def test_resumed_run_of_3_and_3_iterations_equals_6_iterations(name, executor, whole_runs, run, tmp_path):
-    flags = [*TINY, *ALGORITHMS[name], "--dump_path", tmp_path / "run", "--executor", executor, "--resume"]
+def test_resumed_run_of_3_and_3_iterations_equals_6_iterations(name, flags, whole_runs, run, tmp_path):
+    flags = [*TINY, *ALGORITHMS[name], "--dump_path", tmp_path / "run", *flags, "--resume"]
     run(name, *flags, "--n_itr", 3)
     assert len(csv_rows(tmp_path / "run")) == 3
     run(name, *flags, "--n_itr", 6)

@@ -12,10 +12,11 @@ import pytest
 import meta_policy_search as mps
 from meta_policy_search.cli.main import main
 from meta_policy_search.optimizers.base import LinearSchedule
-from meta_policy_search.run import name_of_policy
+from meta_policy_search.run import build_trainer, name_of_policy
 from meta_policy_search.run_folder import read_params
 from meta_policy_search.run_spec import as_json
 from meta_policy_search.samplers.vectorized_env_executor import MetaParallelEnvExecutor
+from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.snapshotter import SnapshotError, list_snapshots
 
@@ -303,6 +304,13 @@ def test_unsupported_number_of_adaptation_steps_is_refused(tmp_path):
 
     with pytest.raises(TypeError, match="unknown setting 'num_inner_grad_steps' for OneStep"):
         mps.train("MetaPointEnvCorner", OneStep, n_itr=1, num_inner_grad_steps=2, dump_path=tmp_path / "run", **TINY)
+
+
+def test_settings_of_the_sample_processor_are_checked_before_the_graph_is_built():
+    with tf.Graph().as_default() as graph:
+        with pytest.raises(ValueError, match="discount: expected a number in"):
+            build_trainer("MetaPointEnvCorner", "promp", discount=1.5)
+        assert not graph.get_operations()
 
 
 def test_class_in_place_of_a_baseline_object_is_refused():

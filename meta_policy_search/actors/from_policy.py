@@ -141,8 +141,8 @@ class TaskPolicies:
     """Combines policies for single tasks into one meta-policy. The list `policies` may be changed at any time.
 
     Args:
-        policies: one policy per task, all for the same spaces, such as a policy from `np.policies`, a `TaskPolicy`, a
-            `SearchPolicy`, or any object with `obs_dim`, `action_dim` and `get_actions`.
+        policies: one policy per task, all for the same spaces, such as a policy from `np.policies`, or any object with
+            `obs_dim`, `action_dim` and `get_actions`.
     """
 
     def __init__(self, policies: Sequence[Any]) -> None:

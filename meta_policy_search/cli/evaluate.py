@@ -3,7 +3,6 @@
     meta-policy-search evaluate RUN_FOLDER
     meta-policy-search evaluate RUN_FOLDER --num_tasks 40 --num_steps 3 --step_sizes 0.1 0.05 --seeds 1 2 3
     meta-policy-search evaluate RUN_FOLDER --reference random --reference OTHER_RUN_FOLDER
-    meta-policy-search evaluate RUN_FOLDER --compare cem cma_es --compare_steps 10
 
 The command samples tasks with a separate seed and adapts the policy of a snapshot to each task with the algorithm of
 the run. It prints a table and writes these files to RUN_FOLDER/evaluation:
@@ -14,8 +13,7 @@ the run. It prints a table and writes these files to RUN_FOLDER/evaluation:
     return_over_timesteps.png  mean returns over the environment steps used to adapt to a task
 
 The same seed gives the same tasks and returns. References are evaluated in the same tasks, with the same number and
-length of paths. With --compare, the policy of the run is also adapted without gradients: CEM or CMA-ES search in each
-task, starting from the same parameters and with the same number of paths per step.
+length of paths.
 
 In a notebook:
 
@@ -45,43 +43,10 @@ from meta_policy_search.utils.snapshotter import BEST, LAST
 
 NUM_STEPS = 3
 RANDOM = "random"
-SEARCHES = {"cem": "CEM", "cma_es": "CMA-ES"}
-SEARCH_STD = 0.1
-BEST_FRAC = 0.2  # fraction of the candidates that the distribution of CEM is fitted to
-
-
-def make_search_evaluator(evaluator: Any, search: str, std: float = SEARCH_STD) -> Any:
-    """Builds an evaluator that adapts the same policy by a gradient-free search.
-
-    The search uses the same number and length of paths: each adaptation step evaluates `rollouts_per_meta_task`
-    candidates with one path each.
-
-    Args:
-        evaluator: the `MetaEvaluator` of the policy.
-        search: `"cem"` or `"cma_es"` (with a diagonal covariance matrix).
-        std: standard deviation of each parameter in the first step; default 0.1.
-
-    Raises:
-        ValueError: a number is out of range.
-        TypeError: an argument has the wrong type.
-    """
-    rollouts = evaluator.rollouts_per_meta_task
-    algo_class, settings = {
-        "cem": (mps.CEM, {"init_std": std, "best_frac": max(BEST_FRAC, 1.0 / rollouts), "extra_std": 0.0}),
-        "cma_es": (mps.CMAES, {"sigma0": std, "diagonal": True})}[search]
-    algo = algo_class(env_spec=mps.EnvSpec.of(evaluator.env), policy=mps.TaskPolicy(evaluator.algo.policy),
-                      baseline=mps.ZeroBaseline(), n_samples=rollouts, max_path_length=evaluator.max_path_length,
-                      **settings)
-    return mps.MetaEvaluator(
-        mps.SearchAdaptation(algo), evaluator.env, rollouts_per_meta_task=rollouts,
-        max_path_length=evaluator.max_path_length, envs_per_task=evaluator.envs_per_task, parallel=evaluator.parallel,
-        name=f"{SEARCHES[search]} from there, std {std:g}")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Evaluates a run and its references, prints the table and writes the files."""
-    if not arguments.compare and (arguments.compare_steps, arguments.search_std) != (None, None):
-        raise ValueError("--compare: expected a search for --compare_steps and --search_std, got none")
     folder = run_folder.find_run(arguments.run_folder)
     output = arguments.output or os.path.join(folder, "evaluation")
     check_is_new(os.path.join(output, "evaluation.json"), arguments.overwrite)
@@ -92,20 +57,13 @@ def run(arguments: argparse.Namespace) -> None:
     references = [mps.load_evaluator(folder, None, *same, parallel=parallel) if name == RANDOM
                   else mps.load_evaluator(run_folder.find_run(name), LAST, *same, parallel=parallel)
                   for name in arguments.reference]
-    if arguments.compare and isinstance(evaluator, mps.TrialEvaluator):
-        raise ValueError("--compare: expected a run of an algorithm with gradient steps, got one of RL2")
-    searches = [make_search_evaluator(evaluator, search, std)
-                for search in arguments.compare for std in arguments.search_std or [SEARCH_STD]]
     num_steps = arguments.num_steps
     if num_steps is None and not isinstance(evaluator, mps.TrialEvaluator):
         num_steps = max(NUM_STEPS, evaluator.trained_steps or 0)
-    compare_steps = num_steps if arguments.compare_steps is None else check_positive_int(
-        "compare_steps", arguments.compare_steps)
     os.makedirs(output, exist_ok=True)
     tasks = arguments.num_tasks if arguments.tasks is None else arguments.tasks
     evaluation, *others = [each.evaluate(tasks, num_steps, arguments.step_sizes, arguments.seeds)
                            for each in (evaluator, *references)]
-    others += [each.evaluate(tasks, compare_steps, seeds=arguments.seeds) for each in searches]
     print_line(evaluation.table(*others))
     print_line(f"Files: {evaluation.save(output, *others)}")
 
@@ -120,12 +78,6 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("--reference", action="append", default=[], metavar="NAME",
         help="policy to compare with: 'random' (initial policy of the run), or the folder of another run (last "
              "snapshot); can be given several times")
-    add("--compare", nargs="+", choices=SEARCHES, default=[], metavar="SEARCH",
-        help=f"gradient-free searches that adapt the same policy, for comparison: {' or '.join(SEARCHES)}")
-    add("--compare_steps", type=int, metavar="INT", help="adaptation steps of a search, each with the number of paths "
-        "of a gradient step (default: num_steps)")
-    add("--search_std", type=float, nargs="+", metavar="FLOAT", help="standard deviation of each "
-        f"parameter in the first step of a search; one curve per value (default: {SEARCH_STD})")
     add_output_flags(parser, "DIR", "folder for the files (default: RUN_FOLDER/evaluation)", "evaluation")
     add_flag(parser, settings_of([MetaSampler])["parallel"]._replace(default="as in the run"))
 

@@ -62,15 +62,15 @@ class MetaEnv(Configurable, gym.Env):
         Subclasses may add an argument `rng` (`numpy.random.Generator` or None). Samplers then pass a generator, which
         makes the tasks a function of the seed and the iteration only.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement sample_tasks")
 
     def set_task(self, task: Task) -> None:
         """Sets the task, an element of the list that `sample_tasks` returns; samplers call `reset` afterwards."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement set_task")
 
     def get_task(self) -> Task:
         """Returns the current task."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement get_task")
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
         """Logs environment-specific statistics of the paths of all tasks.

@@ -13,7 +13,6 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple, TypeVar, Unio
 import numpy as np
 
 from meta_policy_search.actors.from_policy import TaskPolicies
-from meta_policy_search.algos.gradient_adaptation import check_sample_processor
 from meta_policy_search.envs.compat import check_meta_env, close_env, copy_env
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.normalized_env import fix_averages
@@ -52,7 +51,7 @@ class MetaEvaluator(Configurable):
 
     A `MetaAlgo` adapts to all tasks together; a `MetaRLAlgorithm` adapts to one task at a time. If the algorithm
     explores with a policy other than the adapted one, it collects additional paths. Their steps count as environment
-    steps of the adaptation. This makes searches (`np.algos.SearchAdaptation`) comparable with gradient steps.
+    steps of the adaptation. This makes searches comparable with gradient steps.
 
     Args:
         algo (MetaAlgo or MetaRLAlgorithm): algorithm that performs the adaptation steps.
@@ -69,7 +68,8 @@ class MetaEvaluator(Configurable):
         name (str): name of the policy in tables and figures; default `"policy"`.
 
     Raises:
-        TypeError: `algo` is neither a `MetaAlgo` nor a `MetaRLAlgorithm`, or `sample_processor` does not fit `algo`.
+        TypeError: `algo` is neither a `MetaAlgo` nor a `MetaRLAlgorithm`, or a `MetaAlgo` has no
+            `sample_processor`.
         ValueError: a number is out of range.
     """
 
@@ -81,10 +81,10 @@ class MetaEvaluator(Configurable):
                  max_path_length: int = 100, envs_per_task: Optional[int] = None,
                  parallel: Parallel = False, name: str = "policy") -> None:
         check_meta_env(env)
-        if isinstance(algo, MetaAlgo):
-            check_sample_processor(sample_processor)
-        elif not isinstance(algo, MetaRLAlgorithm):
+        if not isinstance(algo, (MetaAlgo, MetaRLAlgorithm)):
             raise TypeError(f"algo: expected a MetaAlgo (such as ProMP) or a MetaRLAlgorithm, got {algo!r}")
+        if isinstance(algo, MetaAlgo) and sample_processor is None:
+            raise TypeError("sample_processor: expected an object with process_samples, got None")
         self.algo, self.env, self.sample_processor = algo, env, sample_processor
         self.rollouts_per_meta_task = check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)

@@ -43,11 +43,6 @@ from meta_policy_search.utils.serializable import Serializable, replace_argument
 
 __all__ = ["MAMLAlgo", "MetaAlgo"]
 
-STEP_SIZE_DAMPING = 0.1
-"""Damping of trained log step sizes, added to the diagonal of the Hessian. The divergence does not depend on most of
-them, so a natural-gradient step without damping would be unbounded."""
-
-
 class MetaAlgo(Serializable, abc.ABC):
     """Base class of meta-learning algorithms, which adapt a policy to each task and optimize its initial parameters.
 
@@ -363,11 +358,6 @@ class MAMLAlgo(MetaAlgo):
 
     def _build_optimizer(self, objective: MetaObjective) -> None:
         """Passes the objective to the optimizer. Minibatches split only the samples of the adapted policies."""
-        constraint: Dict[str, Any] = {}
-        if objective.constraint is not None:
-            damping = {f"log_step_size/{name}": STEP_SIZE_DAMPING for name in self._log_step_sizes.variables}
-            constraint = {"leq_constraint": objective.constraint, "constraint_metric": objective.constraint_metric,
-                    "damping": damping}
         for name, ph in objective.inputs.items():
             if objective.by_task and (ph.shape.rank is None or ph.shape[:1] == [None]):
                 raise ValueError(f"{type(self).__name__}.meta_objective: expected inputs of known shapes with "
@@ -376,7 +366,7 @@ class MAMLAlgo(MetaAlgo):
         self.optimizer.build_graph(
             objective.loss, self, {**phs, **objective.inputs},
             sample_axes={name: 1 for name in self._chain[-1].inputs.placeholders},
-            task_inputs=self._task_inputs() if objective.by_task else [], **constraint)
+            task_inputs=self._task_inputs() if objective.by_task else [], **objective.optimizer_arguments)
 
     def _task_inputs(self) -> List[str]:
         """Returns the names of the placeholders that have a task axis and a sample axis."""

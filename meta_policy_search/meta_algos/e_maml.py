@@ -34,16 +34,16 @@ class EMAML(TRPOMAML):
         exploration (bool): whether to add the exploration term. Without it, the algorithm is `TRPOMAML`. Default: True.
         exploration_coeff (float or None): coefficient `c` of the exploration term, at least 0. Default: None, one over
             the number of samples.
-        max_path_length (int or None): maximum number of steps of a path, required by `inner_type='dice'` and `'taypo'`.
-            Their loss is divided by this number and by the number of paths. (Dividing by the number of samples would
-            cause a bias if paths can end early, because that number depends on the policy.) Default: None, for the
-            other inner types, which do not depend on it.
+        max_path_length (int or None): maximum number of steps of a path, for `inner_type='dice'` and `'taypo'`; no
+            effect on other inner types. Their loss is divided by this number and by the number of paths. Default: None,
+            their loss is the mean over the samples of the task. This mean causes a bias if paths can end early, because
+            the number of samples then depends on the policy.
         adapt_params (str or list of str): parameters that adaptation steps change: `'all'` (MAML), `'head'` (ANIL),
             `'body'` (BOIL), `'context'` (CAVIA), or patterns of names; see `meta_algos.adapted_params`. Default:
             `'all'`.
 
     Raises:
-        ValueError: `exploration_coeff` is set without `exploration`, or `inner_type` requires `max_path_length`.
+        ValueError: an argument is out of range, or `exploration_coeff` is set without `exploration`.
     """
 
     def __init__(self, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,

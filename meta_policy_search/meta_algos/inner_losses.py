@@ -36,11 +36,9 @@ INNER_TYPES = ("likelihood_ratio", "log_likelihood", "dice", "taypo")
 
 def check_inner_type(inner_type: str, max_path_length: Optional[int]) -> Tuple[str, Optional[int]]:
     """Returns the checked arguments of `inner_loss`."""
-    if check_choice("inner_type", inner_type, INNER_TYPES) in ("dice", "taypo") and max_path_length is None:
-        raise ValueError(f"max_path_length: expected an integer, required by inner_type={inner_type!r}, got None")
     if max_path_length is not None:
         max_path_length = check_positive_int("max_path_length", max_path_length)
-    return inner_type, max_path_length
+    return check_choice("inner_type", inner_type, INNER_TYPES), max_path_length
 
 
 def check_exploration(exploration: bool, exploration_coeff: Optional[float], num_steps: int
@@ -61,14 +59,14 @@ def inner_loss(step: AdaptationStep, inner_type: str, max_path_length: Optional[
     Args:
         step: the adaptation step.
         inner_type: one of `INNER_TYPES`.
-        max_path_length: maximum number of steps of a path, for `'dice'` and `'taypo'`.
+        max_path_length: maximum number of steps of a path, for `'dice'` and `'taypo'`; None for means over samples.
     """
     inputs, (inner_type, max_path_length) = step.inputs, check_inner_type(inner_type, max_path_length)
     if inner_type == "log_likelihood":
         return losses.log_likelihood_loss(step.log_prob, inputs.advantages, inputs.weights)
-    if inner_type == "likelihood_ratio" or max_path_length is None:
+    if inner_type == "likelihood_ratio":
         return losses.likelihood_ratio_loss(step.log_prob, step.old_log_prob, inputs.advantages, inputs.weights)
-    weights = inputs.path_weights(max_path_length)
+    weights = inputs.weights if max_path_length is None else inputs.path_weights(max_path_length)
     if inner_type == "dice":
         return losses.loaded_dice_loss(step.log_prob, inputs.advantages, weights, inputs.path_starts)
     return losses.taypo_loss(step.log_prob, step.old_log_prob, inputs.advantages, weights, inputs.path_starts)

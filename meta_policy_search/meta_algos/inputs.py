@@ -1,10 +1,9 @@
 """Graph inputs for the samples of one step, and the data structures that algorithms build from them."""
-from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from meta_policy_search.ops import losses
-from meta_policy_search.optimizers.conjugate_gradient_optimizer import Metric
 from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.samplers.stacking import stack_samples
 from meta_policy_search.tf_compat import tf
@@ -91,10 +90,9 @@ class MetaObjective(NamedTuple):
 
     loss: tf.Tensor  # scalar, to minimize
     stats: Mapping[str, tf.Tensor] = {}  # logged by name after the update: a scalar, or the mean of a vector
-    constraint: Optional[Tuple[tf.Tensor, float]] = None  # divergence (a scalar, mean over tasks) and its upper bound
-    constraint_metric: Optional[Metric] = None  # see `ConjugateGradientOptimizer.build_graph`
+    optimizer_arguments: Mapping[str, Any] = {}  # further arguments of the optimizer's `build_graph`, by name
     inputs: Mapping[str, tf.Tensor] = {}  # further placeholders, fed with the algorithm's attributes of the same name
-    by_task: bool = False  # True: loss, stats and constraint are means over tasks; allows blocks of tasks
+    by_task: bool = False  # True: loss, stats and constraints are means over tasks; allows blocks of tasks
 
 
 InnerState = Mapping[str, tf.Tensor]

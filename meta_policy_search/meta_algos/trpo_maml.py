@@ -11,6 +11,10 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.checks import check_positive, check_type
 from meta_policy_search.utils.fast_paths import fast_path
 
+STEP_SIZE_DAMPING = 0.1
+"""Damping of trained log step sizes, added to the diagonal of the Hessian. The divergence does not depend on most of
+them, so a natural-gradient step without damping would be unbounded."""
+
 
 class TRPOMAML(MAMLAlgo):
     """MAML whose meta-update is one trust-region step (TRPO, arXiv:1502.05477).
@@ -41,16 +45,16 @@ class TRPOMAML(MAMLAlgo):
         exploration (bool): whether to add the exploration term (E-MAML). Default: False.
         exploration_coeff (float or None): coefficient `c` of the exploration term, at least 0. Default: None, one over
             the number of samples.
-        max_path_length (int or None): maximum number of steps of a path, required by `inner_type='dice'` and `'taypo'`.
-            Their loss is divided by this number and by the number of paths. (Dividing by the number of samples would
-            cause a bias if paths can end early, because that number depends on the policy.) Default: None, for the
-            other inner types, which do not depend on it.
+        max_path_length (int or None): maximum number of steps of a path, for `inner_type='dice'` and `'taypo'`; no
+            effect on other inner types. Their loss is divided by this number and by the number of paths. Default: None,
+            their loss is the mean over the samples of the task. This mean causes a bias if paths can end early, because
+            the number of samples then depends on the policy.
         adapt_params (str or list of str): parameters that adaptation steps change: `'all'` (MAML), `'head'` (ANIL),
             `'body'` (BOIL), `'context'` (CAVIA), or patterns of names; see `meta_algos.adapted_params`. Default:
             `'all'`.
 
     Raises:
-        ValueError: `exploration_coeff` is set without `exploration`, or `inner_type` requires `max_path_length`.
+        ValueError: an argument is out of range, or `exploration_coeff` is set without `exploration`.
     """
 
     optimizer_cls = ConjugateGradientOptimizer
@@ -81,8 +85,9 @@ class TRPOMAML(MAMLAlgo):
                                             last.inputs.weights)
         if self.exploration:
             loss += inner_losses.exploration_loss(steps, self.exploration_coeff)
-        return MetaObjective(tf.reduce_mean(loss), constraint=(self.mean_kl(last), self.step_size),
-                             constraint_metric=self._metric(last), by_task=True)
+        return MetaObjective(tf.reduce_mean(loss), by_task=True, optimizer_arguments={
+            "leq_constraint": (self.mean_kl(last), self.step_size), "constraint_metric": self._metric(last),
+            "damping": {f"log_step_size/{name}": STEP_SIZE_DAMPING for name in self._log_step_sizes.variables}})
 
     def _metric(self, step: AdaptationStep) -> Optional[Metric]:
         """Returns the distribution tensors of a step, and a function that builds the squared length of their change."""

@@ -34,10 +34,10 @@ class VPGMAML(MAMLAlgo):
         exploration (bool): whether to add the exploration term (E-MAML). Default: False.
         exploration_coeff (float or None): coefficient `c` of the exploration term, at least 0. Default: None, one over
             the number of samples.
-        max_path_length (int or None): maximum number of steps of a path, required by `inner_type='dice'` and `'taypo'`.
-            Their loss is divided by this number and by the number of paths. (Dividing by the number of samples would
-            cause a bias if paths can end early, because that number depends on the policy.) Default: None, for the
-            other inner types, which do not depend on it.
+        max_path_length (int or None): maximum number of steps of a path, for `inner_type='dice'` and `'taypo'`; no
+            effect on other inner types. Their loss is divided by this number and by the number of paths. Default: None,
+            their loss is the mean over the samples of the task. This mean causes a bias if paths can end early, because
+            the number of samples then depends on the policy.
         learning_rate (float, dict or callable): step size of the meta-update, above 0; for a linear schedule, a dict of
             the arguments of `optimizers.base.LinearSchedule`; or a function from the index of the meta-update to the
             step size. Default: 1e-3.
@@ -53,7 +53,7 @@ class VPGMAML(MAMLAlgo):
             `'all'`.
 
     Raises:
-        ValueError: `exploration_coeff` is set without `exploration`, or `inner_type` requires `max_path_length`.
+        ValueError: an argument is out of range, or `exploration_coeff` is set without `exploration`.
     """
 
     def __init__(self, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,

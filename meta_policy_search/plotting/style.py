@@ -24,7 +24,7 @@ GRID_COLOR = "#dddddd"
 _TITLE_WIDTH = 11  # characters per inch
 NOTE_STYLE = {"fontsize": 9, "color": "#555555"}
 _LOOK: Any = {"font.family": "DejaVu Sans", "font.size": 10, "axes.edgecolor": "#777777",
-              "svg.hashsalt": "meta_policy_search"}
+              "text.usetex": False, "svg.hashsalt": "meta_policy_search"}
 
 
 @contextlib.contextmanager
@@ -78,8 +78,11 @@ def _new_figure(title: str, size: tuple[float, float]) -> Figure:
 
 
 def _as_png(figure: Figure) -> bytes:
+    import matplotlib
+
     file = io.BytesIO()
-    figure.savefig(file, format="png")
+    with matplotlib.rc_context(_LOOK):
+        figure.savefig(file, format="png")
     return file.getvalue()
 
 

@@ -9,8 +9,7 @@ from meta_policy_search.policies.recurrent_policy import (
     GaussianRecurrentPolicy,
     RecurrentPolicy,
 )
-from meta_policy_search.policies.task_policy import TaskPolicy
 
 __all__ = ["Categorical", "CategoricalMLPPolicy", "CategoricalRecurrentPolicy", "DiagonalGaussian", "Distribution",
            "GaussianMLPPolicy", "GaussianRecurrentPolicy", "MetaCategoricalMLPPolicy", "MetaGaussianMLPPolicy",
-           "MetaPolicy", "Policy", "RecurrentPolicy", "TaskPolicy"]
+           "MetaPolicy", "Policy", "RecurrentPolicy"]

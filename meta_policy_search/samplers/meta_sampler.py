@@ -1,6 +1,6 @@
 """Sampler that collects paths in all tasks of a meta-batch at once."""
 import functools
-from typing import Any, Callable, Dict, List, Optional, Sequence, Union
+from typing import Any, Dict, List, Optional, Sequence, Union
 
 import numpy as np
 
@@ -16,23 +16,14 @@ from meta_policy_search.samplers.ray_executor import Parallel, RayExecutor, RayO
 from meta_policy_search.samplers.rollout_loop import INITIAL_BUFFER_STEPS, PathRng
 from meta_policy_search.samplers.task_samplers import TaskSampler, make_task_sampler
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
-from meta_policy_search.samplers.vectorized_env_executor.local import (
-    MetaBatchedEnvExecutor,
-    MetaIterativeEnvExecutor,
-    make_local_executor,
-)
+from meta_policy_search.samplers.vectorized_env_executor.local import make_local_executor
 from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
 from meta_policy_search.types import PathsMetaBatch, Task, WithoutEffect
 from meta_policy_search.utils import logger, seeding
-from meta_policy_search.utils.checks import check_agrees, check_choice, check_int_at_least, check_positive_int
+from meta_policy_search.utils.checks import check_agrees, check_int_at_least, check_positive_int
 from meta_policy_search.utils.fast_paths import fast_path
 from meta_policy_search.utils.serializable import replace_arguments
 from meta_policy_search.utils.threads import total_memory
-
-EXECUTORS = {"iterative": MetaIterativeEnvExecutor, "batched": MetaBatchedEnvExecutor,
-             "parallel": MetaParallelEnvExecutor}
-
-ExecutorFactory = Callable[[MetaEnv, int, int, int], MetaEnvExecutor]
 
 
 class MetaSampler(Sampler):
@@ -42,7 +33,7 @@ class MetaSampler(Sampler):
     adaptation step. Every started path is finished and returned, so early ends do not bias the samples.
 
     Each path has a separate generator, derived from the root seed (`set_seed`), the iteration, the adaptation step, the
-    task and the rollout. Therefore the paths do not depend on the executor or on `envs_per_task`. Exception: a policy
+    task and the rollout. Therefore the paths do not depend on `parallel` or `envs_per_task`. Exception: a policy
     without `make_actor` is sampled through `get_actions` and draws its noise itself, so its paths depend on
     `envs_per_task`.
 
@@ -66,9 +57,6 @@ class MetaSampler(Sampler):
             or a dict of its arguments: workers on a Ray cluster collect the paths. Worker processes also support
             policies without a vectorized actor; these act in this process. They import the user's modules again, so
             assignments to variables of these modules have no effect in them.
-        executor (str, callable or None): selects an executor: `'iterative'`, `'batched'`, `'parallel'`, or a callable
-            `(env, meta_batch_size, envs_per_task, max_path_length) -> MetaEnvExecutor`. None (default): chosen by
-            `parallel`.
         task_sampler (str, dict or TaskSampler): chooses the tasks of each iteration: `'uniform'` (default), the task
             distribution of the environment; `'worst'` or `'roml'`, more often tasks with low returns
             (`WorstTaskSampler`, `RoML`); a dict such as `{"name": "roml", "alpha": 0.1}`; or a `TaskSampler`.
@@ -89,7 +77,6 @@ class MetaSampler(Sampler):
     def __init__(self, env: MetaEnv, policy: Any, rollouts_per_meta_task: int, meta_batch_size: int,
                  max_path_length: int, envs_per_task: WithoutEffect[Optional[int]] = None,
                  parallel: WithoutEffect[Parallel] = False,
-                 executor: WithoutEffect[Union[str, ExecutorFactory, None]] = None,
                  task_sampler: Union[str, Dict[str, Any], TaskSampler] = "uniform") -> None:
         self.task_sampler = make_task_sampler(task_sampler)
         self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
@@ -109,7 +96,7 @@ class MetaSampler(Sampler):
         self._mean_before = np.nan  # mean return before adaptation
         self._check_memory()
         self._given = replace_arguments((type(self), *self._given), {"env": self.sampled_env})[1:]  # for snapshots
-        self.parallel, self.executor = parallel, executor
+        self.parallel = parallel
         self._is_closed = False
         self.vec_env = self._make_executor()
 
@@ -149,7 +136,7 @@ class MetaSampler(Sampler):
 
     def _make_executor(self) -> MetaEnvExecutor:
         return make_executor(self.sampled_env, self.meta_batch_size, self.envs_per_task, self.max_path_length,
-                             self.parallel, self.executor)
+                             self.parallel)
 
     @property
     def tasks(self) -> Optional[List[Task]]:
@@ -272,20 +259,15 @@ class MetaSampler(Sampler):
 
     def start_at(self, itr: int) -> None:
         """Sets the number of the iteration that the next `update_tasks` starts."""
-        self._itr, self._is_begun = check_int_at_least("itr", itr, 0) - 1, False
+        self._itr, self._step, self._is_begun = check_int_at_least("itr", itr, 0) - 1, 0, False
         self.vec_env.tasks = None
 
 
 def make_executor(env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int,
-                  parallel: Parallel,
-                  executor: Union[str, ExecutorFactory, None]) -> MetaEnvExecutor:
+                  parallel: Parallel) -> MetaEnvExecutor:
     """Creates the executor that collects paths; for the arguments, see `MetaSampler`."""
     parallel = check_parallel(parallel)
-    if executor is None:
-        executor = (functools.partial(RayExecutor, options=parallel) if isinstance(parallel, RayOptions)
-                    else MetaParallelEnvExecutor if parallel else make_local_executor)
-    if isinstance(executor, str):
-        executor = EXECUTORS[check_choice("executor", executor, EXECUTORS)]
-    if not callable(executor):
-        raise TypeError(f"executor: expected one of {sorted(EXECUTORS)}, a callable or None, got {executor!r}")
+    if isinstance(parallel, RayOptions):
+        return RayExecutor(env, meta_batch_size, envs_per_task, max_path_length, options=parallel)
+    executor = MetaParallelEnvExecutor if parallel else make_local_executor
     return executor(env, meta_batch_size, envs_per_task, max_path_length)

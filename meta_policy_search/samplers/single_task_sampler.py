@@ -1,6 +1,6 @@
 """Samplers for one task, with one policy or a population of policies that differ only in their parameters."""
 import functools
-from typing import Any, Dict, List, Optional, Tuple, Union
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from meta_policy_search.actors.flat_policy import check_spaces, num_tasks_of
 from meta_policy_search.actors.from_policy import PolicyActor, actor_from_policy
 from meta_policy_search.envs.compat import adapt_env, copy_env
 from meta_policy_search.envs.normalized_env import get_averages, normalizers, set_averages
-from meta_policy_search.samplers.meta_sampler import ExecutorFactory, make_executor
+from meta_policy_search.samplers.meta_sampler import make_executor
 from meta_policy_search.samplers.ray_executor import Parallel, check_parallel
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
 from meta_policy_search.types import Path, WithoutEffect
@@ -38,17 +38,15 @@ class SingleTaskSampler(Configurable):
             time limit (`env.spec.max_episode_steps`).
         parallel (bool, str, dict or RayOptions): whether environments run in worker processes, see `MetaSampler`;
             default False.
-        executor (str, callable or None): selects an executor, see `MetaSampler`; default None.
 
     Raises:
         TypeError, ValueError: `env` is not an environment, or its spaces do not match the policy.
     """
 
-    def __init__(self, algo: Any, env: Any, parallel: WithoutEffect[Parallel] = False,
-                 executor: WithoutEffect[Union[str, ExecutorFactory, None]] = None) -> None:
+    def __init__(self, algo: Any, env: Any, parallel: WithoutEffect[Parallel] = False) -> None:
         self.algo = algo
         check_parallel(parallel)
-        self.parallel, self.executor = parallel, executor
+        self.parallel = parallel
         self._executors: Dict[int, Tuple[Tuple[int, ...], MetaEnvExecutor]] = {}  # sizes and executor, by purpose
         self.env = env
 
@@ -177,7 +175,7 @@ class SingleTaskSampler(Configurable):
         if purpose in self._executors and self._executors[purpose][0] != sizes:
             self._executors.pop(purpose)[1].close()
         if purpose not in self._executors:
-            self._executors[purpose] = sizes, make_executor(self._sampled, *sizes, self.parallel, self.executor)
+            self._executors[purpose] = sizes, make_executor(self._sampled, *sizes, self.parallel)
         return self._executors[purpose][1]
 
 

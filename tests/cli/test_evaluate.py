@@ -165,31 +165,6 @@ def test_processes_and_environments_are_those_of_the_run(runs, tmp_path):
     np.testing.assert_array_equal(evaluator.evaluate(tasks=2).returns, serial.evaluate(tasks=2).returns)
 
 
-@pytest.mark.thorough
-def test_search_runs_are_compared_at_equal_environment_steps(runs, tmp_path, capsys):
-    """Two search runs, two deviations and more steps than the gradient method use equal numbers of paths per step."""
-    run(runs / "vpg_maml", "--num_tasks", 3, "--num_steps", 1, "--rollouts", 4, "--compare", "cem", "cma_es",
-        "--compare_steps", 2, "--search_std", 0.1, 0.3, "--output", tmp_path)
-    first, _, *others = capsys.readouterr().out.splitlines()[2:]
-    table = [first, *(row for row in others if not row.startswith("    "))]  # without rows of tasks
-    names = [f"{runs / 'vpg_maml'}, iteration 2", *(f"{search} from there, std {std}" for search in ("CEM", "CMA-ES")
-                                                     for std in (0.1, 0.3))]
-    assert all(row.startswith(name) for row, name in zip(table, names, strict=False))
-    means = read_csv(tmp_path / "returns.csv")
-    assert [row["policy"] for row in means] == [names[0]] * 2 + [name for name in names[1:] for _ in range(3)]
-    first, *searches = json.loads((tmp_path / "evaluation.json").read_text())
-    assert np.shape(first["timesteps"]) == (1, 3, 2)
-    for search in searches:
-        assert np.shape(search["timesteps"]) == (1, 3, 3) and search["tasks"] == first["tasks"]
-        np.testing.assert_allclose(np.array(search["returns"])[..., 0], np.array(first["returns"])[..., 0], rtol=1e-5)
-        # paths of 10 steps, which may end at their goal
-        steps = np.diff(np.array(search["timesteps"]), axis=-1)
-        assert (steps > 0).all() and (steps <= 4 * 10).all() and steps.max() > 20
-    assert len({row["return"] for row in means if row["step"] == "2"}) == 4
-    again = evaluate.make_search_evaluator(load_once(runs / "vpg_maml", "last", 4, None), "cem", 0.3)
-    np.testing.assert_array_equal(again.evaluate(3, 2).returns, searches[1]["returns"])
-
-
 # Invalid arguments -------------------------------------------------------------------------------------------------
 
 
@@ -207,12 +182,6 @@ def test_search_runs_are_compared_at_equal_environment_steps(runs, tmp_path, cap
     (["--snapshot", "first"], "argument --snapshot: invalid _iteration value: 'first'"),
     (["--snapshot", "9"], "contains no snapshot of iteration 9; snapshots exist for iterations: 0, 2"),
     (["--snapshot", "-1"], "snapshot: expected an integer of at least 0, got -1"),
-    (["--compare", "sgd"], "argument --compare: invalid choice: 'sgd'"),
-    (["--compare", "cem", "--search_std", "0"], "init_std: expected a finite number above 0, got 0.0"),
-    (["--compare", "cma_es", "--search_std", "-1"], "sigma0: expected a finite number above 0, got -1.0"),
-    (["--compare_steps", "3"], "--compare: expected a search for --compare_steps and --search_std, got none"),
-    (["--search_std", "0.1"], "--compare: expected a search for --compare_steps and --search_std, got none"),
-    (["--compare", "cem", "--compare_steps", "0"], "compare_steps: expected an integer of at least 1, got 0"),
     (["--reference", "nowhere"],
      "expected a run folder or a folder that contains runs, got nowhere, which does not exist"),
 ])

@@ -19,11 +19,10 @@ from meta_policy_search.envs import (
     normalize,
 )
 from meta_policy_search.envs.normalized_env import get_averages, set_averages
-from meta_policy_search.samplers import MetaSampler
-from meta_policy_search.samplers.vectorized_env_executor import MetaBatchedEnvExecutor
+from meta_policy_search.samplers.vectorized_env_executor import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.utils import set_seed
-from tests.helpers.sampling import make_policy
+from tests.helpers.sampling import make_policy, sampler_of
 
 
 class Echo(MetaEnv):
@@ -204,9 +203,9 @@ def test_averages_by_hand():
     np.testing.assert_allclose(env.averages["rewards"][0], before + 0.75 * (2.0 - before))
 
 
-@pytest.mark.parametrize("executor, parallel", [("iterative", False), ("batched", False), (None, True)])
+@pytest.mark.parametrize("arguments", [{"executor": MetaIterativeEnvExecutor}, {}, {"parallel": True}])
 @pytest.mark.parametrize("trials", [False, True])
-def test_samplers_update_the_averages_after_each_call(executor, parallel, trials):
+def test_samplers_update_the_averages_after_each_call(arguments, trials):
     """Paths and averages do not depend on executor and number of copies; the state in a deep copy is separate."""
     def sampled(**arguments):
         env = normalize(MetaPointEnvCorner(reward_type="dense"), normalize_obs=True, normalize_reward=True,
@@ -215,7 +214,8 @@ def test_samplers_update_the_averages_after_each_call(executor, parallel, trials
         set_seed(3)
         policy = make_policy(wrapped, 2)
         seen = []
-        with MetaSampler(wrapped, policy, 2, 2, length, **arguments) as sampler:
+        with sampler_of(wrapped, policy, rollouts_per_meta_task=2, meta_batch_size=2, max_path_length=length,
+                        **arguments) as sampler:
             for _ in range(3):
                 paths = sampler.obtain_samples()
                 seen += [path[key] for task in paths.values() for path in task for key in ("observations", "rewards")]
@@ -223,7 +223,7 @@ def test_samplers_update_the_averages_after_each_call(executor, parallel, trials
         return seen
 
     expected = sampled(envs_per_task=1)
-    for one, other in zip(sampled(executor=executor, parallel=parallel), expected, strict=True):
+    for one, other in zip(sampled(**arguments), expected, strict=True):
         np.testing.assert_array_equal(one, other)
     assert np.abs(expected[-4]).max() > 1e-3  # the means of the observations have moved
 

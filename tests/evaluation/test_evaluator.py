@@ -11,11 +11,11 @@ import pytest
 from matplotlib.figure import Figure
 
 import meta_policy_search as mps
-from meta_policy_search import EnvSpec, Evaluation, GradientAdaptation, MetaEnv, MetaEvaluator, load_snapshot, set_seed
-from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
+from meta_policy_search import Evaluation, MetaEnv, MetaEvaluator, load_snapshot, set_seed
+from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPGMAML, ProMP
-from meta_policy_search.np.algos import CEM, CMAES, MetaRLAlgorithm, SearchAdaptation
-from meta_policy_search.policies import MetaGaussianMLPPolicy, TaskPolicy
+from meta_policy_search.np.algos import MetaRLAlgorithm
+from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger, seeding
@@ -377,75 +377,6 @@ def test_non_finite_step_raises_and_restores_the_random_state(evaluator):
 # Algorithms that adapt to each task separately ---------------------------------------------------------------------
 
 
-def make_search(trainer, cls=CEM, candidates=6, std=0.3, policy=None, **arguments):
-    own = {"init_std": std, "best_frac": 0.34, "extra_std": 0.0} if cls is CEM else {"sigma0": std, "diagonal": True}
-    policy = TaskPolicy(trainer.policy) if policy is None else policy
-    search = cls(EnvSpec.of(trainer.env), policy, ZeroBaseline(), candidates, **own)
-    return MetaEvaluator(SearchAdaptation(search), trainer.env, None, 6, T, **arguments)
-
-
-def test_adaptation_task_by_task_equals_joint_adaptation(trainer, evaluator):
-    """With the adapter of the same algorithm, returns, steps and tasks are equal."""
-    adaptation = GradientAdaptation(trainer.algo, trainer.sample_processor)
-    apart = MetaEvaluator(adaptation, trainer.env, rollouts_per_meta_task=P, max_path_length=T).evaluate(tasks=5)
-    together = evaluator.evaluate(tasks=5)
-    np.testing.assert_allclose(apart.returns, together.returns, rtol=1e-4)
-    np.testing.assert_array_equal(apart.timesteps, together.timesteps)
-    np.testing.assert_array_equal(apart.tasks, together.tasks)
-    assert apart.num_timesteps == together.num_timesteps
-
-
-@pytest.mark.parametrize("cls", [CEM, CMAES])
-def test_search_uses_as_many_environment_steps_as_the_gradient(trainer, cls):
-    """With 6 paths per step, both use equal numbers of steps per task and have equal initial returns."""
-    gradient = MetaEvaluator.from_trainer(trainer, rollouts_per_meta_task=6).evaluate(4, num_steps=3, seeds=(1, 2))
-    search = make_search(trainer, cls).evaluate(tasks=4, num_steps=3, seeds=(1, 2))
-    np.testing.assert_array_equal(search.timesteps, gradient.timesteps)
-    np.testing.assert_array_equal(search.timesteps, np.broadcast_to(np.arange(4) * 6 * T, (2, 4, 4)))
-    assert search.num_timesteps == 2 * 4 * 6 * T * (4 + 3)  # evaluation paths and exploration paths
-    np.testing.assert_allclose(search.returns[..., 0], gradient.returns[..., 0], rtol=1e-5)
-    assert (np.diff(search.returns, axis=-1) != 0.0).all()
-
-
-@pytest.mark.parametrize("cls", [CEM, CMAES])
-@pytest.mark.thorough(but="CEM")
-def test_search_adapts_and_depends_on_its_seed(trainer, cls):
-    evaluator = make_search(trainer, cls, std=1.0)
-    evaluation = evaluator.evaluate(tasks=12, num_steps=6)
-    assert evaluation.gain.mean[-1] > 1.5 * evaluation.gain.half_width[-1]
-    set_seed(77)
-    np.testing.assert_array_equal(evaluator.evaluate(tasks=12, num_steps=6).returns, evaluation.returns)
-    for arguments in ({"parallel": True}, {"envs_per_task": 2}):
-        other = make_search(trainer, cls, std=1.0, **arguments).evaluate(tasks=12, num_steps=2)
-        np.testing.assert_array_equal(other.returns, evaluation.returns[..., :3])
-
-
-def test_search_has_no_side_effects(trainer):
-    before = (seeding.get_process_state()["seeding"], np.random.get_state()[1].tolist(),
-              trainer.policy.get_flat_params().tolist())
-    evaluator = make_search(trainer)
-    state = seeding.get_process_state()["seeding"]
-    start = evaluator.algo.policy.get_flat_params()
-    evaluator.evaluate(tasks=2, num_steps=2)
-    assert seeding.get_process_state()["seeding"] == state
-    assert (np.random.get_state()[1].tolist(), trainer.policy.get_flat_params().tolist()) == before[1:]
-    np.testing.assert_array_equal(evaluator.algo.policy.get_flat_params(), start)
-
-
-def test_search_over_parameters_of_a_policy_that_acts_through_its_graph():
-    trainer = build(nonlinearity=tf.nn.relu6)
-    evaluation = make_search(trainer).evaluate(tasks=2, num_steps=2)
-    assert (np.diff(evaluation.returns, axis=-1) != 0.0).all()
-
-
-def test_recording_of_a_search_shows_the_adapted_policies(trainer):
-    """Exploration paths in between are not recorded; the paths of the mean are recorded and can be replayed."""
-    evaluator = make_search(trainer)
-    recording = evaluator.record(tasks=3, num_steps=2, seed=5)
-    np.testing.assert_allclose(recording.returns, evaluator.evaluate(tasks=3, num_steps=2, seeds=[5]).returns[0])
-    assert len(recording.start_rngs) == 3
-    for step in range(3):
-        assert len(list(recording.replay(step, task=1, path=2))) == T + 1
 
 
 def test_running_averages_are_constant_in_evaluations():
@@ -494,12 +425,9 @@ def test_user_defined_algorithm(trainer):
     assert evaluator.policy.action.tolist() == [0.1, 0.0]
 
 
-def test_invalid_use_of_algorithms_with_separate_adaptation(trainer):
-    evaluator = make_search(trainer)
-    with pytest.raises(ValueError, match=r"step_sizes: expected None for SearchAdaptation, got \[0.1\]"):
-        evaluator.evaluate(step_sizes=[0.1])
-    with pytest.raises(ValueError, match="at least one trajectory for each of the 8 candidates, got trajectories for"):
-        make_search(trainer, candidates=8).evaluate(tasks=1)
+def test_step_sizes_of_an_algorithm_with_separate_adaptation_are_refused(trainer):
+    with pytest.raises(ValueError, match=r"step_sizes: expected None for ReversesDirection, got \[0.1\]"):
+        MetaEvaluator(ReversesDirection(), trainer.env).evaluate(step_sizes=[0.1])
 
 
 def test_figure_over_environment_steps(evaluation):

@@ -1,4 +1,5 @@
 """Tests the evaluation with Meta-World's own code: its inputs, results and invalid arguments."""
+import copy
 from importlib.metadata import version
 from types import SimpleNamespace
 
@@ -7,7 +8,7 @@ import pytest
 
 import meta_policy_search as mps
 from experiments import metaworld_evaluation, pro_mp
-from experiments.metaworld_evaluation import MetaWorldAgent, evaluate_on_metaworld, make_test_envs
+from experiments.metaworld_evaluation import GradientAdaptation, MetaWorldAgent, evaluate_on_metaworld, make_test_envs
 from meta_policy_search.envs import MetaEnv, MetaPointEnv, MetaWorldML1, MetaWorldML10, meta_world, normalize
 from meta_policy_search.np.algos import MetaRLAlgorithm
 from meta_policy_search.samplers.utils import rollout
@@ -141,6 +142,24 @@ def test_each_phase_uses_its_policies():
     agent.reset(done)
     agent.eval_action(seen)
     assert algo.num_made == 6 and len(algo.explored) == 6
+
+
+def test_gradient_step_in_one_task_equals_that_of_the_algorithm(run_folder):
+    evaluator = mps.load_evaluator(run_folder)
+    method = GradientAdaptation(evaluator.algo, evaluator.sample_processor)
+    policies = [method.get_exploration_policy() for _ in range(2)]
+    env = evaluator.env
+    env.set_task(env.sample_tasks(1)[0])
+    spec, paths = mps.EnvSpec.of(env), [[rollout(env, policy, max_path_length=5)] for policy in policies]
+    adapted = [method.adapt_policy(policy, mps.TrajectoryBatch.from_paths(spec, of_task))
+               for policy, of_task in zip(policies, paths, strict=True)]
+    together = evaluator.algo.with_meta_batch_size(2)
+    together.adapt([copy.deepcopy(evaluator.sample_processor).process_samples({0: of_task})[0] for of_task in paths])
+    for policy, expected in zip(adapted, together.policy.policies_params_vals, strict=True):
+        (values,) = policy.algo.policy.policies_params_vals
+        for name, value in values.items():
+            np.testing.assert_allclose(value, expected[name], rtol=1e-5, atol=1e-7)
+            assert (value != evaluator.algo.policy.get_param_values()[name]).any()
 
 
 class Reaching:

@@ -28,6 +28,7 @@ from meta_policy_search.np.q_functions import MLPQFunction
 from meta_policy_search.plotting import plot_learning_curve
 from meta_policy_search.samplers import MetaSampleProcessor, Sampler
 from meta_policy_search.samplers.errors import EnvWorkerError
+from meta_policy_search.samplers.vectorized_env_executor import MetaIterativeEnvExecutor
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.snapshotter import SnapshotError, load_snapshot
 from meta_policy_search.utils.statistics import task_timesteps
@@ -513,7 +514,7 @@ CASES = [
     pytest.param(Wanderer(), {}, 40, id="arrays"),
     pytest.param(ThreadedWanderer(), {}, 40, id="threads"),
     pytest.param(Wanderer(), {}, 200, id="arrays, long"),
-    pytest.param(Wanderer(), {"executor": "iterative", "envs_per_task": 2}, 200, id="one by one"),
+    pytest.param(Wanderer(), {"executor": MetaIterativeEnvExecutor, "envs_per_task": 2}, 200, id="one by one"),
     pytest.param(ThreadedWanderer(), {}, 200, id="threads, long"),
     pytest.param(Wanderer(), {"executor": parallel(2)}, 10, id="processes"),
 ]

@@ -11,16 +11,16 @@ EXPLORING, DICE = (TRPOMAML, VPGMAML), (DICEMAML, VPG_DICEMAML)
 
 
 def case(algo_cls, num_steps, inner_type=None, exploration=False, trainable=False, first_order=False, marks=(),
-         adapt_params="all"):
+         adapt_params="all", horizon=T):
     labels = [algo_cls.__name__, f"{num_steps} steps", inner_type, exploration and "exploration",
              trainable and "trained step sizes", first_order and "first order",
-             adapt_params != "all" and f"adapts {adapt_params}"]
+             adapt_params != "all" and f"adapts {adapt_params}", horizon is None and "without max_path_length"]
     arguments = {"num_inner_grad_steps": num_steps, "trainable_inner_step_size": trainable, "first_order": first_order,
                  "adapt_params": adapt_params}
     if algo_cls in EXPLORING:
         arguments.update(inner_type=inner_type, exploration=exploration,
                          exploration_coeff=EXPLORATION_COEFF if exploration else None,
-                         max_path_length=T if inner_type in ("dice", "taypo") else None)
+                         max_path_length=horizon if inner_type in ("dice", "taypo") else None)
     elif algo_cls in DICE:
         arguments.update(max_path_length=T)
     return pytest.param(algo_cls, arguments, marks=marks, id=", ".join(filter(None, labels)))

@@ -99,16 +99,18 @@ def taypo_loss(theta, shapes, samples):
 def inner_loss(theta, shapes, samples, inner_type, anchor=None, horizon=None):
     """Computes the loss of an adaptation step.
 
-    `anchor` are the parameters of the boxes' denominators, `horizon` is the maximum path length.
+    `anchor` are the parameters of the boxes' denominators, `horizon` is the maximum path length. Without it, DiCE and
+    TayPO-2 are means over samples.
     """
+    count = np.sum(samples["path_lengths"]) if horizon is None else len(samples["path_lengths"]) * horizon
     if inner_type == "likelihood_ratio":
         return -np.mean(ratio(theta, shapes, samples) * samples["advantages"])
     if inner_type == "log_likelihood":
         return -np.mean(log_prob(theta, shapes, samples) * samples["advantages"])
     if inner_type == "taypo":
-        return taypo_loss(theta, shapes, samples) / (len(samples["path_lengths"]) * horizon)
+        return taypo_loss(theta, shapes, samples) / count
     dice = {"dice": loaded_dice_loss, "dice of rewards": dice_loss}[inner_type]
-    return dice(theta, anchor, shapes, samples) / (len(samples["path_lengths"]) * horizon)
+    return dice(theta, anchor, shapes, samples) / count
 
 
 def inner_gradient(theta, shapes, samples, inner_type, anchor=None, horizon=None):
@@ -132,7 +134,7 @@ class Objective:
         first_order: whether the inner gradients are constants computed at `theta_0`.
         theta_0: point of the meta-gradient.
         step_size: step size of the adaptation steps.
-        horizon: maximum path length; defaults to the longest path of a step.
+        horizon: maximum path length.
         adapts: `[D]`, one for parameters that adaptation steps change, zero for the others; by default all change.
     """
 
@@ -140,7 +142,7 @@ class Objective:
                  horizon=None, adapts=1.0):
         self.adapts = adapts
         self.shapes, self.data, self.inner_type, self.step_size = shapes, data, inner_type, step_size
-        self.horizons = [horizon or max(max(task["path_lengths"]) for task in step) for step in data]
+        self.horizon = horizon
         tasks = range(len(data[0]))
         self.frozen = self.anchors = None
         if theta_0 is not None:
@@ -154,7 +156,7 @@ class Objective:
         for k, samples in enumerate(self.data[:-1]):
             anchor = None if self.anchors is None else self.anchors[task][k]
             gradients.append(self.adapts * inner_gradient(
-                theta, self.shapes, samples[task], self.inner_type, anchor, self.horizons[k]))
+                theta, self.shapes, samples[task], self.inner_type, anchor, self.horizon))
             theta = theta - (self.step_size if step_sizes is None else step_sizes) * gradients[-1]
         return gradients
 
@@ -175,7 +177,7 @@ class Objective:
         """DICEMAML with DiCE as outer loss (`"dice of rewards"`), and VPG_DICEMAML (`"log_likelihood"`)."""
 
         def task_loss(chain, samples, anchor):
-            last, horizon = samples[-1], self.horizons[-1]
+            last, horizon = samples[-1], self.horizon
             if outer_type == "log_likelihood":
                 summed = np.sum(log_prob(chain[-1], self.shapes, last) * last["advantages"])
                 return -summed / (len(last["path_lengths"]) * horizon)

@@ -146,10 +146,17 @@ def make_policy(env, meta_batch_size=M, scale=0.3, **arguments):
     return policy
 
 
-def sampler_of(env, policy=None, **arguments):
+def sampler_of(env, policy=None, executor=None, **arguments):
+    """Returns a sampler; `executor(env, meta_batch_size, envs_per_task, max_path_length)` creates its executor."""
+
+    class Sampler(MetaSampler):
+        def _make_executor(self):
+            return executor(self.sampled_env, self.meta_batch_size, self.envs_per_task, self.max_path_length)
+
     policy = make_policy(env) if policy is None else policy
-    return MetaSampler(env, policy, **{"rollouts_per_meta_task": P, "meta_batch_size": M, "max_path_length": T,
-                                       **arguments})
+    cls = MetaSampler if executor is None else Sampler
+    return cls(env, policy, **{"rollouts_per_meta_task": P, "meta_batch_size": M, "max_path_length": T,
+                               **arguments})
 
 
 def paths_of(sampler):

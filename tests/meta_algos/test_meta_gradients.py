@@ -32,6 +32,8 @@ CASES = [
     case(VPGMAML, 1, "likelihood_ratio", marks=pytest.mark.slow),
     case(VPGMAML, 2, "log_likelihood", exploration=True, first_order=True),
     case(TRPOMAML, 2, "dice", marks=pytest.mark.slow),
+    case(TRPOMAML, 1, "dice", horizon=None),
+    case(VPGMAML, 1, "taypo", trainable=True, horizon=None, marks=pytest.mark.thorough),
     case(VPGMAML, 1, "dice", trainable=True, marks=pytest.mark.thorough),
     case(DICEMAML, 0, marks=pytest.mark.slow),
     case(DICEMAML, 1),

@@ -14,7 +14,7 @@ from meta_policy_search.envs.trial_env import split_episodes
 from meta_policy_search.policies import CategoricalRecurrentPolicy, GaussianRecurrentPolicy
 from tests.helpers.numpy_reference import central_differences, split
 from tests.helpers.runs import assert_same
-from tests.helpers.sampling import Wanderer, flagged
+from tests.helpers.sampling import Wanderer, flagged, sampler_of
 from tests.helpers.small_world import relative_error, set_theta, shapes_of
 
 M, O, A, H = 2, 3, 2, 4
@@ -153,14 +153,15 @@ def collect(env_name, **arguments):
     policy_class = CategoricalRecurrentPolicy if hasattr(env.action_space, "n") else GaussianRecurrentPolicy
     policy = policy_class.for_env(env, meta_batch_size=4, hidden_size=5)
     policy.set_flat_params(0.5 * np.random.default_rng(0).normal(size=len(policy.get_flat_params())))
-    with mps.MetaSampler(env, policy, 3, 4, env.trial_length, **arguments) as sampler:
+    with sampler_of(env, policy, rollouts_per_meta_task=3, meta_batch_size=4, max_path_length=env.trial_length,
+                    **arguments) as sampler:
         return [sampler.obtain_samples() for _ in range(2)]
 
 
 @pytest.mark.parametrize("env_name", [CONTINUOUS, DISCRETE])
 @pytest.mark.parametrize("arguments", [
-    {"executor": "iterative"}, {"envs_per_task": 2}, pytest.param({"parallel": True}, marks=pytest.mark.thorough)],
-    ids=str)
+    {"executor": mps.MetaIterativeEnvExecutor}, {"envs_per_task": 2},
+    pytest.param({"parallel": True}, marks=pytest.mark.thorough)], ids=str)
 def test_all_executors_collect_the_same_trials(env_name, arguments):
     assert_same(collect(env_name, **arguments), collect(env_name))
 

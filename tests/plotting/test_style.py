@@ -4,6 +4,7 @@ import subprocess
 import sys
 import weakref
 
+import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -50,6 +51,12 @@ def test_figures_are_drawn_into_user_axes(name, tmp_path):
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(ValueError, match="ax: expected . axes, got 7"):
         plot(ax=[other] * 7)
+
+
+def test_figures_need_no_latex_with_usetex(tmp_path):
+    with matplotlib.rc_context({"text.usetex": True}):
+        figure = plot_adaptation_curve([("a_b", np.array([[1.0, 2.0]]))], path=tmp_path / "a.png")
+        assert figure._repr_png_().startswith(b"\x89PNG")
 
 
 def test_legend_of_a_comparison_is_inside_user_axes():

@@ -58,8 +58,8 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # keeps workers fro
 @pytest.mark.thorough(but=("Wanderer", "HalfCheetahRandDirecEnv", "normalized Ending"))
 def test_data_are_independent_of_executor_and_envs_per_task(make_env):
     policy = make_policy(make_env())
-    expected = two_iterations(sampler_of(make_env(), policy, executor="batched"))
-    for executor, envs_per_task in (("batched", 3), ("iterative", 1), (parallel(2), 2)):
+    expected = two_iterations(sampler_of(make_env(), policy))
+    for executor, envs_per_task in ((None, 3), (MetaIterativeEnvExecutor, 1), (parallel(2), 2)):
         sampler = sampler_of(make_env(), policy, executor=executor, envs_per_task=envs_per_task)
         assert_same(two_iterations(sampler), expected)
 
@@ -330,7 +330,7 @@ def test_tasks_are_sampled_on_first_use():
 TASKS = [0.5, -0.5, 2.0]
 
 
-@pytest.mark.parametrize("executor", [None, "iterative", parallel(2)])
+@pytest.mark.parametrize("executor", [None, MetaIterativeEnvExecutor, parallel(2)])
 def test_tasks_given_to_the_executor_are_sampled(executor):
     expected = sampler_of(Wanderer())
     expected.update_tasks(TASKS)
@@ -409,7 +409,8 @@ def test_memory_depends_on_actual_steps_and_not_on_max_path_length():
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000  # KiB
 
 
-@pytest.mark.parametrize("arguments", [{}, {"envs_per_task": 1}, {"executor": "iterative", "envs_per_task": 3}])
+@pytest.mark.parametrize("arguments", [
+    {}, {"envs_per_task": 1}, {"executor": MetaIterativeEnvExecutor, "envs_per_task": 3}])
 def test_long_paths_do_not_depend_on_the_initial_buffer_size(arguments, monkeypatch):
     """A buffer that starts with 4 steps and grows to 50 gives the actions of a larger buffer."""
     monkeypatch.setattr(rollout_loop, "INITIAL_BUFFER_STEPS", 49)
@@ -454,18 +455,6 @@ def test_closed_sampler_opens_its_worker_processes_again():
     assert not sampler.vec_env._workers and all(process.poll() is not None for process in workers)
 
 
-def test_custom_executor_is_used():
-    given = []
-
-    def executor(*args):
-        given.append(args)
-        return MetaIterativeEnvExecutor(*args)
-
-    sampler = sampler_of(MetaPointEnvCorner(), executor=executor, envs_per_task=2)
-    assert isinstance(sampler.vec_env, MetaIterativeEnvExecutor)
-    assert given == [(sampler.sampled_env, M, 2, T)]
-
-
 def test_times_are_logged_on_request():
     sampler = sampler_of(MetaPointEnvCorner())
     sampler.obtain_samples()
@@ -490,7 +479,7 @@ class Marching:
         return actions, [[{"task": m, "seen": obs} for obs in task_obs] for m, task_obs in enumerate(observations)]
 
 
-@pytest.mark.parametrize("executor, envs_per_task", [("batched", None), ("batched", 1), (parallel(2), None)])
+@pytest.mark.parametrize("executor, envs_per_task", [(None, None), (None, 1), (parallel(2), None)])
 def test_policy_without_vectorized_actor_acts_through_get_actions(executor, envs_per_task):
     """It acts in this process, also if worker processes step the environments."""
     policy = Marching()
@@ -511,7 +500,8 @@ def test_policy_without_vectorized_actor_acts_through_get_actions(executor, envs
     "fault, what, number, step",
     [("reset", "observation", "nan", 0), ("observation", "observation", "inf", 2), ("reward", "reward", "nan", 2)],
 )
-@pytest.mark.parametrize("executor, envs_per_task", [("iterative", P), ("iterative", 1), (parallel(2), P)])
+@pytest.mark.parametrize("executor, envs_per_task", [
+    (MetaIterativeEnvExecutor, P), (MetaIterativeEnvExecutor, 1), (parallel(2), P)])
 def test_non_finite_numbers_raise_with_task_path_and_step(fault, what, number, step, executor, envs_per_task):
     with sampler_of(Scripted(fault), executor=executor, envs_per_task=envs_per_task) as sampler:
         with pytest.raises(NotFiniteError, match=f"^{what}: expected finite .*numbers, got .*{number}.* in task 1, "
@@ -600,20 +590,20 @@ class Commander:
 
 @pytest.mark.parametrize("executor, orders, env, envs_per_task, place", [
     # one broken path, anywhere
-    ("batched", {(2, 1, 3): BREAK}, {}, P, "task 2, path 1, step 3"),
-    ("iterative", {(2, 1, 3): BREAK}, {}, P, "task 2, path 1, step 3"),
+    (None, {(2, 1, 3): BREAK}, {}, P, "task 2, path 1, step 3"),
+    (MetaIterativeEnvExecutor, {(2, 1, 3): BREAK}, {}, P, "task 2, path 1, step 3"),
     (parallel(2), {(2, 1, 3): BREAK}, {}, P, "task 2, path 1, step 3"),
     # several broken paths; sequential stepping stops at the first
-    ("batched", {(1, 1, 2): BREAK, (2, 3, 2): BREAK}, {}, P, "2 paths, the first one task 1, path 1, step 2"),
-    ("iterative", {(1, 1, 2): BREAK, (2, 3, 2): BREAK}, {}, P, "task 1, path 1, step 2"),
+    (None, {(1, 1, 2): BREAK, (2, 3, 2): BREAK}, {}, P, "2 paths, the first one task 1, path 1, step 2"),
+    (MetaIterativeEnvExecutor, {(1, 1, 2): BREAK, (2, 3, 2): BREAK}, {}, P, "task 1, path 1, step 2"),
     # unknown environments: names all that were stepped together
-    ("batched", {(2, 1, 3): BREAK}, {"says_which": False}, P, "12 paths, the first one task 0, path 0, step 3"),
+    (None, {(2, 1, 3): BREAK}, {"says_which": False}, P, "12 paths, the first one task 0, path 0, step 3"),
     (parallel(2), {(2, 1, 3): DIE}, {}, P, "8 paths, the first one task 1, path 0, step 3"),
     # a later path in the same environment: has its own path and step numbers
-    ("batched", {(1, 0, 1): END, (1, 2, 0): BREAK}, {}, 2, "task 1, path 2, step 0"),
-    ("iterative", {(1, 1, 4): END, (1, 2, 1): BREAK}, {}, 2, "task 1, path 2, step 1"),
+    (None, {(1, 0, 1): END, (1, 2, 0): BREAK}, {}, 2, "task 1, path 2, step 0"),
+    (MetaIterativeEnvExecutor, {(1, 1, 4): END, (1, 2, 1): BREAK}, {}, 2, "task 1, path 2, step 1"),
     # at the start of a path
-    ("batched", {(1, 0, 2): END, (1, 1, 1): END}, {"last_reset": 2}, 1, "task 1, path 2, step 0"),
+    (None, {(1, 0, 2): END, (1, 1, 1): END}, {"last_reset": 2}, 1, "task 1, path 2, step 0"),
 ])
 def test_error_names_the_broken_paths_and_their_steps(executor, orders, env, envs_per_task, place):
     with sampler_of(Obedient(**env), Commander(orders), executor=executor, envs_per_task=envs_per_task) as sampler:
@@ -630,8 +620,6 @@ def test_error_names_the_broken_paths_and_their_steps(executor, orders, env, env
     ({"max_path_length": 0}, ValueError, "max_path_length"),
     ({"envs_per_task": 0}, ValueError, "envs_per_task"),
     ({"parallel": "yes"}, ValueError, "parallel: expected one of False, True, 'ray', got 'yes'"),
-    ({"executor": 3}, TypeError, "executor: expected one of"),
-    ({"executor": "fast"}, ValueError, "executor: expected one of 'iterative', 'batched', 'parallel', got 'fast'"),
     ({"env": gym.Env()}, TypeError, "env: expected a meta-environment with the methods sample_tasks"),
     ({"env": MetaPointEnvCorner}, TypeError, r"got the class MetaPointEnvCorner: pass an object, such as Meta"),
 ])

@@ -41,10 +41,14 @@ class MinimalPolicy:
         return observations @ self.weights + 0.01, {"twice": 2.0 * observations}
 
 
+class OneByOne(MetaPointEnv):
+    make_batched = None
+
+
 WORLDS = {
     "batched": (MetaPointEnv, lambda: GaussianMLPPolicy(2, 2, (4,)), {}),
     "processes": (MetaPointEnv, lambda: GaussianMLPPolicy(2, 2, (4,)), {"parallel": True}),
-    "iterative": (MetaPointEnv, lambda: DeterministicMLPPolicy(2, 2, (4,)), {"executor": "iterative"}),
+    "iterative": (OneByOne, lambda: DeterministicMLPPolicy(2, 2, (4,)), {}),
     "discrete": (cart_pole, lambda: CategoricalMLPPolicy(4, 2, ()), {}),
     "pendulum": (pendulum, lambda: GaussianMLPPolicy(3, 1, (4,)), {}),
     "tensorflow": (MetaPointEnv, lambda: mps.GaussianMLPPolicy(2, 2, hidden_sizes=(4,)), {}),

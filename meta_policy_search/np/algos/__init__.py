@@ -3,7 +3,5 @@ from meta_policy_search.np.algos.cem import CEM
 from meta_policy_search.np.algos.cma_es import CMAES
 from meta_policy_search.np.algos.off_policy_rl_algorithm import OffPolicyRLAlgorithm
 from meta_policy_search.np.algos.rl_algorithm import NOP, MetaRLAlgorithm, RLAlgorithm
-from meta_policy_search.np.algos.search_adaptation import SearchAdaptation, SearchPolicy
 
-__all__ = ["CEM", "CMAES", "NOP", "MetaRLAlgorithm", "OffPolicyRLAlgorithm", "RLAlgorithm", "SearchAdaptation",
-           "SearchPolicy"]
+__all__ = ["CEM", "CMAES", "NOP", "MetaRLAlgorithm", "OffPolicyRLAlgorithm", "RLAlgorithm"]

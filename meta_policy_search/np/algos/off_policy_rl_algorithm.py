@@ -128,7 +128,7 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
         """
 
     def train(self, runner: Any) -> Optional[float]:
-        """Trains the policy for all epochs of the runner.
+        """Trains the policy for all epochs of the runner; warns if the buffer is too small for updates.
 
         Returns:
             The average undiscounted return of exploration paths; see `smooth_return`.
@@ -146,6 +146,10 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
             if self.num_eval_paths:
                 paths = runner.obtain_evaluation_samples(runner.step_itr, self.num_eval_paths)
                 self._processor.process_samples(paths, log="all", log_prefix="Evaluation-")
+        num_stored = self.replay_buffer.n_transitions_stored
+        if num_stored < self.min_buffer_size:
+            logger.warn(f"the policy was not updated, because the replay buffer contains {num_stored} transitions, "
+                        f"fewer than min_buffer_size={self.min_buffer_size}")
         return self._average_return
 
     def train_once(self, itr: int, paths: Sequence[Path]) -> float:

@@ -113,13 +113,6 @@ class PopulationAlgorithm(RLAlgorithm):
         shared = (self, self.policy, self.env_spec, self._processor)
         return copy.deepcopy(state, {id(given): given for given in shared})
 
-    def fresh_copy(self: SearchT) -> SearchT:
-        """Returns a new search with the same arguments, which starts at the policy's parameters."""
-        other = copy.copy(self)
-        other._rng = seeding.next_rng(seeding.Stream.SEARCH)
-        other.begin()
-        return other
-
     @abc.abstractmethod
     def _begin(self, mean: np.ndarray) -> None:
         """Creates the initial search distribution around `mean`, float64 `[D]`."""

@@ -90,6 +90,14 @@ def test_updates_start_at_min_buffer_size():
     assert len(algo.batches) == 50
 
 
+@pytest.mark.parametrize("min_buffer_size, warnings", [(2 * T, 0), (2 * T + 1, 1)])
+def test_training_without_an_update_warns_once(min_buffer_size, warnings, capsys):
+    train(make(min_buffer_size=min_buffer_size))  # collects 2 T transitions
+    assert capsys.readouterr().out.count(
+        "the policy was not updated, because the replay buffer contains 10 transitions, fewer than "
+        "min_buffer_size=11") == warnings
+
+
 def test_rollout_batch_size_sets_the_number_of_environments_without_changing_data():
     paths = []
     for size in (1, 3, 50):

@@ -162,10 +162,10 @@ def test_policy_has_the_mean_after_training(cls, tmp_path):
 @pytest.mark.parametrize("policy", [DeterministicMLPPolicy, GaussianMLPPolicy])
 def test_result_does_not_depend_on_the_executor(cls, policy):
     ends = []
-    for sampler_args in ({}, {"executor": "iterative"}):
+    for parallel in (False, True):
         set_seed(3)
         algo = make_algo(cls, policy=policy(2, 2, (3,)))
-        ends.append((train(algo, **sampler_args)[1], algo.cur_mean, algo.policy.get_flat_params()))
+        ends.append((train(algo, parallel=parallel)[1], algo.cur_mean, algo.policy.get_flat_params()))
     for average, mean, params in ends[1:]:
         assert average == ends[0][0]
         np.testing.assert_array_equal(mean, ends[0][1])
