@@ -9,6 +9,9 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 ROOT = Path(__file__).parent
+# Placeholders until the first release: maintainers replace OWNER, and SITE if its name is taken.
+REPOSITORY = "https://github.com/OWNER/meta_policy_search"
+SITE = "https://meta-policy-search.readthedocs.io"
 
 DEPENDENCIES = [
     "cloudpickle>=2.2",
@@ -59,15 +62,25 @@ def read_description() -> str:
 setup(
     name="meta_policy_search",
     version=read_version(),
-    description="Gradient-based meta-reinforcement learning: ProMP, MAML and E-MAML on static TensorFlow graphs",
+    description="Meta-reinforcement learning: ProMP, MAML, E-MAML and RL2 on static TensorFlow graphs",
     long_description=read_description(),
     long_description_content_type="text/markdown",
     author="meta_policy_search developers",
     license_expression="MIT",
     license_files=["LICENSE"],
-    keywords="meta-learning reinforcement-learning MAML ProMP E-MAML TRPO MuJoCo TensorFlow",
+    url=REPOSITORY,
+    project_urls={
+        "Documentation": SITE,
+        "Changelog": f"{SITE}/en/stable/changelog.html",
+        "Issues": f"{REPOSITORY}/issues",
+        "Source": REPOSITORY,
+    },
+    keywords=["meta-learning", "meta-reinforcement-learning", "reinforcement-learning", "few-shot-learning",
+              "adaptation", "MAML", "ProMP", "E-MAML", "RL2", "TRPO", "Gymnasium", "MuJoCo", "TensorFlow"],
     classifiers=[
+        "Development Status :: 4 - Beta",
         "Intended Audience :: Science/Research",
+        "Operating System :: POSIX :: Linux",
         "Programming Language :: Python :: 3",
         "Programming Language :: Python :: 3.10",
         "Programming Language :: Python :: 3.11",

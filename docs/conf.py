@@ -101,6 +101,7 @@ copybutton_line_continuation_character = "\\"
 html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
+html_js_files = [] if "READTHEDOCS" in os.environ else [("versions.js", {"defer": ""})]  # it has its own switcher
 html_title = f"meta_policy_search {release}"
 html_show_sphinx = False
 html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", "")  # Read the Docs sets it and adds a version switcher

@@ -45,8 +45,22 @@ def test_folders_of_the_checkout_hide_no_packages_of_users(tmp_path):
 def test_version_is_defined_once_and_quoted_correctly(metadata):
     version = mps.__version__
     assert metadata["version"] == version
-    assert re.search(rf"^version: {re.escape(version)}$", (ROOT / "CITATION.cff").read_text(), flags=re.MULTILINE)
-    assert f"\n## [{version}]" in (ROOT / "CHANGELOG.md").read_text()
+    citation = read_yaml("CITATION.cff")
+    assert citation["version"] == version
+    assert f"\n## [{version}] - {citation['date-released']}\n" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_archive_and_citation_name_the_same_papers_and_keywords():
+    citation, archive = read_yaml("CITATION.cff"), json.loads((ROOT / ".zenodo.json").read_text(encoding="utf-8"))
+    papers = [reference["identifiers"][0]["value"] for reference in citation["references"]]
+    assert papers == [paper["identifier"] for paper in archive["related_identifiers"]]
+    assert (citation["title"], citation["keywords"]) == (archive["title"], archive["keywords"])
+
+
+def test_references_of_the_paper_are_complete():
+    cited = re.findall(r"@(\w+)", (ROOT / "paper" / "paper.md").read_text(encoding="utf-8"))
+    listed = re.findall(r"^@\w+\{(\w+),", (ROOT / "paper" / "paper.bib").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(set(cited)) == sorted(listed)
 
 
 def test_description_has_every_section_of_the_readme_but_no_relative_links(metadata):
@@ -172,6 +186,20 @@ def test_workflow_runs_all_checks_with_every_supported_python(metadata):
     *_, install, run = job["steps"]
     assert run["run"] == "bash .ci/run" and (ROOT / ".ci" / "run").is_file()
     assert "libegl1 libgl1-mesa-dri" in install["run"]
+
+
+def test_actions_are_pinned_by_hash_with_the_version_in_a_comment():
+    used = [line for path in (ROOT / ".github" / "workflows").glob("*.yml")
+            for line in re.findall(r"uses: (?!\./)(.*)", path.read_text())]
+    assert used and all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40}  # v[\d.]+", line) for line in used)
+
+
+def test_release_publishes_the_packages_that_passed_all_checks():
+    jobs = read_yaml(".github/workflows/release.yml")["jobs"]
+    assert jobs["checks"]["uses"] == "./.github/workflows/ci.yml"
+    assert [jobs[name]["needs"] for name in ("build", "publish", "release")] == ["checks", "build", "publish"]
+    assert 'bash .ci/release "$GITHUB_REF_NAME"' in [step.get("run") for step in jobs["build"]["steps"]]
+    assert not [step for step in jobs["publish"]["steps"] if "run" in step]  # the job that may publish runs no code
 
 
 def test_pre_commit_runs_commands_of_make_lint_in_supported_versions(metadata):
