@@ -96,18 +96,20 @@ def record_start(folder: str, description: Mapping[str, Any], itr: int) -> None:
     write_params(folder, params)
 
 
-def record_end(folder: str, stopped: bool, error: Optional[str] = None) -> None:
+def record_end(folder: str, n_itr: Optional[int], stopped: bool, error: Optional[str] = None) -> None:
     """Records the end of training in `params.json`.
 
     Args:
         folder: run folder.
+        n_itr: number of iterations, which a callback may have changed.
         stopped: whether a callback stopped training.
         error: name of the exception that ended training. Default None: training ended without an error, or by Ctrl-C.
     """
     params = _read(folder)
     if "settings" in params:
         ended = now().isoformat(timespec="seconds")
-        write_params(folder, {**params, "ended": ended, "stopped": stopped, "error": error})
+        write_params(folder, {**params, "settings": {**params["settings"], "n_itr": n_itr}, "ended": ended,
+                              "stopped": stopped, "error": error})
 
 
 def _read(folder: str) -> Dict[str, Any]:

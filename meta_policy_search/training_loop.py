@@ -134,7 +134,7 @@ class TrainingLoop(Configurable, abc.ABC):
             raise
         finally:
             with contextlib.suppress(OSError):  # the folder was deleted or the disk is full
-                run_folder.record_end(folder, self.stopped, failure)
+                run_folder.record_end(folder, self._current_settings()["n_itr"], self.stopped, failure)
 
     @abc.abstractmethod
     def _get_state(self) -> Any:

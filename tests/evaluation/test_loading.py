@@ -109,29 +109,6 @@ def test_random_initialization_equals_the_start_of_the_run(run):
         np.testing.assert_array_equal(value, expected[name])
 
 
-class Foreign:
-    """A sample processor from outside the package."""
-
-    baseline = None
-
-    def __init__(self):
-        self.inner = mps.MetaSampleProcessor(mps.ZeroBaseline())
-
-    def process_samples(self, *args, **kwargs):
-        return self.inner.process_samples(*args, **kwargs)
-
-
-def test_components_from_outside_the_package_are_reported_as_missing(tmp_path):
-    trainer = make_trainer(1)
-    trainer = mps.Trainer(trainer.algo, trainer.env, trainer.sampler, Foreign(), trainer.policy, 1)
-    with logger.scoped_configure(tmp_path, ["csv"]):
-        trainer.train()
-    with pytest.raises(ValueError, match="arguments of sample_processor"):
-        mps.load_evaluator(tmp_path)
-    with tf.Graph().as_default(), pytest.raises(ValueError, match="arguments of sample_processor"):
-        mps.Trainer.from_snapshot(mps.load_snapshot(tmp_path))
-
-
 class KwargsVPG(mps.VPGMAML):
     """A user-defined algorithm that passes `*args` and `**kwargs` to its base."""
 

@@ -10,7 +10,7 @@ from tests.helpers.runs import read_rows
 
 
 def dump(itr, **row):
-    logger.logkvs({"Itr": itr, "x": itr + 0.5, "padding": "y" * 40, **row})
+    logger.logkvs({"Itr": itr, "x": itr + 0.5, "padding": 1e40 + 1e24, **row})
     logger.dumpkvs()
 
 

@@ -65,9 +65,9 @@ def test_importing_the_package_with_tensorflow_draws_no_random_numbers(tmp_path)
 
 def test_a_continued_trainer_draws_what_an_uninterrupted_one_draws(tmp_path):
     """Given tasks from the global generator, then numbers that the user draws between calls do not matter."""
-    class Env(mps.MetaPointEnvCorner):
+    class Env(mps.MetaPointEnvNavigation):
         def sample_tasks(self, n_tasks):
-            return np.random.uniform(-1.0, 1.0, (n_tasks, 2))
+            return np.random.uniform(-0.5, 0.5, (n_tasks, 2))
 
     whole = mps.train(Env(), n_itr=2, dump_path=tmp_path / "whole", **SMALL)
     part = mps.train(Env(), n_itr=1, dump_path=tmp_path / "part", **SMALL)
@@ -95,7 +95,7 @@ def test_a_callback_cannot_train_its_own_run(train_again, tmp_path):
 
 def test_n_itr_can_be_assigned_in_a_callback(tmp_path):
     def shorten(trainer, row):
-        with pytest.raises(TypeError, match="n_itr: expected an integer, got '5'"):
+        with pytest.raises(TypeError, match="n_itr: expected an integer of at least 1, got '5'"):
             trainer.n_itr = "5"
         trainer.n_itr = 2
 
