@@ -608,7 +608,7 @@ class Run:
                 spec = spec._replace(given=tuple(sorted({*spec.given, "n_itr"})))
             n_itr = check_positive_int("n_itr", n_itr)
             if snapshot["state"]["stopped"] and "ended" not in run_folder.read_params(self.folder):
-                run_folder.record_end(self.folder, n_itr, stopped=True)  # the process was killed before it recorded the end
+                run_folder.record_end(self.folder, n_itr, stopped=True)  # the process was killed before it did
                 return self
             if n_itr <= snapshot["itr"] + 1:
                 raise ValueError(f"n_itr: expected more than the {snapshot['itr'] + 1} completed iterations of "
