@@ -200,8 +200,8 @@ class MetaEnvExecutor:
             env_ids: int `[k]`, indices of the environments, in any order, without duplicates.
 
         Returns:
-            A `BatchedStep` with `k` rows. An info that only some environments return is NaN in the others (None if it
-            is not numeric). Infos that are not numeric are arrays of objects.
+            A `BatchedStep` with `k` rows. An info that only some environments return is None in the others. Such
+            infos, and infos that are not numeric, are arrays of objects.
 
         Raises:
             EnvWorkerError: an environment raised an error.
@@ -343,7 +343,7 @@ def _stacked(key: str, values: List[Any]) -> np.ndarray:
         return objects
     if len(present) == len(values):
         return array
-    filled = np.full((len(values), *array.shape[1:]), np.nan, dtype=np.result_type(array, np.float64))
+    filled = np.empty((len(values), *array.shape[1:]), dtype=object)
     filled[present] = array
     return filled
 
