@@ -436,14 +436,31 @@ def test_closed_sampler_opens_its_worker_processes_again():
     sampler, reference = (sampler_of(MetaPointEnvCorner(), parallel=parallel) for parallel in (True, False))
     for each in (sampler, reference):
         each.update_tasks()
+    executor = sampler.vec_env
     sampler.close()
-    assert not sampler.vec_env._workers
+    assert not executor._workers
     assert_same(sampler.obtain_samples(), reference.obtain_samples())
     workers = [worker.process for worker in sampler.vec_env._workers]
     assert workers and all(process.poll() is None for process in workers)
     sampler.close()
     sampler.close()
-    assert not sampler.vec_env._workers and all(process.poll() is not None for process in workers)
+    assert all(process.poll() is not None for process in workers)
+
+
+def test_sampler_opens_its_executor_on_first_use():
+    """Neither building a sampler nor restoring a state opens it; the restored sampler continues the iteration."""
+    opened = []
+
+    def executor(*args):
+        opened.append(args)
+        return MetaIterativeEnvExecutor(*args)
+
+    reference, sampler = sampler_of(Wanderer()), sampler_of(Wanderer(), executor=executor)
+    reference.obtain_samples()
+    sampler.set_state(reference.get_state())
+    assert sampler.tasks == reference.tasks and sampler.get_state() == reference.get_state() and not opened
+    assert_same(sampler.obtain_samples(), reference.obtain_samples())
+    assert len(opened) == 1
 
 
 def test_custom_executor_is_used():
