@@ -236,7 +236,6 @@ class TrainingLoop(Configurable, abc.ABC):
         """Restores `_loop_state` from a snapshot. Call it last: it restores the random generators."""
         state = snapshot["state"]
         seeding.set_process_state(state)
-        self._restore_env(snapshot)
         set_averages(self.sampled_env, state["averages"])
         self._root, self._before = seeding.get_root(), None
         self.itr, self.stopped = snapshot["itr"] + 1, state["stopped"]
