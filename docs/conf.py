@@ -50,7 +50,7 @@ public_names_package = "meta_policy_search"
 public_names_internal = [  # names that only modules of the package use
     "*.baselines.make_baseline",
     "*.samplers.errors.[a-z]*",
-    "*.samplers.meta_sampler.make_executor",
+    "*.samplers.meta_sampler.executor_factory",
     "*.cli.*",  # the page "Command line" documents the commands
     "*.actors.actor.join_tasks",
     "*.actors.parameters.*",

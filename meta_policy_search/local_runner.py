@@ -337,6 +337,7 @@ class LocalRunner(TrainingLoop):
     def _set_state(self, state: Tuple) -> None:
         algo_state, self.step_itr, self.step_path, self.total_timesteps_sampled, loop = state
         self._algo("train").set_state(algo_state)
+        self._restore_env(loop)
         self._restore_loop(loop)
 
     def _save(self) -> Optional[Tuple]:

@@ -469,9 +469,7 @@ def load_run(folder: PathLike, itr: Union[int, str, None] = None) -> "Run":
 def _restore(snapshot: Dict[str, Any], **arguments: Any) -> Any:
     """Builds the trainer or runner that saved a snapshot, in its state after the snapshot."""
     if "plan" not in state_of(snapshot):
-        trainer: Any = state_of(snapshot)["spec"].parts["trainer"].cls.from_snapshot(snapshot, **arguments)
-        trainer.sampler.close()
-        return trainer
+        return state_of(snapshot)["spec"].parts["trainer"].cls.from_snapshot(snapshot, **arguments)
     runner = LocalRunner(**{name: value for name, value in arguments.items() if name != "n_itr"})
     runner.restore_snapshot(snapshot)
     return runner

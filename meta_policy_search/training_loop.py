@@ -253,7 +253,6 @@ class TrainingLoop(Configurable, abc.ABC):
         self._root, self._before = state["seeding"]["root"], None
         if self._is_running:
             seeding.set_process_state(self._generators)
-        self._restore_env(snapshot)
         set_averages(self.sampled_env, state["averages"])
         self.itr, self.stopped = snapshot["itr"] + 1, state["stopped"]
         self._started = time.perf_counter() - state["time"]

@@ -143,8 +143,8 @@ def test_run_is_resumed_with_options_that_it_did_not_have(tmp_path):
     """Options without effect on the result apply to parts that were built without them."""
     mps.train("MetaPointEnvCorner", "vpg_maml", 1, dump_path=tmp_path / "run", **TINY)
     run = mps.load_run(tmp_path / "run").resume(2, envs_per_task=1, parallel=True)
-    run.trainer.sampler.close()
-    assert run.trainer.sampler.envs_per_task == 1 and type(run.trainer.sampler.vec_env) is MetaParallelEnvExecutor
+    with run.trainer.sampler as sampler:
+        assert sampler.envs_per_task == 1 and type(sampler.vec_env) is MetaParallelEnvExecutor
 
 
 @pytest.mark.thorough
@@ -178,7 +178,7 @@ def test_interrupted_training_returns_the_completed_iterations(tmp_path, monkeyp
     run = mps.train("MetaPointEnvCorner", "vpg_maml", 3, dump_path=tmp_path / "a", callbacks=[press_later], **TINY)
     resume = f"meta-policy-search resume a, or in Python mps.load_run('{tmp_path}/a').resume()\n"
     assert capsys.readouterr().out.endswith(f"To resume after iteration 0: {resume}")
-    assert run.trainer.itr == 1 and len(run.progress["Itr"]) == 1 and run.trainer.sampler.vec_env._is_closed
+    assert run.trainer.itr == 1 and len(run.progress["Itr"]) == 1 and run.trainer.sampler._executor is None
     with monkeypatch.context() as patch:
         patch.setattr(mps.VPGMAML, "optimize_policy", press)
         assert main(["resume", run.folder]) == 130

@@ -84,7 +84,8 @@ class LinearBaseline(Baseline):
         steps = np.concatenate([np.arange(length) for length in path_lengths])
         features = self._features(observations.astype(np.float64, copy=False), steps)
         self._coeffs, self._target_key = self._solve(features, returns), "returns"
-        return [of_path @ self._coeffs for of_path in np.split(features, np.cumsum(path_lengths)[:-1])]
+        ends = np.cumsum(path_lengths).tolist()
+        return [features[start:end] @ self._coeffs for start, end in zip([0, *ends], ends)]
 
     def get_param_values(self, **tags: Any) -> Optional[np.ndarray]:
         """Returns a copy of the coefficients in feature order, float64 `[F]`; None before the first fit."""

@@ -190,6 +190,13 @@ def get_averages(env: Any) -> Averages:
     return {name: values for normalizer in normalizers(env) for name, values in normalizer.averages.items()}
 
 
+def update_averages(sampled_env: Any, env: Any, paths: Sequence[Path]) -> None:
+    """Updates the running averages of `sampled_env` with its paths, and sets those of `env` to the same values."""
+    for normalizer in normalizers(sampled_env):
+        normalizer.update_averages(paths)
+    set_averages(env, get_averages(sampled_env))
+
+
 def check_wrapped_like(env: Any, other: Any, owner: str) -> None:
     """Raises `ValueError` if an environment has another action space or normalization than `other`, that of `owner`."""
     if env.action_space != other.action_space:

@@ -71,7 +71,6 @@ def load_evaluator(
             trainer.policy.switch_to_pre_update()
         else:
             trainer.restore(content)
-        trainer.sampler.close()
         run_env = trainer.env
         if env is not None and isinstance(env, TrialEnv) != isinstance(run_env, TrialEnv):
             raise ValueError(f"env: expected {'a' if isinstance(run_env, TrialEnv) else 'no'} TrialEnv for the policy "

@@ -96,5 +96,4 @@ def load_pretrained(name: str) -> "MetaEvaluator":
         trainer = make_trainer(make_env(record.env, **record.env_kwargs), get_algorithm(record.algo),
                                **{name: value for name, value in record.settings.items() if value is not None})
         trainer.policy.load_npz(DATA / f"{record.name}.npz")
-        trainer.sampler.close()
         return make_evaluator(trainer, rollouts_per_meta_task=record.rollouts_per_meta_task, name=record.name)

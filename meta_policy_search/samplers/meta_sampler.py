@@ -9,7 +9,7 @@ from meta_policy_search.actors.flat_policy import check_spaces, num_tasks_of
 from meta_policy_search.actors.from_policy import actor_from_policy
 from meta_policy_search.envs.compat import adapt_env, add_spaces, close_env, copy_env, has_spaces
 from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.envs.normalized_env import check_wrapped_like, get_averages, set_averages
+from meta_policy_search.envs.normalized_env import check_wrapped_like, update_averages
 from meta_policy_search.samplers.base import Sampler
 from meta_policy_search.samplers.errors import EnvWorkerError
 from meta_policy_search.samplers.ray_executor import Parallel, RayExecutor, RayOptions, check_parallel
@@ -73,6 +73,8 @@ class MetaSampler(Sampler):
     """
 
     _env: Any
+    _executor: Optional[MetaEnvExecutor] = None  # None if the sampler is closed
+    _tasks: Optional[List[Task]] = None  # if the sampler is closed
 
     def __init__(self, env: MetaEnv, policy: Any, rollouts_per_meta_task: int, meta_batch_size: int,
                  max_path_length: int, envs_per_task: WithoutEffect[Optional[int]] = None,
@@ -96,9 +98,8 @@ class MetaSampler(Sampler):
         self._mean_before = np.nan  # mean return before adaptation
         self._check_memory()
         self._given = replace_arguments((type(self), *self._given), {"env": self.sampled_env})[1:]  # for snapshots
+        check_parallel(parallel)
         self.parallel = parallel
-        self._is_closed = False
-        self.vec_env = self._make_executor()
 
     @property
     def env(self) -> Any:
@@ -116,8 +117,7 @@ class MetaSampler(Sampler):
         sampled = copy_env(env)
         self.task_sampler.bind(adapt_env(sampled))
         self._env, self.sampled_env = env, sampled
-        if "vec_env" in vars(self):
-            self.close()
+        self.close()
 
     def _choose_action(self, observation: np.ndarray) -> np.ndarray:
         actions, _ = self.policy.get_actions([observation[None]] * self.meta_batch_size)
@@ -134,14 +134,20 @@ class MetaSampler(Sampler):
                              f"{num_bytes / 1e9:,.0f} GB, and this machine has {total_memory() / 1e9:,.0f} GB; lower "
                              "one of these settings")
 
-    def _make_executor(self) -> MetaEnvExecutor:
-        return make_executor(self.sampled_env, self.meta_batch_size, self.envs_per_task, self.max_path_length,
-                             self.parallel)
+    @property
+    def vec_env(self) -> MetaEnvExecutor:
+        """The executor that collects paths. The first use opens it and starts its worker processes."""
+        if self._executor is None:
+            self._executor = make_executor(self.sampled_env, self.meta_batch_size, self.envs_per_task,
+                                           self.max_path_length, self.parallel)
+            if self._tasks is not None:
+                self._executor.set_tasks(self._tasks)
+        return self._executor
 
     @property
     def tasks(self) -> Optional[List[Task]]:
         """Tasks of the current iteration; None before the first call of `update_tasks` or `vec_env.set_tasks`."""
-        return self.vec_env.tasks
+        return self._tasks if self._executor is None else self._executor.tasks
 
     def update_tasks(self, tasks: Optional[Sequence[Task]] = None) -> None:
         """Starts an iteration: samples a new task for each index of the meta-batch.
@@ -164,13 +170,9 @@ class MetaSampler(Sampler):
                 tasks = self.task_sampler.sample(self.meta_batch_size, rng)
             except SystemExit as error:  # would otherwise end training without an error message
                 raise EnvWorkerError(f"sample_tasks called sys.exit({error})") from error
-        self._set_iteration(itr, 0, list(tasks))
-
-    def _set_iteration(self, itr: int, step: int, tasks: List[Task]) -> None:
-        if self._is_closed:
-            self.vec_env, self._is_closed = self._make_executor(), False
-        self.vec_env.set_tasks(tasks)
-        self._itr, self._step, self._is_begun = itr, step, True
+        self._tasks = None  # those of the previous iteration
+        self.vec_env.set_tasks(list(tasks))
+        self._itr, self._step, self._is_begun = itr, 0, True
 
     def obtain_samples(self, log: bool = False, log_prefix: str = "") -> PathsMetaBatch:
         """Collects `rollouts_per_meta_task` paths of each task with the current policy.
@@ -191,10 +193,8 @@ class MetaSampler(Sampler):
         """
         if not self._is_begun or self.tasks is None:
             self.update_tasks(self.tasks)
-        elif self._is_closed:
-            self._set_iteration(self._itr, self._step, self.tasks)
         paths, rollouts = self.vec_env.collect(self.batch_size, self.path_rng, self.make_actor())
-        set_averages(self.env, get_averages(self.sampled_env))
+        update_averages(self.sampled_env, self.env, [path for of_task in paths.values() for path in of_task])
         if log:
             logger.logkv(log_prefix + "PolicyExecTime", np.mean([part.policy_time for part in rollouts]))
             logger.logkv(log_prefix + "EnvExecTime", np.mean([part.env_time for part in rollouts]))
@@ -231,8 +231,10 @@ class MetaSampler(Sampler):
 
     def close(self) -> None:
         """Closes environments and worker processes; `update_tasks` and `obtain_samples` open them again."""
-        self._is_closed = True
-        self.vec_env.close()
+        if self._executor is not None:
+            self._tasks = self._executor.tasks
+            self._executor.close()
+            self._executor = None
 
     def __enter__(self) -> "MetaSampler":
         return self
@@ -243,8 +245,7 @@ class MetaSampler(Sampler):
 
     def get_state(self) -> Dict[str, Any]:
         """Returns everything that determines future samples, except the policy and the root seed, for a snapshot."""
-        tasks = self.tasks if self._is_begun and not self._is_closed else None  # an assigned env may not have them
-        return {"itr": self._itr, "step": self._step, "tasks": tasks,
+        return {"itr": self._itr, "step": self._step, "tasks": self.tasks if self._is_begun else None,
                 "num_steps": self.total_timesteps_sampled, "task_sampler": self.task_sampler.get_state()}
 
     def set_state(self, state: Dict[str, Any]) -> None:
@@ -252,15 +253,16 @@ class MetaSampler(Sampler):
         self.total_timesteps_sampled = state["num_steps"]
         if state.get("task_sampler") is not None:
             self.task_sampler.set_state(state["task_sampler"])
-        if state["tasks"] is None:
-            self.start_at(state["itr"] + 1)
-        else:
-            self._set_iteration(state["itr"], state["step"], state["tasks"])
+        self.start_at(state["itr"] + 1)
+        if state["tasks"] is not None:
+            self.close()
+            self._itr, self._step, self._tasks, self._is_begun = state["itr"], state["step"], state["tasks"], True
 
     def start_at(self, itr: int) -> None:
         """Sets the number of the iteration that the next `update_tasks` starts."""
-        self._itr, self._step, self._is_begun = check_int_at_least("itr", itr, 0) - 1, 0, False
-        self.vec_env.tasks = None
+        self._itr, self._step, self._is_begun, self._tasks = check_int_at_least("itr", itr, 0) - 1, 0, False, None
+        if self._executor is not None:
+            self._executor.tasks = None
 
 
 def make_executor(env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int,

@@ -172,10 +172,10 @@ def has_success(path: Mapping[str, Any]) -> Optional[bool]:
 
     A path succeeds if the info is true or above zero in at least one step. A missing info (None or NaN) is no success.
     """
-    found = None
-    for key in {"success", "is_success"} & set(path.get("env_infos", ())):
+    found, infos = None, path.get("env_infos", {})
+    for key in [key for key in ("success", "is_success") if key in infos]:
         try:
-            found = bool(found) or bool((np.asarray(path["env_infos"][key]).astype(float) > 0).any())
+            found = bool(found) or bool((np.asarray(infos[key]).astype(float) > 0).any())
         except (TypeError, ValueError):  # an unrelated info with this name
             continue
     return found

@@ -1,16 +1,15 @@
 """Collects the paths of some tasks with any executor."""
-import functools
 import itertools
 import threading
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple, Union
 
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.envs.compat import copied
 from meta_policy_search.samplers.errors import EnvWorkerError, NotFiniteError
-from meta_policy_search.samplers.paths import path_mask, split_paths
+from meta_policy_search.samplers.paths import split_paths
 from meta_policy_search.types import Infos, Path, Rows
 from meta_policy_search.utils.threads import divide, run_in_threads
 
@@ -20,7 +19,7 @@ Steps = Union[int, np.ndarray]
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 INITIAL_BUFFER_STEPS = 4096
-"""Initial number of steps per path in the buffers. The buffers double when a path exceeds them."""
+"""Initial number of steps per path with noise. The number doubles when a path exceeds it."""
 
 
 def draw_path_noise(actor: Actor, rng: np.random.Generator, max_path_length: int, out: np.ndarray) -> None:
@@ -46,14 +45,17 @@ PathRng = Callable[[int, int], np.random.Generator]
 """Function `(task, rollout) -> numpy.random.Generator` with the generator of each path. It can be pickled."""
 
 
+LoopStep = Tuple[np.ndarray, np.ndarray, List[Infos]]
+"""A step of `k` active paths: their indices, int `[k]`, the index of the step in each path, int `[k]`, and three dicts
+of arrays `[k, ...]`: observations, actions and rewards; env infos; agent infos."""
+
+
 class TaskRollouts(NamedTuple):
-    """Paths of some tasks, ordered by task, with all steps concatenated; `P` is the total number of paths."""
+    """Paths of some tasks, ordered by task; `P` is the total number of paths."""
 
     num_rollouts: int  # paths per task
     lengths: np.ndarray  # int [P]
-    path: Infos  # observations [N, O], actions [N, A], rewards [N]
-    env_infos: Infos  # each [N, ...]
-    agent_infos: Infos  # each [N, ...]
+    steps: List[LoopStep]
     last_observations: np.ndarray  # float64 [P, O]
     terminated: np.ndarray  # bool [P]
     policy_time: float  # seconds
@@ -63,39 +65,32 @@ class TaskRollouts(NamedTuple):
 def join_rollouts(parts: Sequence[TaskRollouts]) -> Dict[int, List[Path]]:
     """Returns the path dicts of the rollouts of threads or workers, ordered by task, by task index.
 
-    An info that only some parts have is NaN in the others (None if it is not numeric). It has the same type in all
-    parts.
+    An info has the same type in all paths. An info that any step of any path lacks is an array of objects, with None in
+    these steps.
     """
-    num_steps = [int(part.lengths.sum()) for part in parts]
-    env_infos = _unify_infos([part.env_infos for part in parts], num_steps)
-    agent_infos = _unify_infos([part.agent_infos for part in parts], num_steps)
-    paths: Dict[int, List[Path]] = {}
-    for part, of_envs, of_agents in zip(parts, env_infos, agent_infos):
-        split = split_paths(part.lengths, part.path, of_envs, of_agents, part.last_observations, part.terminated)
-        for start in range(0, len(split), part.num_rollouts):
-            paths[len(paths)] = split[start:start + part.num_rollouts]
-    return paths
+    lengths, num_rollouts = np.concatenate([part.lengths for part in parts]), parts[0].num_rollouts
+    starts = np.split(np.cumsum(lengths) - lengths, np.cumsum([len(part.lengths) for part in parts])[:-1])
+    rows = [first[paths] + steps for first, part in zip(starts, parts) for paths, steps, _ in part.steps]
+    kinds = zip(*(values for part in parts for *_, values in part.steps))
+    arrays, env_infos, agent_infos = (_join_steps(steps, rows) for steps in kinds)
+    split = split_paths(lengths, arrays, env_infos, agent_infos,
+                        np.concatenate([part.last_observations for part in parts]),
+                        np.concatenate([part.terminated for part in parts]))
+    return {m: split[m * num_rollouts:(m + 1) * num_rollouts] for m in range(len(split) // num_rollouts)}
 
 
-def _unify_infos(parts: Sequence[Infos], num_steps: Sequence[int]) -> List[Infos]:
-    """Returns the infos of each part, with the keys and common types of all parts."""
-    unified: List[Infos] = [{} for _ in parts]
-    for key in dict.fromkeys(key for infos in parts for key in infos):
-        present = [infos[key] for infos in parts if key in infos]
-        shapes = sorted({values.shape[1:] for values in present})
+def _join_steps(steps: Sequence[Infos], rows: Sequence[np.ndarray]) -> Infos:
+    """Joins the arrays `[k, ...]` of steps to arrays `[N, ...]`; see `join_rollouts`. Each step fills its `rows`."""
+    joined: Infos = {}
+    for key in dict.fromkeys(key for values in steps for key in values):
+        shapes = sorted({values[key].shape[1:] for values in steps if key in values})
         if len(shapes) > 1:
             raise ValueError(f"{key}: expected an info with the same shape in all tasks, got {shapes}")
-        dtypes = [values.dtype for values in present] + [np.dtype(np.float64)] * (len(present) < len(parts))
-        dtype = functools.reduce(np.promote_types, dtypes)
-        for infos, steps, result in zip(parts, num_steps, unified):
-            result[key] = infos[key].astype(dtype, copy=False) if key in infos else np.full(
-                (steps, *shapes[0]), missing_value(dtype), dtype)
-    return unified
-
-
-def missing_value(dtype: np.dtype) -> Optional[float]:
-    """Returns the value of an info in steps that do not have it."""
-    return None if dtype.kind == "O" else np.nan
+        dtype = np.result_type(*{values[key].dtype if key in values else np.dtype(object) for values in steps})
+        joined[key] = np.empty((sum(map(len, rows)), *shapes[0]), dtype)
+        for values, of_step in zip(steps, rows):
+            joined[key][of_step] = values.pop(key, None)  # frees memory
+    return joined
 
 
 def collect_rollouts(executor: Any, num_rollouts: int, path_rng: PathRng, actor: Actor) -> List[TaskRollouts]:
@@ -133,7 +128,7 @@ class RolloutLoop:
        policy always gets observations of the same number of paths, on which the rounding of its matrix products may
        depend.
     2. steps the active environments with the actions of their paths.
-    3. stores observations, actions, rewards and infos at `[path, step]` of the buffers.
+    3. appends observations, actions, rewards and infos to the list of steps.
 
     In the loop, path `p = i * P + rollout` and environment `e = i * E + j` belong to task `tasks[i]`.
     """
@@ -144,17 +139,17 @@ class RolloutLoop:
         self._tasks, self._num_tasks, self._num_rollouts = tasks, len(tasks), num_rollouts
         self._first_env = tasks.start * executor.envs_per_task
         self._max_path_length = executor.max_path_length
-        self._capacity = min(self._max_path_length, INITIAL_BUFFER_STEPS)  # steps per path in the buffers
+        self._capacity = min(self._max_path_length, INITIAL_BUFFER_STEPS)  # steps per path with noise
         self._stop = stop  # ends `run` after the current step, or immediately if it has not started
         self._action_shape = executor.action_shape
         num_paths = self._num_tasks * self._num_rollouts
         self._noise = np.empty((num_paths, self._capacity, actor.noise_dim), np.float32)
         self._last_observations = np.zeros((num_paths, *executor.observation_shape))  # the policy's current input
         self._noise_now = np.zeros((num_paths, actor.noise_dim), np.float32)
-        self._buffers: Dict[str, Infos] = {"path": {}, "env_infos": {}, "agent_infos": {}}
+        self._steps: List[LoopStep] = []
+        self._shapes: Dict[Tuple[str, str], Tuple[int, ...]] = {}  # of the rows, by kind and key
         self._lengths = np.zeros(num_paths, int)
         self._terminated = np.zeros(num_paths, bool)
-        self._num_steps = 0
         self.policy_time = self.env_time = 0.0
 
     def run(self) -> TaskRollouts:
@@ -174,7 +169,8 @@ class RolloutLoop:
                     path_of[restarted] = list(following.values())
                     self._start(restarted, path_of[restarted])
                 env_ids = np.sort(np.concatenate([env_ids[~ended], restarted]))
-        return self._rollouts()
+        return TaskRollouts(self._num_rollouts, self._lengths, self._steps, self._last_observations, self._terminated,
+                            self.policy_time, self.env_time)
 
     def _start(self, env_ids: np.ndarray, paths: np.ndarray) -> None:
         """Starts paths. The policy's noise is drawn first; the environment continues with the same generator."""
@@ -189,28 +185,24 @@ class RolloutLoop:
         self._last_observations[paths] = observations
 
     def _start_noise(self, path: int) -> np.random.Generator:
-        """Draws the noise of a path for all steps in the buffers; returns the generator for the environment."""
+        """Draws the noise of a path; returns the generator for the environment."""
         task, rollout = divmod(int(path), self._num_rollouts)
         rng = self._path_rng(self._tasks[task], rollout)
         draw_path_noise(self._actor, rng, self._max_path_length, self._noise[path])
         return rng
 
-    def _grow_buffers(self, paths: np.ndarray) -> None:
-        """Doubles the capacity of the buffers and draws the noise of the active paths again, for more steps."""
+    def _grow_noise(self, paths: np.ndarray) -> None:
+        """Doubles the number of steps with noise, and draws the noise of the active paths again."""
         self._capacity = min(2 * self._capacity, self._max_path_length)
         self._noise = np.empty((len(self._lengths), self._capacity, self._actor.noise_dim), np.float32)
         for p in paths:
             self._start_noise(p)
-        for buffers in self._buffers.values():
-            for key, buffer in buffers.items():
-                buffers[key] = np.empty((len(buffer), self._capacity, *buffer.shape[2:]), buffer.dtype)
-                buffers[key][:, :buffer.shape[1]] = buffer
 
     def _step(self, env_ids: np.ndarray, paths: np.ndarray) -> np.ndarray:
         """Takes one step in each active path; returns which of them ended, bool `[k]`."""
         lengths = self._lengths[paths]
         if self._capacity < self._max_path_length and lengths.max() == self._capacity:
-            self._grow_buffers(paths)
+            self._grow_noise(paths)
         rows: Rows = paths
         steps: Steps = lengths
         if len(paths) == len(self._lengths):  # all paths are at the same step, and slices are faster than index arrays
@@ -222,14 +214,12 @@ class RolloutLoop:
         self.env_time += time.perf_counter() - started
         self._check_observations(result.observations, paths)
         self._check("reward", result.rewards, np.isfinite(result.rewards), paths, "finite numbers")
-        self._store("path", {"observations": observations, "actions": actions, "rewards": result.rewards}, rows, steps)
-        for kind, infos in (("env_infos", result.env_infos), ("agent_infos", agent_infos)):
-            self._check_infos(kind, infos, paths)
-            self._store(kind, infos, rows, steps)
+        arrays = {"observations": observations, "actions": actions, "rewards": result.rewards}
+        kinds = {"path": arrays, "env_infos": result.env_infos, "agent_infos": agent_infos}
+        self._steps.append((paths, lengths, [self._copied(kind, values, paths) for kind, values in kinds.items()]))
         self._last_observations[rows] = result.observations
         self._lengths[rows] += 1
         self._terminated[rows] = result.terminated
-        self._num_steps += len(paths)
         return result.terminated | result.truncated | (self._lengths[rows] >= self._max_path_length)
 
     def _act(self, paths: np.ndarray, rows: Rows, steps: Steps) -> Tuple[np.ndarray, Infos]:
@@ -248,31 +238,6 @@ class RolloutLoop:
         self.policy_time += time.perf_counter() - started
         return actions, infos
 
-    def _store(self, kind: str, values: Dict[str, np.ndarray], rows: Rows, steps: Steps) -> None:
-        """Writes one step of the active paths to the buffers.
-
-        Steps without an info get NaN (None if it is not numeric), and the info becomes float64 in all steps. Therefore
-        the data do not depend on which paths are active concurrently.
-        """
-        buffers = self._buffers[kind]
-        lacking = {key: missing_value(buffer.dtype) for key, buffer in buffers.items() if key not in values}
-        for key, value in {**values, **lacking}.items():
-            value = np.asarray(value)
-            if key not in buffers:
-                buffers[key] = self._new_buffer(value)
-            elif not np.can_cast(value.dtype, buffers[key].dtype):
-                buffers[key] = buffers[key].astype(np.promote_types(buffers[key].dtype, value.dtype))
-            buffers[key][rows, steps] = copied(value) if value.dtype == object else value
-
-    def _new_buffer(self, value: np.ndarray) -> np.ndarray:
-        """Returns a buffer for rows like `value`; previous steps have missing values."""
-        is_late = self._num_steps > 0
-        dtype = np.promote_types(value.dtype, np.float64) if is_late else value.dtype
-        buffer = np.empty((len(self._lengths), self._capacity, *value.shape[1:]), dtype)
-        if is_late:
-            buffer[:] = missing_value(dtype)
-        return buffer
-
     def _in_env(self, call: Callable[[np.ndarray], Any], env_ids: np.ndarray, paths: np.ndarray) -> Any:
         """Calls the executor with its own indices of the environments, and adds path and step to its errors."""
         env_ids = self._first_env + env_ids  # indices among the environments of all tasks, as in errors
@@ -289,14 +254,18 @@ class RolloutLoop:
         task, rollout = divmod(int(path), self._num_rollouts)
         return f"task {self._tasks[task]}, path {rollout}, step {self._lengths[path]}"
 
-    def _check_infos(self, kind: str, infos: Infos, paths: np.ndarray) -> None:
-        """Raises `ValueError` unless each info has a row for each path, with the same shape as in earlier steps."""
-        for key, value in infos.items():
-            shape, before = np.shape(value), self._buffers[kind].get(key)
-            expected = (len(paths), *(shape[1:] if before is None else before.shape[2:]))
+    def _copied(self, kind: str, infos: Infos, paths: np.ndarray) -> Infos:
+        """Returns copies of arrays.
+
+        Raises `ValueError` unless each has a row for each path, with the same shape as in earlier steps.
+        """
+        copies = {key: copied(np.asarray(value)) for key, value in infos.items()}
+        for key, value in copies.items():
+            shape, expected = value.shape, (len(paths), *self._shapes.setdefault((kind, key), value.shape[1:]))
             if shape != expected:
                 raise ValueError(f"{self._place(paths[0])}: {kind}[{key!r}]: expected shape {expected}, a row for each "
                                  f"path as in earlier steps, got {shape}; put an info of variable size into a dict")
+        return copies
 
     def _check(self, what: str, values: np.ndarray, is_valid: np.ndarray, paths: np.ndarray, expected: str,
                hint: str = "") -> None:
@@ -308,16 +277,3 @@ class RolloutLoop:
     def _check_observations(self, observations: np.ndarray, paths: np.ndarray) -> None:
         """Raises `NotFiniteError` unless observations are finite in float32, which policies compute in."""
         self._check("observation", observations, np.abs(observations) <= FLOAT32_MAX, paths, "finite float32 numbers")
-
-    def _rollouts(self) -> TaskRollouts:
-        """Returns the collected paths. Each buffer is freed after its steps are copied."""
-        longest = int(self._lengths.max(initial=0))
-        mask = path_mask(self._lengths, longest)
-        is_full = bool(mask.all())
-        for buffers in self._buffers.values():
-            for key, buffer in buffers.items():
-                steps = buffer[:, :longest]
-                buffers[key] = steps.reshape(-1, *buffer.shape[2:]) if is_full else steps[mask]
-        return TaskRollouts(self._num_rollouts, self._lengths, self._buffers["path"], self._buffers["env_infos"],
-                            self._buffers["agent_infos"], self._last_observations, self._terminated,
-                            self.policy_time, self.env_time)

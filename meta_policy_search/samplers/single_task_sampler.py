@@ -8,7 +8,7 @@ from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.flat_policy import check_spaces, num_tasks_of
 from meta_policy_search.actors.from_policy import PolicyActor, actor_from_policy
 from meta_policy_search.envs.compat import adapt_env, copy_env
-from meta_policy_search.envs.normalized_env import get_averages, normalizers, set_averages
+from meta_policy_search.envs.normalized_env import update_averages
 from meta_policy_search.samplers.meta_sampler import make_executor
 from meta_policy_search.samplers.ray_executor import Parallel, check_parallel
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
@@ -91,8 +91,9 @@ class SingleTaskSampler(Configurable):
         """
         algo, length = self.algo, self._length("max_path_length", self.algo.max_path_length)
         policy = algo.policy if algo.exploration_policy is None else algo.exploration_policy
-        return self._collect_paths(policy, itr, count_paths(batch_size, length), length,
-                                   envs_at_once=algo.rollout_batch_size)
+        (paths,) = self._train_averages([self._collect_paths(
+            policy, itr, count_paths(batch_size, length), length, envs_at_once=algo.rollout_batch_size)])
+        return paths
 
     def obtain_evaluation_samples(self, itr: int, num_paths: int) -> List[Path]:
         """Collects `num_paths` paths of `policy`, of at most `max_eval_path_length` steps.
@@ -123,16 +124,16 @@ class SingleTaskSampler(Configurable):
         num_paths = count_paths(batch_size, length)
         actor = actor_from_policy(policy, flat_params=flat_params)
         if not isinstance(actor, PolicyActor):
-            return self._collect(policy, actor, itr, len(flat_params), num_paths, length)
+            return self._train_averages(self._collect(policy, actor, itr, len(flat_params), num_paths, length))
         population: List[List[Path]] = []
-        averages = get_averages(self.sampled_env)
         for number, candidate in enumerate(flat_params, start=itr):
             policy.set_flat_params(candidate)
             population.append(self._collect_paths(policy, number, num_paths, length))
-            set_averages(self.sampled_env, averages)  # all candidates act with the same averages
-        for normalizer in normalizers(self.sampled_env):
-            normalizer.update_averages([path for paths in population for path in paths])
-        set_averages(self._env, get_averages(self.sampled_env))
+        return self._train_averages(population)
+
+    def _train_averages(self, population: List[List[Path]]) -> List[List[Path]]:
+        """Updates the running averages of a `NormalizedEnv` with the paths of all candidates; returns the paths."""
+        update_averages(self.sampled_env, self._env, [path for paths in population for path in paths])
         return population
 
     def _length(self, name: str, length: Optional[int]) -> int:
@@ -160,14 +161,11 @@ class SingleTaskSampler(Configurable):
         check_spaces(policy, self._sampled)
         sizes = (num_candidates, min(envs_at_once or num_paths, num_paths), length)
         executor = self._open(purpose, sizes)
-        task, averages = adapt_env(self._env, needs_tasks=False).get_task(), get_averages(self.sampled_env)
+        task = adapt_env(self._env, needs_tasks=False).get_task()
         self._sampled.set_task(task)  # snapshots contain this copy
         executor.set_tasks([task] * num_candidates)
         path_rng = functools.partial(_candidate_rng, seeding.get_root(), itr, purpose)
         paths, _ = executor.collect(num_paths, path_rng, actor)
-        if purpose == _EVALUATION:
-            set_averages(self.sampled_env, averages)  # only training updates them
-        set_averages(self._env, get_averages(self.sampled_env))
         return list(paths.values())
 
     def _open(self, purpose: int, sizes: Tuple[int, int, int]) -> MetaEnvExecutor:

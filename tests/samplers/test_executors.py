@@ -17,6 +17,7 @@ import pytest
 import threadpoolctl
 
 from meta_policy_search import EnvWorkerError, MetaEnv, MetaParallelEnvExecutor, MetaPointEnvCorner
+from meta_policy_search.samplers.rollout_loop import join_rollouts
 from meta_policy_search.samplers.vectorized_env_executor import worker
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.utils import seeding
@@ -257,11 +258,11 @@ def test_infos_become_arrays_in_the_same_way_in_all_executors():
             assert "success" not in own[0] and own[1]["success"] is True  # dicts as returned by the environment
 
     for infos in answers:
-        # numbers become arrays with NaN where an environment reports none; other values are object arrays
+        # numbers that all environments report become arrays of numbers; others are object arrays with None
         assert infos["tensorflow"].dtype == bool and infos["threads"].shape == (3, 3)
-        np.testing.assert_array_equal(infos["success"], [np.nan, 1.0, np.nan])
-        np.testing.assert_array_equal(infos["count"], [np.nan, 3.0, np.nan])
-        np.testing.assert_array_equal(infos["vector"], [[np.nan, np.nan], [0.0, 1.0], [np.nan, np.nan]])
+        np.testing.assert_array_equal(infos["success"], [None, True, None])
+        np.testing.assert_array_equal(infos["count"], [None, 3, None])
+        np.testing.assert_array_equal(infos["vector"], [[None, None], [0, 1], [None, None]])
         assert infos["label"].tolist() == [None, "x", None]
         assert infos["name"].tolist() == ["task 0", "task 1", "task 2"] and infos["name"].dtype == object
         assert infos["ragged"].dtype == object and [v["of"].shape for v in infos["ragged"]] == [(1,), (2,), (1,)]
@@ -290,8 +291,8 @@ def test_matrix_operations_of_ray_workers_use_one_thread(monkeypatch):
     request = cloudpickle.dumps(([(2.0, 2.0)] * 2, 1, path_rng, FixedPolicy(2, 2).make_actor(), {}))
     with threadpoolctl.threadpool_limits(2, user_api="blas"):
         pickled = worker.collect_on_ray(0, [cloudpickle.dumps(CountsThreads())], (range(2), 1, T), request)
-    for part in worker.load_result(pickled, "worker"):
-        assert set(part.env_infos["threads"]) == {1}
+    for (path,) in join_rollouts(worker.load_result(pickled, "worker")).values():
+        assert set(path["env_infos"]["threads"]) == {1}
 
 
 # Invalid arguments.

@@ -221,7 +221,7 @@ def test_path_terminated_at_its_last_step_is_terminated():
 
 
 @pytest.mark.parametrize("envs_per_task", [1, 4, 6])
-def test_infos_missing_at_some_steps_are_nan_or_none(envs_per_task):
+def test_infos_missing_at_some_steps_are_none(envs_per_task):
     set_seed(3)
     with MetaSampler(EnvWithRareInfos(), FixedPolicy(), 6, 2, 5, envs_per_task=envs_per_task) as sampler:
         paths = [path for task_paths in sampler.obtain_samples().values() for path in task_paths]
@@ -231,11 +231,11 @@ def test_infos_missing_at_some_steps_are_nan_or_none(envs_per_task):
         is_last = t == len(t)
         infos = path["env_infos"]
         np.testing.assert_array_equal(infos["t"], t)
-        np.testing.assert_array_equal(infos["odd"], np.where(t % 2, t, np.nan))
-        np.testing.assert_array_equal(infos["late"], np.where((t > 2)[:, None], [0.0, 1.0], np.nan))
-        np.testing.assert_array_equal(infos["success"], np.where(is_last, 1.0, np.nan))
+        np.testing.assert_array_equal(infos["odd"], np.where(t % 2, t, None))
+        np.testing.assert_array_equal(infos["late"], np.where((t > 2)[:, None], [0, 1], None))
+        np.testing.assert_array_equal(infos["success"], np.where(is_last, True, None))
         assert infos["outcome"].tolist() == [None] * (len(t) - 1) + ["done"]
-        assert infos["t"].dtype.kind == "i" and infos["success"].dtype == infos["odd"].dtype == np.float64
+        assert infos["t"].dtype.kind == "i" and infos["success"].dtype == infos["odd"].dtype == object
 
 
 class Reusing(Scripted):
@@ -445,14 +445,31 @@ def test_closed_sampler_opens_its_worker_processes_again():
     sampler, reference = (sampler_of(MetaPointEnvCorner(), parallel=parallel) for parallel in (True, False))
     for each in (sampler, reference):
         each.update_tasks()
+    executor = sampler.vec_env
     sampler.close()
-    assert not sampler.vec_env._workers
+    assert not executor._workers
     assert_same(sampler.obtain_samples(), reference.obtain_samples())
     workers = [worker.process for worker in sampler.vec_env._workers]
     assert workers and all(process.poll() is None for process in workers)
     sampler.close()
     sampler.close()
-    assert not sampler.vec_env._workers and all(process.poll() is not None for process in workers)
+    assert all(process.poll() is not None for process in workers)
+
+
+def test_sampler_opens_its_executor_on_first_use():
+    """Neither building a sampler nor restoring a state opens it; the restored sampler continues the iteration."""
+    opened = []
+
+    def executor(*args):
+        opened.append(args)
+        return MetaIterativeEnvExecutor(*args)
+
+    reference, sampler = sampler_of(Wanderer()), sampler_of(Wanderer(), executor=executor)
+    reference.obtain_samples()
+    sampler.set_state(reference.get_state())
+    assert sampler.tasks == reference.tasks and sampler.get_state() == reference.get_state() and not opened
+    assert_same(sampler.obtain_samples(), reference.obtain_samples())
+    assert len(opened) == 1
 
 
 def test_times_are_logged_on_request():

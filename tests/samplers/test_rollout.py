@@ -102,15 +102,15 @@ class Thinking:
         return self.action, next(self.thoughts)
 
 
-def test_missing_infos_are_filled_with_nan_or_none():
+def test_missing_infos_are_none():
     path = rollout(Reporting(), Thinking())
     infos = path["env_infos"]
-    np.testing.assert_array_equal(infos["early"], [np.nan, 1.0, np.nan])
-    np.testing.assert_array_equal(infos["place"], [[np.nan], [2.0], [np.nan]])
-    np.testing.assert_array_equal(infos["late"], [np.nan, np.nan, 3.0])
+    np.testing.assert_array_equal(infos["early"], [None, True, None])
+    np.testing.assert_array_equal(infos["place"], [[None], [2.0], [None]])
+    np.testing.assert_array_equal(infos["late"], [None, None, 3])
     assert infos["word"].tolist() == [None, "second", None]
-    np.testing.assert_array_equal(path["agent_infos"]["mean"], [[0.0, 0.0], [1.0, 1.0], [np.nan, np.nan]])
-    np.testing.assert_array_equal(path["agent_infos"]["doubt"], [np.nan, 0.5, np.nan])
+    np.testing.assert_array_equal(path["agent_infos"]["mean"], [[0.0, 0.0], [1.0, 1.0], [None, None]])
+    np.testing.assert_array_equal(path["agent_infos"]["doubt"], [None, 0.5, None])
 
 
 def test_reused_arrays_of_environment_and_agent_are_copied():

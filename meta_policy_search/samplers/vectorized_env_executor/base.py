@@ -23,7 +23,7 @@ import numpy as np
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.envs.normalized_env import Averages, get_averages, normalizers, set_averages
+from meta_policy_search.envs.normalized_env import Averages, get_averages, set_averages
 from meta_policy_search.samplers.errors import EnvValueError, EnvWorkerError, tasks_text
 from meta_policy_search.samplers.rollout_loop import PathRng, TaskRollouts, collect_rollouts, join_rollouts
 from meta_policy_search.types import BatchedStep, Infos, Path, Task
@@ -117,7 +117,7 @@ class MetaEnvExecutor:
     @one_blas_thread()
     def collect(self, num_rollouts: int, path_rng: PathRng, actor: Actor
                 ) -> Tuple[Dict[int, List[Path]], List[TaskRollouts]]:
-        """Collects paths in all tasks, then updates the running averages of a `NormalizedEnv`.
+        """Collects paths in all tasks, with the running averages of the environment that the executor was built with.
 
         Args:
             num_rollouts: number of paths per task.
@@ -133,10 +133,7 @@ class MetaEnvExecutor:
         """
         self._check_open()
         rollouts = self.collect_rollouts(num_rollouts, path_rng, actor, get_averages(self._env))
-        paths = join_rollouts(rollouts)
-        for normalizer in normalizers(self._env):
-            normalizer.update_averages([path for of_task in paths.values() for path in of_task])
-        return paths, rollouts
+        return join_rollouts(rollouts), rollouts
 
     def collect_rollouts(self, num_rollouts: int, path_rng: PathRng, actor: Actor,
                          averages: Averages) -> List[TaskRollouts]:
@@ -200,8 +197,8 @@ class MetaEnvExecutor:
             env_ids: int `[k]`, indices of the environments, in any order, without duplicates.
 
         Returns:
-            A `BatchedStep` with `k` rows. An info that only some environments return is NaN in the others (None if it
-            is not numeric). Infos that are not numeric are arrays of objects.
+            A `BatchedStep` with `k` rows. An info that only some environments return is None in the others. Such
+            infos, and infos that are not numeric, are arrays of objects.
 
         Raises:
             EnvWorkerError: an environment raised an error.
@@ -343,7 +340,7 @@ def _stacked(key: str, values: List[Any]) -> np.ndarray:
         return objects
     if len(present) == len(values):
         return array
-    filled = np.full((len(values), *array.shape[1:]), np.nan, dtype=np.result_type(array, np.float64))
+    filled = np.empty((len(values), *array.shape[1:]), dtype=object)
     filled[present] = array
     return filled
 
