@@ -3,7 +3,7 @@
     python experiments/single_file/rl2.py                      # 2D navigation
     python experiments/single_file/rl2.py --env half_cheetah   # half cheetah, forward or backward
 
-@RETURNS@
+Training takes 40 iterations in 2D navigation and 30 iterations on the half cheetah.
 
 A trial consists of several episodes of one task. A recurrent policy observes its last action and reward and keeps its
 state over the episodes of a trial. It is trained for the return of the whole trial. So it learns to find out the task

@@ -3,7 +3,7 @@
     python experiments/single_file/trpo_maml.py                  # 2D navigation
     python experiments/single_file/trpo_maml.py --env half_cheetah   # half cheetah, forward or backward
 
-@RETURNS@
+2D navigation returns -18 after the gradient step of iteration 10 (-44 before it); training takes 25 iterations.
 
 The policy collects paths in a task, takes a gradient step on them, and collects paths again. MAML trains the
 parameters before the step (theta) so that the policy is good after it (theta'). An iteration:
