@@ -5,6 +5,7 @@
     .. can-i-use:: ProMP      what the algorithm works with, derived from its class
     .. logged-columns:: ProMP columns of its meta-update, from the page "Columns of progress.csv"
     :source:`ops.losses.clipped_surrogate`      link to the source code of a function, class or method
+    :single:`promp 3`         link to the numbered comment `# [3]` of a single file (experiments/single_file)
     arXiv:1810.06784                            in any text: link to the paper
 
 A `:source:` link to a symbol that does not exist is an error.
@@ -270,9 +271,36 @@ class Source(SphinxRole):
         return [link], []
 
 
+def find_comment(text: str) -> Tuple[str, int]:
+    """Returns the page and the line of a numbered comment of a single file, such as `promp 3`.
+
+    Raises:
+        ValueError: the file does not contain the comment exactly once.
+    """
+    name, number = text.split()
+    lines = (DOCS.parent / "experiments" / "single_file" / f"{name}.py").read_text(encoding="utf-8").splitlines()
+    found = [line for line, code in enumerate(lines, 1) if f"# [{number}] " in code]
+    if len(found) != 1:
+        raise ValueError(f"single: expected one comment [{number}] in {name}.py, got {len(found)}")
+    return f"single_files/{name}", found[0]
+
+
+class Single(SphinxRole):
+    """A link to a line of a single file."""
+
+    def run(self) -> Tuple[List[nodes.Node], List[nodes.system_message]]:
+        """Returns the link."""
+        try:
+            page, line = find_comment(self.text)
+        except ValueError as error:
+            return [], [self.inliner.reporter.error(str(error), line=self.lineno)]
+        uri = f"{self.env.app.builder.get_relative_uri(self.env.docname, page)}#line-{line}"
+        return [nodes.reference(self.rawtext, f"line {line}", internal=True, refuri=uri)], []
+
+
 def mark_lines(app: "Sphinx", pagename: str, templatename: str, context: Dict[str, Any], doctree: Any) -> None:
     """Adds an anchor to each line of a page with source code."""
-    if pagename.startswith("_modules/") and "body" in context:
+    if pagename.startswith(("_modules/", "single_files/")) and "body" in context:
         context["body"] = re.sub(r'<span class="linenos">( *)(\d+)</span>',
                                  r'<span class="linenos" id="line-\2">\1\2</span>', context["body"])
 
@@ -307,6 +335,7 @@ def setup(app: "Sphinx") -> Dict[str, Any]:
     app.add_directive("can-i-use", CanIUse)
     app.add_directive("logged-columns", LoggedColumns)
     app.add_role("source", Source())
+    app.add_role("single", Single())
     app.add_transform(ArxivLinks)
     app.connect("html-page-context", mark_lines)
     return {"version": "1", "parallel_read_safe": True}

@@ -11,7 +11,7 @@ from meta_policy_search import meta_algos
 from meta_policy_search.policies import GaussianRecurrentPolicy
 from meta_policy_search.run import build_trainer
 from meta_policy_search.utils import logger
-from tests.documentation.test_execution import DOCS, PAGES
+from tests.documentation.test_execution import DOCS, PAGES, ROOT
 
 pytest.importorskip("sphinx")
 sys.path.insert(0, str(DOCS / "_ext"))
@@ -113,9 +113,23 @@ def test_links_to_source_code_name_symbols_that_exist():
             pages.find_source(symbol)
 
 
+@pytest.mark.parametrize("name", ["promp", "rl2", "trpo_maml"])
+def test_each_numbered_comment_of_a_single_file_is_linked_in_order(name):
+    text = (ROOT / "experiments" / "single_file" / f"{name}.py").read_text(encoding="utf-8")
+    numbers = re.findall(r"# \[(\d+)\] ", text)
+    assert numbers == [str(number) for number in range(1, len(numbers) + 1)] and len(numbers) >= 12
+    assert re.findall(rf":single:`{name} (\d+)`", read(f"{name}.rst")) == numbers
+    _, line = pages.find_comment(f"{name} 12")
+    assert "# [12] " in text.splitlines()[line - 1]
+    with pytest.raises(ValueError, match="expected one comment"):
+        pages.find_comment(f"{name} 99")
+
+
 def test_lines_of_source_code_have_anchors():
     context = {"body": '<span class="linenos"> 9</span>a\n<span class="linenos">10</span>b'}
-    pages.mark_lines(None, "_modules/a", "page.html", context, None)
+    pages.mark_lines(None, "other", "page.html", context, None)
+    assert "id=" not in context["body"]
+    pages.mark_lines(None, "single_files/a", "page.html", context, None)
     assert re.findall(r'id="(.*?)"', context["body"]) == ["line-9", "line-10"]
 
 
