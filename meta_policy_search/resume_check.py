@@ -97,6 +97,7 @@ def _train(trainer: Trainer, graph: tf.Graph, n_itr: int) -> Tuple[Sequence[Row]
 def _state_of(trainer: Trainer, graph: tf.Graph) -> State:
     """Returns the state that the next iteration depends on."""
     trainer.sampler.start_at(trainer.itr)  # as at the start of an iteration
+    generators = trainer.get_itr_snapshot(trainer.itr - 1)["state"]
     session, params, optimizer = get_session(graph), trainer.policy.get_param_values(), [trainer.algo.get_state()]
     for variable in graph.get_collection(tf.GraphKeys.GLOBAL_VARIABLES):
         if not variable.op.name.endswith(tuple(params)):
@@ -105,7 +106,7 @@ def _state_of(trainer: Trainer, graph: tf.Graph) -> State:
     return {part: list(_numbers(value, _DEPTH, {})) for part, value in {
         "environment": trainer.sampled_env, "baseline": trainer.sample_processor.baseline,
         "policy": params, "optimizer": optimizer, "sampler": trainer.sampler.get_state(),
-        "random numbers": seeding.get_process_state()}.items()}
+        "random numbers": [generators[name] for name in ("seeding", "random", "numpy_random")]}.items()}
 
 
 def _numbers(value: Any, depth: int, seen: Dict[int, Any]) -> Iterator[Any]:

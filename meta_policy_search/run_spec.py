@@ -29,7 +29,7 @@ class Part(NamedTuple):
 
     def build(self) -> Any:
         """Builds a new object with the same arguments."""
-        bound = inspect.BoundArguments(constructor_signature(self.cls), self.arguments or {})  # type: ignore[arg-type]
+        bound = inspect.BoundArguments(constructor_signature(self.cls), self.arguments or {})
         return self.cls(*bound.args, **bound.kwargs)
 
     def replaced(self, new: Mapping[str, Any]) -> "Part":
@@ -73,8 +73,11 @@ class RunSpec(NamedTuple):
             other: another record.
             names: what this and the other record belong to, such as `("snapshot", "trainer")`.
         """
-        return differences(*({"classes": [part.cls.__name__ for part in parts], **_describe(parts)[0]} for parts in (
-            [part for name, part in spec.parts.items() if name != "trainer"] for spec in (self, other))), names)
+        return differences(self._numbers_depend_on(), other._numbers_depend_on(), names)
+
+    def _numbers_depend_on(self) -> Dict[str, Any]:
+        parts = [part for name, part in self.parts.items() if name != "trainer"]
+        return {"classes": [part.cls.__name__ for part in parts], **_describe(parts)[0]}
 
     def replaced(self, options: Mapping[str, Any]) -> "RunSpec":
         """Returns the record with other options, for example to resume a run with other values of `parallel`.

@@ -30,8 +30,8 @@ _STEPS, _LENGTH, _HOLD = 1000, 100, 10  # of the comparison, of a path, and of a
 _POSITIVE = ("body_mass", "body_inertia")  # quantities of a MuJoCo model that cannot be zero or negative
 
 
-Assignments = List[Tuple[Any, Dict[str, Any]]]
-"""Compiled assignments and their global names."""
+Assignments = List[Tuple[type, str]]
+"""Assignments of constructors: the class and the source."""
 
 
 def derived_assignments(env: Any, names: Sequence[str]) -> Assignments:
@@ -59,8 +59,7 @@ def derived_assignments(env: Any, names: Sequence[str]) -> Assignments:
                     changed |= assigned
                     if isinstance(statement, ast.AugAssign):
                         raise ValueError(f"by {ast.unparse(statement)}")
-                    code = compile(ast.Module([statement], []), "constructor", "exec")
-                    found.append((code, cls.__init__.__globals__))  # type: ignore[misc]
+                    found.append((cls, ast.unparse(statement)))
         recompute(env, found)
     except Exception as error:
         derived = ", ".join(sorted(name.removeprefix("self.") for name in changed - varied))
@@ -73,8 +72,8 @@ def derived_assignments(env: Any, names: Sequence[str]) -> Assignments:
 def recompute(env: Any, assignments: Assignments) -> None:
     """Computes the attributes of an environment again, see `derived_assignments`."""
     local: Dict[str, Any] = {"self": env}
-    for code, names in assignments:
-        exec(code, dict(names), local)
+    for cls, source in assignments:
+        exec(source, dict(vars(cls)["__init__"].__globals__), local)
 
 
 def _constructor_statements(cls: type) -> List[ast.stmt]:

@@ -134,12 +134,15 @@ class MetaSampler(Sampler):
                              f"{num_bytes / 1e9:,.0f} GB, and this machine has {total_memory() / 1e9:,.0f} GB; lower "
                              "one of these settings")
 
+    def _make_executor(self) -> MetaEnvExecutor:
+        return make_executor(self.sampled_env, self.meta_batch_size, self.envs_per_task, self.max_path_length,
+                             self.parallel)
+
     @property
     def vec_env(self) -> MetaEnvExecutor:
         """The executor that collects paths. The first use opens it and starts its worker processes."""
         if self._executor is None:
-            self._executor = make_executor(self.sampled_env, self.meta_batch_size, self.envs_per_task,
-                                           self.max_path_length, self.parallel)
+            self._executor = self._make_executor()
             if self._tasks is not None:
                 self._executor.set_tasks(self._tasks)
         return self._executor

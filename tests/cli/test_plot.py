@@ -249,7 +249,6 @@ def test_figure_is_overwritten_only_on_request(tmp_path, capsys):
     (["bare", "--x", "steps"], "expected a column 'n_timesteps', got only Step"),
     (["a", "--smooth", "0"], "--smooth: expected an integer of at least 1, got 0"),
     (["broken"], "could not read broken/params.json"),
-    (["a", "--output", "nowhere/a.png"], "nowhere/a.png"),
     (["a", "--trajectories"], "a contains no snapshot"),
     (["a", "cem", "--trajectories"], "--trajectories: expected one run, got 2: a, cem"),
     (["cem", "--trajectories"], "the folder cem contains no snapshot"),

@@ -702,10 +702,10 @@ class Constant:
         return [np.full(len(task), float(m)) for m, task in enumerate(observations)], None
 
 
-@pytest.mark.parametrize("executor", ["iterative", parallel(2)])
-def test_sizes_of_an_environment_without_spaces_come_from_its_first_observation_and_action(executor):
+@pytest.mark.parametrize("parallel", [False, True])
+def test_sizes_of_an_environment_without_spaces_come_from_its_first_observation_and_action(parallel):
     env = Unspaced()
-    with MetaSampler(env, Constant(), P, M, T, executor=executor) as sampler:
+    with MetaSampler(env, Constant(), P, M, T, parallel=parallel) as sampler:
         assert (sampler.env.observation_space.shape, sampler.env.action_space.shape) == ((3,), ())
         batch = sampler.obtain_samples()
     for m, paths in batch.items():

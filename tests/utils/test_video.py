@@ -64,7 +64,8 @@ def test_interruption_leaves_no_file(tmp_path):
 
 
 def test_unwritable_path_is_reported(tmp_path):
-    with pytest.raises(OSError, match="nowhere"), mp4_file(tmp_path / "nowhere" / "a.mp4", fps=10):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"), mp4_file(tmp_path / "file" / "a.mp4", fps=10):
         pass
     with pytest.raises(ValueError, match="fps: expected a finite number above 0, got 0"), mp4_file(tmp_path / "a", 0):
         pass
