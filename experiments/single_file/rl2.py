@@ -165,7 +165,8 @@ class RL2:
 
     def __init__(self, input_size, action_size, s):
         self.settings, self.session = s, tf.Session()
-        self.theta = [tf.Variable(value) for value in initial_params(input_size, action_size, s)]
+        # An Adam step reads all of a resource variable before it changes it; other variables would be a race.
+        self.theta = [tf.Variable(value, use_resource=True) for value in initial_params(input_size, action_size, s)]
         vectors = {"inputs": input_size, "actions": action_size, "mean": action_size, "log_std": action_size}
         data = {**{key: tf.placeholder(tf.float32, [None, None, size]) for key, size in vectors.items()},
                 **{key: tf.placeholder(tf.float32, [None, None]) for key in ("advantages", "targets", "weights")}}

@@ -148,7 +148,7 @@ class TRPOMAML:
 
     def __init__(self, obs_size, action_size, s):
         self.settings, self.session = s, tf.Session()
-        self.theta = [tf.Variable(value) for value in initial_params(obs_size, action_size, s)]
+        self.theta = [tf.Variable(value, use_resource=True) for value in initial_params(obs_size, action_size, s)]
         vectors = {"observations": obs_size, "actions": action_size, "mean": action_size, "log_std": action_size}
         self.data = [{**{key: tf.placeholder(tf.float32, [None, None, size]) for key, size in vectors.items()},
                       **{key: tf.placeholder(tf.float32, [None, None]) for key in ("advantages", "mask")}}
