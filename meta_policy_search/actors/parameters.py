@@ -77,8 +77,11 @@ def check_params(values: Params, like: Mapping[str, Any], what: str) -> "Ordered
         raise ValueError(f"{what}: expected the names {sorted(like)}, got {sorted(values)}")
     checked = OrderedDict()
     for name, expected in like.items():
+        given = np.asarray(values[name])
+        if given.dtype.kind not in "fiu":
+            raise ValueError(f"{what}[{name!r}]: expected real numbers, got an array of dtype {given.dtype}")
         with np.errstate(over="ignore"):
-            value = np.asarray(values[name], expected.dtype)
+            value = given.astype(expected.dtype, copy=False)
         if value.shape == (1, *expected.shape):  # shape of `log_std` in the public ProMP code
             value = value[0]
         if value.shape != expected.shape:
