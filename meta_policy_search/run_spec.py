@@ -154,6 +154,8 @@ def as_json(value: Any) -> Any:
         return value
     if isinstance(value, (list, tuple)):
         return [as_json(item) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(map(as_json, value), key=str)
     if isinstance(value, Mapping):
         return {str(key): as_json(item) for key, item in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -65,6 +65,7 @@ def test_settings_are_recorded_as_json_types(run):
     assert params["settings"]["learning_rate"] == shown and f"learning_rate={shown}" in repr(run.trainer.algo)
     assert as_json({"parallel": mps.RayOptions(num_workers=2)})["parallel"]["num_workers"] == 2
     assert as_json([Cautious, np.tanh, SimpleNamespace, object()]) == ["Cautious", "tanh", "SimpleNamespace", "object"]
+    assert as_json({np.tanh, np.abs, 3}) == [3, "absolute", "tanh"]
 
 
 def test_run_acts_evaluates_and_plots(run, tmp_path):

@@ -131,6 +131,9 @@ class MetaAlgo(Serializable, abc.ABC):
             log: whether to log statistics of the update. Default: True.
         """
 
+    def check_batch(self, num_paths: int) -> None:
+        """Raises `ValueError` if a meta-update cannot use `num_paths` paths per task. Default: accepts any number."""
+
     def build_diagnostics(self) -> None:
         """Builds the graph of `compute_diagnostics`. Default: raises `ValueError`, because there are no diagnostics."""
         raise ValueError(f"diagnostics: expected False, got True; {type(self).__name__} has no diagnostics")

@@ -128,6 +128,13 @@ class RL2(MetaAlgo):
             self.optimizer.build_graph(self._loss, policy, inputs, sample_axes=dict.fromkeys(inputs, 0),
                                        task_inputs=list(inputs))
 
+    def check_batch(self, num_paths: int) -> None:
+        """Raises `ValueError` if there are fewer trials than minibatches."""
+        trials = self.meta_batch_size * num_paths
+        if self.optimizer.num_minibatches > trials:
+            raise ValueError(f"num_minibatches: expected at most the number of trials, {trials}, got "
+                             f"{self.optimizer.num_minibatches}")
+
     def input_values(self, samples: Sequence[TaskSamples]) -> Dict[str, np.ndarray]:
         """Returns the values of all placeholders by input name, float32 `[B, T, ...]` for the `B` trials of all tasks.
 

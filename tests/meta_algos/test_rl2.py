@@ -356,3 +356,10 @@ def test_invalid_arguments_do_not_change_the_recurrent_state(tmp_path):
     np.testing.assert_array_equal(one.act([0.5, -0.5], True), other.act([0.5, -0.5], True))
     with pytest.raises(ValueError, match="step_size: expected .*, got -1"):
         mps.adapt(run.policy, run.env, step_size=-1)
+
+
+def test_more_minibatches_than_trials_are_refused_before_a_folder_is_created(tmp_path):
+    with pytest.raises(ValueError, match="num_minibatches: expected at most the number of trials, 4, got 5"):
+        mps.train("MetaPointEnvCorner", "rl2", dump_path=tmp_path / "run", num_minibatches=5, meta_batch_size=2,
+                  rollouts_per_meta_task=2, max_path_length=3, hidden_size=4)
+    assert not (tmp_path / "run").exists()
