@@ -50,13 +50,14 @@ public_names_package = "meta_policy_search"
 public_names_internal = [  # names that only modules of the package use
     "*.baselines.make_baseline",
     "*.samplers.errors.[a-z]*",
-    "*.samplers.meta_sampler.executor_factory",
+    "*.samplers.meta_sampler.make_executor",
     "*.cli.*",  # the page "Command line" documents the commands
     "*.actors.actor.join_tasks",
     "*.actors.parameters.*",
     "*.envs.*.Batched*",  # vectorized environments; the single environments are documented
     "*.envs.spaces.check_env_spec",
     "*.envs.compat.WrappingEnv", "*.envs.varied_env.parameters_from_json", "*.envs.varied_env.varied_parameters",
+    "*.envs.varied_env.derived_assignments", "*.envs.varied_env.recompute",
     "*.envs.mujoco_envs.engines.[!b]*.*",
     "*.envs.mujoco_envs.engines.build.*",
     "*.envs.point_envs.*.distances",
@@ -65,9 +66,9 @@ public_names_internal = [  # names that only modules of the package use
     "*.envs.interface.WorldMetaEnv",
     "*.evaluation.loading.s*",
     "*.evaluation.evaluation.task_key", "*.evaluation.recording.next_start_rngs",
-    "*.utils.user_modules.*",
+    "*.utils.user_modules.*", "*.utils.ported_code.*",
     "*.evaluation.trial_evaluator.check_adapts", "*.evaluation.trial_evaluator.make_evaluator",
-    "*.parallel_runs.*",
+    "*.comparison.name_of", "*.parallel_runs.*",
     "*.pretrained_policies.find_pretrained",
     "*.optimizers.base.run_in_blocks", "*.optimizers.base.concatenate_blocks",
     "*.optimizers.base.first_non_finite", "*.optimizers.base.check_finite_params",
