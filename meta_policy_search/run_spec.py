@@ -162,8 +162,11 @@ def as_json(value: Any) -> Any:
         return as_json(dataclasses.asdict(value))
     if isinstance(value, (np.generic, np.ndarray)) and value.size <= _MAX_NUMBERS:
         return value.tolist()
-    if isinstance(value, Configurable):
-        return repr(value).removesuffix("()")
+    if isinstance(value, Configurable):  # its arguments, because some objects choose other values when they are used
+        defaults = constructor_signature(type(value)).parameters
+        given = [f"{name}={name_of_callable(each) or repr(each)}" for name, each in given_arguments(value).items()
+                 if not _is_equal(each, defaults[name].default)]
+        return f"{type(value).__name__}({', '.join(given)})".removesuffix("()")
     if type(value).__repr__ is object.__repr__:
         return type(value).__name__
     return name_of_callable(value) or reprlib.repr(value)
