@@ -109,10 +109,11 @@ def test_samplers_close_independently():
     one, other = (ray_sampler_of(Telling(), num_workers=2) for _ in range(2))
     for sampler in (one, other):
         sampler.obtain_samples()
+    executor = one.vec_env
     one.close()
     one.close()
     with pytest.raises(RuntimeError, match="RayExecutor is closed"):
-        one.vec_env.collect(1, one.path_rng, one.make_actor())
+        executor.collect(1, one.path_rng, one.make_actor())
     other.obtain_samples()
     other.close()
     assert ray.is_initialized()
