@@ -143,6 +143,7 @@ def test_training_equals_in_process_training_and_logs_rllib_names():
 # Scripts
 
 
+@pytest.mark.slow
 def test_scripts_train_resume_and_evaluate_on_ray(tmp_path, monkeypatch):
     """Rows and evaluations with Ray equal those without, also after resuming with a different number of workers.
 
@@ -343,6 +344,7 @@ LOCAL = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [pytest.param("end", marks=pytest.mark.slow), "Ctrl-C"])
 def test_ray_started_by_the_sampler_ends_with_the_script_silently(tmp_path, how):
     process = start_script(tmp_path, LOCAL)
