@@ -45,8 +45,8 @@ class RayOptions:
     can be divided among workers. All policies of this package provide one.
 
     The constructor only checks the arguments. The first use of a sampler with these options raises `ImportError` if Ray
-    is not installed, `ConnectionError` if there is no cluster at the address, `ValueError` if the cluster has too few CPUs,
-    and `EnvWorkerError` if no worker starts in time.
+    is not installed, `ConnectionError` if there is no cluster at the address, `ValueError` if the cluster has too few
+    CPUs, and `EnvWorkerError` if no worker starts in time.
 
     Args:
         address: `host:port` of a cluster that includes this machine, or `'auto'` for a cluster that runs on this

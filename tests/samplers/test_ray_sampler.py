@@ -268,7 +268,7 @@ def test_error_in_an_environment_names_its_place():
 ])
 def test_options_are_checked(arguments, error, message):
     with pytest.raises(error, match=message):
-        ray_sampler_of(MetaPointEnvCorner(), **arguments).vec_env
+        ray_sampler_of(MetaPointEnvCorner(), **arguments).obtain_samples()
 
 
 def test_address_may_be_repeated_as_it_was_given(monkeypatch):
