@@ -188,12 +188,13 @@ class TrainingLoop(Configurable, abc.ABC):
 
     def _bar(self, end: int) -> Any:
         """Returns a progress bar for training until iteration `end` (exclusive), for a `with` block."""
-        return progress_bar(self.progress_bar, end, "training", self._short_unit, initial=self.itr, smoothing=0.1)
+        shown = check_bool("progress_bar", self.progress_bar)
+        return progress_bar(shown, end, "training", self._short_unit, initial=self.itr, smoothing=0.1)
 
     def _finish_iteration(self) -> Row:
         """Calls the callbacks, then writes the row and saves the snapshot with Ctrl-C deferred; returns the row."""
         with seeding.seed_kept():
-            results = [callback(self, logger.getkvs()) for callback in self.callbacks]
+            results = [callback(self, logger.getkvs()) for callback in _check_callbacks(self.callbacks)]
         self._check_columns(logger.getkvs())
         with interrupts_delayed():
             self.stopped = any(isinstance(result, (bool, np.bool_)) and bool(result) for result in results)

@@ -8,6 +8,7 @@ import pytest
 import meta_policy_search as mps
 from tests.helpers.processes import run_script
 from tests.helpers.runs import read_rows
+from tests.helpers.trainers import build_trainer
 
 SMALL = {"algo": "vpg_maml", "meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 3,
          "hidden_sizes": (4,), "progress_bar": False, "log_formats": ["csv"]}
@@ -103,6 +104,19 @@ def test_n_itr_can_be_assigned_in_a_callback(tmp_path):
 
     run = mps.train(ENV, n_itr=4, callbacks=[shorten], dump_path=tmp_path / "run", **SMALL)
     assert len(run.progress["Itr"]) == 2 and run.is_complete
+
+
+def test_assigned_callbacks_and_progress_bar_are_checked():
+    trainer = build_trainer(n_itr=2)
+    trainer.progress_bar = "yes"
+    with pytest.raises(TypeError, match="progress_bar: expected True or False, got 'yes'"):
+        trainer.train()
+    trainer.progress_bar, trainer.callbacks = False, [print, "print"]
+    with pytest.raises(TypeError, match="callbacks: expected a list of functions or callable objects, got "):
+        trainer.train()
+    trainer.callbacks = [lambda trainer, row: True]
+    trainer.train()
+    assert trainer.itr == 1 and trainer.stopped
 
 
 def test_a_run_that_was_killed_before_it_recorded_that_it_stopped_does_not_continue(tmp_path, monkeypatch):
