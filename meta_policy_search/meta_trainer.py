@@ -114,7 +114,8 @@ class Trainer(TrainingLoop):
         if self.start_itr >= self.n_itr:
             raise ValueError(f"start_itr: expected less than n_itr={self.n_itr}, got {self.start_itr}")
         self.num_inner_grad_steps = self._check_agreement(num_inner_grad_steps)
-        self.algo.check_batch(self.sampler.batch_size)
+        if self.sampler.batch_size is not None:
+            self.algo.check_batch(self.sampler.batch_size)
         if sess is not None:
             if not isinstance(sess, tf.Session):
                 raise TypeError(f"sess: expected a tf.Session or None, got {sess!r}")

@@ -40,6 +40,7 @@ def comparison(arguments):
     return mps.compare(**arguments)
 
 
+@pytest.mark.thorough
 def test_classes_and_settings_reach_the_processes(comparison, local_classes):
     (folder,) = comparison.runs["Slow"]
     trainer = mps.load_run(folder).trainer

@@ -67,6 +67,7 @@ def flat(trainer):
 # Rows
 
 
+@pytest.mark.thorough
 def test_row_has_the_columns_of_existing_runs(trained):
     _, rows = trained
     per_step = ["AverageReturn", "AverageDiscountedReturn", "NumTrajs", "AveragePathLength", "StdReturn", "MaxReturn",

@@ -177,6 +177,7 @@ def test_method_replaced_on_a_policy_is_refused(name):
             use()
 
 
+@pytest.mark.thorough(but="<lambda>-env: set_task")
 @pytest.mark.parametrize("enter, message", [
     (lambda: MetaSampler(replaced(MetaPointEnvCorner(), "step"), make(), P, M, T), "env: step"),
     (lambda: MetaSampler(normalize(replaced(MetaPointEnvCorner(), "set_task")), make(), P, M, T), "env: set_task"),
@@ -458,6 +459,7 @@ def test_missing_divergence_error_names_algorithms_that_do_not_need_it(algo_cls)
         algo_cls(make(LaplacePolicy, ()), meta_batch_size=M)
 
 
+@pytest.mark.thorough(but="False")
 @pytest.mark.parametrize("exploration", [False, True])
 def test_algorithm_that_only_needs_densities_trains(exploration):
     class Recording(VPGMAML):

@@ -48,6 +48,7 @@ class CountingProMP(ProMP):
         super()._adapt(samples)
 
 
+@pytest.mark.thorough
 def test_published_override_of_adapt_is_called():
     algo = CountingProMP(make_policy(), meta_batch_size=M)
     build_trainer(algo, (M, P, T)).train()

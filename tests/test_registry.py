@@ -23,6 +23,7 @@ def test_builtin_names_refer_to_their_classes():
         mps.DICEMAML, mps.ProMP, mps.RL2, mps.TRPOMAML, mps.VPG_DICEMAML, mps.VPGMAML]
 
 
+@pytest.mark.thorough
 def test_registered_algorithm_trains_by_name_and_has_a_plot_title(tmp_path):
     mps.register_algorithm("my_promp", MyProMP, title="My ProMP")
     run = mps.train("MetaPointEnvCorner", "my_promp", n_itr=1, dump_path=tmp_path / "run", log_formats=["csv"],

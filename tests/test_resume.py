@@ -278,6 +278,7 @@ def kill_often(victim, num_kills, operations, rows, seconds, seed):
             victim.kill_after(int(rng.integers(rows)), rng.uniform(0, seconds))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_kills", [8, pytest.param(NUM_KILLS, marks=pytest.mark.slow)])
 def test_killed_search_equals_uninterrupted_run(num_kills, servers, run, tmp_path):
     """Epochs take milliseconds, so that most of the time is spent on writing rows and snapshots."""

@@ -37,6 +37,7 @@ def run(tmp_path_factory):
                      policy=Cautious, init_std=0.5, **TINY)
 
 
+@pytest.mark.thorough
 def test_settings_are_passed_to_the_matching_classes(run):
     trainer = run.trainer
     assert type(trainer.algo) is mps.VPGMAML and trainer.algo.inner_lr == 0.2
@@ -76,6 +77,7 @@ def test_run_acts_evaluates_and_plots(run, tmp_path):
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.thorough
 def test_loaded_run_resumes_like_an_uninterrupted_run(tmp_path, capsys):
     """A row is printed as a line, or as a table with `log_formats`; the files are written in both cases."""
     settings = {"env": mps.MetaBernoulliBanditEnv(num_arms=3), "algo": mps.VPGMAML, "seed": 5, **TINY}
@@ -110,6 +112,7 @@ def continued(tmp_path_factory):
             "dump_path": tmp_path_factory.mktemp("continued") / "a", "log_formats": ("csv",), **TINY}
 
 
+@pytest.mark.thorough
 def test_train_with_resume_starts_extends_and_returns_a_run(continued, run):
     """The extended run equals a run that was trained at once; options are replaced."""
     assert mps.train(n_itr=1, **continued).trainer.itr == 1
@@ -123,6 +126,7 @@ def test_train_with_resume_starts_extends_and_returns_a_run(continued, run):
     np.testing.assert_array_equal(extended.progress["Step_1-AverageReturn"], at_once.progress["Step_1-AverageReturn"])
 
 
+@pytest.mark.thorough(but="changes2-ValueError-n_itr 2 .run., 1 .now.")
 @pytest.mark.parametrize("changes, error, message", [
     ({"inner_lr": 0.3}, ValueError, "inner_lr 0.2 .run., 0.3 .now."),
     ({"inner_lr": 0.1}, ValueError, "inner_lr 0.2 .run., 0.1 .now."),
@@ -140,6 +144,7 @@ def test_train_with_resume_refuses_other_settings(continued, changes, error, mes
         mps.train(**{"n_itr": 2, **continued, **changes})
 
 
+@pytest.mark.thorough
 def test_run_is_resumed_with_options_that_it_did_not_have(tmp_path):
     """Options without effect on the result apply to parts that were built without them."""
     mps.train("MetaPointEnvCorner", "vpg_maml", 1, dump_path=tmp_path / "run", **TINY)
@@ -166,6 +171,7 @@ def test_run_resumes_after_the_iteration_that_was_loaded(tmp_path):
     np.testing.assert_array_equal(run.policy.get_flat_params(), whole.policy.get_flat_params())
 
 
+@pytest.mark.thorough
 def test_interrupted_training_returns_the_completed_iterations(tmp_path, monkeypatch, capsys):
     """Given Ctrl-C in a callback of the second iteration, then in a meta-update, then in the first iteration."""
     def press(*_):
@@ -222,6 +228,7 @@ def test_given_policy_is_copied_with_its_weights(run, tmp_path):
         mps.train("PendulumMassEnv", policy=run.policy, **settings)
 
 
+@pytest.mark.thorough
 def test_given_baseline_is_copied(tmp_path):
     baseline = mps.GaussianMLPBaseline(hidden_sizes=(4,))
     runs = [mps.train("MetaPointEnvCorner", n_itr=2, dump_path=tmp_path / str(i), baseline=baseline, **TINY)
@@ -232,6 +239,7 @@ def test_given_baseline_is_copied(tmp_path):
     assert isinstance(named.trainer.sample_processor.baseline, mps.ZeroBaseline)
 
 
+@pytest.mark.thorough
 def test_given_callbacks_and_environment_do_not_change(tmp_path):
     """Two runs with the same seed are equal, although callbacks have a state and change the environment."""
     def curriculum(trainer, row):
@@ -254,6 +262,7 @@ class Recording(mps.Trainer):
         logger.logkv("Mine", self.itr)
 
 
+@pytest.mark.thorough
 def test_subclass_of_the_trainer_is_resumed(tmp_path):
     env = mps.MetaPointEnvCorner(reward_type="dense")
     policy = mps.MetaGaussianMLPPolicy.for_env(env, 2, hidden_sizes=())

@@ -44,6 +44,9 @@ class Sampler(Configurable):
     policy: Any = None
     """Policy that selects the actions; None for samplers without this attribute."""
 
+    batch_size: Any = None
+    """Number of paths per task; None for samplers without this attribute."""
+
     total_timesteps_sampled: int = 0
     """Total number of sampled environment steps, for the log; 0 for samplers that do not count steps."""
 

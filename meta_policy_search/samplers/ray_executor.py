@@ -44,9 +44,9 @@ class RayOptions:
     the loss of workers. (Different processor models may round differently.) The policy must provide a NumPy actor that
     can be divided among workers. All policies of this package provide one.
 
-    The constructor only checks the arguments. A sampler with these options raises `ImportError` if Ray is not
-    installed, `ConnectionError` if there is no cluster at the address, `ValueError` if the cluster has too few CPUs,
-    and `EnvWorkerError` if no worker starts in time.
+    The constructor only checks the arguments. The first use of a sampler with these options raises `ImportError` if Ray
+    is not installed, `ConnectionError` if there is no cluster at the address, `ValueError` if the cluster has too few
+    CPUs, and `EnvWorkerError` if no worker starts in time.
 
     Args:
         address: `host:port` of a cluster that includes this machine, or `'auto'` for a cluster that runs on this

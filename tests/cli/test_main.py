@@ -158,6 +158,7 @@ def my_module(monkeypatch):
     sys.modules.pop("my_module_of_a_user", None)
 
 
+@pytest.mark.thorough
 def test_environment_and_algorithm_of_a_user_module(my_module):
     """Constructor arguments of the algorithm are flags, with the defaults of the constructor."""
     algorithm, env = f"{my_module}:MyAlgorithm", f"{my_module}:MyEnv-v0"
@@ -180,6 +181,7 @@ def test_settings_of_a_user_algorithm_are_checked(my_module, capsys):
     assert "unrecognized arguments: --cg_iters 3" in mistake(capsys, *arguments, "--cg_iters", 3)
 
 
+@pytest.mark.thorough
 def test_parts_of_a_user_algorithm_are_used(my_module, capsys):
     """Class attributes choose the parts, and the arguments of these are settings, in Python and as flags."""
     Path(f"{my_module}.py").write_text(MODULE + PARTS)

@@ -53,7 +53,7 @@ def run(*arguments):
     assert main(["render", *map(str, arguments)]) == 0
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_video_shows_paths_before_and_after_adaptation(point, tmp_path, capsys):
     """For two tasks and paths of 6 steps, each task has 7 frames, and the points are at their positions.
 

@@ -224,6 +224,7 @@ def test_interrupted_run_is_resumed_by_the_printed_command(tmp_path, monkeypatch
     assert {"state": "finished", "iterations": 2, "resume": None}.items() <= only_run(capsys).items()
 
 
+@pytest.mark.thorough
 def test_run_made_in_python_fails_stops_and_is_resumed(tmp_path, monkeypatch, capsys):
     """An error ends it, a callback stops it, and Ctrl-C interrupts it."""
     def fail(trainer, row):

@@ -179,6 +179,7 @@ def test_diagnostics_are_logged_and_plotted(tmp_path):
     assert (tmp_path / "run" / "diagnostics.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.thorough
 def test_runs_are_equal_for_equal_seeds_only(finished, tmp_path):
     for name, seed in {"same": 1, "other": 2}.items():
         run(pro_mp, *finished.flags, "--n_itr", 3, "--seed", seed, "--dump_path", tmp_path / name)
@@ -375,6 +376,7 @@ def test_runs_of_shell_and_python_resume_each_other(first, finished, tmp_path, c
     assert [process["itr"] for process in params(folder)["resumed"]] == [2]
 
 
+@pytest.mark.thorough
 def test_a_resumed_run_keeps_its_settings(finished_copy, capsys):
     before = contents(finished_copy)
 
@@ -470,6 +472,7 @@ def test_ctrl_c_before_the_first_iteration(tmp_path, monkeypatch):
 CORNER = ["--env", "MetaPointEnvCorner"]
 
 
+@pytest.mark.thorough(but="flags3")
 @pytest.mark.parametrize("flags", [["promp"], ["trpo_maml", "--inner_lr", 0.2], ["rl2"], ["cem"],
                                    ["vpg_maml", "--env_kwargs", '{"reward_type": "dense"}']])
 def test_a_run_is_repeated_with_its_params_json(flags, tmp_path):

@@ -76,7 +76,7 @@ def test_figures_of_results_show_every_trained_method():
             assert all(f"<!-- {label} -->" in text for label in labels if len(labels) > 1), name
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in entries.stored() if (figures.FIGURES / f"{name}.svg").exists()])
 def test_command_draws_figures_of_results(name, tmp_path, monkeypatch):
     """The figures of an entry contain the stored values, but versions of Matplotlib place them differently."""

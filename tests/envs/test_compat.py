@@ -684,6 +684,7 @@ def test_copy_has_the_task_and_the_generator_and_is_independent(make, clone):
 # Executors
 
 
+@pytest.mark.thorough(but="pendulum-normalized")
 @pytest.mark.parametrize("wrap", [lambda env: env, normalize], ids=["plain", "normalized"])
 @pytest.mark.parametrize("make", [drift, pendulum])
 def test_data_do_not_depend_on_the_executor(make, wrap):

@@ -327,7 +327,7 @@ def test_runs_trained_without_rendering_can_be_rendered(tmp_path):
 
 
 @needs_metaworld
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_documented_evaluations_run_on_test_tasks(tmp_path, capsys):
     folder = str(tmp_path / "run")
     assert pro_mp.main(["--env", "MetaWorldML1", "--normalization_scale", "1", "--smoke", "--n_itr", "1",

@@ -203,6 +203,7 @@ def test_averages_by_hand():
     np.testing.assert_allclose(env.averages["rewards"][0], before + 0.75 * (2.0 - before))
 
 
+@pytest.mark.thorough(but="False-arguments0")
 @pytest.mark.parametrize("arguments", [{"executor": MetaIterativeEnvExecutor}, {}, {"parallel": True}])
 @pytest.mark.parametrize("trials", [False, True])
 def test_samplers_update_the_averages_after_each_call(arguments, trials):
@@ -228,6 +229,7 @@ def test_samplers_update_the_averages_after_each_call(arguments, trials):
     assert np.abs(expected[-4]).max() > 1e-3  # the means of the observations have moved
 
 
+@pytest.mark.thorough(but="cem-sizes1")
 @pytest.mark.parametrize("algo, sizes", [
     ("vpg_maml", {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "hidden_sizes": (4,)}),
     ("cem", {"batch_size": 10}),

@@ -113,6 +113,7 @@ def test_camera_of_the_reacher_shows_the_goal():
     assert right == pytest.approx(down, rel=0.02)
 
 
+@pytest.mark.thorough
 @needs_opengl
 def test_fork_can_close_its_copy():
     script = """
@@ -150,6 +151,7 @@ def test_rendering_changes_no_state_and_works_after_copy_and_close():
     np.testing.assert_array_equal(env.render(), picture)
 
 
+@pytest.mark.thorough
 @needs_opengl
 def test_script_that_renders_exits_silently(tmp_path):
     script = ("from meta_policy_search.envs import make_env\n"
@@ -160,6 +162,7 @@ def test_script_that_renders_exits_silently(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (0, "(480, 480, 3)\n", "")
 
 
+@pytest.mark.thorough
 @needs_opengl
 def test_robots_are_rendered_while_tensorflow_is_loaded():
     """TensorFlow and software OpenGL crash in the same process."""
@@ -202,6 +205,7 @@ def test_render_process_ends_with_the_environment(end):
     assert process.poll() is not None
 
 
+@pytest.mark.thorough(but="MetaPointEnvOrigin")
 @pytest.mark.parametrize("name", POINTS)
 def test_point_is_rendered_with_its_trail_and_goal(name):
     env = make_env(name, render_mode="rgb_array")

@@ -50,6 +50,7 @@ def env():
 # Policies of runs ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_policy_of_a_run_is_adapted_as_in_an_evaluation(run, tmp_path):
     adapted = run.adapt(TASK, rollouts=2)
     np.testing.assert_array_equal(adapted.returns, run.evaluate([TASK]).returns[0, 0])
@@ -105,6 +106,7 @@ def test_video_shows_the_recorded_episodes(run, tmp_path):
     assert run.env.render_mode is None
 
 
+@pytest.mark.thorough
 def test_training_with_adaptations_gives_equal_weights(run, tmp_path):
     """Given a callback that adapts, then weights and random states equal those of the run without it."""
 
@@ -125,6 +127,7 @@ def test_training_with_adaptations_gives_equal_weights(run, tmp_path):
 # Policies without a run ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_policy_without_a_run_takes_policy_gradient_steps(policy, env):
     algo = mps.VPGMAML(policy, inner_lr=0.3, meta_batch_size=3)
     processor = mps.MetaSampleProcessor(mps.LinearFeatureBaseline(), normalize_adv=True)

@@ -71,6 +71,7 @@ def recorder(states):
     return lambda trainer, row: states.append(repr(seeding.get_process_state()))
 
 
+@pytest.mark.thorough
 def test_training_is_the_same_without_the_callback(run, states, tmp_path):
     plain_states = []
     with logger.scoped_configure(tmp_path, ["csv"]):
@@ -92,6 +93,7 @@ def test_rows_contain_the_returns_in_the_same_new_tasks(run):
     np.testing.assert_array_equal(rows[-1, 1:], [mean[0], half_width[0], mean[1], half_width[1]])
 
 
+@pytest.mark.thorough
 def test_best_policy_is_saved_and_loaded(run, capsys, tmp_path):
     assert np.argmax(rows_of(run.folder)[:, 3]) == 1 and run.best.trainer.itr == 4
     assert load_snapshot(run.folder)["itr"] == 5  # `best.pkl` is not the last snapshot
@@ -101,6 +103,7 @@ def test_best_policy_is_saved_and_loaded(run, capsys, tmp_path):
     assert f"{run.folder}, iteration 3 " in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 def test_best_policy_is_saved_with_the_state_of_all_callbacks(tmp_path):
     with logger.scoped_configure(tmp_path, ["csv"], "all"):
         make_trainer([make_callback(), mps.EarlyStopping("Itr", patience=99)]).train()
@@ -109,6 +112,7 @@ def test_best_policy_is_saved_with_the_state_of_all_callbacks(tmp_path):
     assert second == (float(best["itr"]), 0) and first[0] == rows_of(tmp_path)[best["itr"] // 2, 3]
 
 
+@pytest.mark.thorough(but="4")
 @pytest.mark.parametrize("itr", range(N_ITR - 1))
 def test_resumed_run_equals_an_uninterrupted_run(run, tmp_path, itr):
     resume(run, tmp_path / "again", itr)

@@ -33,6 +33,7 @@ def run(tmp_path_factory):
     return folder, trainer
 
 
+@pytest.mark.thorough
 def test_sampler_of_the_run_is_not_started(tmp_path, monkeypatch):
     mps.train("MetaPointEnvCorner", "vpg_maml", 1, dump_path=tmp_path / "run", parallel=True, **SIZES)
     monkeypatch.setattr(meta_sampler, "MetaParallelEnvExecutor", None)
@@ -101,6 +102,7 @@ def test_loaded_evaluator_equals_that_of_the_trainer(run):
     assert mps.load_evaluator(folder, rollouts_per_meta_task=1, max_path_length=3).max_path_length == 3
 
 
+@pytest.mark.thorough
 def test_random_initialization_equals_the_start_of_the_run(run):
     with tf.Graph().as_default():
         expected = make_trainer().policy.get_param_values()
@@ -146,6 +148,7 @@ def test_settings_reach_forwarded_arguments(tmp_path):
     assert (run.trainer.algo.note, run.trainer.algo.inner_lr, run.trainer.num_inner_grad_steps) == ("c", 0.2, 2)
 
 
+@pytest.mark.thorough
 def test_a_given_environment_receives_the_averages_of_the_run(tmp_path):
     def make_env(**arguments):
         return mps.normalize(mps.MetaPointEnvCorner(), **arguments)

@@ -39,6 +39,7 @@ def test_recorded_paths_are_those_of_the_evaluation(point):
     assert not np.array_equal(recording.returns, point.record(NUM_TASKS, 2, [0.5, 0.1], seed=4).returns)
 
 
+@pytest.mark.thorough(but="arguments1")
 @pytest.mark.parametrize("arguments", [{}, {"nonlinearity": tf.nn.relu6}, {"parallel": True}])
 def test_replay_follows_the_recorded_path(arguments):
     """Start states are restored for vectorized actors, policies that act through the graph, and worker processes."""
@@ -63,6 +64,7 @@ def test_given_tasks(point):
     np.testing.assert_equal(env.get_task(), tasks[1])
 
 
+@pytest.mark.thorough(but="AntRandDirec2DEnv")
 @pytest.mark.parametrize("name", ["AntRandGoalEnv", "AntRandDirec2DEnv"])
 def test_robots_in_the_plane(name):
     """For an ant that observes its position or whose reward reports its velocity, trajectories agree with them."""
@@ -113,6 +115,7 @@ def test_environment_that_is_not_reproducible_is_named(point, monkeypatch):
         seen += [env for env in recording.replay(0, 0)]
 
 
+@pytest.mark.thorough
 def test_all_frames_of_a_point_have_equal_limits():
     """Given a path that leaves the world, then pictures at its start already show its end."""
     recording = make_evaluator(normalize(make_env("MetaPointEnvNavigation"))).record(1, num_steps=1)

@@ -52,6 +52,7 @@ def test_each_candidate_acts_in_its_paths():
         np.testing.assert_allclose(actions[0, path], expected[0, 0], rtol=1e-5)
 
 
+@pytest.mark.thorough
 def test_script_compares_at_equal_environment_steps(run_folder, tmp_path, capsys):
     flags = [str(run_folder), "--num_tasks", "3", "--num_steps", "1", "--search_steps", "2", "--rollouts", "4"]
     assert baselines_without_gradients.main([*flags, "--output", str(tmp_path)]) == 0

@@ -8,6 +8,7 @@ from experiments.reproduction import measurements
 from experiments.reproduction.entries import ENTRIES, read_tests
 
 
+@pytest.mark.thorough
 def test_measured_returns_agree_with_the_stored_ones():
     """The policies return about as much in a small sample as stored."""
     for name, measure, rel in (("bandit_references", measurements.of_bandits, 0.1),

@@ -144,6 +144,7 @@ def test_each_phase_uses_its_policies():
     assert algo.num_made == 6 and len(algo.explored) == 6
 
 
+@pytest.mark.thorough
 def test_gradient_step_in_one_task_equals_that_of_the_algorithm(run_folder):
     evaluator = mps.load_evaluator(run_folder)
     method = GradientAdaptation(evaluator.algo, evaluator.sample_processor)
@@ -244,7 +245,7 @@ def test_script_reports_the_counts_of_metaworld(run_folder, capsys):
     assert table[1].startswith("mean return ") and table[3].startswith("  reach-v3 ")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_evaluation_depends_on_its_seed_and_sizes(run_folder):
     evaluator = mps.load_evaluator(run_folder)
     sizes = {"num_goals": 2, "adaptation_episodes": 2, "evaluation_episodes": 1, "max_path_length": 4}

@@ -27,6 +27,7 @@ class Renamed(ProMP):
         self.policy, self.scale = policy, scale
 
 
+@pytest.mark.thorough(but="cem")
 @pytest.mark.parametrize("algo", ["promp", "trpo_maml", "vpg_maml", "dice_maml", "rl2", "ddpg", "cem"])
 def test_arguments_of_all_parts_are_assignable_or_fixed(algo, tmp_path):
     one_task = {"ddpg": {"steps_per_epoch": 1, "batch_size": 8, "num_eval_paths": 0},
@@ -57,6 +58,7 @@ def test_trust_region_of_the_optimizer_is_read_only():
             algo.optimizer.step_size = 0.1
 
 
+@pytest.mark.thorough
 def test_subclasses_assign_in_their_constructor_and_have_arguments_of_their_own():
     with tf.Graph().as_default():
         algo = Renamed(make_policy(), 0.3)
@@ -68,6 +70,7 @@ def test_subclasses_assign_in_their_constructor_and_have_arguments_of_their_own(
                     setattr(each, name, 4)
 
 
+@pytest.mark.thorough
 def test_assigned_arguments_take_effect_and_are_in_the_snapshot(tmp_path):
     def changes(trainer, row):
         if trainer.itr == 0:
@@ -133,6 +136,7 @@ def test_assigned_environment_takes_effect_in_the_next_iteration_and_is_in_the_s
     np.testing.assert_allclose(returns("interrupted", changes_env, is_interrupted), changed)
 
 
+@pytest.mark.thorough(but="sample_processor-gae_lambda--0.1")
 @pytest.mark.parametrize("part, name, value", [
     ("sample_processor", "discount", 1.3), ("sample_processor", "gae_lambda", -0.1), ("algo", "clip_eps", -0.1)])
 def test_invalid_assigned_values_end_the_training(part, name, value, tmp_path):

@@ -48,6 +48,7 @@ def holder(tmp_path):
 # One writer --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_folder_used_by_another_process_is_refused_with_the_process_id(holder, tmp_path, capsys):
     """Neither Python nor a script can use or resume the folder of a running process until it is killed."""
     named = f"got {tmp_path / 'run'}, which is locked by process {holder.pid} on {socket.gethostname()}"
@@ -202,6 +203,7 @@ def test_runs_that_start_at_the_same_time_have_separate_folders(tmp_path, monkey
     assert len(set(folders)) == 40
 
 
+@pytest.mark.thorough
 def test_changed_file_of_a_module_is_reported(tmp_path, monkeypatch, capsys):
     """`params.json` contains the hash of the file; a difference is a warning, not an error."""
     (tmp_path / "changing_envs.py").write_text("import meta_policy_search as mps\nEnv = mps.MetaPointEnvCorner\n")

@@ -63,6 +63,7 @@ def test_importing_the_package_with_tensorflow_draws_no_random_numbers(tmp_path)
     """)
 
 
+@pytest.mark.thorough
 def test_a_continued_trainer_draws_what_an_uninterrupted_one_draws(tmp_path):
     """Given tasks from the global generator, then numbers that the user draws between calls do not matter."""
     class Env(mps.MetaPointEnvNavigation):
@@ -77,6 +78,7 @@ def test_a_continued_trainer_draws_what_an_uninterrupted_one_draws(tmp_path):
     np.testing.assert_array_equal(part.policy.get_flat_params(), whole.policy.get_flat_params())
 
 
+@pytest.mark.thorough(but="train")
 @pytest.mark.parametrize("train_again", [
     lambda trainer, folder: trainer.train_itr(),
     lambda trainer, folder: trainer.train(),
@@ -113,6 +115,7 @@ def test_a_run_that_was_killed_before_it_recorded_that_it_stopped_does_not_conti
     assert len(run.resume().progress["Itr"]) == 2 and run.is_complete
 
 
+@pytest.mark.thorough
 def test_paths_of_the_user_may_begin_with_the_home_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)

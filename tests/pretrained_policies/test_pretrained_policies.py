@@ -49,7 +49,7 @@ def test_table_of_the_page_equals_the_records():
     assert "needs" not in after["navigation/trpo_maml"]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_policies_of_new_runs_are_written(tmp_path, monkeypatch):
     """Given a tested run of an entry with data, then its record, its weights and its row are written."""
     for name in ("DATA", "TABLE"):
@@ -77,6 +77,7 @@ def test_names_ignore_case_hyphens_and_underscores(name):
     assert find_pretrained(name) == RECORDS["navigation/trpo_maml"]
 
 
+@pytest.mark.thorough
 def test_loaded_policy_has_the_weights_and_settings_of_its_training():
     state = np.random.get_state()[1].copy()
     evaluator = mps.load_pretrained("Navigation/TRPO-MAML")

@@ -225,6 +225,7 @@ def test_term_after_the_end_is_added_to_the_last_adjusted_reward(paths, process)
         stack_samples(samples, ["adjusted_rewards"])
 
 
+@pytest.mark.thorough(but="ragged-meta-batch")
 @pytest.mark.parametrize("process", ["meta-batch", "DiCE, meta-batch"], indirect=True)
 def test_algorithms_use_edited_samples(paths, process, request):
     """After an entry of samples is edited in place, the next update uses the new values."""

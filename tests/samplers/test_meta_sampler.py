@@ -513,6 +513,7 @@ def test_policy_without_vectorized_actor_acts_through_get_actions(executor, envs
 # Faults
 
 
+@pytest.mark.thorough(but="MetaIterativeEnvExecutor-1-reward-reward-nan-2")
 @pytest.mark.parametrize(
     "fault, what, number, step",
     [("reset", "observation", "nan", 0), ("observation", "observation", "inf", 2), ("reward", "reward", "nan", 2)],

@@ -143,6 +143,7 @@ def test_training_equals_in_process_training_and_logs_rllib_names():
 # Scripts
 
 
+@pytest.mark.slow
 def test_scripts_train_resume_and_evaluate_on_ray(tmp_path, monkeypatch):
     """Rows and evaluations with Ray equal those without, also after resuming with a different number of workers.
 
@@ -267,17 +268,19 @@ def test_error_in_an_environment_names_its_place():
 ])
 def test_options_are_checked(arguments, error, message):
     with pytest.raises(error, match=message):
-        ray_sampler_of(MetaPointEnvCorner(), **arguments)
+        ray_sampler_of(MetaPointEnvCorner(), **arguments).obtain_samples()
 
 
 def test_address_may_be_repeated_as_it_was_given(monkeypatch):
     monkeypatch.setitem(ray_executor._joined, ray.get_runtime_context().gcs_address, "localhost:6379")
-    ray_sampler_of(MetaPointEnvCorner(), address="localhost:6379").close()
+    with ray_sampler_of(MetaPointEnvCorner(), address="localhost:6379") as sampler:
+        assert sampler.vec_env.num_workers == M
 
 
 def test_workers_find_modules_of_later_folders(tmp_path, monkeypatch):
     """Workers that earlier samplers have used find the module; its name is also one of the standard library."""
-    ray_sampler_of(MetaPointEnvCorner()).close()
+    with ray_sampler_of(MetaPointEnvCorner()) as sampler:
+        sampler.obtain_samples()
     (tmp_path / "this.py").write_text("from meta_policy_search import MetaPointEnvCorner\n\n\n"
                                       "class Mine(MetaPointEnvCorner):\n    pass\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -341,6 +344,7 @@ LOCAL = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [pytest.param("end", marks=pytest.mark.slow), "Ctrl-C"])
 def test_ray_started_by_the_sampler_ends_with_the_script_silently(tmp_path, how):
     process = start_script(tmp_path, LOCAL)
@@ -397,6 +401,7 @@ INTERRUPTED = """
         os.kill(os.getpid(), signal.SIGINT)
 
     sampler = sampler_of(Env(), FixedPolicy(), meta_batch_size=2, parallel=RayOptions())
+    sampler.vec_env  # starts Ray
     family = [psutil.Process(), *psutil.Process().children(recursive=True)]
     ports = [port for process in family for port in process.net_connections("inet") if port.status == "LISTEN"]
     addresses = [ipaddress.ip_address(port.laddr.ip) for port in ports]

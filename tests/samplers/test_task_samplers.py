@@ -219,6 +219,7 @@ def test_task_samplers_forget_what_does_not_fit_another_environment():
     assert sampler.get_state()[0] is means and (means != 0.5).all()
 
 
+@pytest.mark.thorough(but="uniform-make0-2")
 @pytest.mark.parametrize("task_sampler, make, n_itr", [
     ("uniform", DENSE_CORNER, 2), ("uniform", DENSE_CORNER, 3), ("worst", DENSE_CORNER, 3),
     ({"name": "roml", "batch_size": 4}, lambda: make_env("MetaPointEnvNavigation"), 3)])

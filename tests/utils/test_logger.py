@@ -148,6 +148,7 @@ def log_rows(folder, first, last, resume_at=None):
         dump(**(row if itr < 3 else {**row, "late": -itr}))
 
 
+@pytest.mark.thorough(but="3-3-")
 @pytest.mark.parametrize("incomplete", [b"", b"7,0.", b'7,"\xc3', b"\x00\x00"])
 @pytest.mark.parametrize("rows, resume_at", [(3, 2), (3, 3), (6, 0), (6, 2), (6, 3), (6, 4), (7, 6)])
 def test_resumed_run_writes_the_files_of_an_uninterrupted_run(tmp_path, rows, resume_at, incomplete):

@@ -158,6 +158,7 @@ def test_policy_has_the_mean_after_training(cls, tmp_path):
     assert runner.step_itr == 4 * N and runner.total_timesteps_sampled == 4 * N * 2 * T
 
 
+@pytest.mark.thorough(but="DeterministicMLPPolicy-CMAES")
 @BOTH
 @pytest.mark.parametrize("policy", [DeterministicMLPPolicy, GaussianMLPPolicy])
 def test_result_does_not_depend_on_the_executor(cls, policy):
@@ -311,6 +312,7 @@ def mean_return(paths):
     return np.mean([path["rewards"].sum() for path in paths])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
 def test_cem_and_cma_es_beat_random_search_with_equal_steps(seed):
     """Both find candidates with higher returns than the best of equally many random candidates."""
