@@ -89,6 +89,8 @@ class MetaAlgo(Serializable, abc.ABC):
     adaptation_kl: Optional[np.ndarray] = None
     """Divergence `KL(before || after)` of the last `adapt` call in each task, in nats, `[M]`; None if unknown."""
 
+    _is_warned = False
+
     def __init__(self, policy: MetaPolicy) -> None:
         self.policy = check_not_replaced("policy", policy, MetaPolicy)
 
@@ -130,6 +132,15 @@ class MetaAlgo(Serializable, abc.ABC):
                 policies.
             log: whether to log statistics of the update. Default: True.
         """
+
+    def _warn_if_worse(self, figures: Mapping[str, float]) -> None:
+        """Warns once if a meta-update increased its loss and moved the adapted policies by more than 1 nat."""
+        kl = figures.get("KLOuter", 0.0)
+        if not self._is_warned and kl > 1.0 and figures.get("LossAfter", -np.inf) > figures["LossBefore"]:
+            self._is_warned = True
+            logger.warn(f"a meta-update increased its loss and changed the adapted policies by {kl:.3g} nats "
+                        "(KLOuter). This can undo adaptation; set target_kl (such as 0.03) or reduce learning_rate. "
+                        "Further updates of this kind are not reported")
 
     def check_batch(self, num_paths: int) -> None:
         """Raises `ValueError` if a meta-update cannot use `num_paths` paths per task. Default: accepts any number."""
@@ -396,18 +407,23 @@ class MAMLAlgo(MetaAlgo):
         except NotImplementedError:  # in custom distributions
             return None
 
+    def outer_kl(self, step: AdaptationStep) -> Optional[tf.Tensor]:
+        """Builds the same divergence as `mean_kl`; returns None if the distribution does not implement `kl_sym`."""
+        kl = self._build_kl(step.inputs.dist_info_old, step.dist_info)
+        return None if kl is None else tf.reduce_mean(losses.weighted_mean(kl, step.inputs.weights))
+
     def mean_kl(self, step: AdaptationStep) -> tf.Tensor:
         """Builds the divergence `KL(pi_old || pi_theta_k)` of one step, mean over samples and tasks, a scalar in nats.
 
         Raises:
             TypeError: the policy's distribution does not implement `kl_sym`.
         """
-        kl = self._build_kl(step.inputs.dist_info_old, step.dist_info)
+        kl = self.outer_kl(step)
         if kl is None:
             raise TypeError(f"policy: expected a distribution with kl_sym for {type(self).__name__}, got "
                             f"{type(self.policy.distribution).__name__} without it; VPGMAML and DICEMAML do not need "
                             "kl_sym")
-        return tf.reduce_mean(losses.weighted_mean(kl, step.inputs.weights))
+        return kl
 
     def input_values(self, inputs: StepInputs, samples: Sequence[TaskSamples]) -> Dict[str, np.ndarray]:
         """Returns the values of the placeholders of one step, by placeholder name."""
@@ -519,6 +535,7 @@ class MAMLAlgo(MetaAlgo):
         stats = dict(zip(tensors, self.optimizer.compute_means(list(tensors.values()), values))) if tensors else {}
         means = {name: float(np.mean(value)) if np.size(value) else 0.0 for name, value in stats.items()}
         figures = {**self.optimizer.step_stats, **means, **self.after_update(stats)}
+        self._warn_if_worse(figures)
         if log:
             logger.logkvs(figures)
 

@@ -30,8 +30,8 @@ class DICEMAML(MAMLAlgo):
     The samples must come from a `DiceMetaSampleProcessor` with a baseline that depends on time only
     (`LinearTimeBaseline`). The documentation of the processor explains which baselines bias the gradient.
 
-    Logs `LossBefore` and `LearningRate`. A DiCE objective has the same value for all parameters; only its derivatives
-    differ.
+    Logs `LossBefore` and `LearningRate`; with `target_kl` also `KLOuter` and `Rejected`. A DiCE objective has the same
+    value for all parameters; only its derivatives differ. Therefore `target_kl` limits only the divergence.
 
     Args:
         max_path_length (int): maximum number of steps of a path, `T`; must equal the sample processor's.
@@ -55,6 +55,9 @@ class DICEMAML(MAMLAlgo):
             times the mean entropy of the adapted policies (nats). Default: 0.
         max_grad_norm (float or None): maximum Euclidean norm of the meta-gradient of a step, above 0. Larger
             gradients are scaled down to this norm. Default: None, no limit.
+        target_kl (float or None): target of the divergence `KLOuter` per meta-update, in nats, above 0. Steps that go
+            too far and updates that increase the loss are undone; see `MAMLFirstOrderOptimizer`. Default: None, no
+            step is undone, as published.
         adapt_params (str or list of str): parameters that adaptation steps change: `'all'` (MAML), `'head'` (ANIL),
             `'body'` (BOIL), `'context'` (CAVIA), or patterns of names; see `meta_algos.adapted_params`. Default:
             `'all'`.
@@ -70,12 +73,12 @@ class DICEMAML(MAMLAlgo):
                  tf_optimizer_cls: Union[str, Type[tf.train.Optimizer]] = "Adam",
                  tf_optimizer_args: Optional[Mapping[str, Any]] = None,
                  entropy_coef: float = 0.0, max_grad_norm: Optional[float] = None,
-                 adapt_params: Union[str, Sequence[str]] = "all") -> None:
+                 target_kl: Optional[float] = None, adapt_params: Union[str, Sequence[str]] = "all") -> None:
         super().__init__(policy, inner_lr, meta_batch_size, num_inner_grad_steps, trainable_inner_step_size,
                          first_order, name, adapt_params=adapt_params)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
         self.optimizer = MAMLFirstOrderOptimizer(tf_optimizer_cls, tf_optimizer_args, learning_rate,
-                                                 max_grad_norm=max_grad_norm)
+                                                 max_grad_norm=max_grad_norm, target_kl=target_kl)
         self.entropy_coef = check_non_negative("entropy_coef", entropy_coef)
         self.build_graph()
 
@@ -105,4 +108,6 @@ class DICEMAML(MAMLAlgo):
         """Builds the mean over tasks of the outer loss."""
         last = steps[-1]
         bonus = losses.entropy_bonus(self.policy.distribution, last.dist_info, last.inputs.weights, self.entropy_coef)
-        return MetaObjective(tf.reduce_mean(self.outer_loss(last)) - bonus, by_task=True)
+        loss, kl = tf.reduce_mean(self.outer_loss(last)) - bonus, self.outer_kl(last)
+        return MetaObjective(loss, {} if self.optimizer.target_kl is None else {"KLOuter": kl}, by_task=True,
+                             optimizer_arguments={"divergence": kl, "loss_has_value": False})

@@ -30,7 +30,8 @@ class ProMP(MAMLAlgo):
 
     The inner objective is the likelihood-ratio loss, whose second derivatives have low variance (section 5).
 
-    Logs `LossBefore`, `LearningRate`, `LossAfter`, `KLInner`, `KLOuter`, `KLCoeffInner` and `ClipEps`.
+    Logs `LossBefore`, `LearningRate`, `LossAfter`, `KLInner`, `KLOuter`, `KLCoeffInner` and `ClipEps`; with `target_kl`
+    also `Rejected`.
 
     Args:
         policy (MetaPolicy): the policy to optimize.
@@ -64,6 +65,9 @@ class ProMP(MAMLAlgo):
             times the mean entropy of the adapted policies (nats). Default: 0.
         max_grad_norm (float or None): maximum Euclidean norm of the meta-gradient of a step, above 0. Larger
             gradients are scaled down to this norm. Default: None, no limit.
+        target_kl (float or None): target of the divergence `KLOuter` per meta-update, in nats, above 0. Steps that go
+            too far and updates that increase the loss are undone; see `MAMLFirstOrderOptimizer`. Default: None, no
+            step is undone, as published.
         adapt_params (str or list of str): parameters that adaptation steps change: `'all'` (MAML), `'head'` (ANIL),
             `'body'` (BOIL), `'context'` (CAVIA), or patterns of parameter names; see `meta_algos.adapted_params`.
             Default: `'all'`.
@@ -98,13 +102,13 @@ class ProMP(MAMLAlgo):
                  tf_optimizer_cls: Union[str, Type[tf.train.Optimizer]] = "Adam",
                  tf_optimizer_args: Optional[Mapping[str, Any]] = None,
                  entropy_coef: float = 0.0, max_grad_norm: Optional[float] = None,
-                 adapt_params: Union[str, Sequence[str]] = "all") -> None:
+                 target_kl: Optional[float] = None, adapt_params: Union[str, Sequence[str]] = "all") -> None:
         super().__init__(policy, inner_lr, meta_batch_size, num_inner_grad_steps, trainable_inner_step_size,
                          first_order, name, adapt_params=adapt_params)
         self.optimizer = MAMLPPOOptimizer(
             tf_optimizer_cls, tf_optimizer_args, learning_rate,
             max_epochs=check_positive_int("num_ppo_steps", num_ppo_steps), num_minibatches=num_minibatches,
-            max_grad_norm=max_grad_norm)
+            max_grad_norm=max_grad_norm, target_kl=target_kl)
         self.entropy_coef = check_non_negative("entropy_coef", entropy_coef)
         self.clip_eps = check_positive("clip_eps", clip_eps)
         penalty = check_non_negative("init_inner_kl_penalty", init_inner_kl_penalty)
@@ -128,7 +132,8 @@ class ProMP(MAMLAlgo):
         bonus = losses.entropy_bonus(self.policy.distribution, last.dist_info, last.inputs.weights, self.entropy_coef)
         loss = tf.reduce_mean(surrogate) + penalty - bonus
         return MetaObjective(loss, stats={"LossAfter": loss, "KLInner": inner_kl, "KLOuter": outer_kl},
-                             inputs={"clip_eps": clip_eps, "inner_kl_coeff": inner_kl_coeff}, by_task=True)
+                             inputs={"clip_eps": clip_eps, "inner_kl_coeff": inner_kl_coeff}, by_task=True,
+                             optimizer_arguments={"divergence": outer_kl})
 
     def after_update(self, stats: Mapping[str, np.ndarray]) -> Dict[str, float]:
         """Adapts the penalty coefficients and anneals `clip_eps`; returns the values that the update used."""

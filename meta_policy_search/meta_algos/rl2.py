@@ -45,7 +45,7 @@ class RL2(MetaAlgo):
     standardized with the mean and standard deviation defined in `ValueHeadBaseline`. Gradients are propagated through
     all steps of a trial.
 
-    Logs `LossBefore`, `LearningRate`, `LossAfter`, `KLOuter` and `ValueLoss`.
+    Logs `LossBefore`, `LearningRate`, `LossAfter`, `KLOuter` and `ValueLoss`; with `target_kl` also `Rejected`.
 
     Args:
         policy (RecurrentPolicy): the policy to optimize.
@@ -61,6 +61,9 @@ class RL2(MetaAlgo):
         tf_optimizer_cls (str or type): optimizer of `tf.train`, by name such as `"Adam"` or `"RMSProp"`, or a subclass
             of `tf.train.Optimizer`. Default: `"Adam"`.
         tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`.
+        target_kl (float or None): target of the divergence `KLOuter` per meta-update, in nats, above 0. Steps that go
+            too far and updates that increase the loss are undone; see `MAMLFirstOrderOptimizer`. Default: None, no
+            step is undone, as published.
 
     Attributes:
         optimizer (Optimizer): optimizer that performs the meta-updates.
@@ -84,7 +87,7 @@ class RL2(MetaAlgo):
                  num_minibatches: int = 4, clip_eps: float = 0.1, value_coef: float = 0.5, entropy_coef: float = 0.0,
                  learning_rate: Schedule = 1e-3,
                  tf_optimizer_cls: Union[str, Type[tf.train.Optimizer]] = "Adam",
-                 tf_optimizer_args: Optional[Mapping[str, Any]] = None) -> None:
+                 tf_optimizer_args: Optional[Mapping[str, Any]] = None, target_kl: Optional[float] = None) -> None:
         check_type("policy", policy, RecurrentPolicy, "a RecurrentPolicy (such as CategoricalRecurrentPolicy)")
         super().__init__(policy)  # type: ignore[arg-type]  # the policy has no adapted parameters
         self.meta_batch_size = check_agrees("meta_batch_size", check_positive_int("meta_batch_size", meta_batch_size),
@@ -92,7 +95,8 @@ class RL2(MetaAlgo):
         self.name = name
         self.optimizer = MAMLPPOOptimizer(
             tf_optimizer_cls, tf_optimizer_args, learning_rate,
-            max_epochs=check_positive_int("num_ppo_steps", num_ppo_steps), num_minibatches=num_minibatches)
+            max_epochs=check_positive_int("num_ppo_steps", num_ppo_steps), num_minibatches=num_minibatches,
+            target_kl=target_kl)
         self.clip_eps = check_positive("clip_eps", clip_eps)
         self.value_coef = check_non_negative("value_coef", value_coef)
         self.entropy_coef = check_non_negative("entropy_coef", entropy_coef)
@@ -119,14 +123,14 @@ class RL2(MetaAlgo):
             loss = surrogate + self.value_coef * value_loss
             bonus = losses.entropy_bonus(distribution, new, weights, self.entropy_coef)
             self._loss = tf.reduce_mean(loss) - bonus
-            kl = losses.weighted_mean(distribution.kl_sym(old, new), weights)
-            self._stats = {"LossAfter": self._loss, "KLOuter": tf.reduce_mean(kl),
+            kl = tf.reduce_mean(losses.weighted_mean(distribution.kl_sym(old, new), weights))
+            self._stats = {"LossAfter": self._loss, "KLOuter": kl,
                            "ValueLoss": tf.reduce_mean(value_loss)}
             inputs = {"observations": observations, "actions": actions, "advantages": advantages, "weights": weights,
                       "value_targets": value_targets, **{f"agent_infos/{key}": ph for key, ph in old.items()}}
             self.optimizer.tasks_per_block = TRIALS_PER_BLOCK
             self.optimizer.build_graph(self._loss, policy, inputs, sample_axes=dict.fromkeys(inputs, 0),
-                                       task_inputs=list(inputs))
+                                       task_inputs=list(inputs), divergence=kl)
 
     def check_batch(self, num_paths: int) -> None:
         """Raises `ValueError` if there are fewer trials than minibatches."""
@@ -183,7 +187,9 @@ class RL2(MetaAlgo):
         self.optimizer.optimize(values)
         if log:
             stats = self.optimizer.compute_means(list(self._stats.values()), values)
-            logger.logkvs({**self.optimizer.step_stats, **dict(zip(self._stats, map(float, stats)))})
+            figures = {**self.optimizer.step_stats, **dict(zip(self._stats, map(float, stats)))}
+            self._warn_if_worse(figures)
+            logger.logkvs(figures)
 
     def get_state(self) -> Dict[str, Any]:
         """Returns the state of the optimizer."""

@@ -17,7 +17,7 @@ class VPG_DICEMAML(DICEMAML):  # noqa: N801  (name in the public ProMP code)
     needs a `return_baseline`, for example `DiceMetaSampleProcessor(LinearTimeBaseline(), ...,
     return_baseline=LinearFeatureBaseline())`.
 
-    Logs `LossBefore` and `LearningRate`.
+    Logs `LossBefore` and `LearningRate`; with `target_kl` also `KLOuter` and `Rejected`.
 
     Args:
         max_path_length (int): maximum number of steps of a path, `T`; must equal the sample processor's.
@@ -41,6 +41,9 @@ class VPG_DICEMAML(DICEMAML):  # noqa: N801  (name in the public ProMP code)
             times the mean entropy of the adapted policies (nats). Default: 0.
         max_grad_norm (float or None): maximum Euclidean norm of the meta-gradient of a step, above 0. Larger
             gradients are scaled down to this norm. Default: None, no limit.
+        target_kl (float or None): target of the divergence `KLOuter` per meta-update, in nats, above 0. Steps that go
+            too far and updates that increase the loss are undone; see `MAMLFirstOrderOptimizer`. Default: None, no
+            step is undone, as published.
         adapt_params (str or list of str): parameters that adaptation steps change: `'all'` (MAML), `'head'` (ANIL),
             `'body'` (BOIL), `'context'` (CAVIA), or patterns of names; see `meta_algos.adapted_params`. Default:
             `'all'`.
@@ -54,11 +57,12 @@ class VPG_DICEMAML(DICEMAML):  # noqa: N801  (name in the public ProMP code)
                  tf_optimizer_cls: Union[str, Type[tf.train.Optimizer]] = "Adam",
                  tf_optimizer_args: Optional[Mapping[str, Any]] = None,
                  entropy_coef: float = 0.0, max_grad_norm: Optional[float] = None,
-                 adapt_params: Union[str, Sequence[str]] = "all") -> None:
+                 target_kl: Optional[float] = None, adapt_params: Union[str, Sequence[str]] = "all") -> None:
         super().__init__(max_path_length, policy, inner_lr, meta_batch_size, num_inner_grad_steps,
                          trainable_inner_step_size, first_order, name=name, learning_rate=learning_rate,
                          tf_optimizer_cls=tf_optimizer_cls, tf_optimizer_args=tf_optimizer_args,
-                         entropy_coef=entropy_coef, max_grad_norm=max_grad_norm, adapt_params=adapt_params)
+                         entropy_coef=entropy_coef, max_grad_norm=max_grad_norm, target_kl=target_kl,
+                         adapt_params=adapt_params)
 
     def outer_loss(self, step: AdaptationStep) -> tf.Tensor:
         """Builds the log-likelihood loss of the adapted policies, `[M]`."""

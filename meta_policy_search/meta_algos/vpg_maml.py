@@ -16,7 +16,8 @@ class VPGMAML(MAMLAlgo):
     """MAML whose meta-update is one step of Adam along the policy gradient.
 
     Minimizes the mean over tasks of the log-likelihood loss of the adapted policies. With `exploration`, E-MAML's term
-    is added (see `meta_algos.inner_losses`). Logs `LossBefore`, `LearningRate` and `LossAfter`.
+    is added (see `meta_algos.inner_losses`). Logs `LossBefore`, `LearningRate`, `LossAfter` and, if the
+    policy's distribution has a `kl_sym`, `KLOuter`; with `target_kl` also `Rejected`.
 
     Args:
         policy (MetaPolicy): the policy to optimize.
@@ -48,6 +49,9 @@ class VPGMAML(MAMLAlgo):
             times the mean entropy of the adapted policies (nats). Default: 0.
         max_grad_norm (float or None): maximum Euclidean norm of the meta-gradient of a step, above 0. Larger
             gradients are scaled down to this norm. Default: None, no limit.
+        target_kl (float or None): target of the divergence `KLOuter` per meta-update, in nats, above 0. Steps that go
+            too far and updates that increase the loss are undone; see `MAMLFirstOrderOptimizer`. Default: None, no
+            step is undone, as published.
         adapt_params (str or list of str): parameters that adaptation steps change: `'all'` (MAML), `'head'` (ANIL),
             `'body'` (BOIL), `'context'` (CAVIA), or patterns of names; see `meta_algos.adapted_params`. Default:
             `'all'`.
@@ -64,14 +68,14 @@ class VPGMAML(MAMLAlgo):
                  tf_optimizer_cls: Union[str, Type[tf.train.Optimizer]] = "Adam",
                  tf_optimizer_args: Optional[Mapping[str, Any]] = None,
                  entropy_coef: float = 0.0, max_grad_norm: Optional[float] = None,
-                 adapt_params: Union[str, Sequence[str]] = "all") -> None:
+                 target_kl: Optional[float] = None, adapt_params: Union[str, Sequence[str]] = "all") -> None:
         super().__init__(policy, inner_lr, meta_batch_size, num_inner_grad_steps, trainable_inner_step_size,
                          first_order, name, adapt_params=adapt_params)
         self.inner_type, self.max_path_length = inner_losses.check_inner_type(inner_type, max_path_length)
         self.exploration, self.exploration_coeff = inner_losses.check_exploration(
             exploration, exploration_coeff, self.num_inner_grad_steps)
         self.optimizer = MAMLFirstOrderOptimizer(tf_optimizer_cls, tf_optimizer_args, learning_rate,
-                                                 max_grad_norm=max_grad_norm)
+                                                 max_grad_norm=max_grad_norm, target_kl=target_kl)
         self.entropy_coef = check_non_negative("entropy_coef", entropy_coef)
         self.build_graph()
 
@@ -83,4 +87,6 @@ class VPGMAML(MAMLAlgo):
             loss += inner_losses.exploration_loss(steps, self.exploration_coeff)
         bonus = losses.entropy_bonus(self.policy.distribution, last.dist_info, last.inputs.weights, self.entropy_coef)
         mean = tf.reduce_mean(loss) - bonus
-        return MetaObjective(mean, stats={"LossAfter": mean}, by_task=True)
+        kl = self.outer_kl(last)
+        stats = {"LossAfter": mean} if kl is None else {"LossAfter": mean, "KLOuter": kl}
+        return MetaObjective(mean, stats, optimizer_arguments={"divergence": kl}, by_task=True)

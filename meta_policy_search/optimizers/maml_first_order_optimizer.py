@@ -1,5 +1,5 @@
 """First-order optimization of meta-objectives (SGD, Adam and others), over several epochs of minibatches."""
-from typing import Any, Collection, Dict, Mapping, Optional, Type, Union
+from typing import Any, Collection, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 import numpy as np
 
@@ -18,9 +18,21 @@ from meta_policy_search.utils.checks import (
 TF_OPTIMIZERS = ("Adadelta", "Adagrad", "Adam", "Ftrl", "GradientDescent", "Momentum", "RMSProp")
 """Names of the optimizers of `tf.train`, without the suffix `Optimizer`, that can be specified by name."""
 
+MIN_RATE_FACTOR = 1e-4
+"""Lower bound of `MAMLFirstOrderOptimizer.rate_factor`."""
+
+Point = Tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]
+"""Values of the variables to optimize, and of those of the TensorFlow optimizer."""
+
 
 class MAMLFirstOrderOptimizer(Optimizer):
     """Minimizes a loss with a TensorFlow optimizer.
+
+    With `target_kl`, a step after which the divergence exceeds 1.5 times the target is undone, and the update ends. If
+    the first step is undone, or if the loss has increased, the whole update is rejected. To undo a step, the parameters
+    and the optimizer state (such as Adam's moments) are restored. The learning rate is multiplied by `rate_factor`. A
+    rejected update halves this factor. An update without undone steps whose divergence is below half the target
+    increases it by half, up to 1.
 
     If the loss or its gradient is not finite, the step is rejected with a `FloatingPointError` that names the quantity.
     After an error or Ctrl-C, the variables and the optimizer state are restored to their values before `optimize`.
@@ -41,6 +53,11 @@ class MAMLFirstOrderOptimizer(Optimizer):
         verbose (bool): whether to log the loss of each epoch. Default: False.
         max_grad_norm (float or None): maximum Euclidean norm of the gradient of a step, above 0. Larger gradients are
             scaled down to this norm. Default: None, no limit.
+        target_kl (float or None): target of the divergence that `build_graph` receives, above 0. Default: None, steps
+            are never undone.
+
+    Attributes:
+        rate_factor (float): factor of the learning rate, from `MIN_RATE_FACTOR` to 1; 1 without `target_kl`.
 
     Raises:
         TypeError: `tf_optimizer_cls` is neither a name nor a subclass of `tf.train.Optimizer`.
@@ -50,7 +67,8 @@ class MAMLFirstOrderOptimizer(Optimizer):
     def __init__(self, tf_optimizer_cls: Union[str, Type[tf.train.Optimizer]] = "Adam",
                  tf_optimizer_args: Optional[Mapping[str, Any]] = None, learning_rate: Schedule = 1e-3,
                  max_epochs: int = 1, tolerance: Optional[float] = 1e-6, num_minibatches: int = 1,
-                 verbose: bool = False, max_grad_norm: Optional[float] = None) -> None:
+                 verbose: bool = False, max_grad_norm: Optional[float] = None,
+                 target_kl: Optional[float] = None) -> None:
         self._tf_optimizer_cls = _find_optimizer(tf_optimizer_cls)
         self._tf_optimizer_args = dict(tf_optimizer_args or {})
         self.learning_rate = self._tf_optimizer_args.pop("learning_rate", learning_rate)
@@ -60,12 +78,14 @@ class MAMLFirstOrderOptimizer(Optimizer):
         self.num_minibatches = check_positive_int("num_minibatches", num_minibatches)
         self._verbose = check_bool("verbose", verbose)
         self._max_grad_norm = None if max_grad_norm is None else check_positive("max_grad_norm", max_grad_norm)
+        self.target_kl = None if target_kl is None else check_positive("target_kl", target_kl)
+        self.rate_factor = 1.0
         self._tf_optimizer_cls(learning_rate=1.0, **self._tf_optimizer_args)  # raises an error for invalid arguments
         self._is_built = True
 
     @property
     def learning_rate(self) -> float:
-        """Step size of the next `optimize` call.
+        """Step size of the next `optimize` call, without `rate_factor`.
 
         Can be set to every value that the argument of the constructor accepts.
         """
@@ -77,9 +97,30 @@ class MAMLFirstOrderOptimizer(Optimizer):
         self._learning_rate = check_schedule("learning_rate", learning_rate)
 
     def build_graph(self, loss: tf.Tensor, target: Any, input_ph_dict: Mapping[str, tf.Tensor],
-                    sample_axes: Optional[Mapping[str, int]] = None, task_inputs: Collection[str] = ()) -> None:
-        """Sets the objective and the variables to optimize; see `Optimizer.build_graph`."""
+                    sample_axes: Optional[Mapping[str, int]] = None, task_inputs: Collection[str] = (),
+                    divergence: Optional[tf.Tensor] = None, loss_has_value: bool = True) -> None:
+        """Sets the objective and the variables to optimize.
+
+        Args:
+            loss: scalar tensor to minimize.
+            target: object whose `get_params()` returns the variables to optimize.
+            input_ph_dict: name to placeholder, for all inputs of the loss.
+            sample_axes: name of an input to its sample axis; see `Optimizer.build_graph`.
+            task_inputs: names of the inputs with a task axis; see `Optimizer.build_graph`.
+            divergence: scalar that `target_kl` limits, with the same inputs as the loss; about zero before the first
+                step. Default: None, which is an error with `target_kl`.
+            loss_has_value: whether updates that increase the loss are rejected with `target_kl`; False if only the
+                derivatives of the loss are meaningful. Default: True.
+
+        Raises:
+            ValueError: `target_kl` is set and there is no divergence.
+        """
         self._set_problem(loss, target, input_ph_dict, sample_axes, task_inputs)
+        if self.target_kl is not None and divergence is None:
+            raise ValueError("target_kl: expected None, because the policy's distribution has no kl_sym, got "
+                             f"{self.target_kl}")
+        self._divergence = [] if self.target_kl is None else [divergence]
+        self._loss_has_value = loss_has_value
         with tf.name_scope("first_order_optimizer"):
             variables = self._variables.variables
             gradients = zip(variables, tf.gradients(loss, list(variables.values())))
@@ -100,28 +141,40 @@ class MAMLFirstOrderOptimizer(Optimizer):
             FloatingPointError: the loss, its gradient or a new parameter is not finite. The variables and the optimizer
                 state are unchanged.
         """
-        learning_rate = self.learning_rate
+        stats = {"LearningRate": self.learning_rate * self.rate_factor}
         with self._all_or_nothing():
-            loss_before = self._take_steps(input_val_dict)
+            stats["LossBefore"], points = self._take_steps(input_val_dict)
+            if self.target_kl is not None:
+                stats["Rejected"] = float(self._check_steps(self.target_kl, stats["LossBefore"], points,
+                                                            input_val_dict))
             check_finite_params({**self._variables.read(), **self._optimizer_variables.read()})
             self._num_updates += 1
-        self.step_stats = {"LossBefore": loss_before, "LearningRate": learning_rate}
-        return loss_before
+        self.step_stats = stats
+        return stats["LossBefore"]
 
-    def _take_steps(self, input_val_dict: InputValues) -> float:
-        loss_before = self.loss(input_val_dict) if self.num_minibatches > 1 else None
+    def _take_steps(self, input_val_dict: InputValues) -> Tuple[float, List[Point]]:
+        """Takes steps until the divergence is too large; returns the loss before them, and the point before each."""
+        points: List[Point] = []
+        loss_before = self.loss(input_val_dict) if self.num_minibatches > 1 else np.nan
         last_loss = np.inf
         for epoch in range(self._max_epochs):
-            losses = [self._take_step(batch) for batch in self._minibatches(input_val_dict, self.num_minibatches)]
+            losses = []
+            for batch in self._minibatches(input_val_dict, self.num_minibatches):
+                loss, gradients, divergence = self._evaluate(batch)
+                if points and self._is_too_far(divergence):
+                    return loss_before, points
+                if self.target_kl is not None:
+                    points.append(self._read())
+                self._take_step(gradients)
+                losses.append(loss)
             loss = float(np.mean(losses))
             if self._verbose:
                 logger.log(f"Epoch {epoch}: loss {loss:.6g}")
-            loss_before = loss if loss_before is None else loss_before
+            loss_before = loss if np.isnan(loss_before) else loss_before
             if self._tolerance is not None and last_loss - loss < self._tolerance:
                 break
             last_loss = loss
-        assert loss_before is not None, "there is at least one epoch"
-        return loss_before
+        return loss_before, points
 
     def gradient(self, input_val_dict: InputValues) -> np.ndarray:
         """Computes the gradient of the loss as one vector, float64 `[D]`; zero for unconnected variables."""
@@ -129,29 +182,75 @@ class MAMLFirstOrderOptimizer(Optimizer):
         parts = [gradients.get(name, np.zeros(v.shape)) for name, v in self._variables.variables.items()]
         return np.concatenate([part.ravel() for part in parts])
 
-    def _take_step(self, batch: InputValues) -> float:
-        """Takes one gradient step; returns the loss before the step."""
-        loss, *gradients = self.compute_means([self._loss, *self._gradients.values()], batch)
+    def _evaluate(self, batch: InputValues) -> Tuple[float, List[np.ndarray], float]:
+        """Computes the loss, its gradient (scaled to `max_grad_norm`), and the divergence (0 without `target_kl`)."""
+        loss, *values = self.compute_means([self._loss, *self._gradients.values(), *self._divergence], batch)
+        gradients, divergence = values[:len(self._gradients)], values[len(self._gradients):]
         tensors = {"loss": self._loss, **{f"gradient with respect to {self._variables.variables[name].name}": gradient
                                           for name, gradient in self._gradients.items()}}
         self._check_finite(tensors, dict(zip(tensors, [loss, *gradients])), batch)
         if self._max_grad_norm is not None:
             norm = np.sqrt(sum(np.sum(np.square(gradient)) for gradient in gradients))
             gradients = [gradient * min(1.0, self._max_grad_norm / max(norm, 1e-12)) for gradient in gradients]
+        return float(loss), gradients, float(sum(divergence))
+
+    def _take_step(self, gradients: Sequence[np.ndarray]) -> None:
         feed = dict(zip(self._new_gradients, gradients))
-        self._variables.session().run(self._train_op, {**feed, self._rate_ph: self.learning_rate})
-        return float(loss)
+        feed[self._rate_ph] = self.learning_rate * self.rate_factor
+        self._variables.session().run(self._train_op, feed)
+
+    def _check_steps(self, target_kl: float, loss_before: float, points: List[Point],
+                     input_val_dict: InputValues) -> bool:
+        """Undoes the last step or the update if it went too far; adapts `rate_factor`.
+
+        Args:
+            target_kl: target of the divergence.
+            loss_before: loss before the first step.
+            points: values before each step.
+            input_val_dict: name to value of every input.
+
+        Returns:
+            Whether the update is rejected.
+        """
+        loss, divergence = self._figures(input_val_dict)
+        num_steps = len(points)
+        if self._is_too_far(divergence):
+            num_steps -= 1
+            self._write(points[-1])
+            loss, divergence = self._figures(input_val_dict)
+        is_worse = loss > loss_before and self._loss_has_value
+        if num_steps == 0 or is_worse or self._is_too_far(divergence):
+            self._write(points[0])
+            self.rate_factor = max(self.rate_factor / 2.0, MIN_RATE_FACTOR)
+            return True
+        if num_steps == len(points) and divergence < target_kl / 2.0:
+            self.rate_factor = min(self.rate_factor * 1.5, 1.0)
+        return False
+
+    def _figures(self, input_val_dict: InputValues) -> List[float]:
+        return [float(value) for value in self.compute_means([self._loss, *self._divergence], input_val_dict)]
+
+    def _is_too_far(self, divergence: float) -> bool:
+        return self.target_kl is not None and not divergence <= 1.5 * self.target_kl  # also NaN
+
+    def _read(self) -> Point:
+        return self._variables.read(), self._optimizer_variables.read()
+
+    def _write(self, point: Point) -> None:
+        self._variables.write(point[0])
+        self._optimizer_variables.write(point[1])
 
     def get_state(self) -> Dict[str, Any]:
         """Returns the optimizer's variables (such as Adam's moments), random state, number of updates and schedule."""
         return {**super().get_state(), "variables": self._optimizer_variables.read(), "num_updates": self._num_updates,
-                "learning_rate": self._learning_rate}
+                "learning_rate": self._learning_rate, "rate_factor": self.rate_factor}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restores the state that `get_state` returned."""
         super().set_state(state)
         self._optimizer_variables.write(dict(zip(self._optimizer_variables.variables, state["variables"].values())))
         self._num_updates, self.learning_rate = state["num_updates"], state["learning_rate"]
+        self.rate_factor = state.get("rate_factor", 1.0)  # snapshots of earlier versions have none
 
 
 class MAMLPPOOptimizer(MAMLFirstOrderOptimizer):
@@ -172,14 +271,17 @@ class MAMLPPOOptimizer(MAMLFirstOrderOptimizer):
         verbose (bool): whether to log the loss of each epoch. Default: False.
         max_grad_norm (float or None): maximum Euclidean norm of the gradient of a step, above 0. Larger gradients are
             scaled down to this norm. Default: None, no limit.
+        target_kl (float or None): target of the divergence that `build_graph` receives, above 0. Default: None, steps
+            are never undone.
     """
 
     def __init__(self, tf_optimizer_cls: Union[str, Type[tf.train.Optimizer]] = "Adam",
                  tf_optimizer_args: Optional[Mapping[str, Any]] = None, learning_rate: Schedule = 1e-3,
                  max_epochs: int = 1, tolerance: Optional[float] = None, num_minibatches: int = 1,
-                 verbose: bool = False, max_grad_norm: Optional[float] = None) -> None:
+                 verbose: bool = False, max_grad_norm: Optional[float] = None,
+                 target_kl: Optional[float] = None) -> None:
         super().__init__(tf_optimizer_cls, tf_optimizer_args, learning_rate, max_epochs, tolerance, num_minibatches,
-                         verbose, max_grad_norm)
+                         verbose, max_grad_norm, target_kl)
 
 
 def _find_optimizer(cls: Any) -> Type[tf.train.Optimizer]:

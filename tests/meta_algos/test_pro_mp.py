@@ -108,8 +108,8 @@ def test_default_penalty_is_adaptive_and_per_adaptation_step():
                  init_inner_kl_penalty=0.0005)
     assert algo.inner_kl_coeff.tolist() == [0.0005]
     # when the update uses minibatches
-    fed, original = [], algo.optimizer._take_step
-    algo.optimizer._take_step = lambda batch: fed.append(batch) or original(batch)
+    fed, original = [], algo.optimizer._evaluate
+    algo.optimizer._evaluate = lambda batch: fed.append(batch) or original(batch)
     data = collect(algo)
     algo.optimize_policy(data)
     # then the penalty has doubled,

@@ -32,13 +32,13 @@ class Target:
 class Quadratic:
     """`L(w) = mean_n (w - x_n)^2 / 2`, whose gradient is `w - mean x`."""
 
-    def __init__(self, optimizer, **further):
+    def __init__(self, optimizer, divergence=None, **further):
         self.optimizer = optimizer
         self.target = Target(w=START)
         self.x_ph = tf.placeholder(tf.float32, [None, 2])
         w = self.target.variables["w"]
         loss = 0.5 * tf.reduce_mean(tf.reduce_sum((w - self.x_ph) ** 2, axis=1))
-        optimizer.build_graph(loss, self.target, {"x": self.x_ph}, **further)
+        optimizer.build_graph(loss, self.target, {"x": self.x_ph}, divergence=divergence and divergence(w), **further)
 
     def optimize(self, x):
         return self.optimizer.optimize({"x": np.asarray(x, "f")})
@@ -366,3 +366,77 @@ def test_pickle_has_the_arguments_and_no_graph(cls):
     second = Quadratic(other)
     second.optimize(ZEROS)
     np.testing.assert_array_equal(second.w, first.w)
+
+
+# Limited divergence: with x = 0 and SGD, w = (1 - rate)^k START after k steps
+
+
+def limited(rate, target_kl, num_steps=5, cls=SGD, **further):
+    """A quadratic problem with the divergence `|w - START|^2`; `|START|^2` is 5."""
+    optimizer = MAMLPPOOptimizer(cls, learning_rate=rate, max_epochs=num_steps, target_kl=target_kl, **further)
+    return Quadratic(optimizer, divergence=lambda w: tf.reduce_sum((w - START) ** 2))
+
+
+@pytest.mark.parametrize("num_steps", [3, 5])
+def test_step_beyond_the_target_is_undone_and_ends_the_update(num_steps):
+    # given divergences of 0.05, 0.18 and 0.37 after one, two and three steps
+    problem = limited(0.1, 0.2, num_steps)
+    # when the limit is 1.5 * 0.2
+    problem.optimize(ZEROS)
+    # then two steps remain, also if the third one is the last
+    np.testing.assert_allclose(problem.w, 0.9 ** 2 * START, rtol=1e-6)
+    assert problem.optimizer.step_stats["Rejected"] == 0.0 and problem.optimizer.rate_factor == 1.0
+
+
+def test_update_within_the_target_equals_one_without_target():
+    free, problem = limited(0.1, None), limited(0.1, 1.0)
+    for one in (free, problem):
+        one.optimize(ZEROS)
+    np.testing.assert_array_equal(problem.w, free.w)
+    assert "Rejected" not in free.optimizer.step_stats
+
+
+def test_rejected_updates_halve_the_learning_rate_and_small_ones_increase_it():
+    problem = limited(0.1, 0.03)
+    rates, rejected = [], []
+    for _ in range(2):  # first step: divergence 0.05, then 0.0125; second step: 0.0475, above 0.045
+        problem.optimize(ZEROS)
+        rates.append(problem.optimizer.step_stats["LearningRate"])
+        rejected.append(problem.optimizer.step_stats["Rejected"])
+    np.testing.assert_allclose(problem.w, 0.95 * START, rtol=1e-6)
+    assert (rates, rejected) == ([0.1, 0.05], [1.0, 0.0])
+    factors = []
+    for rate, num_updates in ((1e-4, 3), (1e6, 20)):
+        problem.optimizer.learning_rate = rate
+        for _ in range(num_updates):
+            problem.optimize(ZEROS)
+            factors.append(problem.optimizer.rate_factor)
+    assert factors[:3] == [0.75, 1.0, 1.0] and factors[-1] == 1e-4
+
+
+@pytest.mark.parametrize("num_minibatches", [1, 2])
+def test_update_that_increases_the_loss_is_undone_with_the_moments(num_minibatches):
+    # given an earlier update, so that Adam's moments are not zero
+    problem = limited(0.01, 1e6, 1, "Adam", num_minibatches=num_minibatches)
+    problem.optimize(ZEROS)
+    w, moments = problem.w, problem.optimizer.get_state()["variables"]
+    # when a step overshoots
+    problem.optimizer.learning_rate = 100.0
+    problem.optimize(ZEROS)
+    # then nothing remains of it
+    np.testing.assert_array_equal(problem.w, w)
+    np.testing.assert_equal(problem.optimizer.get_state()["variables"], moments)
+    assert problem.optimizer.step_stats["Rejected"] == 1.0
+    # and the state contains the factor
+    state = problem.optimizer.get_state()
+    assert state["rate_factor"] == 0.5
+    other = limited(0.01, 1e6, 1, "Adam", num_minibatches=num_minibatches)
+    other.optimizer.set_state(state)
+    assert other.optimizer.rate_factor == 0.5
+
+
+def test_target_requires_a_divergence():
+    with pytest.raises(ValueError, match="target_kl: expected None, because .* no kl_sym, got 0.1"):
+        Quadratic(MAMLPPOOptimizer(target_kl=0.1))
+    with pytest.raises(ValueError, match="target_kl: expected a finite number above 0, got 0"):
+        MAMLPPOOptimizer(target_kl=0)
