@@ -77,7 +77,7 @@ mps.logger.reset()
     "docs/use_policy.rst": "make_run('data/my_run'); task, observation = (0.5, 0.5), np.zeros(2)",
 }
 CALLBACKS = "docs/howto/callbacks.rst"
-NEEDED = {"docs/use_policy.rst": "imageio_ffmpeg"}
+NEEDED = dict.fromkeys(("docs/howto/own_environment.rst", "docs/use_policy.rst"), "imageio_ffmpeg")
 NOT_EXECUTED = {
     "docs/cluster.rst": "needs a cluster; tests/samplers/test_ray_sampler.py makes the same calls",
     "docs/meta_world.rst": "tests/envs/test_meta_world.py runs it",
