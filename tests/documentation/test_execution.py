@@ -63,6 +63,7 @@ def make_run(tmp_path_factory):
 
 GIVEN = {  # page: what its code assumes
     "docs/algorithms/e_maml.rst": "policy = mps.MetaGaussianMLPPolicy(20, 2, 2)",
+    "docs/not_learning.rst": "make_run('data/my_run')",
     "docs/pictures.rst": "[make_run(f'data/{name}') for name in ('my_run', 'seed1', 'seed2')]",
     "docs/quickstart.rst": "make_run('data/my_run')",
     "docs/resume.rst": """
@@ -77,7 +78,7 @@ mps.logger.reset()
     "docs/use_policy.rst": "make_run('data/my_run'); task, observation = (0.5, 0.5), np.zeros(2)",
 }
 CALLBACKS = "docs/howto/callbacks.rst"
-NEEDED = {"docs/use_policy.rst": "imageio_ffmpeg"}
+NEEDED = dict.fromkeys(("docs/howto/own_environment.rst", "docs/use_policy.rst"), "imageio_ffmpeg")
 NOT_EXECUTED = {
     "docs/cluster.rst": "needs a cluster; tests/samplers/test_ray_sampler.py makes the same calls",
     "docs/meta_world.rst": "tests/envs/test_meta_world.py runs it",
@@ -230,8 +231,8 @@ NO_TEST = re.compile("|".join((
 NEEDS = {"MetaWorld": "metaworld", "meta_world": "metaworld", "search render": "imageio_ffmpeg",
          "csv tensorboard": "tensorboard"}  # part of a command: module of an extra
 REFUSED = {"meta-policy-search resume data/corner --inner_lr 0.2 --gae_lambda 0.9"}  # documented error
-MODULES = {"entropy_maml": ("own_algorithm", "class EntropyMAML"), "clipped_maml": ("own_algorithm", "class Clipped"),
-           "linear_maml": ("own_algorithm", "class LinearMAML"), "my_envs": ("own_environment", "class HeaterEnv")}
+MODULES = {"entropy_maml": ("own_algorithm", "class EntropyMAML"), "linear_maml": ("own_algorithm", "class LinearMAML"),
+           "clipped_maml": ("own_sample_processor", "class ClippedMAML"), "my_envs": ("own_environment", "class HeaterEnv")}
 
 
 def commands_of(text):
