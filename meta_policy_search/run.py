@@ -13,6 +13,7 @@ import numpy as np
 from meta_policy_search import run_folder
 from meta_policy_search.envs import MetaEnv, SingleTaskEnv, TrialEnv, VariedEnv, find_env, get_env_class, make_env
 from meta_policy_search.envs.compat import adapt_env, check_steppable, copy_env, has_tasks, layers, name_of_env
+from meta_policy_search.envs.normalized_env import act_unscaled
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.envs.varied_env import parameters_from_json, varied_parameters
 from meta_policy_search.evaluation import EvalCallback, Evaluation
@@ -525,8 +526,17 @@ class Run:
         return pandas.DataFrame(self.progress)
 
     def act(self, observation: Any, deterministic: bool = False) -> Any:
-        """Returns the action of the pre-update policy for an observation; see `policy.act`."""
-        return self.policy.act(observation, deterministic)
+        """Returns the action of the pre-update policy for an observation of the environment, in its units.
+
+        Pass the action to `step` of the environment that was given to `train`. `policy.act` returns actions in the
+        units of training, where the wrapper `normalize` scales the action bounds to -10 and 10. A policy of RL^2 needs
+        the observations of `run.env` and returns actions for `run.env.step`.
+
+        Args:
+            observation: the observation.
+            deterministic: whether to return the mean, or the most probable action; see `policy.act`. Default False.
+        """
+        return act_unscaled(self.env, observation, lambda observed: self.policy.act(observed, deterministic))
 
     def evaluate(self, tasks: Union[int, Sequence[Task]] = 40, num_steps: Optional[int] = None,
                  step_sizes: Optional[Sequence[float]] = None, seeds: Sequence[int] = (1,)) -> Evaluation:
