@@ -538,15 +538,16 @@ class Run:
         """
         return act_unscaled(self.env, observation, lambda observed: self.policy.act(observed, deterministic))
 
-    def evaluate(self, tasks: Union[int, Sequence[Task]] = 40, num_steps: Optional[int] = None,
-                 step_sizes: Optional[Sequence[float]] = None, seeds: Sequence[int] = (1,)) -> Evaluation:
+    def evaluate(self, tasks: Union[int, str, Sequence[Task]] = 40, num_steps: Optional[int] = None,
+                 step_sizes: Optional[Sequence[float]] = None, seeds: Sequence[int] = (1,),
+                 deterministic: bool = False) -> Evaluation:
         """Measures returns after 0, 1, ... steps; see `MetaEvaluator.evaluate` and `TrialEvaluator.evaluate`.
 
         Raises:
             TypeError: the algorithm learns a single task.
         """
         evaluator = make_evaluator(self.trainer, name=os.path.basename(self.folder))
-        return evaluator.evaluate(tasks, num_steps, step_sizes, seeds)
+        return evaluator.evaluate(tasks, num_steps, step_sizes, seeds, deterministic)
 
     def adapt(self, task: Task = None, num_steps: Optional[int] = None, rollouts: int = 20,
               seed: int = 1) -> AdaptedPolicy:

@@ -222,7 +222,7 @@ def test_recurrent_policy_observes_rewards_of_the_environment_as_in_training(rl2
     np.testing.assert_allclose(action, wrapped.unscaled_actions(seen[0]))
     adapted.observe(-3.0)
     adapted.act([0.1, 0.2])
-    np.testing.assert_allclose(seen[-1][2:], [*seen[0], -1.5, 0.0], rtol=1e-6)  # action, reward, whether the episode ended
+    np.testing.assert_allclose(seen[-1][2:], [*seen[0], -1.5, 0.0], rtol=1e-6)  # action, reward, end
 
 
 def test_end_of_episode_and_reward_are_observed(rl2_run):
