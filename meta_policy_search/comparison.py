@@ -1,5 +1,6 @@
 """Trains with all combinations of some settings in parallel processes, and compares the returns."""
 import copy
+import functools
 import hashlib
 import itertools
 import json
@@ -13,7 +14,7 @@ from meta_policy_search.parallel_runs import Member, train_all
 from meta_policy_search.plotting import collect_curves, plot_comparison
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.registry import find_algorithm, title_of
-from meta_policy_search.run import find_algo_class, find_env_name, load_run, settings_of_algorithm
+from meta_policy_search.run import find_algo_class, find_env_name, load_run, others_with, settings_of_algorithm
 from meta_policy_search.run_folder import RunInfo, now
 from meta_policy_search.run_spec import as_json
 from meta_policy_search.settings import check_names
@@ -98,8 +99,7 @@ class Comparison:
                 columns.update(WorstQuarterReturn=run.worst_quarter[-1], n_timesteps=info.progress["n_timesteps"][-1])
                 evaluated._results[name][seed] = info._replace(
                     progress={column: np.array([value]) for column, value in columns.items()})
-                evaluated._source = f"{len(run.task_returns)} {tasks if isinstance(tasks, str) else ''} tasks".replace(
-                    "  ", " ")
+                evaluated._source = f"{len(run.task_returns)} {f'{tasks} ' * isinstance(tasks, str)}tasks"
         return evaluated
 
     def plot(self, path: Optional[PathLike] = None, ax: Any = None) -> Figure:
@@ -140,13 +140,15 @@ class Comparison:
         notes = [text for column, text in (
             (2, "worst quarter: return in the 25% of tasks with the lowest returns"),
             (3, "gain: return after minus before adaptation, in brackets that of the run with the lowest gain"),
-            (4, "difference: from the return of the first row, paired by seed")) if any(row[column] for row in table[1:])]
+            (4, "difference: from the return of the first row, paired by seed")) if any(
+                row[column] for row in table[1:])]
         if not any(row[5] for row in table[1:]):
             table = [[*row[:5], *row[6:]] for row in table]
         note = "one seed: no intervals" if max(self._numbers.values()) == 1 else "+-: 95% intervals over seeds"
         adapts = any(row[3] for row in table[1:])
         title = f"{self.title}, return{' after adaptation' * adapts} ({note})"
-        return "\n".join([title, f"Means over {self._source}", *notes, text_table(table, right=range(1, len(table[0])))])
+        lines = text_table(table, right=range(1, len(table[0])))
+        return "\n".join([title, f"Means over {self._source}", *notes, lines])
 
 
 def _interval(values: Sequence[float], sign: str = "") -> str:
@@ -262,7 +264,7 @@ def _sweep(kind: str, fixed: Mapping[str, Any], grid: Mapping[str, Iterable[Any]
         own = {**settings_of.get(algo_name, {}), **{name: value for name, value in chosen.items() if name != "algo"}}
         given = {**fixed, **own}
         declared = settings_of_algorithm(algo_class, given.get("policy"))
-        check_names(own, declared, f"for {algo_class.__name__}")
+        check_names(own, declared, f"for {algo_class.__name__}", functools.partial(others_with, algo_class))
         known |= declared.keys()
         if isinstance(given["env"], str):
             given["env"] = find_env_name(given["env"])

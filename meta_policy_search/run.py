@@ -33,7 +33,7 @@ from meta_policy_search.plotting import (
 from meta_policy_search.plotting.progress import number_of_last
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.policies import MetaPolicy, Policy
-from meta_policy_search.registry import get_algorithm, name_of
+from meta_policy_search.registry import available_algorithms, get_algorithm, name_of
 from meta_policy_search.run_spec import RunSpec, as_json, spec_of
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.ray_executor import Parallel
@@ -208,8 +208,15 @@ def check_settings(algo: Any, settings: Mapping[str, Any]) -> Dict[str, Setting]
     """Returns the settings of a training with an algorithm; raises `TypeError` if `settings` has another name."""
     algo_class = find_algo_class(algo)
     declared = settings_of_algorithm(algo_class, settings.get("policy"))
-    check_names(settings, declared, f"for {algo_class.__name__}")
+    check_names(settings, declared, f"for {algo_class.__name__}", functools.partial(others_with, algo_class))
     return declared
+
+
+def others_with(algo_class: Any, setting: str) -> List[str]:
+    """Returns the names of the algorithms with a setting; [] if `algo_class` also has it, for other environments."""
+    if setting in settings_of_algorithm(algo_class):
+        return []
+    return [name for name in available_algorithms() if setting in settings_of_algorithm(get_algorithm(name))]
 
 
 def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[int] = None, seed: int = 1,
@@ -408,7 +415,7 @@ def _distribute(parts: Sequence[Any], algo_class: Any, settings: Mapping[str, An
     accepted = set().union(*taken.values())
     policies = [part.__name__ for part in parts if isinstance(part, type) and issubclass(part, Policy)]
     what = f"for {' with '.join([algo_class.__name__, *policies])}"
-    check_names(settings, accepted | settings_of([train], ()).keys(), what)
+    check_names(settings, accepted | settings_of([train], ()).keys(), what, functools.partial(others_with, algo_class))
     values = {**algo_class.default_settings, **settings}
     values.update({name: copy.deepcopy(values[name]) for name in ("baseline", "return_baseline", "task_sampler")
                    if name in values})

@@ -5,6 +5,7 @@ earlier sources.
 """
 import argparse
 import contextlib
+import functools
 import os
 import signal
 import sys
@@ -65,7 +66,7 @@ def train(algorithm: str, argv: Optional[Sequence[str]], prog: str, description:
             snapshots can no longer be written, a worker process dies or numbers are no longer finite.
     """
     import meta_policy_search as mps
-    from meta_policy_search.run import find_algo_class, settings_of_algorithm
+    from meta_policy_search.run import find_algo_class, others_with, settings_of_algorithm
     from meta_policy_search.settings import settings_of
 
     search_current_folder()
@@ -78,6 +79,7 @@ def train(algorithm: str, argv: Optional[Sequence[str]], prog: str, description:
     defaults = {**algo_class.default_settings, **COMMAND_DEFAULTS, **published}
     settings = {name: each._replace(default=defaults.get(name, each.default)) for name, each in settings.items()}
     parser = make_training_parser(prog, description, algorithm, settings, settings_of([mps.train], ()))
+    parser.owners = functools.partial(others_with, algo_class)
 
     def start(config_file: Optional[str] = None, smoke: bool = False, **given: Any) -> Any:
         content = {} if config_file is None else read_json(config_file)

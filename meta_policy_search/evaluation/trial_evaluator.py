@@ -153,7 +153,8 @@ class TrialEvaluator(MetaEvaluator):
         return Recording(self.name, env, tasks, rounds, start_rngs), policy
 
     def sample_trials(self, seed: int, num_tasks: int, task_list: Optional[List[Task]], num_episodes: int,
-                      deterministic: bool = False) -> Tuple[PathsMetaBatch, List[List[np.random.Generator]], List[Task], Any]:
+                      deterministic: bool = False
+                      ) -> Tuple[PathsMetaBatch, List[List[np.random.Generator]], List[Task], Any]:
         """Samples trials; returns them, the generators `[M][P]` of their environments, the tasks and the policy."""
         env = copy_env(shallow_copy(self._trial_env, episodes_per_trial=num_episodes))  # sampling changes its averages
         with contextlib.ExitStack() as stack:
