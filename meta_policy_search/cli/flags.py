@@ -130,8 +130,19 @@ def add_flag(parser: Any, setting: Setting) -> None:
     else:
         metavar = next(text for kind, text in _METAVARS.items() if kind in kinds)
         is_parsed = kinds != {str} or type(None) in typing.get_args(setting.hint)
-        parser.add_argument(flag, type=_value if is_parsed else str, nargs="*" if list in kinds else None,
-                            metavar=metavar, **how)
+        parser.add_argument(flag, type=_value if is_parsed else str, metavar=metavar, **how, **(
+            {"nargs": "*", "action": _ListAction} if list in kinds else {}))
+
+
+class _ListAction(argparse.Action):
+    """Stores a list, which may be given as several words, separated by commas or as JSON: `64 64`, `64,64`, `[64,64]`.
+    """
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
+        values = values[0] if len(values) == 1 and isinstance(values[0], list) else values
+        if len(values) == 1 and isinstance(values[0], str) and "," in values[0]:
+            values = [_value(text) for text in values[0].split(",") if text]
+        setattr(namespace, self.dest, values)
 
 
 _METAVARS = {float: "FLOAT", int: "INT", list: "VALUE", str: "NAME", dict: "JSON"}
