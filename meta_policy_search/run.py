@@ -39,7 +39,7 @@ from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.ray_executor import Parallel
 from meta_policy_search.settings import Setting, check_names, differences, settings_of
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.training_loop import check_replaced
+from meta_policy_search.training_loop import check_callbacks, check_replaced
 from meta_policy_search.types import Task, WithoutEffect
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback, StatefulCallback
@@ -229,6 +229,7 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
         A `Trainer`; for an algorithm that learns a single task, a `LocalRunner`.
     """
     algo_class = find_algo_class(algo)
+    check_callbacks(callbacks)
     given = {"env", "seed", *settings, *(name for name, value in (
         ("n_itr", n_itr), ("policy", policy), ("env_kwargs", env_kwargs), ("vary", vary)) if value)}
     n_itr = check_positive_int("n_itr", algo_class.default_settings["n_itr"] if n_itr is None else n_itr)

@@ -135,8 +135,7 @@ def add_flag(parser: Any, setting: Setting) -> None:
 
 
 class _ListAction(argparse.Action):
-    """Stores a list, which may be given as several words, separated by commas or as JSON: `64 64`, `64,64`, `[64,64]`.
-    """
+    """Stores a list that is given as several words, with commas or as JSON: `64 64`, `64,64`, `[64,64]`."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
         values = values[0] if len(values) == 1 and isinstance(values[0], list) else values

@@ -246,23 +246,7 @@ class VariedEnv(GymnasiumMetaEnv):
                              "effect, use GymnasiumMetaEnv with a function set_task")
 
     def _walk(self, task: Task) -> Iterator[np.ndarray]:
-        """Yields observations, rewards and ends of the paths of random actions in a task."""
-        env, actions, length = copy.deepcopy(self), copy.deepcopy(self.action_space), 0
-        actions.seed(0)
-        try:
-            env.set_task(task)
-            for t in range(_STEPS):
-                if length == 0:
-                    yield _without_nan("observation", env.reset(seed=t)[0])
-                if length % _HOLD == 0:
-                    action = actions.sample()
-                observation, reward, terminated, truncated, _ = env.step(action)
-                yield np.append(_without_nan("observation", observation),
-                                (_without_nan("reward", reward), terminated, truncated))
-                length = 0 if terminated or truncated or length == _LENGTH else length + 1
-        finally:
-            env.close()
-
+        return walk(copy.deepcopy(self), task)
 
     @property
     def task_dimensions(self) -> int:
@@ -273,6 +257,26 @@ class VariedEnv(GymnasiumMetaEnv):
         """Returns the tasks at points of the unit cube, `[n, d]`; the values of a list have equal shares."""
         return [{name: _value_at(distribution, coordinate) for (name, distribution), coordinate in
                  zip(self.parameters.items(), point, strict=True)} for point in points]
+
+
+def walk(env: Any, task: Task) -> Iterator[np.ndarray]:
+    """Yields observations, rewards and ends of the paths of random actions in a task; closes the environment."""
+    actions, length = copy.deepcopy(env.action_space), 0
+    actions.seed(0)
+    try:
+        env.set_task(task)
+        for t in range(_STEPS):
+            if length == 0:
+                env.np_random = np.random.default_rng(t)
+                yield _without_nan("observation", env.reset()[0])
+            if length % _HOLD == 0:
+                action = actions.sample()
+            observation, reward, terminated, truncated, _ = env.step(action)
+            yield np.append(_without_nan("observation", observation),
+                            (_without_nan("reward", reward), terminated, truncated))
+            length = 0 if terminated or truncated or length == _LENGTH else length + 1
+    finally:
+        env.close()
 
 
 def vary(env: Union[str, Callable[..., Any]], /, **parameters: Any) -> VariedEnv:

@@ -1,5 +1,6 @@
 """Adapts a policy to one task with a single call, and returns the adapted policy."""
 import copy
+import os
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -21,7 +22,7 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Params, Task
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_non_negative, check_positive_int
-from meta_policy_search.utils.files import PathLike
+from meta_policy_search.utils.files import PathLike, user_path
 from meta_policy_search.utils.serializable import shallow_copy
 from meta_policy_search.utils.statistics import Interval, mean_interval
 
@@ -188,16 +189,20 @@ class AdaptedPolicy:
                 sampler.update_tasks([self.task])
                 return np.array([path["rewards"].sum() for path in sampler.obtain_samples()[0]])
 
-    def record(self, path: PathLike, fps: Optional[float] = None) -> None:
+    def record(self, path: PathLike, fps: Optional[float] = None, overwrite: bool = False) -> None:
         """Writes an MP4 video of an episode before adaptation (left) and after the last step (right).
 
         Args:
-            path: file to write; an existing file is replaced.
+            path: file to write.
             fps: environment steps per second; default None, real time.
+            overwrite: whether to replace an existing file; default False.
 
         Raises:
-            ImportError, OSError, RuntimeError, ValueError: see `evaluation.recording.write_video`.
+            ValueError: the file exists and `overwrite` is False, or see `evaluation.recording.write_video`.
+            ImportError, OSError, RuntimeError: see `evaluation.recording.write_video`.
         """
+        if not check_bool("overwrite", overwrite) and os.path.exists(user_path("path", path)):
+            raise ValueError(f"path: expected a file that does not exist, got {path}. Replace it with overwrite=True")
         write_video(self.recording, path, fps)
 
     def __repr__(self) -> str:

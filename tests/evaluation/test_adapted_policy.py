@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
+from meta_policy_search.evaluation import adapted_policy
 from meta_policy_search.utils import seeding
 from tests.test_run import TINY
 
@@ -119,6 +120,19 @@ def test_video_shows_the_recorded_episodes(run, tmp_path):
     meta, pictures = read_video(tmp_path / "video.mp4")
     assert meta["fps"] == 4.0 and len(pictures) == 1 + TINY["max_path_length"]
     assert run.env.render_mode is None
+
+
+def test_existing_video_is_replaced_only_on_request(run, tmp_path, monkeypatch):
+    """Given an existing file, then nothing is rendered without `overwrite=True`."""
+    adapted, written = run.adapt(TASK, rollouts=1), []
+    monkeypatch.setattr(adapted_policy, "write_video", lambda recording, path, fps: written.append(path))
+    path = tmp_path / "video.mp4"
+    adapted.record(path)
+    path.touch()
+    with pytest.raises(ValueError, match="path: expected a file that does not exist, got .*overwrite=True"):
+        adapted.record(path)
+    adapted.record(path, overwrite=True)
+    assert written == [path] * 2
 
 
 def test_training_with_adaptations_gives_equal_weights(run, tmp_path):
