@@ -148,8 +148,8 @@ def check_own_pickle(obj: Any, state: Any, key: str, advice: str = "Build a new 
     """Raises `ValueError` if the state of a pickled object was not written by this package (has no entry `key`)."""
     if not isinstance(state, Mapping) or key not in state:
         raise ValueError(f"{type(obj).__name__}: expected a pickle of this package, got a pickle of other code, "
-                         "such as the public code of ProMP, or an object whose constructor did not call super().__init__. "
-                         + advice)
+                         "such as the public code of ProMP, or an object whose constructor did not call "
+                         f"super().__init__. {advice}")
 
 
 def given_arguments(obj: Configurable) -> Dict[str, Any]:
