@@ -1,4 +1,6 @@
 """Trains with all combinations of some settings in parallel processes, and compares the returns."""
+import copy
+import functools
 import hashlib
 import itertools
 import json
@@ -12,10 +14,11 @@ from meta_policy_search.parallel_runs import Member, train_all
 from meta_policy_search.plotting import collect_curves, plot_comparison
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.registry import find_algorithm, title_of
-from meta_policy_search.run import find_algo_class, find_env_name, settings_of_algorithm
+from meta_policy_search.run import find_algo_class, find_env_name, load_run, others_with, settings_of_algorithm
 from meta_policy_search.run_folder import RunInfo, now
 from meta_policy_search.run_spec import as_json
 from meta_policy_search.settings import check_names
+from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int, check_type
 from meta_policy_search.utils.files import PathLike, user_path, write_csv
 from meta_policy_search.utils.progress import print_line, shown_as_text, text_table
@@ -30,7 +33,8 @@ class Comparison:
     """Runs of several algorithms, or with several settings. Returned by `compare` and `sweep`; shown as a table.
 
     Each row of the table is an algorithm, or a combination of settings, with all its seeds. All values are means over
-    seeds of the means over the last quarter of the iterations of each complete run, at most ten. Numbers after `+-` are
+    seeds of the means over the last quarter of the iterations of each complete run, at most ten, or of the means over
+    the tasks of `evaluate`. Numbers after `+-` are
     half the width of the 95% interval over seeds (Student's t, one number per seed); a single seed has no interval.
 
     * `return`: return after adaptation;
@@ -61,6 +65,42 @@ class Comparison:
                        for name, group in runs.items()}  # by number of the seed
         self.runs = {name: [info.folder for info in infos.values()] for name, infos in self._infos.items()}
         self.is_complete = all(len(self.runs[name]) == count for name, count in self._numbers.items())
+        self._results, self._source = self._infos, "the last quarter of the iterations (at most ten)"
+        self._titles = {name: title_of(name) for name in runs}
+        if len(set(self._titles.values())) < len(self._titles):  # a class with the name of a built-in algorithm
+            self._titles = {name: name for name in runs}
+
+    def evaluate(self, tasks: Union[int, str, Sequence[Task]] = 40, num_steps: Optional[int] = None,
+                 seeds: Sequence[int] = (1,), deterministic: bool = False) -> "Comparison":
+        """Evaluates the last policies of all complete runs in the same tasks, for example in test tasks.
+
+        Args:
+            tasks: the tasks, their number, or `"test"`: the fixed test tasks of the environment, see `Run.evaluate`.
+                Default 40.
+            num_steps: number of adaptation steps; default None, that of each run.
+            seeds: seeds of tasks and paths, see `Run.evaluate`; default `(1,)`.
+            deterministic: whether to measure returns without the noise of the policies; default False.
+
+        Returns:
+            A comparison whose table contains the returns in these tasks.
+
+        Raises:
+            TypeError: an algorithm learns a single task.
+            SnapshotError, ValueError: a run has no snapshot, or an argument is invalid.
+        """
+        evaluated = copy.copy(self)
+        evaluated._results = {name: {} for name in self._infos}
+        for name, infos in self._infos.items():
+            for seed, info in infos.items():
+                run = load_run(info.folder).evaluate(tasks, num_steps, seeds=seeds, deterministic=deterministic)
+                columns = {f"Step_{step}-AverageReturn": value for step, value in enumerate(run.mean_return.mean)}
+                if run.success_rate is not None:
+                    columns[f"Step_{len(columns) - 1}-SuccessRate"] = run.success_rate[-1]
+                columns.update(WorstQuarterReturn=run.worst_quarter[-1], n_timesteps=info.progress["n_timesteps"][-1])
+                evaluated._results[name][seed] = info._replace(
+                    progress={column: np.array([value]) for column, value in columns.items()})
+                evaluated._source = f"{len(run.task_returns)} {f'{tasks} ' * isinstance(tasks, str)}tasks"
+        return evaluated
 
     def plot(self, path: Optional[PathLike] = None, ax: Any = None) -> Figure:
         """Plots the mean returns of each row over environment steps, and the single runs as thin lines.
@@ -75,37 +115,40 @@ class Comparison:
         Raises:
             ValueError: no run is complete, or the number of axes is wrong.
         """
-        titles = {name: title_of(name) for name in self._infos}
-        if len(set(titles.values())) < len(titles):  # a class with the name of a built-in algorithm
-            titles = {name: name for name in titles}
-        panels = collect_curves({titles[name]: [info.progress for info in infos.values()]
+        panels = collect_curves({self._titles[name]: [info.progress for info in infos.values()]
                                  for name, infos in self._infos.items()})
         if not panels:
             raise ValueError("plot: expected at least one complete run, got none")
         names = [name for name, infos in self._infos.items() if infos]
-        title = self.title if len(names) > 1 else f"{titles[names[0]]} on {self.title}"
+        title = self.title if len(names) > 1 else f"{self._titles[names[0]]} on {self.title}"
         smooth = max(len(x) for curves in panels.values() for curve in curves.values() for x, _ in curve) // 50
         return plot_comparison(panels, path, title, "environment steps, all tasks", smooth=max(1, smooth), ax=ax)
 
     def __str__(self) -> str:
         table = [["", "return", "worst quarter", "gain (lowest)", "difference", "success", "steps", "runs"]]
-        first = next(iter(self._infos.values()))
-        for number, (name, infos) in enumerate(self._infos.items()):
+        first = next(iter(self._results.values()))
+        for number, (name, infos) in enumerate(self._results.items()):
             runs = list(infos.values())
             worst, gains, rates = ([value for value in values if value is not None] for values in (
                 [run.worst_quarter for run in runs], [run.gain for run in runs], [run.success for run in runs]))
             paired = [run.after - first[seed].after for seed, run in infos.items() if seed in first and number]
-            table.append([name, _interval([run.after for run in runs]), _interval(worst),
+            table.append([self._titles[name], _interval([run.after for run in runs]), _interval(worst),
                           f"{_interval(gains, '+')} ({np.min(gains):+.2f})" if gains else "", _interval(paired, "+"),
                           f"{exact_mean(rates):.2f}" if rates else "",
                           f"{exact_mean([run.progress['n_timesteps'][-1] for run in runs]):,.0f}" if runs else "",
                           f"{len(runs)} of {self._numbers[name]}"])
+        notes = [text for column, text in (
+            (2, "worst quarter: return in the 25% of tasks with the lowest returns"),
+            (3, "gain: return after minus before adaptation, in brackets that of the run with the lowest gain"),
+            (4, "difference: from the return of the first row, paired by seed")) if any(
+                row[column] for row in table[1:])]
         if not any(row[5] for row in table[1:]):
             table = [[*row[:5], *row[6:]] for row in table]
         note = "one seed: no intervals" if max(self._numbers.values()) == 1 else "+-: 95% intervals over seeds"
         adapts = any(row[3] for row in table[1:])
         title = f"{self.title}, return{' after adaptation' * adapts} ({note})"
-        return f"{title}\n{text_table(table, right=range(1, len(table[0])))}"
+        lines = text_table(table, right=range(1, len(table[0])))
+        return "\n".join([title, f"Means over {self._source}", *notes, lines])
 
 
 def _interval(values: Sequence[float], sign: str = "") -> str:
@@ -157,12 +200,12 @@ def compare(env: Any, algorithms: Sequence[Union[str, type]],
 
     Args:
         env: environment, or the name of one, as for `train`.
-        algorithms: names or classes, as for `train`. The table and `runs` name a class by its class name.
+        algorithms: names or classes, as for `train`. `Comparison.runs` names a class by its class name.
         seeds: number of seeds, which are then 1, 2, ..., or a list of seeds. Default 3.
         n_itr: number of iterations of each run; default 100.
         folder: folder of the runs. Default None: `data/comparison/<environment>/<time>`.
         processes: number of runs at a time, which share the cores. Default None: the number of cores.
-        settings_of: further settings of single algorithms, by their names in the table, such as
+        settings_of: further settings of single algorithms, by their names in `Comparison.runs`, such as
             `{"trpo_maml": {"step_size": 0.02}}`. Default None.
         resume: whether to continue the runs in `folder`. Default False: a folder with runs is an error.
         **settings: settings of `train` such as `meta_batch_size`. Each setting is passed to every algorithm that has
@@ -221,7 +264,7 @@ def _sweep(kind: str, fixed: Mapping[str, Any], grid: Mapping[str, Iterable[Any]
         own = {**settings_of.get(algo_name, {}), **{name: value for name, value in chosen.items() if name != "algo"}}
         given = {**fixed, **own}
         declared = settings_of_algorithm(algo_class, given.get("policy"))
-        check_names(own, declared, f"for {algo_class.__name__}")
+        check_names(own, declared, f"for {algo_class.__name__}", functools.partial(others_with, algo_class))
         known |= declared.keys()
         if isinstance(given["env"], str):
             given["env"] = find_env_name(given["env"])

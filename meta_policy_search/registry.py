@@ -50,11 +50,12 @@ def register_algorithm(name: str, algo_class: type, title: Optional[str] = None)
         title: title of the algorithm in plots. Default: None, the name of the class.
 
     Raises:
-        TypeError: `name` is not a non-empty string, or `algo_class` is not a class.
+        TypeError: `name` is not a non-empty string, or `algo_class` is no subclass of `MetaAlgo` or `RLAlgorithm`.
         ValueError: `name` has other characters, or is the name of a built-in or another algorithm.
     """
-    if not isinstance(algo_class, type):
-        raise TypeError(f"algo_class: expected a class, got {algo_class!r}")
+    bases = [base.__name__ for base in algo_class.__mro__] if isinstance(algo_class, type) else []
+    if not {"MetaAlgo", "RLAlgorithm"} & {*bases}:
+        raise TypeError(f"algo_class: expected a subclass of MetaAlgo or RLAlgorithm, got {algo_class!r}")
     doc = (algo_class.__doc__ or "").strip().partition("\n")[0]
     ALGORITHMS.register(name, Algorithm(algo_class, title or algo_class.__name__, doc))
 

@@ -13,6 +13,7 @@ import numpy as np
 from meta_policy_search import run_folder
 from meta_policy_search.envs import MetaEnv, SingleTaskEnv, TrialEnv, VariedEnv, find_env, get_env_class, make_env
 from meta_policy_search.envs.compat import adapt_env, check_steppable, copy_env, has_tasks, layers, name_of_env
+from meta_policy_search.envs.normalized_env import act_unscaled
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.envs.varied_env import parameters_from_json, varied_parameters
 from meta_policy_search.evaluation import EvalCallback, Evaluation
@@ -32,13 +33,13 @@ from meta_policy_search.plotting import (
 from meta_policy_search.plotting.progress import number_of_last
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.policies import MetaPolicy, Policy
-from meta_policy_search.registry import get_algorithm, name_of
+from meta_policy_search.registry import available_algorithms, get_algorithm, name_of
 from meta_policy_search.run_spec import RunSpec, as_json, spec_of
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.ray_executor import Parallel
 from meta_policy_search.settings import Setting, check_names, differences, settings_of
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.training_loop import check_replaced
+from meta_policy_search.training_loop import check_callbacks, check_replaced
 from meta_policy_search.types import Task, WithoutEffect
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback, StatefulCallback
@@ -207,8 +208,15 @@ def check_settings(algo: Any, settings: Mapping[str, Any]) -> Dict[str, Setting]
     """Returns the settings of a training with an algorithm; raises `TypeError` if `settings` has another name."""
     algo_class = find_algo_class(algo)
     declared = settings_of_algorithm(algo_class, settings.get("policy"))
-    check_names(settings, declared, f"for {algo_class.__name__}")
+    check_names(settings, declared, f"for {algo_class.__name__}", functools.partial(others_with, algo_class))
     return declared
+
+
+def others_with(algo_class: Any, setting: str) -> List[str]:
+    """Returns the names of the algorithms with a setting; [] if `algo_class` also has it, for other environments."""
+    if setting in settings_of_algorithm(algo_class):
+        return []
+    return [name for name in available_algorithms() if setting in settings_of_algorithm(get_algorithm(name))]
 
 
 def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[int] = None, seed: int = 1,
@@ -221,6 +229,7 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
         A `Trainer`; for an algorithm that learns a single task, a `LocalRunner`.
     """
     algo_class = find_algo_class(algo)
+    check_callbacks(callbacks)
     given = {"env", "seed", *settings, *(name for name, value in (
         ("n_itr", n_itr), ("policy", policy), ("env_kwargs", env_kwargs), ("vary", vary)) if value)}
     n_itr = check_positive_int("n_itr", algo_class.default_settings["n_itr"] if n_itr is None else n_itr)
@@ -407,7 +416,7 @@ def _distribute(parts: Sequence[Any], algo_class: Any, settings: Mapping[str, An
     accepted = set().union(*taken.values())
     policies = [part.__name__ for part in parts if isinstance(part, type) and issubclass(part, Policy)]
     what = f"for {' with '.join([algo_class.__name__, *policies])}"
-    check_names(settings, accepted | settings_of([train], ()).keys(), what)
+    check_names(settings, accepted | settings_of([train], ()).keys(), what, functools.partial(others_with, algo_class))
     values = {**algo_class.default_settings, **settings}
     values.update({name: copy.deepcopy(values[name]) for name in ("baseline", "return_baseline", "task_sampler")
                    if name in values})
@@ -525,18 +534,28 @@ class Run:
         return pandas.DataFrame(self.progress)
 
     def act(self, observation: Any, deterministic: bool = False) -> Any:
-        """Returns the action of the pre-update policy for an observation; see `policy.act`."""
-        return self.policy.act(observation, deterministic)
+        """Returns the action of the pre-update policy for an observation of the environment, in its units.
 
-    def evaluate(self, tasks: Union[int, Sequence[Task]] = 40, num_steps: Optional[int] = None,
-                 step_sizes: Optional[Sequence[float]] = None, seeds: Sequence[int] = (1,)) -> Evaluation:
+        Pass the action to `step` of the environment that was given to `train`. `policy.act` returns actions in the
+        units of training, where the wrapper `normalize` scales the action bounds to -10 and 10. A policy of RL^2 needs
+        the observations of `run.env` and returns actions for `run.env.step`.
+
+        Args:
+            observation: the observation.
+            deterministic: whether to return the mean, or the most probable action; see `policy.act`. Default False.
+        """
+        return act_unscaled(self.env, observation, lambda observed: self.policy.act(observed, deterministic))
+
+    def evaluate(self, tasks: Union[int, str, Sequence[Task]] = 40, num_steps: Optional[int] = None,
+                 step_sizes: Optional[Sequence[float]] = None, seeds: Sequence[int] = (1,),
+                 deterministic: bool = False) -> Evaluation:
         """Measures returns after 0, 1, ... steps; see `MetaEvaluator.evaluate` and `TrialEvaluator.evaluate`.
 
         Raises:
             TypeError: the algorithm learns a single task.
         """
         evaluator = make_evaluator(self.trainer, name=os.path.basename(self.folder))
-        return evaluator.evaluate(tasks, num_steps, step_sizes, seeds)
+        return evaluator.evaluate(tasks, num_steps, step_sizes, seeds, deterministic)
 
     def adapt(self, task: Task = None, num_steps: Optional[int] = None, rollouts: int = 20,
               seed: int = 1) -> AdaptedPolicy:

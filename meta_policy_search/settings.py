@@ -4,6 +4,7 @@ An argument is declared once, in the class that uses it: its name, type, default
 `meta_policy_search.train` passes each setting to every class that has an argument of this name. The command line, JSON
 files, sweeps and `compare` translate text into such a call.
 """
+import difflib
 import functools
 import inspect
 import json
@@ -25,6 +26,29 @@ SMOKE = {"n_itr": 2, "meta_batch_size": 2, "rollouts_per_meta_task": 2, "envs_pe
          "hidden_sizes": (8,), "hidden_size": 8, "num_minibatches": 1, "n_samples": 20, "batch_size": 10,
          "steps_per_epoch": 2, "n_train_steps": 2, "min_buffer_size": 10}
 """Settings of a smoke test, which takes seconds and only checks that everything works."""
+
+_ELSEWHERE = {
+    **dict.fromkeys(("gamma", "discount_factor"), "discount"),
+    **dict.fromkeys(("meta_lr", "outer_lr"), "learning_rate"),
+    **dict.fromkeys(("total_timesteps", "n_epochs", "num_epochs", "epochs", "num_iterations", "n_iterations"), "n_itr"),
+    **dict.fromkeys(("n_workers", "num_workers", "n_jobs", "n_cpu"), "parallel"),
+    **dict.fromkeys(("n_envs", "num_envs"), "envs_per_task"),
+    **dict.fromkeys(("horizon", "max_episode_steps", "episode_length"), "max_path_length"),
+    **dict.fromkeys(("num_tasks", "n_tasks", "tasks"), "meta_batch_size"),
+    **dict.fromkeys(("num_layers", "hidden_layers", "net_arch", "layers"), "hidden_sizes"),
+    **dict.fromkeys(("activation", "activation_fn"), "hidden_nonlinearity"),
+    **dict.fromkeys(("clip_range", "clip_param"), "clip_eps"),
+    **dict.fromkeys(("num_updates", "adapt_steps", "inner_steps"), "num_inner_grad_steps"),
+    **dict.fromkeys(("folder", "log_dir", "logdir"), "dump_path"),
+    "inner_step_size": "inner_lr", "ent_coef": "entropy_coef", "max_kl": "step_size of trpo_maml",
+    "verbose": "log_formats", "dump_path": "folder", "rollouts": "rollouts_per_meta_task",
+    "overwrite": "resume=True or another dump_path",
+    "batch_size": "meta_batch_size (tasks) and rollouts_per_meta_task (paths per task)",
+    "device": "the environment variable CUDA_VISIBLE_DEVICES",
+    "layer_norm": "an own policy (documentation page 'Custom policies')"}
+"""Names of settings in other libraries, and what to use here."""
+
+Owners = Callable[[str], Iterable[str]]
 
 Part = Union[type, Callable[..., Any]]
 """A class or function whose arguments are settings."""
@@ -88,18 +112,30 @@ def describe_arguments(doc: str) -> Dict[str, str]:
     return {name: " ".join(text.split()) for names, text in entries for name in names.split(", ")}
 
 
-def check_names(settings: Iterable[str], known: Iterable[str], what: str) -> None:
+def check_names(settings: Iterable[str], known: Iterable[str], what: str, owners: Owners = lambda name: ()) -> None:
     """Raises `TypeError` if a setting is not known.
 
     Args:
         settings: names of the settings.
         known: valid names.
         what: end of the message after the name, such as "for ProMP".
+        owners: function that returns the names of the algorithms that have a setting. Default: none has it.
     """
     known = set(known)
     for name in settings:
         if name not in known:
-            raise TypeError(f"unknown setting {name!r} {what}{did_you_mean(name, known)}")
+            raise TypeError(f"unknown setting {name!r} {what}{advise(name, known, owners)}")
+
+
+def advise(name: str, known: Iterable[str], owners: Owners) -> str:
+    """Returns the end of a message about an unknown setting: what to use instead; for arguments, see `check_names`."""
+    plain = name.lstrip("-")
+    if plain in _ELSEWHERE:
+        return f"; use {_ELSEWHERE[plain]}"
+    if algorithms := ", ".join(owners(plain)):
+        return f"; it is a setting of {algorithms}" + "".join(
+            f"; did you mean {other!r}?" for other in difflib.get_close_matches(name, known, n=1, cutoff=0.9))
+    return did_you_mean(name, known) or "; the documentation page 'Default settings' lists the settings"
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any], names: Sequence[str]) -> str:

@@ -65,7 +65,7 @@ class TrainingLoop(Configurable, abc.ABC):
     _foreign_columns: Sequence[str] = ("Epoch", "AverageReturn")  # columns of a `LocalRunner`
 
     def __init__(self, callbacks: Sequence[Callback], progress_bar: bool, itr: int = 0) -> None:
-        self.callbacks = _check_callbacks(callbacks)
+        self.callbacks = check_callbacks(callbacks)
         self.progress_bar = check_bool("progress_bar", progress_bar)
         self.itr = itr
         self.stopped = False
@@ -288,18 +288,26 @@ def _name_of(callback: Callback) -> str:
 def check_replaced(saved: Sequence[Any], new: Sequence[Callback]) -> None:
     """Raises `ValueError` if new callbacks replace some, but not all, saved callbacks of the same class or name."""
     before = [entry if isinstance(entry, str) else _name_of(entry[0]) for entry in saved]
-    names = [_name_of(callback) for callback in _check_callbacks(new)]
+    names = [_name_of(callback) for callback in check_callbacks(new)]
     for name in names:
         if names.count(name) < before.count(name):
             raise ValueError(f"callbacks: expected {before.count(name)} callbacks {name} in their order, as in the run,"
                              f" or none, got {names.count(name)}")
 
 
-def _check_callbacks(callbacks: Sequence[Callback]) -> List[Callback]:
+def check_callbacks(callbacks: Sequence[Callback]) -> List[Callback]:
+    """Returns a list of callbacks; raises `TypeError` if one cannot be called with a trainer and a row."""
     if not isinstance(callbacks, (list, tuple)) or not all(
             callable(callback) and not isinstance(callback, type) for callback in callbacks):
         raise TypeError(f"callbacks: expected a list of functions or callable objects, got {callbacks!r}")
     for callback in callbacks:
         if inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(type(callback).__call__):
             raise TypeError(f"callbacks: expected functions without async, got {_name_of(callback)}")
+        with contextlib.suppress(ValueError):  # some built-in functions have no signature
+            signature = inspect.signature(callback)
+            try:
+                signature.bind(None, None)
+            except TypeError:
+                raise TypeError(f"callbacks: expected functions (trainer, row), got {_name_of(callback)}{signature}"
+                                ) from None
     return list(callbacks)

@@ -55,6 +55,17 @@ def test_second_call_skips_complete_runs(comparison, arguments, capsys, monkeypa
     assert capsys.readouterr().out.startswith("1 of 1 runs complete; 0 at a time")
 
 
+def test_evaluation_in_given_tasks_has_the_returns_of_the_runs(comparison):
+    """Given a run, then the table contains its returns in the tasks, also without the noise of the policy."""
+    (folder,), tasks = comparison.runs["Slow"], [(2.0, 2.0), (-2.0, 2.0)]
+    for deterministic in (False, True):
+        _, after = mps.load_run(folder).evaluate(tasks, deterministic=deterministic).mean_return.mean
+        text = str(comparison.evaluate(tasks, deterministic=deterministic))
+        assert "Means over 2 tasks\n" in text and text.splitlines()[-1].split()[1] == f"{after:.2f}"
+    with pytest.raises(ValueError, match="because Corner has no fixed tasks, got 'test'"):
+        comparison.evaluate("test")
+
+
 @pytest.mark.thorough
 def test_run_equals_that_of_train(comparison, arguments, tmp_path):
     settings = {key: arguments[key] for key in ("env", "n_itr", "inner_lr", *TINY)}
@@ -158,11 +169,14 @@ def test_table_has_means_and_intervals_over_seeds(runs):
     comparison = mps.Comparison("Corner, seeds 1, 2, 3", runs)
     assert comparison.runs == {"promp": [run.folder for run in runs["promp"]], "rl2": [runs["rl2"][0].folder],
                                "trpo_maml": []}
-    title, header, *rows = str(comparison).splitlines()
+    title, source, *notes, header, promp, rl2, trpo = str(comparison).splitlines()
+    rows = [promp, rl2, trpo]
+    assert source == "Means over the last quarter of the iterations (at most ten)"
+    assert [note.partition(":")[0] for note in notes] == ["worst quarter", "gain", "difference"]
     assert title.endswith("return after adaptation (+-: 95% intervals over seeds)")
     assert [re.split(r"  +", row.strip()) for row in rows] == [
-        ["promp", "20.00 +- 24.84", "5.00 +- 0.00", "+18.00 +- 22.36 (+9.00)", "1,200", "3 of 3"],
-        ["rl2", "2.00", "-3.00 (-3.00)", "-8.00", "1,200", "1 of 2"], ["trpo_maml", "0 of 1"]]
+        ["ProMP", "20.00 +- 24.84", "5.00 +- 0.00", "+18.00 +- 22.36 (+9.00)", "1,200", "3 of 3"],
+        ["RL2", "2.00", "-3.00 (-3.00)", "-8.00", "1,200", "1 of 2"], ["TRPO-MAML", "0 of 1"]]
     one = mps.Comparison("Corner", {"promp": runs["promp"][:1]})
     assert "(one seed: no intervals)" in str(one) and "+-" not in str(one)
 
@@ -172,7 +186,7 @@ def test_table_of_runs_without_adaptation_has_no_gain(tmp_path):
     cem = Member("cem", "cem", {"env": "Corner", "n_itr": 1}, str(tmp_path))
     title, *_, row = str(mps.Comparison("Corner", {"cem": [cem]})).splitlines()
     assert title.startswith("Corner, return (")
-    assert re.split(r"  +", row.strip()) == ["cem", "5.00", "100", "1 of 1"]
+    assert re.split(r"  +", row.strip()) == ["CEM", "5.00", "100", "1 of 1"]
 
 
 def test_differences_are_paired_by_seed(runs, tmp_path):

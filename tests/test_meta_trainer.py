@@ -319,8 +319,8 @@ def test_arguments_of_early_stopping_are_checked(arguments, error):
         EarlyStopping("Return", **arguments)
 
 
-def test_early_stopping_on_an_unknown_column_lists_the_columns():
-    with pytest.raises(ValueError, match=r"key: .*\['Itr', 'Return'\], got 'Retrun'"):
+def test_early_stopping_on_an_unknown_column_suggests_a_column():
+    with pytest.raises(ValueError, match="key: expected a logged column, got 'Retrun'; did you mean 'Return'"):
         EarlyStopping("Retrun", patience=1)(None, {"Return": 1.0, "Itr": 0})
 
 
@@ -424,6 +424,7 @@ class Waits:
     ({"callbacks": [EarlyStopping]}, TypeError, "callbacks: expected a list of functions or callable objects, got"),
     ({"callbacks": [wait]}, TypeError, "callbacks: expected functions without async, got wait"),
     ({"callbacks": [Waits()]}, TypeError, "callbacks: expected functions without async, got Waits"),
+    ({"callbacks": [lambda trainer: None]}, TypeError, r"callbacks: expected functions \(trainer, row\), got <lambda>"),
     ({"callbacks": print}, TypeError, "callbacks: expected a list of functions .*, got <built-in function print>"),
     ({"policy": SimpleNamespace(meta_batch_size=M)}, ValueError,
      "policy: expected the same object as algo.policy"),

@@ -33,9 +33,10 @@ def test_registered_algorithm_trains_by_name_and_has_a_plot_title(tmp_path):
     assert type(mps.load_run(run.folder).trainer.algo) is MyProMP
 
 
-def test_objects_that_are_no_class_are_refused():
-    with pytest.raises(TypeError, match="algo_class: expected a class, got 'MyProMP'"):
-        mps.register_algorithm("mine", "MyProMP")
+@pytest.mark.parametrize("other", ["MyProMP", dict])
+def test_other_objects_than_classes_of_algorithms_are_refused(other):
+    with pytest.raises(TypeError, match="algo_class: expected a subclass of MetaAlgo or RLAlgorithm, got .*(MyP|dict)"):
+        mps.register_algorithm("mine", other)
 
 
 def test_titles_are_found_by_name_and_class():

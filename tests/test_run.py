@@ -277,7 +277,12 @@ def test_subclass_of_the_trainer_is_resumed(tmp_path):
 @pytest.mark.parametrize("arguments, error, message", [
     ({"inner_lrr": 1.0}, TypeError, "for ProMP with MetaGaussianMLPPolicy; did you mean 'inner_lr'?"),
     ({"n_iter": 1}, TypeError, "unknown setting 'n_iter' for ProMP with MetaGaussianMLPPolicy; did you mean 'n_itr'?"),
-    ({"lr": 0.1}, TypeError, "did you mean 'inner_lr' or 'learning_rate'?"),
+    ({"lr": 0.1}, TypeError, "did you mean 'learning_rate' or 'inner_lr'?"),
+    ({"inner_learning_rate": 0.1}, TypeError, "; did you mean 'inner_lr'?"),
+    ({"step_size": 0.1}, TypeError, "; it is a setting of e_maml, trpo_maml"),
+    ({"hidden_sizes": (8,), "algo": "rl2"}, TypeError, "vpg_maml; did you mean 'hidden_size'?"),
+    ({"gamma": 0.9}, TypeError, "unknown setting 'gamma' for ProMP with MetaGaussianMLPPolicy; use discount"),
+    ({"gain": 1}, TypeError, "; the documentation page 'Default settings' lists the settings"),
     ({"env": "MetaBernoulliBanditEnv", "init_std": 0.5}, TypeError, "for ProMP with MetaCategoricalMLPPolicy"),
     ({"learning_rate": 1.0, "algo": "trpo_maml"}, TypeError, "unknown setting 'learning_rate' for TRPOMAML"),
     ({"algo": "pro_mpp"}, ValueError, "algo: expected one of"),

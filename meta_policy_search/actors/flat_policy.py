@@ -157,9 +157,7 @@ class FlatPolicy(Configurable, abc.ABC):
         """
         check_bool("deterministic", deterministic)  # first, because acting changes a recurrent state
         action, info = self.get_action(observation)
-        if deterministic:
-            return info["mean"] if "mean" in info else np.argmax(info["log_prob"]) if "log_prob" in info else action
-        return action
+        return most_probable(action, info) if deterministic else action
 
     def _check_observations(self, argument: str, observations: Any, ndim: int) -> np.ndarray:
         observations = as_numbers(argument, observations)
@@ -186,6 +184,13 @@ def act_in_one_task(actor: Actor, observations: np.ndarray, noise: np.ndarray) -
     """Returns actions and infos, each `[B, ...]`, of an actor for one task at observations `[B, O]`."""
     actions, infos = actor.act(observations[None], noise[None])
     return actions[0], {key: value[0] for key, value in infos.items()}
+
+
+def most_probable(actions: Any, infos: Infos) -> Any:
+    """Returns the means, or the most probable actions, of agent infos; `actions` if the infos contain neither."""
+    if "mean" in infos:
+        return infos["mean"]
+    return np.argmax(infos["log_prob"], axis=-1) if "log_prob" in infos else actions
 
 
 def sizes_of(policy: Any) -> Tuple[Optional[int], Optional[int], Optional[Tuple[int, ...]]]:

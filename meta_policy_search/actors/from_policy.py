@@ -12,7 +12,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor, join_tasks
-from meta_policy_search.actors.flat_policy import FlatPolicy, num_tasks_of, sizes_of
+from meta_policy_search.actors.flat_policy import FlatPolicy, most_probable, num_tasks_of, sizes_of
 from meta_policy_search.types import Infos
 from meta_policy_search.utils.checks import check_not_replaced
 from meta_policy_search.utils.fast_paths import fast_path, replaces
@@ -92,6 +92,22 @@ class PolicyActor(Actor):
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
         return self._get_actions(observations)
+
+
+class DeterministicActor(Actor):
+    """Takes the mean, or the most probable, action of another actor, without changing the random numbers of paths."""
+
+    def __init__(self, actor: Actor) -> None:
+        self._actor = actor
+        self.noise_dim, self.can_divide = actor.noise_dim, actor.can_divide
+        self.draw_noise, self.start_paths = actor.draw_noise, actor.start_paths  # type: ignore[method-assign]
+
+    def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        actions, infos = self._actor.act(observations, noise)
+        return most_probable(actions, infos), infos
+
+    def for_tasks(self, start: int, stop: int) -> "DeterministicActor":
+        return DeterministicActor(self._actor.for_tasks(start, stop))
 
 
 def _reset(policy: Any, is_starting: np.ndarray) -> None:

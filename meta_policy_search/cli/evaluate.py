@@ -1,7 +1,7 @@
 """Meta-tests a run: measures the returns of its policy in sampled tasks after 0, 1, 2, ... gradient steps.
 
     meta-policy-search evaluate RUN_FOLDER
-    meta-policy-search evaluate RUN_FOLDER --num_tasks 40 --num_steps 3 --step_sizes 0.1 0.05 --seeds 1 2 3
+    meta-policy-search evaluate RUN_FOLDER --tasks 40 --num_steps 3 --step_sizes 0.1 0.05 --seeds 1 2 3
     meta-policy-search evaluate RUN_FOLDER --reference random --reference OTHER_RUN_FOLDER
 
 The command samples tasks with a separate seed and adapts the policy of a snapshot to each task with the algorithm of
@@ -34,6 +34,7 @@ import meta_policy_search as mps
 from meta_policy_search import run_folder
 from meta_policy_search.cli.flags import add_flag, add_output_flags, check_is_new
 from meta_policy_search.envs.compat import adapt_env
+from meta_policy_search.envs.task_sets import SEEDS
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.settings import settings_of
 from meta_policy_search.utils import seeding
@@ -61,9 +62,8 @@ def run(arguments: argparse.Namespace) -> None:
     if num_steps is None and not isinstance(evaluator, mps.TrialEvaluator):
         num_steps = max(NUM_STEPS, evaluator.trained_steps or 0)
     os.makedirs(output, exist_ok=True)
-    tasks = arguments.num_tasks if arguments.tasks is None else arguments.tasks
-    evaluation, *others = [each.evaluate(tasks, num_steps, arguments.step_sizes, arguments.seeds)
-                           for each in (evaluator, *references)]
+    evaluation, *others = [each.evaluate(arguments.tasks, num_steps, arguments.step_sizes, arguments.seeds,
+                                         arguments.deterministic) for each in (evaluator, *references)]
     print_line(evaluation.table(*others))
     print_line(f"Files: {evaluation.save(output, *others)}")
 
@@ -78,6 +78,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("--reference", action="append", default=[], metavar="NAME",
         help="policy to compare with: 'random' (initial policy of the run), or the folder of another run (last "
              "snapshot); can be given several times")
+    add("--deterministic", action="store_true",
+        help="measure returns without the noise of the policy: with mean, or most probable, actions")
     add_output_flags(parser, "DIR", "folder for the files (default: RUN_FOLDER/evaluation)", "evaluation")
     add_flag(parser, settings_of([MetaSampler])["parallel"]._replace(default="as in the run"))
 
@@ -102,8 +104,8 @@ def record_paths(evaluator: Any, arguments: argparse.Namespace) -> Any:
     from meta_policy_search.evaluation.evaluation import task_key  # imports TensorFlow
 
     tasks, seed = arguments.tasks, check_int_at_least("seed", arguments.seed, 0)
-    if tasks is None:
-        num_tasks = check_positive_int("num_tasks", arguments.num_tasks)
+    if isinstance(tasks, int):
+        num_tasks = check_positive_int("tasks", tasks)
         different: dict[str, Any] = {}
         with seeding.evaluation_seed(seed):  # for environments that use the global random generators
             drawn = adapt_env(evaluator.env).sample_tasks(10 * num_tasks, np.random.default_rng(seed))
@@ -122,15 +124,14 @@ def add_snapshot_flag(parser: Any) -> None:
 def _add_task_flags(parser: Any, num_tasks: int, num_steps: str) -> None:
     add = parser.add_argument
     add_snapshot_flag(parser)
-    tasks = parser.add_mutually_exclusive_group()
-    tasks.add_argument("--num_tasks", type=int, default=num_tasks, metavar="INT",
-                       help=f"number of sampled tasks per seed (default: {num_tasks})")
-    tasks.add_argument("--tasks", type=_tasks, metavar="JSON", help="list of tasks, instead of sampled tasks")
+    add("--tasks", "--num_tasks", type=_tasks, default=num_tasks, metavar="TASKS",
+        help="number of sampled tasks per seed, a JSON list of tasks, or test or train: the fixed tasks of the "
+             f"environment (default: {num_tasks})")
     add("--num_steps", type=int, metavar="INT",
         help=f"number of gradient steps; may exceed the number in training (default: {num_steps})")
     add("--step_sizes", type=float, nargs="+", metavar="FLOAT",
         help="step sizes of the first steps; the last one applies to all later steps (default: as in the run)")
-    add("--rollouts", type=int, metavar="INT",
+    add("--rollouts", "--rollouts_per_meta_task", type=int, metavar="INT",
         help="paths per task and number of gradient steps (default: as in the run)")
     add("--max_path_length", type=int, metavar="INT",
         help="maximum number of steps of a path, for RL2 of an episode (default: as in the run)")
@@ -138,12 +139,13 @@ def _add_task_flags(parser: Any, num_tasks: int, num_steps: str) -> None:
 
 def _tasks(text: str) -> Any:
     try:
-        tasks = json.loads(text)
-        if not isinstance(tasks, list):
+        tasks = text if text in SEEDS else json.loads(text)
+        if type(tasks) not in (int, list) and tasks not in SEEDS:
             raise ValueError
         return tasks
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a JSON list such as '[[0.5, 0.5]]', got {text!r}") from None
+        raise argparse.ArgumentTypeError("expected a number, a JSON list such as '[[0.5, 0.5]]', test or train, got "
+                                         f"{text!r}") from None
 
 
 def _iteration(text: str) -> Union[int, str]:

@@ -10,7 +10,7 @@ import typing
 from collections import abc
 from typing import Any, Container, Mapping, NoReturn, Optional, Union
 
-from meta_policy_search.settings import Setting, load_json
+from meta_policy_search.settings import Owners, Setting, advise, load_json
 from meta_policy_search.utils.checks import did_you_mean
 from meta_policy_search.utils.progress import printable
 
@@ -22,7 +22,12 @@ class Parser(argparse.ArgumentParser):
         prog: name of the command.
         description: first part of the help text.
         **how: further arguments of `ArgumentParser`.
+
+    Attributes:
+        owners: of a training command, see `settings.check_names`; default None.
     """
+
+    owners: Optional[Owners] = None
 
     def __init__(self, prog: str, description: Optional[str], **how: Any) -> None:
         super().__init__(prog=prog, description=description, allow_abbrev=False,
@@ -38,8 +43,9 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"--{name}: expected once, got it {names.count(name)} times")
         namespace, unknown = self.parse_known_args(args, namespace)
         if unknown:
-            similar = did_you_mean(unknown[0].partition("=")[0], self._option_string_actions)
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{similar or '; see --help'}")
+            flag, known = unknown[0].partition("=")[0], self._option_string_actions
+            hint = advise(flag, known, self.owners) if self.owners else did_you_mean(flag, known) or "; see --help"
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         return namespace
 
     def error(self, message: str) -> NoReturn:
@@ -124,8 +130,18 @@ def add_flag(parser: Any, setting: Setting) -> None:
     else:
         metavar = next(text for kind, text in _METAVARS.items() if kind in kinds)
         is_parsed = kinds != {str} or type(None) in typing.get_args(setting.hint)
-        parser.add_argument(flag, type=_value if is_parsed else str, nargs="*" if list in kinds else None,
-                            metavar=metavar, **how)
+        parser.add_argument(flag, type=_value if is_parsed else str, metavar=metavar, **how, **(
+            {"nargs": "*", "action": _ListAction} if list in kinds else {}))
+
+
+class _ListAction(argparse.Action):
+    """Stores a list that is given as several words, with commas or as JSON: `64 64`, `64,64`, `[64,64]`."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
+        values = values[0] if len(values) == 1 and isinstance(values[0], list) else values
+        if len(values) == 1 and isinstance(values[0], str) and "," in values[0]:
+            values = [_value(text) for text in values[0].split(",") if text]
+        setattr(namespace, self.dest, values)
 
 
 _METAVARS = {float: "FLOAT", int: "INT", list: "VALUE", str: "NAME", dict: "JSON"}

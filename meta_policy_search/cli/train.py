@@ -5,6 +5,7 @@ earlier sources.
 """
 import argparse
 import contextlib
+import functools
 import os
 import signal
 import sys
@@ -12,8 +13,9 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 
 from meta_policy_search import run_folder
 from meta_policy_search.cli.flags import Parser, add_flag, make_training_parser
+from meta_policy_search.envs import find_env
 from meta_policy_search.samplers.errors import EnvWorkerError, WorkerDiedError
-from meta_policy_search.settings import SMOKE, read_json
+from meta_policy_search.settings import SMOKE, read_json, settings_of
 from meta_policy_search.utils.log_outputs import LOG_FILE, append_text
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.snapshotter import SnapshotError
@@ -65,25 +67,31 @@ def train(algorithm: str, argv: Optional[Sequence[str]], prog: str, description:
             snapshots can no longer be written, a worker process dies or numbers are no longer finite.
     """
     import meta_policy_search as mps
-    from meta_policy_search.run import find_algo_class, settings_of_algorithm
-    from meta_policy_search.settings import settings_of
 
     search_current_folder()
     argv = sys.argv[1:] if argv is None else list(argv)
     try:
+        if (env := _value_of("--env", argv)) is not None:
+            find_env(env)  # before TensorFlow is imported, which takes seconds
+        from meta_policy_search.run import find_algo_class, others_with, settings_of_algorithm
+
         algo_class: Any = find_algo_class(algorithm)
-        settings = settings_of_algorithm(algo_class, _policy(argv))
+        settings = settings_of_algorithm(algo_class, _value_of("--policy", argv))
     except USER_ERRORS as error:
         Parser(prog, None).error(str(error))
     defaults = {**algo_class.default_settings, **COMMAND_DEFAULTS, **published}
     settings = {name: each._replace(default=defaults.get(name, each.default)) for name, each in settings.items()}
     parser = make_training_parser(prog, description, algorithm, settings, settings_of([mps.train], ()))
+    parser.owners = functools.partial(others_with, algo_class)
 
     def start(config_file: Optional[str] = None, smoke: bool = False, **given: Any) -> Any:
         content = {} if config_file is None else read_json(config_file)
         if "grid" in content:
             raise ValueError(f"{config_file}: expected the settings of one run, got a sweep")
         values = {"env": defaults["env"], **COMMAND_DEFAULTS, **published, **content}
+        if not {"env", "settings"} & {*published, *content, *given}:
+            print_line(f"--env was not given: training on {values['env']}, the default of {algorithm}; `{PROG} envs` "
+                       "lists all environments")
         if isinstance(content.get("settings"), dict):  # the params.json of a run
             options = {name: value for name, value in content.get("options", {}).items() if name in settings}
             names = content.get("given") or content["settings"]
@@ -162,11 +170,14 @@ def report(run: Any) -> int:
     return 0
 
 
-def _policy(argv: Sequence[str]) -> Optional[str]:
-    """Returns the value of `--policy`, a class whose arguments are further flags; None if there is no such flag."""
+def _value_of(flag: str, argv: Sequence[str]) -> Optional[str]:
+    """Returns the value of a flag that is needed before the parser of all flags is built; None if it is not given.
+
+    The arguments of the class `--policy` are further flags.
+    """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--policy", default=None)
-    return parser.parse_known_args(argv)[0].policy
+    parser.add_argument(flag, dest="value", nargs="?")
+    return parser.parse_known_args(argv)[0].value
 
 
 def run_tool(parser: Parser, work: Callable[[argparse.Namespace], Optional[int]], argv: Optional[Sequence[str]] = None,

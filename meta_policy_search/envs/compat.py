@@ -479,8 +479,15 @@ def add_spaces(env: Any, choose_action: Callable[[np.ndarray], Any]) -> Wrapping
 
 
 def check_meta_env(env: Any) -> None:
-    """Raises `TypeError` if `env` is a class, or has no `sample_tasks` or `set_task`."""
-    _check_methods(owner_of_tasks(env), env, ("sample_tasks", "set_task"), "env: expected a meta-environment")
+    """Raises `TypeError` if `env` is a class, lacks `sample_tasks` or `set_task`, or `sample_tasks` takes no number."""
+    owner = owner_of_tasks(env)
+    _check_methods(owner, env, ("sample_tasks", "set_task"), "env: expected a meta-environment")
+    signature = inspect.signature(owner.sample_tasks)
+    try:
+        signature.bind(1)
+    except TypeError:
+        raise TypeError(f"{type(owner).__name__}.sample_tasks: expected the arguments (n_tasks) or (n_tasks, rng), "
+                        f"got {signature}") from None
 
 
 def check_has_spaces(env: Any) -> None:
@@ -589,7 +596,9 @@ def set_render_mode(env: Any, render_mode: Optional[str]) -> None:
     if attribute(env, "render_mode") == render_mode:
         return
     if render_mode not in attribute(env, "metadata", {}).get("render_modes", ()):
-        raise ValueError(f"render_mode: {type(inner).__name__} does not support render_mode={render_mode!r}")
+        raise ValueError(f"render_mode: {type(inner).__name__} does not support render_mode={render_mode!r}. A video "
+                         "needs it in metadata['render_modes'] and the method render. A trajectory plot only needs the "
+                         "attribute position, two numbers (x, y)")
     inner.render_mode = render_mode
 
 

@@ -1,5 +1,5 @@
 """Wrapper that rescales actions and optionally normalizes observations and rewards."""
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -132,25 +132,27 @@ class NormalizedEnv(WrappingEnv):
         `seed` and `options` are passed to the wrapped environment unless they are None.
         """
         observation, info = super().reset(seed=seed, options=options)
-        return self._observed(observation), info
+        return self.normalized_observation(observation), info
 
     def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
         """Takes one step; returns `(observation, reward, terminated, truncated, info)`."""
         if is_box(self.action_space):
             action = self.unscaled_actions(as_array("action", action, self.action_space.shape))
         observation, reward, terminated, truncated, info = super().step(action)
-        return self._observed(observation), float(self.normalized_rewards(reward)), terminated, truncated, info
+        reward = float(self.normalized_rewards(reward))
+        return self.normalized_observation(observation), reward, terminated, truncated, info
 
-    def _observed(self, observation: Any) -> np.ndarray:
+    def normalized_observation(self, observation: Any) -> np.ndarray:
+        """Returns the observation of this wrapper for an observation of the wrapped environment."""
         observation = self.normalized_observations(np.asarray(observation)[None])[0]
         return np.append(observation, task_numbers(self.get_task())) if self.observes_task else observation
 
     def unscaled_actions(self, actions: np.ndarray) -> np.ndarray:
-        """Maps rescaled actions, float64 `[..., A]`, to actions of the wrapped environment, in their type."""
+        """Maps rescaled actions `[..., A]` to actions of the wrapped environment, in their type."""
         if not is_box(self.action_space):
             return actions
         scale = self._normalization_scale
-        scaled = self._low + (actions + scale) * ((self._high - self._low) / (2.0 * scale))
+        scaled = self._low + (np.asarray(actions, np.float64) + scale) * ((self._high - self._low) / (2.0 * scale))
         return np.clip(scaled, self._low, self._high).astype(self.wrapped_env.action_space.dtype)
 
     def normalized_observations(self, observations: np.ndarray) -> np.ndarray:
@@ -178,6 +180,17 @@ class NormalizedEnv(WrappingEnv):
 
 
 normalize = NormalizedEnv
+
+
+def act_unscaled(env: Any, observation: Any, act: Callable[[Any], Any]) -> Any:
+    """Returns the action of `act`, a function of an observation of `env`, in units of the environment in its wrapper.
+
+    If the outermost wrapper of `env` is a `NormalizedEnv`, `observation` and the action are those of the environment
+    that it wraps; otherwise, they are those of `env`.
+    """
+    if not isinstance(env, NormalizedEnv):
+        return act(observation)
+    return env.unscaled_actions(act(env.normalized_observation(observation)))
 
 
 def normalizers(env: Any) -> List[NormalizedEnv]:

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 
-from meta_policy_search.envs.compat import attribute
+from meta_policy_search.envs.compat import adapt_env, attribute, copy_env, layers
+from meta_policy_search.utils import seeding
 
 SIZE = 480  # width and height of an image, pixels
 _DPI = 100
@@ -25,11 +26,25 @@ class Scenery(NamedTuple):
     walls: Sequence[np.ndarray] = ()  # lines, each [n, 2]
 
 
+def position_of(env: Any) -> Any:
+    """Returns the attribute `position` of an environment after `reset`, wrapped or not; None if it has none."""
+    return next((place for layer in layers(env) if (place := attribute(layer, "position")) is not None), None)
+
+
+def scenery_of(env: Any) -> Scenery:
+    """Returns what the method `scenery` of an environment returns; an empty scenery if it has no such method."""
+    return attribute(env, "scenery", Scenery)()
+
+
 def check_is_planar(env: Any) -> None:
-    """Raises `ValueError` unless `env` has a position in the plane (attribute `position`)."""
-    if attribute(env, "position") is None:
-        raise ValueError("env: expected a planar environment, which has a position (x, y), such as AntRandGoalEnv or "
-                         f"MetaPointEnvCornerGoals, got {type(env.unwrapped).__name__}")
+    """Raises `ValueError` unless `env` has a position in the plane (attribute `position`) after `reset`."""
+    moved = adapt_env(copy_env(env), needs_tasks=False)
+    with seeding.evaluation_seed(0):
+        moved.reset()
+    if np.shape(position_of(moved)) != (2,):
+        raise ValueError("env: expected a planar environment with the attribute position, two numbers (x, y), such as "
+                         f"AntRandGoalEnv or MetaPointEnvCornerGoals, got {type(env.unwrapped).__name__}. A video "
+                         "needs the method render instead")
 
 
 def draw(trail: np.ndarray, scenery: Scenery) -> np.ndarray:

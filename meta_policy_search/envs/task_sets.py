@@ -12,6 +12,7 @@ from typing import Any, Dict, List
 
 import numpy as np
 
+from meta_policy_search.envs.compat import name_of_env
 from meta_policy_search.envs.registry import BUILT_IN
 from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_choice, find_name
@@ -44,6 +45,15 @@ def load_tasks(env: str, split: str) -> List[Task]:
     if name not in _read():
         raise ValueError(f"env: {name} has no fixed tasks")
     return [_as_task(value) for value in _read()[name][split]]
+
+
+def tasks_of(env: Any, split: str) -> List[Task]:
+    """Returns the fixed tasks of an environment, see `load_tasks`; raises `ValueError` if it has none."""
+    check_choice("tasks", split, SEEDS)
+    if (name := name_of_env(env)) not in _read():
+        raise ValueError(f"tasks: expected a number or a list of tasks, because {name} has no fixed tasks, got "
+                         f"{split!r}")
+    return load_tasks(name, split)
 
 
 @functools.lru_cache(maxsize=None)

@@ -28,7 +28,9 @@ from meta_policy_search.utils.checks import did_you_mean
 _EXAMPLES = 4  # maximum number of values of a parameter that are compared
 _STEPS, _LENGTH, _HOLD = 1000, 100, 10  # of the comparison, of a path, and of a random action
 _POSITIVE = ("body_mass", "body_inertia")  # quantities of a MuJoCo model that cannot be zero or negative
-
+_NOT_VARIED = {"id", "max_episode_steps", "vector_entry_point", "vector_kwargs", "disable_env_checker", "render_mode",
+               "kwargs"}
+"""Arguments of `gymnasium.make` and constructors that the tasks of an environment do not set."""
 
 Assignments = List[Tuple[type, str]]
 """Assignments of constructors: the class and the source."""
@@ -124,7 +126,8 @@ class VariedEnv(GymnasiumMetaEnv):
             if name not in known and name not in self._originals:
                 known += [each for owner in self._owners() for each in dir(owner) if _is_quantity(owner, each)]
                 raise ValueError(f"{name}: expected an argument of the constructor, an attribute or a MuJoCo quantity "
-                                 f"of {self._class_name()}{did_you_mean(name, known)}")
+                                 f"of {self._class_name()}{did_you_mean(name, known)}; parameters: "
+                                 + (", ".join(self._list_parameters()) or "none"))
         self._attributes = [name for name in self.parameters if name not in {*self._arguments, *self._originals}]
         self._derived = derived_assignments(innermost(self.wrapped_env), self._attributes)
         self._check_effects()
@@ -200,6 +203,14 @@ class VariedEnv(GymnasiumMetaEnv):
             found += list(inspect.signature(type(innermost(self.wrapped_env))).parameters)
         return found
 
+    def _list_parameters(self) -> List[str]:
+        """Returns the arguments and numeric attributes of the environment, and some quantities of a MuJoCo model."""
+        numeric = [name for name, value in vars(innermost(self.wrapped_env)).items()
+                   if not name.startswith("_") and type(value) in (int, float)]
+        quantities = ["body_mass", "dof_damping", "geom_friction", "gravity and other quantities of the MuJoCo model"]
+        return list(dict.fromkeys([*(name for name in self._constructor_arguments() if name not in _NOT_VARIED),
+                                   *numeric, *(quantities if self._owners() else [])]))
+
     def _owner_of_quantity(self, name: str) -> Any:
         """Returns the MuJoCo model, or its options, that contain the quantity `name`; None if there is none."""
         return next((each for each in self._owners() if _is_quantity(each, name)), None)
@@ -235,23 +246,7 @@ class VariedEnv(GymnasiumMetaEnv):
                              "effect, use GymnasiumMetaEnv with a function set_task")
 
     def _walk(self, task: Task) -> Iterator[np.ndarray]:
-        """Yields observations, rewards and ends of the paths of random actions in a task."""
-        env, actions, length = copy.deepcopy(self), copy.deepcopy(self.action_space), 0
-        actions.seed(0)
-        try:
-            env.set_task(task)
-            for t in range(_STEPS):
-                if length == 0:
-                    yield _without_nan("observation", env.reset(seed=t)[0])
-                if length % _HOLD == 0:
-                    action = actions.sample()
-                observation, reward, terminated, truncated, _ = env.step(action)
-                yield np.append(_without_nan("observation", observation),
-                                (_without_nan("reward", reward), terminated, truncated))
-                length = 0 if terminated or truncated or length == _LENGTH else length + 1
-        finally:
-            env.close()
-
+        return walk(copy.deepcopy(self), task)
 
     @property
     def task_dimensions(self) -> int:
@@ -262,6 +257,26 @@ class VariedEnv(GymnasiumMetaEnv):
         """Returns the tasks at points of the unit cube, `[n, d]`; the values of a list have equal shares."""
         return [{name: _value_at(distribution, coordinate) for (name, distribution), coordinate in
                  zip(self.parameters.items(), point, strict=True)} for point in points]
+
+
+def walk(env: Any, task: Task) -> Iterator[np.ndarray]:
+    """Yields observations, rewards and ends of the paths of random actions in a task; closes the environment."""
+    actions, length = copy.deepcopy(env.action_space), 0
+    actions.seed(0)
+    try:
+        env.set_task(task)
+        for t in range(_STEPS):
+            if length == 0:
+                env.np_random = np.random.default_rng(t)
+                yield _without_nan("observation", env.reset()[0])
+            if length % _HOLD == 0:
+                action = actions.sample()
+            observation, reward, terminated, truncated, _ = env.step(action)
+            yield np.append(_without_nan("observation", observation),
+                            (_without_nan("reward", reward), terminated, truncated))
+            length = 0 if terminated or truncated or length == _LENGTH else length + 1
+    finally:
+        env.close()
 
 
 def vary(env: Union[str, Callable[..., Any]], /, **parameters: Any) -> VariedEnv:

@@ -1,5 +1,6 @@
 """Adapts a policy to one task with a single call, and returns the adapted policy."""
 import copy
+import os
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs.compat import adapt_env, copy_env
 from meta_policy_search.envs.interface import MetaEnv
+from meta_policy_search.envs.normalized_env import NormalizedEnv, act_unscaled
 from meta_policy_search.envs.trial_env import TrialEnv, episode_returns, extend_observations
 from meta_policy_search.evaluation.evaluator import MetaEvaluator
 from meta_policy_search.evaluation.recording import write_video
@@ -20,7 +22,7 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Params, Task
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_non_negative, check_positive_int
-from meta_policy_search.utils.files import PathLike
+from meta_policy_search.utils.files import PathLike, user_path
 from meta_policy_search.utils.serializable import shallow_copy
 from meta_policy_search.utils.statistics import Interval, mean_interval
 
@@ -115,11 +117,11 @@ class AdaptedPolicy:
 
     Attributes:
         task: the task.
-        env: copy of the environment with this task.
+        env: copy of the environment with this task, without the wrapper `normalize`.
         returns: float64 `[K + 1]`, mean return of the paths before adaptation and after each of the `K` steps.
         params: the adapted parameters by name.
-        policy: the adapted policy; `samplers.utils.rollout` accepts it. Its `save_npz` saves the parameters before
-            adaptation.
+        policy: the adapted policy, which acts in `recording.env`, the environment as in training;
+            `samplers.utils.rollout` accepts both. Its `save_npz` saves the parameters before adaptation.
         recording (Recording): the paths before adaptation and after each step.
     """
 
@@ -128,8 +130,9 @@ class AdaptedPolicy:
         self._evaluator, self._seed = evaluator, seed
         self.recording, self.policy = evaluator.record_with_policy(1 if task is None else [task], num_steps, None, seed)
         (self.task,), (self.returns,) = self.recording.tasks, self.recording.returns
-        self.env: MetaEnv = copy_env(self.recording.env)
-        adapt_env(self.env).set_task(self.task)
+        self._env = copy_env(self.recording.env)
+        adapt_env(self._env).set_task(self.task)
+        self.env: MetaEnv = self._env.wrapped_env if isinstance(self._env, NormalizedEnv) else self._env
         self._initial_params: Params = self.policy.get_param_values()
         self.params: Params = self._get_params()
 
@@ -138,16 +141,17 @@ class AdaptedPolicy:
         return {name: value.copy() for name, value in params.items()}
 
     def act(self, observation: np.ndarray, deterministic: bool = False) -> Any:
-        """Returns an action `[A]` (an integer if actions are discrete) for an observation `[O]`.
+        """Returns an action `[A]` (an integer if actions are discrete) for an observation `[O]` of the environment.
 
-        Continuous actions have the units of `normalize`: -10 and 10 are the bounds of the environment's actions. The
-        method `step` of `env` scales them.
+        The action has the units of the environment: pass it to `env.step`, or to `step` of an own environment. Actions
+        of `policy.act` have the units of training, where the wrapper `normalize` scales the action bounds to -10 and
+        10.
 
         Args:
             observation: `[O]`.
             deterministic: whether to return the mean, or the most probable action, instead of a sample; default False.
         """
-        return self.policy.act(observation, deterministic)
+        return act_unscaled(self._env, observation, lambda observed: self.policy.act(observed, deterministic))
 
     def observe(self, reward: float, done: bool = False) -> None:
         """Reports the result of the last action. Default: does nothing; only recurrent policies depend on it.
@@ -185,16 +189,20 @@ class AdaptedPolicy:
                 sampler.update_tasks([self.task])
                 return np.array([path["rewards"].sum() for path in sampler.obtain_samples()[0]])
 
-    def record(self, path: PathLike, fps: Optional[float] = None) -> None:
+    def record(self, path: PathLike, fps: Optional[float] = None, overwrite: bool = False) -> None:
         """Writes an MP4 video of an episode before adaptation (left) and after the last step (right).
 
         Args:
-            path: file to write; an existing file is replaced.
+            path: file to write.
             fps: environment steps per second; default None, real time.
+            overwrite: whether to replace an existing file; default False.
 
         Raises:
-            ImportError, OSError, RuntimeError, ValueError: see `evaluation.recording.write_video`.
+            ValueError: the file exists and `overwrite` is False, or see `evaluation.recording.write_video`.
+            ImportError, OSError, RuntimeError: see `evaluation.recording.write_video`.
         """
+        if not check_bool("overwrite", overwrite) and os.path.exists(user_path("path", path)):
+            raise ValueError(f"path: expected a file that does not exist, got {path}. Replace it with overwrite=True")
         write_video(self.recording, path, fps)
 
     def __repr__(self) -> str:
@@ -225,7 +233,7 @@ class AdaptedRecurrentPolicy(AdaptedPolicy):
 
     Attributes:
         task: the task.
-        env: copy of the environment with this task, without `TrialEnv`.
+        env: copy of the environment with this task, without the wrappers `normalize` and `TrialEnv`.
         returns: float64 `[K + 1]`, mean return of each episode of the trials.
         params: the parameters by name, which adaptation does not change.
         policy: the policy with the hidden state of the trial.
@@ -260,9 +268,13 @@ class AdaptedRecurrentPolicy(AdaptedPolicy):
             raise ValueError(f"observation: expected shape {expected}, got {observation.shape}")
         if self._reward is None:
             raise RuntimeError("act: expected a call of `observe` after each action, got none")
-        extended = extend_observations(self.env.action_space, observation[None], np.asarray(self._action)[None],
+        return act_unscaled(self._env, observation, lambda observed: self._act_in_trial(observed, deterministic))
+
+    def _act_in_trial(self, observation: np.ndarray, deterministic: bool) -> Any:
+        """Returns the next action of the trial in the units of training, for an observation of training."""
+        extended = extend_observations(self._env.action_space, observation[None], np.asarray(self._action)[None],
                                        np.array([self._reward]), np.array([self._done]))
-        self._action, self._reward = super().act(extended[0], deterministic), None
+        self._action, self._reward = self.policy.act(extended[0], deterministic), None
         return self._action
 
     def observe(self, reward: float, done: bool = False) -> None:
@@ -273,7 +285,9 @@ class AdaptedRecurrentPolicy(AdaptedPolicy):
             done: whether the episode has ended, also if the caller ended it at a time limit. The next observation is
                 then the first one of the next episode. Default False.
         """
-        self._reward, self._done = float(reward), check_bool("done", done)
+        self._done = check_bool("done", done)
+        is_normalized = isinstance(self._env, NormalizedEnv)
+        self._reward = float(self._env.normalized_rewards(reward) if is_normalized else reward)
 
     def _sample_returns(self, rollouts: int, seed: int) -> Tuple[np.ndarray, np.ndarray]:
         """Returns the returns of the first and last episode of new trials, float64 `[rollouts]` each."""

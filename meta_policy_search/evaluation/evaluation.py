@@ -44,6 +44,7 @@ class Evaluation:
             (unknown): that line reports all `K` steps of the evaluation.
         success: float64 `[S, M, K + 1]`, share of successful paths, those with a true `success` or `is_success` in the
             info of at least one step. Default None: no step of any path has these infos.
+        deterministic: whether returns were measured without the noise of the policy; default False.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Evaluation:
     timesteps: np.ndarray
     trained_steps: Optional[int] = None
     success: Optional[np.ndarray] = None
+    deterministic: bool = False
 
     @property
     def task_returns(self) -> np.ndarray:
@@ -206,7 +208,8 @@ class Evaluation:
 
     def _describe(self) -> str:
         paths = self.rollouts_per_meta_task * (len(self.seeds) if self.are_given else 1)
-        return f"{_count(len(self.task_returns), 'task')}, {_count(paths, 'path')} per task and step"
+        noise = ", without the noise of the policy" * self.deterministic
+        return f"{_count(len(self.task_returns), 'task')}, {_count(paths, 'path')} per task and step{noise}"
 
 
 def task_key(task: Task) -> str:

@@ -12,11 +12,12 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple, TypeVar, Unio
 
 import numpy as np
 
-from meta_policy_search.actors.from_policy import TaskPolicies
+from meta_policy_search.actors.from_policy import DeterministicActor, TaskPolicies
 from meta_policy_search.envs.compat import check_meta_env, close_env, copy_env
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.normalized_env import fix_averages
 from meta_policy_search.envs.spaces import EnvSpec
+from meta_policy_search.envs.task_sets import tasks_of
 from meta_policy_search.evaluation.evaluation import Evaluation
 from meta_policy_search.evaluation.recording import Recording, next_start_rngs
 from meta_policy_search.meta_algos.base import MetaAlgo
@@ -29,7 +30,7 @@ from meta_policy_search.samplers.ray_executor import Parallel, check_parallel
 from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.types import PathsMetaBatch, Task
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.checks import check_int_at_least, check_positive, check_positive_int
+from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive, check_positive_int
 from meta_policy_search.utils.serializable import Configurable
 from meta_policy_search.utils.statistics import task_returns, task_timesteps
 
@@ -110,8 +111,9 @@ class MetaEvaluator(Configurable):
         """Number of adaptation steps in training; None if unknown."""
         return self.algo.num_inner_grad_steps
 
-    def evaluate(self, tasks: Union[int, Sequence[Task]] = 40, num_steps: Optional[int] = None,
-                 step_sizes: Optional[Sequence[float]] = None, seeds: Sequence[int] = (1,)) -> Evaluation:
+    def evaluate(self, tasks: Union[int, str, Sequence[Task]] = 40, num_steps: Optional[int] = None,
+                 step_sizes: Optional[Sequence[float]] = None, seeds: Sequence[int] = (1,),
+                 deterministic: bool = False) -> Evaluation:
         """Measures the returns after 0, 1, ..., `num_steps` adaptation steps.
 
         Each adaptation step uses paths of the current policy. The required memory grows with the number of tasks, but
@@ -119,13 +121,15 @@ class MetaEvaluator(Configurable):
 
         Args:
             tasks: list of tasks, or the number of tasks that each seed samples from the environment's distribution;
-                default 40.
+                `"test"` or `"train"`: the fixed tasks of the environment, see `envs.load_tasks`. Default 40.
             num_steps: number of adaptation steps `K`, which may exceed the number in training. Default None: the number
                 in training, or 1 if that number is unknown or 0.
             step_sizes: sizes of the first steps, such as `(0.1, 0.05)`; the last size applies to all later steps.
                 Default None: the step sizes of the algorithm, including trained step sizes. Must be None for a
                 `MetaRLAlgorithm`.
             seeds: seeds of all random generators; default `(1,)`. The same seed gives the same tasks and returns.
+            deterministic: whether to measure returns in further paths without the noise of the policy, which takes the
+                mean, or the most probable action. Adaptation uses the same sampled actions as without. Default False.
 
         Returns:
             An `Evaluation`.
@@ -135,12 +139,15 @@ class MetaEvaluator(Configurable):
             TypeError: an argument has the wrong type.
             ValueError: a number is out of range, `tasks` or `seeds` is empty, or a seed occurs twice.
         """
-        num_tasks, task_list = _check_tasks(tasks)
+        num_tasks, task_list = _check_tasks(tasks, self.env)
         sizes, seeds = self._check_steps(num_steps, step_sizes), _check_seeds(seeds)
+        check_bool("deterministic", deterministic)
 
         def returns_of_next_paths(sampler: MetaSampler) -> Tuple[PathsMetaBatch, np.ndarray]:
+            measured = sample_deterministically(sampler) if deterministic else None
             paths = sampler.obtain_samples()
-            return paths, np.array([task_returns(paths), [success_rate(of_task) for of_task in paths.values()]])
+            measured = paths if measured is None else measured
+            return paths, np.array([task_returns(measured), [success_rate(of_task) for of_task in measured.values()]])
 
         results = [self._adapt(seed, num_tasks, task_list, sizes, returns_of_next_paths) for seed in seeds]
         measured, timesteps, tasks_of_seeds, num_timesteps = zip(*results, strict=True)
@@ -150,7 +157,8 @@ class MetaEvaluator(Configurable):
             step_sizes=None if step_sizes is None else sizes,
             rollouts_per_meta_task=self.rollouts_per_meta_task, max_path_length=self.max_path_length,
             num_timesteps=sum(num_timesteps), timesteps=np.array(timesteps).swapaxes(1, 2),
-            trained_steps=self.trained_steps, success=None if np.isnan(success).all() else np.nan_to_num(success))
+            trained_steps=self.trained_steps, success=None if np.isnan(success).all() else np.nan_to_num(success),
+            deterministic=deterministic)
 
     def record(self, tasks: Union[int, Sequence[Task]] = 4, num_steps: Optional[int] = None,
                step_sizes: Optional[Sequence[float]] = None, seed: int = 1) -> Recording:
@@ -175,7 +183,7 @@ class MetaEvaluator(Configurable):
     def record_with_policy(self, tasks: Union[int, Sequence[Task]], num_steps: Optional[int] = None,
                            step_sizes: Optional[Sequence[float]] = None, seed: int = 1) -> Tuple[Recording, Any]:
         """Returns the recording of `record`, and the policy after the last adaptation step."""
-        num_tasks, task_list = _check_tasks(tasks)
+        num_tasks, task_list = _check_tasks(tasks, self.env)
         sizes = self._check_steps(num_steps, step_sizes)
 
         def next_paths(sampler: MetaSampler) -> Tuple[PathsMetaBatch, Tuple[PathsMetaBatch, Any, Any]]:
@@ -272,7 +280,17 @@ def _adapt_task_by_task(algo: MetaRLAlgorithm, env_spec: EnvSpec, num_tasks: int
     return acting, step
 
 
-def _check_tasks(tasks: Any) -> Tuple[int, Optional[List[Task]]]:
+def sample_deterministically(sampler: MetaSampler) -> PathsMetaBatch:
+    """Returns paths with the random numbers of the next `obtain_samples`, but without the noise of the policy."""
+    paths, rollouts = sampler.vec_env.collect(sampler.batch_size, sampler.path_rng,
+                                              DeterministicActor(sampler.make_actor()))
+    sampler.total_timesteps_sampled += sum(int(part.lengths.sum()) for part in rollouts)
+    return paths
+
+
+def _check_tasks(tasks: Any, env: Any = None) -> Tuple[int, Optional[List[Task]]]:
+    if isinstance(tasks, str) and env is not None:
+        tasks = tasks_of(env, tasks)
     if not isinstance(tasks, (list, tuple)) and np.ndim(tasks) == 0:
         return check_positive_int("tasks", tasks), None
     if len(tasks) == 0:

@@ -12,7 +12,7 @@ import numpy as np
 from meta_policy_search.envs.compat import adapt_env, copy_env, frame_rate, set_render_mode
 from meta_policy_search.envs.mujoco_envs.engines.camera import renderer_of
 from meta_policy_search.envs.point_envs import MetaPointEnvNavigation
-from meta_policy_search.envs.scenery import check_is_planar
+from meta_policy_search.envs.scenery import check_is_planar, position_of, scenery_of
 from meta_policy_search.plotting import describe_task, plot_trajectories, step_label
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.samplers import MetaSampler
@@ -104,7 +104,7 @@ class Recording:
         check_is_planar(self.env)
         env = copy_env(self.env)
         count = min(num_paths, len(self.rounds[step][task]))
-        return [np.array([moved.unwrapped.position for moved in self.replay(step, task, path, env)])
+        return [np.array([position_of(moved) for moved in self.replay(step, task, path, env)])
                 for path in range(count)]
 
     def plot_trajectories(self, path: Optional[PathLike] = None, title: str = "", num_paths: int = 5,
@@ -123,11 +123,11 @@ class Recording:
         Raises:
             ValueError: the environment is not planar (it has no `position`).
         """
-        num_paths, env, tasks = check_positive_int("num_paths", num_paths), copy_env(self.env), []
+        num_paths, env, tasks = check_positive_int("num_paths", num_paths), adapt_env(copy_env(self.env)), []
         for index, task in enumerate(self.tasks):
             trajectories = [self.trajectories(step, index, num_paths) for step in range(len(self.rounds))]
             env.set_task(task)
-            tasks.append((env.unwrapped.scenery(), trajectories, self.returns[index]))
+            tasks.append((scenery_of(env), trajectories, self.returns[index]))
         names = [f"task {number}: {describe_task(task, env=env)}" for number, task in enumerate(self.tasks, 1)]
         return plot_trajectories(tasks, path, title or f"Paths of {self.name}", names, ax)
 

@@ -9,7 +9,7 @@ import numpy as np
 from meta_policy_search.envs.compat import adapt_env, close_env, copy_env
 from meta_policy_search.envs.trial_env import TrialEnv, episode_lengths, episode_returns, split_episodes
 from meta_policy_search.evaluation.evaluation import Evaluation
-from meta_policy_search.evaluation.evaluator import MetaEvaluator, _check_seeds, _check_tasks
+from meta_policy_search.evaluation.evaluator import MetaEvaluator, _check_seeds, _check_tasks, sample_deterministically
 from meta_policy_search.evaluation.recording import Recording, next_start_rngs
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np.algos import RLAlgorithm
@@ -17,7 +17,7 @@ from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.paths import success_rate
 from meta_policy_search.types import Path, PathsMetaBatch, Task
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
+from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive_int
 from meta_policy_search.utils.serializable import shallow_copy
 from meta_policy_search.utils.statistics import Interval, exact_sum, mean_interval, worst_quarter
 
@@ -42,6 +42,7 @@ class TrialEvaluation(Evaluation):
         trained_steps: number of episodes per trial in training, minus one.
         success: float64 `[S, M, K + 1]`, share of trials with a success in each episode, see `Evaluation`. Default
             None.
+        deterministic: whether the policy acted without noise; default False.
     """
 
     @property
@@ -101,26 +102,29 @@ class TrialEvaluator(MetaEvaluator):
         """Number of episodes per trial in training, minus one: the adaptation steps before the last episode."""
         return self._trial_env.episodes_per_trial - 1
 
-    def evaluate(self, tasks: Union[int, Sequence[Task]] = 40, num_steps: Optional[int] = None,
-                 step_sizes: Optional[Sequence[float]] = None, seeds: Sequence[int] = (1,)) -> TrialEvaluation:
+    def evaluate(self, tasks: Union[int, str, Sequence[Task]] = 40, num_steps: Optional[int] = None,
+                 step_sizes: Optional[Sequence[float]] = None, seeds: Sequence[int] = (1,),
+                 deterministic: bool = False) -> TrialEvaluation:
         """Measures the mean return of each episode of trials with `num_steps + 1` episodes.
 
         Args:
-            tasks: list of tasks, or the number of tasks that each seed samples; default 40.
+            tasks: list of tasks, the number of tasks that each seed samples, `"test"` or `"train"`, see
+                `MetaEvaluator.evaluate`; default 40.
             num_steps: number of episodes per trial, minus one. It may exceed the number in training. Default None: same
                 as in training.
             step_sizes: must be None, because RL^2 has no gradient steps.
             seeds: seeds of all random generators; default `(1,)`. The same seed gives the same tasks and returns.
+            deterministic: whether the policy acts without noise in the whole trial; default False.
 
         Raises:
             ValueError: `step_sizes` is given, or a number is out of range.
         """
-        num_tasks, task_list = _check_tasks(tasks)
-        seeds = _check_seeds(seeds)
+        num_tasks, task_list = _check_tasks(tasks, self.env)
+        seeds, deterministic = _check_seeds(seeds), check_bool("deterministic", deterministic)
         _check_step_sizes(step_sizes)
         num_steps = self.trained_steps if num_steps is None else check_int_at_least("num_steps", num_steps, 0)
         returns, lengths, successes, sampled = zip(
-            *(self._run_trials(seed, num_tasks, task_list, num_steps + 1) for seed in seeds))
+            *(self._run_trials(seed, num_tasks, task_list, num_steps + 1, deterministic) for seed in seeds))
         before = np.cumsum(lengths, axis=2) - lengths  # environment steps of a trial before each episode
         return TrialEvaluation(
             name=self.name, returns=np.array(returns), tasks=sampled, are_given=task_list is not None, seeds=seeds,
@@ -128,12 +132,12 @@ class TrialEvaluator(MetaEvaluator):
             max_path_length=self._trial_env.max_path_length,
             num_timesteps=round(self.rollouts_per_meta_task * float(np.sum(lengths))),
             timesteps=np.rint(before).astype(int), trained_steps=self.trained_steps,
-            success=None if np.isnan(successes).all() else np.nan_to_num(successes))
+            success=None if np.isnan(successes).all() else np.nan_to_num(successes), deterministic=deterministic)
 
     def record_with_policy(self, tasks: Union[int, Sequence[Task]], num_steps: Optional[int] = None,
                            step_sizes: Optional[Sequence[float]] = None, seed: int = 1) -> Tuple[Recording, Any]:
         """Returns the recording of `record`, and the policy. Episode `k` of the trials corresponds to `k` steps."""
-        num_tasks, task_list = _check_tasks(tasks)
+        num_tasks, task_list = _check_tasks(tasks, self.env)
         _check_step_sizes(step_sizes)
         (seed,) = _check_seeds([seed])
         num_steps = check_positive_int("num_steps", (self.trained_steps or 1) if num_steps is None else num_steps)
@@ -148,7 +152,8 @@ class TrialEvaluator(MetaEvaluator):
         start_rngs = [[[trial[k] for trial in of_task] for of_task in starts] for k in episodes]
         return Recording(self.name, env, tasks, rounds, start_rngs), policy
 
-    def sample_trials(self, seed: int, num_tasks: int, task_list: Optional[List[Task]], num_episodes: int
+    def sample_trials(self, seed: int, num_tasks: int, task_list: Optional[List[Task]], num_episodes: int,
+                      deterministic: bool = False
                       ) -> Tuple[PathsMetaBatch, List[List[np.random.Generator]], List[Task], Any]:
         """Samples trials; returns them, the generators `[M][P]` of their environments, the tasks and the policy."""
         env = copy_env(shallow_copy(self._trial_env, episodes_per_trial=num_episodes))  # sampling changes its averages
@@ -161,12 +166,13 @@ class TrialEvaluator(MetaEvaluator):
                 self.parallel))
             sampler.update_tasks(task_list)
             rngs = next_start_rngs(sampler)
-            return sampler.obtain_samples(), rngs, sampler.tasks or [], policy
+            paths = sample_deterministically(sampler) if deterministic else sampler.obtain_samples()
+            return paths, rngs, sampler.tasks or [], policy
 
     def _run_trials(self, seed: int, num_tasks: int, task_list: Optional[List[Task]],
-                    num_episodes: int) -> Tuple[np.ndarray, np.ndarray, np.ndarray, List[Task]]:
+                    num_episodes: int, deterministic: bool) -> Tuple[np.ndarray, np.ndarray, np.ndarray, List[Task]]:
         """Returns `(returns, lengths, successes, tasks)`: means and success rates of each episode, `[M, E]`."""
-        paths, _, tasks, _ = self.sample_trials(seed, num_tasks, task_list, num_episodes)
+        paths, _, tasks, _ = self.sample_trials(seed, num_tasks, task_list, num_episodes, deterministic)
         returns, lengths = (np.array([np.mean([measure(path, num_episodes) for path in of_task], axis=0)
                                       for of_task in paths.values()]) for measure in (episode_returns, episode_lengths))
         episodes = [zip(*map(split_episodes, of_task), strict=True) for of_task in paths.values()]

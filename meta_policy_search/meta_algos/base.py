@@ -367,7 +367,17 @@ class MAMLAlgo(MetaAlgo):
         if not tf.is_tensor(loss) or loss.shape.rank not in (1, None):
             raise ValueError(f"{type(self).__name__}.inner_loss: expected a tensor [M] with the loss of each task, got "
                              f"{loss}")
-        adapted, state = self.inner_update(self._adapted_part(step.params), loss, state)
+        try:
+            result = self.inner_update(self._adapted_part(step.params), loss, state)
+        except KeyError as error:
+            if error.args and error.args[0] in state:
+                raise
+            raise KeyError(f"{type(self).__name__}.inner_update: expected a state with the entry {error}. Override "
+                           "initial_inner_state, which returns the first state") from error
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
+            raise TypeError(f"{type(self).__name__}.inner_update: expected a pair (parameters, state), got a "
+                            f"{type(result).__name__}")
+        adapted, state = result
         return OrderedDict((name, adapted.get(name, value)) for name, value in step.params.items()), state
 
     def _build_optimizer(self, objective: MetaObjective) -> None:

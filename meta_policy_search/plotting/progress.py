@@ -9,7 +9,7 @@ import numpy as np
 
 from meta_policy_search.registry import title_of
 from meta_policy_search.settings import read_json
-from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.checks import Columns, check_positive_int
 from meta_policy_search.utils.files import PathLike, user_path
 from meta_policy_search.utils.statistics import Interval, exact_mean, half_width_of_mean
 
@@ -40,8 +40,8 @@ def read_progress(run_folder: PathLike) -> Progress:
     if len(rows) < 2:
         raise ValueError(f"run_folder: expected at least one row in {path}, got none")
     rows, keys = rows[1:], rows[0]
-    return {key: np.array([_number(row[column]) if column < len(row) else np.nan for row in rows])
-            for column, key in enumerate(keys)}
+    return Columns({key: np.array([_number(row[column]) if column < len(row) else np.nan for row in rows])
+                    for column, key in enumerate(keys)})
 
 
 def describe_run(run_folder: PathLike) -> str:

@@ -1,12 +1,14 @@
 """Runs single paths, to inspect a policy (`rollout`) or an environment (`check_env`)."""
 import contextlib
+import itertools
 import time
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.compat import adapt_env, check_meta_env, copied, copy_env, frame_rate
-from meta_policy_search.envs.spaces import is_discrete
+from meta_policy_search.envs.compat import adapt_env, check_meta_env, copied, copy_env, frame_rate, innermost, layers
+from meta_policy_search.envs.spaces import is_box, is_discrete
+from meta_policy_search.envs.varied_env import walk
 from meta_policy_search.samplers.errors import EnvValueError
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor, stack_infos
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaIterativeEnvExecutor, make_local_executor
@@ -94,6 +96,9 @@ OTHER_PATHS = 20
 def check_env(env: Any, num_steps: int = 50, seed: int = 0) -> None:
     """Checks that a path depends only on the task, the random numbers of its generator and the actions.
 
+    Also checks that observations and rewards are finite, that observations lie in their space and have its type, and
+    that tasks have an effect. A Gymnasium environment is also checked by `gymnasium.utils.env_checker.check_env`.
+
     Samplers step several copies of an environment, and each copy runs its paths sequentially. If the environment draws
     all random numbers from the generator that samplers set (`self.np_random`) and `reset` initializes all other state,
     samples do not depend on the number of copies or processes, and a resumed run equals an uninterrupted one.
@@ -108,13 +113,18 @@ def check_env(env: Any, num_steps: int = 50, seed: int = 0) -> None:
         seed: seed of tasks, generators and actions, at least 0; default 0.
 
     Raises:
-        ValueError: the path differed in a run. The message names the setting, the step, the value and the remedy.
+        ValueError: the path differed in a run. The message names the setting, the step, the value and the remedy. Or
+            another check failed. If only skilled actions show the task, the check for an effect fails without a fault.
         EnvWorkerError: the environment raised an error, or its values do not fit its spaces.
     """
     check_meta_env(env)
     adapted = adapt_env(copy_env(env))
     num_steps, seed = check_positive_int("num_steps", num_steps), check_int_at_least("seed", seed, 0)
-    tasks = adapted.sample_tasks(2, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    tasks = adapted.sample_tasks(2, rng)
+    adapted.set_task(tasks[0])
+    _check_with_gymnasium(adapted)
+    _check_values(adapted, num_steps, rng)
 
     def play(executor: MetaEnvExecutor, *env_ids: int, first_seed: int = 0) -> List[Dict[str, Any]]:
         seeds = [(seed, first_seed + i) for i in range(len(env_ids))]
@@ -136,6 +146,46 @@ def check_env(env: Any, num_steps: int = 50, seed: int = 0) -> None:
         with MetaIterativeEnvExecutor(env, 2, 1, num_steps) as executor:
             executor.set_tasks(tasks)
             _compare(env, expected, play(executor, 0), "without make_batched")
+    others = [task for task in (tasks[1], *(adapted.sample_tasks(1, rng)[0] for _ in range(8)))
+              if repr(task) != repr(tasks[0])]
+    if others and all(np.array_equal(*values) for task in others for values in itertools.zip_longest(
+            walk(adapt_env(copy_env(env)), tasks[0]), walk(adapt_env(copy_env(env)), task), fillvalue=())):
+        raise ValueError(f"{type(env).__name__}.set_task: expected an effect of the task, got equal observations and "
+                         f"rewards in {len(others) + 1} tasks, for the same random numbers and actions. If random "
+                         "actions never show the task, as with sparse rewards, the environment can be correct")
+
+
+def _check_with_gymnasium(env: Any) -> None:
+    """Runs the check of Gymnasium, if it applies; raises `ValueError` with its message."""
+    import gymnasium
+    from gymnasium.utils.env_checker import check_env as check
+
+    if isinstance(inner := innermost(list(layers(env))[-1]), gymnasium.Env):
+        try:
+            check(inner, skip_render_check=True, skip_close_check=True)
+        except Exception as error:
+            raise ValueError(f"{type(inner).__name__}: the check of Gymnasium found: {error}") from error
+
+
+def _check_values(env: Any, num_steps: int, rng: np.random.Generator) -> None:
+    """Raises `ValueError` if an observation or reward of a path is not finite, or an observation not in its space."""
+    space, name = env.observation_space, type(env.unwrapped).__name__
+    (observation, _), reward, is_over = env.reset(), 0.0, False
+    for step in range(num_steps + 1):
+        where, array = f"after {step} steps" if step else "at the start", np.asarray(observation)
+        if not np.isfinite(reward) or array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ValueError(f"{name}: expected finite observations and rewards, got {observation} and {reward} "
+                             f"{where}")
+        if is_box(space) and (not np.can_cast(array.dtype, space.dtype) or array.shape == space.shape and not (
+                (space.low <= array) & (array <= space.high)).all()):
+            raise ValueError(f"{name}: expected observations in {space}, got {observation!r} {where}. Change the "
+                             "observation_space, or the type and range of observations")
+        if is_over:
+            break
+        action = rng.integers(env.action_space.n) if is_discrete(env.action_space) else np.clip(
+            rng.standard_normal(env.action_space.shape), env.action_space.low, env.action_space.high)
+        observation, reward, terminated, truncated, _ = env.step(action)
+        is_over = terminated or truncated
 
 
 def _play(executor: MetaEnvExecutor, space: Any, env_ids: Sequence[int], seeds: Sequence[Tuple[int, int]],

@@ -9,7 +9,7 @@ import difflib
 import inspect
 import sys
 import types
-from typing import Any, Callable, Dict, Iterable, NoReturn, TypeVar
+from typing import Any, Callable, Dict, Iterable, NoReturn, Set, TypeVar
 
 import numpy as np
 
@@ -153,17 +153,34 @@ def comparable_name(name: str) -> str:
 
 
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:
-    """Returns `; did you mean ...?` with the known name most similar to `name`, or `""` if no name is similar.
+    """Returns `; did you mean ...?` with up to three known names, or `""` if no name is similar.
 
-    A name such as "lr" or "--lr" also stands for names with this word (`inner_lr`) or these initials (`learning_rate`).
+    These are the names with the same words, such as `inner_lr` for "inner_learning_rate". If there are none, they are
+    the names that contain all words (`inner_lr` for "lr") or begin or end with `name`, those with fewest further words
+    first, or else the name with nearly the same letters and as many words. Another name probably has another meaning.
     """
     by_lower = {other.lower(): other for other in known if isinstance(other, str)}
-    name = name.lower() if isinstance(name, str) else ""
-    words = {other: other.strip("-").split("_") for other in by_lower}
-    near = sorted(other for other, parts in words.items()
-                  if name.strip("-") in (*parts, "".join(part[:1] for part in parts)))[:3]
-    near = near or difflib.get_close_matches(name, by_lower, n=1)
+    name = name.lower().strip("-") if isinstance(name, str) else ""
+    words, further = _words_of(name), {other: len(_words_of(other) - _words_of(name)) for other in by_lower}
+    near = [other for other in by_lower if comparable_name(other.strip("-")) == comparable_name(name)
+            or len(words) > 1 and _words_of(other) == words] or sorted(
+        (other for other in by_lower if name and (words <= _words_of(other) or other.startswith(name)
+                                                  or other.endswith(name))),
+        key=lambda other: (further[other], other))[:3]
+    near = near or [other for other in difflib.get_close_matches(name, by_lower, cutoff=0.7)
+                    if len(other.strip("-").split("_")) == len(name.split("_"))][:1]
     return f"; did you mean {' or '.join(repr(by_lower[other]) for other in near)}?" if near else ""
+
+
+def _words_of(name: str) -> Set[str]:
+    return {*name.strip("-").replace("-", "_").replace("learning_rate", "lr").split("_")}
+
+
+class Columns(Dict[str, Any]):
+    """Columns by name; the error of a missing column suggests other names."""
+
+    def __missing__(self, name: Any) -> NoReturn:
+        raise KeyError(f"expected the name of a column, got {name!r}{did_you_mean(name, self)}")
 
 
 def check_agrees(name: str, value: T, other_name: str, other: T) -> T:

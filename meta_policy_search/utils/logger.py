@@ -41,7 +41,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from meta_policy_search.utils.checks import check_choice, check_int_at_least
+from meta_policy_search.utils.checks import Columns, check_choice, check_int_at_least
 from meta_policy_search.utils.files import PathLike, lock_folder, remove_temporary_files, user_path
 from meta_policy_search.utils.log_outputs import (
     LOG_FILE,
@@ -262,7 +262,7 @@ def logkvs(d: Mapping[str, Any]) -> None:
 
 def getkvs() -> Row:
     """Returns the current row as `dumpkvs` would write it, with Python numbers as values."""
-    return dict(_current.row)
+    return Columns(_current.row)
 
 
 def clearkvs() -> None:

@@ -67,6 +67,15 @@ class Configurable:
                 raise AttributeError(f"{name} cannot be changed after construction: build a new {cls}({name}=...)")
             super().__setattr__(name, value)
 
+        def __getattr__(self, name: str) -> Any:
+            try:  # again, for the error of a property
+                return object.__getattribute__(self, name)
+            except AttributeError as error:
+                if name not in self._fixed and (name[:1] != "_" or name[:2] == "__"):
+                    raise
+                raise AttributeError(f"{error}. Does the constructor of {type(self).__name__} call super().__init__?"
+                                     ) from error
+
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Creates the object and records the arguments."""
         if cls.__init__ is object.__init__ and (args or kwargs):  # not checked by Python if `__new__` is defined
@@ -139,7 +148,8 @@ def check_own_pickle(obj: Any, state: Any, key: str, advice: str = "Build a new 
     """Raises `ValueError` if the state of a pickled object was not written by this package (has no entry `key`)."""
     if not isinstance(state, Mapping) or key not in state:
         raise ValueError(f"{type(obj).__name__}: expected a pickle of this package, got a pickle of other code, "
-                         f"such as the public code of ProMP. {advice}")
+                         "such as the public code of ProMP, or an object whose constructor did not call "
+                         f"super().__init__. {advice}")
 
 
 def given_arguments(obj: Configurable) -> Dict[str, Any]:

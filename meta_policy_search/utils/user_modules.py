@@ -7,7 +7,7 @@ import sys
 from collections import ChainMap
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from meta_policy_search.utils.checks import comparable_name, find_name
+from meta_policy_search.utils.checks import comparable_name, did_you_mean, find_name
 
 
 def search_current_folder() -> None:
@@ -66,7 +66,13 @@ class Registry:
         entries = ChainMap(self.entries, further or {})  # also contains what an imported module registers
         if isinstance(name, str) and ":" in name and name not in entries:
             return name, import_name(self.kind, name, entries)
-        found = find_name(self.kind, name, entries)
+        try:
+            found = find_name(self.kind, name, entries)
+        except ValueError as error:
+            if isinstance(name, str) and re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)+", name):
+                raise ValueError(f"{self.kind}: expected a known name or MODULE:NAME, got {name!r}; did you mean "
+                                 f"{':'.join(name.rsplit('.', 1))!r}?") from None
+            raise error
         return found, entries[found]
 
 
@@ -92,10 +98,12 @@ def import_name(argument: str, name: str, registered: Mapping[str, Any]) -> Any:
             raise ImportError(f"{module_name} is a module of Python")
         names = vars(importlib.import_module(module_name))
     except (Exception, SystemExit) as error:
+        is_missing = isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}.")
         raise ValueError(f"{argument}: expected MODULE:NAME with a module that can be imported, got {name!r}: "
-                         f"{type(error).__name__}: {error}") from error
+                         f"{type(error).__name__}: {error}" + ". Run in the folder of the module, or set PYTHONPATH"
+                         * is_missing) from error
     found = names.get(attribute, registered.get(attribute))
     if found is None:
         raise ValueError(f"{argument}: expected MODULE:NAME with an object of the module or a registered name, got "
-                         f"{name!r}")
+                         f"{name!r}{did_you_mean(attribute, {*names, *registered})}")
     return found

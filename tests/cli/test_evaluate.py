@@ -170,9 +170,9 @@ def test_processes_and_environments_are_those_of_the_run(runs, tmp_path):
 
 @pytest.mark.parametrize("arguments, message", [
     (["--num_tasks", "0"], "tasks: expected an integer of at least 1, got 0"),
-    (["--num_tasks", "3", "--tasks", "[1]"], "argument --tasks: not allowed with argument --num_tasks"),
-    (["--tasks", "{1"], r"argument --tasks: expected a JSON list such as '\[\[0.5, 0.5\]\]', got '{1'"),
-    (["--tasks", "3"], "argument --tasks: expected a JSON list such as .*, got '3'"),
+    (["--num_tasks", "3", "--tasks", "[1]"], "--tasks: expected once, got it 2 times"),
+    (["--tasks", "{1"], r"--tasks.*: expected .*, a JSON list such as '\[\[0.5, 0.5\]\]', test or train, got '{1'"),
+    (["--tasks", "3.0"], "--tasks.*: expected a number, a JSON list such as .*, got '3.0'"),
     (["--tasks", "[[1, 2, 3]]"], r"task 0: expected two finite numbers \(x, y\), got"),
     (["--num_steps", "0"], "num_steps: expected an integer of at least 1, got 0"),
     (["--step_sizes"], "argument --step_sizes: expected at least one argument"),
@@ -225,7 +225,7 @@ def test_recorded_tasks_depend_only_on_the_seed():
 
     evaluator = SimpleNamespace(env=GloballyRandom(), record=lambda tasks, *arguments: tasks)
     first, again, other = (evaluate.record_paths(evaluator, SimpleNamespace(
-        tasks=None, num_tasks=3, num_steps=1, step_sizes=None, seed=seed)) for seed in (1, 1, 2))
+        tasks=3, num_steps=1, step_sizes=None, seed=seed)) for seed in (1, 1, 2))
     assert len(first) == 3 and first == again and first != other
 
 

@@ -260,11 +260,27 @@ def test_help_explains_every_setting_that_a_flag_can_express(name, capsys):
     assert "Default" not in text.partition("settings of this algorithm")[2].replace("(default", "")
 
 
+@pytest.mark.parametrize("words", [["4", "5"], ["4,5"], ["[4, 5]"]])
+def test_lists_are_words_text_with_commas_or_json(words, settings_of):
+    """`--hidden_sizes 4 5`, `--hidden_sizes 4,5` and `--hidden_sizes "[4, 5]"` are equal."""
+    assert settings_of(None, "train", "promp", *POINT, "--hidden_sizes", *words)["hidden_sizes"] == [4, 5]
+
+
+def test_default_environment_is_named_first(tmp_path, capsys):
+    assert main(["train", "vpg_maml", "--smoke", "--n_itr", "1", "--dump_path", str(tmp_path / "a")]) == 0
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first.startswith("--env was not given: training on HalfCheetahRandDirecEnv, the default of vpg_maml")
+    assert second.startswith("HalfCheetahRandDirecEnv, seed 1")
+
+
 # Wrong arguments -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("arguments, message", [
     (["--env", "Nowhere"], r"env: expected one of .*, got 'Nowhere'"),
+    (["--env", "my_envs.HeaterEnv"], r"env: expected .*, got 'my_envs.HeaterEnv'; did you mean 'my_envs:HeaterEnv'\?"),
+    (["--env", "my_envs:HeaterEnv"], r"env: .* No module named 'my_envs'. Run in the folder of the module"),
+    (["--env", "tests.helpers.sampling:Wanderr"], r"env: expected .*, got .*; did you mean 'Wanderer'\?"),
     (["--env", "HalfCheetahRandDirec"], r".*, got 'HalfCheetahRandDirec'; did you mean 'HalfCheetahRandDirecEnv'\?"),
     (["--baseline", "Best"], r"baseline: expected one of 'GaussianMLPBaseline', .*, got 'Best'"),
     (["--hidden_nonlinearity", "gelu"], r"hidden_nonlinearity: expected one of .*'relu'.*, got 'gelu'"),
@@ -277,7 +293,9 @@ def test_help_explains_every_setting_that_a_flag_can_express(name, capsys):
     (["--snapshot_gap", "0"], r"snapshot_gap: expected an integer of at least 1, got 0"),
     (["--plot_gap", "-1"], r"plot_gap: expected an integer of at least 0, got -1"),
     (["--parallel", "all"], r"parallel: expected .*, got 'all'"),
-    (["--inner_ir", "0.1"], r"unrecognized arguments: --inner_ir 0.1"),
+    (["--inner_ir", "0.1"], r"unrecognized arguments: --inner_ir 0.1; did you mean '--inner_lr'\?"),
+    (["--cell", "gru"], r"unrecognized arguments: --cell gru; it is a setting of rl2"),
+    (["--gamma", "0.9"], r"unrecognized arguments: --gamma 0.9; use discount"),
     (["--meta-batch-size=3"], r"unrecognized arguments: --meta-batch-size=3"),
     (["--config_file", "missing.json"], r"could not read missing.json: .*No such file"),
     (["--resume"], r"dump_path: expected the folder of the run, because resume=True was given, got None"),

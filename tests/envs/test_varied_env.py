@@ -188,7 +188,7 @@ def test_arguments_and_options_of_a_mujoco_environment():
 @pytest.mark.parametrize("parameters, complaint", [
     ({}, "parameters: expected at least one parameter to vary, got none"),
     ({"goals": (0.0, 1.0)}, "goals: expected an argument of the constructor, an attribute or a MuJoCo quantity of "
-                            "Rail; did you mean 'goal'?"),
+                            "Rail; did you mean 'goal'?; parameters: goal"),
     ({"_seed": (0.0, 1.0)}, "_seed: expected an argument of the constructor"),
     ({"goal": (2.0, 1.0)}, "goal: expected a tuple (low, high) of finite numbers with low < high, or a list"),
     ({"goal": (0.0, np.inf)}, "goal: expected a tuple (low, high) of finite numbers"),

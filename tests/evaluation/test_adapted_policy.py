@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
+from meta_policy_search.evaluation import adapted_policy
 from meta_policy_search.utils import seeding
 from tests.test_run import TINY
 
@@ -60,11 +61,27 @@ def test_policy_of_a_run_is_adapted_as_in_an_evaluation(run, tmp_path):
     # it acts with the adapted parameters
     np.savez(tmp_path / "adapted.npz", **adapted.params)
     observation = np.array([0.3, -0.2])
-    np.testing.assert_allclose(adapted.act(observation, deterministic=True), mps.load_policy(
+    np.testing.assert_allclose(adapted.policy.act(observation, deterministic=True), mps.load_policy(
         tmp_path / "adapted.npz").act(observation, deterministic=True), rtol=1e-5)
     assert (adapted.act(observation, True) != run.act(observation, True)).any()
     assert (adapted.act(observation) != adapted.act(observation)).any()
     adapted.observe(1.0, done=True)  # does nothing
+
+
+def test_actions_and_observations_have_the_units_of_the_environment(env):
+    """Given an environment with normalized observations and rewards, then `act` equals acting in the wrapper."""
+    wrapped = mps.normalize(make_env(), normalize_obs=True, scale_reward=2.0)
+    wrapped.averages["observations"] = np.array([0.5, -0.5]), np.array([4.0, 9.0])
+    policy = mps.MetaGaussianMLPPolicy(1, obs_dim=2, action_dim=2, hidden_sizes=(4,))
+    adapted = mps.adapt(policy, wrapped, TASK, rollouts=2, max_path_length=3)
+    in_training = adapted.recording.env
+    in_training.set_task(TASK)
+    adapted.env.reset(seed=1), in_training.reset(seed=1)
+    step = adapted.env.step(adapted.act([0.3, -0.2], deterministic=True))
+    expected = in_training.step(adapted.policy.act([(0.3 - 0.5) / 2.0, (-0.2 + 0.5) / 3.0], deterministic=True))
+    np.testing.assert_allclose((step[0] - [0.5, -0.5]) / [2.0, 3.0], expected[0], rtol=1e-6)
+    assert 2.0 * step[1] == pytest.approx(expected[1])
+    assert adapted.env.action_space.contains(adapted.act([0.3, -0.2]))
 
 
 def test_evaluator_of_a_search_is_refused():
@@ -104,6 +121,19 @@ def test_video_shows_the_recorded_episodes(run, tmp_path):
     meta, pictures = read_video(tmp_path / "video.mp4")
     assert meta["fps"] == 4.0 and len(pictures) == 1 + TINY["max_path_length"]
     assert run.env.render_mode is None
+
+
+def test_existing_video_is_replaced_only_on_request(run, tmp_path, monkeypatch):
+    """Given an existing file, then nothing is rendered without `overwrite=True`."""
+    adapted, written = run.adapt(TASK, rollouts=1), []
+    monkeypatch.setattr(adapted_policy, "write_video", lambda recording, path, fps: written.append(path))
+    path = tmp_path / "video.mp4"
+    adapted.record(path)
+    path.touch()
+    with pytest.raises(ValueError, match="path: expected a file that does not exist, got .*overwrite=True"):
+        adapted.record(path)
+    adapted.record(path, overwrite=True)
+    assert written == [path] * 2
 
 
 @pytest.mark.thorough
@@ -194,6 +224,22 @@ def test_recurrent_policy_acts_and_measures_its_return(rl2_run):
         adapted.observe(reward, done)
     assert adapted.evaluate(2, seed=1)["after"].mean == pytest.approx(adapted.returns[-1])
     assert adapted.evaluate(3)["before"].mean != adapted.returns[0]
+
+
+def test_recurrent_policy_observes_rewards_of_the_environment_as_in_training(rl2_run):
+    """Given a wrapper that scales rewards and actions, then the policy sees the reward and action of the wrapper."""
+    wrapped = mps.normalize(make_env(), scale_reward=0.5)
+    policy = mps.GaussianRecurrentPolicy.for_env(mps.TrialEnv(wrapped, max_path_length=3), meta_batch_size=1,
+                                                   hidden_size=4)
+    adapted, seen = mps.adapt(policy, wrapped, TASK, num_steps=1, rollouts=1, max_path_length=3), []
+    act = adapted.policy.act
+    adapted.policy.act = lambda observation, deterministic: seen.append(act(observation, deterministic)) or (
+        seen.append(observation) or seen[-2])
+    action = adapted.act([0.1, 0.2])
+    np.testing.assert_allclose(action, wrapped.unscaled_actions(seen[0]))
+    adapted.observe(-3.0)
+    adapted.act([0.1, 0.2])
+    np.testing.assert_allclose(seen[-1][2:], [*seen[0], -1.5, 0.0], rtol=1e-6)  # action, reward, end
 
 
 def test_end_of_episode_and_reward_are_observed(rl2_run):

@@ -171,6 +171,34 @@ def test_given_tasks_are_averaged_over_seeds_and_sampled_tasks_are_not(evaluator
     np.testing.assert_allclose(given.task_returns, given.returns.mean(axis=0))
 
 
+def test_deterministic_returns_are_those_of_the_mean_actions_after_the_same_adaptation(evaluator):
+    """Given the recorded start of each path, then mean actions from there give the measured returns."""
+    task = np.array([2.0, 2.0])
+    evaluation = evaluator.evaluate([task], num_steps=1, deterministic=True)
+    recording, adapted = evaluator.record_with_policy([task], num_steps=1)
+    before, env, totals = evaluator.policy.with_meta_batch_size(1), recording.env, np.zeros(2)
+    env.set_task(task)
+    env.reset()
+    for step, policy in enumerate((before, adapted)):
+        for path in recording.rounds[step][0]:
+            observation = env._batched.states[0] = path["observations"][0]
+            for _ in range(T):
+                observation, reward, *_ = env.step(policy.act(observation, deterministic=True))
+                totals[step] += reward / P
+    np.testing.assert_allclose(evaluation.returns[0, 0], totals, rtol=1e-5)
+    assert "without the noise of the policy" in str(evaluation)
+    assert evaluation.num_timesteps == 2 * evaluator.evaluate([task], num_steps=1).num_timesteps
+
+
+def test_fixed_tasks_of_an_environment_are_evaluated_by_name():
+    """Given an environment with 100 test tasks, then "test" selects them."""
+    run = mps.MetaEvaluator(VPGMAML(MetaGaussianMLPPolicy(1, 2, 2, hidden_sizes=()), meta_batch_size=1),
+                            mps.MetaPointEnvNavigation(), MetaSampleProcessor(LinearFeatureBaseline()), 1, 2)
+    np.testing.assert_array_equal(run.evaluate("test").tasks[0], mps.load_tasks("MetaPointEnvNavigation", "test"))
+    with pytest.raises(ValueError, match="tasks: expected one of 'train', 'test', got 'tests'; did you mean 'test'"):
+        run.evaluate("tests")
+
+
 def test_more_rollouts_longer_paths_and_worker_processes(trainer):
     evaluator = MetaEvaluator.from_trainer(trainer, rollouts_per_meta_task=5, max_path_length=2, envs_per_task=2)
     evaluation = evaluator.evaluate(tasks=2, num_steps=1)
@@ -334,7 +362,7 @@ def test_written_files(evaluation, tmp_path):
     ({"tasks": 0}, ValueError, "tasks: expected an integer of at least 1, got 0"),
     ({"tasks": []}, ValueError, r"tasks: expected a list of at least one task, or a number of tasks, got \[\]"),
     ({"tasks": 1.5}, TypeError, "tasks: expected an integer of at least 1, got 1.5"),
-    ({"tasks": "some"}, TypeError, "tasks: expected an integer"),
+    ({"tasks": "some"}, ValueError, "tasks: expected one of 'train', 'test', got 'some'"),
     ({"tasks": [[1.0, 2.0, 3.0]]}, ValueError, r"task 0: expected two finite numbers \(x, y\), got"),
     ({"num_steps": 0}, ValueError, "num_steps: expected an integer of at least 1, got 0"),
     ({"num_steps": True}, TypeError, "num_steps: expected an integer of at least 1, got True"),

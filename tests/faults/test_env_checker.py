@@ -3,12 +3,14 @@ import random
 import sys
 
 import cloudpickle
+import gymnasium
 import numpy as np
 import pytest
 
 import meta_policy_search as mps
 from meta_policy_search import MetaBernoulliBanditEnv, MetaPointEnvCorner, check_env, normalize
 from meta_policy_search.utils.fast_paths import replaces
+from meta_policy_search.utils.gym_import import gym
 from tests.helpers.sampling import BatchedWanderer, EnvWithRareInfos, Scripted, Wanderer, sampler_of
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -110,6 +112,77 @@ class Unlike(Wanderer):
 ])
 def test_invalid_environments_raise_an_error_that_names_the_difference(env, message):
     with pytest.raises(ValueError, match=message):
+        check_env(env)
+
+
+class Drift(gymnasium.Env):
+    """A plain Gymnasium environment with tasks."""
+
+    observation_space = gymnasium.spaces.Box(-10.0, 10.0, (2,), np.float64)
+    action_space = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
+    goal = np.zeros(2)
+
+    def sample_tasks(self, n_tasks):
+        return list(self.np_random.normal(size=(n_tasks, 2)))
+
+    def set_task(self, task):
+        self.goal = task
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place = self.np_random.uniform(-0.1, 0.1, size=2)
+        return self.place.copy(), {}
+
+    def step(self, action):
+        self.place = np.clip(self.place + 0.1 * action, -10.0, 10.0)
+        return self.place.copy(), -float(np.sum((self.place - self.goal) ** 2)), False, False, {}
+
+
+class WithoutTask(Drift):
+    def set_task(self, task):
+        pass
+
+
+class Outside(Drift):
+    observation_space = gymnasium.spaces.Box(-0.2, 0.2, (2,), np.float64)
+
+
+class OtherType(Scripted):
+    observation_space = gym.spaces.Box(-9.0, 9.0, (2,), np.float32)
+
+
+class Nan(Scripted):
+    def step(self, action):
+        observation, _, *rest = super().step(action)
+        return observation, np.nan, *rest
+
+
+class Unseeded(Drift):
+    def reset(self, *, seed=None, options=None):
+        self.place = np.zeros(2)
+        return self.place.copy(), {}
+
+
+class WithoutArgument(Drift):
+    def sample_tasks(self):
+        return [np.zeros(2)]
+
+
+def test_plain_environment_of_gymnasium_passes():
+    check_env(Drift())
+    check_env(mps.vary("Pendulum-v1", g=(5.0, 15.0)))
+
+
+@pytest.mark.parametrize(("env", "error", "message"), [
+    (WithoutTask(), ValueError, "WithoutTask.set_task: expected an effect of the task, got equal observations and rew"),
+    (Outside(), ValueError, "Outside: expected observations in Box.*, got array.* after . steps"),
+    (OtherType(), ValueError, "OtherType: expected observations in Box.*float32.*, got .* at the start"),
+    (Nan(), ValueError, "Nan: expected finite observations and rewards, got .* and nan after 1 steps"),
+    (Unseeded(), ValueError, "Unseeded: the check of Gymnasium found: .*seed"),
+    (WithoutArgument(), TypeError, r"WithoutArgument.sample_tasks: expected the arguments \(n_tasks\) .*got \(\)"),
+])
+def test_faults_in_tasks_and_values_are_named(env, error, message):
+    with pytest.raises(error, match=message):
         check_env(env)
 
 

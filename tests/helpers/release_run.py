@@ -28,7 +28,7 @@ def write_run(folder):
     params["machine"]["system"], params["git_revision"] = "Linux", None
     (folder / "params.json").write_text(json.dumps(params, indent=2) + "\n")
     run.policy.save_npz(folder / "policy.npz")
-    actions = [run.act(observation, deterministic=True).tolist() for observation in OBSERVATIONS]
+    actions = [run.policy.act(observation, deterministic=True).tolist() for observation in OBSERVATIONS]
     (folder / "actions.json").write_text(json.dumps(actions) + "\n")
 
 

@@ -25,6 +25,25 @@ class MomentumMAML(VPGMAML):
             **velocity, "step": state["step"] + 1.0}
 
 
+class OneValue(VPGMAML):
+    def inner_update(self, params, loss, state):
+        return params
+
+
+class WithoutFirstState(MomentumMAML):
+    def initial_inner_state(self, params):
+        return {}
+
+
+@pytest.mark.parametrize("algo_class, error, message", [
+    (OneValue, TypeError, r"OneValue.inner_update: expected a pair \(parameters, state\), got a OrderedDict"),
+    (WithoutFirstState, KeyError, "WithoutFirstState.inner_update: expected a state with the entry .*initial_inner"),
+])
+def test_wrong_updates_are_named(algo_class, error, message):
+    with tf.Graph().as_default(), pytest.raises(error, match=message):
+        algo_class(make_policy(), meta_batch_size=M)
+
+
 @pytest.fixture(scope="module")
 def built():
     with tf.Graph().as_default():

@@ -5,6 +5,8 @@ import pytest
 
 from meta_policy_search.plotting import final_returns, mean_gain, read_progress, return_columns
 from meta_policy_search.plotting.progress import number_of_last
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.checks import Columns
 
 COLUMNS = ["n_timesteps", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain", "AdaptationGainCI95"]
 
@@ -47,3 +49,12 @@ def test_return_columns():
     assert list(return_columns(dict.fromkeys(trials, np.zeros(1))).values()) == trials[1:]
     with pytest.raises(ValueError, match="expected a column 'Step_0-AverageReturn', got only Itr"):
         return_columns({"Itr": np.zeros(1)})
+
+
+def test_missing_column_is_named_with_similar_columns(folder):
+    """The rows of callbacks are the same type."""
+    for columns in (read_progress(folder), logger.getkvs()):
+        with pytest.raises(KeyError, match="expected the name of a column, got 'Gain'"):
+            columns["Gain"]
+    with pytest.raises(KeyError, match="did you mean 'Step_0-AverageReturn' or 'Step_1-AverageReturn'"):
+        Columns({"Step_1-AverageReturn": 1.0, "Itr": 0, "Step_0-AverageReturn": 0.0})["AverageReturn"]

@@ -75,7 +75,10 @@ def test_choice_is_returned_and_errors_list_the_choices():
 @pytest.mark.parametrize("name, expected", [
     ("HalfCheetah", "; did you mean 'HalfCheetahRandDirecEnv'?"), ("pro_mpp", "; did you mean 'pro_mp'?"),
     ("PRO_MP", "; did you mean 'pro_mp'?"), ("xyz", ""), (3, ""), (None, ""), ("", ""),
-    ("lr", "; did you mean 'inner_lr' or 'learning_rate'?"), ("--STD", "; did you mean '--init_std'?"),
+    ("inner_learning_rate", "; did you mean 'inner_lr'?"), ("outer_lr", ""),
+    ("lerning_rate", "; did you mean 'learning_rate'?"),
+    ("initstd", "; did you mean '--init_std'?"),
+    ("lr", "; did you mean 'learning_rate' or 'inner_lr'?"), ("--STD", "; did you mean '--init_std'?"),
 ])
 def test_closest_match_is_suggested(name, expected):
     known = [True, "HalfCheetahRandDirecEnv", "pro_mp", "learning_rate", "inner_lr", "--init_std", "--help"]

@@ -6,6 +6,7 @@ import cloudpickle
 import numpy as np
 import pytest
 
+import meta_policy_search as mps
 from meta_policy_search.utils.serializable import Configurable, Serializable, given_arguments, present_arguments
 
 
@@ -165,3 +166,15 @@ def test_given_and_present_arguments():
 def test_pickle_of_other_code_is_refused():
     with pytest.raises(ValueError, match="^Base: expected a pickle of this package, got a pickle of other code"):
         Base(3).__setstate__({"__args": (3,)})
+
+
+def test_missing_call_of_the_base_constructor_is_suggested():
+    """Given a baseline without `super().__init__()`, then its first use says so; other errors do not."""
+    class Forgetful(mps.LinearFeatureBaseline):
+        def __init__(self):
+            pass
+
+    with pytest.raises(AttributeError, match="'_coeffs'. Does the constructor of Forgetful call super...__init__"):
+        Forgetful().get_param_values()
+    with pytest.raises(AttributeError, match="has no attribute 'colour'$"):
+        print(mps.LinearFeatureBaseline().colour)
