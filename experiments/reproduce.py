@@ -40,6 +40,7 @@ from meta_policy_search.utils.progress import print_line, text_table
 from meta_policy_search.utils.statistics import exact_mean, exact_sum
 
 TEST_SEED = 1
+UPDATE_COLUMNS = ("LossBefore", "LossAfter", "KLOuter")  # stored with the returns of a training
 LAST = 20  # iterations of training whose mean replaces a test in entries without test tasks
 
 
@@ -162,7 +163,7 @@ def train(entry: Entry, chosen: Sequence[tuple[Method, int]], output: Path, proc
         if run.is_done:
             progress = read_progress(run.folder)
             columns = ["Itr", "n_timesteps", "Time", *(column for column in progress if column.endswith(
-                ("-AverageReturn", "EpisodeReturn")))]
+                ("-AverageReturn", "EpisodeReturn")) or column in UPDATE_COLUMNS)]
             training[method.name, seed] = {column: progress[column] for column in columns}
             tests[method.name, seed] = test(entry, method, run, progress)
             means = [exact_mean(values) for column, values in tests[method.name, seed].items()
