@@ -25,7 +25,7 @@ from typing import Any, Optional
 import numpy as np
 
 import meta_policy_search as mps
-from experiments.reproduction import entries, figures, measurements, pages, pretrained_files
+from experiments.reproduction import entries, figures, measurements, pages, pretrained_files, reference, reference_page
 from experiments.reproduction.entries import ENTRIES, Entry, Method, Runs
 from meta_policy_search.cli.flags import Parser
 from meta_policy_search.cli.train import INTERRUPTED, run_tool
@@ -75,7 +75,10 @@ def reproduce(arguments: argparse.Namespace) -> int:
     elif name is None and arguments.update:
         for each in entries.stored():
             figures.draw(each)
+        for world in reference.stored_worlds():
+            reference_page.draw(world)
         pages.write()
+        reference_page.write(pages.DOCS)
     else:
         entry, output = ENTRIES[check_choice("NAME", name, list(ENTRIES))], Path(arguments.output, name)
         if not (entry.settings or entry.measure):

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.workload import SMOKE
 from experiments import metaworld_evaluation, reproduce
-from experiments.reproduction import entries, figures, measurements, pages, pretrained_files
+from experiments.reproduction import entries, figures, measurements, pages, pretrained_files, reference_page
 from experiments.reproduction.entries import ENTRIES, Entry, Method, script_settings
 from meta_policy_search import run_folder
 from meta_policy_search.evaluation import MetaEvaluator, TrialEvaluator
@@ -375,6 +375,7 @@ def test_entry_is_trained_and_compared_and_stored_only_with_update(data, small_e
     assert (figures.FIGURES / f"{NAME}.svg").exists()
     np.testing.assert_allclose(entries.read_tests(NAME)["log_likelihood"][1]["after_3"],
                                tests["log_likelihood", 1]["after_3"])
+    assert {"LossBefore", "LossAfter"} <= entries.read_training(NAME)["log_likelihood"][1].keys()
 
 
 @pytest.mark.thorough(ci="bandit_references")
@@ -519,6 +520,7 @@ def write_again(folder):
     """Writes all pages to a folder; returns pairs of the stored and the new texts."""
     readme = Path(shutil.copy(pages.README, folder))
     pages.write(folder, readme)
+    reference_page.write(folder)
     written = {path.relative_to(folder): path for path in folder.rglob("*.md") if path != readme}
     assert set(written) == {path.relative_to(pages.DOCS) for path in [
         pages.DOCS / "results.md", *(pages.DOCS / "results").glob("*.md")]}
