@@ -25,7 +25,7 @@ from typing import Any, Optional
 import numpy as np
 
 import meta_policy_search as mps
-from experiments.reproduction import entries, figures, measurements, pages, pretrained_files
+from experiments.reproduction import entries, figures, measurements, pages, pretrained_files, reference, reference_page
 from experiments.reproduction.entries import ENTRIES, Entry, Method, Runs
 from meta_policy_search.cli.flags import Parser
 from meta_policy_search.cli.train import INTERRUPTED, run_tool
@@ -40,6 +40,7 @@ from meta_policy_search.utils.progress import print_line, text_table
 from meta_policy_search.utils.statistics import exact_mean, exact_sum
 
 TEST_SEED = 1
+UPDATE_COLUMNS = ("LossBefore", "LossAfter", "KLOuter")  # stored with the returns of a training
 LAST = 20  # iterations of training whose mean replaces a test in entries without test tasks
 
 
@@ -74,7 +75,10 @@ def reproduce(arguments: argparse.Namespace) -> int:
     elif name is None and arguments.update:
         for each in entries.stored():
             figures.draw(each)
+        for world in reference.stored_worlds():
+            reference_page.draw(world)
         pages.write()
+        reference_page.write(pages.DOCS)
     else:
         entry, output = ENTRIES[check_choice("NAME", name, list(ENTRIES))], Path(arguments.output, name)
         if not (entry.settings or entry.measure):
@@ -162,7 +166,7 @@ def train(entry: Entry, chosen: Sequence[tuple[Method, int]], output: Path, proc
         if run.is_done:
             progress = read_progress(run.folder)
             columns = ["Itr", "n_timesteps", "Time", *(column for column in progress if column.endswith(
-                ("-AverageReturn", "EpisodeReturn")))]
+                ("-AverageReturn", "EpisodeReturn")) or column in UPDATE_COLUMNS)]
             training[method.name, seed] = {column: progress[column] for column in columns}
             tests[method.name, seed] = test(entry, method, run, progress)
             means = [exact_mean(values) for column, values in tests[method.name, seed].items()

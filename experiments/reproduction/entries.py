@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, Optional
 
 import numpy as np
+from scipy.optimize import brentq
 
 from meta_policy_search.plotting import Progress
 from meta_policy_search.registry import get_algorithm
@@ -22,6 +23,8 @@ from meta_policy_search.utils.statistics import Interval, exact_mean, mean_inter
 HERE = Path(__file__).resolve().parent
 EXPERIMENTS = HERE.parent
 DATA = HERE / "data"
+MIN_SEEDS = 3  # fewer have no interval and no verdict
+FEW_TASKS = ("HalfCheetahRandDirecEnv", "Walker2DRandDirecEnv", "MetaPointEnvCorner", "MetaPointEnvMomentum")
 Runs = dict[tuple[str, int], Progress]  # (method, seed) to columns
 ByMethod = Mapping[str, Mapping[int, Progress]]  # method to seed to columns
 
@@ -37,6 +40,8 @@ class Method:
     seeds: Sequence[int] = (1, 2, 3)
     published: Sequence[Optional[float]] = ()  # by column, if reported
     published_curve: Sequence[tuple[float, float]] = ()  # (million steps, return after adaptation) of a figure
+    chance: Optional[float] = None  # published return of random actions; lower means failed, see `pages.agreement`
+    tail: float = 0.25  # fraction of the tasks with the lowest returns that the method trains for
     snapshot: Optional[str] = "last"  # the one that is tested; None for the random initialization
     reference: str = ""  # method that the table compares with; default: the first one
     board: str = ""  # leaderboard of the method
@@ -66,6 +71,7 @@ class Entry:
     columns: Sequence[str] = ()  # measured columns in the table
     value: str = ""  # meaning of the measured values
     needs_adaptation: bool = True  # False if a single policy solves all tasks
+    failed_below: Optional[float] = None  # a seed with a lower score after adaptation failed; see `Method.chance`
     in_readme: bool = False  # whether the table of the README contains it
     with_paths: bool = False  # whether a figure shows paths of the pretrained policies before adaptation
 
@@ -177,45 +183,73 @@ def trained_column(entry: Entry, method: Method) -> str:
     return score_columns(entry)[min(entry.num_steps, steps)]
 
 
-def over_seeds(runs: Mapping[int, Progress], column: str, statistic: Any = exact_mean) -> Optional[Interval]:
-    """Returns the mean over seeds of one number per seed, with its 95% interval (Student's t); None without data."""
-    values = [float(statistic(columns[column])) for columns in runs.values() if column in columns]
-    return mean_interval(np.array(values)) if values else None
+Statistic = Callable[[Progress, str], np.ndarray]
+"""Values of a column of a run whose mean is its result: one per test task, or a single one."""
 
 
 def by_task(run: Progress, column: str) -> np.ndarray:
-    """Returns the values of a run by test task, or only their mean if the same tasks occur several times.
+    """Returns the values of a run by test task, or only their mean if the test has two tasks, several times each.
 
     The latter is the case for forward and backward. There are no other tasks, and both are tested equally often, so the
     mean does not depend on a sample of tasks.
     """
     values = run[column]
-    is_repeated = "goal" in run and len(np.unique(run["goal"])) < len(values)
+    is_repeated = "goal" in run and len(np.unique(run["goal"])) <= 2
     return np.atleast_1d(exact_mean(values)) if is_repeated else values
 
 
-def over_seeds_and_tasks(values: Sequence[np.ndarray]) -> Optional[Interval]:
-    """Returns the mean over seeds and test tasks; its 95% interval is one for new seeds and new tasks.
+def over_seeds_and_tasks(values: Sequence[np.ndarray], level: float = 0.95) -> Optional[Interval]:
+    """Returns the mean over seeds and test tasks; its interval is one for new seeds and new tasks.
 
     All seeds are tested in the same tasks, so an interval over seeds does not contain the variation over tasks. The
     half width is the root of `a^2 + b^2`. `a` is the half width over seeds, from the mean over tasks of each seed; `b`
-    is the half width over tasks, from the mean over seeds of each task (both Student's t).
+    is the half width over tasks, from the mean over seeds of each task (both Student's t). With fewer than `MIN_SEEDS`
+    seeds, there is no interval: the half width is NaN.
 
     Args:
         values: for each seed, the values in all tasks. If there is one value per seed, `b` is zero.
+        level: confidence level. Default: 0.95.
     """
     if not values:
         return None
-    of_seeds, of_tasks = (mean_interval(exact_mean(values, axis)) for axis in (1, 0))
-    return of_seeds._replace(half_width=np.sqrt(of_seeds.half_width ** 2 + np.nan_to_num(of_tasks.half_width) ** 2))
+    return _interval(exact_mean(values, 1), exact_mean(values, 0), level)
 
 
-def difference(runs: Mapping[int, Progress], column: str, others: Mapping[int, Progress],
-               other_column: str, statistic: Callable[[Progress, str], Any] = by_task) -> Optional[Interval]:
-    """Returns the mean difference of two methods with its 95% interval; None without common seeds.
+def _interval(of_seeds: np.ndarray, of_tasks: np.ndarray, level: float) -> Interval:
+    seeds, tasks = mean_interval(of_seeds, level), mean_interval(of_tasks, level)
+    half_width = np.sqrt(seeds.half_width ** 2 + np.nan_to_num(tasks.half_width) ** 2)
+    return seeds._replace(half_width=half_width if len(of_seeds) >= MIN_SEEDS else np.full_like(half_width, np.nan))
 
-    Values are paired by seed and task, and the interval is that of `over_seeds_and_tasks`. A statistic that
-    summarizes the tasks of a seed, such as their worst quarter, is paired by seed.
-    """
-    return over_seeds_and_tasks([np.atleast_1d(statistic(runs[seed], column) - statistic(others[seed], other_column))
-                                 for seed in runs if seed in others])
+
+def over_seeds(runs: Mapping[int, Progress], column: str, statistic: Statistic = by_task) -> Optional[Interval]:
+    """Returns the mean of a column over seeds and tasks with its interval; None without data."""
+    return over_seeds_and_tasks([statistic(run, column) for run in runs.values() if column in run])
+
+
+def differences(runs: Mapping[int, Progress], column: str, others: Mapping[int, Progress], other_column: str,
+                statistic: Statistic = by_task) -> list[np.ndarray]:
+    """Returns the differences of two methods, paired by seed and task: for each common seed, those of its tasks."""
+    return [statistic(runs[seed], column) - statistic(others[seed], other_column) for seed in runs if seed in others]
+
+
+def p_value(values: Sequence[np.ndarray]) -> float:
+    """Returns the two-sided p-value of the mean over seeds and tasks: an interval of level `1 - p` ends at zero."""
+    means = exact_mean(values, 1), exact_mean(values, 0)
+
+    def distance(p: float) -> float:
+        interval = _interval(*means, 1.0 - p)
+        return float(interval.half_width - abs(interval.mean))
+
+    return float(brentq(distance, 1e-9, 1.0 - 1e-9))
+
+
+def failed(entry: Entry, method: Method, runs: Mapping[int, Progress]) -> Optional[int]:
+    """Returns the number of seeds whose score after adaptation is below the limit; None without a limit."""
+    limit = entry.failed_below if method.chance is None else method.chance
+    column = trained_column(entry, method)
+    return None if limit is None else sum(bool(exact_mean(run[column]) < limit) for run in runs.values())
+
+
+def has_few_tasks(entry: Entry) -> bool:
+    """Returns whether a test repeats two or four tasks, so that it has no worst quarter."""
+    return entry.settings.get("env") in FEW_TASKS

@@ -1,15 +1,23 @@
-"""Figures of the results: returns in training with published points, and paths before adaptation."""
+"""Figures of the results: returns in training with published points and tests, and paths before adaptation."""
 from collections.abc import Mapping
 from typing import Any, Optional
 
 import numpy as np
 
 import meta_policy_search as mps
-from experiments.reproduction.entries import ENTRIES, HERE, Entry, read_training
-from meta_policy_search.plotting import Curve, Progress, plot_comparison, plot_trajectories
+from experiments.reproduction.entries import (
+    ENTRIES,
+    HERE,
+    Entry,
+    over_seeds_and_tasks,
+    read_tests,
+    read_training,
+    trained_column,
+)
+from meta_policy_search.plotting import Curve, Progress, plot_comparison, plot_trajectories, style
 from meta_policy_search.plotting import return_columns as columns_of
 from meta_policy_search.pretrained_policies import pretrained
-from meta_policy_search.utils.statistics import Interval, exact_mean, exact_sum, mean_interval, running_mean
+from meta_policy_search.utils.statistics import Interval, exact_mean, exact_sum, running_mean
 
 FIGURES = HERE / "figures"
 POINTS = 200  # maximum number of points of a curve
@@ -49,16 +57,14 @@ def return_at(entry: Entry, runs: Mapping[int, Progress], million_steps: float) 
         returns = run[list(columns_of(run).values())[-1]]
         end = int(np.searchsorted(counted_steps(entry, run), 1e6 * million_steps))
         if end < len(returns):
-            found.append(exact_mean(returns[max(0, end - WINDOW + 1):end + 1]))
-    return mean_interval(np.array(found)) if found else None
+            found.append(np.atleast_1d(exact_mean(returns[max(0, end - WINDOW + 1):end + 1])))
+    return over_seeds_and_tasks(found)
 
 
-def draw(name: str) -> None:
-    """Plots the returns of an entry before and after adaptation over environment steps, with the published points."""
+def curves(name: str) -> dict[str, dict[str, Curve]]:
+    """Returns the panels of an entry: returns before and after adaptation over environment steps, by method."""
     entry, training = ENTRIES[name], read_training(name)
     panels: dict[str, dict[str, Curve]] = {}
-    points = {method.label: np.array(method.published_curve) * (1e6, 1.0) for method in entry.methods
-              if method.published_curve and method.name in training}
     for method in entry.methods:
         runs = list(training.get(method.name, {}).values())
         if not (runs and method.snapshot):
@@ -71,11 +77,36 @@ def draw(name: str) -> None:
             every = -(-max(len(run["Itr"]) for run in runs) // POINTS)
             panels.setdefault(label, {})[method.label] = [
                 (counted_steps(entry, run)[::every], running_mean(run[column])[0][::every]) for run in runs]
+    return panels
+
+
+def dots(name: str) -> dict[str, tuple[list[float], list[float]]]:
+    """Returns the environment steps and the test score of each seed, by method; none if tests are success rates."""
+    entry, training, tests = ENTRIES[name], read_training(name), read_tests(name)
+    return {method.label: ([counted_steps(entry, training[method.name][seed])[-1] for seed in tests[method.name]],
+                           [exact_mean(run[trained_column(entry, method)]) for run in tests[method.name].values()])
+            for method in entry.methods if entry.score != "success rate" and method.snapshot
+            and method.name in tests and method.name in training}
+
+
+def draw(name: str) -> None:
+    """Plots the curves of an entry with the published points, and the test of each seed as a dot."""
+    entry, training, panels, tests = ENTRIES[name], read_training(name), curves(name), dots(name)
+    points = {method.label: np.array(method.published_curve) * (1e6, 1.0) for method in entry.methods
+              if method.published_curve and method.name in training}
     if entry.with_paths:
         draw_paths(name)
     if panels:
-        title = f"{entry.settings['env']}, {entry.source}" + ("; squares: published" if points else "")
-        plot_comparison(panels, FIGURES / f"{name}.svg", title, "environment steps", points=points)
+        title = (f"{entry.settings['env']}, {entry.source}" + ("; dots: test of each seed" if tests else "")
+                 + ("; squares: published" if points else ""))
+        figure = plot_comparison(panels, None, title, "environment steps", points=points)
+        labels = list(dict.fromkeys(label for panel in panels.values() for label in panel))
+        columns = -(-len(labels) // len(style.COLORS))
+        size = -(-len(labels) // columns)  # curves of a panel
+        with style.figure_axes(FIGURES / f"{name}.svg", "", 0.0, columns=columns, ax=figure.axes[-columns:]) as axes:
+            for label, found in tests.items():
+                column, color = divmod(labels.index(label), size)
+                axes[0, column].plot(*found, "o", markersize=4, color=style.COLORS[color])
 
 
 def draw_paths(name: str) -> None:

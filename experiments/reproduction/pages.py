@@ -1,8 +1,9 @@
 """Pages of the results: one per entry, the leaderboards, the overview and the table of the README.
 
-Every number on these pages is computed from the data in `data`. All intervals are 95% intervals over seeds (Student's
-t, one number per seed); those of differences also contain the variation over test tasks.
+Every number on these pages is computed from the data in `data`. All intervals are 95% intervals for new seeds and new
+test tasks (`over_seeds_and_tasks`).
 """
+import functools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,32 +17,38 @@ from experiments.reproduction.entries import (
     ENTRIES,
     EXPERIMENTS,
     HERE,
+    MIN_SEEDS,
     ByMethod,
     Entry,
     Method,
+    Statistic,
     by_task,
+    differences,
+    failed,
+    has_few_tasks,
     over_seeds,
     over_seeds_and_tasks,
+    p_value,
     read_tests,
     read_training,
     score_columns,
     stored,
     trained_column,
 )
-from experiments.reproduction.entries import difference as difference_of
 from meta_policy_search.plotting import Progress
 from meta_policy_search.utils.files import write_text
-from meta_policy_search.utils.statistics import Interval, exact_mean, worst_quarter
+from meta_policy_search.utils.statistics import Interval, exact_mean, holm, tail_values
 
 DOCS, README = EXPERIMENTS.parent / "docs", EXPERIMENTS.parent / "README.md"
 REFERENCE = "pro_mp"  # the method that leaderboards compare with
+MARGIN = 0.1  # of a published value, within which it is reproduced
 
 
 # Cells -------------------------------------------------------------------------------------------------------------
 
 
 def cell(interval: Optional[Interval], sign: str = "") -> str:
-    """Formats a mean and its interval; a single seed has no interval."""
+    """Formats a mean and its interval; few seeds have no interval."""
     if interval is None:
         return ""
     largest = np.nanmax(np.abs(interval))
@@ -56,14 +63,45 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in [header, ["---"] * len(header), *rows])
 
 
+def without_empty_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Formats a table without the columns that have no cells."""
+    columns = [column for column in zip(header, *rows, strict=True) if any(column[1:])]
+    kept, *others = zip(*columns, strict=True)
+    return table(kept, others)
+
+
 def verdict(difference: Optional[Interval]) -> str:
     """Says whether a difference was found; only an interval without zero is a difference."""
     if difference is None:
         return "not measured"
     if np.isnan(difference.half_width):
-        return f"{cell(difference, '+')} (one seed, no interval)"
+        return "undecided (too few seeds)"
     found = abs(difference.mean) > difference.half_width
     return cell(difference, "+") if found else f"no difference was found ({cell(difference, '+')})"
+
+
+def agreement(measured: Optional[Interval], value: float, method: Method) -> str:
+    """Says whether a published value is reproduced: two one-sided t-tests at level 2.5%, with the margin `MARGIN`.
+
+    It is reproduced if the 95% interval of the difference lies within the margin, not reproduced if it lies outside.
+    The margin is a fraction of the published value, or of its difference from the return of random actions.
+    """
+    if measured is None:
+        return "not measured"
+    distance, margin = abs(measured.mean - value), MARGIN * abs(value - (method.chance or 0.0))
+    if distance + measured.half_width <= margin:
+        return "reproduced"
+    return "not reproduced" if distance - measured.half_width > margin else "undecided"
+
+
+def _agreement(measured: Optional[Interval], value: float, method: Method) -> str:
+    """Returns the word of `agreement` with the difference; few seeds have no interval, and no difference."""
+    said = agreement(measured, value, method)
+    if measured is None:
+        return said
+    if np.isnan(measured.half_width):
+        return f"{said} (too few seeds)"
+    return f"{said} ({cell(measured._replace(mean=measured.mean - value), '+')})"
 
 
 def fill(name: str, text: str) -> str:
@@ -71,50 +109,110 @@ def fill(name: str, text: str) -> str:
 
     `{A}` is the mean after as many steps as in training, `{A 2}` the mean in column 2 (counted from 0). `{A - B}` and
     `{A - B 2}` are differences, paired by seed and task; `{A - before}` is the adaptation gain. `{A - zero 2}` says
-    whether the mean differs from zero, `{A - published 2}` whether it differs from the published value, and
+    whether the mean differs from zero, `{A - published 2}` whether it reproduces the published value, and
     `{A - curve 30}` whether the return in training after 30 million steps does. `{worst A - B}` is the difference in
-    the worst quarter of the tasks.
+    the worst quarter of the tasks, `{tail A}` that from the first method in the tail that A trains for. `{failed A}` is
+    the number of seeds that failed, and `{seeds A 2}` lists the means of the seeds.
     """
     entry, tests = ENTRIES[name], read_tests(name)
     methods = {method.name: method for method in entry.methods}
 
     def value(match: re.Match) -> str:
-        is_worst, first, second, column = match.groups()
+        kind, first, second, column = match.groups()
+        if kind == "tail":
+            return tail_difference(name, methods[first])
+        if kind in ("failed", "seeds") and first not in tests:
+            return "not measured"
+        if kind == "failed":
+            return f"{failed(entry, methods[first], tests[first])} of {len(tests[first])}"
+        if kind == "seeds":
+            chosen = score_columns(entry)[int(column)]
+            return ", ".join(f"{exact_mean(run[chosen]):.3g}" for run in tests[first].values())
         if second == "curve":
             ours = figures.return_at(entry, read_training(name).get(first, {}), float(column))
-            return verdict(_minus(ours, dict(methods[first].published_curve)[float(column)]))
+            return _agreement(ours, dict(methods[first].published_curve)[float(column)], methods[first])
         columns = [score_columns(entry)[int(column)] if column else trained_column(entry, methods[method])
                    for method in (first, second if second in methods else first)]
         if second in ("published", "zero"):
-            published = methods[first].published if second == "published" else [0.0] * 99
-            ours = over_seeds_and_tasks([by_task(run, columns[0]) for run in tests.get(first, {}).values()])
-            return verdict(_minus(ours, published[score_columns(entry).index(columns[0])]))
+            ours = over_seeds(tests.get(first, {}), columns[0])
+            return verdict(ours) if second == "zero" else _agreement(
+                ours, methods[first].published[score_columns(entry).index(columns[0])], methods[first])
         if second is None:
             return cell(over_seeds(tests.get(first, {}), columns[0])) or "not measured"
         if second == "before":
             second, columns[1] = first, score_columns(entry)[0]
-        statistic = (lambda run, column: worst_quarter(run[column])) if is_worst else by_task
-        return verdict(difference_of(tests.get(first, {}), columns[0], tests.get(second, {}), columns[1], statistic))
+        return verdict(over_seeds_and_tasks(differences(
+            tests.get(first, {}), columns[0], tests.get(second, {}), columns[1], in_tail() if kind else by_task)))
 
-    return re.sub(r"\{(worst )?(\w+)(?: - (\w+))?(?: (\d+))?\}", value, text)
+    return re.sub(r"\{(?:(worst|tail|failed|seeds) )?(\w+)(?: - (\w+))?(?: (\d+))?\}", value, text)
 
 
-def _minus(interval: Optional[Interval], value: Any) -> Optional[Interval]:
-    return interval and interval._replace(mean=interval.mean - value)
+def in_tail(fraction: float = 0.25) -> Statistic:
+    """Returns the statistic whose mean is the mean return in the tasks with the lowest returns."""
+    return lambda run, column: tail_values(run[column], fraction)
+
+
+@functools.cache
+def tail_p_values() -> Mapping[tuple[str, str], float]:
+    """Returns the p-values of all methods with a task sampler, by entry and method; Holm-corrected for their number.
+
+    Each is compared with the first method of its entry, in the tail that it trains for.
+    """
+    found = {(name, method.name): _tail_differences(name, method) for name in stored()
+             for method in ENTRIES[name].methods if "task_sampler" in method.settings}
+    found = {key: values for key, values in found.items() if len(values) >= MIN_SEEDS}
+    return dict(zip(found, holm(list(map(p_value, found.values()))), strict=True))
+
+
+def _tail_differences(name: str, method: Method) -> list[np.ndarray]:
+    entry, tests = ENTRIES[name], read_tests(name)
+    column = trained_column(entry, method)
+    return differences(tests.get(method.name, {}), column, tests.get(entry.methods[0].name, {}), column,
+                       in_tail(method.tail))
+
+
+def tail_difference(name: str, method: Method) -> str:
+    """Returns the difference of a method from the first method in the tail that it trains for, and its p-value."""
+    p = tail_p_values().get((name, method.name))
+    if p is None:
+        return "undecided (too few seeds)"
+    interval = cell(over_seeds_and_tasks(_tail_differences(name, method)), "+")
+    if p < 0.05:
+        return f"{interval} (corrected p = {p:.2g})"
+    return f"no difference was found ({interval}, corrected p = {p:.2g})"
 
 
 def cost(method: Method, training: Mapping[int, Progress]) -> list[str]:
     """Returns the cells million steps and minutes of a training."""
-    found = [over_seeds(training, column, lambda values: values[-1]) if method.snapshot else None
+    found = [over_seeds(training, column, lambda run, column: run[column][-1:]) if method.snapshot else None
              for column in ("n_timesteps", "Time")]
     return ["" if each is None else f"{each.mean / unit:.{places}f}"
             for each, unit, places in zip(found, (1e6, 60.0), (1, 0), strict=True)]
 
 
-def worst(runs: Mapping[int, Progress], column: str) -> str:
-    """Returns the cell of the worst quarter of the tasks; empty if single tasks were not recorded."""
-    has_tasks = min(len(columns["task"]) for columns in runs.values()) > 1
-    return cell(over_seeds(runs, column, worst_quarter)) if has_tasks else ""
+def worst(entry: Entry, runs: Mapping[int, Progress], column: str) -> str:
+    """Returns the cell of the worst quarter of the tasks; empty with few tasks, and if tasks were not recorded."""
+    has_tasks = min(len(columns["task"]) for columns in runs.values()) > 1 and not has_few_tasks(entry)
+    return cell(over_seeds(runs, column, in_tail())) if has_tasks else ""
+
+
+def trained_seeds(method: Method, runs: Mapping[int, Progress]) -> str:
+    """Returns the number of seeds with data; with the planned number if there are fewer."""
+    missing = len(set(method.seeds) - set(runs))
+    return f"{len(runs)} of {len(runs) + missing}" if missing else str(len(runs))
+
+
+def failures(entry: Entry, method: Method, runs: Mapping[int, Progress]) -> str:
+    """Returns the cell of the number of seeds that failed."""
+    number = failed(entry, method, runs)
+    return "" if number is None else str(number)
+
+
+def difference_cell(runs: Mapping[int, Progress], column: str, others: Mapping[int, Progress],
+                    other_column: str) -> str:
+    """Returns the cell of a difference; empty if there are too few common seeds for an interval."""
+    interval = over_seeds_and_tasks(differences(runs, column, others, other_column))
+    return "" if interval is None or np.isnan(interval.half_width) else cell(interval, "+")
 
 
 def published(method: Method, columns: int) -> list[str]:
@@ -151,6 +249,10 @@ def _conditions(name: str, entry: Entry) -> Iterator[str]:
         tested = f"{entry.test_tasks} sampled tasks; paths per task and step: {paths}{sizes}"
         yield "- Test: " + ("evaluation of the metaworld package" if entry.score == "success rate" else tested if
                               entry.test_tasks else "means of the last 20 iterations of training")
+    chances = {f"{method.chance:g}" for method in entry.methods if method.chance is not None}
+    if chances or entry.failed_below is not None:
+        limit = f"that of random actions ({', '.join(sorted(chances))})" if chances else f"{entry.failed_below:g}"
+        yield f"- A seed failed if its {entry.score}{' after adaptation' if entry.num_steps else ''} is below {limit}"
     if entry.differs:
         yield f"- Differences: {entry.differs}"
     yield (f"- Command: `python -m experiments.reproduce {name}`" if entry.settings or entry.measure else
@@ -166,21 +268,21 @@ def _main_table(entry: Entry, tests: ByMethod, training: ByMethod) -> str:
     methods = {method.name: method for method in entry.methods if method.name in tests}
     for method in entry.methods:
         if values := published(method, len(columns)):
-            rows.append([f"{method.label}, published", "", *values, *[""] * 4])
+            rows.append([f"{method.label}, published", "", "", *values, *[""] * 4])
         if runs := tests.get(method.name):
             column, reference = trained_column(entry, method), methods.get(method.reference or next(iter(methods)))
-            cells = [cell(over_seeds(runs, each)) for each in columns] if not entry.columns else [
-                cell(over_seeds_and_tasks([run[each] for run in runs.values() if each in run])) for each in columns]
-            difference = cell(difference_of(runs, column, tests[reference.name], trained_column(entry, reference)),
-                              "+") if reference and reference is not method else ""
+            difference = difference_cell(runs, column, tests[reference.name], trained_column(
+                entry, reference)) if reference and reference is not method else ""
             named = f" ({reference.label})" if reference and method.reference and difference else ""
-            rows.append([method.label, str(len(runs)), *cells, worst(runs, column), difference + named,
-                         *cost(method, training.get(method.name, {}))])
+            rows.append([method.label, trained_seeds(method, runs), failures(entry, method, runs),
+                         *(cell(over_seeds(runs, each)) for each in columns), worst(entry, runs, column),
+                         difference + named, *cost(method, training.get(method.name, {}))])
     names = [each.removeprefix("after_") for each in columns]
-    header = ([f"{entry.score} after 0, 1, ... steps", "seeds", *names] if entry.num_steps else
-              [entry.value or "method", "seeds", *(names if entry.columns else [entry.score])])
-    return table(header, [row[:-4] for row in rows]) if entry.columns else table(
-        [*header, "worst quarter", "difference from the first method", "million steps", "minutes"], rows)
+    header = [f"{entry.score} after 0, 1, ... steps" if entry.num_steps else entry.value or "method", "seeds",
+              "seeds that failed", *(names if entry.num_steps or entry.columns else [entry.score]), "worst quarter",
+              "difference from the first method", "million steps", "minutes"]
+    return without_empty_columns(header[:-4], [row[:-4] for row in rows]) if entry.columns else (
+        without_empty_columns(header, rows))
 
 
 def _groups(entry: Entry, tests: ByMethod) -> str:
@@ -200,12 +302,13 @@ def _curve_table(entry: Entry, training: ByMethod) -> str:
         runs, curve = training.get(method.name), dict(method.published_curve)
         if runs and curve:
             rows.append([f"{method.label}, published", "", *(f"{curve[p]:g}" if p in curve else "" for p in points)])
-            rows.append([method.label, str(len(runs)), *(cell(figures.return_at(entry, runs, p)) for p in points)])
+            rows.append([method.label, trained_seeds(method, runs),
+                         *(cell(figures.return_at(entry, runs, p)) for p in points)])
     return table(["return in training after million steps", "seeds", *(f"{point:g}" for point in points)], rows)
 
 
-def headline(name: str) -> tuple[str, str, str]:
-    """Returns what was published, what was measured and the number of seeds, for the first method that has both."""
+def headline(name: str) -> tuple[str, str, str, str]:
+    """Returns what was published, what was measured, the verdict and the seeds, for the first method that has both."""
     entry, tests, training = ENTRIES[name], read_tests(name), read_training(name)
     found = []
     for method in (method for method in entry.methods if method.name in tests):
@@ -216,11 +319,12 @@ def headline(name: str) -> tuple[str, str, str]:
             reached = figures.return_at(entry, training[method.name], point)
             if reached is not None:
                 ours, value, label = reached, at_point, f"{method.label} after {point:g} million steps"
-        found.append((value is None, label, value, cell(ours), str(len(tests[method.name]))))
-    _, label, value, ours, seeds = min(found, key=lambda each: each[0])
+        found.append((value is None, label, value, ours, method))
+    _, label, value, ours, method = min(found, key=lambda each: each[0])
+    seeds = trained_seeds(method, tests[method.name])
     if value is not None:
-        return f"{label}: {value:g}", ours, seeds
-    return "", "" if entry.columns else f"{label}: {ours}", seeds
+        return f"{label}: {value:g}", cell(ours), agreement(ours, value, method), seeds
+    return "", "" if entry.columns else f"{label}: {cell(ours)}", "", seeds
 
 
 def seeds_and_minutes(name: str) -> tuple[str, str]:
@@ -253,13 +357,13 @@ def leaderboards() -> str:
         for name, method in lines:
             runs, column = read_tests(name)[method.name], trained_column(ENTRIES[name], method)
             mean: Any = over_seeds(runs, column)
-            difference = None if method is reference else difference_of(
+            difference = "" if method is reference else difference_cell(
                 runs, column, read_tests(others)[REFERENCE], trained_column(ENTRIES[others], reference))
             rows.append((-mean.mean, [
-                method.label, f"[{name}]({name}.md)", str(len(runs)), cell(mean), worst(runs, column),
-                cell(difference, "+"), cost(method, read_training(name)[method.name])[0]]))
+                method.label, f"[{name}]({name}.md)", trained_seeds(method, runs), cell(mean),
+                worst(ENTRIES[name], runs, column), difference, cost(method, read_training(name)[method.name])[0]]))
         header = ["method", "entry", "seeds", "mean return", "worst quarter", "difference from ProMP", "million steps"]
-        parts.append(f"## {heading}\n\n{table(header, [row for _, row in sorted(rows)])}")
+        parts.append(f"## {heading}\n\n{without_empty_columns(header, [row for _, row in sorted(rows)])}")
     return "\n\n".join(parts)
 
 
@@ -268,7 +372,7 @@ def readme(text: str) -> str:
     rows = [[f"[{ENTRIES[name].title}](docs/results/{name}.md)", *headline(name)]
             for name in stored() if ENTRIES[name].in_readme]
     begin, end = "<!-- results -->\n", "\n<!-- end -->"
-    return (text[:text.index(begin)] + begin + table(["experiment", "published", "here", "seeds"], rows)
+    return (text[:text.index(begin)] + begin + table(["experiment", "published", "here", "verdict", "seeds"], rows)
             + text[text.index(end):])
 
 

@@ -3,8 +3,8 @@
     python experiments/single_file/promp.py                      # 2D navigation
     python experiments/single_file/promp.py --env half_cheetah   # half cheetah, forward or backward
 
-2D navigation takes 40 iterations and returns -11 after the gradient step (-40 before it). The half cheetah takes 50
-iterations; with the same settings, the library returns 413 +- 20 after 50 iterations (10 seeds).
+2D navigation takes 40 iterations and returns -11 after the gradient step (-40 before it) with seed 1. The half cheetah
+takes 50 iterations.
 
 The policy collects paths in a task, takes a gradient step on them, and collects paths again. ProMP trains the
 parameters before the step (theta) so that the policy is good after it (theta'). An iteration:

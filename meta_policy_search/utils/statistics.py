@@ -1,9 +1,10 @@
-"""Statistics of returns: means, 95% intervals and running means.
+"""Statistics of returns: means, intervals, tails, corrections for several comparisons, and running means.
 
 Sums are exact and rounded once (`math.fsum`), so that printed numbers do not depend on the order in which a processor
 adds.
 """
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional
 
 import numpy as np
@@ -63,13 +64,14 @@ def task_timesteps(paths: PathsMetaBatch) -> np.ndarray:
     return np.array([sum(len(path["rewards"]) for path in task_paths) for task_paths in paths.values()])
 
 
-def mean_interval(values: np.ndarray) -> Interval:
-    """Returns the mean over the first axis and its 95% interval (Student's t).
+def mean_interval(values: np.ndarray, level: float = 0.95) -> Interval:
+    """Returns the mean over the first axis and its interval (Student's t).
 
-    For `n` independent values with standard deviation `s`, the half width is `t_{n-1, 0.975} s / sqrt(n)`.
+    For `n` independent values with standard deviation `s`, the half width is `t_{n-1, (1 + level) / 2} s / sqrt(n)`.
 
     Args:
         values: `[n, ...]`, independent along the first axis.
+        level: confidence level, in (0, 1). Default: 0.95.
 
     Returns:
         An `Interval` of float64 arrays `[...]`; the half width is NaN for `n = 1`.
@@ -79,7 +81,7 @@ def mean_interval(values: np.ndarray) -> Interval:
     if n == 1:
         return Interval(mean, np.full(mean.shape, np.nan))
     std = np.sqrt(exact_sum(np.square(values - mean)) / (n - 1))
-    return Interval(mean, _quantile(n - 1) * std / np.sqrt(n))
+    return Interval(mean, _quantile(n - 1, level) * std / np.sqrt(n))
 
 
 def half_width_of_mean(half_widths: np.ndarray, count: Optional[int] = None) -> float:
@@ -97,9 +99,9 @@ def half_width_of_mean(half_widths: np.ndarray, count: Optional[int] = None) -> 
     return float(ratio * np.sqrt(exact_sum(np.square(half_widths))) / n)
 
 
-def _quantile(degrees: int) -> float:
-    """Returns the 97.5% quantile of Student's t, rounded: further digits depend on the mathematical library."""
-    return round(float(stdtrit(degrees, 0.975)), 12)
+def _quantile(degrees: int, level: float = 0.95) -> float:
+    """Returns the half width of an interval of Student's t, rounded: further digits depend on the library."""
+    return round(float(stdtrit(degrees, 0.5 + level / 2.0)), 12)
 
 
 def worst_quarter(returns: np.ndarray) -> np.ndarray:
@@ -117,6 +119,31 @@ def worst_quarter(returns: np.ndarray) -> np.ndarray:
     ordered = np.sort(np.asarray(returns, np.float64), axis=0)
     weights = np.clip(len(ordered) / 4 - np.arange(len(ordered)), 0.0, 1.0)
     return exact_sum(weights * ordered.T, axis=-1).T / exact_sum(weights)
+
+
+def tail_values(returns: np.ndarray, fraction: float = 0.25) -> np.ndarray:
+    """Returns one value per task; their mean is the mean return in the tasks with the lowest returns (CVaR).
+
+    With the return `q` of rank `ceil(fraction M)` from below, the values are `q - max(q - return, 0) / fraction`. Their
+    interval over tasks is one of the CVaR in new tasks, because each value is the influence of its task, up to a
+    constant.
+
+    Args:
+        returns: `[M]`, by task.
+        fraction: fraction of the tasks that counts, in (0, 1]. Default: 0.25, as in `worst_quarter`.
+    """
+    returns = np.asarray(returns, np.float64)
+    threshold = np.sort(returns)[math.ceil(fraction * len(returns)) - 1]
+    return threshold - np.maximum(threshold - returns, 0.0) / fraction
+
+
+def holm(p_values: Sequence[float]) -> np.ndarray:
+    """Returns p-values that are corrected for the number of comparisons (Holm, 1979)."""
+    p = np.asarray(p_values, np.float64)
+    order = np.argsort(p)
+    corrected = np.empty_like(p)
+    corrected[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
+    return corrected
 
 
 def running_mean(values: np.ndarray, reach: Optional[int] = None) -> tuple[np.ndarray, np.ndarray]:

@@ -10,8 +10,10 @@ from meta_policy_search.utils.statistics import (
     exact_mean,
     exact_sum,
     half_width_of_mean,
+    holm,
     mean_interval,
     running_mean,
+    tail_values,
     task_returns,
     worst_quarter,
 )
@@ -24,6 +26,8 @@ def test_interval_agrees_with_scipy(n):
     low, high = scipy.stats.t.interval(0.95, n - 1, values.mean(axis=0), scipy.stats.sem(values))
     np.testing.assert_allclose(mean_interval(values).low, low, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(mean_interval(values).high, high, rtol=1e-12, atol=1e-12)
+    low, _ = scipy.stats.t.interval(0.9, n - 1, values.mean(axis=0), scipy.stats.sem(values))
+    np.testing.assert_allclose(mean_interval(values, 0.9).low, low, rtol=1e-12, atol=1e-12)
 
 
 def test_printed_numbers_do_not_depend_on_the_order_of_addition():
@@ -86,3 +90,24 @@ def test_interval_of_one_mean_is_readable():
     assert repr({"gain": Interval(np.float64(58.819), np.float64(0.115))}) == "{'gain': 58.82 +- 0.12}"
     assert f"{Interval(np.float64(3.14), np.float64(0.25)):+.1f}" == "+3.1 +- 0.2"
     assert str(Interval(np.float64(1.0), np.float64("nan"))) == "1.00"
+
+
+@pytest.mark.parametrize("size, fraction", [(40, 0.25), (10, 0.25), (3, 0.25), (500, 0.05), (7, 1.0)])
+def test_mean_of_tail_values_is_that_of_the_tasks_with_the_lowest_returns(size, fraction):
+    returns = np.random.default_rng(size).normal(size=size)
+    weights = np.clip(size * fraction - np.arange(size), 0.0, 1.0)
+    assert tail_values(returns, fraction).mean() == pytest.approx(np.average(np.sort(returns), weights=weights))
+    assert fraction != 0.25 or tail_values(returns).mean() == pytest.approx(worst_quarter(returns))
+
+
+def test_intervals_of_tail_values_cover_the_mean_of_the_worst_tasks():
+    """Normal returns: the mean of the worst quarter is -1.271."""
+    rng = np.random.default_rng(1)
+    found = [mean_interval(tail_values(rng.normal(size=40))) for _ in range(1000)]
+    assert 0.88 < np.mean([interval.low < -1.271 < interval.high for interval in found]) < 0.97
+
+
+def test_holm_by_hand():
+    """The smallest of three p-values counts three times, the next one twice; corrected values do not decrease."""
+    np.testing.assert_allclose(holm([0.04, 0.01, 0.03]), [0.06, 0.03, 0.06])
+    np.testing.assert_allclose(holm([0.9, 0.8]), [1.0, 1.0])

@@ -1,0 +1,96 @@
+"""The page of the reference table, and a figure per world."""
+import itertools
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from experiments.reproduction import entries, figures, pages, reference
+from experiments.reproduction.entries import ByMethod, Entry
+from meta_policy_search.plotting import Progress, style
+from meta_policy_search.utils.files import write_text
+from meta_policy_search.utils.statistics import exact_mean
+
+PAGE = "reference_table.md"
+
+
+def write(docs: Path) -> None:
+    """Writes the page, if a world has data."""
+    if reference.stored_worlds():
+        write_text(docs / "results" / PAGE, page())
+
+
+def page() -> str:
+    """Returns the page of the reference table, with a section per world that has data."""
+    return "\n\n".join(["# Reference table", (entries.HERE / "reference.md").read_text(encoding="utf-8").rstrip(),
+                        *("\n\n".join(_section(world)) for world in reference.stored_worlds())]) + "\n"
+
+
+def _section(world: str) -> Iterator[str]:
+    entry, tests = reference.entry_of(world), reference.final_runs(world)
+    methods = [method for method in entry.methods if method.name in tests]
+    yield f"## {entry.title}"
+    if {"trpo_maml", "all_tasks"} <= tests.keys():
+        found = entries.over_seeds_and_tasks(entries.differences(
+            tests["trpo_maml"], "after_1", tests["all_tasks"], "after_1"))
+        yield f"TRPO-MAML compared with one policy for all tasks, with one gradient step: {pages.verdict(found)}."
+    yield (f"Stated return: {reference.WORLDS[world].stated_return:g}. A seed failed if its return is below "
+           f"{entry.failed_below:g}.")
+    better, rows = _better(entry, tests), []
+    for method in methods:
+        runs = tests[method.name]
+        column = entries.trained_column(entry, method)
+        rows.append([method.label, pages.trained_seeds(method, runs), pages.failures(entry, method, runs),
+                     *(pages.cell(entries.over_seeds(runs, each)) for each in entries.score_columns(entry)),
+                     pages.worst(entry, runs, column), better[method.name],
+                     *(_median(runs, name, unit) for name, unit in (("steps_to_return", 1e6),
+                                                                    ("seconds_to_return", 1.0)))])
+    yield pages.without_empty_columns(["mean return after 0, 1, ... steps", "seeds", "seeds that failed", *"0123",
+                                       "worst quarter", "returns more than", "million steps to the stated return",
+                                       "seconds"], rows)
+    yield f"![Test of each seed](../../experiments/reproduction/figures/reference_{world}.svg)"
+    yield pages.table(["method", "chosen settings"],
+                      [[method.label, _settings(world, method.name, tests[method.name])] for method in methods])
+
+
+def _settings(world: str, method: str, runs: Mapping[int, Progress]) -> str:
+    chosen = int(next(iter(runs.values()))["configuration"][0])
+    return ", ".join(f"`{name}={value!r}`" for name, value in reference.configurations(world, method)[chosen].items())
+
+
+def _median(runs: Mapping[int, Progress], column: str, unit: float) -> str:
+    """Returns the cell of a median over seeds; empty if half of them did not reach the stated return."""
+    values = sorted(np.nan_to_num(run[column][0], nan=np.inf) / unit for run in runs.values())
+    median = values[len(values) // 2]
+    return f"{median:.3g}" if np.isfinite(median) else ""
+
+
+def _better(entry: Entry, tests: ByMethod) -> dict[str, str]:
+    """Returns the methods that each method returns more than; all intervals together have level 95% (Bonferroni)."""
+    methods = {method.name: method for method in entry.methods if method.name in tests}
+    level = 1.0 - 0.05 / max(1, len(methods) * (len(methods) - 1) // 2)
+    found: dict[str, list[str]] = {name: [] for name in methods}
+    for first, second in itertools.permutations(methods, 2):
+        interval = entries.over_seeds_and_tasks(entries.differences(
+            tests[first], entries.trained_column(entry, methods[first]),
+            tests[second], entries.trained_column(entry, methods[second])), level)
+        if interval is not None and interval.mean - interval.half_width > 0.0:
+            found[first].append(methods[second].label)
+    return {name: ", ".join(labels) for name, labels in found.items()}
+
+
+def draw(world: str) -> None:
+    """Plots the test of each seed as a dot, and the mean of each method as a bar."""
+    entry, tests = reference.entry_of(world), reference.final_runs(world)
+    methods = [method for method in entry.methods if method.name in tests]
+    with style.figure_axes(figures.FIGURES / f"reference_{world}.svg", f"{entry.title}; dots: test of each seed",
+                           height=1.0 + 0.35 * len(methods)) as all_axes:
+        axes = all_axes[0, 0]
+        for place, method in enumerate(methods):
+            returns = [exact_mean(run[entries.trained_column(entry, method)]) for run in tests[method.name].values()]
+            axes.plot(returns, np.full(len(returns), place), "o", markersize=4, color=style.COLORS[0], alpha=0.6)
+            axes.plot([exact_mean(returns)], [place], "|", markersize=14, color=style.COLORS[1])
+        axes.set_yticks(range(len(methods)), [method.label for method in methods])
+        axes.invert_yaxis()
+        axes.set_xlabel("mean return after one gradient step (RL2: second episode; observed task: no step)")
+        axes.grid(color=style.GRID_COLOR, linewidth=0.6)
