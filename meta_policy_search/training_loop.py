@@ -194,7 +194,7 @@ class TrainingLoop(Configurable, abc.ABC):
     def _finish_iteration(self) -> Row:
         """Calls the callbacks, then writes the row and saves the snapshot with Ctrl-C deferred; returns the row."""
         with seeding.seed_kept():
-            results = [callback(self, logger.getkvs()) for callback in _check_callbacks(self.callbacks)]
+            results = [callback(self, logger.getkvs()) for callback in check_callbacks(self.callbacks)]
         self._check_columns(logger.getkvs())
         with interrupts_delayed():
             self.stopped = any(isinstance(result, (bool, np.bool_)) and bool(result) for result in results)
