@@ -176,5 +176,5 @@ def test_missing_call_of_the_base_constructor_is_suggested():
 
     with pytest.raises(AttributeError, match="'_coeffs'. Does the constructor of Forgetful call super...__init__"):
         Forgetful().get_param_values()
-    with pytest.raises(AttributeError, match="has no attribute 'colour'$"):
-        print(mps.LinearFeatureBaseline().colour)
+    with pytest.raises(AttributeError, match="has no attribute 'color'$"):
+        print(mps.LinearFeatureBaseline().color)
