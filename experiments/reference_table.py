@@ -77,6 +77,7 @@ def run_world(arguments: argparse.Namespace) -> int:
         if arguments.update:
             store(reference.data_path(world), method, rows)
             settings = reference.train_settings(world, method, search.chosen, 1.0)
+            del settings["algo"]  # the command names the algorithm
             write_text(entries.EXPERIMENTS / "configs" / f"reference_{world}_{method}.json",
                        json.dumps(settings, indent=2) + "\n")
     if arguments.update:
@@ -167,7 +168,8 @@ class Search:
             seeds=(reference.TEST_TASKS if phase == "final" else reference.TUNING_TASKS,))
         progress = read_progress(member.folder)
         goals = [goal if isinstance(goal, float) else "" for goal in evaluation.tasks[0]]
-        costs = (progress["n_timesteps"][-1], progress["Time"][-1], *reference.reaches(self.world, progress))
+        costs = (np.nan,) * 4 if self.method == "random" else (
+            progress["n_timesteps"][-1], progress["Time"][-1], *reference.reaches(self.world, progress))
         start = (self.method, phase, *run, *(f"{cost:.6g}" if np.isfinite(cost) else "" for cost in costs))
         rows = [(*start, task, goal, *(f"{value:.6g}" for value in returns))
                 for task, (goal, returns) in enumerate(zip(goals, evaluation.task_returns, strict=True))]
