@@ -31,7 +31,7 @@ from meta_policy_search.utils.files import write_csv, write_text
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.statistics import exact_mean
 
-SMOKE = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 10}
+SMOKE = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 10, "num_minibatches": 1}
 Row = tuple[Any, ...]
 
 
@@ -150,7 +150,8 @@ class Search:
         """Returns the run of a configuration and a seed."""
         settings = reference.train_settings(self.world, self.method, configuration, share)
         if self.smoke:
-            settings |= {**SMOKE, "n_itr": max(1, round(4 * share))}
+            sizes = {key: value for key, value in SMOKE.items() if key in settings}
+            settings |= {**sizes, "n_itr": max(1, round(4 * share))}
         name = f"{self.method},{configuration},seed={seed}"
         return Member(name, settings.pop("algo"), {**settings, "seed": seed}, str(self.output / name))
 
