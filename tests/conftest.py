@@ -19,7 +19,8 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 def pytest_collection_modifyitems(items):
     """Applies `@pytest.mark.thorough(but=..., ci=...)`, whose values are ids of cases or tuples of ids.
 
-    The default run includes the cases `but`. If `ci` is given, `.ci/run --thorough` includes `but` and `ci`; others are slow.
+    The default run includes the cases `but`. If `ci` is given, `.ci/run --thorough` includes `but` and `ci`; others are
+    slow.
     """
     for item in items:
         for mark in item.iter_markers("thorough"):
