@@ -232,7 +232,8 @@ NEEDS = {"MetaWorld": "metaworld", "meta_world": "metaworld", "search render": "
          "csv tensorboard": "tensorboard"}  # part of a command: module of an extra
 REFUSED = {"meta-policy-search resume data/corner --inner_lr 0.2 --gae_lambda 0.9"}  # documented error
 MODULES = {"entropy_maml": ("own_algorithm", "class EntropyMAML"), "linear_maml": ("own_algorithm", "class LinearMAML"),
-           "clipped_maml": ("own_sample_processor", "class ClippedMAML"), "my_envs": ("own_environment", "class HeaterEnv")}
+           "clipped_maml": ("own_sample_processor", "class ClippedMAML"),
+           "my_envs": ("own_environment", "class HeaterEnv")}
 
 
 def commands_of(text):
