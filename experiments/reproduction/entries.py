@@ -67,8 +67,6 @@ class Entry:
     value: str = ""  # meaning of the measured values
     needs_adaptation: bool = True  # False if a single policy solves all tasks
     in_readme: bool = False  # whether the table of the README contains it
-    verdict: str = ""  # the answer in at most 26 words, for the table of all entries; see `pages.fill`
-    finding: str = ""  # sentences for the list of the most important findings; see `pages.fill`
     with_paths: bool = False  # whether a figure shows paths of the pretrained policies before adaptation
 
 

@@ -3,6 +3,7 @@
 Every number on these pages is computed from the data in `data`. All intervals are 95% intervals over seeds (Student's
 t, one number per seed); those of differences also contain the variation over test tasks.
 """
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -222,17 +223,20 @@ def headline(name: str) -> tuple[str, str, str]:
     return "", "" if entry.columns else f"{label}: {ours}", seeds
 
 
+def seeds_and_minutes(name: str) -> tuple[str, str]:
+    """Returns the numbers of seeds of the methods, and the minutes of all trainings together."""
+    counts = sorted({len(runs) for runs in read_tests(name).values()})
+    times = [run["Time"][-1] for runs in read_training(name).values() for run in runs.values() if "Time" in run]
+    return (" to ".join(map(str, dict.fromkeys([*counts[:1], *counts[-1:]]))),
+            f"{math.fsum(times) / 60.0:.0f}" if times else "")
+
+
 def overview() -> str:
-    """Returns the page of all results: the template with the most important findings and a row for each entry."""
-    findings = [f"- {fill(name, ENTRIES[name].finding)} ([{ENTRIES[name].title}](results/{name}.md))"
-                for name in stored() if ENTRIES[name].finding]
-    rows = [[f"[{ENTRIES[name].title}](results/{name}.md)", fill(name, ENTRIES[name].verdict), *headline(name)[1:]]
-            for name in stored()]
-    text = (HERE / "results.md").read_text(encoding="utf-8")
-    for mark, content in (("findings", "\n".join(findings)),
-                          ("entries", table(["experiment", "result", "return", "seeds"], rows))):
-        text = text.replace(f"<!-- {mark} -->", content)
-    return f"{text}\n```{{toctree}}\n:hidden:\n:glob:\n\nresults/*\n```\n"
+    """Returns the table of all entries that have data."""
+    rows = [[f"[{name}](results/{name}.md)", ENTRIES[name].question, fill(name, ENTRIES[name].answer),
+             *headline(name)[:2], *seeds_and_minutes(name)] for name in stored()]
+    entries = table(["entry", "question", "answer", "published", "here", "seeds", "minutes"], rows)
+    return f"{entries}\n\n```{{toctree}}\n:hidden:\n:glob:\n\nresults/*\n```"
 
 
 def leaderboards() -> str:
@@ -273,7 +277,7 @@ def write(docs: Path = DOCS, path: Path = README) -> None:
     (docs / "results").mkdir(exist_ok=True)
     for name in stored():
         write_text(docs / "results" / f"{name}.md", page(name))
-    write_text(docs / "results.md", overview())
-    begin = (HERE / "leaderboards.md").read_text(encoding="utf-8")
-    write_text(docs / "results" / "leaderboards.md", f"{begin}\n{leaderboards()}\n")
+    for target, content in (("results", overview()), ("results/leaderboards", leaderboards())):
+        begin = (HERE / f"{Path(target).name}.md").read_text(encoding="utf-8")
+        write_text(docs / f"{target}.md", f"{begin}\n{content}\n")
     write_text(path, readme(path.read_text(encoding="utf-8")))

@@ -189,9 +189,8 @@ def test_only_an_interval_without_zero_is_called_a_difference(first, second, exp
 def test_claims_of_the_texts_are_expressions():
     """Answers and notes state differences as expressions of the data, so that they change with it."""
     for name in entries.stored():
-        for text in (ENTRIES[name].answer, ENTRIES[name].notes, ENTRIES[name].verdict, ENTRIES[name].finding):
+        for text in (ENTRIES[name].answer, ENTRIES[name].notes):
             assert "{" not in pages.fill(name, text)
-        assert 0 < len(pages.fill(name, ENTRIES[name].verdict).split()) <= 26, name
 
 
 def test_second_episode_of_rl2_on_navigation_returns_more_than_minus_one_with_all_seeds_but_the_second():
