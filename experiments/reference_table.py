@@ -31,7 +31,7 @@ from meta_policy_search.utils.files import write_csv, write_text
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.statistics import exact_mean
 
-SMOKE = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 10}
+SMOKE = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 10, "num_minibatches": 1}
 Row = tuple[Any, ...]
 
 
@@ -77,6 +77,7 @@ def run_world(arguments: argparse.Namespace) -> int:
         if arguments.update:
             store(reference.data_path(world), method, rows)
             settings = reference.train_settings(world, method, search.chosen, 1.0)
+            del settings["algo"]  # the command names the algorithm
             write_text(entries.EXPERIMENTS / "configs" / f"reference_{world}_{method}.json",
                        json.dumps(settings, indent=2) + "\n")
     if arguments.update:
@@ -149,7 +150,8 @@ class Search:
         """Returns the run of a configuration and a seed."""
         settings = reference.train_settings(self.world, self.method, configuration, share)
         if self.smoke:
-            settings |= {**SMOKE, "n_itr": max(1, round(4 * share))}
+            sizes = {key: value for key, value in SMOKE.items() if key in settings}
+            settings |= {**sizes, "n_itr": max(1, round(4 * share))}
         name = f"{self.method},{configuration},seed={seed}"
         return Member(name, settings.pop("algo"), {**settings, "seed": seed}, str(self.output / name))
 
@@ -167,7 +169,8 @@ class Search:
             seeds=(reference.TEST_TASKS if phase == "final" else reference.TUNING_TASKS,))
         progress = read_progress(member.folder)
         goals = [goal if isinstance(goal, float) else "" for goal in evaluation.tasks[0]]
-        costs = (progress["n_timesteps"][-1], progress["Time"][-1], *reference.reaches(self.world, progress))
+        costs = (np.nan,) * 4 if self.method == "random" else (
+            progress["n_timesteps"][-1], progress["Time"][-1], *reference.reaches(self.world, progress))
         start = (self.method, phase, *run, *(f"{cost:.6g}" if np.isfinite(cost) else "" for cost in costs))
         rows = [(*start, task, goal, *(f"{value:.6g}" for value in returns))
                 for task, (goal, returns) in enumerate(zip(goals, evaluation.task_returns, strict=True))]

@@ -123,7 +123,8 @@ def train_settings(world: str, method: str, configuration: int, share: float) ->
 def reaches(world: str, progress: Progress) -> tuple[float, float]:
     """Returns the environment steps and seconds until the mean return of five iterations reaches the stated return.
 
-    It is the return in training after adaptation; NaN if it does not reach the stated return.
+    It is the return in training after adaptation, or that of a policy without inner steps; NaN if it does not reach the
+    stated return.
     """
     returns = running_mean(progress[list(return_columns(progress).values())[-1]], 2)[0]
     found = np.flatnonzero(returns >= WORLDS[world].stated_return)
