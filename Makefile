@@ -59,7 +59,8 @@ lint: $(VENV)/.installed-dev ## check code style, imports, types and spelling
 format: $(VENV)/.installed-dev ## sort imports and apply safe fixes of lint errors
 	$(VENV_PYTHON) -m ruff check --fix .
 
-docs: $(VENV)/.installed-docs ## build the documentation into docs/_build/html
+docs: $(VENV)/.installed-docs ## build the documentation into docs/_build/html, in minutes
+	@echo "Building the documentation takes DURATION on two cores."
 	rm -rf docs/api/generated
 	$(VENV_PYTHON) -m sphinx -W --keep-going -E -q -b html docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"

@@ -12,9 +12,11 @@ import re
 import runpy
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import textwrap
+import time
 import types
 from pathlib import Path
 
@@ -212,8 +214,8 @@ def test_numpy_policy_of_the_page_acts_like_its_policy(policy_page):
 
 # Commands ---------------------------------------------------------------------------------------------------------
 
-PROGRAMS = (r"(?:[A-Z_]+=\S* )*(?:apt-get|bash|cd|git|jupyter|make|meta-policy-search|pip|python|ray|sudo|taskset|"
-            r"tensorboard)")
+PROGRAMS = (r"(?:[A-Z_]+=\S* )*(?:apt-get|bash|cd|git|jupyter|make|meta-policy-search|pip|python|ray|sbatch|sudo|"
+            r"taskset|tensorboard)")
 LINE = re.compile(rf"^ *(?:\w*\$ +)?({PROGRAMS} .*?)(?:  +#.*)?$")
 INLINE = re.compile(rf"(`{{1,2}})({PROGRAMS} [^`]+)\1")
 NO_COMMAND = re.compile(r"(make: |meta-policy-search \w+: |pip could not ).*")  # output of programs
@@ -221,6 +223,7 @@ NO_TEST = re.compile("|".join((
     r"make (test|docs|lint|mujoco-py|test-mujoco-py)( .*)?",  # part of .ci/run
     r"make (extras .*|clean)", r"(python -m )?pip install .*", r"(sudo )?(apt-get|apt) install .*",  # change the system
     r"pip wheel .*",  # .ci/run
+    r"git clone ADDRESS", r"sbatch job\.sh", r".*\$(SLURM|TMPDIR).*",  # need a repository, a cluster
     r"tensorboard .*", r"ray .*", r".*mujoco-py.*", r"python -m meta_policy_search\.envs.*",  # need others
     r"python experiments/\S+ --parallel (ray|'\{).*",  # tests/samplers/test_ray_sampler.py
     r"make bench.*", r"python benchmarks/.*",  # tests/benchmarks
@@ -351,6 +354,33 @@ def test_command_runs_in_the_checkout(command, _in_checkout, make_run, capfd, mo
     make_runs(words, make_run)
     monkeypatch.setattr(sys, "argv", words[1:])
     assert execute(*words) == 0, capfd.readouterr().err
+
+
+@pytest.mark.parametrize("requeued", [True, False])
+def test_job_of_the_page_on_clusters_ends_the_training_at_a_signal(requeued, tmp_path):
+    """Given Slurm's signal before the time limit, the job is requeued; this test replaces the training and Slurm."""
+    job = re.search(r":caption: job.sh\n\n((?:   .*\n|\n)+)", PAGES["docs/cluster.rst"])
+    assert job is not None
+    (tmp_path / "job.sh").write_text(textwrap.dedent(job[1]))
+    training = "trap 'touch ended' TERM\necho $* > training\nuntil [ -e ended ]; do sleep 0.05; done"
+    for name, text in (("meta-policy-search", training), ("scontrol", "echo $* > slurm")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SLURM_ARRAY_TASK_ID": "2", "SLURM_JOB_ID": "7"}
+    started = tmp_path / "training"
+    with subprocess.Popen(["bash", "job.sh"], cwd=tmp_path, env=env, start_new_session=True) as process:
+        while not (started.exists() and started.read_text().endswith("\n")):
+            time.sleep(0.01)
+        assert started.read_text().split()[-5:] == ["--seed", "2", "--dump_path", "data/cheetah/seed2", "--resume"]
+        if requeued:
+            process.send_signal(signal.SIGUSR1)
+        else:  # preemption: Slurm signals all processes of the job
+            os.killpg(process.pid, signal.SIGTERM)
+        process.wait(timeout=30)
+    assert (tmp_path / "slurm").exists() == requeued
+    assert not requeued or (tmp_path / "slurm").read_text() == "requeue 7\n"
+    while not (tmp_path / "ended").exists():
+        time.sleep(0.01)
 
 
 # Notebooks --------------------------------------------------------------------------------------------------------
