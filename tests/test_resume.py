@@ -22,9 +22,7 @@ import pytest
 
 import meta_policy_search as mps
 from meta_policy_search.meta_trainer import EarlyStopping
-from meta_policy_search.run import build_trainer
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.utils import logger
 from meta_policy_search.utils.snapshotter import list_snapshots, load_snapshot, snapshot_paths
 from tests.helpers.runs import assert_same
 
@@ -50,31 +48,31 @@ class Server:
 
     def __init__(self):
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
-        self._process = subprocess.Popen([sys.executable, ROOT / "tests/helpers/fork_server.py"], env=env, text=True,
+        self.process = subprocess.Popen([sys.executable, ROOT / "tests/helpers/fork_server.py"], env=env, text=True,
                                          stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self._is_ready = False
+        self.is_ready = False
 
     def start(self, script, *arguments, output, **options):
         """Starts an experiment; returns its process id."""
-        if not self._is_ready:
-            assert self._process.stdout.readline() == "ready\n"
-            self._is_ready = True
+        if not self.is_ready:
+            assert self.process.stdout.readline() == "ready\n"
+            self.is_ready = True
         arguments = [str(argument) for argument in arguments]
-        return self._ask(start={"script": script, "arguments": arguments, "output": str(output), **options})
+        return self.ask(start={"script": script, "arguments": arguments, "output": str(output), **options})
 
     def wait(self, pid):
         """Waits until an experiment ends; returns its exit status, negative for a signal."""
-        return self._ask(wait=pid)
+        return self.ask(wait=pid)
 
-    def _ask(self, **request):
-        self._process.stdin.write(json.dumps(request) + "\n")
-        self._process.stdin.flush()
-        return int(self._process.stdout.readline())
+    def ask(self, **request):
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
 
     def close(self):
         """Stops the interpreter."""
-        self._process.kill()
-        self._process.communicate()
+        self.process.kill()
+        self.process.communicate()
 
 
 @pytest.fixture(scope="module")
@@ -159,14 +157,15 @@ def assert_same_run(folder, whole):
 
 
 @pytest.fixture(scope="module")
-def whole_runs(servers, tmp_path_factory):
-    """Returns an uninterrupted run of six iterations for each algorithm."""
+def whole_run(run, tmp_path_factory):
+    """Returns a function that returns the folder of an uninterrupted run of six iterations of an algorithm."""
+    def whole_run(name):
+        if not (parent / name).exists():
+            run(name, *TINY, *ALGORITHMS[name], "--n_itr", 6, "--dump_path", parent / name)
+        return parent / name
+
     parent = tmp_path_factory.mktemp("whole")
-    started = [(server, server.start(name, *TINY, *flags, "--n_itr", 6, "--dump_path", parent / name,
-                                     output=parent / f"{name}.txt"))
-               for (name, flags), server in zip(ALGORITHMS.items(), itertools.cycle(servers))]
-    assert [server.wait(pid) for server, pid in started] == [0] * len(started)
-    return parent
+    return whole_run
 
 
 QUICK = {("pro_mp", ()), ("e_maml", ("--parallel",))}
@@ -176,17 +175,17 @@ QUICK = {("pro_mp", ()), ("e_maml", ("--parallel",))}
     pytest.param(*pair, marks=() if pair in QUICK else pytest.mark.slow)
     for pair in itertools.product(ALGORITHMS, [(), ("--parallel",)])
 ])
-def test_resumed_run_of_3_and_3_iterations_equals_6_iterations(name, flags, whole_runs, run, tmp_path):
+def test_resumed_run_of_3_and_3_iterations_equals_6_iterations(name, flags, whole_run, run, tmp_path):
     flags = [*TINY, *ALGORITHMS[name], "--dump_path", tmp_path / "run", *flags, "--resume"]
     run(name, *flags, "--n_itr", 3)
     assert len(csv_rows(tmp_path / "run")) == 3
     run(name, *flags, "--n_itr", 6)
-    assert_same_run(tmp_path / "run", whole_runs / name)
+    assert_same_run(tmp_path / "run", whole_run(name))
 
 
-def test_compared_state_is_complete(whole_runs):
+def test_compared_state_is_complete(whole_run):
     """A snapshot of ProMP with all trainable parts has weights, optimizer moments, step sizes and random states."""
-    content = state(whole_runs / "pro_mp")["state"]
+    content = state(whole_run("pro_mp"))["state"]
     assert set(content) == {"version", "stopped", "callbacks", "algo", "sampler", "sample_processor", "policy_params",
                             "policy", "env", "averages", "assigned", "seeding", "random",
                             "numpy_random"}
@@ -194,10 +193,10 @@ def test_compared_state_is_complete(whole_runs):
     assert len(moments) > 2 * len(content["policy_params"]) and any(np.any(value) for value in moments.values())
     steps = list(content["algo"]["log_step_sizes"].values())
     assert any(np.ptp(value) > 0 for value in steps)
-    changed = state(whole_runs / "pro_mp")
+    changed = state(whole_run("pro_mp"))
     next(iter(changed["state"]["algo"]["optimizer"]["variables"].values())).flat[0] += 1e-6
     with pytest.raises(AssertionError, match=r"\['state'\]\['algo'\]\['optimizer'\]\['variables'\]"):
-        assert_same(changed, state(whole_runs / "pro_mp"))
+        assert_same(changed, state(whole_run("pro_mp")))
 
 
 # Killing ---------------------------------------------------------------------------------------------------------
@@ -215,57 +214,57 @@ class Victim:
     """
 
     def __init__(self, servers, folder, script, flags, whole):
-        self._servers, self._folder, self._script, self._flags = itertools.cycle(servers), folder, script, flags
-        self._csv_rows, self._json_rows = csv_rows(whole), json_rows(whole)
-        self._output = folder.parent / "output.txt"
+        self.servers, self.folder, self.script, self.flags = itertools.cycle(servers), folder, script, flags
+        self.csv_rows, self.json_rows = csv_rows(whole), json_rows(whole)
+        self.output = folder.parent / "output.txt"
 
-    def _start(self, **options):
-        server, flags = next(self._servers), [*self._flags, "--dump_path", self._folder, "--resume"]
-        return server, server.start(self._script, *flags, output=self._output, **options)
+    def start(self, **options):
+        server, flags = next(self.servers), [*self.flags, "--dump_path", self.folder, "--resume"]
+        return server, server.start(self.script, *flags, output=self.output, **options)
 
     def kill_at_operation(self, number):
         """Kills the process at this file operation, counted from its start."""
-        server, pid = self._start(kill_at=number)
-        assert server.wait(pid) == -signal.SIGKILL, self._output.read_text()
-        self._check()
+        server, pid = self.start(kill_at=number)
+        assert server.wait(pid) == -signal.SIGKILL, self.output.read_text()
+        self.check()
 
     def kill_after(self, rows, seconds):
         """Kills the process a given time after it has written a given number of rows."""
-        server, pid = self._start()
-        size, written = self._size(), 0
+        server, pid = self.start()
+        size, written = self.size(), 0
         deadline = time.monotonic() + 60
         while written < rows and time.monotonic() < deadline:
             time.sleep(0.0005)
-            before, size = size, self._size()
+            before, size = size, self.size()
             written += size > before
         time.sleep(seconds)
         os.kill(pid, signal.SIGKILL)
-        assert server.wait(pid) == -signal.SIGKILL, self._output.read_text()
-        self._check()
+        assert server.wait(pid) == -signal.SIGKILL, self.output.read_text()
+        self.check()
 
-    def _size(self):
-        path = self._folder / "progress.csv"
+    def size(self):
+        path = self.folder / "progress.csv"
         return path.stat().st_size if path.exists() else 0
 
-    def _check(self):
+    def check(self):
         """Checks that no row is lost or duplicated, and that the last snapshot belongs to the last row."""
         names = ("params.json", "progress.csv", "progress.json")
-        if not all((self._folder / name).exists() for name in names):
-            assert self._size() == 0 and not snapshot_paths(self._folder)  # before the first row
+        if not all((self.folder / name).exists() for name in names):
+            assert self.size() == 0 and not snapshot_paths(self.folder)  # before the first row
             return
-        rows = csv_rows(self._folder)
-        assert rows == self._csv_rows[: len(rows)]
-        assert_same(json_rows(self._folder), self._json_rows[: len(json_rows(self._folder))])
-        saved = load_snapshot(self._folder)["itr"] + 1 if snapshot_paths(self._folder) else 0
-        for count in (len(rows), len(json_rows(self._folder))):  # a kill may happen between truncating two files
+        rows = csv_rows(self.folder)
+        assert rows == self.csv_rows[: len(rows)]
+        assert_same(json_rows(self.folder), self.json_rows[: len(json_rows(self.folder))])
+        saved = load_snapshot(self.folder)["itr"] + 1 if snapshot_paths(self.folder) else 0
+        for count in (len(rows), len(json_rows(self.folder))):  # a kill may happen between truncating two files
             assert saved <= count <= saved + 1
-        for path in list_snapshots(self._folder):
+        for path in list_snapshots(self.folder):
             load_snapshot(path)
 
     def finish(self):
         """Resumes the run until its end."""
-        server, pid = self._start()
-        assert server.wait(pid) == 0, self._output.read_text()
+        server, pid = self.start()
+        assert server.wait(pid) == 0, self.output.read_text()
 
 
 def kill_often(victim, num_kills, operations, rows, seconds, seed):
@@ -378,16 +377,6 @@ def test_pictures_can_be_omitted_without_a_warning(evaluated, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         assert len(mps.load_run(folder).resume(3, plot_gap=None, eval_every=1).progress["Itr"]) == 3
-
-
-def test_a_trainer_without_recorded_settings_keeps_its_snapshot_gap(tmp_path):
-    trainer = build_trainer("MetaPointEnvCornerGoals", n_itr=2, meta_batch_size=2, rollouts_per_meta_task=2,
-                            max_path_length=5, hidden_sizes=(4,))
-    trainer.spec = trainer.spec._replace(settings={}, options={}, given=())  # as in a script that builds the trainer
-    with logger.scoped_configure(tmp_path, ["csv"], "last_gap", 100):
-        trainer.train()
-    mps.load_run(tmp_path).resume(4)
-    assert sorted(path.name for path in tmp_path.glob("itr_*.pkl")) == ["itr_0.pkl"]
 
 
 def test_a_resumed_run_is_as_long_as_the_last_call_intended(tmp_path):

@@ -126,10 +126,9 @@ def test_train_with_resume_starts_extends_and_returns_a_run(continued, run):
     np.testing.assert_array_equal(extended.progress["Step_1-AverageReturn"], at_once.progress["Step_1-AverageReturn"])
 
 
-@pytest.mark.thorough(but="changes2-ValueError-n_itr 2 .run., 1 .now.")
+@pytest.mark.thorough(but="changes1-ValueError-n_itr 2 .run., 1 .now.")
 @pytest.mark.parametrize("changes, error, message", [
     ({"inner_lr": 0.3}, ValueError, "inner_lr 0.2 .run., 0.3 .now."),
-    ({"inner_lr": 0.1}, ValueError, "inner_lr 0.2 .run., 0.1 .now."),
     ({"n_itr": 1}, ValueError, "n_itr 2 .run., 1 .now."),
     ({"algo": "promp"}, ValueError, "algorithm 'vpg_maml' .run., 'promp' .now."),
     ({"policy": Cautious}, ValueError, "policy None .run., 'tests.test_run:Cautious' .now."),
@@ -202,14 +201,6 @@ def test_sampler_of_a_run_collects_further_paths(run):
         sampler.close()
 
 
-def test_subclass_of_an_algorithm_gets_its_parts(tmp_path):
-    class Mine(mps.VPG_DICEMAML):
-        """Computes the advantages that the outer objective needs, as its base class does."""
-
-    mps.train("MetaPointEnvCorner", Mine, n_itr=1, dump_path=tmp_path / "run", **TINY)
-    assert json.loads((tmp_path / "run" / "params.json").read_text())["settings"]["policy"] is None  # the default
-
-
 def test_given_policy_is_copied_with_its_weights(run, tmp_path):
     """The policy of another run, in its own graph, is trained for one step of gradient descent."""
     before = run.policy.get_flat_params()
@@ -231,11 +222,11 @@ def test_given_policy_is_copied_with_its_weights(run, tmp_path):
 @pytest.mark.thorough
 def test_given_baseline_is_copied(tmp_path):
     baseline = mps.GaussianMLPBaseline(hidden_sizes=(4,))
-    runs = [mps.train("MetaPointEnvCorner", n_itr=2, dump_path=tmp_path / str(i), baseline=baseline, **TINY)
+    runs = [mps.train("MetaPointEnvCorner", "vpg_maml", 2, dump_path=tmp_path / str(i), baseline=baseline, **TINY)
             for i in range(2)]
     np.testing.assert_array_equal(runs[0].policy.get_flat_params(), runs[1].policy.get_flat_params())
     assert baseline.get_param_values() == {}
-    named = mps.train("MetaPointEnvCorner", n_itr=1, dump_path=tmp_path / "c", baseline="ZeroBaseline", **TINY)
+    named = mps.train("MetaPointEnvCorner", "vpg_maml", 1, dump_path=tmp_path / "c", baseline="ZeroBaseline", **TINY)
     assert isinstance(named.trainer.sample_processor.baseline, mps.ZeroBaseline)
 
 
@@ -285,9 +276,6 @@ def test_subclass_of_the_trainer_is_resumed(tmp_path):
     ({"gain": 1}, TypeError, "; the documentation page 'Default settings' lists the settings"),
     ({"env": "MetaBernoulliBanditEnv", "init_std": 0.5}, TypeError, "for ProMP with MetaCategoricalMLPPolicy"),
     ({"learning_rate": 1.0, "algo": "trpo_maml"}, TypeError, "unknown setting 'learning_rate' for TRPOMAML"),
-    ({"algo": "pro_mpp"}, ValueError, "algo: expected one of"),
-    ({"env": "Corner"}, ValueError, "expected one of"),
-    ({"n_itr": 0, **TINY}, ValueError, "n_itr: expected an integer of at least 1, got 0"),
     ({"algo": mps.MetaEnv}, TypeError, "algo: expected a subclass of MetaAlgo or RLAlgorithm, or its name, got"),
     ({"policy": mps.GaussianRecurrentPolicy}, TypeError, "policy: expected a MetaPolicy (such as "),
     ({"policy": mps.MetaGaussianMLPPolicy, "algo": "rl2"}, TypeError, "policy: expected a RecurrentPolicy (such as "),
@@ -296,13 +284,11 @@ def test_subclass_of_the_trainer_is_resumed(tmp_path):
     ({"env": TRIALS, "algo": "rl2", "episodes_per_trial": 9}, TypeError, "unknown setting 'episodes_per_trial'"),
     ({"env": TRIALS, "algo": "rl2", "max_path_length": 9}, TypeError, "max_path_length: expected no value for a Tr"),
     ({"baseline": "GausianMLPBaseline", **TINY}, ValueError, "baseline: expected one of 'GaussianMLPBaseline', 'Lin"),
-    ({"hidden_sizes": 8}, TypeError, "hidden_sizes: expected a list of integers, got 8"),
     ({"adapt_params": "context", **TINY}, ValueError, "'context' requires a policy with a context, such as context_d"),
     ({"adapt_params": "Head", **TINY}, ValueError, "; did you mean 'head'?"),
     ({"log_formats": ["csv", "xml"], **TINY}, ValueError, "log_formats: expected one of 'stdout', 'line', 'log', "),
     ({"algo": "trpo_maml", "optimizer": mps.ConjugateGradientOptimizer(), "reg_coeff": 0.1, **TINY}, TypeError,
      "reg_coeff: expected no value, because optimizer=ConjugateGradientOptimizer() was given"),
-    ({"log_formats": "csv", **TINY}, TypeError, "log_formats: expected a list of formats, got the string 'csv'"),
 ])
 def test_invalid_arguments_create_no_folder(arguments, error, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -310,15 +296,6 @@ def test_invalid_arguments_create_no_folder(arguments, error, message, tmp_path,
         mps.train(**{"env": "MetaPointEnvCorner", **arguments})
     assert message in str(raised.value)
     assert not list(tmp_path.iterdir())
-
-
-def test_unsupported_number_of_adaptation_steps_is_refused(tmp_path):
-    class OneStep(mps.ProMP):
-        def __init__(self, policy, meta_batch_size=20):
-            super().__init__(policy, meta_batch_size=meta_batch_size)
-
-    with pytest.raises(TypeError, match="unknown setting 'num_inner_grad_steps' for OneStep"):
-        mps.train("MetaPointEnvCorner", OneStep, n_itr=1, num_inner_grad_steps=2, dump_path=tmp_path / "run", **TINY)
 
 
 def test_settings_of_the_sample_processor_are_checked_before_the_graph_is_built():

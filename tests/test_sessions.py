@@ -113,8 +113,7 @@ def trainer():
     lambda trainer, path: trainer.policy.save_npz(path),
     lambda trainer, path: trainer.policy.get_actions(np.zeros((2, 1, 2))),
     lambda trainer, path: trainer.train(),
-    lambda trainer, path: trainer.get_itr_snapshot(0),
-], ids=["save_npz", "get_actions", "train", "snapshot"])
+], ids=["save_npz", "get_actions", "train"])
 @pytest.mark.thorough(but="save_npz")
 def test_session_without_values_is_refused(use, trainer, tmp_path):
     """Given a trained policy, when a new session is entered, then using the policy there raises an error."""

@@ -281,13 +281,8 @@ def broken(key, value):
 @pytest.mark.parametrize("paths, message", [
     ([], "paths: expected at least one path, got none"),
     (broken("returns", None), "paths[1]: expected a key 'returns', got only ['observations', 'rewards']"),
-    (broken("observations", None), "paths[1]: expected a key 'observations'"),
     (broken("returns", [0.0, 1.0, np.nan, 2.0]), "paths[1]: returns: expected finite numbers, got nan at step 2"),
-    (broken("returns", [0.0, -np.inf, 1.0, 2.0]), "paths[1]: returns: expected finite numbers, got -inf at step 1"),
-    (broken("observations", np.full((4, 3), np.nan)), "paths[1]: observations: expected finite numbers"),
     (broken("returns", np.zeros((4, 1))), "paths[1]: returns: expected shape [T] with T of at least 1, got (4, 1)"),
-    (broken("observations", np.zeros(4)), "paths[1]: observations: expected shape [T, O]"),
-    (broken("returns", np.zeros(0)), "paths[1]: returns: expected shape [T] with T of at least 1, got (0,)"),
     (broken("returns", np.zeros(5)), "paths[1]: observations: expected shape (5, 3) to match 'returns'"),
     (broken("observations", np.zeros((4, 2))), "paths[1]: observations: expected shape (4, 3)"),
     ([{"observations": np.zeros((2, 64 * 64 * 3)), "returns": np.zeros(2)}],

@@ -36,11 +36,3 @@ def test_demo_writes_a_video(capsys, monkeypatch):
     monkeypatch.setattr(demo, "NUM_STEPS", 3)
     assert main(["demo", "--output", "here"]) == 0
     assert "Video: here/adaptation.mp4" in capsys.readouterr().out and Path("here", "adaptation.mp4").exists()
-
-
-def test_positions_are_sums_of_velocities_in_the_direction_of_the_task():
-    env = type("Env", (), {"unwrapped": type("Robot", (), {"dt": 0.5})})
-    paths = {0: [{"env_infos": {"reward_run": [1.0, 2.0]}}]}
-    recording = type("Recording", (), {"env": env, "tasks": [-1.0], "rounds": [paths]})
-    (time, position), = demo._positions(recording, 0, 0)
-    assert time.tolist() == [0.5, 1.0] and position.tolist() == [-0.5, -1.5]

@@ -11,10 +11,10 @@ import pytest
 import meta_policy_search as mps
 from experiments import dice_maml, vpg_maml
 from meta_policy_search.cli import evaluate
-from meta_policy_search.cli.main import main, make_parser
+from meta_policy_search.cli.main import main
 from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.envs import make_env, normalize
-from meta_policy_search.evaluation import MetaEvaluator, load_evaluator
+from meta_policy_search.evaluation import load_evaluator
 from meta_policy_search.utils import seeding
 from tests.helpers import commands
 from tests.helpers.runs import read_csv
@@ -81,19 +81,6 @@ def test_run_is_compared_with_references(runs, tmp_path, capsys):
     np.testing.assert_allclose(np.ravel(shown), [float(row["return"]) for row in means], atol=0.0051)
 
 
-@pytest.mark.parametrize("name", ["vpg_maml", "dice_maml"])
-@pytest.mark.thorough
-def test_run_is_evaluated_with_more_and_longer_paths_than_in_training(name, runs, tmp_path):
-    """The results are in the run folder."""
-    folder = tmp_path / name
-    shutil.copytree(runs / name, folder)
-    run(folder, *SMALL, "--max_path_length", 12, "--rollouts", 3)
-    (evaluation,) = json.loads((folder / "evaluation" / "evaluation.json").read_text())
-    assert np.shape(evaluation["returns"]) == (1, 3, 3)
-    assert 3 * 3 * 2 * 12 < evaluation["num_timesteps"] <= 3 * 3 * 3 * 12  # paths may end at their goal
-    assert re.fullmatch(f"{folder}, iteration [12]", evaluation["name"])
-
-
 @pytest.mark.parametrize("trained_steps, expected", [(1, 3), (5, 5)])
 def test_adaptation_steps_are_at_least_those_of_training(trained_steps, expected, monkeypatch, tmp_path, capsys):
     def enough(tasks, num_steps, *arguments):
@@ -104,17 +91,6 @@ def test_adaptation_steps_are_at_least_those_of_training(trained_steps, expected
     monkeypatch.setattr(mps, "load_evaluator", lambda *arguments, **others: evaluator)
     (tmp_path / "progress.csv").touch()
     assert f"there were to be {expected} steps" in mistake(capsys, tmp_path)
-
-
-@pytest.mark.parametrize("name", ["plot", "render"])
-def test_figures_use_the_adaptation_steps_of_training(name):
-    """Without a number of steps, the evaluator uses its default, the number of training."""
-    arguments = make_parser(name).parse_args(["RUN_FOLDER"])
-    asked = []
-    env = make_env("HalfCheetahRandDirecEnv")
-    evaluate.record_paths(SimpleNamespace(env=env, record=lambda *given: asked.append(given)), arguments)
-    tasks, num_steps, *_ = asked[0]
-    assert num_steps is None and sorted(tasks) == [-1.0, 1.0]  # each plot once
 
 
 @pytest.mark.thorough
@@ -154,17 +130,6 @@ def test_reloaded_run_gives_equal_results_and_keeps_global_random_state(runs):
                                   load_once(runs / "vpg_maml").evaluate(tasks=3, num_steps=2).returns)
 
 
-@pytest.mark.thorough
-def test_processes_and_environments_are_those_of_the_run(runs, tmp_path):
-    """An evaluation with fewer paths uses fewer environments than a run in worker processes."""
-    folder = tmp_path / "run"
-    train(vpg_maml, folder, "--parallel", "--envs_per_task", 2)
-    evaluator = load_evaluator(folder, rollouts_per_meta_task=1)
-    assert evaluator.parallel and evaluator.envs_per_task == 2  # samplers limit the environments to the number of paths
-    serial = MetaEvaluator(evaluator.algo, evaluator.env, evaluator.sample_processor, 1, evaluator.max_path_length)
-    np.testing.assert_array_equal(evaluator.evaluate(tasks=2).returns, serial.evaluate(tasks=2).returns)
-
-
 # Invalid arguments -------------------------------------------------------------------------------------------------
 
 
@@ -177,11 +142,8 @@ def test_processes_and_environments_are_those_of_the_run(runs, tmp_path):
     (["--num_steps", "0"], "num_steps: expected an integer of at least 1, got 0"),
     (["--step_sizes"], "argument --step_sizes: expected at least one argument"),
     (["--step_sizes", "1", "2", "3", "4"], "step_sizes: expected 1 to num_steps=3 numbers"),
-    (["--rollouts", "0"], "rollouts_per_meta_task: expected an integer of at least 1, got 0"),
-    (["--max_path_length", "0"], "max_path_length: expected an integer of at least 1, got 0"),
     (["--snapshot", "first"], "argument --snapshot: invalid _iteration value: 'first'"),
     (["--snapshot", "9"], "contains no snapshot of iteration 9; snapshots exist for iterations: 0, 2"),
-    (["--snapshot", "-1"], "snapshot: expected an integer of at least 0, got -1"),
     (["--reference", "nowhere"],
      "expected a run folder or a folder that contains runs, got nowhere, which does not exist"),
 ])
@@ -209,12 +171,6 @@ def test_evaluation_is_overwritten_only_on_request(runs, tmp_path, capsys):
     assert (tmp_path / "evaluation.json").read_text() == "mine"
     run(runs / "vpg_maml", *SMALL, "--output", tmp_path, "--overwrite")
     assert len(json.loads((tmp_path / "evaluation.json").read_text())) == 1
-
-
-def test_unwritable_output_is_reported_before_the_evaluation(runs, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(MetaEvaluator, "evaluate", lambda *args: pytest.fail("it was evaluated"))
-    (tmp_path / "file").touch()
-    assert "file" in mistake(capsys, runs / "vpg_maml", "--output", tmp_path / "file")
 
 
 def test_recorded_tasks_depend_only_on_the_seed():

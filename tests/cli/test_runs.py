@@ -6,16 +6,13 @@ import os
 import re
 import shlex
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 
 import meta_policy_search as mps
-from experiments import cem
 from meta_policy_search import run_folder
 from meta_policy_search.cli import runs
 from meta_policy_search.cli.main import main
-from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import is_locked, lock_folder
 from tests.helpers import commands
@@ -136,7 +133,6 @@ def test_json_has_all_fields(three, capsys):
 @pytest.mark.parametrize("arguments, message", [
     (["nowhere"], "got nowhere, which does not exist"),
     (["--since", "yesterday"], "argument --since: invalid since value: 'yesterday'"),
-    (["--since", "9" * 20], "argument --since: invalid since value: '999"),
     (["--since", "2999-01-01"], "argument --since: expected a time in the past, got '2999-01-01'"),
     (["--sort", "seed"], "invalid choice: 'seed'"),
 ])
@@ -144,13 +140,11 @@ def test_invalid_arguments_are_reported(arguments, message, three, capsys):
     assert message in mistake(capsys, *arguments)
 
 
-def test_folder_without_runs(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert shown(capsys) == "No runs in data\n" and shown(capsys, "--json") == "[]\n"
-
-
-def test_no_matching_run(three, capsys):
+def test_folder_without_matching_runs(three, tmp_path, monkeypatch, capsys):
     assert shown(capsys, "--state", "running") == "No matching runs\n"
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    assert shown(capsys) == "No runs in data\n" and shown(capsys, "--json") == "[]\n"
 
 
 def test_other_columns_and_damaged_files(tmp_path, capsys):
@@ -206,24 +200,6 @@ def test_text_from_files_has_no_control_characters(tmp_path, capsys):
     assert all(c.isprintable() or c == "\n" for c in output.out + output.err)
 
 
-def test_interrupted_run_is_resumed_by_the_printed_command(tmp_path, monkeypatch, capsys):
-    """After Ctrl-C in the second of two iterations, a run is interrupted, then running, and finally finished."""
-    monkeypatch.chdir(tmp_path)
-    with monkeypatch.context() as patch:
-        patch.setattr("meta_policy_search.run.draw_pictures", Mock(side_effect=KeyboardInterrupt))
-        arguments = ["--smoke", "--env", "MetaPointEnv", "--plot_gap", "1"]
-        assert cem.main([*arguments, "--dump_path", "data/run"]) == INTERRUPTED
-    params = run_folder.read_params("data/run")
-    assert params["started"] <= params["ended"] <= run_folder.now().isoformat()
-    run = only_run(capsys)
-    assert (run["state"], run["iterations"], run["n_itr"], run["ended"]) == ("interrupted", 1, 2, params["ended"])
-    assert run["error"] is None
-    with lock_folder("data/run"):
-        assert {"state": "running", "resume": None}.items() <= only_run(capsys).items()
-    resume(run)
-    assert {"state": "finished", "iterations": 2, "resume": None}.items() <= only_run(capsys).items()
-
-
 @pytest.mark.thorough
 def test_run_made_in_python_fails_stops_and_is_resumed(tmp_path, monkeypatch, capsys):
     """An error ends it, a callback stops it, and Ctrl-C interrupts it."""
@@ -246,6 +222,9 @@ def test_run_made_in_python_fails_stops_and_is_resumed(tmp_path, monkeypatch, ca
     mps.load_run("data/run").resume(n_itr=4, callbacks=[press])
     run = only_run(capsys)
     assert (run["state"], run["iterations"]) == ("interrupted", 3)
+    assert run["started"] <= run["ended"] <= run_folder.now().isoformat()
+    with lock_folder("data/run"):
+        assert {"state": "running", "resume": None}.items() <= only_run(capsys).items()
     resume(run)
     assert listed(capsys, "--state", "finished") == ["run"]
 

@@ -13,8 +13,7 @@ from gymnasium.envs.classic_control import PendulumEnv
 import meta_policy_search as mps
 from meta_policy_search import NOP, load_snapshot, logger
 from meta_policy_search.cli.main import main
-from meta_policy_search.run import build_trainer, settings_of_algorithm
-from meta_policy_search.settings import SMOKE
+from meta_policy_search.run import build_trainer
 from tests.helpers.commands import mistake
 from tests.helpers.runs import read_rows
 
@@ -47,7 +46,7 @@ def test_each_script_runs_to_its_end(name, env, tmp_path, capsys):
     assert summary in (tmp_path / "run" / "log.txt").read_text()
 
 
-@pytest.mark.parametrize("script", ALGORITHMS)
+@pytest.mark.parametrize("script", ["cem", "ddpg"])
 @pytest.mark.thorough(but="cem")
 def test_resumed_run_equals_uninterrupted_run(script, tmp_path):
     run(script, "--smoke", *POINT, "--n_itr", 4, "--dump_path", tmp_path / "whole")
@@ -149,19 +148,9 @@ def test_task_depends_on_the_seed():
     (["--env", "FrozenLake-v1", "--env_kwargs", '{"map_name": "9x9"}'],
      "env: expected an environment that can be built, got FrozenLake-v1 with env_kwargs={'map_name': '9x9'}: KeyError"),
     (["--n_samples", "4"], "best_frac: expected at least 1 / n_samples = 0.25"),
-    (["--baseline", "Best"], "baseline: expected one of 'GaussianMLPBaseline'"),
 ])
 def test_invalid_arguments_are_reported(arguments, message, tmp_path, capsys):
     assert re.search(message, mistake(main, capsys, "train", "cem", *arguments, "--dump_path", tmp_path))
-
-
-@pytest.mark.parametrize("algo, settings", [
-    ("cem", {"init_std": 0.0}), ("cem", {"batch_size": 0}), ("ddpg", {"hidden_sizes": [0]}), ("ddpg", {"sigma": -1.0}),
-    ("ddpg", {"target_update_tau": 7.0}), ("ddpg", {"min_buffer_size": 0}),
-])
-def test_settings_are_checked_before_training(algo, settings):
-    with pytest.raises(ValueError, match=next(iter(settings))):
-        build_trainer("MetaPointEnv", algo, **settings)
 
 
 @pytest.mark.thorough
@@ -176,9 +165,3 @@ def test_tensorflow_is_loaded_by_training_and_gymnasium_and_cma_on_demand(tmp_pa
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)},
                           capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_smoke_settings_shorten_every_algorithm():
-    for name in ALGORITHMS:
-        settings = settings_of_algorithm(mps.get_algorithm(name))
-        assert {"n_itr", "hidden_sizes", "max_path_length", "batch_size"} <= SMOKE.keys() & settings.keys()

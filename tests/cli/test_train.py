@@ -282,12 +282,9 @@ def test_default_environment_is_named_first(tmp_path, capsys):
     (["--env", "my_envs:HeaterEnv"], r"env: .* No module named 'my_envs'. Run in the folder of the module"),
     (["--env", "tests.helpers.sampling:Wanderr"], r"env: expected .*, got .*; did you mean 'Wanderer'\?"),
     (["--env", "HalfCheetahRandDirec"], r".*, got 'HalfCheetahRandDirec'; did you mean 'HalfCheetahRandDirecEnv'\?"),
-    (["--baseline", "Best"], r"baseline: expected one of 'GaussianMLPBaseline', .*, got 'Best'"),
     (["--hidden_nonlinearity", "gelu"], r"hidden_nonlinearity: expected one of .*'relu'.*, got 'gelu'"),
     (["--n_itr", "many"], r"n_itr: expected an integer of at least 1, got 'many'"),
     (["--env_kwargs", "{"], r"env_kwargs: expected a dict, got '{'"),
-    (["--env_kwargs", "[1]"], r"env_kwargs: expected a dict, got \[1\]"),
-    (["--env_kwargs", '{"depth": 3}'], r".*unexpected keyword argument 'depth'"),
     (["--log_formats", "line"], r"log_formats: expected formats including 'csv', got \['line'\]"),
     (["--log_formats", "csv", "xml"], r"log_formats: expected one of .*'tensorboard', got 'xml'"),
     (["--snapshot_gap", "0"], r"snapshot_gap: expected an integer of at least 1, got 0"),
@@ -310,9 +307,6 @@ def test_wrong_settings_are_reported_in_one_line(arguments, message, tmp_path, m
 
 @pytest.mark.parametrize("content, message", [
     ({"inner_rl": 0.1}, r"unknown setting 'inner_rl' for ProMP with MetaGaussianMLPPolicy; did you mean 'inner_lr'\?"),
-    ({"n_itr": 2.5}, r"n_itr: expected an integer of at least 1, got 2.5"),
-    ({"discount": "high"}, r"discount: expected a number in \[0, 1\], got 'high'"),
-    ({"hidden_sizes": 64}, r"hidden_sizes: expected .*, got 64"),
     ({"hidden_sizes": [64, "x"]}, r"hidden_sizes.*'x'.*"),
     ([1], r".*a.json: expected a JSON object, got list"),
     ({"settings": {}, "grid": {"inner_lr": [0.1, 0.2]}}, ".*a.json: expected the settings of one run, got .*"),
@@ -323,28 +317,10 @@ def test_wrong_config_files_are_reported(content, message, tmp_path, capsys):
     assert re.fullmatch(f"pro_mp.py: error: {message}\n", error) and not (tmp_path / "run").exists()
 
 
-def test_config_file_that_is_not_json_is_reported(tmp_path, capsys):
-    path = tmp_path / "a.json"
-    path.write_text("{'env': 1}")
-    error = commands.mistake(pro_mp.main, capsys, "--config_file", path)
-    assert f"could not read {path}: Expecting property name" in error
-
-
 def test_config_file_can_name_the_run_folder(tmp_path, settings_of):
     path = write_json(tmp_path / "a.json", {"dump_path": "mine", "n_itr": 4})
     assert settings_of(pro_mp, "--config_file", path)["dump_path"] == "mine"
     assert settings_of(pro_mp, "--config_file", path, "--dump_path", "other")["dump_path"] == "other"
-
-
-@pytest.mark.parametrize("script, flags, message", [
-    (vpg_maml, [], "contains a run with different settings: algorithm 'promp' (run), 'vpg_maml' (now); "),
-    (pro_mp, ["--inner_lr", "0.7"], "inner_lr 1 (run), 0.7 (now)"),
-])
-def test_other_settings_of_a_resumed_run_are_refused(script, flags, message, finished_copy, capsys):
-    before = contents(finished_copy)
-    assert message in commands.mistake(
-        script.main, capsys, "--smoke", *POINT, "--dump_path", finished_copy, "--resume", *flags)
-    assert contents(finished_copy) == before
 
 
 def test_the_folder_of_resume_comes_first(finished_copy, capsys):
@@ -490,9 +466,8 @@ def test_ctrl_c_before_the_first_iteration(tmp_path, monkeypatch):
 CORNER = ["--env", "MetaPointEnvCorner"]
 
 
-@pytest.mark.thorough(but="flags3")
-@pytest.mark.parametrize("flags", [["promp"], ["trpo_maml", "--inner_lr", 0.2], ["rl2"], ["cem"],
-                                   ["vpg_maml", "--env_kwargs", '{"reward_type": "dense"}']])
+@pytest.mark.thorough(but="flags1")
+@pytest.mark.parametrize("flags", [["rl2"], ["cem"], ["vpg_maml", "--env_kwargs", '{"reward_type": "dense"}']])
 def test_a_run_is_repeated_with_its_params_json(flags, tmp_path):
     folder, again = tmp_path / "a", tmp_path / "b"
     assert main(list(map(str, ["train", *flags, "--smoke", *CORNER, "--dump_path", folder]))) == 0

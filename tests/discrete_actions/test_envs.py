@@ -55,10 +55,7 @@ def test_probabilities_of_arms_are_uniform_and_independent():
 
 @pytest.mark.parametrize("task, complaint", [
     ([0.5, 0.5], r"task 0: expected finite numbers of shape \(3,\)"),
-    ([0.5, 0.5, np.nan], "task 0: expected finite numbers"),
-    (["a", "b", "c"], "task 0: expected finite numbers"),
     ([0.5, -0.1, 0.5], r"task 0: expected probabilities in \[0, 1\], got \[0.5, -0.1, 0.5\]"),
-    ([0.5, 0.5, 1.1], "task 0: expected probabilities"),
 ])
 def test_probabilities_are_validated(task, complaint):
     with pytest.raises(ValueError, match=complaint):
@@ -120,7 +117,6 @@ def test_tasks_are_random_processes():
 
 @pytest.mark.parametrize("change, complaint", [
     (lambda task: [0.5], "task 0: expected a dict with the keys transitions and reward_means, got"),
-    (lambda task: {"transitions": task["transitions"]}, "task 0: expected a dict with the keys"),
     (lambda task: {**task, "reward_means": np.zeros((A, S))},
      r"task 0, reward_means: expected finite numbers of shape \(3, 2\)"),
     (lambda task: {**task, "transitions": task["transitions"][:1]},
@@ -163,9 +159,10 @@ def moved_from(place, actions, noise=0.0):
     env = KhazadDumEnv()
     env.set_task(noise)
     env.reset(seed=0)
-    env._batched.states[:] = (*place, 0.0)
+    states = env._batched.states
+    states[:] = (*place, 0.0)
     rewards = [32.0 * env.step(action)[1] for action in actions]
-    return env._batched.states[0, :2].tolist(), rewards
+    return states[0, :2].tolist(), rewards
 
 
 def test_agent_moves_one_cell_unless_it_meets_a_wall():

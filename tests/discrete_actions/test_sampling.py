@@ -10,7 +10,6 @@ from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseli
 from meta_policy_search.envs import MetaPointEnvCorner, MetaTabularMDPEnv
 from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor
-from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.utils.gym_import import gym
 from tests.helpers.runs import assert_same
 from tests.helpers.sampling import Ending, flat_paths, make_policy, parallel, sampler_of, two_iterations
@@ -106,17 +105,3 @@ class Shifted(MetaTabularMDPEnv):
 def test_mismatched_policy_and_environment_are_refused(make_env, policy_cls, sizes, message):
     with pytest.raises(ValueError, match=message):
         sampler_of(make_env(), policy_cls(M, *sizes, hidden_sizes=()))
-
-
-@pytest.mark.parametrize("executor_cls", [MetaIterativeEnvExecutor, MetaBatchedEnvExecutor])
-@pytest.mark.parametrize("actions, message", [
-    ([0.0, 1.0], "expected integers from 0 to 2, got"), ([[0], [1]], r"actions: expected shape \(2,\)"),
-    ([0, A], "expected integers from 0 to 2, got"),
-])
-def test_executors_check_actions(executor_cls, actions, message):
-    with executor_cls(MetaTabularMDPEnv(S, A), 2, 1, T) as executor:
-        executor.reset()
-        observations, rewards, dones, _ = executor.step([np.int64(0), 2])
-        assert [obs.sum() for obs in observations] == [1.0, 1.0] and dones == [False, False]
-        with pytest.raises(ValueError, match=message):
-            executor.step(actions)

@@ -94,14 +94,10 @@ def test_reset_passes_arguments_that_are_not_none():
 @pytest.mark.parametrize("answer, expected", [
     (("obs", 1.5, True, False, {"k": 1}), ("obs", 1.5, True, False, {"k": 1})),
     (("obs", 1.5, False, True, {}), ("obs", 1.5, False, True, {})),
-    (("obs", 1.5, True, True, {}), ("obs", 1.5, True, True, {})),
     (("obs", 1.5, False, {"k": 1}), ("obs", 1.5, False, False, {"k": 1})),
     (("obs", 1.5, True, {}), ("obs", 1.5, True, False, {})),
     (("obs", 1.5, True, {"TimeLimit.truncated": True}), ("obs", 1.5, False, True, {"TimeLimit.truncated": True})),
-    (("obs", 1.5, True, {"TimeLimit.truncated": False}), ("obs", 1.5, True, False, {"TimeLimit.truncated": False})),
-    (("obs", 1.5, False, {"TimeLimit.truncated": True}), ("obs", 1.5, False, False, {"TimeLimit.truncated": True})),
     (["obs", np.float32(1.5), np.bool_(True), {}], ("obs", 1.5, True, False, {})),
-    (("obs", np.array([1.5]), False, {}), ("obs", 1.5, False, False, {})),
     (("obs", np.array([[2]]), False, np.bool_(True), {}), ("obs", 2.0, False, True, {})),
 ])
 def test_step_accepts_four_and_five_values(answer, expected):
@@ -112,20 +108,11 @@ def test_step_accepts_four_and_five_values(answer, expected):
 
 @pytest.mark.parametrize("answer, complaint", [
     (("obs", 1.0, False), "step of Scripted: expected .* got \\('obs', 1.0, False\\)"),
-    (None, "step of Scripted: expected .* got None"),
     (("obs", np.zeros(2), False, {}), r"step of Scripted: reward: expected a single number, got array\(\[0., 0.\]\)"),
 ])
 def test_step_names_the_invalid_result(answer, complaint):
     with pytest.raises(ValueError, match=complaint):
         SingleTaskEnv(Scripted(answer)).step(None)
-
-
-def test_time_limit_of_gym_truncates():
-    env = SingleTaskEnv(gymnasium.make("CartPole-v1", max_episode_steps=3))
-    env.reset()
-    assert env.max_episode_steps == 3
-    answers = [env.step(action) for action in (0, 1, 0)]
-    assert [answer[2:4] for answer in answers] == [(False, False), (False, False), (False, True)]
 
 
 # Generators
@@ -158,12 +145,6 @@ def test_legacy_environment_receives_a_random_state():
     assert rng.bit_generator.state != np.random.default_rng(5).bit_generator.state  # one stream, not a copy
 
 
-def test_setting_a_generator_leaves_an_environment_without_a_generator_unchanged():
-    env = OldMetaEnv()
-    adapt_env(env).np_random = np.random.default_rng(0)
-    assert vars(env) == {}
-
-
 # Tasks
 
 
@@ -192,7 +173,6 @@ def test_sample_tasks_of_a_classic_environment():
 @pytest.mark.parametrize("tasks, complaint", [
     ([1], "sample_tasks of OldMetaEnv: expected a list of 2 tasks, got \\[1\\]"),
     (None, "sample_tasks of OldMetaEnv: expected a list of 2 tasks, got None"),
-    (7, "sample_tasks of OldMetaEnv: expected a list of 2 tasks, got 7"),
 ])
 def test_sample_tasks_validates_the_result(tasks, complaint):
     env = type("OldMetaEnv", (OldMetaEnv,), {"sample_tasks": lambda self, n_tasks: tasks})()
@@ -307,24 +287,6 @@ def test_each_task_method_is_that_of_the_outermost_wrapper_that_has_it():
 # Copies of environments
 
 
-class Overwriting(MetaPointEnvCorner):
-    """Changes its action in place."""
-
-    def step(self, action):
-        result = super().step(action)
-        action[:] = 7.0
-        return result
-
-
-def test_environment_that_changes_its_action_changes_a_copy():
-    """The observation of a trial contains the previous action."""
-    action = np.array([0.1, -0.1])
-    env = mps.TrialEnv(Overwriting())
-    env.reset(seed=0)
-    np.testing.assert_array_equal(env.step(action)[0][2:4], [0.1, -0.1])
-    np.testing.assert_array_equal(action, [0.1, -0.1])
-
-
 class Episodic(MetaPointEnvCorner):
     """Has an info with the name of the one that `TrialEnv` adds."""
 
@@ -377,23 +339,11 @@ def test_wrappers_with_running_averages_are_refused(wrapper):
 
 
 def test_diagnostics_of_a_gymnasium_wrapper_are_logged():
-    class Wrapper(gymnasium.Wrapper):
-        def log_diagnostics(self, paths, prefix):
-            logged.append((len(paths), prefix))
-
-    class Env(gymnasium.Env):
-        observation_space = action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))
-
-        def sample_tasks(self, n_tasks):
-            return [0.0] * n_tasks
-
-        def set_task(self, task):
-            pass
-
     logged = []
-    adapt_env(Wrapper(Env())).log_diagnostics([{}], "Step_0-")
+    wrapper = type("Wrapper", (gymnasium.Wrapper,), {
+        "log_diagnostics": lambda self, paths, prefix: logged.append((len(paths), prefix))})
+    adapt_env(wrapper(type("Point", (Goals, GymnasiumEnv), {})())).log_diagnostics([{}], "Step_0-")
     assert logged == [(1, "Step_0-")]
-
 
 
 # Render modes
@@ -471,14 +421,14 @@ class Choices(gymnasium.Env):
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.field = 1
-        return self._observe(), {}
+        return self.observe(), {}
 
     def step(self, action):
         assert type(action) is np.int64 and action in self.action_space
         self.field = (self.field + int(action)) % 3
-        return self._observe(), 1.0, False, False, {}
+        return self.observe(), 1.0, False, False, {}
 
-    def _observe(self):
+    def observe(self):
         return {"field": self.field, "matrix": np.arange(4.0, dtype=np.float32).reshape(2, 2)}
 
 
@@ -526,18 +476,14 @@ def walk(env, steps=5, seed=0):
 def test_adapter_is_a_meta_environment_with_the_gym_interface(make):
     env = make()
     assert isinstance(env, MetaEnv) and adapt_env(env).make_batched(1) is None
-    for space in (env.observation_space, env.action_space):
+    for space, original in ((env.observation_space, env.wrapped_env.observation_space),
+                            (env.action_space, env.wrapped_env.action_space)):
         assert isinstance(space, gym.spaces.Box) and space.dtype == np.float64
+        np.testing.assert_allclose((space.low, space.high), (original.low, original.high))
     observation, info = env.reset(seed=0)
     assert observation.dtype == np.float64 and env.observation_space.contains(observation) and isinstance(info, dict)
     observation, *rest = env.step(np.zeros(1))
     assert observation.dtype == np.float64 and [type(value) for value in rest] == [float, bool, bool, dict]
-
-
-def test_finite_bounds_of_spaces_are_kept():
-    space = drift().action_space
-    assert (space.low, space.high, space.shape) == (-2.0, 1.0, (1,))
-    np.testing.assert_allclose(pendulum().observation_space.high, [1.0, 1.0, 8.0])
 
 
 # Spaces
@@ -554,19 +500,9 @@ def test_non_vector_observations_are_flattened_and_discrete_actions_start_at_0()
             env.step(action)
 
 
-def test_tuples_are_flattened_as_gymnasium_does():
-    env = GymnasiumMetaEnv("Blackjack-v1", lambda rng: None, ignore)
-    observation = env.reset(seed=3)[0]
-    space = env.wrapped_env.observation_space
-    assert env.observation_space.shape == observation.shape == (32 + 11 + 2,) and observation.sum() == 3.0
-    assert spaces.unflatten(space, observation) == env.wrapped_env.reset(seed=3)[0]
-
-
 @pytest.mark.parametrize("name, space, complaint", [
     ("action_space", spaces.MultiDiscrete([2, 3]), "expected a 1-D Box of real numbers or a Discrete"),
-    ("action_space", spaces.Box(0.0, 1.0, (2, 2)), "expected a 1-D Box of real numbers or a Discrete"),
     ("action_space", spaces.Box(0, 5, (2,), np.int64), "expected a 1-D Box of real numbers or a Discrete"),
-    ("observation_space", spaces.Sequence(spaces.Discrete(2)), "expected an observation space that can be flattened"),
     ("observation_space", spaces.Dict(a=Mission(()), b=spaces.Discrete(2)),
      "expected an observation space that can be flattened .*FilterObservation"),
 ])
@@ -684,48 +620,16 @@ def test_copy_has_the_task_and_the_generator_and_is_independent(make, clone):
 # Executors
 
 
-@pytest.mark.thorough(but="pendulum-normalized")
-@pytest.mark.parametrize("wrap", [lambda env: env, normalize], ids=["plain", "normalized"])
-@pytest.mark.parametrize("make", [drift, pendulum])
-def test_data_do_not_depend_on_the_executor(make, wrap):
-    """Worker processes, sequential copies and single environments give equal steps for equal tasks and generators."""
-    env = wrap(make())
-    tasks, actions = env.sample_tasks(3, np.random.default_rng(0)), np.random.default_rng(1).normal(size=(6, 6, 1))
-    everyone, answers = np.arange(6), []
-    executors = [MetaIterativeEnvExecutor(env, 3, 2, 100), MetaParallelEnvExecutor(env, 3, 2, 100, num_processes=2)]
-    for executor in executors:
-        with executor:
-            executor.set_tasks(tasks)
-            for _ in range(2):  # the second round starts with used environments
-                answer = [executor.reset_envs(everyone, [np.random.default_rng((0, i)) for i in everyone])]
-                for action in actions:
-                    step = executor.step_envs(action, everyone)
-                    answer += [step.observations, step.rewards]
-                answers.append(answer)
-    for answer in answers[1:]:
-        np.testing.assert_equal(answer, answers[0])
-
-    alone = wrap(make())
-    alone.set_task(tasks[2])
-    adapt_env(alone).np_random = np.random.default_rng((0, 5))
-    np.testing.assert_array_equal(alone.reset()[0], answers[0][0][5])
-    for step, action in enumerate(actions):
-        observation, reward, *_ = alone.step(action[5])
-        np.testing.assert_array_equal(observation, answers[0][1 + 2 * step][5])
-        assert reward == answers[0][2 + 2 * step][5]
+@pytest.mark.parametrize("make", [drift, lambda: normalize(pendulum())])
+def test_paths_do_not_depend_on_copies(make):
+    mps.check_env(make())
 
 
 @pytest.mark.parametrize("make", [
-    lambda: drift("LocalDrift-v0"), lambda: drift(lambda: gymnasium.make("LocalDrift-v0")),
-    *(pytest.param(lambda name=name: mps.vary(name, goal=lambda rng: rng.uniform(1.0, 2.0)), marks=pytest.mark.slow)
-      for name in ("LocalDrift-v0", "gymnasium:LocalDrift-v0"))])
+    lambda: drift("LocalDrift-v0"), lambda: drift(lambda: gymnasium.make("LocalDrift-v0"))])
 def test_worker_processes_know_ids_that_this_process_registered(make):
     class Local(Drift):
         """Worker processes cannot import this class."""
-
-        def __init__(self, goal=0.0):
-            super().__init__()
-            self.goal = goal
 
     gymnasium.registry.pop("LocalDrift-v0", None)
     gymnasium.register("LocalDrift-v0", entry_point=Local, max_episode_steps=4)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
-from experiments import maml_trpo, pro_mp
+from experiments import pro_mp
 from meta_policy_search.envs import (
     MetaWorldML1,
     MetaWorldML10,
@@ -124,7 +124,6 @@ def test_tasks_equal_those_of_metaworld(package, kind):
 @pytest.mark.parametrize("task, complaint", [
     (MetaWorldTask("reach", (0.0,) * 6), "task: expected a kind of task .*, got 'reach'; did you mean 'reach-v3'"),
     (MetaWorldTask("reach-v3", (0.0,) * 5), r"task: rand_vec: expected finite numbers of shape \(6,\), got"),
-    (MetaWorldTask("reach-v3", (np.nan,) * 6), r"task: rand_vec: expected finite numbers of shape \(6,\), got"),
     ("reach-v3", r"task: expected a MetaWorldTask \(env_name, rand_vec\), got 'reach-v3'"),
 ])
 def test_invalid_task_is_refused(task, complaint):
@@ -135,18 +134,12 @@ def test_invalid_task_is_refused(task, complaint):
 
 
 @needs_metaworld
-def test_task_of_the_package_is_accepted():
+def test_tasks_of_the_package_and_from_json_are_accepted():
     env = MetaWorldML1()
     for task in (env.tasks[3], MetaWorldML1("push-v3").tasks[4]):
-        env.set_task(meta_world.package_task(task))
-        assert env.get_task() == task
-
-
-@needs_metaworld
-def test_task_is_unchanged_by_json():
-    env = MetaWorldML1()
-    env.set_task(["reach-v3", list(env.tasks[3].rand_vec)])
-    assert env.get_task() == env.tasks[3]
+        for other in (meta_world.package_task(task), [task.env_name, list(task.rand_vec)]):
+            env.set_task(other)
+            assert env.get_task() == task
 
 
 # Paths
@@ -240,31 +233,31 @@ def assert_depends_on_its_task_alone(kind):
 def test_models_are_released_with_their_task():
     """Copies with the same task share a model, which is released when they get another task."""
     gc.collect()
-    before = len(meta_world._models)
+    models = meta_world._models
+    before = len(models)
     envs = [MetaWorldML1("door-open-v3", seed=11) for _ in range(3)]
     for env in envs:
         env.reset()
     assert len({id(env._simulator.model) for env in envs}) == 1
     assert len({id(env._simulator.data) for env in envs}) == 3
-    assert len(meta_world._models) == before + 1
+    assert len(models) == before + 1
     for count, env in zip((2, 2, 1), envs):
         env.set_task(env.tasks[5])
         env.reset()
-        assert len(meta_world._models) == before + count
+        assert len(models) == before + count
 
 
 # Sampling and training
 
 
 @needs_metaworld
-@pytest.mark.parametrize("script", [pro_mp, maml_trpo])
 @pytest.mark.thorough
-def test_algorithms_train_on_reach_tasks_and_log_successes(script, tmp_path):
+def test_algorithm_trains_on_reach_tasks_and_logs_successes(tmp_path):
     folder = str(tmp_path / "run")
-    assert script.main(["--env", "MetaWorldML1", "--env_kwargs", '{"env_name": "reach-v3"}', "--smoke", "--n_itr", "3",
+    assert pro_mp.main(["--env", "MetaWorldML1", "--env_kwargs", '{"env_name": "reach-v3"}', "--smoke", "--n_itr", "2",
                         "--dump_path", folder, "--plot_gap", "0", "--parallel"]) == 0
     progress = read_progress(folder)
-    assert len(progress["Itr"]) == 3
+    assert len(progress["Itr"]) == 2
     for key in ("Step_0-SuccessRate", "Step_1-SuccessRate"):
         assert ((0.0 <= np.array(progress[key])) & (np.array(progress[key]) <= 1.0)).all()
     assert np.isfinite(progress["LossAfter"]).all()
@@ -357,11 +350,8 @@ def test_documented_evaluations_run_on_test_tasks(tmp_path, capsys):
 @pytest.mark.parametrize("arguments, complaint", [
     ({"env_name": "reach"}, "env_name: expected a kind of task of Meta-World .*, got 'reach'; did you mean 'reach-v3'"),
     ({"env_name": None}, r"env_name: expected a kind of .* \(assembly-v3, .*window-close-v3\), got None"),
-    ({"env_name": ["reach-v3"]}, r"env_name: expected a kind of .* \(assembly-v3, .*, got"),
     ({"split": "validation"}, "split: expected one of 'train', 'test', got 'validation'"),
-    ({"seed": -1}, "seed: expected an integer of at least 0, got -1"),
     ({"reward_function_version": "v3"}, "reward_function_version: expected one of 'v1', 'v2', got 'v3'"),
-    ({"render_mode": "human"}, "render_mode: expected one of None, 'rgb_array', got 'human'"),
 ])
 def test_arguments_are_checked(arguments, complaint):
     with pytest.raises(ValueError, match=complaint):

@@ -20,6 +20,7 @@ from meta_policy_search.envs.mujoco_envs.engines.base import DERIVED, INERTIALS,
 from tests.helpers.robots import cheetahs, engine_of, reference_of
 
 VARIABLE = "META_POLICY_SEARCH_ENGINE"
+compile_model = engine_mujoco_py._compile
 needs_mujoco_py = pytest.mark.mujoco_py
 
 
@@ -86,9 +87,9 @@ def test_warning_with_finite_numbers_raises_on_every_attempt(monkeypatch, tmp_pa
     crowded = tmp_path / "half_cheetah.xml"
     crowded.write_text(text.replace("<size ", '<size nconmax="1" '))
     monkeypatch.setattr(engine_mujoco_py, "model_file", lambda robot: crowded)
-    engine_mujoco_py._compile.cache_clear()
+    compile_model.cache_clear()
     engine = make_engine("mujoco-py", "half_cheetah", 2, 5)
-    engine_mujoco_py._compile.cache_clear()
+    compile_model.cache_clear()
     qpos = np.zeros((2, 9))
     qpos[:, 1] = 1.0, -0.1  # m: in the air, and into the ground with both feet
     engine.set_state(qpos, np.zeros((2, 9)))
@@ -182,7 +183,7 @@ def hide(monkeypatch):
     """Removes mujoco-py from the modules of this process."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "mujoco_py"]:
         monkeypatch.delitem(sys.modules, name)
-    engine_mujoco_py._compile.cache_clear()
+    compile_model.cache_clear()
 
 
 @pytest.fixture
@@ -272,16 +273,3 @@ def test_build_names_unsupported_platforms(monkeypatch, capsys):
         assert "expected Linux on x86_64, got Darwin on" in complaint_of(capsys)
     monkeypatch.setattr(build_mujoco_py, "_NEWEST_PYTHON", (3, 9))
     assert f"Python: expected version 3.10 to 3.12, got {build_mujoco_py._PYTHON} (" in complaint_of(capsys)
-
-
-def test_incomplete_build_is_not_used(fake_mujoco_py):
-    package = fake_mujoco_py("", built=True)
-    assert build_mujoco_py.engine_folder() == package / "mujoco210"
-    build_mujoco_py.extension_file(package).unlink()
-    assert build_mujoco_py.engine_folder() is None
-
-
-def test_rendering_functions_exist_and_do_nothing():
-    header = "MJAPI void mjr_render(mjrRect v);\nMJAPI int mjui_event(mjUI* ui);\nMJAPI void mj_step(mjData* d);\n"
-    assert build_mujoco_py.make_stubs(header) == (
-        "int mjr_render(void) { return 0; }\nint mjui_event(void) { return 0; }\n")

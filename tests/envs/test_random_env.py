@@ -99,10 +99,8 @@ def test_invalid_arguments_are_named(arguments, error, named):
 
 @pytest.mark.parametrize("task, error, named", [
     ({"gravity": np.zeros(3)}, ValueError, "task 0: parameter: .*'gravity'"),
-    ({"body_mass": np.ones(3)}, ValueError, r"task 0: body_mass: expected finite numbers of shape \(5,\)"),
     ({"body_mass": np.full(5, -1.0)}, ValueError, "task 0: body_mass: expected non-negative numbers"),
     ({"dof_damping": np.full(6, np.nan)}, ValueError, "task 0: dof_damping: expected finite"),
-    ([1.0], TypeError, "task 0: expected a dict"),
 ])
 def test_invalid_task_is_named(task, error, named):
     with pytest.raises(error, match=named):

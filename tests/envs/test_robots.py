@@ -249,7 +249,6 @@ def test_start_noise_is_uniform_or_normal(env_class, height, half_width, normal_
     (WALKERS, 2, [0.0, 0.99, -0.99, 1.0, -1.0], [False, False, False, True, True]),  # pitch, rad
     ([HopperRandParamsEnv], 1, [0.71, 0.7, 5.0], [False, True, False]),
     ([HopperRandParamsEnv], 2, [0.19, 0.2, -0.2], [False, True, True]),
-    ([HopperRandParamsEnv], 0, [1000.0], [False]),  # place
     ([HopperRandParamsEnv], 5, [99.0, -100.0], [False, True]),  # an angle
     ([HopperRandParamsEnv], 6, [99.0, 100.0], [False, True]),  # velocities
     ([HopperRandParamsEnv], 11, [-100.0], [True]),
@@ -328,10 +327,6 @@ def test_first_task(env_class, arguments, first):
     (AntRandDirec2DEnv, "goal_direction", (1.0, 1.0), r"expected a unit vector \(x, y\), got \(1.0, 1.0\)"),
     (AntRandDirec2DEnv, "goal_direction", 1.0, r"expected two finite numbers \(x, y\), got 1.0"),
     (AntRandGoalEnv, "goal", (np.inf, 1.0), r"expected two finite numbers \(x, y\), got \(inf, 1.0\)"),
-    (HalfCheetahRandDirecEnv, "goal_direction", 2.0, "expected .*2.0"),
-    (HalfCheetahRandDirecEnv, "goal_direction", True, "expected .*True"),
-    (HumanoidRandDirecEnv, "goal_direction", 7.0, "expected"),
-    (HumanoidRandDirec2DEnv, "goal_direction", 7.0, "expected"),
 ])
 def test_invalid_tasks_are_named(env_class, argument, value, complaint):
     with pytest.raises((TypeError, ValueError), match=f"{argument}: {complaint}"):
@@ -341,13 +336,9 @@ def test_invalid_tasks_are_named(env_class, argument, value, complaint):
 
 
 @pytest.mark.parametrize("env_class, arguments, error, named", [
-    (HalfCheetahRandDirecEnv, dict(inertials="old"), ValueError, "inertials: .*'old'"),
-    (HalfCheetahRandDirecEnv, dict(num_threads=0), ValueError, "num_threads: .*0"),
     (HalfCheetahRandVelEnv, dict(max_velocity=0.0), ValueError, "max_velocity: .*0.0"),
     (HalfCheetahRandVelEnv, dict(max_velocity="fast"), TypeError, "max_velocity: .*'fast'"),
     (SwimmerRandVelEnv, dict(min_velocity=0.3), ValueError, "max_velocity: expected a number above 0.3, got 0.2"),
-    (SwimmerRandVelEnv, dict(max_velocity=0.1), ValueError, "max_velocity: expected a number above 0.1, got 0.1"),
-    (SwimmerRandVelEnv, dict(max_velocity=np.nan), ValueError, "max_velocity: expected a finite number, got nan"),
     (SwimmerRandVelEnv, dict(min_velocity="slow"), TypeError, "min_velocity: expected a finite number, got 'slow'"),
     *((cls, dict(contact_forces=1), TypeError, "contact_forces: expected True or False, got 1") for cls in ANTS),
 ])

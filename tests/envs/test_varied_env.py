@@ -21,7 +21,6 @@ from meta_policy_search.envs.varied_env import derived_assignments, parameters_f
 from meta_policy_search.run import build_trainer
 from meta_policy_search.samplers import check_env
 from tests.helpers.commands import mistake, train_members_here
-from tests.helpers.processes import run_script
 
 SMALL = {"n_itr": 2, "meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 8, "hidden_sizes": (4,),
          "log_formats": ["csv"], "progress_bar": False}
@@ -46,14 +45,14 @@ class Rail(gymnasium.Env):
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.x, self.noise = self.start, self.np_random.normal()
-        return self._observe(), {}
+        return self.observe(), {}
 
     def step(self, action):
         self.x += self.gain * float(action[0])
         distance = abs(self.x - self.goal)
-        return self._observe(), -distance + 0.1 * self.noise, distance > 50.0, False, {"is_success": distance < 0.5}
+        return self.observe(), -distance + 0.1 * self.noise, distance > 50.0, False, {"is_success": distance < 0.5}
 
-    def _observe(self):
+    def observe(self):
         return np.full(self.observation_space.shape, self.x, np.float32)
 
     def render(self):
@@ -191,18 +190,12 @@ def test_arguments_and_options_of_a_mujoco_environment():
                             "Rail; did you mean 'goal'?; parameters: goal"),
     ({"_seed": (0.0, 1.0)}, "_seed: expected an argument of the constructor"),
     ({"goal": (2.0, 1.0)}, "goal: expected a tuple (low, high) of finite numbers with low < high, or a list"),
-    ({"goal": (0.0, np.inf)}, "goal: expected a tuple (low, high) of finite numbers"),
     ({"goal": (0.0, 0.5, 1.0)}, "goal: expected a tuple (low, high) of finite numbers"),
-    ({"goal": ("a", "b")}, "goal: expected a tuple (low, high) of finite numbers"),
-    ({"goal": (1.0, None)}, "goal: expected a tuple (low, high) of finite numbers"),
     ({"goal": (False, True)}, "goal: expected a list of values, such as [False, True], because a tuple is a range"),
     ({"goal": [1.0, np.nan]}, "goal: Rail fails with values among [1.0, nan]: ValueError: goal: expected a val"),
     ({"unused": (0.0, 1.0)}, "unused: expected values that change the paths, got the same paths for [0.0, 1.0]. If "
                              "Rail reads unused only when it is built"),
-    ({"squared_goal": (0.0, 1.0)}, "squared_goal: expected values that change the paths"),  # only read when built
     ({"noise": (0.0, 1.0)}, "noise: expected values that change the paths"),  # `reset` overwrites it
-    ({"goal": [1.0, 1.0]}, "goal: expected values that change the paths, got the same paths for [1.0, 1.0]"),
-    ({"goal": [1.0]}, "goal: expected values that change the paths"),
     ({"goal": lambda rng: 3.0}, "goal: expected values that change the paths, got the same paths for [3.0, 3.0"),
     ({"goal": ["a", "b"]}, "goal: Rail fails with values among ['a', 'b']: TypeError: "),
     ({"size": [1, 2]}, "size: Rail fails with values among [1, 2]: ValueError: task: expected the spaces Box("),
@@ -263,15 +256,10 @@ def test_infinite_and_wrong_factors_are_refused_before_anything_changes(cheetah,
     assert cheetah.get_task() == before
 
 
-@pytest.mark.parametrize("name, meant", [("body_mas", "body_mass"), ("gravty", "gravity"), ("frame_skp", "frame_skip")])
-def test_mujoco_quantities_are_suggested(name, meant):
-    with pytest.raises(ValueError, match=f"{name}: expected an argument .* did you mean '{meant}'?"):
-        mps.vary("Swimmer-v5", **{name: (0.5, 1.5)})
-
-
-@pytest.mark.parametrize("name", ["body_parentid", "geom_type", "jnt_qposadr"])
-def test_integer_arrays_of_a_model_are_no_quantities(name):
-    with pytest.raises(ValueError, match=f"{name}: expected an argument .* or a MuJoCo quantity"):
+@pytest.mark.parametrize("name, hint", [
+    ("body_mas", " .* did you mean 'body_mass'?"), ("body_parentid", " .* or a MuJoCo quantity")])
+def test_mujoco_quantities_are_suggested_and_integer_arrays_are_none(name, hint):
+    with pytest.raises(ValueError, match=f"{name}: expected an argument{hint}"):
         mps.vary("Swimmer-v5", **{name: (0.5, 1.5)})
 
 
@@ -313,7 +301,6 @@ def test_paths_do_not_depend_on_copies():
     ({"g": [5, 15.0]}, {"g": (5, 15.0)}),
     ({"g": [5.0, 10.0, 15.0]}, {"g": [5.0, 10.0, 15.0]}),
     ({"g": {"values": [5.0, 15.0]}}, {"g": [5.0, 15.0]}),
-    ({"g": [5.0]}, {"g": [5.0]}),
     ({"kind": ["a", "b"], "flag": [False, True]}, {"kind": ["a", "b"], "flag": [False, True]}),
 ])
 def test_two_numbers_are_a_range_in_json(given, parameters):
@@ -327,7 +314,6 @@ def test_two_numbers_are_a_range_in_json(given, parameters):
 @pytest.mark.parametrize("value, complaint", [
     (3, r"g: expected a tuple .*, got 3. In JSON, two numbers \[low, high\] are a range, and {\"values\": \[...\]} co"),
     ({"values": 3}, "g: expected a tuple .*, got 3. In JSON, two numbers"),
-    ({"value": [3, 4]}, "g: expected a tuple .*, got {'value': .3, 4.}. In JSON, two numbers"),
     ([2, 1], r"g: expected a tuple .*, got \(2, 1\). In JSON, two numbers"),
 ])
 def test_messages_about_json_name_its_notation(value, complaint):
@@ -370,49 +356,20 @@ def test_vary_needs_the_name_of_an_environment_and_a_dict():
 def test_run_is_resumed_adapted_and_reproduced(tmp_path):
     """Given a run of three iterations, then two iterations resumed for a third, and a run with its `params.json`, are
     equal."""
-    whole = mps.train(mps.vary("Pendulum-v1", g=(5.0, 15.0), l=[0.5, 1.0]), dump_path=tmp_path / "whole",
-                      **{**SMALL, "n_itr": 3})
-    mps.train(mps.vary("Pendulum-v1", g=(5.0, 15.0), l=[0.5, 1.0]), dump_path=tmp_path / "parts", **SMALL)
+    env = mps.vary("Pendulum-v1", g=(5.0, 15.0), l=[0.5, 1.0])
+    whole = mps.train(env, "vpg_maml", dump_path=tmp_path / "whole", **{**SMALL, "n_itr": 3})
+    mps.train(env, "vpg_maml", dump_path=tmp_path / "parts", **SMALL)
     parts = mps.load_run(tmp_path / "parts").resume(3)
     params = json.loads((tmp_path / "whole" / "params.json").read_text())["settings"]
     assert params["vary"] == {"g": [5.0, 15.0], "l": {"values": [0.5, 1.0]}}
-    again = mps.train(params["env"], vary=params["vary"], dump_path=tmp_path / "again", **{**SMALL, "n_itr": 3})
+    again = mps.train(params["env"], "vpg_maml", vary=params["vary"], dump_path=tmp_path / "again",
+                      **{**SMALL, "n_itr": 3})
     for run in (parts, again):
         np.testing.assert_array_equal(run.progress["Step_1-AverageReturn"], whole.progress["Step_1-AverageReturn"])
     task = {"g": 9.0, "l": 2.0}
     adapted = [run.adapt(task, rollouts=2) for run in (whole, again)]
     assert adapted[0].act(np.ones(3), True) == adapted[1].act(np.ones(3), True)
     assert whole.evaluate([task]).tasks == ([task],)
-
-
-@pytest.mark.slow
-def test_run_of_a_local_class_is_loaded_in_another_process(tmp_path):
-    class Local(Rail):
-        """The other process cannot import this class."""
-
-    gymnasium.registry.pop("LocalRail-v0", None)
-    gymnasium.register("LocalRail-v0", entry_point=Local, max_episode_steps=4)
-    run = mps.train(mps.vary("LocalRail-v0", goal=(1.0, 2.0)), dump_path=tmp_path / "run", **SMALL)
-    script = (f"import meta_policy_search as mps; run = mps.load_run({str(tmp_path / 'run')!r}).resume(3)\n"
-              "print(run.evaluate([{'goal': 1.5}], num_steps=1).mean_return.mean.tolist())")
-    said = run_script(tmp_path, script)
-    here = mps.load_run(run.folder)
-    expected = here.evaluate([{"goal": 1.5}], num_steps=1).mean_return.mean
-    assert json.loads(said.splitlines()[-1]) == expected.tolist()
-
-
-@pytest.mark.slow
-def test_compare_trains_ids_that_this_process_registered(tmp_path):
-    class Local(Rail):
-        """The processes of the runs cannot import this class."""
-
-    gymnasium.registry.pop("LocalRail-v0", None)
-    gymnasium.register("LocalRail-v0", entry_point=Local, max_episode_steps=4)
-    settings = {**SMALL, "vary": {"goal": [1.0, 2.0]}, "seeds": 1, "folder": tmp_path}
-    del settings["log_formats"], settings["progress_bar"], settings["hidden_sizes"]
-    for env in ("LocalRail-v0", "gymnasium:LocalRail-v0"):
-        comparison = mps.compare(env, ["promp"], **{**settings, "folder": tmp_path / env.partition(":")[0]})
-        assert len(comparison.runs["promp"]) == 1 and "success" in repr(comparison)
 
 
 # Five environments that become task distributions and train
@@ -427,7 +384,7 @@ class Picture(Rail):
         super().__init__(goal)
         self.observation_space = Picture.observation_space
 
-    def _observe(self):
+    def observe(self):
         raise AssertionError("no observation is made")
 
 
@@ -461,16 +418,6 @@ def test_images_are_refused_with_a_hint():
         mps.SingleTaskEnv(Picture())
 
 
-def test_small_images_are_flattened():
-    """Given a wrapper that reduces images to 2 x 3 numbers, then they are flattened in C order."""
-    def make(goal=0.0):
-        return gymnasium.wrappers.TransformObservation(Rail(goal), lambda x: np.arange(6, dtype=np.uint8).reshape(2, 3),
-                                                       spaces.Box(0, 255, (2, 3), np.uint8))
-
-    env = mps.vary(make, goal=(1.0, 2.0))
-    np.testing.assert_array_equal(env.reset(seed=0)[0], np.arange(6.0))
-
-
 # Images of environments
 
 
@@ -484,10 +431,9 @@ def test_copies_keep_the_render_mode_of_functions_without_this_argument():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", ["HalfCheetah-v5", "InvertedPendulum-v5"])
-def test_mujoco_environments_are_rendered_while_tensorflow_is_loaded(name):
+def test_mujoco_environments_are_rendered_while_tensorflow_is_loaded():
     """TensorFlow and software OpenGL crash in the same process."""
-    env = adapt_env(mps.normalize(mps.vary(name, gravity=(0.5, 1.5))))
+    env = adapt_env(mps.normalize(mps.vary("HalfCheetah-v5", gravity=(0.5, 1.5))))
     env.render_mode = "rgb_array"
     env.reset(seed=0)
     render = renderer_of(env)
@@ -513,11 +459,11 @@ def test_command_line_varies_parameters(tmp_path, capsys, monkeypatch):
         [{"g": 9.0, "l": 0.7}]]
     sizes = {"env": "gymnasium:Pendulum-v1", "n_itr": 1, "meta_batch_size": 2, "rollouts_per_meta_task": 2}
     grid = {"algorithm": "vpg_maml", "settings": {**sizes, "max_path_length": 5},
-            "grid": {"vary": [vary, {"m": [1, 2]}]}}
+            "grid": {"vary": [{"m": [1, 2]}]}}
     (tmp_path / "grid.json").write_text(json.dumps(grid))
     assert main(["sweep", str(tmp_path / "grid.json"), "--output", str(tmp_path / "sweep")]) == 0
-    runs = [mps.load_run(folder) for folder in sorted((tmp_path / "sweep").glob("vary=*"))]
-    assert [varied_parameters(run.env) for run in runs] == [vary, {"m": [1, 2]}]
+    (folder,) = (tmp_path / "sweep").glob("vary=*")
+    assert varied_parameters(mps.load_run(folder).env) == {"m": [1, 2]}
     assert "g: expected a tuple (low, high)" in mistake(
         main, capsys, "train", "promp", "--env", "Pendulum-v1", "--vary", '{"g": [2, 1]}', *small)
 
@@ -616,7 +562,7 @@ def test_a_parameter_is_refused_if_a_derived_attribute_cannot_be_recomputed(env)
 class Limited(Derived):
     """Refuses values of `limited` above 5."""
 
-    _limited = 1.0
+    allowed = 1.0
 
     def __init__(self, size=1.0):
         super().__init__()
@@ -624,13 +570,13 @@ class Limited(Derived):
 
     @property
     def limited(self):
-        return self._limited
+        return self.allowed
 
     @limited.setter
     def limited(self, value):
         if value > 5.0:
             raise ValueError("limited: expected at most 5")
-        self._limited = value
+        self.allowed = value
 
     def step(self, action):
         self.x += self.size * self.gain * self.limited * float(action[0])

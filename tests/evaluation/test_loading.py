@@ -153,8 +153,7 @@ def test_a_given_environment_receives_the_averages_of_the_run(tmp_path):
     def make_env(**arguments):
         return mps.normalize(mps.MetaPointEnvCorner(), **arguments)
 
-    run = mps.train(make_env(normalize_obs=True, obs_alpha=0.5), n_itr=1, meta_batch_size=3, rollouts_per_meta_task=2,
-                    max_path_length=5, dump_path=tmp_path / "run")
+    run = mps.train(make_env(normalize_obs=True, obs_alpha=0.5), "vpg_maml", 1, dump_path=tmp_path / "run", **SIZES)
     env = make_env(normalize_obs=True)
     evaluator = mps.load_evaluator(tmp_path / "run", env=env)
     np.testing.assert_array_equal(evaluator.evaluate(2).returns, run.evaluate(tasks=2).returns)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from meta_policy_search import TRPOMAML, VPGMAML, MetaGaussianMLPPolicy, ProMP, load_snapshot, logger
-from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline
+from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs import MetaPointEnvCorner, MetaPointEnvNavigation, normalize
 from meta_policy_search.optimizers import ConjugateGradientOptimizer
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
@@ -35,31 +35,18 @@ def snapshot(tmp_path_factory):
 
 
 @pytest.mark.parametrize("arguments, difference", [
-    ({"paths": 5}, "rollouts_per_meta_task 3 (snapshot), 5 (trainer)"),
-    ({"horizon": 6}, "max_path_length 4 (snapshot), 6 (trainer)"),
-    ({"num_inner_grad_steps": 2}, "num_inner_grad_steps 1 (snapshot), 2 (trainer)"),
     ({"discount": 0.99}, "discount 0.9 (snapshot), 0.99 (trainer)"),
     ({"inner_lr": 0.2}, "inner_lr 0.1 (snapshot), 0.2 (trainer)"),
-    ({"learning_rate": 0.1}, "learning_rate 0.001 (snapshot), 0.1 (trainer)"),
-    ({"clip_eps": 0.5}, "clip_eps 0.2 (snapshot), 0.5 (trainer)"),
-    ({"num_minibatches": 2}, "num_minibatches 1 (snapshot), 2 (trainer)"),
-    ({"first_order": True}, "first_order False (snapshot), True (trainer)"),
-    ({"tf_optimizer_args": {"beta1": 0.8}}, "tf_optimizer_args None (snapshot), {'beta1': 0.8} (trainer)"),
     ({"tf_optimizer_cls": tf.train.RMSPropOptimizer},
      "tf_optimizer_cls 'Adam' (snapshot), 'RMSPropOptimizer' (trainer)"),
     ({"nonlinearity": tf.nn.relu}, "hidden_nonlinearity 'tanh' (snapshot), 'relu' (trainer)"),
-    ({"hidden_sizes": (8, 8)}, "hidden_sizes [4] (snapshot), [8, 8] (trainer)"),
-    ({"baseline": LinearTimeBaseline()},
-     "baseline 'LinearFeatureBaseline' (snapshot), 'LinearTimeBaseline' (trainer)"),
     ({"baseline": LinearFeatureBaseline(reg_coeff=1.0)},
      "baseline 'LinearFeatureBaseline' (snapshot), 'LinearFeatureBaseline(reg_coeff=1.0)' (trainer)"),
     ({"env": normalize(MetaPointEnvNavigation())}, "classes ['MetaPointEnvCorner', 'NormalizedEnv', "),
     ({"env": normalize(MetaPointEnvCorner(reward_type="dense"))}, "reward_type 'sparse' (snapshot), 'dense' (trainer)"),
-    ({"env": MetaPointEnvCorner()}, "'MetaGaussianMLPPolicy', 'ProMP', 'MetaSampler'] (trainer)"),
-    ({"meta_batch_size": 3}, "meta_batch_size 2 (snapshot), 3 (trainer)"),
     ({"algo_cls": VPGMAML}, "'VPGMAML', 'MetaSampler'] (trainer)"),
 ], ids=lambda value: value.split()[0].rpartition(".")[2] if isinstance(value, str) else "")
-@pytest.mark.thorough(but="-inner_lr", ci=("-discount", "-baseline1", "-tf_optimizer_cls", "-reward_type", "-classes"))
+@pytest.mark.thorough(but="-inner_lr", ci=("-discount", "-baseline", "-tf_optimizer_cls", "-reward_type", "-classes"))
 def test_a_snapshot_of_another_configuration_is_refused(arguments, difference, snapshot):
     """Given a snapshot, then a trainer that was built with another argument names it, and does not change."""
     trainer = build(**arguments)
@@ -72,19 +59,11 @@ def test_a_snapshot_of_another_configuration_is_refused(arguments, difference, s
 
 
 @pytest.mark.thorough
-def test_a_snapshot_of_another_algorithm_with_the_same_state_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="'VPGMAML', 'MetaSampler'. .snapshot.*'TRPOMAML'"):
-        build(TRPOMAML).restore(saved(tmp_path, algo_cls=VPGMAML))
-
-
-@pytest.mark.thorough
 def test_arguments_of_an_optimizer_are_compared(tmp_path):
     def optimizer(cg_iters):
         return ConjugateGradientOptimizer(cg_iters=cg_iters)
 
     snapshot = saved(tmp_path, algo_cls=TRPOMAML, optimizer=optimizer(3))
-    with tf.Graph().as_default():
-        build(TRPOMAML, optimizer=optimizer(3)).restore(snapshot)
     with pytest.raises(ValueError, match=r"optimizer .Con.*cg_iters=3.* \(snapshot\), .*cg_iters=4.* \(trainer\)"):
         build(TRPOMAML, optimizer=optimizer(4)).restore(snapshot)
 

@@ -6,8 +6,6 @@ import pytest
 import meta_policy_search as mps
 from experiments import pro_mp
 from meta_policy_search import MetaEnv, MetaGaussianMLPPolicy, MetaPointEnvCorner, MetaSampler, normalize
-from meta_policy_search.cli.flags import Parser
-from meta_policy_search.samplers.errors import WorkerDiedError
 from meta_policy_search.samplers.utils import rollout
 from meta_policy_search.settings import read_json
 from meta_policy_search.utils.gym_import import gym
@@ -75,11 +73,8 @@ def test_zero_one_and_numpy_booleans_are_accepted_as_done(kind, num_values):
 
 @pytest.mark.parametrize(("answer", "message"), [
     ({"observation": np.ones(2) + 1j}, "observation: expected an array of real numbers, got array"),
-    ({"start": np.ones(2) + 1j}, "observation: expected an array of real numbers, got array"),
     ({"observation": ["1", "2"]}, "observation: expected an array of real numbers, got "),
-    ({"observation": [None, 1.0]}, "observation: expected an array of real numbers, got "),
     ({"reward": "1.5"}, "step of Answering: reward: expected a single number, got '1.5'"),
-    ({"reward": 1j}, "step of Answering: reward: expected a single number, got 1j"),
     ({"info": []}, r"step of Answering: expected a dict as info, got \[\]"),
 ])
 def test_rewards_must_be_real_and_infos_dicts(answer, message):
@@ -89,15 +84,13 @@ def test_rewards_must_be_real_and_infos_dicts(answer, message):
 
 @pytest.mark.parametrize(("name", "change", "message"), [
     ("terminated", lambda flags: np.where(flags, np.nan, 0.0), "terminated: expected True or False, got"),
-    ("terminated", lambda flags: flags.astype(str), "terminated: expected an array of real numbers, got"),
     ("truncated", lambda flags: flags + 2, "truncated: expected True or False, got"),
     ("rewards", lambda rewards: rewards.astype(str), "rewards: expected an array of real numbers, got"),
-    ("rewards", lambda rewards: rewards + 1j, "rewards: expected an array of real numbers, got"),
     ("observations", lambda observations: observations + 1j, "observation: expected an array of real numbers, got"),
 ])
 def test_vectorized_environments_are_checked_alike(name, change, message):
     class Batched(BatchedWanderer):
-        _over = 1.0
+        end_probability = 1.0
 
         def step(self, actions, env_ids=None):
             answer = super().step(actions, env_ids)
@@ -117,10 +110,8 @@ KIND = "env.action_space: expected a Box of real numbers or a Discrete, got"
 @pytest.mark.parametrize(("space", "message"), [
     (gym.spaces.Box(np.ones(2), -np.ones(2), dtype=np.float64), f"env.action_space: {ORDER}"),
     (gym.spaces.Box(-1e308, 1e308, (2,), np.float64), f"env.action_space: {ORDER}"),
-    (gym.spaces.MultiBinary(2), KIND),
     (gym.spaces.MultiDiscrete([2, 3]), KIND),
-    (gym.spaces.Box(0, 5, (2,), np.int64), KIND),
-], ids=["order", "width", "MultiBinary", "MultiDiscrete", "integers"])
+], ids=["order", "width", "MultiDiscrete"])
 def test_action_spaces_without_a_policy_are_refused(space, message):
     env = with_spaces(action_space=space)
     for call in (sample, normalize, lambda env: MetaGaussianMLPPolicy.for_env(env, M)):
@@ -190,18 +181,11 @@ def test_long_paths_that_end_early_are_accepted():
 
 @pytest.mark.parametrize(("flags", "name"), [
     (["--inner_lr", 0.1, "--inner_lr", 0.2], "inner_lr"), (["--inner_lr=0.1", "--inner_lr", 0.1], "inner_lr"),
-    (["--parallel", "--no-parallel"], "parallel"), (["--no-learn_std", "--learn_std"], "learn_std"),
     (["--hidden_sizes", 8, "--hidden_sizes", 8, 8], "hidden_sizes"),
 ])
 def test_repeated_flags_are_refused(flags, name, tmp_path, capsys):
     flags = [*flags, "--smoke", "--dump_path", tmp_path]  # a short run if the flags were accepted
     assert mistake(pro_mp.main, capsys, *flags) == f"pro_mp.py: error: --{name}: expected once, got it 2 times\n"
-
-
-def test_flags_that_append_may_be_repeated():
-    parser = Parser("script.py", None)
-    parser.add_argument("--reference", action="append", default=[])
-    assert parser.parse_args(["--reference", "a", "--reference", "b"]).reference == ["a", "b"]
 
 
 @pytest.mark.parametrize("text", ['{"seed": 1, "seed": 2}', '{"settings": {"seed": 1, "n_itr": 1, "seed": 1}}'])
@@ -217,15 +201,3 @@ def test_duplicate_json_keys_are_refused(text, tmp_path, capsys):
 def test_duplicate_json_keys_in_a_flag_are_refused(capsys):
     said = mistake(pro_mp.main, capsys, "--env_kwargs", '{"reward_type": "dense", "reward_type": "sparse"}')
     assert said.startswith("pro_mp.py: error: env_kwargs: expected a dict")
-
-
-@pytest.mark.parametrize("error", [WorkerDiedError("worker process 0 (task 0) died with exit code -9 (SIGKILL)"),
-                                   FloatingPointError("the loss is not finite")])
-def test_an_error_that_ends_training_is_one_line(error, tmp_path, monkeypatch, capsys):
-    def fail(self):
-        raise error
-
-    monkeypatch.setattr(mps.Trainer, "train", fail)
-    with pytest.raises(SystemExit) as stop:
-        pro_mp.main(["--smoke", "--env", "MetaPointEnvCorner", "--dump_path", str(tmp_path)])
-    assert (stop.value.code, capsys.readouterr().err) == (1, f"pro_mp.py: error: {error}\n")

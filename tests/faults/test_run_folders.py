@@ -1,5 +1,4 @@
 """Run folders are unique and have a single writer, and the order of snapshots is independent of clocks."""
-import concurrent.futures
 import datetime
 import errno
 import fcntl
@@ -8,7 +7,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 
 import pytest
 
@@ -20,7 +18,6 @@ from meta_policy_search.run import Run
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import atomic_path, is_locked, lock_folder
 from meta_policy_search.utils.snapshotter import save_snapshot
-from meta_policy_search.utils.user_modules import search_current_folder
 from tests.helpers.commands import mistake
 from tests.helpers.processes import start
 
@@ -110,16 +107,6 @@ def test_file_system_without_locks_is_used_with_a_warning(tmp_path, monkeypatch)
         assert not is_locked(tmp_path)
 
 
-def test_deleted_working_folder_is_not_needed(tmp_path, monkeypatch):
-    (tmp_path / "gone").mkdir()
-    monkeypatch.chdir(tmp_path / "gone")
-    (tmp_path / "gone").rmdir()
-    search_current_folder()
-    assert cem.main([*SMALL, "--dump_path", str(tmp_path / "run")]) == 0
-    assert run_folder.shortest(str(tmp_path / "run")) == str(tmp_path / "run")
-    assert subprocess.run([sys.executable, "-m", "meta_policy_search", "runs", str(tmp_path)]).returncode == 0
-
-
 @pytest.mark.parametrize("folder, error", [("", ValueError), (3, TypeError)])
 def test_folder_that_is_no_path_is_refused(folder, error):
     for argument, use in (("dump_path", run_folder.check_is_unused), ("dir", logger.configure)):
@@ -162,15 +149,6 @@ def test_folder_name_with_special_characters_works(tmp_path, monkeypatch, capsys
     assert {"learning_curve.png", "progress.csv", "params.pkl"} <= set(os.listdir(folder))
 
 
-def test_deeply_nested_settings_are_refused_in_one_line(tmp_path, capsys):
-    nested = '{"a": ' * 200_000 + "1" + "}" * 200_000
-    (tmp_path / "settings.json").write_text('{"env_kwargs": ' + nested + "}")
-    for flag, value in {"--config_file": tmp_path / "settings.json", "--env_kwargs": nested}.items():
-        said = mistake(cem.main, capsys, flag, value, "--dump_path", tmp_path / "run")
-        assert len(said) < 500 and ("settings.json" in said or "env_kwargs: expected" in said)
-        assert not (tmp_path / "run").exists()
-
-
 def test_git_monitor_of_the_folder_is_not_run(tmp_path):
     """The revision of a repository is found, but its configuration runs no command."""
     def git(*arguments):
@@ -194,13 +172,6 @@ def test_runs_behind_links_are_found_once(tmp_path):
     (tmp_path / "scratch" / "cycle").symlink_to(tmp_path / "results")
     found = [os.path.relpath(run, tmp_path) for run in run_folder.find_runs([str(tmp_path / "results")])]
     assert found == ["results/link/one", "results/seed=2"]
-
-
-def test_runs_that_start_at_the_same_time_have_separate_folders(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        folders = list(pool.map(lambda _: run_folder.make_run_folder("promp", "Env", 1), range(40)))
-    assert len(set(folders)) == 40
 
 
 @pytest.mark.thorough

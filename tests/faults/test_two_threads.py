@@ -42,15 +42,13 @@ def alone():
 
 @pytest.mark.parametrize("work", [
     lambda other, folder: other.train(),
-    lambda other, folder: other.train_itr(),
     lambda other, folder: mps.train("MetaPointEnv", seed=5, dump_path=folder),
     lambda other, folder: mps.LocalRunner().train(1),
     lambda other, folder: MetaEvaluator.from_trainer(other).evaluate(2),
     lambda other, folder: set_seed(5),
     lambda other, folder: logger.configure(folder, ["csv"]),
-    lambda other, folder: logger.scoped_configure(folder, ["csv"]).__enter__(),
     lambda other, folder: logger.reset(),
-], ids=["train", "train_itr", "mps.train", "LocalRunner", "evaluate", "set_seed", "configure", "scoped", "reset"])
+], ids=["train", "mps.train", "LocalRunner", "evaluate", "set_seed", "configure", "reset"])
 @pytest.mark.thorough(but="mps.train", ci=("LocalRunner", "evaluate", "configure"))
 def test_second_thread_is_refused_and_does_not_change_the_first(work, alone, tmp_path):
     """Given a training, when another thread trains or changes seed or logger, then it gets an error, and only it."""

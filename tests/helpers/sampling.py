@@ -5,7 +5,7 @@ import threading
 import cloudpickle
 import numpy as np
 
-from meta_policy_search import NOP, Baseline, EnvSpec, MetaParallelEnvExecutor, MetaSampler, MetaTabularMDPEnv
+from meta_policy_search import NOP, EnvSpec, MetaParallelEnvExecutor, MetaSampler, MetaTabularMDPEnv
 from meta_policy_search.actors.network_actor import NetworkActor
 from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv, BatchedWorld, MetaEnv
 from meta_policy_search.ops.networks import gaussian, gaussian_action
@@ -28,7 +28,7 @@ def algo_of(policy, max_path_length):
 class BatchedWanderer(BatchedEnv):
     """`x' = x + a + noise`; ends at each step with probability 0.2; its info holds the age of the path."""
 
-    _over = 0.2
+    end_probability = 0.2
 
     observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
     action_space = gym.spaces.Box(-1.0, 1.0, (2,), np.float64)
@@ -53,7 +53,7 @@ class BatchedWanderer(BatchedEnv):
         actions, ids = self._rows(actions, env_ids)
         self.states[ids] += actions + [self.rngs[e].normal(size=2) for e in ids]
         self.ages[ids] += 1
-        over = np.array([self.rngs[e].random() < self._over for e in ids])
+        over = np.array([self.rngs[e].random() < self.end_probability for e in ids])
         rewards = -np.abs(self.states[ids, 0] - self.goals[ids])
         return BatchedStep(self.states[ids], rewards, over, np.zeros(len(ids), bool), {"age": self.ages[ids].copy()})
 
@@ -218,15 +218,3 @@ class FixedPolicy:
         log_std, size = np.zeros((self.meta_batch_size, self.obs_dim), np.float32), (self.obs_dim,)
         return NetworkActor(standard_normal, {"log_std": log_std}, gaussian_action, (("mean", size), ("log_std", size)),
                             noise_dim=1)
-
-
-class SlowBaseline(Baseline):
-    """A baseline whose fit depends on its previous fit."""
-
-    slope = 0.0
-
-    def fit(self, paths):
-        self.slope += 0.1 * np.mean([path["rewards"].mean() for path in paths])
-
-    def predict(self, path):
-        return self.slope * np.arange(len(path["rewards"]))

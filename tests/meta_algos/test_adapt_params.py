@@ -2,7 +2,6 @@
 import numpy as np
 import pytest
 
-import meta_policy_search as mps
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPGMAML, ProMP
 from meta_policy_search.meta_algos.adapted_params import select_params
 from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
@@ -114,7 +113,6 @@ def test_context_acts_like_additional_observations(policy_class, hidden_sizes):
     (lambda: select_params("mean/*", HEAD), ValueError, ["adapt_params", "'mean/*'", "matches none", HEAD[0]]),
     (lambda: select_params([], HEAD), ValueError, ["adapt_params", "none"]),
     (lambda: select_params(3, HEAD), TypeError, ["adapt_params", "3"]),
-    (lambda: select_params(["head", 3], HEAD), TypeError, ["adapt_params", "3"]),
     (lambda: ProMP(make_policy(), meta_batch_size=M, adapt_params="context"), ValueError,
      ["adapt_params", "'context'", "context_dim"]),
     (lambda: ProMP(make_policy(context_dim=1), meta_batch_size=M, adapt_params="head"), ValueError,
@@ -122,22 +120,11 @@ def test_context_acts_like_additional_observations(policy_class, hidden_sizes):
     (lambda: ProMP(make_policy(), meta_batch_size=M, num_inner_grad_steps=0, adapt_params="head"), ValueError,
      ["adapt_params", "num_inner_grad_steps=0"]),
     (lambda: make_policy(context_dim=-1), ValueError, ["context_dim", "-1"]),
-    (lambda: make_policy(context_dim=1.5), TypeError, ["context_dim", "1.5"]),
 ])
 def test_invalid_input_is_reported_in_one_line(make, error, words):
     with pytest.raises(error) as caught:
         make()
     assert all(word in str(caught.value) for word in words) and str(caught.value).count("\n") == 0
-
-
-@pytest.mark.parametrize("algo, settings", [
-    ("promp", {"adapt_params": "head"}), ("trpo_maml", {"adapt_params": ["context"], "context_dim": 2}),
-    ("vpg_maml", {"adapt_params": "body", "trainable_inner_step_size": True})])
-@pytest.mark.thorough(but="promp-settings0", ci="trpo_maml-settings1")
-def test_runs_are_evaluated(algo, settings, tmp_path):
-    run = mps.train("MetaPointEnvCorner", algo, n_itr=1, dump_path=tmp_path / "run", meta_batch_size=2,
-                    rollouts_per_meta_task=2, max_path_length=10, hidden_sizes=(4,), progress_bar=False, **settings)
-    assert run.evaluate(tasks=2, num_steps=1).task_returns.shape == (2, 2)
 
 
 @pytest.mark.parametrize("algo_cls, arguments", [

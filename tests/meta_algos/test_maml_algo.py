@@ -222,7 +222,8 @@ def test_trainable_step_sizes_are_one_per_parameter_entry_and_used_in_adaptation
     # when they change, each parameter entry uses its step size
     (samples, _), theta, shapes = draw_data(), set_theta(algo.policy), shapes_of(algo.policy)
     log_sizes = [np.random.default_rng(i).normal(size=shape).astype("f") for i, shape in enumerate(shapes)]
-    algo._log_step_sizes.write(dict(zip(algo._log_step_sizes.variables, log_sizes)))
+    variables = algo._log_step_sizes
+    variables.write(dict(zip(variables.variables, log_sizes)))
     algo.adapt(samples)
     alphas = np.concatenate([np.exp(size).ravel() for size in log_sizes])
     for m, actual in enumerate(flat_task_params(algo.policy)):

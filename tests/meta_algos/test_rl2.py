@@ -14,7 +14,7 @@ from meta_policy_search.envs.trial_env import split_episodes
 from meta_policy_search.policies import CategoricalRecurrentPolicy, GaussianRecurrentPolicy
 from tests.helpers.numpy_reference import central_differences, split
 from tests.helpers.runs import assert_same
-from tests.helpers.sampling import Wanderer, flagged, sampler_of
+from tests.helpers.sampling import sampler_of
 from tests.helpers.small_world import relative_error, set_theta, shapes_of
 
 M, O, A, H = 2, 3, 2, 4
@@ -214,16 +214,6 @@ def test_rl2_learns_bandits(tmp_path):
     assert run.evaluate(500).trial_return.mean > 6.0
 
 
-def test_integer_flags_end_the_same_episodes_as_boolean_flags():
-    def episodes(env):
-        trials = mps.TrialEnv(env, episodes_per_trial=3, max_path_length=4).make_batched(6)
-        trials.set_tasks([0.0] * 6)
-        trials.reset(np.arange(6), [np.random.default_rng(i) for i in range(6)])
-        return [trials.step(np.zeros((6, 2))).env_infos["episode"].tolist() for _ in range(6)]
-
-    assert episodes(flagged(lambda flags: flags.astype(int))) == episodes(Wanderer())
-
-
 # Mistakes ------------------------------------------------------------------------------------------------------------
 
 
@@ -310,27 +300,6 @@ def test_trial_environment_must_be_the_outermost_wrapper():
     env = normalize(TrialEnv(mps.MetaPointEnvNavigation(), 2, 4))
     with pytest.raises(TypeError, match="env: expected TrialEnv as the outermost wrapper, got NormalizedEnv"):
         mps.train(env, "rl2", 1, progress_bar=False)
-
-
-class GlobalNoise(mps.MetaPointEnvNavigation):
-    """Ends at random and draws from the global generator."""
-
-    make_batched = None
-
-    def reset(self, **kwargs):
-        self.ended = False
-        return super().reset(**kwargs)
-
-    def step(self, action):
-        assert not self.ended
-        observation, reward, _, _, info = super().step(action)
-        self.ended = bool(np.random.random() < 0.3)
-        return observation, reward, self.ended, False, info
-
-
-def test_a_policy_adapts_to_environments_that_draw_from_global_generators(tmp_path):
-    run = mps.train(GlobalNoise(), "rl2", 1, dump_path=tmp_path / "run", **TINY)
-    assert len(run.adapt(rollouts=5).returns) == 3
 
 
 def test_evaluations_do_not_change_running_averages(tmp_path):

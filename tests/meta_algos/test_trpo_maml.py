@@ -148,9 +148,7 @@ def test_every_algorithm_has_a_separate_optimizer():
 
 @pytest.mark.parametrize("arguments, error", [
     ({"step_size": 0.0}, ValueError),
-    ({"step_size": "0.01"}, TypeError),
     ({"optimizer": MAMLFirstOrderOptimizer}, TypeError),
-    ({"unknown": 1}, TypeError),
 ])
 def test_arguments_are_checked(arguments, error):
     (name,) = arguments

@@ -42,9 +42,7 @@ def assert_same(loaded, policy, observation=OBSERVATION):
 @pytest.mark.parametrize("make", [
     lambda: mps.MetaGaussianMLPPolicy(3, 2, 2, "name", (6, 5), hidden_nonlinearity="relu", init_std=0.5),
     lambda: mps.MetaGaussianMLPPolicy(meta_batch_size=3, obs_dim=2, action_dim=2, learn_std=False, min_std=0.1),
-    lambda: mps.GaussianMLPPolicy(2, 1, hidden_sizes=(), output_nonlinearity="tanh"),
     lambda: mps.MetaCategoricalMLPPolicy(3, 2, 4, hidden_sizes=(5,)),
-    lambda: mps.CategoricalMLPPolicy(obs_dim=2, action_dim=4),
     lambda: with_context(mps.MetaGaussianMLPPolicy(3, 2, 2, context_dim=2, hidden_sizes=(5,))),
     lambda: with_context(mps.MetaCategoricalMLPPolicy(3, 2, 4, context_dim=1, hidden_sizes=())),
 ])
@@ -59,7 +57,6 @@ def test_policy_of_a_run(make, tmp_path):
 @pytest.mark.parametrize("make, arguments", [
     (lambda: mps.MetaGaussianMLPPolicy(3, 2, 2, **GAUSSIAN), {"hidden_nonlinearity": "relu"}),
     (lambda: mps.GaussianMLPPolicy(2, 2, learn_std=False, init_std=0.5), {"init_std": 0.5}),
-    (lambda: mps.CategoricalMLPPolicy(2, 4), {}),
     (lambda: with_context(mps.MetaGaussianMLPPolicy(3, 2, 2, context_dim=2)), {}),
 ])
 def test_weights_of_a_policy(make, arguments, tmp_path):
@@ -122,9 +119,6 @@ def test_invalid_sources_are_refused(tmp_path):
     mps.GaussianMLPPolicy(2, 2).save_npz(tmp_path / "c.npz")
     with pytest.raises(ValueError, match="the shapes differ"):
         mps.load_policy(tmp_path / "c.npz", hidden_sizes=(3,))
-    np.savez(tmp_path / "d.npz", **{"mean_network/output/bias": np.ones(3)})
-    with pytest.raises(ValueError, match="expected the parameters of an MLP policy in .*d.npz, got mean_network/"):
-        mps.load_policy(tmp_path / "d.npz")
     with pytest.raises(ValueError, match="itr: expected None for a file of weights .*c.npz.*, got 3"):
         mps.load_policy(tmp_path / "c.npz", itr=3)
     with pytest.raises(ValueError, match="hidden_sizes: expected no arguments for a stored NumPy policy"):

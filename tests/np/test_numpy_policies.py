@@ -110,7 +110,6 @@ def test_parameters_and_actions_depend_on_the_seed(name, observations):
     (lambda: GaussianMLPPolicy(O, A, (4, 0)), r"hidden_sizes\[1\]: expected an integer of at least 1, got 0"),
     (lambda: CategoricalMLPPolicy(O, A, hidden_nonlinearity="gelu"), "hidden_nonlinearity: expected one of .*'tanh'"),
     (lambda: GaussianMLPPolicy(O, A, init_std=0.1, min_std=0.2), "init_std: expected at least min_std=0.2, got 0.1"),
-    (lambda: GaussianMLPPolicy(O, A, init_std=-1.0), "init_std: expected a finite number above 0, got -1.0"),
 ])
 def test_arguments_are_checked(build, message):
     with pytest.raises(ValueError, match=message):
@@ -121,10 +120,8 @@ def test_arguments_are_checked(build, message):
     (lambda policy: policy.set_flat_params(np.zeros(25)), r"flat_params: expected 28 numbers .*\(25,\)"),
     (lambda policy: policy.set_flat_params(np.zeros((1, 28))), r"flat_params: expected 1 axis, got shape \(1, 28\)"),
     (lambda policy: policy.set_flat_params(np.full(28, np.nan)), "flat_params: expected finite numbers, got nan"),
-    (lambda policy: policy.set_flat_params(np.full(28, 1e39)), r"flat_params: expected finite numbers, got 1e\+39"),
     (lambda policy: policy.make_actors(np.zeros(28)), r"flat_params: expected 2 axes, got shape \(28,\)"),
     (lambda policy: policy.get_action(np.zeros(O + 1)), r"observation: expected shape \(3,\), got \(4,\)"),
-    (lambda policy: policy.get_actions(np.zeros(O)), r"observations: expected shape \(any, 3\), got \(3,\)"),
     (lambda policy: policy.get_action(np.full(O, np.inf)), "observation: expected finite numbers"),
 ])
 def test_invalid_call_changes_nothing(call, message):

@@ -19,7 +19,6 @@ from meta_policy_search.policies import (
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.utils import set_seed
 
 M, O, A, B = 3, 3, 2, 4  # tasks, sizes of observations and of continuous actions, paths
 LOG_STD = "log_std_network/log_std_var"
@@ -168,16 +167,6 @@ def test_vectors_of_wrong_shapes_are_refused():
         policy.update_task_parameters(task_params(policy)[:2])
 
 
-def test_initial_weights_depend_on_the_seed():
-    set_seed(3)
-    first, second = make().get_flat_params(), make().get_flat_params()
-    set_seed(3)
-    np.testing.assert_array_equal(make().get_flat_params(), first)
-    assert (first != second).any()
-    set_seed(4)
-    assert (make().get_flat_params() != first).any()
-
-
 # Actions
 
 
@@ -260,27 +249,17 @@ def test_adapted_parameters_are_copied_and_can_be_read():
 
 @pytest.mark.parametrize("make_policy, method, arguments, error, message", [
     (make, "get_action", [np.zeros(4)], ValueError, r"observation: expected shape \(3,\), got \(4,\)"),
-    (make, "get_action", [np.zeros((1, O))], ValueError, r"observation: expected shape \(3,\), got \(1, 3\)"),
-    (make, "get_action", [[0.0, np.nan, 0.0]], ValueError, "observation: expected finite numbers"),
     (make, "get_action", [[0.0, 1e39, 0.0]], ValueError, "observation: expected finite numbers"),  # not in float32
     (make, "get_action", [np.ones(O) + 1j], ValueError, "observation: expected an array of real numbers"),
-    (make, "get_action", [["1", "2", "3"]], ValueError, "observation: expected an array of real numbers"),
     (make, "get_actions", [np.zeros(O)], ValueError, r"observations: expected shape \(any, 3\), got \(3,\)"),
-    (make, "get_actions", [np.zeros((2, 4))], ValueError, r"observations: expected shape \(any, 3\), got \(2, 4\)"),
     (make, "get_actions", [np.full((2, O), np.inf)], ValueError, "observations: expected finite numbers"),
     (make_meta, "get_actions", [np.zeros((2, B, O))], ValueError,
      r"observations: expected 3 arrays \(meta_batch_size\), got 2"),
     (make_meta, "get_actions", [np.zeros((M, B, O + 1))], ValueError,
      r"observations: expected shape \(any, any, 3\), got \(3, 4, 4\)"),
-    (make_meta, "get_actions", [np.zeros((M, O))], ValueError,
-     r"observations: expected shape \(any, any, 3\), got \(3, 3\)"),
     (make_meta, "get_actions", [[np.zeros((2, O)), np.zeros((1, O)), np.zeros((2, O))]], ValueError,
      r"observations: expected the same number for every task, got lengths \[1, 2\]"),
-    (make_meta, "get_actions", [np.full((M, B, O), np.nan)], ValueError, "observations: expected finite numbers"),
-    (make_meta, "get_action", [np.zeros(O + 1), 0], ValueError, "observation: expected"),
-    (make_meta, "get_action", [np.full(O, np.inf), 0], ValueError, "observation: expected"),
     (make_meta, "get_action", [np.zeros(O), M], ValueError, "task: expected"),
-    (make_meta, "get_action", [np.zeros(O), -1], ValueError, "task: expected"),
     (make_meta, "get_action", [np.zeros(O), 0.5], TypeError, "task: expected"),
 ])
 def test_invalid_observations_and_tasks_are_refused(make_policy, method, arguments, error, message):
@@ -397,12 +376,9 @@ def test_nonlinearities_are_functions_or_names(family, arguments, reference, obs
 @pytest.mark.parametrize("arguments, error, message", [
     ({"name": ""}, TypeError, "name"),
     ({"hidden_sizes": (4, 0)}, ValueError, r"hidden_sizes\[1\]"),
-    ({"hidden_sizes": 4}, TypeError, "hidden_sizes: expected a list of integers, got 4"),
     ({"learn_std": 1}, TypeError, "learn_std"),
     ({"hidden_nonlinearity": "tanhh"}, ValueError, "hidden_nonlinearity: .*'tanhh'"),
     ({"output_nonlinearity": 7}, TypeError, "output_nonlinearity"),
-    ({"init_std": 0.0}, ValueError, "init_std"),
-    ({"min_std": -1.0}, ValueError, "min_std"),
     ({"init_std": 0.1, "min_std": 0.2}, ValueError, "init_std: expected at least min_std=0.2, got 0.1"),
     ({"hiden_sizes": (4,)}, TypeError, "unexpected keyword argument 'hiden_sizes'"),
     ({"family": CATEGORICAL, "learn_std": False}, ValueError,

@@ -1,13 +1,9 @@
 """Networks, cells and distributions of users, written once: training, evaluation, adaptation, resuming, workers."""
 import copy
 import functools
-import os
 import pickle
-import re
 import subprocess
 import sys
-import textwrap
-from pathlib import Path
 
 import cloudpickle
 import numpy as np
@@ -81,41 +77,6 @@ def test_run_is_evaluated_adapted_resumed_and_does_not_depend_on_workers(name, t
     in_workers = train(name, tmp_path / "workers", 2, parallel=True)
     for run in (resumed, in_workers):
         np.testing.assert_array_equal(run.policy.get_flat_params(), whole.policy.get_flat_params())
-
-
-USES = """
-settings.update(seed=3, progress_bar=False, log_formats=["csv"])
-for name, own in {"network": {"env": "MetaPointEnvCorner", "policy": NormalizedPolicy},
-                  "cell": {**trials, "env": "MetaBernoulliBanditEnv", "algo": "rl2", "cell": cell}}.items():
-    own = {**own, **settings}
-    runs = [mps.train(**own, dump_path=f"{name}-{parallel}", parallel=parallel) for parallel in (False, True, "ray")]
-    mps.train(**{**own, "n_itr": 1}, dump_path=f"{name}-resumed")
-    runs.append(mps.load_run(f"{name}-resumed"))
-    runs[-1].resume(2, parallel="ray", log_formats=["csv"])
-    for run in runs:
-        np.testing.assert_array_equal(run.policy.get_flat_params(), runs[0].policy.get_flat_params())
-    evaluations = [[run.evaluate(tasks=2).returns, run.adapt(seed=1).returns] for run in (runs[0], runs[-1])]
-    for returns, resumed in zip(*evaluations):
-        np.testing.assert_array_equal(returns, resumed)
-"""
-
-
-@pytest.mark.ray
-@pytest.mark.slow
-@pytest.mark.parametrize("is_file", [True, False], ids=["script", "notebook"])
-def test_policies_of_the_guide_train_evaluate_adapt_and_resume_in_workers_and_on_ray(is_file, tmp_path):
-    pytest.importorskip("ray")
-    page = (Path(__file__).parents[2] / "docs" / "howto" / "own_policy.rst").read_text(encoding="utf-8")
-    blocks = [textwrap.dedent(block) for block in re.findall(r"code-block:: python\n((?:   .*\n|\n)+)", page)
-              if "NormalizedPolicy" in block or "make_lstm" in block]
-    for block, first, last in zip(blocks, ("def network", "def make_lstm"), ("settings =", "trials ="), strict=True):
-        lines = block[block.index(first):block.index(last)].splitlines()
-        assert 8 < len(list(filter(str.strip, lines))) <= 25
-    code = re.sub(r"^mps.train\(.*\n", "", "".join(blocks), flags=re.MULTILINE)
-    (tmp_path / "script.py").write_text(f"{code}\nif __name__ == '__main__':{textwrap.indent(USES, '    ')}")
-    with open(tmp_path / "script.py") as source:  # functions of a notebook have no file either
-        subprocess.run([sys.executable, "script.py" if is_file else "-"], stdin=source, check=True, cwd=tmp_path,
-                       env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
 
 
 def make(name):
@@ -227,16 +188,6 @@ def test_recurrent_state_is_the_same_in_training_evaluation_and_adaptation_throu
         results.append([run.policy.get_flat_params(), run.evaluate(tasks=2).returns, adapted.returns, actions])
     for fast, documented in zip(*results):  # two code paths: float32 rounding, amplified by two iterations
         np.testing.assert_allclose(fast, documented, rtol=1e-3, atol=1e-4)
-
-
-@pytest.mark.thorough
-@pytest.mark.slow
-def test_distribution_of_a_script_is_vectorized_in_other_processes(tmp_path):
-    (tmp_path / "class").write_bytes(cloudpickle.dumps(Greedy))
-    program = ("import pickle, sys; from meta_policy_search.utils.fast_paths import fast_path; "
-               "cls = pickle.load(open(sys.argv[1], 'rb')); assert fast_path(cls(2), 'transform_noise'); "
-               "assert fast_path(type('Other', (cls,), {'sample': None})(2), 'transform_noise') is None")
-    subprocess.run([sys.executable, "-c", program, tmp_path / "class"], check=True)
 
 
 @pytest.mark.parametrize("cell", ["rnn", 3, None])

@@ -64,12 +64,6 @@ def test_single_task_policy_and_deepcopy(observations):
     assert policy.get_flat_params().any()
 
 
-def test_function_of_a_script_is_pickled_by_cloudpickle(observations):
-    policy = GaussianMLPPolicy(O, A, hidden_sizes=(4,), hidden_nonlinearity=lambda x: 2.0 * x)
-    copied = pickle.loads(cloudpickle.dumps(policy))
-    np.testing.assert_array_equal(copied.get_actions(observations[0])[0], policy.get_actions(observations[0])[0])
-
-
 def test_policies_can_share_a_name(observations):
     first, second = (MetaGaussianMLPPolicy(M, O, A, name="policy", hidden_sizes=()) for _ in range(2))
     flat = first.get_flat_params()
@@ -90,15 +84,3 @@ def test_unpickling_changes_no_other_variable():
     np.testing.assert_array_equal(copied.get_flat_params(), np.arange(10.0))
     np.testing.assert_array_equal(policy.get_flat_params(), -np.arange(10.0))
     assert not get_session().run(is_initialized)
-
-
-@pytest.mark.parametrize("override", [
-    {"meta_batch_size": 5}, {"obs_dim": 5}, {"action_dim": 5}, {"name": "other"}, {"hidden_sizes": (5,)},
-    {"init_std": 0.5}, {"obs_dim": 5, "learn_std": False},
-])
-def test_clone_has_the_same_arguments_except_the_given_ones(override):
-    names = ("meta_batch_size", "obs_dim", "action_dim", "name", "hidden_sizes", "learn_std", "init_std")
-    policy = MetaGaussianMLPPolicy(M, O, A, "policy", (4,), init_std=2.0)
-    clone = policy.clone(**override)
-    expected = {name: getattr(policy, name) for name in names}
-    assert {name: getattr(clone, name) for name in names} == {**expected, **override}

@@ -1,6 +1,5 @@
 """Tests the executors: documented interface, equal data from all executors, faults, and process cleanup."""
 import copy
-import functools
 import gc
 import os
 import re
@@ -8,23 +7,18 @@ import signal
 import sys
 import textwrap
 import time
-import types
 
 import cloudpickle
 import numpy as np
 import psutil
 import pytest
-import threadpoolctl
 
-from meta_policy_search import EnvWorkerError, MetaEnv, MetaParallelEnvExecutor, MetaPointEnvCorner
-from meta_policy_search.samplers.rollout_loop import join_rollouts
-from meta_policy_search.samplers.vectorized_env_executor import worker
+from meta_policy_search import EnvWorkerError, MetaParallelEnvExecutor, MetaPointEnvCorner
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.gym_import import gym
 from tests.helpers.processes import assert_gone, start_script, workers_of
-from tests.helpers.sampling import BatchedWanderer, FixedPolicy, Wanderer
-from tests.helpers.threads import blas_threads
+from tests.helpers.sampling import BatchedWanderer, Wanderer
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # keeps workers from importing this file and pytest
 
@@ -92,10 +86,6 @@ class Faulty(GeneratorWalk):
                 open(self.witness, "w").close()
             if self.how == "exit":
                 os._exit(7)
-            if self.how == "shape":
-                observation = np.zeros(3)
-            if self.how == "tuple":
-                return observation, reward
         return observation, reward, False, info
 
 
@@ -276,25 +266,6 @@ def test_infos_become_arrays_in_the_same_way_in_all_executors():
     assert set(iterative["pid"]) == {os.getpid()}
 
 
-class CountsThreads(MetaPointEnvCorner):
-    """Its infos contain the number of threads of matrix operations."""
-
-    def step(self, action):
-        *answer, _ = super().step(action)
-        return (*answer, {"threads": max(blas_threads())})
-
-
-def test_matrix_operations_of_ray_workers_use_one_thread(monkeypatch):
-    """A worker with two CPUs starts with two threads."""
-    monkeypatch.setitem(sys.modules, "ray", types.SimpleNamespace(get=lambda reference: reference))
-    path_rng = functools.partial(seeding.rng_for, seeding.Stream.ROLLOUT, 0, 0, root=1)
-    request = cloudpickle.dumps(([(2.0, 2.0)] * 2, 1, path_rng, FixedPolicy(2, 2).make_actor(), {}))
-    with threadpoolctl.threadpool_limits(2, user_api="blas"):
-        pickled = worker.collect_on_ray(0, [cloudpickle.dumps(CountsThreads())], (range(2), 1, T), request)
-    for (path,) in join_rollouts(worker.load_result(pickled, "worker")).values():
-        assert set(path["env_infos"]["threads"]) == {1}
-
-
 # Invalid arguments.
 
 
@@ -324,9 +295,6 @@ def test_invalid_arguments_are_named_and_leave_the_executor_usable(kind):
 
 @pytest.mark.parametrize("kind", EXECUTORS)
 def test_invalid_constructor_arguments_are_named(kind):
-    class NoTasks(MetaEnv):
-        observation_space, action_space = LINE, PUSH
-
     class NoSpace(Wanderer):
         def __init__(self):
             super().__init__()
@@ -340,8 +308,6 @@ def test_invalid_constructor_arguments_are_named(kind):
         sizes[position] = 2.5
         with pytest.raises(TypeError, match=name):
             EXECUTORS[kind](Wanderer(), *sizes)
-    with pytest.raises(TypeError, match="sample_tasks"):
-        executor(kind, NoTasks())
     with pytest.raises(TypeError, match="action_space"):
         executor(kind, NoSpace())
 
@@ -356,16 +322,6 @@ def test_num_processes():
 def test_batched_executor_requires_a_vectorized_environment():
     with pytest.raises(TypeError, match="make_batched.*ClassicWalk"):
         MetaBatchedEnvExecutor(ClassicWalk(), 2, 2, 2)
-
-
-@pytest.mark.parametrize("kind", ["iterative", "parallel"])
-def test_environment_that_cannot_be_copied_is_refused(kind):
-    env = ClassicWalk()
-    env.file = open(os.devnull, "rb")  # noqa: SIM115
-    env.generator = (i for i in range(3))
-    with env.file, pytest.raises(TypeError, match="env: expected an environment that .* got ClassicWalk, which raised"):
-        executor(kind, env)
-    assert not workers_of()
 
 
 # Faults of environments.
@@ -396,41 +352,6 @@ def test_exception_in_an_environment_names_environment_and_task(kind):
                 ex.step(np.zeros((N, 1)))
             ex.reset()  # starts new workers
             assert len(workers_of()) == 2
-
-
-def test_environments_must_be_reset_after_a_failed_step():
-    with executor("parallel", Faulty("raise")) as ex:
-        with pytest.raises(EnvWorkerError):
-            step_twice(ex)
-        ex.set_tasks([0] * M)  # starts new workers
-        with pytest.raises(RuntimeError, match="step: call reset"):
-            ex.step(np.zeros((N, 1)))
-        ex.reset()
-        assert len(ex.step(np.zeros((N, 1)))[0]) == N
-
-
-@pytest.mark.parametrize("has_failed", [False, True])
-def test_closed_executor_starts_no_workers(has_failed):
-    ex = executor("parallel", Faulty("raise"))
-    if has_failed:
-        with pytest.raises(EnvWorkerError):
-            step_twice(ex)
-    ex.close()
-    ids, rngs = np.arange(N), [np.random.default_rng(e) for e in range(N)]
-    for call in 2 * [lambda: ex.reset_envs(ids, rngs), lambda: ex.step_envs(np.zeros((N, 1)), ids)]:
-        with pytest.raises(RuntimeError, match="MetaParallelEnvExecutor is closed"):
-            call()
-        assert not workers_of()
-
-
-@pytest.mark.parametrize("kind", ["iterative", "parallel"])
-@pytest.mark.parametrize(("how", "expected"), [
-    ("shape", r"environment 9 .*observation: expected shape \(2,\), .*got \(3,\)"),
-    pytest.param("tuple", r"environment 9 .*expected .observation", marks=pytest.mark.thorough),
-])
-def test_step_result_of_wrong_shape_raises_a_value_error(kind, how, expected):
-    with executor(kind, Faulty(how)) as ex, pytest.raises(ValueError, match=expected):
-        step_twice(ex)
 
 
 @pytest.mark.parametrize("kind", EXECUTORS)
@@ -467,9 +388,6 @@ def test_environment_that_cannot_be_closed_warns():
     class OldEnv(MetaPointEnvCorner):
         def close(self):
             self.viewer.close()
-
-        def step(self, action):
-            return super().step(action)
 
     ex = MetaIterativeEnvExecutor(OldEnv(), 1, 2, 5)
     with pytest.warns(UserWarning, match="OldEnv.close raised AttributeError"):

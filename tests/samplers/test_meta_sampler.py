@@ -11,9 +11,8 @@ import pytest
 import threadpoolctl
 
 from meta_policy_search import Actor, BatchableMetaEnv, MetaPointEnvCorner, logger, normalize, set_seed
-from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv
+from meta_policy_search.envs import MetaBernoulliBanditEnv
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_direc import HalfCheetahRandDirecEnv
-from meta_policy_search.evaluation.recording import next_start_rngs
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampler, Sampler, rollout_loop
 from meta_policy_search.samplers.errors import EnvWorkerError, NotFiniteError
@@ -23,6 +22,7 @@ from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.statistics import task_timesteps
+from tests.helpers.processes import workers_of
 from tests.helpers.runs import assert_same
 from tests.helpers.sampling import (
     BatchedWanderer,
@@ -50,9 +50,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # keeps workers fro
 
 @pytest.mark.parametrize("make_env", [
     MetaPointEnvCorner, Wanderer, HalfCheetahRandDirecEnv,
-    pytest.param(lambda: HalfCheetahRandDirecEnv(num_threads=2), id="HalfCheetahRandDirecEnv, two threads"),
-    pytest.param(lambda: normalize(Wanderer(), normalize_obs=True, normalize_reward=True), id="normalized Wanderer"),
-    MetaBernoulliBanditEnv, MetaTabularMDPEnv, Ending,
+    MetaBernoulliBanditEnv, Ending,
     pytest.param(lambda: normalize(Ending(), normalize_obs=True, normalize_reward=True), id="normalized Ending"),
 ])
 @pytest.mark.thorough(but=("Wanderer", "HalfCheetahRandDirecEnv", "normalized Ending"))
@@ -108,7 +106,7 @@ def fail():
 
 def test_fault_in_one_thread_ends_all_threads(shared, monkeypatch):
     monkeypatch.setattr(shared, "fault", staticmethod(fail))
-    monkeypatch.setattr(BatchedShared, "_over", 0.0)
+    monkeypatch.setattr(BatchedShared, "end_probability", 0.0)
     sampler = sampler_of(Shared(), max_path_length=10_000)
     with pytest.raises(EnvWorkerError, match="out of luck.*sampling 4 paths, the first one task 1, path 0, step 2"):
         sampler.obtain_samples()
@@ -421,15 +419,6 @@ def test_long_paths_do_not_depend_on_the_initial_buffer_size(arguments, monkeypa
     assert_same(list(paths.values()), list(expected.values()))
 
 
-def test_long_paths_can_be_reproduced():
-    """Start states drawn by hand equal those of the sampler for paths of up to 10,000 steps."""
-    sampler = sampler_of(Wanderer(), max_path_length=10_000)
-    sampler.update_tasks()
-    starts = [[rng.normal(size=2) for rng in rngs] for rngs in next_start_rngs(sampler)]
-    paths = sampler.obtain_samples()
-    assert_same([[path["observations"][0] for path in paths[m]] for m in range(M)], starts)
-
-
 # Executors, log, custom policies
 
 
@@ -445,15 +434,14 @@ def test_closed_sampler_opens_its_worker_processes_again():
     sampler, reference = (sampler_of(MetaPointEnvCorner(), parallel=parallel) for parallel in (True, False))
     for each in (sampler, reference):
         each.update_tasks()
-    executor = sampler.vec_env
     sampler.close()
-    assert not executor._workers
+    assert not workers_of()
     assert_same(sampler.obtain_samples(), reference.obtain_samples())
-    workers = [worker.process for worker in sampler.vec_env._workers]
-    assert workers and all(process.poll() is None for process in workers)
+    workers = workers_of()
+    assert len(workers) > 0
     sampler.close()
     sampler.close()
-    assert all(process.poll() is not None for process in workers)
+    assert not workers_of()
 
 
 def test_sampler_opens_its_executor_on_first_use():
@@ -610,7 +598,6 @@ class Commander:
     # one broken path, anywhere
     (None, {(2, 1, 3): BREAK}, {}, P, "task 2, path 1, step 3"),
     (MetaIterativeEnvExecutor, {(2, 1, 3): BREAK}, {}, P, "task 2, path 1, step 3"),
-    (parallel(2), {(2, 1, 3): BREAK}, {}, P, "task 2, path 1, step 3"),
     # several broken paths; sequential stepping stops at the first
     (None, {(1, 1, 2): BREAK, (2, 3, 2): BREAK}, {}, P, "2 paths, the first one task 1, path 1, step 2"),
     (MetaIterativeEnvExecutor, {(1, 1, 2): BREAK, (2, 3, 2): BREAK}, {}, P, "task 1, path 1, step 2"),
@@ -619,7 +606,6 @@ class Commander:
     (parallel(2), {(2, 1, 3): DIE}, {}, P, "8 paths, the first one task 1, path 0, step 3"),
     # a later path in the same environment: has its own path and step numbers
     (None, {(1, 0, 1): END, (1, 2, 0): BREAK}, {}, 2, "task 1, path 2, step 0"),
-    (MetaIterativeEnvExecutor, {(1, 1, 4): END, (1, 2, 1): BREAK}, {}, 2, "task 1, path 2, step 1"),
     # at the start of a path
     (None, {(1, 0, 2): END, (1, 1, 1): END}, {"last_reset": 2}, 1, "task 1, path 2, step 0"),
 ])
@@ -632,11 +618,8 @@ def test_error_names_the_broken_paths_and_their_steps(executor, orders, env, env
 
 @pytest.mark.parametrize("arguments, error, message", [
     ({"rollouts_per_meta_task": 0}, ValueError, "rollouts_per_meta_task"),
-    ({"rollouts_per_meta_task": 2.5}, TypeError, "rollouts_per_meta_task"),
-    ({"meta_batch_size": 0}, ValueError, "meta_batch_size"),
     ({"meta_batch_size": M + 1}, ValueError, "expected 3, the value of policy.meta_batch_size, got 4"),
     ({"max_path_length": 0}, ValueError, "max_path_length"),
-    ({"envs_per_task": 0}, ValueError, "envs_per_task"),
     ({"parallel": "yes"}, ValueError, "parallel: expected one of False, True, 'ray', got 'yes'"),
     ({"env": gym.Env()}, TypeError, "env: expected a meta-environment with the methods sample_tasks"),
     ({"env": MetaPointEnvCorner}, TypeError, r"got the class MetaPointEnvCorner: pass an object, such as Meta"),
@@ -645,14 +628,6 @@ def test_arguments_are_checked(arguments, error, message):
     env = MetaPointEnvCorner()
     with pytest.raises(error, match=message):
         sampler_of(**{"env": env, "policy": make_policy(env), **arguments})
-
-
-@pytest.mark.parametrize("obs_dim, action_dim, message", [
-    (3, 2, r"policy.obs_dim: expected \(2,\), .* got 3"), (2, 1, r"policy.action_dim: expected \(2,\), .* got 1"),
-])
-def test_sizes_of_environment_and_policy_must_agree(obs_dim, action_dim, message):
-    with pytest.raises(ValueError, match=message):
-        sampler_of(MetaPointEnvCorner(), MetaGaussianMLPPolicy(M, obs_dim, action_dim, hidden_sizes=()))
 
 
 class CountsThreads(Scripted):
@@ -714,3 +689,5 @@ def test_sizes_of_an_environment_without_spaces_come_from_its_first_observation_
             np.testing.assert_array_equal(path["actions"], np.full(T, m))
             np.testing.assert_array_equal(path["observations"][:, 0], m + 1 + m * np.arange(T))
     assert env.goal is None  # only copies were used
+    with pytest.raises(TypeError, match="env.observation_space: expected a space with a shape, such as a gym.spaces.B"):
+        normalize(env)

@@ -187,8 +187,6 @@ def test_scripts_train_resume_and_evaluate_on_ray(tmp_path, monkeypatch):
 @pytest.mark.parametrize("flags, error", [
     (["--parallel", '{"num_workers": "two"}'], "num_workers: expected an integer of at least 1, got 'two'"),
     (["--parallel", '{"workers": 2}'], "parallel: expected one of 'address', .*, got 'workers'; did you mean 'num_"),
-    (["--parallel", '{"cpus_per_worker": 8}'], "cpus_per_worker: expected .*, got 8"),
-    (["--parallel", "dask"], "parallel: expected one of False, True, 'ray', got 'dask'"),
     (["--no-parallel", "ray"], "unrecognized arguments: ray"),
 ])
 def test_invalid_flags_are_reported_in_one_line(flags, error, tmp_path, capsys):
@@ -262,10 +260,7 @@ def test_error_in_an_environment_names_its_place():
 
 
 @pytest.mark.parametrize("arguments, error, message", [
-    ({"num_workers": 0}, ValueError, "num_workers: expected an integer of at least 1, got 0"),
-    ({"cpus_per_worker": 0.0}, ValueError, "cpus_per_worker"),
     ({"cpus_per_worker": 5.0}, ValueError, "cpus_per_worker: expected at most 4, the number of CPUs of the cl.*got 5"),
-    ({"worker_timeout": -1.0}, ValueError, "worker_timeout"),
     ({"address": 6379}, TypeError, "address: expected a string such as 'host:6379' or None, got 6379"),
     ({"address": "127.0.0.1:1"}, ValueError, r"address: expected .*\(the cluster this process is connected to\)"),
 ])

@@ -247,30 +247,22 @@ def spoiled(path, step, key, value):
 
 BAD_PATHS = [
     ([], ValueError, "paths: expected at least one path, got an empty list"),
-    ({0: []}, TypeError, "paths: expected a list of path dicts, got dict"),
     (broken(1, "actions", None), ValueError, "path 1: expected a key 'actions', got only ['agent_infos'"),
     (broken(1, "rewards", np.zeros((5, 1))), ValueError,
      "path 1: rewards: expected shape [T] with T of at least 1, got (5, 1)"),
-    (broken(2, "rewards", np.zeros(0)), ValueError,
-     "path 2: rewards: expected shape [T] with T of at least 1, got (0,)"),
     (broken(1, "observations", np.zeros((4, 3))), ValueError,
      "path 1: observations: expected 5 steps, the number of rewards, got shape (4, 3)"),
     (broken(1, "observations", np.zeros((5, 2))), ValueError,
      "path 1: observations: expected shape (3,) after the step axis, as in path 0, got shape (5, 2)"),
     (broken(2, "agent_infos", {"mean": np.zeros((6, 2))}), ValueError,
      "path 2: agent_infos: expected the same keys in all paths, got ['mean'], but ['log_std', 'mean'] in path 0"),
-    (broken(1, "env_infos", {"forward": np.zeros(3)}), ValueError, "path 1: env_infos['forward']: expected 5 steps"),
     (broken(0, "actions", np.array([["left", "up"]] * 4)), TypeError,
      "actions: expected real numbers, got an array of dtype <U"),
     (spoiled(0, 3, "rewards", np.nan), ValueError, "path 0, step 3: rewards: expected finite numbers, got nan"),
-    (spoiled(1, 0, "rewards", np.inf), ValueError, "path 1, step 0: rewards: expected finite numbers, got inf"),
     (spoiled(2, 5, "observations", np.nan), ValueError,
      "path 2, step 5: observations: expected finite numbers, got [nan"),
-    (spoiled(1, 4, "actions", -np.inf), ValueError, "path 1, step 4: actions: expected finite numbers, got [-inf"),
     (spoiled(1, 2, "baseline", np.nan), ValueError,
      "path 1, step 2: baseline.predict: expected finite numbers, got nan"),
-    (broken(1, "baseline", np.zeros((5, 1))), ValueError,
-     "path 1: baseline.predict: expected an array of shape (5,), one value per step, got shape (5, 1)"),
     (broken(1, "rewards", np.full(5, 1e308)), ValueError,
      "path 1, step 0: returns: expected finite numbers, got inf"),
 ]
@@ -310,11 +302,8 @@ def test_unknown_log_level_is_refused(log):
                                   *(functools.partial(cls, max_path_length=3) for cls in DICE)])
 @pytest.mark.parametrize("arguments, error, message", [
     (dict(discount=1.01), ValueError, "discount: expected a number in"),
-    (dict(discount=-0.1), ValueError, "discount: expected a number in"),
     (dict(gae_lambda=np.nan), ValueError, "gae_lambda: expected a number in"),
-    (dict(gae_lambda="1"), TypeError, "gae_lambda: expected a number in"),
     (dict(normalize_adv=1), TypeError, "normalize_adv: expected True or False"),
-    (dict(positive_adv="no"), TypeError, "positive_adv: expected True or False"),
     (dict(baseline=None), TypeError, "baseline: expected .*, or an object with the methods fit and predict"),
 ])
 def test_arguments_are_checked(make, arguments, error, message):

@@ -221,8 +221,7 @@ def test_task_samplers_forget_what_does_not_fit_another_environment():
 
 @pytest.mark.thorough(but="uniform-make0-2")
 @pytest.mark.parametrize("task_sampler, make, n_itr", [
-    ("uniform", DENSE_CORNER, 2), ("uniform", DENSE_CORNER, 3), ("worst", DENSE_CORNER, 3),
-    ({"name": "roml", "batch_size": 4}, lambda: make_env("MetaPointEnvNavigation"), 3)])
+    ("uniform", DENSE_CORNER, 2), ({"name": "roml", "batch_size": 4}, lambda: make_env("MetaPointEnvNavigation"), 3)])
 def test_a_callback_can_assign_an_environment_with_other_tasks(task_sampler, make, n_itr, tmp_path):
     """Given a curriculum whose later goals are not tasks of the first environment, then resumed runs are equal."""
     def move_goals(trainer, row):
@@ -235,8 +234,8 @@ def test_a_callback_can_assign_an_environment_with_other_tasks(task_sampler, mak
         return mps.train(make(), "vpg_maml", n_itr, callbacks=[move_goals], dump_path=tmp_path / name,
                          progress_bar=False, task_sampler=task_sampler, **TINY)
 
-    whole, part = train("whole", 5), train("part", n_itr)
-    resumed = mps.load_run(part.folder).resume(5, callbacks=[move_goals])
+    whole, part = train("whole", 4), train("part", n_itr)
+    resumed = mps.load_run(part.folder).resume(4, callbacks=[move_goals])
     assert read_rows(resumed.folder) == read_rows(whole.folder)
     np.testing.assert_array_equal(resumed.policy.get_flat_params(), whole.policy.get_flat_params())
     np.testing.assert_array_equal(resumed.trainer.sampler.tasks, whole.trainer.sampler.tasks)
@@ -254,11 +253,9 @@ def test_tasks_by_default_are_those_of_the_environment():
 
 @pytest.mark.parametrize("value, error, message", [
     ("rom", ValueError, "task_sampler: expected one of 'uniform', 'worst', 'roml', got 'rom'; did you mean 'roml'"),
-    ({"alpha": 0.1}, ValueError, "task_sampler: expected one of 'uniform', 'worst', 'roml', got None"),
     ({"name": "roml", "alpa": 0.1}, ValueError, "task_sampler: expected one of .*, got 'alpa'; did you mean 'alpha'"),
     ({"name": "roml", "alpha": 0.0}, ValueError, r"alpha: expected a number in \(0, 1\], got 0.0"),
     (3, TypeError, "task_sampler: expected one of uniform, worst, roml, or a TaskSampler, got 3"),
-    (RoML, TypeError, "task_sampler: expected .*, got <class"),
 ])
 def test_invalid_task_samplers_are_reported(value, error, message):
     with pytest.raises(error, match=message):

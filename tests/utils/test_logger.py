@@ -162,16 +162,6 @@ def test_resumed_run_writes_the_files_of_an_uninterrupted_run(tmp_path, rows, re
         assert (tmp_path / "resumed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_resumed_json_rows_may_have_different_columns(tmp_path):
-    logger.configure(tmp_path, ["csv", "json"])
-    dump(Itr=0, success=0.0)
-    dump(Itr=1)
-    logger.configure(tmp_path, ["csv", "json"], resume_at=2)
-    dump(Itr=2, success=1.0)
-    rows = [json.loads(line) for line in (tmp_path / "progress.json").read_text().splitlines()]
-    assert rows == [{"Itr": 0, "success": 0.0}, {"Itr": 1}, {"Itr": 2, "success": 1.0}]
-
-
 @pytest.mark.parametrize("name", ["progress.csv", "progress.json"])
 @pytest.mark.parametrize("itr", [1, 2])
 def test_missing_row_is_refused_and_no_file_changes(tmp_path, name, itr):
@@ -398,12 +388,3 @@ def test_new_run_has_no_curves_of_the_old_run(tmp_path):
     logger.configure(tmp_path, ["csv", "tensorboard"], overwrite=True)
     dump(Itr=0, x=1.5)
     assert read_events(tmp_path) == ([(0, 1.5)], [])
-
-
-def test_resume_at_must_be_the_number_of_an_iteration(tmp_path):
-    logger.configure(str(tmp_path), ["csv"])
-    logger.logkv("Itr", 0)
-    logger.dumpkvs()
-    with pytest.raises(ValueError, match="resume_at: expected an integer of at least 0, got -1"):
-        logger.configure(str(tmp_path), ["csv"], resume_at=-1)
-    assert (tmp_path / "progress.csv").read_text() == "Itr\n0\n"

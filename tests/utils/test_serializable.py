@@ -2,7 +2,6 @@
 import copy
 import pickle
 
-import cloudpickle
 import numpy as np
 import pytest
 
@@ -84,16 +83,6 @@ def test_subclass_saves_other_state_by_extending_getstate():
     assert (restored.learnt, restored.size, restored.name) == (7, 3, "l")
 
 
-def test_locally_defined_class_can_be_pickled():
-    # given a class that other processes cannot import
-    class Local(Base):
-        def __init__(self, size):
-            super().__init__(size + 1)
-
-    # then cloudpickle rebuilds the object from its arguments
-    assert pickle.loads(cloudpickle.dumps(Local(3))).size == 4
-
-
 def test_clone_accepts_other_arguments_by_name():
     original = Base(3, 4, name="a", extra=1)
     clone = original.clone(size=5, name="b", other=2)
@@ -126,7 +115,7 @@ class Ant(Configurable):
 
 class Cart(Configurable):
     def __init__(self, horse, wheels=4, name="cart", cargo=None):
-        self.horse, self.wheels, self._name = horse, wheels, name
+        self.horse, self.wheels, self.label = horse, wheels, name
 
     @property
     def cargo(self):

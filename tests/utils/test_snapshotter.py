@@ -155,14 +155,6 @@ def test_snapshot_can_be_loaded_while_another_process_saves(tmp_path):
     assert [name for name in files(tmp_path) if not name.endswith((".pkl", ".lock"))] == []  # no temporary file remains
 
 
-def test_other_files_are_kept(tmp_path):
-    (tmp_path / "notes.tmp").write_text("mine")
-    (tmp_path / "other.pkl").write_bytes(b"mine")
-    save_snapshot(tmp_path, 0, {})
-    assert files(tmp_path) == ["notes.tmp", "other.pkl", "params.pkl"]
-    assert len(list_snapshots(tmp_path)) == 1
-
-
 def test_invalid_arguments_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"snapshot_mode: expected one of 'all', 'last', 'gap', .* got 'first'"):
         save_snapshot(tmp_path, 0, {}, "first")

@@ -1,5 +1,4 @@
 """Tests MP4 files."""
-import sys
 
 import numpy as np
 import pytest
@@ -72,12 +71,3 @@ def test_unwritable_path_is_reported(tmp_path):
     with pytest.raises(ValueError, match=r"path: expected a name that ends with .mp4, got '.*a.gif'"), mp4_file(
             tmp_path / "a.gif", 10):
         pass
-
-
-def test_missing_video_extra_error_names_the_command_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
-    message = r'^videos require imageio-ffmpeg: run `pip install "meta_policy_search\[video\]"`$'
-    with pytest.raises(ImportError, match=message):
-        with mp4_file(tmp_path / "a.mp4", fps=10):
-            pass
-    assert not list(tmp_path.iterdir())

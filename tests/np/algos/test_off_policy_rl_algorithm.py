@@ -134,9 +134,8 @@ def test_smooth_return_averages_over_epochs(smooth, expected):
 
 
 @pytest.mark.parametrize("name, value", [
-    ("steps_per_epoch", 0), ("n_train_steps", 0), ("buffer_batch_size", 0.5), ("min_buffer_size", 10**6),
-    ("rollout_batch_size", 0), ("max_path_length", 0), ("max_eval_path_length", -1), ("reward_scale", np.nan),
-    ("num_eval_paths", -1), ("exploration_policy", GaussianNoisePolicy(SPEC, DeterministicMLPPolicy(2, 2, ())))])
+    ("buffer_batch_size", 0.5), ("min_buffer_size", 10**6), ("max_eval_path_length", -1), ("reward_scale", np.nan),
+    ("exploration_policy", GaussianNoisePolicy(SPEC, DeterministicMLPPolicy(2, 2, ())))])
 def test_assigned_arguments_are_checked(name, value):
     algo = make()
     setattr(algo, name, value)

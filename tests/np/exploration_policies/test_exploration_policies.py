@@ -78,8 +78,6 @@ def test_parameters_are_forwarded_and_gaussian_policies_act_by_their_mean():
 @pytest.mark.parametrize("build, error, message", [
     (lambda: GaussianNoisePolicy(WIDE, DeterministicMLPPolicy(O, A), sigma=-0.1), ValueError, "sigma: expected"),
     (lambda: OrnsteinUhlenbeckPolicy(WIDE, DeterministicMLPPolicy(O, A), dt=0.0), ValueError, "dt: expected"),
-    (lambda: OrnsteinUhlenbeckPolicy(WIDE, DeterministicMLPPolicy(O, A), theta="x"), TypeError, "theta: expected"),
-    (lambda: GaussianNoisePolicy(None, DeterministicMLPPolicy(O, A)), TypeError, "env_spec: expected an EnvSpec"),
     (lambda: GaussianNoisePolicy(WIDE, DeterministicMLPPolicy(O, A + 1)), ValueError, r"policy.action_dim: expected"),
     (lambda: GaussianNoisePolicy(EnvSpec(WIDE.observation_space, gym.spaces.Discrete(A)), CategoricalMLPPolicy(O, A)),
      ValueError, "env_spec: expected a box as action space"),
