@@ -65,33 +65,6 @@ docs: $(VENV)/.installed-docs ## build the documentation into docs/_build/html, 
 	$(VENV_PYTHON) -m sphinx -W --keep-going -E -b html docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
-bench: 1 for a smoke test with tiny sizes (default: 0)"
-	@echo "  ARGS       train, test, test-mujoco-py, bench: further arguments, such as ARGS=\"-m thorough\" for test"
-	@echo "  PYTHON     Python interpreter for the virtual environment, 3.10 to 3.13 (default: python3)"
-	@echo "  VENV       folder of the virtual environment (default: .venv)"
-
-train: $(VENV)/.installed ## train ProMP (default: half cheetah, forward or backward)
-	$(VENV_PYTHON) experiments/pro_mp.py $(TRAIN_FLAGS) $(ARGS)
-
-test: $(VENV)/.installed-$(TEST_EXTRAS) ## run the fast tests
-	$(VENV_PYTHON) -m pytest $(ARGS)
-
-lint: $(VENV)/.installed-dev ## check code style, imports, types and spelling
-	$(VENV_PYTHON) -m ruff check .
-	$(VENV)/bin/lint-imports --no-cache --no-logo
-	$(VENV_PYTHON) -m mypy
-	$(VENV)/bin/codespell
-	$(VENV)/bin/sphinx-lint --ignore docs/_build --ignore docs/api/generated docs
-
-format: $(VENV)/.installed-dev ## sort imports and apply safe fixes of lint errors
-	$(VENV_PYTHON) -m ruff check --fix .
-
-docs: $(VENV)/.installed-docs ## build the documentation into docs/_build/html, in minutes
-	@echo "Building the documentation takes DURATION on two cores."
-	rm -rf docs/api/generated
-	$(VENV_PYTHON) -m sphinx -W --keep-going -E -q -b html docs docs/_build/html
-	@echo "Open docs/_build/html/index.html"
-
 bench: $(VENV)/.installed-ray ## measure speed and memory; writes benchmarks/results.json
 	$(VENV_PYTHON) benchmarks/run.py $(if $(filter-out 0,$(SMOKE)),--smoke) $(ARGS)
 
