@@ -57,7 +57,8 @@ public_names_internal = [  # names that only modules of the package use
     "*.envs.*.Batched*",  # vectorized environments; the single environments are documented
     "*.envs.spaces.check_env_spec",
     "*.envs.compat.WrappingEnv", "*.envs.varied_env.parameters_from_json", "*.envs.varied_env.varied_parameters",
-    "*.envs.varied_env.derived_assignments", "*.envs.varied_env.recompute",
+    "*.envs.varied_env.derived_assignments", "*.envs.varied_env.recompute", "*.envs.varied_env.walk",
+    "*.envs.normalized_env.act_unscaled", "*.evaluation.evaluator.sample_deterministically",
     "*.envs.mujoco_envs.engines.[!b]*.*",
     "*.envs.mujoco_envs.engines.build.*",
     "*.envs.point_envs.*.distances",
