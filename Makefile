@@ -59,10 +59,10 @@ lint: $(VENV)/.installed-dev ## check code style, imports, types and spelling
 format: $(VENV)/.installed-dev ## sort imports and apply safe fixes of lint errors
 	$(VENV_PYTHON) -m ruff check --fix .
 
-docs: $(VENV)/.installed-docs ## build the documentation into docs/_build/html, in minutes
-	@echo "Building the documentation takes DURATION on two cores."
+docs: $(VENV)/.installed-docs ## build the documentation into docs/_build/html, in about four minutes
+	@echo "The build takes about four minutes. Sphinx shows the pages that it reads and writes."
 	rm -rf docs/api/generated
-	$(VENV_PYTHON) -m sphinx -W --keep-going -E -q -b html docs docs/_build/html
+	$(VENV_PYTHON) -m sphinx -W --keep-going -E -b html docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
 bench: $(VENV)/.installed-ray ## measure speed and memory; writes benchmarks/results.json

@@ -11,11 +11,11 @@ PAGES = {  # query: the page that answers it
     "train": "api/train", "mps.train": "api/train", "save model": "resume", "checkpoint": "resume",
     "hyperparameters": "default_settings", "callback": "howto/callbacks", "own environment": "howto/own_environment",
     "learning rate": "default_settings", "tensorboard": "howto/callbacks",
-    # twelve questions of a first-time user
+    # questions of first-time users
     "network size": "default_settings", "zero gain": "not_learning", "slurm": "cluster", "test tasks": "use_policy",
     "gradient steps at test time": "use_policy", "nan": "not_learning", "replay an iteration": "howto/replay",
     "sample processor": "howto/own_sample_processor", "add a setting": "howto/own_sample_processor", "carl": "carl",
-    "video": "pictures", "gpu": "installation",
+    "video": "pictures", "gpu": "installation", "why does it not learn": "not_learning", "several seeds": "api/train",
 }
 
 
