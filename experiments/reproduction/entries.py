@@ -55,7 +55,7 @@ class Entry:
     title: str
     question: str
     source: str
-    answer: str  # one sentence; see `pages.fill`
+    answer: str  # at most 40 words, also for the table of all entries; see `pages.fill`
     methods: Sequence[Method]
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # settings of all methods
     num_steps: int = 0  # adaptation steps of the test
@@ -73,6 +73,7 @@ class Entry:
     needs_adaptation: bool = True  # False if a single policy solves all tasks
     failed_below: Optional[float] = None  # a seed with a lower score after adaptation failed; see `Method.chance`
     in_readme: bool = False  # whether the table of the README contains it
+    in_findings: bool = False  # whether the answer is among the most important findings
     with_paths: bool = False  # whether a figure shows paths of the pretrained policies before adaptation
 
 

@@ -307,8 +307,11 @@ def _curve_table(entry: Entry, training: ByMethod) -> str:
     return table(["return in training after million steps", "seeds", *(f"{point:g}" for point in points)], rows)
 
 
-def headline(name: str) -> tuple[str, str, str, str]:
-    """Returns what was published, what was measured, the verdict and the seeds, for the first method that has both."""
+def _first_result(name: str) -> tuple[str, Optional[float], Optional[Interval], Method, str]:
+    """Returns label, published value, measured interval, method and seeds of the first method that has both values.
+
+    If none has both, it is the first method.
+    """
     entry, tests, training = ENTRIES[name], read_tests(name), read_training(name)
     found = []
     for method in (method for method in entry.methods if method.name in tests):
@@ -319,12 +322,16 @@ def headline(name: str) -> tuple[str, str, str, str]:
             reached = figures.return_at(entry, training[method.name], point)
             if reached is not None:
                 ours, value, label = reached, at_point, f"{method.label} after {point:g} million steps"
-        found.append((value is None, label, value, ours, method))
-    _, label, value, ours, method = min(found, key=lambda each: each[0])
-    seeds = trained_seeds(method, tests[method.name])
+        found.append((label, value, ours, method, trained_seeds(method, tests[method.name])))
+    return min(found, key=lambda each: each[1] is None)
+
+
+def headline(name: str) -> tuple[str, str, str, str]:
+    """Returns what was published, what was measured, the verdict and the seeds; all of one method."""
+    label, value, ours, method, seeds = _first_result(name)
     if value is not None:
         return f"{label}: {value:g}", cell(ours), agreement(ours, value, method), seeds
-    return "", "" if entry.columns else f"{label}: {cell(ours)}", "", seeds
+    return "", f"{label}: {cell(ours)}", "", seeds
 
 
 def seeds_and_minutes(name: str) -> tuple[str, str]:
@@ -336,11 +343,21 @@ def seeds_and_minutes(name: str) -> tuple[str, str]:
 
 
 def overview() -> str:
-    """Returns the table of all entries that have data."""
-    rows = [[f"[{name}](results/{name}.md)", ENTRIES[name].question, fill(name, ENTRIES[name].answer),
-             *headline(name)[:2], *seeds_and_minutes(name)] for name in stored()]
-    entries = table(["entry", "question", "answer", "published", "here", "seeds", "minutes"], rows)
-    return f"{entries}\n\n```{{toctree}}\n:hidden:\n:glob:\n\nresults/*\n```"
+    """Returns the page of all results: the template with the most important findings and a row for each entry."""
+    findings, rows = [], []
+    for name in stored():
+        entry = ENTRIES[name]
+        link, answer = f"[{entry.title}](results/{name}.md)", fill(name, entry.answer)
+        label, _, ours, _, seeds = _first_result(name)
+        if entry.in_findings:
+            findings.append(f"- {link}. {answer}")
+        rows.append([link, "see above" if entry.in_findings else answer, "" if entry.columns or (
+            entry.score == "success rate") else f"{label}: {cell(ours)}", seeds])
+    text = (HERE / "results.md").read_text(encoding="utf-8")
+    for mark, content in (("findings", "\n".join(findings)),
+                          ("entries", table(["experiment", "result", "return", "seeds"], rows))):
+        text = text.replace(f"<!-- {mark} -->", content)
+    return f"{text}\n```{{toctree}}\n:hidden:\n:glob:\n\nresults/*\n```\n"
 
 
 def leaderboards() -> str:
@@ -381,7 +398,7 @@ def write(docs: Path = DOCS, path: Path = README) -> None:
     (docs / "results").mkdir(exist_ok=True)
     for name in stored():
         write_text(docs / "results" / f"{name}.md", page(name))
-    for target, content in (("results", overview()), ("results/leaderboards", leaderboards())):
-        begin = (HERE / f"{Path(target).name}.md").read_text(encoding="utf-8")
-        write_text(docs / f"{target}.md", f"{begin}\n{content}\n")
+    write_text(docs / "results.md", overview())
+    begin = (HERE / "leaderboards.md").read_text(encoding="utf-8")
+    write_text(docs / "results" / "leaderboards.md", f"{begin}\n{leaderboards()}\n")
     write_text(path, readme(path.read_text(encoding="utf-8")))

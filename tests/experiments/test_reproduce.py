@@ -258,6 +258,7 @@ def test_claims_of_the_texts_are_expressions():
     for name in entries.stored():
         for text in (ENTRIES[name].answer, ENTRIES[name].notes):
             assert "{" not in pages.fill(name, text)
+        assert 0 < len(pages.fill(name, ENTRIES[name].answer).split()) <= 40, name
 
 
 def test_maml_on_mdps_returns_a_smaller_fraction_of_the_optimum_than_published():
