@@ -484,7 +484,7 @@ def check_meta_env(env: Any) -> None:
     _check_methods(owner, env, ("sample_tasks", "set_task"), "env: expected a meta-environment")
     signature = inspect.signature(owner.sample_tasks)
     try:
-        signature.bind(1)
+        signature.bind(1, **({"rng": None} if "rng" in signature.parameters else {}))
     except TypeError:
         raise TypeError(f"{type(owner).__name__}.sample_tasks: expected the arguments (n_tasks) or (n_tasks, rng), "
                         f"got {signature}") from None
