@@ -17,7 +17,7 @@ from meta_policy_search.utils.files import lock_folder
 from meta_policy_search.utils.snapshotter import save_snapshot
 from tests.helpers import commands
 from tests.helpers.processes import ROOT, assert_gone, start
-from tests.helpers.runs import read_csv, read_rows
+from tests.helpers.runs import read_csv
 
 mistake = functools.partial(commands.mistake, functools.partial(commands.run, "sweep"))
 SWEEP = "-m", "meta_policy_search", "sweep", "--processes", 2
@@ -83,24 +83,6 @@ def test_every_combination_is_run_and_failures_are_reported(tmp_path, monkeypatc
     said = capsys.readouterr().out
     assert "2 of 4 runs complete" in said and f"{names[0]}: starts" not in said and f"{names[2]}: starts" in said
     assert {name: (output / name / "progress.csv").stat().st_mtime_ns for name in names[:2]} == before
-
-
-@pytest.mark.thorough
-def test_grid_with_more_iterations_extends_finished_runs(tmp_path, monkeypatch, capsys):
-    """Runs extended by a grid with more iterations equal uninterrupted runs; options without effect may change."""
-    commands.train_members_here(monkeypatch)
-    arguments = ["--output", str(tmp_path / "runs")]
-    assert main(["sweep", str(write_grid(tmp_path, {"seed": [1]})), *arguments]) == 0
-    grid = write_grid(tmp_path, {"seed": [1]}, n_itr=5, snapshot_mode="all")
-    capsys.readouterr()
-    assert main(["sweep", str(grid), *arguments, "--resume"]) == 0
-    assert "seed=1: resumes" in capsys.readouterr().out
-    assert main(["sweep", str(grid), "--output", str(tmp_path / "at_once")]) == 0
-    resumed, at_once = (read_rows(tmp_path / folder / "seed=1") for folder in ("runs", "at_once"))
-    assert resumed == at_once and len(resumed) == 5
-    assert all((tmp_path / "runs" / "seed=1" / f"itr_{itr}.pkl").exists() for itr in (2, 3, 4))
-    assert main(["sweep", str(grid), *arguments, "--resume"]) == 0
-    assert "1 of 1 runs complete" in capsys.readouterr().out
 
 
 @pytest.mark.thorough

@@ -265,7 +265,7 @@ def test_invalid_arguments_of_a_vectorized_environment_are_refused():
         env.step(np.zeros((2, 2)))
 
 
-# Other libraries
+# Environments of users
 
 
 class OwnEnv(MetaEnv):

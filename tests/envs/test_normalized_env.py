@@ -229,32 +229,6 @@ def test_samplers_update_the_averages_after_each_call(arguments, trials):
     assert np.abs(expected[-4]).max() > 1e-3  # the means of the observations have moved
 
 
-@pytest.mark.thorough(but="cem-sizes1")
-@pytest.mark.parametrize("algo, sizes", [
-    ("vpg_maml", {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "hidden_sizes": (4,)}),
-    ("cem", {"batch_size": 10}),
-])
-def test_resumed_and_interrupted_runs_have_the_averages_of_an_uninterrupted_run(algo, sizes, tmp_path):
-    """The runs stop after two iterations, or are interrupted in the second iteration and continue."""
-    def interrupt(trainer, row):
-        if trainer.itr == 1 and not trainer.stopped:
-            trainer.callbacks.clear()
-            raise KeyboardInterrupt
-
-    env = normalize(MetaPointEnvCorner(reward_type="dense"), normalize_obs=True, normalize_reward=True, obs_alpha=0.1)
-
-    def train(name, n_itr=3, **arguments):
-        return mps.train(env, algo, n_itr=n_itr, max_path_length=5, dump_path=str(tmp_path / name), **sizes,
-                         **arguments)
-
-    expected = get_averages(train("uninterrupted").trainer.env)
-    train("resumed", 2)
-    runs = [mps.load_run(str(tmp_path / "resumed")).resume(3), train("interrupted", callbacks=[interrupt]).resume(3)]
-    for run in runs:
-        for name, values in get_averages(run.trainer.env).items():
-            np.testing.assert_array_equal(values, expected[name])
-
-
 def test_observation_of_another_shape_is_refused():
     env = normalize(Echo(observations=[[1.0]]), normalize_obs=True)
     with pytest.raises(ValueError, match=r"observation: expected shape \(2,\) \(observation_space\), got \(1,\)"):

@@ -157,7 +157,7 @@ def test_custom_algorithm_with_placeholders_per_task():
 
 
 def test_copies_of_an_algorithm_with_another_number_of_tasks_have_this_number():
-    algo = TRPOMAML(make_policy(), meta_batch_size=M).with_meta_batch_size(5)
+    algo = VPGMAML(make_policy(), meta_batch_size=M).with_meta_batch_size(5)
     with tf.Graph().as_default():
         other = copy.deepcopy(algo)
     assert other.meta_batch_size == other.policy.meta_batch_size == 5

