@@ -14,7 +14,7 @@ REPOSITORY = "https://github.com/OWNER/meta_policy_search"
 SITE = "https://meta-policy-search.readthedocs.io"
 
 DEPENDENCIES = [
-    "cloudpickle>=2.2",
+    "cloudpickle>=3.1",
     "cma>=4.3",  # CMA-ES
     "filelock>=4.0",  # locks run folders
     "gym==0.26.2",  # interface of environments; its environments are not used

@@ -127,7 +127,7 @@ def test_diagnostics_without_a_prefix_are_refused(part, trainer, monkeypatch):
 
     monkeypatch.setattr(type(getattr(trainer, part)), "log_diagnostics", log_diagnostics)
     with pytest.raises(TypeError, match=r"log_diagnostics\(\) takes 2 positional arguments but 3 were given"):
-        trainer.train()
+        trainer.train_itr()
 
 
 # Training loop

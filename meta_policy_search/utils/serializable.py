@@ -193,7 +193,8 @@ def type_hints(function: Any) -> Dict[str, Any]:
 
 def is_without_effect(hint: Any) -> bool:
     """Returns whether a type hint is marked with `types.WithoutEffect`."""
-    return NO_EFFECT in typing.get_args(hint)
+    parts = typing.get_args(hint)  # Python 3.10 makes hints of arguments with the default None optional
+    return NO_EFFECT in parts or any(map(is_without_effect, parts))
 
 
 def _equals_default(value: Any, default: Any) -> bool:

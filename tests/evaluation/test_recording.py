@@ -130,6 +130,7 @@ class Drift(gymnasium.Env):
 
 
 def test_own_environment_with_a_position_is_plotted_without_a_scenery(tmp_path):
+    pytest.importorskip("imageio_ffmpeg")
     recording = make_evaluator(normalize(Drift()), length=3).record(1, num_steps=1)
     path = recording.rounds[0][0][0]
     np.testing.assert_allclose(recording.trajectories(0, 0)[0][:-1], path["observations"])
