@@ -186,15 +186,16 @@ def present_arguments(obj: Configurable, only_changed: bool = False) -> Dict[str
 def type_hints(function: Any) -> Dict[str, Any]:
     """Returns the type hints of a function with their marks; those that cannot be evaluated are omitted."""
     try:
-        return typing.get_type_hints(function, include_extras=True)
+        hints = typing.get_type_hints(function, include_extras=True)
     except (NameError, TypeError):  # names that only type checkers import
         return {}
+    # Python 3.10 wraps the hint of an argument with the default None in `Optional`, which hides its mark.
+    return {name: next(filter(is_without_effect, typing.get_args(hint)), hint) for name, hint in hints.items()}
 
 
 def is_without_effect(hint: Any) -> bool:
     """Returns whether a type hint is marked with `types.WithoutEffect`."""
-    parts = typing.get_args(hint)  # Python 3.10 makes hints of arguments with the default None optional
-    return NO_EFFECT in parts or any(map(is_without_effect, parts))
+    return NO_EFFECT in typing.get_args(hint)
 
 
 def _equals_default(value: Any, default: Any) -> bool:
