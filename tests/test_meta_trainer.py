@@ -114,7 +114,8 @@ def test_gain_interval_is_a_student_interval_over_tasks(trainer):
 
 def test_environment_and_policy_log_diagnostics_of_all_paths(trainer, monkeypatch):
     calls = []
-    monkeypatch.setattr(trainer.env, "log_diagnostics", lambda paths, prefix: calls.append((len(paths), prefix)))
+    monkeypatch.setattr(type(trainer.env), "log_diagnostics",
+                        lambda self, paths, prefix: calls.append((len(paths), prefix)))
     trainer.train_itr()
     assert calls == [(M * P, "Step_0-"), (M * P, "Step_1-")]
 
