@@ -40,6 +40,7 @@ EXTRAS = {
     "video": ["imageio-ffmpeg>=0.6", "pillow>=10.0"],  # imageio-ffmpeg contains the encoder
     "metaworld": ["metaworld>=3.0,<3.1"],  # tested with 3.0.0
     "ray": ["ray>=2.40"],
+    "stable-baselines3": ["sb3-contrib>=2.4", "stable-baselines3>=2.4"],  # for scripts in experiments
     "tensorboard": ["tensorboard>=2.16"],  # writes and shows learning curves
     "docs": ["furo>=2024.8.6", "myst-nb>=1.1", "sphinx>=7.3", "sphinx-copybutton>=0.5.2", "sphinx-design>=0.6",
              "sphinx-mathjax-offline==0.0.2"],

@@ -103,10 +103,11 @@ def ray(sizes: Sizes) -> Iterator[Measurement]:
 
 
 def vector(sizes: Sizes) -> Iterator[Measurement]:
-    """Speed of the vectorized environment relative to Gymnasium's `SyncVectorEnv`."""
+    """Speed of the vectorized environment relative to those of Gymnasium and, if installed, stable-baselines3."""
+    has_dummy = importlib.util.find_spec("stable_baselines3") is not None
     yield Measurement("vector_envs", "measure_vector_envs", {
-        "group": "vector", "kinds": ("native", "sync"), "num_envs": 64, "num_steps": 5 * sizes.iterations,
-        "rounds": sizes.rounds})
+        "group": "vector", "kinds": ("native", "sync", *["dummy"] * has_dummy), "num_envs": 64,
+        "num_steps": 5 * sizes.iterations, "rounds": sizes.rounds})
 
 
 def envpool(sizes: Sizes) -> Iterator[Measurement]:

@@ -17,8 +17,9 @@ def measure_vector_envs(group: str, kinds: Sequence[str], num_envs: int, num_ste
 
     Args:
         group: name of the group of figures.
-        kinds: `"native"` (the vectorized environment of this library), `"sync"` (`SyncVectorEnv`) or `"envpool"`
-            (EnvPool's `HalfCheetah-v5`, the same robot with another reward).
+        kinds: `"native"` (the vectorized environment of this library), `"sync"` (`SyncVectorEnv`), `"dummy"`
+            (`DummyVecEnv` of stable-baselines3) or `"envpool"` (EnvPool's `HalfCheetah-v5`, the same robot with another
+            reward).
         num_envs: number of copies.
         num_steps: number of steps of all copies per turn.
         rounds: number of counted turns, at least one; one additional first turn is not counted.
@@ -36,6 +37,10 @@ def _make(kind: str, num_envs: int) -> Any:
         import envpool
 
         return envpool.make("HalfCheetah-v5", env_type="gymnasium", num_envs=num_envs)
+    if kind == "dummy":
+        from stable_baselines3.common.vec_env import DummyVecEnv
+
+        return DummyVecEnv([lambda: gymnasium.make(ENV)] * num_envs)
     return gymnasium.make_vec(ENV, num_envs, "sync" if kind == "sync" else "vector_entry_point")
 
 

@@ -24,10 +24,11 @@ from meta_policy_search.envs.normalized_env import task_numbers
 from meta_policy_search.envs.registry import BUILT_IN, get_env_class, make_env
 from meta_policy_search.envs.spaces import as_array, is_box, is_discrete
 from meta_policy_search.envs.task_sets import load_tasks
+from meta_policy_search.envs.trial_env import extend_observations, num_added, trial_bounds
 from meta_policy_search.types import RenderMode, Task
 from meta_policy_search.utils.checks import check_bool, check_choice, check_positive_int
 
-__all__ = ["TIME_LIMITS", "TaskEnv", "VectorTaskEnv", "env_id"]
+__all__ = ["TIME_LIMITS", "TaskEnv", "TrialWrapper", "VectorTaskEnv", "env_id"]
 
 Tasks = Union[None, str, Sequence[Task]]
 Options = Optional[Dict[str, Any]]
@@ -136,6 +137,50 @@ class TaskEnv(gymnasium.Env):
     def close(self) -> None:
         """Closes the meta-environment."""
         self.meta_env.close()
+
+
+class TrialWrapper(gymnasium.Wrapper):
+    """Joins several episodes of one task into a trial of RL^2 (arXiv:1611.02779, section 2.2).
+
+    `reset` starts a trial, with a drawn or given task. When an episode of the trial ends, the next one starts in the
+    same task. The trial terminates with its last episode. Observations are those of `envs.TrialEnv`: the observation,
+    the previous action (discrete: one-hot), the previous reward, and whether the previous step ended an episode. With
+    a recurrent policy, other libraries train RL^2 on this environment::
+
+        env = TrialWrapper(gymnasium.make("meta_policy_search/HalfCheetahRandDirec-v0"), episodes_per_trial=2)
+
+    Args:
+        env: environment with a time limit, whose `reset` returns `info["task"]` and accepts `options={"task": task}`,
+            such as a `TaskEnv`. Its observations are vectors.
+        episodes_per_trial: number of episodes per trial, at least 1; default 2.
+
+    Raises:
+        ValueError: `episodes_per_trial` is less than 1, or observations are not vectors.
+    """
+
+    def __init__(self, env: gymnasium.Env, episodes_per_trial: int = 2) -> None:
+        super().__init__(env)
+        self._episodes_per_trial = check_positive_int("episodes_per_trial", episodes_per_trial)
+        self._num_ended = 0  # episodes of this trial that have ended
+        self.observation_space = gymnasium.spaces.Box(*trial_bounds(env), dtype=np.float64)
+
+    def reset(self, *, seed: Optional[int] = None, options: Options = None) -> Tuple[np.ndarray, Dict[str, Any]]:
+        """Starts a trial; returns `(observation, info)`."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._task, self._num_ended = info["task"], 0
+        return np.append(observation, np.zeros(num_added(self.action_space))), info
+
+    def step(self, action: Any) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
+        """Takes one step; returns `(observation, reward, terminated, truncated, info)`."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        ended = terminated or truncated
+        self._num_ended += ended
+        is_last = self._num_ended >= self._episodes_per_trial
+        if ended and not is_last:
+            observation, _ = self.env.reset(options={"task": self._task})
+        shown = extend_observations(self.action_space, observation[None], np.asarray(action)[None],
+                                    np.array([reward]), np.array([ended]))
+        return shown[0], float(reward), is_last, False, info
 
 
 class VectorTaskEnv(gymnasium.vector.VectorEnv):

@@ -46,14 +46,10 @@ class TrialEnv(WrappingEnv):
 
     def __init__(self, env: Any, episodes_per_trial: int = 2, max_path_length: int = 100) -> None:
         super().__init__(env)
-        if not is_box(env.observation_space) or len(env.observation_space.shape) != 1:
-            raise ValueError(f"env: expected an environment that observes vectors, got {env.observation_space}")
         self.episodes_per_trial = check_positive_int("episodes_per_trial", episodes_per_trial)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
         self._episode = self._steps = 0  # index of the current episode, and number of its steps
-        added = np.full(num_added(self.action_space), np.inf)
-        low, high = np.append(env.observation_space.low, -added), np.append(env.observation_space.high, added)
-        self.observation_space = gym.spaces.Box(low, high, dtype=np.float64)
+        self.observation_space = gym.spaces.Box(*trial_bounds(self.wrapped_env), dtype=np.float64)
 
     @property
     def trial_length(self) -> int:
@@ -149,6 +145,18 @@ def with_episode(infos: Mapping[str, Any], episode: Any) -> Dict[str, Any]:
         raise ValueError(f"env: expected no info {EPISODE!r}, because TrialEnv adds it, got "
                          f"{reprlib.repr(infos[EPISODE])}. Rename it in a wrapper")
     return {**infos, EPISODE: episode}
+
+
+def trial_bounds(env: Any) -> Tuple[np.ndarray, np.ndarray]:
+    """Returns the lower and upper bounds of the observations of a trial in `env`; see `TrialEnv`.
+
+    Raises:
+        ValueError: the environment does not observe vectors.
+    """
+    if not is_box(env.observation_space) or len(env.observation_space.shape) != 1:
+        raise ValueError(f"env: expected an environment that observes vectors, got {env.observation_space}")
+    added = np.full(num_added(env.action_space), np.inf)
+    return np.append(env.observation_space.low, -added), np.append(env.observation_space.high, added)
 
 
 def num_added(action_space: Any) -> int:

@@ -8,8 +8,8 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
-from meta_policy_search.envs import MetaEnv, available_envs, get_env_class, load_tasks, make_env
-from meta_policy_search.envs.gymnasium import TIME_LIMITS, TaskEnv, VectorTaskEnv, env_id
+from meta_policy_search.envs import MetaEnv, TrialEnv, available_envs, get_env_class, load_tasks, make_env
+from meta_policy_search.envs.gymnasium import TIME_LIMITS, TaskEnv, TrialWrapper, VectorTaskEnv, env_id
 from meta_policy_search.utils.gym_import import gym
 from tests.helpers.runs import assert_same
 
@@ -137,6 +137,41 @@ def test_arguments_reach_the_environment():
     env = gymnasium.make(env_id("HalfCheetahRandVelEnv"), max_velocity=0.5, max_episode_steps=3)
     assert env.reset(seed=0)[1]["task"] < 0.5 and env.spec.max_episode_steps == 3
     assert gymnasium.make(env.spec).unwrapped.meta_env._batched.tasks.max_velocity == 0.5
+
+
+@pytest.mark.parametrize("name", ["MetaPointEnvNavigation", "HalfCheetahRandVelEnv", "KhazadDumEnv"])
+def test_trials_equal_those_of_the_trial_environment_bit_for_bit(name):
+    env = TrialWrapper(gymnasium.make(env_id(name), max_episode_steps=4), episodes_per_trial=3)
+    own = TrialEnv(make_env(name), episodes_per_trial=3, max_path_length=4)
+    task = own.sample_tasks(3, np.random.default_rng(5))[2]
+    own.set_task(task)
+    observation, info = env.reset(seed=7, options={"task": task})
+    assert_same(observation, own.reset(seed=7)[0])
+    assert env.observation_space == gymnasium.spaces.Box(own.observation_space.low, own.observation_space.high,
+                                                         dtype=np.float64)
+    env.action_space.seed(0)
+    for step in range(12):
+        action = env.action_space.sample()
+        *expected, _ = own.step(action)
+        *answer, info = env.step(action)
+        assert_same(answer[0], expected[0])
+        assert answer[1:] == expected[1:] and answer[2] == (step == 11)
+        assert_same(info["task"], task)
+
+
+def test_trials_draw_tasks_and_episodes_keep_them():
+    env = TrialWrapper(gymnasium.make(env_id("MetaPointEnvNavigation"), max_episode_steps=2))
+    tasks = [env.reset(seed=1)[1]["task"], *(env.step(env.action_space.low)[4]["task"] for _ in range(4)),
+             env.reset()[1]["task"]]
+    assert all(np.array_equal(task, tasks[0]) for task in tasks[:5]) and not np.array_equal(tasks[5], tasks[0])
+
+
+def test_invalid_arguments_of_trials_are_refused():
+    env = gymnasium.make(env_id("MetaPointEnvNavigation"))
+    with pytest.raises(ValueError, match="episodes_per_trial: expected an integer of at least 1, got 0"):
+        TrialWrapper(env, episodes_per_trial=0)
+    with pytest.raises(ValueError, match="env: expected an environment that observes vectors, got Box"):
+        TrialWrapper(gymnasium.wrappers.ReshapeObservation(env, (2, 1)))
 
 
 @pytest.mark.parametrize("tasks", ["train", "test"])
