@@ -177,9 +177,20 @@ def test_resumed_run_equals_uninterrupted_run(name, tmp_path):
     np.testing.assert_array_equal(resumed.env.get_task(), [0.2, -0.3])
 
 
-def test_environment_without_get_task_is_refused_with_the_name_of_the_method():
-    class WithoutTask(MetaPointEnv):
-        get_task = mps.MetaEnv.get_task
+class Forwarding:
+    """Has the methods of an environment, but not `get_task`."""
+
+    def __init__(self):
+        env = MetaPointEnv()
+        self.observation_space, self.action_space = env.observation_space, env.action_space
+        self.sample_tasks, self.set_task, self.reset, self.step = env.sample_tasks, env.set_task, env.reset, env.step
+
+
+@pytest.mark.parametrize("base", [MetaPointEnv, Forwarding])
+def test_environment_without_get_task_is_refused_with_the_name_of_the_method(base):
+    class WithoutTask(base):
+        if base is MetaPointEnv:
+            get_task = mps.MetaEnv.get_task
 
     runner = LocalRunner()
     runner.setup(Counting(), WithoutTask())

@@ -147,7 +147,10 @@ class WrappingEnv(MetaEnv):
 
     def get_task(self) -> Task:
         """Returns a copy of the task."""
-        return copy.deepcopy(owner_of_tasks(self.wrapped_env, "get_task").get_task())
+        owner = owner_of_tasks(self.wrapped_env, "get_task")
+        if not hasattr(owner, "get_task"):
+            raise NotImplementedError(f"{type(owner).__name__} does not implement get_task")
+        return copy.deepcopy(owner.get_task())
 
     def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[Any, Dict[str, Any]]:
         """Starts a new path; returns `(observation, info)`. The info of a classic environment is empty.
