@@ -39,7 +39,7 @@ help: ## list targets and variables
 	@echo "  DUMP_PATH  train: run folder (default: data/promp/<environment>/<time>_seed<seed>)"
 	@echo "  EXTRAS     extras: extras of setup.py, such as ray,metaworld (default: video)"
 	@echo "  SMOKE      train, bench: 1 for a smoke test with tiny sizes (default: 0)"
-	@echo "  ARGS       train, test, test-mujoco-py, bench: further arguments, such as ARGS=\"-m thorough\" for test"
+	@echo "  ARGS       train, test, test-mujoco-py, bench: further arguments, such as ARGS=\"-m gradients\" for test"
 	@echo "  PYTHON     Python interpreter for the virtual environment, 3.10 to 3.13 (default: python3)"
 	@echo "  VENV       folder of the virtual environment (default: .venv)"
 

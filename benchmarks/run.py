@@ -103,11 +103,8 @@ def ray(sizes: Sizes) -> Iterator[Measurement]:
 
 
 def vector(sizes: Sizes) -> Iterator[Measurement]:
-    """Speed of the vectorized environment relative to those of Gymnasium and, if installed, stable-baselines3."""
-    has_dummy = importlib.util.find_spec("stable_baselines3") is not None
-    yield Measurement("vector_envs", "measure_vector_envs", {
-        "group": "vector", "kinds": ("native", "sync", *["dummy"] * has_dummy), "num_envs": 64,
-        "num_steps": 5 * sizes.iterations, "rounds": sizes.rounds})
+    """Speed of the vectorized environment relative to Gymnasium's `SyncVectorEnv`."""
+    yield _compare_vector_envs(sizes, "vector", "sync", 5)
 
 
 def envpool(sizes: Sizes) -> Iterator[Measurement]:
@@ -115,8 +112,20 @@ def envpool(sizes: Sizes) -> Iterator[Measurement]:
     if importlib.util.find_spec("envpool") is None:
         print("skipped: the group envpool, because EnvPool is not installed", file=sys.stderr)
         return
-    yield Measurement("vector_envs", "measure_vector_envs", {
-        "group": "envpool", "kinds": ("native", "envpool"), "num_envs": 64, "num_steps": 50 * sizes.iterations,
+    yield _compare_vector_envs(sizes, "envpool", "envpool", 50)
+
+
+def stable_baselines3(sizes: Sizes) -> Iterator[Measurement]:
+    """Speed of the vectorized environment relative to the `DummyVecEnv` of stable-baselines3."""
+    if importlib.util.find_spec("stable_baselines3") is None:
+        print("skipped: the group stable_baselines3, because stable-baselines3 is not installed", file=sys.stderr)
+        return
+    yield _compare_vector_envs(sizes, "stable_baselines3", "dummy", 5)
+
+
+def _compare_vector_envs(sizes: Sizes, group: str, kind: str, steps_per_iteration: int) -> Measurement:
+    return Measurement("vector_envs", "measure_vector_envs", {
+        "group": group, "kinds": ("native", kind), "num_envs": 64, "num_steps": steps_per_iteration * sizes.iterations,
         "rounds": sizes.rounds})
 
 
@@ -141,7 +150,8 @@ def scaling(sizes: Sizes) -> Iterator[Measurement]:
 
 GROUPS: dict[str, Callable[[Sizes], Iterator[Measurement]]] = {
     group.__name__: group
-    for group in (startup, iteration, returns, graph, sampling, engine, vector, envpool, ray, ml45_memory, scaling)
+    for group in (startup, iteration, returns, graph, sampling, engine, vector, envpool, stable_baselines3,
+                  ray, ml45_memory, scaling)
 }
 DEFAULT_GROUPS = [name for name in GROUPS if name != "scaling"]
 

@@ -37,8 +37,8 @@ def measure_executors(env: str, settings: Mapping[str, Any], seconds: float) -> 
     for name, executor in EXECUTORS.items():
         with MetaSampler(trainer.env, trainer.policy, config.rollouts_per_meta_task, config.meta_batch_size,
                          config.max_path_length) as sampler:
-            sampler.vec_env = executor(sampler.sampled_env, sampler.meta_batch_size, sampler.envs_per_task,
-                                       sampler.max_path_length)
+            sampler._executor = executor(sampler.sampled_env, sampler.meta_batch_size, sampler.envs_per_task,
+                                         sampler.max_path_length)
             collect(sampler)
             rates = [collect(sampler)]
             ends = time.perf_counter() + seconds

@@ -31,10 +31,10 @@ def of_group(keys, name):
 
 
 @pytest.mark.parametrize("group", sorted(set(run.GROUPS) - {"graph", "scaling"}))  # tested below
-@pytest.mark.thorough(ci=("envpool", "ml45_memory", "returns", "startup", "vector"))
+@pytest.mark.thorough(ci=("envpool", "ml45_memory", "returns", "stable_baselines3", "startup", "vector"))
 def test_group_measures_the_documented_figures(group):
-    if group == "envpool":
-        pytest.importorskip("envpool")
+    if group in ("envpool", "stable_baselines3"):
+        pytest.importorskip(group)
     if group == "ray":
         pytest.importorskip("ray", reason="Ray is not installed: pip install \"meta_policy_search[ray]\"")
     figures = run.measure_group(group, run.SMOKE, measure_here)
