@@ -30,7 +30,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 tf.disable_v2_behavior()
-IDS = "meta_policy_search.envs.gymnasium:meta_policy_search/"  # the module that Gymnasium imports, and a prefix of ids
+IDS = "meta_policy_search.envs.gymnasium:meta_policy_search/"  # Gymnasium imports this module, which registers the ids
 
 
 @dataclasses.dataclass
@@ -43,7 +43,7 @@ class Settings:
     meta_batch_size: int = 20  # M
     rollouts_per_meta_task: int = 10  # P
     episodes_per_trial: int = 2  # E
-    normalization_scale: float = 1.0  # the policy's actions from -scale to scale cover the action box
+    normalization_scale: float = 1.0  # the policy's actions in [-scale, scale] are mapped linearly to the action box
     hidden_size: int = 64  # H
     discount: float = 0.99
     gae_lambda: float = 0.95

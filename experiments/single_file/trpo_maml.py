@@ -3,13 +3,13 @@
     python experiments/single_file/trpo_maml.py                  # 2D navigation
     python experiments/single_file/trpo_maml.py --env half_cheetah   # half cheetah, forward or backward
 
-2D navigation returns -18 after the gradient step of iteration 10 (-44 before it); training takes 25 iterations.
+In 2D navigation, the return of iteration 10 is -18 after the gradient step (-44 before it). Training: 25 iterations.
 
 The policy collects paths in a task, takes a gradient step on them, and collects paths again. MAML trains the
 parameters before the step (theta) so that the policy is good after it (theta'). An iteration:
 
 1. Draw M tasks. Sample P paths of each task with theta.
-2. For each task: theta' = theta - alpha * gradient of the inner loss. Sample P paths with theta'. (K times.)
+2. For each task, K times: take a gradient step on the last samples, and sample P paths. The result is theta'.
 3. Take one step in theta, as far as a trust region of the adapted policies allows (TRPO, arXiv:1502.05477).
 
 Numbered comments mark decisions that change results. docs/algorithms/trpo_maml.rst links them to the paper and to the
@@ -29,7 +29,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 tf.disable_v2_behavior()
-IDS = "meta_policy_search.envs.gymnasium:meta_policy_search/"  # the module that Gymnasium imports, and a prefix of ids
+IDS = "meta_policy_search.envs.gymnasium:meta_policy_search/"  # Gymnasium imports this module, which registers the ids
 
 
 @dataclasses.dataclass
@@ -41,7 +41,7 @@ class Settings:
     n_itr: int = 25  # iterations (meta-updates)
     meta_batch_size: int = 20  # M
     rollouts_per_meta_task: int = 10  # P
-    normalization_scale: float = 1.0  # the policy's actions from -scale to scale cover the action box
+    normalization_scale: float = 1.0  # the policy's actions in [-scale, scale] are mapped linearly to the action box
     hidden_sizes: tuple = (64, 64)  # tanh units
     discount: float = 0.99
     gae_lambda: float = 0.95
@@ -82,13 +82,13 @@ def policy(params, observations, tanh):
 def sample(envs, tasks, params, s, rng):
     """Samples P paths of each task with parameters `[M, ...]`; returns a dict of arrays `[M, P, T, ...]`.
 
-    `mask` is True for the steps of the paths. The steps after the end of a path exist, but are never used.
+    `mask` is True for the steps of the paths. Paths that have ended continue until all have ended, with weight 0.
     """
     num_tasks, num_paths, scale = len(tasks), s.rollouts_per_meta_task, s.normalization_scale
     low, high = envs.single_action_space.low, envs.single_action_space.high
     for m, task in enumerate(tasks):
-        mask = np.arange(num_tasks * num_paths) // num_paths == m
-        observations, _ = envs.reset(options={"task": task, "reset_mask": mask})
+        of_task = np.arange(num_tasks * num_paths) // num_paths == m
+        observations, _ = envs.reset(options={"task": task, "reset_mask": of_task})  # returns those of all tasks
     steps, running = [], np.ones((num_tasks, num_paths), bool)
     while running.any():
         observations = observations.reshape(num_tasks, num_paths, -1)
@@ -152,7 +152,7 @@ class TRPOMAML:
         vectors = {"observations": obs_size, "actions": action_size, "mean": action_size, "log_std": action_size}
         self.data = [{**{key: tf.placeholder(tf.float32, [None, None, size]) for key, size in vectors.items()},
                       **{key: tf.placeholder(tf.float32, [None, None]) for key in ("advantages", "mask")}}
-                     for _ in range(s.num_inner_grad_steps + 1)]  # D_0, ..., D_K: the samples of each step
+                     for _ in range(s.num_inner_grad_steps + 1)]  # D_0, ..., D_K
         # Each task starts with its own copy of theta. The gradient in theta is the sum over the copies.
         theta_k = [tf.broadcast_to(value, [s.meta_batch_size, *value.shape]) for value in self.theta]
         self.adapted = [theta_k]
@@ -160,7 +160,7 @@ class TRPOMAML:
             log_prob, _, _, mean_of = self.compare(theta_k, data)
             # [6] The inner loss has the log-density (Eq. 4). Its gradient is unbiased, its Hessian lacks terms.
             inner_loss = -mean_of(log_prob * data["advantages"])  # [M]
-            # The gradient of the sum contains the gradients of all tasks, because theta_k[m] only acts in task m.
+            # The gradient of the sum contains the gradients of all tasks, because row m of each array acts in task m.
             # [7] Nothing is stopped here: the meta-gradient also differentiates these gradients.
             gradients = tf.gradients(tf.reduce_sum(inner_loss), theta_k)
             theta_k = [value - s.inner_lr * gradient for value, gradient in zip(theta_k, gradients)]  # Eq. 1
@@ -199,18 +199,18 @@ class TRPOMAML:
         weights = data["mask"] / tf.reduce_sum(data["mask"], axis=1, keepdims=True)
         return log_density(mean, log_std), ratio, kl, lambda values: tf.reduce_sum(weights * values, axis=1)
 
-    def feed(self, steps):
-        """Returns the values of the placeholders for the samples `[M, P, T, ...]` of the first steps."""
-        return {ph: steps[k][key].reshape(len(steps[k][key]), -1, *steps[k][key].shape[3:])
-                for k, data in enumerate(self.data[:len(steps)]) for key, ph in data.items()}
+    def feed(self, datasets):
+        """Returns the values of the placeholders for D_0, D_1, ...: arrays `[M, P, T, ...]` become `[M, N, ...]`."""
+        return {placeholder: samples[key].reshape(self.settings.meta_batch_size, -1, *samples[key].shape[3:])
+                for samples, data in zip(datasets, self.data) for key, placeholder in data.items()}
 
-    def adapt(self, steps):
-        """Returns the parameters `[M, ...]` after one gradient step for each item of `steps`."""
-        return self.session.run(self.adapted[len(steps)], self.feed(steps))
+    def adapt(self, datasets):
+        """Returns the parameters `[M, ...]` after one gradient step on each dataset."""
+        return self.session.run(self.adapted[len(datasets)], self.feed(datasets))
 
-    def update(self, steps):
+    def update(self, datasets):
         """Performs a meta-update; returns the fraction of the full step that the line search accepted."""
-        s, feed = self.settings, self.feed(steps)
+        s, feed = self.settings, self.feed(datasets)
         theta = np.concatenate([value.ravel() for value in self.session.run(self.theta)])
         loss_before, gradient = self.session.run([self.loss, self.gradient], feed)
 
@@ -245,13 +245,13 @@ def conjugate_gradients(product, b, iterations):
 
 
 def sample_and_adapt(algo, envs, task_env, rng):
-    """Draws M tasks; returns the samples before adaptation and after each of the K gradient steps."""
+    """Draws M tasks with `task_env`; returns D_0, ..., D_K."""
     s = algo.settings
-    tasks, steps = [task_env.reset()[1]["task"] for _ in range(s.meta_batch_size)], []
+    tasks, datasets = [task_env.reset()[1]["task"] for _ in range(s.meta_batch_size)], []
     for _ in range(s.num_inner_grad_steps + 1):
-        samples = sample(envs, tasks, algo.adapt(steps), s, rng)
-        steps.append({**samples, "advantages": advantages_of(samples, s)})
-    return steps
+        samples = sample(envs, tasks, algo.adapt(datasets), s, rng)
+        datasets.append({**samples, "advantages": advantages_of(samples, s)})
+    return datasets
 
 
 def plot(curve, height=12):
@@ -264,21 +264,21 @@ def plot(curve, height=12):
 
 
 def train(s):
-    """Trains a policy and tests it in new tasks; returns the test returns before and after each gradient step."""
+    """Trains a policy and tests it in newly drawn tasks; returns the returns of the test and of each iteration."""
     rng, started, curve = np.random.default_rng(s.seed), time.time(), []
     task_env, envs = gymnasium.make(s.env), gymnasium.make_vec(s.env, s.meta_batch_size * s.rollouts_per_meta_task)
     task_env.reset(seed=s.seed)
     envs.reset(seed=s.seed)
     algo = TRPOMAML(envs.single_observation_space.shape[0], envs.single_action_space.shape[0], s)
     for itr in range(s.n_itr):
-        steps = sample_and_adapt(algo, envs, task_env, rng)
-        algo.update(steps)
-        curve.append([mean_return(samples) for samples in steps])
+        datasets = sample_and_adapt(algo, envs, task_env, rng)
+        algo.update(datasets)
+        curve.append([mean_return(samples) for samples in datasets])
         print(f"{itr:4d}   returns " + "  ".join(f"{value:8.1f}" for value in curve[-1])
               + f"   {time.time() - started:5.0f} s", flush=True)
     plot(curve)
     tests = [sample_and_adapt(algo, envs, task_env, rng) for _ in range(2)]
-    result = [np.mean([mean_return(steps[k]) for steps in tests]) for k in range(s.num_inner_grad_steps + 1)]
+    result = [np.mean([mean_return(datasets[k]) for datasets in tests]) for k in range(s.num_inner_grad_steps + 1)]
     print(f"{2 * s.meta_batch_size} test tasks: returns after 0, 1, ... gradient steps: "
           + ", ".join(f"{value:.1f}" for value in result))
     return result, curve
