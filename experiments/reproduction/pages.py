@@ -88,20 +88,26 @@ def agreement(measured: Optional[Interval], value: float, method: Method) -> str
     """
     if measured is None:
         return "not measured"
-    distance, margin = abs(measured.mean - value), MARGIN * abs(value - (method.chance or 0.0))
+    distance, margin = abs(measured.mean - value), margin_of(value, method)
     if distance + measured.half_width <= margin:
         return "reproduced"
     return "not reproduced" if distance - measured.half_width > margin else "undecided"
 
 
+def margin_of(value: float, method: Method) -> float:
+    """Returns the margin of a published value; see `agreement`."""
+    return MARGIN * abs(value - (method.chance or 0.0))
+
+
 def _agreement(measured: Optional[Interval], value: float, method: Method) -> str:
-    """Returns the word of `agreement` with the difference; few seeds have no interval, and no difference."""
+    """Returns the word of `agreement` with difference and margin; few seeds have no interval, and no difference."""
     said = agreement(measured, value, method)
     if measured is None:
         return said
     if np.isnan(measured.half_width):
         return f"{said} (too few seeds)"
-    return f"{said} ({cell(measured._replace(mean=measured.mean - value), '+')})"
+    difference = cell(measured._replace(mean=measured.mean - value), "+")
+    return f"{said} ({difference}, margin {margin_of(value, method):.3g})"
 
 
 def fill(name: str, text: str) -> str:
@@ -179,7 +185,7 @@ def tail_difference(name: str, method: Method) -> str:
     interval = cell(over_seeds_and_tasks(_tail_differences(name, method)), "+")
     if p < 0.05:
         return f"{interval} (corrected p = {p:.2g})"
-    return f"no difference was found ({interval}, corrected p = {p:.2g})"
+    return f"no difference after correction (p = {p:.2g}; before: {interval})"
 
 
 def cost(method: Method, training: Mapping[int, Progress]) -> list[str]:

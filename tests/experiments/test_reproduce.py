@@ -176,7 +176,7 @@ def test_repeated_tasks_have_no_variation_over_tasks(data):
 def test_published_values_are_compared_with_all_tasks(data):
     """Without variation over seeds, the interval is that of the mean over two tasks."""
     write("navigation", {("trpo_maml", seed): scores_of([0.0] * 2, [-39.0, -41.0]) for seed in (1, 2, 3)})
-    assert pages.fill("navigation", "{trpo_maml - published 1}") == "not reproduced (-28.3 ± 12.7)"
+    assert pages.fill("navigation", "{trpo_maml - published 1}") == "not reproduced (-28.3 ± 12.7, margin 1.17)"
     assert pages.fill("navigation", "{trpo_maml 1}") == "-40.0 ± 12.7"
 
 
@@ -198,11 +198,11 @@ def test_only_an_interval_without_zero_is_called_a_difference(first, second, exp
 
 
 @pytest.mark.parametrize("values, expected, with_chance", [
-    ([10.1, 9.9, 10.0], "reproduced (0.000 ± 0.248)", "reproduced"),
-    ([10.4, 9.6, 10.0], "reproduced (0.000 ± 0.994)", "undecided"),
-    ([12.0, 8.0, 10.0], "undecided (+0.00 ± 4.97)", "undecided"),
-    ([8.0, 8.2, 8.1], "not reproduced (-1.90 ± 0.25)", "not reproduced"),
-    ([12.0, 12.2, 12.1], "not reproduced (+2.10 ± 0.25)", "not reproduced"),
+    ([10.1, 9.9, 10.0], "reproduced (0.000 ± 0.248, margin 1)", "reproduced"),
+    ([10.4, 9.6, 10.0], "reproduced (0.000 ± 0.994, margin 1)", "undecided"),
+    ([12.0, 8.0, 10.0], "undecided (+0.00 ± 4.97, margin 1)", "undecided"),
+    ([8.0, 8.2, 8.1], "not reproduced (-1.90 ± 0.25, margin 1)", "not reproduced"),
+    ([12.0, 12.2, 12.1], "not reproduced (+2.10 ± 0.25, margin 1)", "not reproduced"),
     ([10.0], "undecided (too few seeds)", "undecided"), ([10.0, 10.0], "undecided (too few seeds)", "undecided")])
 def test_a_published_value_is_reproduced_if_the_interval_lies_within_a_tenth_of_it(values, expected, with_chance, data,
                                                                                    monkeypatch):
@@ -259,6 +259,16 @@ def test_claims_of_the_texts_are_expressions():
         for text in (ENTRIES[name].answer, ENTRIES[name].notes):
             assert "{" not in pages.fill(name, text)
         assert 0 < len(pages.fill(name, ENTRIES[name].answer).split()) <= 40, name
+
+
+def test_numbers_in_sentences_of_the_readme_come_from_the_data():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    direction = pages.fill("half_cheetah_direction", "{all_tasks - trpo_maml 1}").replace("-", "+")
+    velocity = pages.fill("half_cheetah_velocity", "{trpo_maml - all_tasks 1}").split("(")[1].rstrip(")")
+    fast = entries.read_tests("minutes_half_cheetah_direction")["fast"].values()
+    lowest = min(run["after_1"][run["goal"] == goal].mean() for run in fast for goal in (1.0, -1.0))
+    after = pages.fill("minutes_half_cheetah_direction", "{fast 1}")
+    assert all(text in readme for text in (direction, velocity, after, f"{lowest:.0f}\nor more"))
 
 
 def test_maml_on_mdps_returns_a_smaller_fraction_of_the_optimum_than_published():
