@@ -464,7 +464,7 @@ def load_run(folder: PathLike, itr: Union[int, str, None] = None) -> "Run":
 
     Raises:
         SnapshotError: the snapshot is missing or damaged.
-        ValueError: the snapshot lacks the constructor arguments of a part, see `Trainer.from_snapshot`.
+        ValueError: see `Trainer.from_snapshot`.
     """
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # keeps the caller's random generators unchanged
         snapshot = load_snapshot(folder, itr)
@@ -611,7 +611,7 @@ class Run:
             SnapshotError: the snapshot is missing or damaged.
             TypeError: the run has no such setting.
             ValueError: a setting with an effect on the result differs from the run, the run has at least `n_itr`
-                iterations, another process uses the folder, or the snapshot lacks the constructor arguments of a part.
+                iterations, or another process uses the folder.
         """
         with seeding.generators_kept(), lock_folder(self.folder), tf.Graph().as_default():
             snapshot = load_snapshot(self.folder, self._itr)

@@ -14,6 +14,7 @@ from meta_policy_search.settings import SUPPLIED, check_names, differences, sett
 from meta_policy_search.utils.serializable import (
     Configurable,
     constructor_signature,
+    equals_default,
     given_arguments,
     name_of_callable,
 )
@@ -62,7 +63,7 @@ class RunSpec(NamedTuple):
         settings, options = _describe(parts)
         settings.update(env=self.env, env_kwargs=as_json({
             name: value for name, value in (env.arguments or {}).items()
-            if not _is_equal(value, constructor_signature(env.cls).parameters[name].default)}))
+            if not equals_default(value, constructor_signature(env.cls).parameters[name].default)}))
         return {"algorithm": self.algorithm, "settings": {**settings, **self.settings},
                 "options": {**options, **self.options}, "given": list(self.given)}
 
@@ -137,13 +138,6 @@ def _describe(parts: List[Part]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
     return found
 
 
-def _is_equal(value: Any, default: Any) -> bool:
-    try:
-        return bool(value == default)
-    except ValueError:  # arrays
-        return False
-
-
 def as_json(value: Any) -> Any:
     """Converts a setting to JSON types.
 
@@ -165,7 +159,7 @@ def as_json(value: Any) -> Any:
     if isinstance(value, Configurable):  # its arguments, because some objects choose other values when they are used
         defaults = constructor_signature(type(value)).parameters
         given = [f"{name}={name_of_callable(each) or repr(each)}" for name, each in given_arguments(value).items()
-                 if not _is_equal(each, defaults[name].default)]
+                 if not equals_default(each, defaults[name].default)]
         return f"{type(value).__name__}({', '.join(given)})".removesuffix("()")
     if type(value).__repr__ is object.__repr__:
         return type(value).__name__

@@ -12,7 +12,8 @@ class Baseline(Configurable):
     """Predicts a quantity for every step of a path, such as the discounted sum of future rewards.
 
     For each task in turn, a sample processor calls `fit` with all paths of the task, then `predict` for each path.
-    After that, the baseline keeps the parameters of the last task. Any object with these two methods can serve as a
+    After that, the baseline keeps the parameters of the last task. `TrialSampleProcessor` fits it once, to the trials
+    of all tasks. Any object with these two methods can serve as a
     baseline; the library calls the other methods only on subclasses of this class. `DiceSampleProcessor` also passes a
     `target_key` to `fit`.
 

@@ -173,7 +173,7 @@ def report(run: Any) -> int:
 def _value_of(flag: str, argv: Sequence[str]) -> Optional[str]:
     """Returns the value of a flag that is needed before the parser of all flags is built; None if it is not given.
 
-    The arguments of the class `--policy` are further flags.
+    Such a flag is `--policy`, because the arguments of that class are flags.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument(flag, dest="value", nargs="?")

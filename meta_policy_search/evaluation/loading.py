@@ -50,9 +50,8 @@ def load_evaluator(
     Raises:
         SnapshotError: the snapshot is missing or damaged; the message lists the existing snapshots.
         TypeError: the algorithm of the run learns a single task.
-        ValueError: the snapshot lacks the constructor arguments of a part, see `Trainer.from_snapshot`; the
-            environment does not support the render mode, has another action space than that of the run, or does not
-            normalize the same quantities.
+        ValueError: the environment does not support the render mode, has another action space than that of the run, or
+            does not normalize the same quantities; see also `Trainer.from_snapshot`.
     """
     itr = None if snapshot == LAST else snapshot
     if itr is not None and itr != BEST:

@@ -137,8 +137,7 @@ class Optimizer(Serializable, abc.ABC):
 
     Attributes:
         step_stats (dict): values to log after the last `optimize` call, by column name.
-        tasks_per_block (int or None): number of tasks per block; Default: None, as many as
-            `LAYER_BYTES` allows.
+        tasks_per_block (int or None): number of tasks per block. Default: None, as many as `LAYER_BYTES` allows.
     """
 
     step_stats: Mapping[str, float] = {}

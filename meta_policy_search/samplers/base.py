@@ -183,18 +183,18 @@ class SampleProcessor(Configurable):
         Args:
             paths: path dicts of all tasks that `process_samples` has processed.
         """
-        for baseline in _baselines_of(self):
+        for baseline in baselines_of(self):
             baseline.train(paths)
 
     def get_state(self) -> Any:
         """Returns the parameters of the baselines, and whether paths report success, for a snapshot."""
-        return {"baselines": [baseline.get_param_values() for baseline in _baselines_of(self)],
+        return {"baselines": [baseline.get_param_values() for baseline in baselines_of(self)],
                 "reports_success": self.reports_success}
 
     def set_state(self, state: Any) -> None:
         """Restores what `get_state` returned."""
         self.reports_success = state["reports_success"]
-        for baseline, params in zip(_baselines_of(self), state["baselines"], strict=True):
+        for baseline, params in zip(baselines_of(self), state["baselines"], strict=True):
             if params is not None:
                 baseline.set_params(params)
 
@@ -322,6 +322,6 @@ def _discounted_sums(padded: np.ndarray, discount: float) -> np.ndarray:
     return np.moveaxis(discount_cumsum(np.moveaxis(padded, -1, 0), discount), 0, -1)
 
 
-def _baselines_of(processor: Any) -> List[Baseline]:
+def baselines_of(processor: Any) -> List[Baseline]:
     """Returns the baselines of a sample processor that have the methods of `Baseline` besides `fit` and `predict`."""
     return [baseline for baseline in (processor.baseline, processor.return_baseline) if isinstance(baseline, Baseline)]

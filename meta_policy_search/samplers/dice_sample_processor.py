@@ -27,7 +27,7 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from meta_policy_search.baselines import make_baseline
-from meta_policy_search.samplers.base import SampleProcessor, add_to_paths, check_predictions
+from meta_policy_search.samplers.base import SampleProcessor, add_to_paths, baselines_of, check_predictions
 from meta_policy_search.samplers.paths import (
     TaskPaths,
     concatenate_paths,
@@ -108,9 +108,8 @@ class DiceSampleProcessor(SampleProcessor):
     @one_blas_thread()
     def train_baseline(self, paths: Sequence[Path]) -> None:
         """Trains both baselines, see `SampleProcessor.train_baseline`."""
-        self.baseline.train(paths, target_key="discounted_rewards")
-        if self.return_baseline is not None:
-            self.return_baseline.train(paths)
+        for baseline in baselines_of(self):
+            baseline.train(paths, **({"target_key": "discounted_rewards"} if baseline is self.baseline else {}))
 
     def _make_samples(self, tasks: Sequence[TaskPaths]) -> List[TaskSamples]:
         for task in tasks:

@@ -9,8 +9,8 @@ ENV_EXCEPTIONS = (Exception, SystemExit)
 class EnvWorkerError(RuntimeError):
     """An environment raised an exception or called `sys.exit`, or its process died.
 
-    If the environment runs in this process, its exception is the `__cause__`. If it runs in a worker process, the
-    message contains the worker's traceback.
+    If the environment runs in this process, its exception is the first in the chain of `__cause__`. If it runs in a
+    worker process, the message contains the worker's traceback.
 
     Args:
         message: the error message.

@@ -178,7 +178,7 @@ def present_arguments(obj: Configurable, only_changed: bool = False) -> Dict[str
         value, attribute = given.get(p.name, p.default), inspect.getattr_static(type(obj), p.name, None)
         if p.name in vars(obj) or isinstance(attribute, property) and attribute.fset is None:
             value = getattr(obj, p.name, value)
-        if value is not p.empty and not (only_changed and _equals_default(value, p.default)):
+        if value is not p.empty and not (only_changed and equals_default(value, p.default)):
             found[p.name] = value
     return found
 
@@ -198,7 +198,8 @@ def is_without_effect(hint: Any) -> bool:
     return NO_EFFECT in typing.get_args(hint)
 
 
-def _equals_default(value: Any, default: Any) -> bool:
+def equals_default(value: Any, default: Any) -> bool:
+    """Returns whether an argument has its default; a list equals a tuple."""
     try:
         return value is default or bool(value == default) or isinstance(value, list) and tuple(value) == default
     except Exception:  # the comparison of arrays raises an error

@@ -160,3 +160,16 @@ def test_longer_paths_are_refused():
 def test_predictions_are_checked(values, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         DiceSampleProcessor(TimeTable(values), 3).process_samples([reward_path([1.0, 2.0])])
+
+
+def test_baselines_with_only_the_documented_methods_are_not_trained():
+    class Zero:
+        def fit(self, paths, target_key="returns"):
+            pass
+
+        def predict(self, path):
+            return np.zeros(len(path["rewards"]))
+
+    processor = DiceSampleProcessor(Zero(), 10, return_baseline=Zero())
+    processor.process_samples(make_paths((6, 9)))
+    processor.train_baseline(make_paths((6, 9)))

@@ -41,8 +41,8 @@ class MetaEnvExecutor:
     collects whole paths implements `collect_rollouts` instead.
 
     Args:
-        env: meta-environment with the gym 0.26, Gymnasium or classic gym API; it is copied. The original only samples
-            tasks.
+        env: meta-environment with the gym 0.26, Gymnasium or classic gym API; it is copied. The original samples
+            tasks and has the same running averages as the copies.
         meta_batch_size: number of tasks, at least 1.
         envs_per_task: number of environments per task, at least 1.
         max_path_length: maximum number of steps of a path, at least 1.
