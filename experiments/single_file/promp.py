@@ -158,7 +158,7 @@ class ProMP:
         self.adapted, penalties = [theta_k], []
         for data in self.data[:-1]:
             ratio, kl, mean_of = self.compare(theta_k, data)
-            # [7] The penalty keeps theta_k, the policy before step k, close to the policy that sampled D_k. It is in
+            # [6] The penalty keeps theta_k, the policy before step k, close to the policy that sampled D_k. It is in
             # the meta-objective, not in the inner loss. In the first Adam step it is zero. D_K has no penalty.
             penalties.append(s.inner_kl_penalty * tf.reduce_mean(mean_of(kl)))
             # J^LR (section 5) with the opposite sign. In the first Adam step all ratios are 1, and the gradient is that
@@ -166,7 +166,7 @@ class ProMP:
             # effect of theta on the samples, which is missing in the second derivative of log pi.
             inner_loss = -mean_of(ratio * data["advantages"])  # [M]
             # The gradient of the sum contains the gradients of all tasks, because row m of each array acts in task m.
-            # [6] Nothing is stopped here: the meta-gradient also differentiates these gradients.
+            # [7] Nothing is stopped here: the meta-gradient also differentiates these gradients.
             gradients = tf.gradients(tf.reduce_sum(inner_loss), theta_k)
             theta_k = [value - s.inner_lr * gradient for value, gradient in zip(theta_k, gradients)]
             self.adapted.append(theta_k)
