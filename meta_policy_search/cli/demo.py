@@ -18,7 +18,7 @@ from meta_policy_search.cli.flags import add_output_flags, check_is_new
 from meta_policy_search.plotting import plot_comparison
 from meta_policy_search.utils.progress import print_line
 
-POLICY, TASKS = "half_cheetah_direction/promp", {"run forward": 1.0, "run backward": -1.0}
+POLICY, TASKS = "half_cheetah_direction/promp_fast", {"run forward": 1.0, "run backward": -1.0}
 STEPS = ("before adaptation", "after one gradient step")
 OUTPUT, PICTURE, VIDEO = "demo", "adaptation.png", "adaptation.mp4"
 NUM_STEPS = 60  # of a path, 3 s
