@@ -18,7 +18,7 @@ DEPENDENCIES = [
     "cma>=4.3",  # CMA-ES
     "filelock>=4.0",  # locks run folders
     "gym==0.26.2",  # interface of environments; its environments are not used
-    "gymnasium>=1.1",  # contains the models of the MuJoCo robots; 1.1 introduced `AutoresetMode`
+    "gymnasium>=1.1.1",  # contains the models of the MuJoCo robots; metaworld does not work with 1.1.0
     "imageio>=2.31",  # Gymnasium's MuJoCo environments import it
     "joblib>=1.2",  # existing scripts load snapshots with it
     "matplotlib>=3.8",
@@ -34,7 +34,7 @@ DEPENDENCIES = [
 EXTRAS = {
     "dev": ["codespell[toml]>=2.4", "import-linter>=2.7", "ipykernel>=6.29", "mypy>=2.0", "nbclient>=0.10",
             "nbformat>=5.10", "psutil>=5.9", "pytest>=9.0", "pytest-cov>=4.1", "pytest-xdist>=3.5", "pyyaml>=6.0",
-            "ruff>=0.5", "setuptools>=64", "sphinx>=7.3", "sphinx-lint>=1.0"],
+            "ruff>=0.5", "setuptools>=66.1", "sphinx>=7.3", "sphinx-lint>=1.0"],
     # `make mujoco-py` builds the engine. mujoco-py needs Cython below 3, which does not work with NumPy 2.5.
     "mujoco-py": ["cython>=0.29.36,<3", "mujoco-py==2.1.2.14", "numpy>=1.26,<2.5", "setuptools>=64,<81"],
     "video": ["imageio-ffmpeg>=0.6", "pillow>=10.0"],  # imageio-ffmpeg contains the encoder
