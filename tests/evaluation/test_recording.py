@@ -1,7 +1,6 @@
 """Tests recording of paths before and after adaptation, and their replay."""
 from types import SimpleNamespace
 
-import gymnasium
 import numpy as np
 import pytest
 
@@ -11,6 +10,7 @@ from meta_policy_search.envs.compat import copy_env, frame_rate, set_render_mode
 from meta_policy_search.evaluation.recording import frames, write_video
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.gym_import import gym
+from tests.helpers.sampling import Drift
 
 NUM_TASKS, NUM_PATHS = 3, 4
 
@@ -106,27 +106,6 @@ def test_environments_outside_the_plane_are_named():
     recording = make_evaluator(normalize(make_env("HalfCheetahRandDirecEnv")), length=2).record(1, num_steps=1)
     with pytest.raises(ValueError, match=r"expected a planar environment.*\(x, y\).*got HalfCheetahRandDirecEnv"):
         recording.trajectories(0, 0)
-
-
-class Drift(gymnasium.Env):
-    """A plain environment with a position and neither a scenery nor images."""
-
-    observation_space = action_space = gym.spaces.Box(-1.0, 1.0, (2,), np.float64)
-
-    def sample_tasks(self, n_tasks):
-        return list(self.np_random.normal(size=(n_tasks, 2)))
-
-    def set_task(self, task):
-        self.goal = task
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.position = np.zeros(2)
-        return self.position.copy(), {}
-
-    def step(self, action):
-        self.position = self.position + 0.1 * action
-        return self.position.copy(), -float(np.abs(self.position - self.goal).sum()), False, False, {}
 
 
 def test_own_environment_with_a_position_is_plotted_without_a_scenery(tmp_path):
