@@ -22,8 +22,7 @@ YESTERDAY = run_folder.now() - datetime.timedelta(days=1)
 META = ("Itr", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain", "AdaptationGainCI95")
 
 
-def write_run(folder, rows=3, gain=1.0, algorithm="promp", columns=META, days=0, snapshot_mode="none",
-              **settings):
+def write_run(folder, rows=3, gain=1.0, algorithm="promp", columns=META, days=0, snapshot_mode="none", **settings):
     """Writes a run by hand with an age in days; its post-update return is `gain`."""
     folder.mkdir(parents=True)
     values = {name: 0 for name in columns} | {"AdaptationGain": gain, "Step_1-AverageReturn": gain}
