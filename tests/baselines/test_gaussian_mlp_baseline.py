@@ -207,8 +207,7 @@ def test_the_trainer_trains_it_on_the_paths_from_before_adaptation(tmp_path):
 def test_population_algorithms_train_it():
     env = mps.MetaPointEnvCorner(reward_type="dense")
     spec = mps.EnvSpec.of(env)
-    algo = mps.CEM(spec, DeterministicMLPPolicy(2, 2, ()), GaussianMLPBaseline(), n_samples=20,
-                   max_path_length=5)
+    algo = mps.CEM(spec, DeterministicMLPPolicy(2, 2, ()), GaussianMLPBaseline(), n_samples=20, max_path_length=5)
     runner = mps.LocalRunner()
     runner.setup(algo, env)
     runner.train(n_epochs=2, batch_size=5)

@@ -103,18 +103,6 @@ def test_task_without_a_gradient_is_omitted_from_mean_cosines():
 # Comparison with expectations
 
 
-def test_halves_by_hand():
-    """|(1, 0) - (0, 1)|^2 = 2: a quarter of it for equal halves, 3/16 of it for one task against three."""
-    x, y = np.array([1.0, 0.0]), np.array([0.0, 1.0])
-    assert compare_halves(x, y, 1, 1) == pytest.approx({
-        "MetaGradNorm": np.sqrt(0.5), "MetaGradVariance": 0.5, "MetaGradRelativeStd": 1.0, "MetaGradHalvesCosine": 0.0
-    })
-    assert compare_halves(x, 2 * x + y, 1, 3) == pytest.approx({
-        "MetaGradNorm": np.sqrt(7**2 + 3**2) / 4, "MetaGradVariance": 2 * 3 / 16,
-        "MetaGradRelativeStd": np.sqrt(6 / 58), "MetaGradHalvesCosine": 2 / np.sqrt(5),
-    })
-
-
 def test_undefined_direction_gives_nan():
     zero, x = np.zeros(2), np.array([3.0, 4.0])
     figures = compare_halves(zero, x, 1, 1)
