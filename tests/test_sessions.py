@@ -70,9 +70,6 @@ def test_each_session_has_separate_values(variables):
     assert variables.read()["b"] == 7.0
 
 
-# Sessions that are entered after a policy was used in another one
-
-
 MESSAGE = "no value in this session, but were used in another one. Leave this session, or set them in it"
 
 

@@ -54,9 +54,6 @@ def run(*arguments):
     assert main(["evaluate", *map(str, arguments)]) == 0
 
 
-# Evaluation --------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.thorough
 def test_run_is_compared_with_references(runs, tmp_path, capsys):
     run(runs / "vpg_maml", *SMALL, "--seeds", 1, 2, "--reference", "random", "--reference", runs / "dice_maml",
@@ -120,9 +117,6 @@ def test_reloaded_run_gives_equal_results_and_keeps_global_random_state(runs):
     assert (seeding.get_process_state()["seeding"], np.random.get_state()[1].tolist()) == state
     np.testing.assert_array_equal(again.evaluate(tasks=3, num_steps=2).returns,
                                   load_once(runs / "vpg_maml").evaluate(tasks=3, num_steps=2).returns)
-
-
-# Invalid arguments -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("arguments, message", [

@@ -236,9 +236,6 @@ def test_log_messages_have_a_time_with_time_zone(tmp_path):
     assert re.fullmatch(r"\d\d:\d\d:\d\d[+-]\d\d:\d\d", clock)
 
 
-# Locks -------------------------------------------------------------------------------------------------------------
-
-
 def test_starting_run_waits_for_a_concurrent_lock_check(tmp_path, monkeypatch):
     fcntl = pytest.importorskip("fcntl")
     looking = os.open(tmp_path, os.O_RDONLY)

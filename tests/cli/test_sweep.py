@@ -46,9 +46,6 @@ def wait_for(condition):
         time.sleep(0.02)
 
 
-# Sweeps ------------------------------------------------------------------------------------------------------------
-
-
 def test_every_combination_is_run_and_failures_are_reported(tmp_path, monkeypatch, capsys):
     """If two of four runs fail, the other two finish, and the next call retries the failed ones."""
     commands.train_members_here(monkeypatch)
@@ -138,9 +135,6 @@ def test_example_is_a_valid_grid(tmp_path, monkeypatch):
     assert example[0].settings["env"] == "MetaPointEnvCornerGoals" and example[0].name == "inner_lr=0.05,seed=1"
 
 
-# Ctrl-C and kills --------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_interruption_ends_all_runs_and_the_next_call_resumes_them(tmp_path, monkeypatch, capsys):
     """A signal ends two started runs and one waiting run; the next call finishes all three."""
@@ -194,9 +188,6 @@ def test_sweep_does_not_run_twice_at_once(tmp_path, capsys):
         error = mistake(capsys, write_grid(tmp_path, {"seed": [1]}), "--output", tmp_path / "runs")
         first.kill()
     assert f"process {first.pid} on " in error and os.listdir(tmp_path / "runs") == [".lock"]
-
-
-# Invalid arguments -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("content, message", [

@@ -80,9 +80,6 @@ def test_processors_keep_actions_unchanged():
         assert not samples["actions"][samples["mask"] == 0].any()
 
 
-# Mismatches
-
-
 class Shifted(MetaTabularMDPEnv):
     """Its smallest action is 1."""
 

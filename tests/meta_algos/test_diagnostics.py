@@ -17,9 +17,6 @@ def cosine(a, b):
     return a @ b / np.sqrt((a @ a) * (b @ b))
 
 
-# Comparison with NumPy
-
-
 def clipped_surrogate(theta, shapes, samples):
     r, adv = ratio(theta, shapes, samples), samples["advantages"]
     return -np.mean(np.minimum(r * adv, np.clip(r, 1 - CLIP_EPS, 1 + CLIP_EPS) * adv))
@@ -100,9 +97,6 @@ def test_task_without_a_gradient_is_omitted_from_mean_cosines():
     assert algo.compute_diagnostics(data)["PrePostGradCosine"] == pytest.approx(np.mean(cosines), rel=1e-3)
 
 
-# Comparison with expectations
-
-
 def test_undefined_direction_gives_nan():
     zero, x = np.zeros(2), np.array([3.0, 4.0])
     figures = compare_halves(zero, x, 1, 1)
@@ -110,9 +104,6 @@ def test_undefined_direction_gives_nan():
     assert np.isnan(figures["MetaGradHalvesCosine"])
     assert np.isnan(compare_halves(x, -x, 1, 1)["MetaGradRelativeStd"])
     assert np.isnan(mean_cosine(np.array([zero, x]), np.array([x, zero])))
-
-
-# Training
 
 
 def build(algo_cls=VPGMAML, meta_batch_size=3, diagnostics=True, **arguments):

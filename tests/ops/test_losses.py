@@ -24,9 +24,6 @@ def test_path_weights_count_paths_and_steps(longest):
     np.testing.assert_allclose(weights, [[1 / (3 * longest)] * 6, [1 / longest] * 2 + [0] * 4], rtol=1e-6)
 
 
-# Losses
-
-
 @pytest.mark.parametrize("ratio, advantage, expected_loss, has_gradient", [
     (1.5, 2.0, -2.4, False),  # higher probability of a good action: clipped to 1.2 * 2
     (1.1, 2.0, -2.2, True),

@@ -116,9 +116,6 @@ def test_actor_agrees_with_the_graph_and_needs_no_tensorflow(name, tmp_path):
     np.testing.assert_allclose(means, expected, atol=1e-6)
 
 
-# Overrides of recurrent policies
-
-
 class Documented(mps.GaussianRecurrentPolicy):
     """Acts through `get_actions`."""
 
@@ -202,9 +199,6 @@ def test_states_are_reset_only_by_bools_per_path(dones):
     policy.get_actions([np.zeros((2, 2))] * 2)
     with pytest.raises(ValueError, match=r"dones: expected bools of shape \(2, 2\), got"):
         policy.reset(dones)
-
-
-# Policies without a network
 
 
 class OnlyActs(mps.MetaPolicy):

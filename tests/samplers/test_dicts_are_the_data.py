@@ -117,8 +117,6 @@ def test_samples_and_paths_share_no_memory(paths, process):
     assert_same(samples, before)
 
 
-# Samples ------------------------------------------------------------------------------------------------------------
-
 def flat(task, values):
     """Returns the steps of a task, `[N, ...]`, without padding."""
     return values[task["mask"] > 0] if "mask" in task else values
