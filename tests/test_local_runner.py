@@ -1,5 +1,4 @@
 """Tests the runner: epochs, samples, rows, snapshots, stopping and resuming."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,4 @@
 """Algorithms are found by name: built-in algorithms and algorithms that a user registers."""
-
 import pytest
 
 import meta_policy_search as mps

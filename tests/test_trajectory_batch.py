@@ -1,5 +1,4 @@
 """Tests trajectories stored as flat arrays: conversion from and to paths, and refused inputs."""
-
 import numpy as np
 import pytest
 

@@ -196,11 +196,6 @@ def test_name_of_a_class_stands_for_a_new_object_with_default_arguments(name):
     assert type(one) is getattr(baselines, name) and one is not other and repr(one) == f"{name}()"
 
 
-def test_unknown_name_is_refused():
-    with pytest.raises(ValueError, match="^return_baseline: expected one of .*; did you mean 'LinearTimeBaseline'"):
-        make_baseline("LinearTimeBasline", "return_baseline")
-
-
 @pytest.mark.parametrize("value", [None, 3, types.SimpleNamespace(fit=print), types.SimpleNamespace(fit=1, predict=2)])
 def test_object_without_fit_and_predict_is_refused(value):
     with pytest.raises(TypeError, match="^return_baseline: expected .* an object with the methods fit and predict, "):

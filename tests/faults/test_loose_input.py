@@ -1,5 +1,4 @@
 """Input of the wrong kind: refused with an error that names the argument, the cause and the remedy."""
-
 import numpy as np
 import pytest
 

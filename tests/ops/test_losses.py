@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from meta_policy_search.ops import losses
-from meta_policy_search.samplers import stacking as samples
 from meta_policy_search.tf_compat import tf
 from tests.helpers.small_world import run
 
@@ -15,13 +14,6 @@ from tests.helpers.small_world import run
 def test_weights_sum_to_one_and_are_zero_on_padding_and_in_empty_tasks():
     weights = run(losses.sample_weights(tf.constant([[1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0], [0.0] * 4])))
     np.testing.assert_array_equal(weights, [[1, 0, 0, 0], [0.25] * 4, [0] * 4])
-
-
-@pytest.mark.parametrize("longest", [3, 5])
-def test_path_weights_count_paths_and_steps(longest):
-    starts = samples.stack_tasks([samples.path_starts([2, 1, 3]), samples.path_starts([2])], np.int32)
-    weights = run(losses.path_weights(tf.constant(samples.task_mask([6, 2])), tf.constant(starts), longest))
-    np.testing.assert_allclose(weights, [[1 / (3 * longest)] * 6, [1 / longest] * 2 + [0] * 4], rtol=1e-6)
 
 
 @pytest.mark.parametrize("ratio, advantage, expected_loss, has_gradient", [

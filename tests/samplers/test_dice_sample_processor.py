@@ -116,11 +116,6 @@ def test_expected_gradient_is_exact_for_paths_that_end_early(normalize_adv, posi
     assert probability @ in_path != pytest.approx(exact / scale, rel=1e-2)
 
 
-def test_advantages_require_a_return_baseline():
-    paths = make_paths()
-    assert "advantages" not in DiceSampleProcessor(LinearTimeBaseline(), 10).process_samples(paths)
-
-
 @pytest.mark.parametrize("gae_lambda", [0.0, 0.95, 1.0])
 @pytest.mark.parametrize("normalize_adv, positive_adv", [(False, False), (True, False), (True, True)])
 def test_advantages_equal_those_of_the_sample_processor(gae_lambda, normalize_adv, positive_adv):

@@ -1,5 +1,4 @@
 """Candidates that act together and candidates that act sequentially have the same paths, bit for bit."""
-
 import gymnasium
 import numpy as np
 import psutil
