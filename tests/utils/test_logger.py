@@ -298,9 +298,6 @@ def test_one_line_per_iteration(tmp_path, capsys):
     ]
 
 
-# TensorBoard -----------------------------------------------------------------------------------------------------
-
-
 needs_tensorboard = pytest.mark.skipif(importlib.util.find_spec("tensorboard") is None, reason="needs tensorboard")
 
 
