@@ -14,7 +14,6 @@ from meta_policy_search.utils.statistics import (
     mean_interval,
     running_mean,
     tail_values,
-    task_returns,
     worst_quarter,
 )
 
@@ -50,12 +49,6 @@ def test_exact_sums_agree_with_numpy_along_every_axis():
     np.testing.assert_array_equal(exact_sum([[np.inf, 1.0, np.nan], [1.0, -np.inf, 1.0]]), [np.inf, -np.inf, np.nan])
 
 
-def test_single_value_has_no_interval():
-    mean, half_width = mean_interval([[4.0, 5.0]])
-    np.testing.assert_array_equal(mean, [4.0, 5.0])
-    np.testing.assert_array_equal(half_width, [np.nan, np.nan])
-
-
 def test_interval_of_a_mean_of_means():
     """Given means of M values each, then their variances are pooled, with n (M - 1) degrees of freedom."""
     values = np.random.default_rng(0).normal(size=(5, 4))  # [M, n]
@@ -69,11 +62,6 @@ def test_worst_quarter_is_the_mean_of_the_lowest_quarter():
     returns = np.random.default_rng(0).permutation(np.arange(40.0))
     assert worst_quarter(returns) == pytest.approx(4.5)  # 0 to 9
     np.testing.assert_allclose(worst_quarter(np.stack([returns, -returns], axis=1)), [4.5, -34.5])
-
-
-def test_return_of_a_task_is_the_mean_over_its_paths():
-    paths = {0: [{"rewards": np.array([1.0, 2.0])}, {"rewards": np.array([5.0])}], 1: [{"rewards": np.array([-1.0])}]}
-    np.testing.assert_array_equal(task_returns(paths), [4.0, -1.0])
 
 
 def test_interval_of_one_mean_is_readable():
