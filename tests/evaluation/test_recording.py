@@ -9,15 +9,13 @@ from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs.compat import copy_env, frame_rate, set_render_mode
 from meta_policy_search.evaluation.recording import frames, write_video
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.utils.gym_import import gym
 from tests.helpers.sampling import Drift
 
 NUM_TASKS, NUM_PATHS = 3, 4
 
 
 def make_evaluator(env, length=6, nonlinearity=tf.tanh, **arguments):
-    policy = MetaGaussianMLPPolicy(2, gym.spaces.flatdim(env.observation_space), gym.spaces.flatdim(env.action_space),
-                                   hidden_sizes=(4,), hidden_nonlinearity=nonlinearity)
+    policy = MetaGaussianMLPPolicy.for_env(env, 2, hidden_sizes=(4,), hidden_nonlinearity=nonlinearity)
     algo = VPGMAML(policy, inner_lr=0.5, meta_batch_size=2)
     processor = MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True)
     return MetaEvaluator(algo, env, processor, NUM_PATHS, length, **arguments)
