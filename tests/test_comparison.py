@@ -119,6 +119,9 @@ def test_failed_run_does_not_stop_the_others_and_is_repeated(tmp_path, monkeypat
     assert capsys.readouterr().out.count(": resumes") == 2
 
 
+# Table and plot of runs written by hand ----------------------------------------------------------------------------
+
+
 @pytest.fixture
 def runs(tmp_path):
     """Three complete runs of ProMP; one complete and one incomplete run of RL2; no complete run of TRPO-MAML.
@@ -189,6 +192,9 @@ def test_plot_shows_complete_runs_over_environment_steps(runs, tmp_path):
         mps.Comparison("Corner", {"trpo_maml": runs["trpo_maml"]}).plot()
 
 
+# Arguments ---------------------------------------------------------------------------------------------------------
+
+
 class Bounded(mps.MetaGaussianMLPPolicy):
     """A policy with an own setting."""
 
@@ -255,6 +261,9 @@ def test_names_of_environments_are_normalized(started, tmp_path):
     mps.register_env("MyCorner", mps.MetaPointEnvCorner)
     mps.compare("my_corner", ["promp"], seeds=np.arange(1, 3), folder=tmp_path)
     assert [run.settings["env"] for run in started] == ["MyCorner"] * 2
+
+
+# Sweeps ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -63,6 +63,9 @@ def runner():
     return runner
 
 
+# Epochs
+
+
 def test_every_epoch_logs_a_row_and_calls_the_callback(runner, tmp_path):
     calls = []
     runner.callbacks = [lambda runner, row: calls.append((runner.epoch, row))]
@@ -107,6 +110,9 @@ def test_workers_are_shut_down_when_training_fails():
     assert runner.epoch == 1 and runner.sampler.calls[-1] == "shutdown"
 
 
+# Samples
+
+
 def test_samples_can_be_obtained_without_training(runner):
     paths = runner.obtain_samples(7, batch_size=3 * T)
     assert len(paths) == 3 and runner.total_timesteps_sampled == 3 * T
@@ -115,6 +121,9 @@ def test_samples_can_be_obtained_without_training(runner):
     for path, expected in zip(runner.step_path, paths, strict=True):
         np.testing.assert_array_equal(path["actions"], expected["actions"])
     assert len(runner.obtain_samples(0)) == 3 and len(runner.obtain_samples(0, T)) == 1
+
+
+# Snapshots and resuming
 
 
 ALGORITHMS = {
@@ -291,6 +300,9 @@ def test_refused_environment_is_not_assigned(runner):
     assert runner.env is env
 
 
+# The NOP algorithm
+
+
 def test_nop_without_a_policy_runs_epochs(tmp_path):
     runner = LocalRunner(tmp_path)
     runner.setup(NOP(), MetaPointEnv())
@@ -298,6 +310,9 @@ def test_nop_without_a_policy_runs_epochs(tmp_path):
     assert runner.train(3) is None
     assert [row["Itr"] for row in read_rows(tmp_path)] == ["1", "2", "3"]
     assert NOP().init_opt() is None and NOP().optimize_policy([]) is None
+
+
+# Invalid use
 
 
 def test_calls_in_the_wrong_order_raise(runner):

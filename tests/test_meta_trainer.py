@@ -64,6 +64,9 @@ def flat(trainer):
     return trainer.policy.get_flat_params()
 
 
+# Rows
+
+
 @pytest.mark.thorough
 def test_row_has_the_columns_of_existing_runs(trained):
     _, rows = trained
@@ -126,6 +129,9 @@ def test_diagnostics_without_a_prefix_are_refused(part, trainer, monkeypatch):
     monkeypatch.setattr(type(getattr(trainer, part)), "log_diagnostics", log_diagnostics)
     with pytest.raises(TypeError, match=r"log_diagnostics\(\) takes 2 positional arguments but 3 were given"):
         trainer.train_itr()
+
+
+# Training loop
 
 
 def test_start_itr_sets_the_first_iteration_and_its_random_streams(trainer):
@@ -201,6 +207,9 @@ def test_progress_bar_shows_iterations_on_request(trainer, monkeypatch):
     assert "training" in terminal.getvalue() and "4/4" in terminal.getvalue()
 
 
+# Callbacks
+
+
 def test_callbacks_receive_trainer_and_row_and_can_stop_training(trainer):
     calls = []
 
@@ -261,6 +270,9 @@ def test_early_stopping_on_an_unknown_column_suggests_a_column():
         EarlyStopping("Retrun", patience=1)(None, {"Return": 1.0, "Itr": 0})
 
 
+# Sessions
+
+
 def test_finalized_graph_can_be_trained():
     rows = []
     trainer = build(ProMP, num_ppo_steps=2, callbacks=[lambda trainer, row: rows.append(row)])
@@ -269,6 +281,9 @@ def test_finalized_graph_can_be_trained():
     trainer.restore(trainer.get_itr_snapshot(1))
     trainer.policy.get_action(np.zeros(2), task=1)
     assert all({"LossBefore", "LossAfter", "KLInner", "KLCoeffInner"} <= set(row) for row in rows)
+
+
+# Snapshots and resuming
 
 
 class Rows(StatefulCallback):
@@ -329,6 +344,9 @@ def test_snapshot_contains_callbacks_with_state_and_names_of_others(trainer, tmp
         trainer.n_itr = trainer.itr + 1
         trainer.train()
         assert any("without the callbacks" in str(warning.message) for warning in recwarn) == is_warned
+
+
+# Invalid arguments
 
 
 async def wait(trainer, row):

@@ -58,12 +58,18 @@ def rewards_of(sampler):
     return np.array([path["rewards"] for path in flat_paths(sampler.obtain_samples())])
 
 
+# `fast_path` and `replaces`
+
+
 def test_declaration_of_an_unknown_method_is_refused_with_the_class():
     with pytest.raises((AttributeError, RuntimeError)):  # before Python 3.12 it is wrapped in a RuntimeError
         class Misspelt:
             @replaces("get_action")
             def make_actor(self):
                 return None
+
+
+# Policies that override acting
 
 
 ALWAYS_RIGHT = np.tile([10.0, 0.0], (4, 1))
@@ -271,6 +277,9 @@ def test_policy_wrapper_samples_through_the_wrapper():
     assert (sample_path(StandingStill(make()))["actions"] == 0.0).all()
 
 
+# Sample processors, baselines, and hooks of older code
+
+
 def test_parts_of_a_trainer_derive_from_its_classes():
     with pytest.raises(TypeError, match="^sample_processor: expected a SampleProcessor, got "):
         build_trainer(processor=types.SimpleNamespace(process_samples=print))
@@ -290,6 +299,9 @@ def test_uncalled_hooks_of_older_code_are_refused(base, method, instead):
     for bases, own in (((base,), hooks), ((mixin, base), {})):
         with pytest.raises(TypeError, match=f"Mine.{method}: .* never calls this .*; override {instead} instead"):
             type("Mine", bases, own)
+
+
+# Subclasses with additional arguments
 
 
 class BoundedPolicy(MetaGaussianMLPPolicy):
@@ -317,6 +329,9 @@ def test_policy_for_another_number_of_tasks_shares_parameters_and_can_be_pickled
     copied = other.clone()
     assert copied.meta_batch_size == 5 and copied.bound == 0.5
     assert repr(other) == "BoundedPolicy(meta_batch_size=5, obs_dim=2, action_dim=2, bound=0.5)"
+
+
+# Distributions of users
 
 
 class Laplace(Distribution):

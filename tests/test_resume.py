@@ -100,6 +100,9 @@ def run(servers, tmp_path_factory):
     return run
 
 
+# Comparisons -----------------------------------------------------------------------------------------------------
+
+
 def csv_rows(folder):
     """Returns the rows of `progress.csv` as text without times; checks that all rows are complete."""
     text = Path(folder, "progress.csv").read_text()
@@ -150,6 +153,9 @@ def assert_same_run(folder, whole):
     assert_same(state(folder), state(whole))
 
 
+# Stopping --------------------------------------------------------------------------------------------------------
+
+
 @pytest.fixture(scope="module")
 def whole_run(run, tmp_path_factory):
     """Returns a function that returns the folder of an uninterrupted run of six iterations of an algorithm."""
@@ -191,6 +197,9 @@ def test_compared_state_is_complete(whole_run):
     next(iter(changed["state"]["algo"]["optimizer"]["variables"].values())).flat[0] += 1e-6
     with pytest.raises(AssertionError, match=r"\['state'\]\['algo'\]\['optimizer'\]\['variables'\]"):
         assert_same(changed, state(whole_run("pro_mp")))
+
+
+# Killing ---------------------------------------------------------------------------------------------------------
 
 
 class Victim:
@@ -291,6 +300,9 @@ def test_killed_tensorflow_run_equals_uninterrupted_run(num_kills, servers, run,
     assert_same_run(tmp_path / "run", tmp_path / "whole")
 
 
+# Failing ---------------------------------------------------------------------------------------------------------
+
+
 @pytest.fixture(scope="module")
 def six_epochs(run, tmp_path_factory):
     """A run of six epochs without TensorFlow; tests must not change its folder."""
@@ -334,6 +346,9 @@ def test_deleted_folder_raises_a_clear_error(servers, tmp_path):
     assert how_to_go_on == "There is no snapshot to resume from"
     assert load_snapshot(tmp_path / "elsewhere")["itr"] >= 1
     assert not folder.exists()
+
+
+# Options and callbacks of a resumed run ------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

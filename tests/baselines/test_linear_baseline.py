@@ -32,11 +32,17 @@ def reference_features(path, with_observations):
     return np.array(rows)
 
 
+# Features -----------------------------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("observation, clipped", [(25.0, 10.0), (-1e9, -10.0), (9.5, 9.5)])
 def test_observations_are_clipped_before_they_are_squared(observation, clipped):
     baseline = LinearFeatureBaseline()
     baseline.set_params([1.0, 1000.0, 0.0, 0.0, 0.0, 0.0])
     assert baseline.predict({"observations": [[observation]]}) == pytest.approx([clipped + 1000.0 * clipped ** 2])
+
+
+# Fit ----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cls", LINEAR)
@@ -66,6 +72,9 @@ def test_target_key_selects_the_fitted_target(cls):
     by_reward.fit(paths, target_key="rewards")
     np.testing.assert_array_equal(by_default.get_param_values(), by_key.get_param_values())
     assert not np.allclose(by_reward.get_param_values(), by_key.get_param_values())
+
+
+# Singular fits ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("reg_coeff", [0.0, 1e-30, 1e-5])
@@ -105,6 +114,9 @@ def test_nearly_singular_fit_is_as_good_as_least_squares(seed):
     best = path["returns"] - x @ np.linalg.lstsq(x, path["returns"], rcond=None)[0]
     residual = path["returns"] - baseline.predict(path)
     assert np.sum(residual ** 2) == pytest.approx(np.sum(best ** 2), rel=1e-3)
+
+
+# Parameters ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cls", LINEAR)
@@ -151,6 +163,9 @@ def test_zero_baseline():
         with pytest.raises(ValueError, match="expected None, because a ZeroBaseline has no parameters, got ") as error:
             baseline.set_params(value)
         assert len(str(error.value)) < 150 and "\n" not in str(error.value)
+
+
+# Objects of other classes, and the vectorized method ----------------------------------------------------------------
 
 
 class Mean:
@@ -214,6 +229,9 @@ def test_fit_with_more_features_than_samples_equals_the_primal_form(repeated):
     np.testing.assert_allclose(baseline.predict(paths[0]), features[:7] @ expected, rtol=1e-6)
 
 
+# Diagnostics --------------------------------------------------------------------------------------------------------
+
+
 def test_log_diagnostics_logs_explained_variance_of_the_fitted_target(logged):
     paths = make_paths()
     baseline = LinearFeatureBaseline()
@@ -225,6 +243,9 @@ def test_log_diagnostics_logs_explained_variance_of_the_fitted_target(logged):
         # 1 - Var[y - b] / Var[y]
         assert logged[prefix + "ExplainedVariance"] == pytest.approx(1.0 - residual.var() / target.var())
     assert set(logged) == {"Step_0-ExplainedVariance", "Step_1-ExplainedVariance"}
+
+
+# Invalid input ------------------------------------------------------------------------------------------------------
 
 
 def broken(key, value):

@@ -98,6 +98,9 @@ def finished_copy(finished, tmp_path):
     return shutil.copytree(finished.folder, tmp_path / "copy")
 
 
+# Runs ------------------------------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("name", SCRIPTS)
 @pytest.mark.thorough(ci=("e_maml", "rl2"))
 def test_each_script_runs_to_its_end(name, tmp_path, monkeypatch, capsys):
@@ -176,6 +179,9 @@ def test_diagnostics_are_logged_and_plotted(tmp_path):
     assert (tmp_path / "run" / "diagnostics.png").read_bytes().startswith(b"\x89PNG")
 
 
+# Settings --------------------------------------------------------------------------------------------------------
+
+
 def test_pro_mp_has_the_published_settings():
     """arXiv:1810.06784, appendix D, and its run script for MuJoCo."""
     known = settings_of_algorithm(mps.ProMP)
@@ -249,6 +255,9 @@ def test_default_environment_is_named_first(tmp_path, capsys):
     assert second.startswith("HalfCheetahRandDirecEnv, seed 1")
 
 
+# Wrong arguments -------------------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("arguments, message", [
     (["--env", "Nowhere"], r"env: expected one of .*, got 'Nowhere'"),
     (["--env", "my_envs.HeaterEnv"], r"env: expected .*, got 'my_envs.HeaterEnv'; did you mean 'my_envs:HeaterEnv'\?"),
@@ -318,6 +327,9 @@ def test_folder_can_be_used_after_an_error(tmp_path, capsys):
     assert run(vpg_maml, *arguments) == 0
 
 
+# Resuming --------------------------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("first", ["shell", "python"])
 @pytest.mark.thorough(but="shell")
 def test_runs_of_shell_and_python_resume_each_other(first, finished, tmp_path, capsys):
@@ -379,6 +391,9 @@ def test_resuming_on_another_platform_warns(finished_copy, capsys):
     warning = re.search("^warning: the resumed run may differ.*", capsys.readouterr().out, flags=re.MULTILINE)[0]
     assert f"numpy '1.0' (before), '{np.__version__}' (now); cores 1000 (before), {cores} (now)" in warning
     assert f"blas_kernels 'Prescott of another machine' (before), '{blas_kernels()}' (now)" in warning
+
+
+# Failures and Ctrl-C ---------------------------------------------------------------------------------------------
 
 
 def test_error_in_training_is_one_line_with_its_traceback_in_the_log(tmp_path, monkeypatch, capsys):

@@ -61,6 +61,8 @@ def make_run(tmp_path_factory):
     return make
 
 
+# Python code ------------------------------------------------------------------------------------------------------
+
 GIVEN = {  # page: what its code assumes
     "docs/algorithms/e_maml.rst": "policy = mps.MetaGaussianMLPPolicy(20, 2, 2)",
     "docs/not_learning.rst": "make_run('data/my_run')",
@@ -209,6 +211,8 @@ def test_numpy_policy_of_the_page_acts_like_its_policy(policy_page):
     for key in ("mean", "log_std"):
         np.testing.assert_allclose(infos[key], [[info[key] for info in task] for task in expected[1:]], atol=1e-6)
 
+
+# Commands ---------------------------------------------------------------------------------------------------------
 
 PROGRAMS = (r"(?:[A-Z_]+=\S* )*(?:apt-get|bash|cd|git|jupyter|make|meta-policy-search|pip|python|ray|sbatch|sudo|"
             r"taskset|tensorboard)")
@@ -378,6 +382,8 @@ def test_job_of_the_page_on_clusters_ends_the_training_at_a_signal(requeued, tmp
     while not (tmp_path / "ended").exists():
         time.sleep(0.01)
 
+
+# Notebooks --------------------------------------------------------------------------------------------------------
 
 NOTEBOOKS = sorted(path.name for path in (DOCS / "notebooks").glob("*.ipynb"))
 

@@ -70,6 +70,9 @@ class GymnasiumEnv(gymnasium.Env):
         return self.np_random.uniform(size=2), {}
 
 
+# Reset and step
+
+
 def test_reset_accepts_old_and_new_results():
     observation, info = np.array([1.0, 2.0]), {"from": "new"}
     for answer, expected in (((observation, info), info), (observation, {})):
@@ -112,6 +115,9 @@ def test_step_names_the_invalid_result(answer, complaint):
         SingleTaskEnv(Scripted(answer)).step(None)
 
 
+# Generators
+
+
 @pytest.mark.parametrize("make_env", [
     GymMetaEnv, lambda: gym.Wrapper(GymMetaEnv()), GymnasiumEnv, lambda: gymnasium.Wrapper(GymnasiumEnv()),
     lambda: normalize(MetaPointEnvCorner()), lambda: normalize(gym.Wrapper(MetaPointEnvCorner())),
@@ -137,6 +143,9 @@ def test_legacy_environment_receives_a_random_state():
     expected = np.random.RandomState(np.random.default_rng(5).bit_generator).randn(3)
     np.testing.assert_array_equal(env.np_random.randn(3), expected)
     assert rng.bit_generator.state != np.random.default_rng(5).bit_generator.state  # one stream, not a copy
+
+
+# Tasks
 
 
 def test_sample_tasks_draws_from_the_given_generator():
@@ -179,6 +188,9 @@ def test_objects_without_tasks_are_refused(env):
     for check in (adapt_env, check_meta_env):
         with pytest.raises(TypeError, match="^env: expected a meta-environment(, got the class| with the methods) "):
             check(env)
+
+
+# Vectorized environments
 
 
 class Slippery(MetaPointEnvCorner):
@@ -226,6 +238,9 @@ def test_no_vectorized_environment_if_results_would_differ(env):
     assert adapt_env(env).make_batched(3) is None
 
 
+# Wrappers around environments with tasks
+
+
 class Goals:
     goal = 0.0
 
@@ -267,6 +282,9 @@ def test_each_task_method_is_that_of_the_outermost_wrapper_that_has_it():
     (task,) = adapted.sample_tasks(1, np.random.default_rng(0))
     adapted.set_task(task)
     assert adapted.get_task() == task and env.unwrapped.goal == 2.0 * task
+
+
+# Copies of environments
 
 
 class Episodic(MetaPointEnvCorner):
@@ -328,6 +346,9 @@ def test_diagnostics_of_a_gymnasium_wrapper_are_logged():
     assert logged == [(1, "Step_0-")]
 
 
+# Render modes
+
+
 @pytest.mark.parametrize("env", [
     lambda: MetaPointEnvCorner(), lambda: normalize(MetaPointEnvCorner()),
     lambda: normalize(gym.wrappers.TimeLimit(MetaPointEnvCorner(), 3)), lambda: normalize(drift()),
@@ -351,6 +372,9 @@ def test_unsupported_render_mode_is_refused():
     for env in (normalize(MetaPointEnvCorner()), drift(), GymnasiumMetaEnv(lambda: Drift(), draw_place)):
         with pytest.raises(ValueError, match="render_mode: .* does not support render_mode='human'"):
             adapt_env(env).render_mode = "human"
+
+
+# Environments of Gymnasium
 
 
 class Drift(gymnasium.Env):
@@ -445,6 +469,9 @@ def walk(env, steps=5, seed=0):
     return [env.step(rng.uniform(-1.0, 1.0, 1))[:4] for _ in range(steps)]
 
 
+# Interface
+
+
 @MAKERS
 def test_adapter_is_a_meta_environment_with_the_gym_interface(make):
     env = make()
@@ -457,6 +484,9 @@ def test_adapter_is_a_meta_environment_with_the_gym_interface(make):
     assert observation.dtype == np.float64 and env.observation_space.contains(observation) and isinstance(info, dict)
     observation, *rest = env.step(np.zeros(1))
     assert observation.dtype == np.float64 and [type(value) for value in rest] == [float, bool, bool, dict]
+
+
+# Spaces
 
 
 def test_non_vector_observations_are_flattened_and_discrete_actions_start_at_0():
@@ -513,6 +543,9 @@ def test_returned_observations_are_copies():
     assert answer[:2] == expected[:2] and abs(answer[0][0]) < 5.0
 
 
+# Tasks
+
+
 @MAKERS
 def test_tasks_are_drawn_from_the_given_or_the_default_generator(make):
     env = make()
@@ -546,6 +579,9 @@ def test_tasks_are_copied():
     assert env.get_task() == env.wrapped_env.goal == 1.0
 
 
+# Seeds
+
+
 def test_seeded_reset_equals_gymnasium():
     env, reference = drift(), Drift()
     np.testing.assert_array_equal(env.reset(seed=5)[0], reference.reset(seed=5)[0])
@@ -565,6 +601,9 @@ def test_every_unseeded_reset_draws_a_seed_from_the_generator():
     assert env.np_random.random() == gymnasium.utils.seeding.np_random(1)[0].random()
 
 
+# Copies
+
+
 @MAKERS
 @CLONES
 def test_copy_has_the_task_and_the_generator_and_is_independent(make, clone):
@@ -576,6 +615,9 @@ def test_copy_has_the_task_and_the_generator_and_is_independent(make, clone):
     assert twin.wrapped_env is not env.wrapped_env and twin.get_task() == 0.7
     np.testing.assert_array_equal(twin.reset()[0], env.reset()[0])
     np.testing.assert_equal(walk(twin, seed=3), walk(env, seed=3))
+
+
+# Executors
 
 
 @pytest.mark.parametrize("make", [drift, lambda: normalize(pendulum())])
@@ -599,6 +641,9 @@ def test_worker_processes_know_ids_that_this_process_registered(make):
             answers.append(executor.step_envs(np.ones((2, 1)), np.arange(2)).rewards)
     np.testing.assert_array_equal(*answers)
     assert gymnasium.registry["LocalDrift-v0"].kwargs == {}
+
+
+# Invalid arguments
 
 
 @pytest.mark.parametrize("env, functions, error, complaint", [

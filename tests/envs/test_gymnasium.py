@@ -203,6 +203,9 @@ def test_invalid_options_are_refused():
         env.reset(options={"task": "fast"})
 
 
+# Vectorized environments
+
+
 def make_both(name, num_envs, mode="NextStep", **kwargs):
     """Returns the vectorized environment and Gymnasium's vector environment of single environments."""
     ours = gymnasium.make_vec(env_id(name), num_envs, "vector_entry_point", autoreset_mode=mode, **kwargs)
@@ -296,6 +299,9 @@ def test_invalid_arguments_of_a_vectorized_environment_are_refused():
     env.step(np.zeros((2, 2)))
     with pytest.raises(RuntimeError, match=r"step: expected running episodes; first reset the copies \[0 1\]"):
         env.step(np.zeros((2, 2)))
+
+
+# Environments of users
 
 
 class OwnEnv(MetaEnv):

@@ -46,6 +46,9 @@ def run_path(env, seed=0):
     return [env.reset()[0], *walk(env, 20, seed)]
 
 
+# Tasks
+
+
 @needs_metaworld
 def test_ml1_trains_and_tests_on_different_goals_of_one_task_type():
     train, test = (MetaWorldML1("push-v3", split) for split in ("train", "test"))
@@ -136,6 +139,9 @@ def test_tasks_of_the_package_and_from_json_are_accepted():
         for other in (meta_world.package_task(task), [task.env_name, list(task.rand_vec)]):
             env.set_task(other)
             assert env.get_task() == task
+
+
+# Paths
 
 
 @needs_metaworld
@@ -240,6 +246,9 @@ def test_models_are_released_with_their_task():
         assert len(models) == before + count
 
 
+# Rendering
+
+
 @needs_metaworld
 @pytest.mark.thorough
 @pytest.mark.slow
@@ -290,6 +299,9 @@ def test_runs_trained_without_rendering_can_be_rendered(tmp_path):
     assert mps.load_evaluator(tmp_path / "run").env.render_mode is None
 
 
+# Documentation
+
+
 @needs_metaworld
 @pytest.mark.slow
 def test_documented_evaluations_run_on_test_tasks(tmp_path, capsys):
@@ -312,6 +324,9 @@ def test_documented_evaluations_run_on_test_tasks(tmp_path, capsys):
     assert "success_rate=0.0" in (said := capsys.readouterr().out) and "{'reach-v3': " in said
     evaluation = names["evaluation"]
     assert evaluation.returns.shape == (1, 2, 2) and list(evaluation.tasks[0]) == MetaWorldML1(split="test").tasks[:2]
+
+
+# Invalid arguments
 
 
 @needs_metaworld

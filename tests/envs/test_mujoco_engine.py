@@ -205,6 +205,9 @@ def test_physics_error_can_be_pickled():
     assert str(error) == "it fell apart" and error.env_ids == (3, 5)
 
 
+# Robots with a free joint
+
+
 @pytest.mark.parametrize("robot", ["half_cheetah", *FLOATING])
 @pytest.mark.parametrize("num_threads", [1, 3, None])
 def test_row_is_independent_of_other_rows_and_of_the_order(robot, num_threads):

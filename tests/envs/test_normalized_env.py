@@ -118,6 +118,9 @@ class Coins(Echo):
     action_space = gym.spaces.Discrete(3)
 
 
+# Actions
+
+
 @pytest.mark.parametrize("action, scaled", [
     ([-10.0, -10.0], [-1.0, 0.0]),
     ([10.0, 10.0], [3.0, 0.5]),
@@ -161,6 +164,9 @@ def test_invalid_actions_are_refused():
         executor.reset()
         with pytest.raises(ValueError, match=r"actions: expected finite numbers, got \[inf  0.\] for environment 1"):
             executor.step(np.array([[0.0, 0.0], [np.inf, 0.0]]))
+
+
+# Observations, rewards
 
 
 def test_defaults_change_nothing_else():
@@ -229,6 +235,8 @@ def test_observation_of_another_shape_is_refused():
         env.reset()
 
 
+# Vectorized environments
+
 SETTINGS = [
     {},
     {"normalize_obs": True, "obs_alpha": 0.1},
@@ -266,6 +274,9 @@ def test_vectorized_steps_equal_single_steps_bit_for_bit(env_class, settings):
         np.testing.assert_array_equal(answer.rewards, [one[1] for one in alone])
 
 
+# Tasks in observations
+
+
 @pytest.mark.parametrize("name", ["MetaPointEnvCorner", "HalfCheetahRandDirecEnv", "HalfCheetahRandVelEnv"])
 def test_observations_end_with_the_task(name):
     plain, env = make_env(name), normalize(make_env(name), observe_task=True)
@@ -292,6 +303,9 @@ def test_an_empty_task_adds_no_numbers():
     np.testing.assert_array_equal(env.reset(seed=1)[0], make_env("MetaPointEnvOrigin").reset(seed=1)[0])
     batched = env.make_batched(2)
     assert batched.reset(np.arange(2), [np.random.default_rng(e) for e in range(2)]).shape == (2, 2)
+
+
+# Wrapper
 
 
 def test_other_attributes_are_forwarded_to_the_wrapped_environment():

@@ -64,6 +64,8 @@ def test_steps_and_spaces_equal_the_public_code(env_class, timestep, dt, observa
     np.testing.assert_allclose(env.action_space.low, np.full(action_size, -largest_action))
 
 
+# Rewards ---------------------------------------------------------------------------------------------------------
+
 ANT_ACTION = np.array([0.5, -0.5, 1.0, 0.0, 0.2, -1.0, 0.1, -0.1])
 HUMANOID_ACTION = np.linspace(-0.4, 0.4, 17)
 SURVIVES = {"reward_contact": 0.0, "reward_survive": 1.0}
@@ -134,6 +136,9 @@ def test_reward_of_a_humanoid_is_computed_from_its_center_of_mass(env_class, tas
         "forward_vel": along / 0.015, "reward_linvel": 0.25 * along / 0.003, "reward_quadctrl": -0.1 * squared,
         "reward_alive": 5.0, "reward_impact": 0.0}, abs=1e-12)
     assert reward == pytest.approx(0.25 * along / 0.003 - 0.1 * squared + 5.0, abs=1e-12)
+
+
+# Observations ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("env_class, first, largest_velocity", [
@@ -207,6 +212,9 @@ def test_impact_cost_of_a_humanoid_is_limited():
     assert after_steps(env, HUMANOID_ACTION, 25)[4]["reward_impact"] == pytest.approx(-cost / 2.0)
 
 
+# Start and end of a path -----------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("env_class, height, half_width, normal_velocity", [
     *((cls, 0.75, 0.1, True) for cls in ANTS), *((cls, 0.0, 0.1, True) for cls in CHEETAHS),
     *((cls, 1.4, 0.01, False) for cls in HUMANOIDS), *((cls, 1.25, 0.005, False) for cls in WALKERS),
@@ -253,6 +261,9 @@ def test_path_ends_when_the_robot_falls_jumps_or_spins(env_classes, index, value
         numbers[:, index] = values
         state = State(numbers[:, :nq], numbers[:, nq:], {})
         assert env._batched.robot.terminated(state).tolist() == ends
+
+
+# Tasks and arguments ---------------------------------------------------------------------------------------------
 
 
 def sampled(env, count=8000):

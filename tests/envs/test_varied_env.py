@@ -66,6 +66,9 @@ def path(env, steps=20, seed=0):
     return np.array([np.append(*env.step(action)[:2]) for action in actions])
 
 
+# Tasks
+
+
 def test_tasks_are_drawn_from_ranges_lists_and_functions():
     """A tuple is a range, a list contains the values, and a function draws from the generator."""
     env = mps.vary(Rail, goal=(1.0, 2.0), gain=[0.5, 1.0, 2.0], start=lambda rng: rng.normal(5.0))
@@ -129,6 +132,9 @@ def test_dict_tasks_can_be_observed_in_the_order_of_their_keys():
         mps.normalize(mps.vary("CartPole-v1", kinematics_integrator=["euler", "semi-implicit"]), observe_task=True)
 
 
+# MuJoCo
+
+
 @pytest.fixture(scope="module")
 def cheetah():
     return mps.vary("HalfCheetah-v5", **CHEETAH)
@@ -172,6 +178,9 @@ def test_arguments_and_options_of_a_mujoco_environment():
     expected.unwrapped.model.opt.density *= 0.5
     np.testing.assert_array_equal(path(env), path(expected))
     assert isinstance(env.wrapped_env.unwrapped.model, mujoco.MjModel)
+
+
+# Errors
 
 
 @pytest.mark.parametrize("parameters, complaint", [
@@ -277,6 +286,9 @@ def test_copies_write_no_warnings_about_models(cheetah, monkeypatch, tmp_path, c
     assert "".join(capfd.readouterr()) == "" and not list(tmp_path.iterdir())
 
 
+# JSON
+
+
 @pytest.mark.parametrize("given, parameters", [
     ({"g": [5, 15.0]}, {"g": (5, 15.0)}),
     ({"g": [5.0, 10.0, 15.0]}, {"g": [5.0, 10.0, 15.0]}),
@@ -327,6 +339,9 @@ def test_vary_needs_the_name_of_an_environment_and_a_dict():
     with pytest.raises(TypeError, match=r"expected a meta-environment .*; meta_policy_search.vary adds tasks to a Gym.*"
                                         r"the argument vary of train \(--vary on the command line\)"):
         build_trainer("Pendulum-v1")
+
+
+# Runs
 
 
 @pytest.mark.thorough
@@ -395,6 +410,9 @@ def test_images_are_refused_with_a_hint():
         mps.SingleTaskEnv(Picture())
 
 
+# Images of environments
+
+
 def test_copies_keep_the_render_mode_of_functions_without_this_argument():
     """Given a class without an argument `render_mode`, then copies and other tasks have the mode that was set."""
     env = adapt_env(mps.normalize(mps.vary(Rail, goal=(1.0, 2.0))))
@@ -439,6 +457,9 @@ def test_command_line_varies_parameters(tmp_path, capsys, monkeypatch):
     assert varied_parameters(mps.load_run(folder).env) == {"m": [1, 2]}
     assert "g: expected a tuple (low, high)" in mistake(
         main, capsys, "train", "promp", "--env", "Pendulum-v1", "--vary", '{"g": [2, 1]}', *small)
+
+
+# Attributes that a constructor computes -----------------------------------------------------------------------------
 
 
 def numeric_attributes(env):
@@ -524,6 +545,9 @@ def test_attributes_that_the_constructor_computes_from_a_parameter_are_recompute
 def test_a_parameter_is_refused_if_a_derived_attribute_cannot_be_recomputed(env):
     with pytest.raises(ValueError, match=f"gain: the constructor of {env.__name__} computes speed from it in a way "):
         mps.vary(env, gain=(1.0, 2.0))
+
+
+# Tasks that fail ---------------------------------------------------------------------------------------------------
 
 
 class Limited(Derived):

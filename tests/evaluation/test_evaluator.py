@@ -62,6 +62,9 @@ def frozen(monkeypatch):
     return trainer
 
 
+# Agreement with training -----------------------------------------------------------------------------------------
+
+
 def test_evaluation_equals_a_training_iteration_with_its_seed(frozen):
     """With the random numbers of evaluation seed 5, an iteration has the returns of the evaluation after each step."""
     with seeding.evaluation_seed(5):
@@ -72,6 +75,9 @@ def test_evaluation_equals_a_training_iteration_with_its_seed(frozen):
     np.testing.assert_allclose(evaluation.mean_return.mean, returns, rtol=1e-12)
     assert row["AdaptationGain"] == pytest.approx(evaluation.gain.mean[-1], rel=1e-12)
     assert row["AdaptationGainCI95"] == pytest.approx(evaluation.gain.half_width[-1], rel=1e-9)
+
+
+# Seeds, tasks and steps ------------------------------------------------------------------------------------------
 
 
 def test_contents_and_defaults_of_an_evaluation(evaluator):
@@ -155,6 +161,9 @@ def test_more_rollouts_longer_paths_and_worker_processes(trainer):
     np.testing.assert_array_equal(evaluator.evaluate(tasks=2, num_steps=1).returns, evaluation.returns)
 
 
+# Step sizes ------------------------------------------------------------------------------------------------------
+
+
 def test_last_step_size_applies_to_all_later_steps(trainer, evaluator, monkeypatch):
     taken, adapt = [], VPGMAML.adapt
     monkeypatch.setattr(VPGMAML, "adapt", lambda *args, **kwargs: (taken.append(kwargs), adapt(*args, **kwargs)))
@@ -182,6 +191,9 @@ def test_given_step_size_replaces_that_of_the_algorithm(trainable):
     np.testing.assert_allclose(same, own, atol=1e-6)
 
 
+# Algorithms, and loaded policies ----------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("algo_cls, arguments", [
     (ProMP, {}),
     (TRPOMAML, {"inner_type": "log_likelihood"}),
@@ -204,6 +216,9 @@ def test_every_algorithm_with_a_loaded_policy(algo_cls, arguments, tmp_path):
         evaluator = MetaEvaluator(algo, snapshot["env"], trainer.sample_processor, P, T)
         evaluation = evaluator.evaluate(tasks=M + 1, num_steps=2)
     np.testing.assert_allclose(evaluation.returns, expected.returns, rtol=1e-5)
+
+
+# Output ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -272,6 +287,9 @@ def test_written_files(evaluation, tmp_path):
     assert theirs["mean_return_ci95"] is None and theirs["step_sizes"] is None
 
 
+# Invalid arguments -------------------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("arguments, error, message", [
     ({"tasks": 0}, ValueError, "tasks: expected an integer of at least 1, got 0"),
     ({"tasks": []}, ValueError, r"tasks: expected a list of at least one task, or a number of tasks, got \[\]"),
@@ -308,6 +326,9 @@ def test_non_finite_step_raises_and_restores_the_random_state(evaluator):
     with pytest.raises((FloatingPointError, ValueError), match="finite"):
         evaluator.evaluate(tasks=2, step_sizes=[1e38])
     assert (seeding.get_process_state()["seeding"], np.random.get_state()[1].tolist()) == state
+
+
+# Algorithms that adapt to each task separately ---------------------------------------------------------------------
 
 
 def test_running_averages_are_constant_in_evaluations():

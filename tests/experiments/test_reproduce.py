@@ -68,6 +68,9 @@ def write(name, tests, training=None):
         entries.write_runs(entries.DATA / f"{name}_training.csv", training)
 
 
+# Stored data -------------------------------------------------------------------------------------------------------
+
+
 def test_runs_are_read_as_written(tmp_path):
     runs = {("a", 2): scores_of([1.0, 2.0], [3.0, -4.25]),
             ("b", 1): {**scores_of([5.0, 6.0]), "goal": np.array([-1.0, 1.0])}}
@@ -122,6 +125,9 @@ def test_training_reaches_the_first_published_point(name):
         steps = 2 * settings["n_itr"] * np.prod([settings[key] for key in (
             "meta_batch_size", "rollouts_per_meta_task", "max_path_length")])
         assert steps >= 0.98e6 * method.published_curve[0][0]
+
+
+# Statistics and pages ----------------------------------------------------------------------------------------------
 
 
 def test_intervals_need_three_seeds_and_contain_the_variation_over_tasks(data):
@@ -351,6 +357,9 @@ def test_leaderboard_is_sorted_and_paired_with_promp():
     assert [row[0] for row in rows if not row[4]] == ["| ProMP, fast settings", "| ProMP"]
 
 
+# Commands ----------------------------------------------------------------------------------------------------------
+
+
 @pytest.mark.thorough
 def test_entry_is_trained_and_compared_and_stored_only_with_update(data, small_entry, tmp_path, capsys):
     arguments = [NAME, "--output", str(tmp_path / "runs"), "--processes", "1"]
@@ -505,6 +514,9 @@ def test_list_contains_every_entry(capsys):
     assert re.match(r"navigation +\d+ +\d+  Does", lines[1])
 
 
+# Files of the checkout ---------------------------------------------------------------------------------------------
+
+
 def write_again(folder):
     """Writes all pages to a folder; returns pairs of the stored and the new texts."""
     readme = Path(shutil.copy(pages.README, folder))
@@ -543,6 +555,8 @@ def test_rounding_differences_change_at_most_the_last_digit_of_a_page(tmp_path, 
             unit = 10.0 ** -len(before.partition(".")[2])
             assert abs(float(before) - float(after)) < 1.01 * unit, (before, after)
 
+
+# Partial adaptation ------------------------------------------------------------------------------------------------
 
 CASES = [(name, method) for name in ENTRIES if name.startswith("partial_adaptation_")
          for method in ENTRIES[name].methods]

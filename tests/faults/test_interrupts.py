@@ -81,6 +81,9 @@ def everything(trainer, folder):
     return read_rows(folder), repr({key: value for key, value in state.items() if key not in ("time", "outputs")})
 
 
+# A trainer
+
+
 @pytest.mark.parametrize("owner, method", [
     ("algo", "adapt"), ("algo", "optimize_policy"), ("policy", "switch_to_pre_update"), ("sampler", "obtain_samples"),
 ])
@@ -150,6 +153,9 @@ def test_iteration_without_a_snapshot_is_counted(trainer, monkeypatch, tmp_path)
     assert [row["Itr"] for row in read_rows(tmp_path)] == ["0", "1", "2"]
 
 
+# Searches
+
+
 def build_search(cls):
     set_seed(3)
     env = MetaPointEnvCorner(reward_type="dense")
@@ -181,6 +187,9 @@ def test_returns_are_assigned_to_the_candidates_that_acted(cls, at, monkeypatch)
     np.testing.assert_array_equal(other.policy.get_flat_params(), search.policy.get_flat_params())
 
 
+# An algorithm with a replay buffer
+
+
 def test_algorithm_that_cannot_be_rolled_back_is_reported(monkeypatch, messages):
     env = MetaPointEnvCorner(reward_type="dense")
     spec, policy = EnvSpec.of(env), DeterministicMLPPolicy(2, 2, (4,))
@@ -192,6 +201,9 @@ def test_algorithm_that_cannot_be_rolled_back_is_reported(monkeypatch, messages)
     with pytest.raises(KeyboardInterrupt):
         runner.train(1, 8)
     assert "which cannot be rolled back" in messages[-1]
+
+
+# Training with interruptions at random lines
 
 
 class Lines:
@@ -361,6 +373,9 @@ def test_interrupted_training_equals_uninterrupted_training(algo_cls, arguments,
 @pytest.mark.thorough(but="CEM")
 def test_interrupted_epochs_equal_uninterrupted_epochs(algo_cls, tmp_path):
     check_interrupted_runs(Search(algo_cls), 12, tmp_path)
+
+
+# Sampling
 
 
 class Impatient(Wanderer):

@@ -68,6 +68,9 @@ def finalized():
         yield algo
 
 
+# Custom meta-objectives
+
+
 class FedTaskByTask(MAMLAlgo):
     """Maximizes the log-likelihood of the last samples through the documented placeholders per task."""
 
@@ -167,6 +170,9 @@ def test_make_vars_creates_placeholders_for_each_task(nothing):
         assert all(ph.name.startswith("some_prefix_") for ph in info.values())
 
 
+# Adaptation steps
+
+
 @pytest.mark.parametrize("algo_cls, arguments", [
     (ProMP, {}), (TRPOMAML, {}), (TRPOMAML, {"exploration": True}),
     (VPGMAML, {"inner_type": "dice", "max_path_length": T}),
@@ -229,6 +235,9 @@ def test_trained_step_sizes_change_and_stay_positive_and_bounded(finalized):
     assert 0.05 < flat().min() and flat().max() < 0.2  # initial value 0.1
 
 
+# Graph
+
+
 @pytest.mark.parametrize("algo_cls", [ProMP, TRPOMAML, VPGMAML])
 @pytest.mark.thorough(but="VPGMAML")
 def test_graph_size_is_independent_of_the_number_of_tasks(algo_cls):
@@ -243,6 +252,9 @@ def test_graph_size_is_independent_of_the_number_of_tasks(algo_cls):
 def test_name_is_the_scope_of_the_operations():
     build_nothing(name="some_algo")
     assert {op.name.split("/")[0] for op in tf.get_default_graph().get_operations()} == {"policy", "some_algo"}
+
+
+# Padding
 
 
 def test_padding_values_have_no_effect(finalized):
@@ -261,6 +273,9 @@ def test_padding_values_have_no_effect(finalized):
     assert optimizer.loss(padded) == pytest.approx(optimizer.loss(values), rel=1e-5)
     assert optimizer.constraint_val(padded) == pytest.approx(optimizer.constraint_val(values), rel=1e-5)
     assert relative_error(optimizer.gradient(padded), optimizer.gradient(values)) < 1e-5
+
+
+# Invalid arguments
 
 
 @pytest.mark.parametrize("arguments", [

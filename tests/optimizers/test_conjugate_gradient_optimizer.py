@@ -83,6 +83,9 @@ def natural_step(h=H, epsilon=0.02):
     return -np.sqrt(2 * epsilon / (G @ direction)) * direction
 
 
+# Conjugate gradients
+
+
 @pytest.mark.parametrize("size", [1, 2, 5, 10])
 def test_conjugate_gradients_solves_positive_definite_systems(size):
     rng = np.random.default_rng(size)
@@ -115,6 +118,9 @@ def test_conjugate_gradients_tolerance_is_relative_to_the_right_hand_side(scale)
 def test_conjugate_gradients_stops_without_curvature(matrix):
     x, product = conjugate_gradients(lambda p: matrix @ p, np.ones(2))
     assert not x.any() and not product.any()
+
+
+# Hessian-vector products
 
 
 class Curved:
@@ -178,6 +184,9 @@ def test_finite_differences_restore_the_parameters_even_after_an_error(symmetric
     with pytest.raises(KeyboardInterrupt):
         product(np.ones(3))
     np.testing.assert_array_equal(problem.optimizer.get_flat(), start)
+
+
+# Steps
 
 
 @pytest.mark.parametrize("hvp", HVPS)
@@ -449,6 +458,9 @@ def test_problem_is_validated():
         ConjugateGradientOptimizer().build_graph(scalar, target, {}, (scalar, 0.0))
     with pytest.raises(ValueError, match="constraint_metric: expected the outputs.*gauss_newton"):
         ConjugateGradientOptimizer(hvp_approach="gauss_newton").build_graph(scalar, target, {}, (scalar, 1.0))
+
+
+# Pickles
 
 
 @pytest.mark.parametrize("hvp", ["exact", FiniteDifferenceHvp(base_eps=1e-3, symmetric=False)], ids=str)

@@ -95,6 +95,9 @@ def constants(params, factor=1):
     return {name: tf.constant(factor * value) for name, value in params.items()}
 
 
+# Parameters
+
+
 def test_parameters_have_names_and_shapes(family):
     policy, n = make(family), family.num_outputs
     expected = {f"{family.scope}/hidden_0/kernel": (O, 4), f"{family.scope}/hidden_0/bias": (4,),
@@ -162,6 +165,9 @@ def test_vectors_of_wrong_shapes_are_refused():
     policy = make_meta()
     with pytest.raises(ValueError, match=r"expected 3 dicts \(meta_batch_size\), got 2"):
         policy.update_task_parameters(task_params(policy)[:2])
+
+
+# Actions
 
 
 def test_policy_for_one_task_samples_from_the_distribution_of_the_network(family, observations):
@@ -261,6 +267,9 @@ def test_invalid_observations_and_tasks_are_refused(make_policy, method, argumen
         getattr(make_policy(), method)(*arguments)
 
 
+# Graph functions
+
+
 def test_distribution_info_has_the_given_parameters(family, observations):
     policy = make(family)
     params, obs = random_params(policy), tf.constant(observations, tf.float32)
@@ -309,6 +318,9 @@ def test_distribution_info_keys_create_placeholders_for_the_distribution(family)
     assert list(policy.distribution_info_keys(tf.placeholder(tf.float32, [None, O]), None)) == keys
     stacked = policy.distribution_info_keys(tf.placeholder(tf.float32, [M, None, O]), {})
     assert stacked[keys[0]].shape.as_list() == [M, None, family.num_outputs]
+
+
+# Arguments
 
 
 @pytest.mark.parametrize("hidden_sizes", [(), (3,), [3, 5, 2], np.array([3, 5])])

@@ -45,6 +45,9 @@ from tests.helpers.threads import blas_threads
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # keeps workers from importing this file and pytest
 
+# Equal data
+
+
 @pytest.mark.parametrize("make_env", [
     MetaPointEnvCorner, Wanderer, HalfCheetahRandDirecEnv, MetaBernoulliBanditEnv, Ending,
     pytest.param(lambda: normalize(Ending(), normalize_obs=True, normalize_reward=True), id="normalized Ending"),
@@ -56,6 +59,9 @@ def test_data_are_independent_of_executor_and_envs_per_task(make_env):
     for executor, envs_per_task in ((None, 3), (MetaIterativeEnvExecutor, 1), (parallel(2), 2)):
         sampler = sampler_of(make_env(), policy, executor=executor, envs_per_task=envs_per_task)
         assert_same(two_iterations(sampler), expected)
+
+
+# Threads
 
 
 class BatchedShared(BatchedWanderer):
@@ -139,6 +145,9 @@ def test_actor_without_for_tasks_is_called_by_one_thread(shared):
     shared.callers.clear()
     assert_same(sampler_of(Shared(), policy).obtain_samples(), expected)
     assert set(shared.callers) == {0} and set(shared.callers[0]) == {threading.current_thread().name}
+
+
+# Contents of paths
 
 
 def test_structure_shapes_and_types():
@@ -257,6 +266,9 @@ def test_infos_are_copied_in_each_step(env, executor):
         for path in flat_paths(sampler.obtain_samples()):
             for step, counts in enumerate(path["env_infos"]["counts"], start=1):
                 assert counts == {"steps": [step], "seen": set(range(1, step + 1)), "last": step}
+
+
+# Seeds and tasks
 
 
 def first_actions(sampler):
@@ -381,6 +393,9 @@ def test_assigned_environment_has_the_wrappers_of_the_previous_one(wrap):
     sampler.env = normalize(MetaPointEnvCorner(), normalization_scale=1.0)
 
 
+# Long paths
+
+
 def test_memory_depends_on_actual_steps_and_not_on_max_path_length():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     paths = sampler_of(Wanderer(), max_path_length=10 ** 6).obtain_samples()
@@ -398,6 +413,9 @@ def test_long_paths_do_not_depend_on_the_initial_buffer_size(arguments, monkeypa
     monkeypatch.setattr(rollout_loop, "INITIAL_BUFFER_STEPS", 4)
     paths = sampler_of(Wanderer(), max_path_length=50, **arguments).obtain_samples()
     assert_same(list(paths.values()), list(expected.values()))
+
+
+# Executors, log, custom policies
 
 
 def test_default_executor_depends_on_the_environment():
@@ -474,6 +492,9 @@ def test_policy_without_vectorized_actor_acts_through_get_actions(executor, envs
             assert path["agent_infos"]["task"].tolist() == [m] * T
             np.testing.assert_array_equal(path["agent_infos"]["seen"], path["observations"])
     assert len(policy.seen) == T * (1 if envs_per_task is None else P)
+
+
+# Faults
 
 
 @pytest.mark.thorough(but="MetaIterativeEnvExecutor-1-reward-reward-nan-2")
@@ -620,6 +641,9 @@ def test_matrix_operations_use_one_thread_during_sampling_only():
         two_iterations(sampler_of(CountsThreads(), envs_per_task=1))
         assert blas_threads() == before
     assert CountsThreads.threads <= {1}
+
+
+# Environments without spaces
 
 
 class Unspaced:

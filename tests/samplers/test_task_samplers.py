@@ -40,6 +40,8 @@ def iterate(sampler, returns_of, size=1, num_iterations=300, num_tasks=20):
     return np.array(found[100:]).reshape(-1, size)
 
 
+# Distributions -----------------------------------------------------------------------------------------------------
+
 @pytest.mark.parametrize("alpha", [0.05, 0.25])
 @pytest.mark.parametrize("returns_of, size", [(lambda task: -task[0], 1), (lambda task: task.sum(), 3)],
                          ids=["large values", "small sums"])
@@ -146,6 +148,8 @@ def test_points_of_a_varied_environment():
     assert env.tasks_at(np.array([[0.0, 0.0], [0.5, 0.6]])) == [{"g": 5.0, "l": 0.5}, {"g": 10.0, "l": 1.0}]
     assert vary("Pendulum-v1", g=lambda rng: rng.uniform(5.0, 15.0)).task_dimensions == 0
 
+
+# Training ----------------------------------------------------------------------------------------------------------
 
 def sampler_of(env, task_sampler):
     policy = MetaGaussianMLPPolicy(4, env.observation_space.shape[0], env.action_space.shape[0], hidden_sizes=(4,))

@@ -298,6 +298,9 @@ def test_one_line_per_iteration(tmp_path, capsys):
     ]
 
 
+# TensorBoard -----------------------------------------------------------------------------------------------------
+
+
 needs_tensorboard = pytest.mark.skipif(importlib.util.find_spec("tensorboard") is None, reason="needs tensorboard")
 
 

@@ -40,6 +40,9 @@ def run_cycle(algo, cycle, returns):
     return [algo.train_once(cycle * algo.n_samples + i, paths_with_returns(r)) for i, r in enumerate(returns)]
 
 
+# The distribution of CEM
+
+
 def test_cem_fits_its_distribution_to_the_best_candidates():
     algo = make_algo()
     candidates = algo.candidates.copy()
@@ -75,6 +78,9 @@ def test_candidates_are_ranked_by_mean_undiscounted_return():
         np.testing.assert_array_equal(algo.cur_mean, candidates[1])
 
 
+# The distribution of CMA-ES
+
+
 def test_cma_es_moves_towards_higher_returns():
     algo = make_algo(CMAES, n_samples=8, sigma0=0.5)
     target = algo.policy.get_flat_params() + 2.0
@@ -107,6 +113,8 @@ def test_cma_es_uses_one_thread(monkeypatch):
         run_cycle(algo, 0, [1.0, 2.0])
         assert len(threads) > 1 and set.union(*threads) == {1} != blas_threads()
 
+
+# Both algorithms
 
 BOTH = pytest.mark.parametrize("cls", [CEM, CMAES])
 
@@ -208,6 +216,9 @@ def test_row_describes_the_cycle(cls):
         assert row["Sigma"] == algo.sigma
 
 
+# Invalid arguments
+
+
 @pytest.mark.parametrize("arguments", [
     {"n_samples": 0}, {"n_samples": 2.5}, {"best_frac": 0.0}, {"best_frac": 1.1}, {"best_frac": 0.2, "n_samples": 4},
     {"init_std": 0}, {"discount": 1.5}, {"baseline": object()}, {"policy": CategoricalMLPPolicy(2, 2)},
@@ -245,6 +256,8 @@ def test_refused_paths_change_nothing(cls):
             algo.train_once(itr, paths)
     assert algo.train_once(1, paths_with_returns(3.0)) == 2.0
 
+
+# Learning
 
 HORIZON, CANDIDATES, EPOCHS = 60, 40, 20
 
