@@ -202,13 +202,18 @@ class Bounded(mps.MetaGaussianMLPPolicy):
         super().__init__(meta_batch_size, obs_dim, action_dim, init_std=bound)
 
 
-def test_settings_of_an_own_policy_reach_its_runs(monkeypatch, tmp_path):
-    runs = {}
-    monkeypatch.setattr(comparison_module, "train_all", lambda output, members, *how: (
-        runs.update({member.name: member.settings for member in members}) or [], False))
+@pytest.fixture
+def started(monkeypatch):
+    """The runs that would be trained; they are interrupted at once."""
+    runs = []
+    monkeypatch.setattr(comparison_module, "train_all", lambda output, new, *how: (runs.extend(new) or [], True))
+    return runs
+
+
+def test_settings_of_an_own_policy_reach_its_runs(started, tmp_path):
     mps.compare("MetaPointEnvCorner", ["promp", "vpg_maml"], [1], folder=tmp_path, bound=0.5,
                 settings_of={"promp": {"policy": Bounded}})
-    assert runs["promp,seed=1"]["bound"] == 0.5 and "bound" not in runs["vpg_maml,seed=1"]
+    assert started[0].settings["bound"] == 0.5 and "bound" not in started[1].settings
     check_settings("promp", {"policy": f"{__name__}:Bounded", "bound": 0.5})
 
 
@@ -220,10 +225,7 @@ def test_nan_is_shown(runs, tmp_path):
         assert "+nan (+nan)" in str(mps.Comparison("Corner", {"promp": [runs["promp"][i] for i in order]}))
 
 
-def test_interrupted_comparison_says_how_to_continue(tmp_path, monkeypatch, capsys):
-    started = []
-    monkeypatch.setattr(comparison_module, "train_all", lambda output, runs, *how: (
-        started.extend(runs) or [], True))
+def test_interrupted_comparison_says_how_to_continue(started, tmp_path, capsys):
     comparison = mps.compare("MetaPointEnvCorner", ["promp", "rl2"], 2, folder=tmp_path, hidden_size=8,
                              settings_of={"promp": {"inner_lr": 0.3}})
     assert comparison.runs == {"promp": [], "rl2": []}
@@ -255,28 +257,22 @@ def test_invalid_arguments_create_no_folder(arguments, error, message, tmp_path,
     assert not list(tmp_path.iterdir())
 
 
-def test_names_of_environments_are_normalized(tmp_path, monkeypatch):
+def test_names_of_environments_are_normalized(started, tmp_path):
     mps.register_env("MyCorner", mps.MetaPointEnvCorner)
-    runs = []
-    monkeypatch.setattr(comparison_module, "train_all", lambda output, members, *how: (
-        runs.extend(members) or [], False))
     mps.compare("my_corner", ["promp"], seeds=np.arange(1, 3), folder=tmp_path)
-    assert [run.settings["env"] for run in runs] == ["MyCorner"] * 2
+    assert [run.settings["env"] for run in started] == ["MyCorner"] * 2
 
 
 # Sweeps ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def swept(tmp_path, monkeypatch):
+def swept(started, tmp_path):
     """Returns the runs that `sweep` would train, by name."""
     def runs_of(*arguments, **settings):
-        found = {}
-        monkeypatch.setattr(comparison_module, "train_all", lambda output, members, *how: (
-            found.update({member.name: member for member in members}) or [], False))
         comparison = mps.sweep(*arguments, folder=tmp_path, **settings)
         assert str(comparison).count("0 of") == len(comparison.runs)
-        return comparison, found
+        return comparison, {member.name: member for member in started}
 
     return runs_of
 

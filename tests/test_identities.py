@@ -1,7 +1,7 @@
 """Identities that hold for any input, tested on a whole iteration. Other tests of identities:
 
 - Log-densities, divergences and entropies equal those of scipy: policies/test_*.py
-- Returns and generalized advantages equal hand-computed values and a slow loop: samplers/test_sample_processor.py
+- Returns and generalized advantages equal a slow loop: samplers/test_sample_processor.py
 - Discounted sums equal hand-computed values and their recursion: utils/test_utils.py
 - Hessian-vector products equal dense Hessians: optimizers/test_conjugate_gradient_optimizer.py (a simple function),
   meta_algos/test_trpo_maml.py (the divergence of TRPO-MAML)

@@ -46,5 +46,5 @@ def test_run_is_listed_plotted_and_repeated_with_the_same_columns(folder, tmp_pa
 
 def test_resuming_a_run_of_another_version_is_refused_with_the_version(folder):
     write_snapshot(str(folder / "params.pkl"), 1, {"state": {"version": "0.0.1"}})
-    with pytest.raises(ValueError, match="is from meta_policy_search 0.0.1"):
+    with pytest.raises(ValueError, match="is from meta_policy_search 0.0.1, and this is version .*policy.load_npz"):
         mps.load_run(folder)

@@ -172,9 +172,6 @@ def test_unknown_extra_is_reported(tmp_path):
     assert not (tmp_path / ".installed-vidoe").exists()
 
 
-# Files for hosting sites and tools ---------------------------------------------------------------------------------
-
-
 def read_yaml(name):
     return yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
 

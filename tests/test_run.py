@@ -194,13 +194,6 @@ def test_interrupted_training_returns_the_completed_iterations(tmp_path, monkeyp
     assert run.resume(3).trainer.itr == 3 and list(run.progress["Itr"]) == [0, 1, 2]
 
 
-def test_sampler_of_a_run_collects_further_paths(run):
-    for sampler in (run.trainer.sampler, mps.load_run(run.folder).trainer.sampler):
-        paths = sampler.obtain_samples()
-        assert [len(paths[task]) for task in paths] == [2, 2]
-        sampler.close()
-
-
 def test_given_policy_is_copied_with_its_weights(run, tmp_path):
     """The policy of another run, in its own graph, is trained for one step of gradient descent."""
     before = run.policy.get_flat_params()

@@ -54,13 +54,6 @@ def test_closed_session_raises(variables):
         variables.read()
 
 
-def test_variables_are_initialized_on_first_use(variables):
-    values = variables.read()
-    assert isinstance(values, OrderedDict) and list(values) == ["a", "b"]
-    np.testing.assert_array_equal(values["a"], [1.0, 2.0])
-    assert values["b"] == 3.0
-
-
 def test_assigned_values_are_not_overwritten_by_initialization(variables):
     get_session().run(variables.variables["b"].initializer)
     get_session().run(variables.variables["b"].assign(9.0))
@@ -75,27 +68,6 @@ def test_each_session_has_separate_values(variables):
         variables.write({"a": [1.0, 2.0], "b": 3.0})
         assert variables.read()["b"] == 3.0
     assert variables.read()["b"] == 7.0
-
-
-def test_no_ops_are_added_after_construction(variables):
-    tf.get_default_graph().finalize()
-    variables.write({"a": [5.0, 6.0], "b": 7.0})
-    np.testing.assert_array_equal(variables.read()["a"], [5.0, 6.0])
-
-
-@pytest.mark.parametrize("values, message", [
-    ({"a": [1.0, 2.0]}, r"settings: expected the names \['a', 'b'\], got \['a'\]"),
-    ({"a": [1.0, 2.0], "b": 1.0, "c": 1.0}, "settings: expected the names"),
-    ({"a": [1.0], "b": 1.0}, r"settings\['a'\]: expected shape \(2,\), got \(1,\)"),
-    ({"a": [1.0, 2.0], "b": np.nan}, r"settings\['b'\]: expected finite numbers, got nan"),
-])
-def test_invalid_values_are_refused_before_any_assignment(variables, values, message):
-    with pytest.raises(ValueError, match=message):
-        variables.write(values, "settings")
-    np.testing.assert_array_equal(variables.read()["a"], [1.0, 2.0])
-
-
-# Sessions that are entered after a policy was used in another one
 
 
 MESSAGE = "no value in this session, but were used in another one. Leave this session, or set them in it"

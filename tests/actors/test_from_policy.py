@@ -70,9 +70,6 @@ def test_other_nonlinearities_have_no_actor(argument):
     assert actor_from_policy(policy).act(np.zeros((M, B, O)), None)[0].shape == (M, B, A)
 
 
-# Several parameter vectors of one policy
-
-
 class OnRequest:
     """A user-defined linear policy with only the documented methods."""
 
@@ -106,9 +103,6 @@ def test_policy_without_vectorized_actor_is_called_per_parameter_vector_and_keep
     np.testing.assert_array_equal(policy.get_flat_params(), 1.0)
 
 
-# Several policies
-
-
 def test_each_task_policy_acts_in_its_task():
     own = [policies.GaussianMLPPolicy(O, A, ()) for _ in range(M)]
     observations, noise = np.random.default_rng(1).normal(size=(M, B, O)), np.zeros((M, B, A), "f")
@@ -126,9 +120,6 @@ def test_each_task_policy_acts_in_its_task():
 def test_indivisible_actor_keeps_all_tasks_together():
     actor = TaskPolicies([policies.DeterministicMLPPolicy(O, A), OnRequest()]).make_actor()
     assert not actor.can_divide
-
-
-# Actor interface
 
 
 class Constant(Actor):

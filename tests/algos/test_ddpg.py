@@ -67,9 +67,6 @@ def assert_first_step_of_adam(before, after, slopes):
     np.testing.assert_allclose(step[clear], -np.sign(slopes[clear]), atol=0.02)
 
 
-# Updates
-
-
 @pytest.mark.parametrize("use_target", [True, False])
 def test_update_descends_both_losses(use_target):
     algo = make(discount=DISCOUNT, use_target=use_target, target_update_tau=TAU, policy_lr=LEARNING_RATE,
@@ -146,9 +143,6 @@ def test_diverging_update_raises_and_keeps_policy_and_values():
         make(policy_lr=1e39).optimize_policy([make_batch()])
 
 
-# Graph and pickling
-
-
 def test_unpickled_algorithm_continues_like_the_original():
     algo = make()
     algo.optimize_policy([make_batch()])
@@ -175,9 +169,6 @@ def test_init_opt_resets_the_algorithm():
     np.testing.assert_array_equal(ends[0], ends[1])
 
 
-# Invalid arguments
-
-
 def make_with(**parts):
     spec = EnvSpec.of(make_env())
     policy = parts.get("policy", DeterministicMLPPolicy(O, A))
@@ -199,9 +190,6 @@ DISCRETE = EnvSpec(gym.spaces.Box(-1.0, 1.0, (O,)), gym.spaces.Discrete(A))
 def test_arguments_are_checked(build, error, message):
     with pytest.raises(error, match=message):
         build()
-
-
-# Learning
 
 
 @pytest.mark.thorough

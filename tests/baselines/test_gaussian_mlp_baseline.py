@@ -42,9 +42,6 @@ def explained(baseline, paths):
                                  np.concatenate([path["returns"] for path in paths]))
 
 
-# Gradient and training ------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("hidden_sizes", [(3,), (4, 3)])
 def test_the_gradient_is_that_of_central_differences(hidden_sizes):
     rng = np.random.default_rng(0)
@@ -101,9 +98,6 @@ def test_train_takes_another_target():
     np.testing.assert_allclose(baseline.predict(paths[0]), 7.0, atol=1e-4)
 
 
-# Fit to tasks ---------------------------------------------------------------------------------------------------------
-
-
 def test_before_training_it_predicts_zero():
     baseline = GaussianMLPBaseline()
     assert baseline.get_param_values() == {}
@@ -147,9 +141,6 @@ def test_the_vectorized_method_equals_fit_and_predict():
                                              for key in ("observations", "returns")), lengths)
     for path, prediction in zip(paths, predictions, strict=True):
         np.testing.assert_allclose(prediction, one.predict(path), rtol=1e-6)
-
-
-# State ----------------------------------------------------------------------------------------------------------------
 
 
 def test_parameters_round_trip_and_are_copies():
@@ -207,15 +198,11 @@ def test_the_trainer_trains_it_on_the_paths_from_before_adaptation(tmp_path):
 def test_population_algorithms_train_it():
     env = mps.MetaPointEnvCorner(reward_type="dense")
     spec = mps.EnvSpec.of(env)
-    algo = mps.CEM(spec, DeterministicMLPPolicy(2, 2, ()), GaussianMLPBaseline(), n_samples=20,
-                   max_path_length=5)
+    algo = mps.CEM(spec, DeterministicMLPPolicy(2, 2, ()), GaussianMLPBaseline(), n_samples=20, max_path_length=5)
     runner = mps.LocalRunner()
     runner.setup(algo, env)
     runner.train(n_epochs=2, batch_size=5)
     assert algo.baseline.get_param_values()["num_trainings"] == 2
-
-
-# Bad input ------------------------------------------------------------------------------------------------------------
 
 
 def with_returns(value):

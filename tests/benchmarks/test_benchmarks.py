@@ -55,8 +55,7 @@ def test_scaling_measures_the_documented_figures(monkeypatch):
 
 @pytest.mark.parametrize("robot", ["hopper", "humanoid"])  # task-specific models; derived quantities and early ends
 def test_engine_benchmark_repeats_the_sampled_steps(robot):
-    config = configure(env=engine_share.ROBOTS[robot], meta_batch_size=2, rollouts_per_meta_task=2,
-                           max_path_length=30)
+    config = configure(env=engine_share.ROBOTS[robot], meta_batch_size=2, rollouts_per_meta_task=2, max_path_length=30)
     recording = engine_share.record(config, build(config))
     batched = engine_share.make_batched(config, recording.tasks)
     batched.engine.set_state(recording.qpos, recording.qvel)

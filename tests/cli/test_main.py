@@ -29,9 +29,6 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-# Commands --------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("arguments", [[], ["--help"]])
 def test_help_lists_all_commands(arguments, capsys):
     with pytest.raises(SystemExit) as stop:
@@ -90,8 +87,6 @@ def test_lists_of_environments_and_algorithms(capsys):
         texts = json.loads(capsys.readouterr().out)
         assert list(texts) == names and all(texts.values())
 
-
-# User modules ----------------------------------------------------------------------------------------------------
 
 MODULE = """
 import meta_policy_search as mps
@@ -220,9 +215,6 @@ def test_policy_of_a_user_is_given_as_a_class_or_by_name(is_command, my_module):
     assert run.resume(2).trainer.itr == 2
     assert main(["train", "vpg_maml", "--config_file", "run/params.json", "--dump_path", "again"]) == 0
     assert mps.load_run("again").policy.gain == 3
-
-
-# Start-up --------------------------------------------------------------------------------------------------------
 
 
 def test_commands_without_computation_do_not_load_tensorflow(tmp_path):

@@ -53,9 +53,6 @@ def labels(panels):
     return list(next(iter(panels.values())))
 
 
-# Selected runs -----------------------------------------------------------------------------------------------------
-
-
 def test_folders_are_searched_for_runs_without_duplicates_and_in_order(tmp_path, monkeypatch):
     for name in ("b/seed2", "b/seed1", "a", "b/seed1/evaluation/old", "c"):
         write_run(tmp_path / name)
@@ -138,9 +135,6 @@ def test_repeated_seeds_and_short_runs_are_skipped(capsys):
     assert plot.drop_runs(unknown) == unknown  # without settings, no run is a repetition
 
 
-# Curves ------------------------------------------------------------------------------------------------------------
-
-
 def test_seeds_of_two_settings_are_two_curves(tmp_path, comparison):
     """Two settings with two seeds and one seed give two curves, for pre-update and post-update returns."""
     write_run(tmp_path / "a1", seed=1)
@@ -216,9 +210,6 @@ def test_runs_of_a_custom_script(tmp_path, comparison):
     assert comparison(tmp_path)[2] == "Comparison of runs"
 
 
-# Invalid arguments -------------------------------------------------------------------------------------------------
-
-
 def test_figure_is_overwritten_only_on_request(tmp_path, capsys):
     folder = write_run(tmp_path / "a")
     assert main(["plot", str(folder)]) == 0
@@ -252,9 +243,6 @@ def test_invalid_arguments_are_reported(arguments, message, tmp_path, monkeypatc
     (tmp_path / "without runs").mkdir()
     assert re.search(f"^meta-policy-search plot: error: .*({message})", mistake(capsys, *arguments), flags=re.MULTILINE)
     assert not list(tmp_path.rglob("*.png"))
-
-
-# Trajectories ------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

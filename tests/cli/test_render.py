@@ -54,9 +54,6 @@ def test_frames_and_captions(point, monkeypatch):
     assert captions[-1][1] == f"step 4 of 4, return so far {before.sum():.2f}"
 
 
-# Invalid arguments -------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.thorough
 def test_video_is_overwritten_only_on_request(point, tmp_path, capsys):
     path = tmp_path / "a.mp4"

@@ -22,8 +22,7 @@ YESTERDAY = run_folder.now() - datetime.timedelta(days=1)
 META = ("Itr", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain", "AdaptationGainCI95")
 
 
-def write_run(folder, rows=3, gain=1.0, algorithm="promp", columns=META, days=0, snapshot_mode="none",
-              **settings):
+def write_run(folder, rows=3, gain=1.0, algorithm="promp", columns=META, days=0, snapshot_mode="none", **settings):
     """Writes a run by hand with an age in days; its post-update return is `gain`."""
     folder.mkdir(parents=True)
     values = {name: 0 for name in columns} | {"AdaptationGain": gain, "Step_1-AverageReturn": gain}
@@ -235,9 +234,6 @@ def test_log_messages_have_a_time_with_time_zone(tmp_path):
     date, clock, rest = (tmp_path / "log.txt").read_text().split(" ", 2)
     assert rest == "info: hello\n" and datetime.datetime.fromisoformat(f"{date}T{clock}") <= run_folder.now()
     assert re.fullmatch(r"\d\d:\d\d:\d\d[+-]\d\d:\d\d", clock)
-
-
-# Locks -------------------------------------------------------------------------------------------------------------
 
 
 def test_starting_run_waits_for_a_concurrent_lock_check(tmp_path, monkeypatch):

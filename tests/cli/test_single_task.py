@@ -37,9 +37,7 @@ def test_each_script_runs_to_its_end(name, env, tmp_path, capsys):
     assert last == f"Run folder: {tmp_path / 'run'}"
     assert re.fullmatch(r"Mean return of the final policy: -?[\d.]+, 95% interval .* \(20 paths\)", summary)
     assert {file.name for file in (tmp_path / "run").iterdir()} == {
-        ".lock", "params.json", "progress.csv", "log.txt", "params.pkl", "itr_0.pkl",
-        "learning_curve.png"
-    }
+        ".lock", "params.json", "progress.csv", "log.txt", "params.pkl", "itr_0.pkl", "learning_curve.png"}
     iterations = ["2", "4"] if name == "ddpg" else ["20", "40"]
     rows = read_rows(tmp_path / "run")
     assert [(row["Epoch"], row["Itr"]) for row in rows] == list(zip("01", iterations, strict=True))

@@ -46,9 +46,6 @@ def wait_for(condition):
         time.sleep(0.02)
 
 
-# Sweeps ------------------------------------------------------------------------------------------------------------
-
-
 def test_every_combination_is_run_and_failures_are_reported(tmp_path, monkeypatch, capsys):
     """If two of four runs fail, the other two finish, and the next call retries the failed ones."""
     commands.train_members_here(monkeypatch)
@@ -138,9 +135,6 @@ def test_example_is_a_valid_grid(tmp_path, monkeypatch):
     assert example[0].settings["env"] == "MetaPointEnvCornerGoals" and example[0].name == "inner_lr=0.05,seed=1"
 
 
-# Ctrl-C and kills --------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_interruption_ends_all_runs_and_the_next_call_resumes_them(tmp_path, monkeypatch, capsys):
     """A signal ends two started runs and one waiting run; the next call finishes all three."""
@@ -196,14 +190,9 @@ def test_sweep_does_not_run_twice_at_once(tmp_path, capsys):
     assert f"process {first.pid} on " in error and os.listdir(tmp_path / "runs") == [".lock"]
 
 
-# Invalid arguments -------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("content, message", [
     ([], "expected a JSON object, got list"),
     ({"algorithm": "gone:CEM", "settings": {}, "grid": {}}, "got 'gone:CEM': ModuleNotFoundError: No module named"),
-    ({"algorithm": "cem", "settings": {}, "grid": {"sead": [1]}}, "'sead' for CEM; did you mean 'seed'?"),
-    ({"algorithm": "cem", "settings": {}, "grid": {"seed": []}}, "grid, seed: expected a list of at least one value"),
     ({"algorithm": "cem", "settings": {}, "grid": {"seed": [1, "2"]}}, "seed: expected float or int, got '2'"),
     ({"algorithm": "cem", "settings": {"seed": 1}, "grid": {"seed": [1]}}, "seed: expected no value for a setting"),
     ({"algorithm": "cem", "settings": {}, "grid": {"seed": [1, 2, 1]}}, "grid: expected values that differ, got seed"),

@@ -16,7 +16,7 @@ from scipy import stats
 
 import meta_policy_search as mps
 from experiments import dice_maml, e_maml, maml_trpo, pro_mp, vpg_maml
-from meta_policy_search import __version__, run_folder
+from meta_policy_search import run_folder
 from meta_policy_search.cli.main import main
 from meta_policy_search.plotting import curves
 from meta_policy_search.run import check_settings, settings_of_algorithm
@@ -179,13 +179,6 @@ def test_diagnostics_are_logged_and_plotted(tmp_path):
     assert (tmp_path / "run" / "diagnostics.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.thorough
-def test_runs_are_equal_for_equal_seeds_only(finished, tmp_path):
-    for name, seed in {"same": 1, "other": 2}.items():
-        run(pro_mp, *finished.flags, "--n_itr", 3, "--seed", seed, "--dump_path", tmp_path / name)
-    assert read_rows(tmp_path / "same") == read_rows(finished.folder)[:3] != read_rows(tmp_path / "other")
-
-
 # Settings --------------------------------------------------------------------------------------------------------
 
 
@@ -223,21 +216,16 @@ def test_every_type_of_flag(settings_of):
         "output_nonlinearity": "tanh", "hidden_nonlinearity": None, "discount": 1, "log_formats": ["csv"],
         "adapt_params": ["head"], "learning_rate": {"start": 0.1, "end": 0, "num_updates": 5},
         "tf_optimizer_cls": "RMSProp"}
+    for words in (["4", "5"], ["4,5"], ["[4, 5]"]):
+        assert settings_of(None, "train", "promp", *POINT, "--hidden_sizes", *words)["hidden_sizes"] == [4, 5]
     assert settings_of(None, "train", "rl2", "--cell", "lstm")["cell"] == "lstm"
+    assert settings_of(pro_mp, "--snapshot_mode", "none")["snapshot_mode"] == "none"
 
 
 def test_smoke_can_be_set_as_environment_variable(monkeypatch, settings_of):
     for value, n_itr in {"1": 2, "0": 1001, "": 1001}.items():
         monkeypatch.setenv("SMOKE", value)
         assert settings_of(pro_mp)["n_itr"] == n_itr
-
-
-def test_params_json_of_a_run_is_a_valid_config_file(finished, settings_of):
-    found = settings_of(None, "train", "promp", "--config_file", finished.folder / "params.json")
-    recorded = params(finished.folder)
-    assert {**recorded["options"], **recorded["settings"]}.items() >= {
-        name: value for name, value in found.items() if name not in ("algo", "dump_path")}.items()
-    assert found["inner_lr"] == 1 and found["n_itr"] == 12
 
 
 @pytest.mark.parametrize("path", [path for path in sorted((ROOT / "experiments" / "configs").iterdir())
@@ -260,12 +248,6 @@ def test_help_explains_every_setting_that_a_flag_can_express(name, capsys):
     assert "Default" not in text.partition("settings of this algorithm")[2].replace("(default", "")
 
 
-@pytest.mark.parametrize("words", [["4", "5"], ["4,5"], ["[4, 5]"]])
-def test_lists_are_words_text_with_commas_or_json(words, settings_of):
-    """`--hidden_sizes 4 5`, `--hidden_sizes 4,5` and `--hidden_sizes "[4, 5]"` are equal."""
-    assert settings_of(None, "train", "promp", *POINT, "--hidden_sizes", *words)["hidden_sizes"] == [4, 5]
-
-
 def test_default_environment_is_named_first(tmp_path, capsys):
     assert main(["train", "vpg_maml", "--smoke", "--n_itr", "1", "--dump_path", str(tmp_path / "a")]) == 0
     first, second, *_ = capsys.readouterr().out.splitlines()
@@ -282,13 +264,10 @@ def test_default_environment_is_named_first(tmp_path, capsys):
     (["--env", "my_envs:HeaterEnv"], r"env: .* No module named 'my_envs'. Run in the folder of the module"),
     (["--env", "tests.helpers.sampling:Wanderr"], r"env: expected .*, got .*; did you mean 'Wanderer'\?"),
     (["--env", "HalfCheetahRandDirec"], r".*, got 'HalfCheetahRandDirec'; did you mean 'HalfCheetahRandDirecEnv'\?"),
-    (["--hidden_nonlinearity", "gelu"], r"hidden_nonlinearity: expected one of .*'relu'.*, got 'gelu'"),
     (["--n_itr", "many"], r"n_itr: expected an integer of at least 1, got 'many'"),
     (["--env_kwargs", "{"], r"env_kwargs: expected a dict, got '{'"),
     (["--log_formats", "line"], r"log_formats: expected formats including 'csv', got \['line'\]"),
     (["--log_formats", "csv", "xml"], r"log_formats: expected one of .*'tensorboard', got 'xml'"),
-    (["--snapshot_gap", "0"], r"snapshot_gap: expected an integer of at least 1, got 0"),
-    (["--plot_gap", "-1"], r"plot_gap: expected an integer of at least 0, got -1"),
     (["--parallel", "all"], r"parallel: expected .*, got 'all'"),
     (["--inner_ir", "0.1"], r"unrecognized arguments: --inner_ir 0.1; did you mean '--inner_lr'\?"),
     (["--cell", "gru"], r"unrecognized arguments: --cell gru; it is a setting of rl2"),
@@ -401,12 +380,6 @@ def test_a_run_that_ended_before_its_first_snapshot_starts_again(finished_copy, 
     assert read_rows(finished_copy) == read_rows(finished.folder)[:3]
 
 
-def test_snapshot_of_another_version_is_refused(finished_copy, monkeypatch, capsys):
-    monkeypatch.setattr("meta_policy_search.utils.snapshotter.__version__", "9.9")
-    message = commands.mistake(main, capsys, "resume", finished_copy, "--n_itr", 13)
-    assert f"is from meta_policy_search {__version__}, and this is version 9.9" in message and "load_npz" in message
-
-
 @pytest.mark.thorough
 def test_resuming_on_another_platform_warns(finished_copy, capsys):
     content = params(finished_copy)
@@ -463,17 +436,12 @@ def test_ctrl_c_before_the_first_iteration(tmp_path, monkeypatch):
     assert run(pro_mp, "--dump_path", tmp_path / "run") == 130 and not (tmp_path / "run").exists()
 
 
-CORNER = ["--env", "MetaPointEnvCorner"]
-
-
 @pytest.mark.thorough(but="flags1")
 @pytest.mark.parametrize("flags", [["rl2"], ["cem"], ["vpg_maml", "--env_kwargs", '{"reward_type": "dense"}']])
 def test_a_run_is_repeated_with_its_params_json(flags, tmp_path):
     folder, again = tmp_path / "a", tmp_path / "b"
-    assert main(list(map(str, ["train", *flags, "--smoke", *CORNER, "--dump_path", folder]))) == 0
+    flags = [*flags, "--smoke", "--env", "MetaPointEnvCorner", "--plot_gap", "5", "--dump_path", str(folder)]
+    assert main(["train", *flags]) == 0
     assert main(["train", flags[0], "--config_file", f"{folder}/params.json", "--dump_path", str(again)]) == 0
     assert params(folder)["settings"] == params(again)["settings"]
-
-
-def test_the_snapshot_mode_none_is_a_name(settings_of):
-    assert settings_of(pro_mp, "--snapshot_mode", "none")["snapshot_mode"] == "none"
+    assert params(folder)["options"] == params(again)["options"]

@@ -25,9 +25,6 @@ def many(env, n, task, seed=0):
     return batched
 
 
-# Bandit
-
-
 @pytest.mark.parametrize("arm, probability", [(0, 0.9), (1, 0.0), (2, 0.25), (3, 1.0)])
 def test_arm_pays_with_its_probability(arm, probability):
     batched = many(MetaBernoulliBanditEnv(num_arms=4), 500, [0.9, 0.0, 0.25, 1.0])
@@ -60,9 +57,6 @@ def test_probabilities_of_arms_are_uniform_and_independent():
 def test_probabilities_are_validated(task, complaint):
     with pytest.raises(ValueError, match=complaint):
         MetaBernoulliBanditEnv(num_arms=3).set_task(task)
-
-
-# Markov decision process
 
 
 def test_states_and_rewards_follow_the_tables():
@@ -130,9 +124,6 @@ def test_processes_are_validated(change, complaint):
         MetaTabularMDPEnv(S, A).set_task(change(CHAIN))
 
 
-# Both environments
-
-
 @pytest.mark.parametrize("make, name", [
     (lambda n: MetaBernoulliBanditEnv(n), "num_arms"), (lambda n: MetaTabularMDPEnv(n, 2), "num_states"),
     (lambda n: MetaTabularMDPEnv(2, n), "num_actions"),
@@ -148,8 +139,6 @@ def test_step_before_the_first_reset_is_refused(env_class):
     with pytest.raises(RuntimeError, match=r"call reset\(\) first"):
         env_class().step(0)
 
-
-# Khazad-Dum
 
 LEFT, RIGHT, DOWN, UP = range(4)
 

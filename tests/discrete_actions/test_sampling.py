@@ -80,15 +80,11 @@ def test_processors_keep_actions_unchanged():
         assert not samples["actions"][samples["mask"] == 0].any()
 
 
-# Mismatches
-
-
-class Shifted(MetaTabularMDPEnv):
-    """Its smallest action is 1."""
-
-    def __init__(self):
-        super().__init__(S, A)
-        self.action_space = gym.spaces.Discrete(A, start=1)
+def shifted():
+    """An environment whose smallest action is 1."""
+    env = MetaTabularMDPEnv(S, A)
+    env.action_space = gym.spaces.Discrete(A, start=1)
+    return env
 
 
 @pytest.mark.parametrize("make_env, policy_cls, sizes, message", [
@@ -100,7 +96,7 @@ class Shifted(MetaTabularMDPEnv):
      "whose actions are integers"),
     (MetaTabularMDPEnv, MetaCategoricalMLPPolicy, (10, 4), r"policy.action_dim: expected \(5,\), .* got 4"),
     (MetaTabularMDPEnv, MetaCategoricalMLPPolicy, (9, 5), r"policy.obs_dim: expected \(10,\), .* got 9"),
-    (Shifted, MetaCategoricalMLPPolicy, (S, A), r"env.action_space: expected discrete actions numbered from 0, got "),
+    (shifted, MetaCategoricalMLPPolicy, (S, A), r"env.action_space: expected discrete actions numbered from 0, got "),
 ])
 def test_mismatched_policy_and_environment_are_refused(make_env, policy_cls, sizes, message):
     with pytest.raises(ValueError, match=message):

@@ -145,9 +145,6 @@ def test_table_of_default_settings_is_read_from_signatures_and_scripts():
     assert rows["``meta_batch_size``"][0] == "MetaGaussianMLPPolicy, MetaSampler, ProMP" and "``seed``" not in rows
 
 
-# Public names ----------------------------------------------------------------------------------------------------
-
-
 def documented():
     """A function with a docstring."""
 

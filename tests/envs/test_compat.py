@@ -646,21 +646,17 @@ def test_worker_processes_know_ids_that_this_process_registered(make):
 # Invalid arguments
 
 
-@pytest.mark.parametrize("env, error, complaint", [
-    (None, TypeError, "env: expected an environment id or a function that creates an environment, got None"),
-    (dict, TypeError, "env: expected an environment with the methods reset and step, got {}"),
-    ("Pendulumm-v1", gymnasium.error.NameNotFound, "`Pendulumm` doesn't exist. Did you mean: `Pendulum`"),
-    (Choices, TypeError, r"set_task: expected a function \(env, task\), because Choices has no method set_task, got"),
+@pytest.mark.parametrize("env, functions, error, complaint", [
+    (None, [draw_place], TypeError, "env: expected an environment id or a function that creates an environment, got N"),
+    (dict, [draw_place], TypeError, "env: expected an environment with the methods reset and step, got {}"),
+    ("Pendulumm-v1", [draw_place], gymnasium.error.NameNotFound, "`Pendulumm` doesn't exist. Did you mean: `Pendulum`"),
+    (Choices, [draw_place], TypeError, r"set_task: expected a function \(env, task\), because Choices has no method s"),
+    ("Pendulum-v1", [5], TypeError, "sample_task: expected a function, got 5"),
+    ("Pendulum-v1", [draw_place, 5], TypeError, "set_task: expected a function, got 5"),
 ])
-def test_objects_that_are_not_environments_are_refused(env, error, complaint):
+def test_invalid_arguments_are_refused(env, functions, error, complaint):
     with pytest.raises(error, match=complaint):
-        GymnasiumMetaEnv(env, draw_place)
-
-
-def test_an_environment_without_tasks_is_sampled_and_checked():
-    env = SingleTaskEnv(gymnasium.make("Pendulum-v1"))
-    assert env.sample_tasks(2, np.random.default_rng(0)) == [None, None]
-    mps.check_env(env, num_steps=3)
+        GymnasiumMetaEnv(env, *functions)
 
 
 @pytest.mark.parametrize("wrap", [mps.normalize, lambda env: mps.TrialEnv(env, 2, 3), mps.check_env])
@@ -669,10 +665,3 @@ def test_discrete_actions_must_start_at_0(wrap):
     env.action_space = gym.spaces.Discrete(5, start=1)
     with pytest.raises(ValueError, match="env.action_space: expected discrete actions numbered from 0, got Discrete"):
         wrap(env)
-
-
-@pytest.mark.parametrize("arguments, message", [
-    ((5,), "sample_task: expected a function, got 5"), ((lambda rng: 0, 5), "set_task: expected a function, got 5")])
-def test_the_functions_of_a_gymnasium_environment_are_checked(arguments, message):
-    with pytest.raises(TypeError, match=message):
-        mps.GymnasiumMetaEnv("Pendulum-v1", *arguments)

@@ -24,9 +24,6 @@ compile_model = engine_mujoco_py._compile
 needs_mujoco_py = pytest.mark.mujoco_py
 
 
-# Agreement
-
-
 @needs_mujoco_py
 @pytest.mark.parametrize("inertials", INERTIALS)
 @pytest.mark.parametrize("robot", ROBOTS)
@@ -54,9 +51,6 @@ def test_both_engines_agree_over_ten_control_steps(robot, inertials):
                 theirs.derived[name], ours.derived[name], rtol=0, atol=tolerance * scale, err_msg=name)
     if robot not in ("reacher", "swimmer"):  # they touch nothing
         assert np.abs(mujoco_py.get_state().derived["cfrc_ext"]).max() > 1.0  # N
-
-
-# Not covered by test_contract.py
 
 
 @needs_mujoco_py
@@ -141,9 +135,6 @@ def test_existing_build_is_not_repeated(capsys):
     assert capsys.readouterr().out == "mujoco-py: already built (use --force to rebuild)\n"
 
 
-# Choice of the engine
-
-
 @needs_mujoco_py
 def test_copies_and_vectorized_environments_keep_the_engine(monkeypatch):
     monkeypatch.setenv(VARIABLE, "mujoco-py")
@@ -174,9 +165,6 @@ def test_unknown_engine_is_named(name, monkeypatch):
     monkeypatch.setenv(VARIABLE, "bullet")
     with pytest.raises(ValueError, match=f"^environment variable {VARIABLE}: expected one of 'mujoco', .*'bullet'"):
         make_env(name)
-
-
-# Missing mujoco-py
 
 
 def hide(monkeypatch):
@@ -241,9 +229,6 @@ def test_engine_folder_set_by_the_user_takes_precedence(monkeypatch, fake_mujoco
     fake_mujoco_py("import os\nseen = dict(os.environ)\n", built=True)
     monkeypatch.setenv("MUJOCO_PY_MUJOCO_PATH", "/opt/mujoco210")
     assert engine_mujoco_py.import_mujoco_py().seen["MUJOCO_PY_MUJOCO_PATH"] == "/opt/mujoco210"
-
-
-# Build
 
 
 def complaint_of(capsys):

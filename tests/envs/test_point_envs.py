@@ -38,9 +38,6 @@ def step_from(env_class, start, task, action, velocity=(0.0, 0.0), **arguments):
     return batched.step(np.array([action]))
 
 
-# Navigation
-
-
 @pytest.mark.parametrize("env_class", NAVIGATION)
 def test_navigation_starts_at_the_origin_with_minus_the_distance_as_reward(env_class):
     env = env_class()
@@ -81,9 +78,6 @@ def test_navigation_goals_are_uniform_in_a_square(env_class, goal_range):
     np.testing.assert_allclose(goals.mean(axis=0), 0.0, atol=0.05 * goal_range)
     np.testing.assert_allclose(goals.var(axis=0), goal_range**2 / 3.0, rtol=0.06)
     assert abs(np.corrcoef(goals.T)[0, 1]) < 0.06
-
-
-# Corners
 
 
 @pytest.mark.parametrize("env_class, size", [
@@ -134,9 +128,6 @@ def test_corner_sparse_reward(start, action, reward):
     assert answer.rewards[0] == pytest.approx(reward, abs=1e-12)
 
 
-# Momentum
-
-
 def test_momentum_adds_the_action_to_the_velocity_and_the_velocity_to_the_position():
     answer = step_from(MetaPointEnvMomentum, (0.1, 0.0), (2.0, 2.0), (0.3, 0.05), velocity=(0.05, -0.05))
     np.testing.assert_allclose(answer.observations, [[0.25, 0.0, 0.15, 0.0]], atol=1e-15)
@@ -150,9 +141,6 @@ def test_momentum_adds_the_action_to_the_velocity_and_the_velocity_to_the_positi
 def test_momentum_sparse_reward_increases_towards_the_goal(start, radius, reward):
     answer = step_from(MetaPointEnvMomentum, start, (2.0, 2.0), (0.0, 0.0), sparse_reward_radius=radius)
     assert answer.rewards[0] == pytest.approx(reward)
-
-
-# Walls
 
 
 def walls_task(goal=(2.0, 2.0), gap_1=(1.0, 0.0), gap_2=(2.0, 0.0)):
@@ -203,9 +191,6 @@ def test_walls_tasks_are_validated(task, complaint):
         MetaPointEnvWalls().set_task(task)
 
 
-# All point environments
-
-
 @pytest.mark.parametrize("env_class", [MetaPointEnvCorner, MetaPointEnvMomentum])
 def test_goal_that_is_not_a_corner_is_refused(env_class):
     with pytest.raises(ValueError, match=r"task 0: expected one of the corners \[\[-2.0, -2.0\].*got \(2.0, 1.0\)"):
@@ -236,9 +221,6 @@ def test_arguments_are_checked_and_passed_to_the_vectorized_environment(env_clas
 def test_defaults_equal_the_published_ones(module, env_class, reward_type, radius):
     env = getattr(module, env_class.__name__)()
     assert (env.reward_type, env.sparse_reward_radius) == (reward_type, radius)
-
-
-# Semicircle
 
 
 @pytest.mark.parametrize("start, action, reward", [  # the goal is (0, 1)

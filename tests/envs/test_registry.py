@@ -29,14 +29,6 @@ def test_every_environment_is_registered(package):
         assert get_env_class(name) is getattr(package, name)
 
 
-def test_arguments_are_passed_to_the_class():
-    assert make_env("MetaPointEnvCorner", reward_type="dense").reward_type == "dense"
-    with pytest.raises(ValueError, match="reward_type"):
-        make_env("MetaPointEnvCorner", reward_type="none")
-    with pytest.raises(TypeError, match="color"):
-        make_env("MetaPointEnvCorner", color="red")
-
-
 @pytest.mark.parametrize("name", ["CartPole-v1", "gymnasium:CartPole-v1", "cartpole-v1"])
 def test_ids_of_gymnasium_are_names(name):
     """The module of MODULE:ID is imported, and registers the id."""

@@ -48,9 +48,6 @@ def env():
     return mps.normalize(make_env())
 
 
-# Policies of runs ----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.thorough
 def test_policy_of_a_run_is_adapted_as_in_an_evaluation(run, tmp_path):
     adapted = run.adapt(TASK, rollouts=2)
@@ -156,9 +153,6 @@ def test_training_with_adaptations_gives_equal_weights(run, tmp_path):
         np.testing.assert_array_equal(with_adaptations.policy.get_param_values()[name], value)
 
 
-# Policies without a run ----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.thorough
 def test_policy_without_a_run_takes_policy_gradient_steps(policy, env):
     algo = mps.VPGMAML(policy, inner_lr=0.3, meta_batch_size=3)
@@ -188,9 +182,6 @@ def test_each_setting_of_the_step_has_an_effect(arguments, policy, env):
 def test_other_policies_are_refused(env):
     with pytest.raises(TypeError, match="expected a MetaPolicy .* or a RecurrentPolicy, got a GaussianMLPPolicy"):
         mps.adapt(mps.GaussianMLPPolicy(2, 2), env)
-
-
-# Recurrent policies --------------------------------------------------------------------------------------------------
 
 
 def test_recurrent_policy_continues_the_recorded_trial(rl2_run, monkeypatch):

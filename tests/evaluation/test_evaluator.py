@@ -71,9 +71,8 @@ def test_evaluation_equals_a_training_iteration_with_its_seed(frozen):
         frozen.perform_itr()
         row = logger.dumpkvs()
     evaluation = MetaEvaluator.from_trainer(frozen).evaluate(tasks=M, seeds=[5])
-    np.testing.assert_allclose(
-        evaluation.mean_return.mean, [row[f"Step_{step}-AverageReturn"] for step in range(3)], rtol=1e-12
-    )
+    returns = [row[f"Step_{step}-AverageReturn"] for step in range(3)]
+    np.testing.assert_allclose(evaluation.mean_return.mean, returns, rtol=1e-12)
     assert row["AdaptationGain"] == pytest.approx(evaluation.gain.mean[-1], rel=1e-12)
     assert row["AdaptationGainCI95"] == pytest.approx(evaluation.gain.half_width[-1], rel=1e-9)
 
@@ -90,7 +89,9 @@ def test_contents_and_defaults_of_an_evaluation(evaluator):
     np.testing.assert_array_equal(evaluation.mean_timesteps, np.arange(4) * P * T)
     assert (evaluation.seeds, evaluation.rollouts_per_meta_task, evaluation.max_path_length) == ((1, 2), P, T)
     assert evaluation.name == "policy" and evaluation.step_sizes is None and not evaluation.are_given
-    assert evaluator.evaluate().returns.shape == (1, 40, 3)  # 40 tasks and the adaptation steps of training
+    default = evaluator.evaluate()
+    assert default.returns.shape == (1, 40, 3)  # 40 tasks and the adaptation steps of training
+    assert evaluation == evaluation != default and len({evaluation}) == 1  # compared as objects
 
 
 def test_evaluation_depends_only_on_its_seed_and_differs_from_training(trainer, evaluator):
@@ -271,8 +272,7 @@ def test_written_files(evaluation, tmp_path):
     rows = read_csv(folder / "returns.csv")
     assert [(row["policy"], row["step"]) for row in rows] == [
         ("data/run", "0"), ("data/run", "1"), ("random", "0"), ("random", "1")]
-    numbers = [[float(row[key]) for key in ("timesteps", "return", "return_ci95", "gain", "gain_ci95")]
-               for row in rows]
+    numbers = [[float(row[key]) for key in ("timesteps", "return", "return_ci95", "gain", "gain_ci95")] for row in rows]
     np.testing.assert_allclose(numbers, [
         [0.0, 1.0, T_975_1, 0.0, 0.0], [250.0, 12.0, 2 * T_975_1, 11.0, T_975_1], [0.0, 1.0, np.nan, 0.0, np.nan],
         [400.0, 1.0, np.nan, 0.0, np.nan]])
@@ -375,11 +375,8 @@ def test_user_defined_algorithm(trainer):
     assert evaluation.returns[0, 0, 1] > evaluation.returns[0, 0, 0] + 0.5
     assert evaluation.num_timesteps == 2 * P * T and evaluation.timesteps.tolist() == [[[0, P * T]]]
     assert evaluator.policy.action.tolist() == [0.1, 0.0]
-
-
-def test_step_sizes_of_an_algorithm_with_separate_adaptation_are_refused(trainer):
     with pytest.raises(ValueError, match=r"step_sizes: expected None for ReversesDirection, got \[0.1\]"):
-        MetaEvaluator(ReversesDirection(), trainer.env).evaluate(step_sizes=[0.1])
+        evaluator.evaluate(step_sizes=[0.1])
 
 
 def test_figure_over_environment_steps(evaluation):
@@ -390,11 +387,6 @@ def test_figure_over_environment_steps(evaluation):
     assert [line.get_xdata().tolist() for line in axes.lines if line.get_linestyle() != "None"] == [
         [0.0, 250.0], [0.0, 120.0]]
     assert axes.get_xlabel().startswith("environment steps") and "95% interval" in axes.get_title()
-
-
-def test_evaluations_are_compared_as_objects(evaluator):
-    evaluation = evaluator.evaluate(tasks=1)
-    assert evaluation == evaluation and evaluation != evaluator.evaluate(tasks=1) and len({evaluation}) == 1
 
 
 @pytest.mark.parametrize("algo", ["vpg_maml", "rl2"])

@@ -99,6 +99,7 @@ def test_loaded_evaluator_equals_that_of_the_trainer(run):
     assert evaluator.name == f"{folder}, iteration 1"
     expected = mps.MetaEvaluator.from_trainer(trainer).evaluate(tasks=2, num_steps=2)
     np.testing.assert_allclose(evaluator.evaluate(tasks=2, num_steps=2).returns, expected.returns, rtol=1e-5)
+    assert all(np.abs(size - 0.3).max() > 1e-3 for size in evaluator.algo.get_step_sizes().values())
     assert mps.load_evaluator(folder, rollouts_per_meta_task=1, max_path_length=3).max_path_length == 3
 
 
@@ -106,9 +107,10 @@ def test_loaded_evaluator_equals_that_of_the_trainer(run):
 def test_random_initialization_equals_the_start_of_the_run(run):
     with tf.Graph().as_default():
         expected = make_trainer().policy.get_param_values()
-    policy = mps.load_evaluator(run[0], snapshot=None).algo.policy
-    for name, value in policy.get_param_values().items():
+    algo = mps.load_evaluator(run[0], snapshot=None).algo
+    for name, value in algo.policy.get_param_values().items():
         np.testing.assert_array_equal(value, expected[name])
+    assert all(np.allclose(size, 0.3) for size in algo.get_step_sizes().values())
 
 
 class KwargsVPG(mps.VPGMAML):

@@ -1,7 +1,6 @@
 """Tests recording of paths before and after adaptation, and their replay."""
 from types import SimpleNamespace
 
-import gymnasium
 import numpy as np
 import pytest
 
@@ -10,14 +9,13 @@ from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs.compat import copy_env, frame_rate, set_render_mode
 from meta_policy_search.evaluation.recording import frames, write_video
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.utils.gym_import import gym
+from tests.helpers.sampling import Drift
 
 NUM_TASKS, NUM_PATHS = 3, 4
 
 
 def make_evaluator(env, length=6, nonlinearity=tf.tanh, **arguments):
-    policy = MetaGaussianMLPPolicy(2, gym.spaces.flatdim(env.observation_space), gym.spaces.flatdim(env.action_space),
-                                   hidden_sizes=(4,), hidden_nonlinearity=nonlinearity)
+    policy = MetaGaussianMLPPolicy.for_env(env, 2, hidden_sizes=(4,), hidden_nonlinearity=nonlinearity)
     algo = VPGMAML(policy, inner_lr=0.5, meta_batch_size=2)
     processor = MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True)
     return MetaEvaluator(algo, env, processor, NUM_PATHS, length, **arguments)
@@ -106,27 +104,6 @@ def test_environments_outside_the_plane_are_named():
     recording = make_evaluator(normalize(make_env("HalfCheetahRandDirecEnv")), length=2).record(1, num_steps=1)
     with pytest.raises(ValueError, match=r"expected a planar environment.*\(x, y\).*got HalfCheetahRandDirecEnv"):
         recording.trajectories(0, 0)
-
-
-class Drift(gymnasium.Env):
-    """A plain environment with a position and neither a scenery nor images."""
-
-    observation_space = action_space = gym.spaces.Box(-1.0, 1.0, (2,), np.float64)
-
-    def sample_tasks(self, n_tasks):
-        return list(self.np_random.normal(size=(n_tasks, 2)))
-
-    def set_task(self, task):
-        self.goal = task
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.position = np.zeros(2)
-        return self.position.copy(), {}
-
-    def step(self, action):
-        self.position = self.position + 0.1 * action
-        return self.position.copy(), -float(np.abs(self.position - self.goal).sum()), False, False, {}
 
 
 def test_own_environment_with_a_position_is_plotted_without_a_scenery(tmp_path):

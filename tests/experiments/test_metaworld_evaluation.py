@@ -74,7 +74,7 @@ class Replay(MetaEnv):
     def __init__(self, observations, rewards):
         env = MetaWorldML1()
         self.observation_space, self.action_space = env.observation_space, env.action_space
-        self._observations, self._rewards, self.actions = iter(observations), iter(rewards), []
+        self.observations, self.rewards, self.actions = iter(observations), iter(rewards), []
 
     def sample_tasks(self, n_tasks):
         return [None] * n_tasks
@@ -83,11 +83,11 @@ class Replay(MetaEnv):
         pass
 
     def reset(self):
-        return next(self._observations), {}
+        return next(self.observations), {}
 
     def step(self, action):
         self.actions.append(action)
-        return next(self._observations), next(self._rewards), False, False, {}
+        return next(self.observations), next(self.rewards), False, False, {}
 
 
 def evaluator_of(algo, env, **more):
@@ -167,7 +167,7 @@ class Reaching:
     """Moves to the goal in one task and stands still in the others."""
 
     def __init__(self, envs, goal):
-        self.envs, self._goal = envs, goal
+        self.envs, self.goal = envs, goal
 
     def init(self):
         pass
@@ -185,8 +185,8 @@ class Reaching:
     def eval_action(self, observations):
         actions = np.zeros((len(observations), 4))
         for action, observation, env in zip(actions, observations, self.envs.envs):
-            if np.allclose(env.unwrapped._target_pos, self._goal):
-                action[:3] = np.clip(10.0 * (self._goal - observation[:3]), -1.0, 1.0)
+            if np.allclose(env.unwrapped._target_pos, self.goal):
+                action[:3] = np.clip(10.0 * (self.goal - observation[:3]), -1.0, 1.0)
         return actions
 
 

@@ -44,8 +44,7 @@ def test_interrupted_row_is_written_once(moment, has_new_column, tmp_path, monke
 @pytest.mark.parametrize("formats", [["csv", "json"], ["json", "csv"], ["tensorboard", "csv"]])
 @pytest.mark.parametrize("late", [{}, {"late": 2}])
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), KeyboardInterrupt()], ids=["full", "Ctrl-C"])
-def test_row_that_fails_in_one_file_is_in_no_file(formats, late, error, tmp_path, monkeypatch,
-                                                                      capsys):
+def test_row_that_fails_in_one_file_is_in_no_file(formats, late, error, tmp_path, monkeypatch, capsys):
     """If a second file cannot be written, the next attempt writes the row once to both files."""
     if "tensorboard" in formats:
         pytest.importorskip("tensorboard")

@@ -7,10 +7,10 @@ import gymnasium
 import numpy as np
 import pytest
 
-from meta_policy_search import MetaBernoulliBanditEnv, MetaPointEnvCorner, check_env, normalize, vary
+from meta_policy_search import MetaBernoulliBanditEnv, MetaPointEnvCorner, SingleTaskEnv, check_env, normalize, vary
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym
-from tests.helpers.sampling import BatchedWanderer, EnvWithRareInfos, Scripted, Wanderer, sampler_of
+from tests.helpers.sampling import BatchedWanderer, Drift, EnvWithRareInfos, Scripted, Wanderer
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
@@ -69,6 +69,17 @@ class Late(Counting):
         return (*answer, {"late": 1} if self.paths > 1 else {})
 
 
+class RunningMean(Scripted):
+    """Subtracts the mean of all observations so far, as wrappers that normalize do; samplers do not notice this."""
+
+    total, count = 0.0, 0
+
+    def observation(self):
+        observation = super().observation()
+        self.total, self.count = self.total + observation, self.count + 1
+        return observation - self.total / self.count
+
+
 class Remembering(Scripted):
     """Keeps the smallest task."""
 
@@ -105,6 +116,7 @@ class Unlike(Wanderer):
     (Global(), "the reward is .* in another copy"),
     (Lasting(), "after 1 steps the env_infos.*age.* after other paths"),
     (Late(), "after 1 steps the env_infos.*late.* is 1 after other paths, but was None in the first run"),
+    (RunningMean(), "after other paths, .*state in reset"),
     (Remembering(), "after a path in another task"),
     (type("SharedEnv", (Wanderer,), {"batched_class": Shared})(), "the reward is .* together with other copies"),
     (Unlike(), "the reward is .* without make_batched"),
@@ -112,29 +124,6 @@ class Unlike(Wanderer):
 def test_invalid_environments_raise_an_error_that_names_the_difference(env, message):
     with pytest.raises(ValueError, match=message):
         check_env(env)
-
-
-class Drift(gymnasium.Env):
-    """A plain Gymnasium environment with tasks."""
-
-    observation_space = gymnasium.spaces.Box(-10.0, 10.0, (2,), np.float64)
-    action_space = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
-    goal = np.zeros(2)
-
-    def sample_tasks(self, n_tasks):
-        return list(self.np_random.normal(size=(n_tasks, 2)))
-
-    def set_task(self, task):
-        self.goal = task
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.place = self.np_random.uniform(-0.1, 0.1, size=2)
-        return self.place.copy(), {}
-
-    def step(self, action):
-        self.place = np.clip(self.place + 0.1 * action, -10.0, 10.0)
-        return self.place.copy(), -float(np.sum((self.place - self.goal) ** 2)), False, False, {}
 
 
 class WithoutTask(Drift):
@@ -158,8 +147,8 @@ class Nan(Scripted):
 
 class Unseeded(Drift):
     def reset(self, *, seed=None, options=None):
-        self.place = np.zeros(2)
-        return self.place.copy(), {}
+        self.position = np.zeros(2)
+        return self.position.copy(), {}
 
 
 class WithoutArgument(Drift):
@@ -169,7 +158,8 @@ class WithoutArgument(Drift):
 
 def test_plain_environment_of_gymnasium_passes():
     check_env(Drift())
-    check_env(vary("Pendulum-v1", g=(5.0, 15.0)))
+    check_env(vary("Pendulum-v1", g=(5.0, 15.0), l=(0.5, 1.0)))  # an argument and an attribute
+    check_env(SingleTaskEnv(gymnasium.make("Pendulum-v1")), num_steps=3)
 
 
 @pytest.mark.parametrize(("env", "error", "message"), [
@@ -183,25 +173,3 @@ def test_plain_environment_of_gymnasium_passes():
 def test_faults_in_tasks_and_values_are_named(env, error, message):
     with pytest.raises(error, match=message):
         check_env(env)
-
-
-class RunningMean(Scripted):
-    """Subtracts the mean of all observations so far, as wrappers that normalize do."""
-
-    total, count = 0.0, 0
-
-    def observation(self):
-        observation = super().observation()
-        self.total, self.count = self.total + observation, self.count + 1
-        return observation - self.total / self.count
-
-
-def test_an_environment_that_keeps_state_when_it_is_reset_is_found():
-    """Given an environment whose paths depend on `envs_per_task`, which samplers do not notice, then this does."""
-    paths = []
-    for envs_per_task in (1, 12):
-        with sampler_of(RunningMean(), rollouts_per_meta_task=12, envs_per_task=envs_per_task) as sampler:
-            paths.append(sampler.obtain_samples()[0][-1])
-    assert any((paths[0][key] != paths[1][key]).any() for key in ("observations", "rewards"))
-    with pytest.raises(ValueError, match="after other paths, .*state in reset"):
-        check_env(RunningMean())

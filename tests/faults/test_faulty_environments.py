@@ -6,10 +6,8 @@ import cloudpickle
 import numpy as np
 import pytest
 
-from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.samplers.errors import EnvWorkerError
 from meta_policy_search.samplers.utils import rollout
-from meta_policy_search.utils.gym_import import gym
 from tests.helpers.runs import assert_same
 from tests.helpers.sampling import BatchedWanderer, Scripted, Wanderer, flagged, parallel, sampler_of
 
@@ -107,16 +105,11 @@ def test_rewards_and_infos_of_a_vectorized_environment_require_one_row_per_copy(
             sampler.obtain_samples()
 
 
-class Moving(MetaEnv):
+class Moving(Scripted):
     """Moves the goal, a list in the task, at every step."""
-
-    observation_space = action_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
 
     def sample_tasks(self, n_tasks):
         return [{"goal": [float(i)]} for i in range(n_tasks)]
-
-    def set_task(self, task):
-        self.task = task
 
     def reset(self, *, seed=None, options=None):
         return np.zeros(2), {}

@@ -1,5 +1,4 @@
 """Input of the wrong kind: refused with an error that names the argument, the cause and the remedy."""
-
 import numpy as np
 import pytest
 
@@ -53,9 +52,6 @@ def with_spaces(**spaces):
     return env
 
 
-# What an environment returns
-
-
 @pytest.mark.parametrize("flag", ["False", np.nan, None, 2, 0.5, [], [True, False], np.zeros(2, bool), 1j], ids=repr)
 @pytest.mark.parametrize("num_values", [4, 5])
 def test_done_must_be_zero_one_or_boolean(flag, num_values):
@@ -100,9 +96,6 @@ def test_vectorized_environments_are_checked_alike(name, change, message):
         sample(type("Env", (Wanderer,), {"batched_class": Batched})())
 
 
-# Spaces
-
-
 ORDER = "expected a box with low <= high and a finite width, or infinite bounds, got bounds from"
 KIND = "env.action_space: expected a Box of real numbers or a Discrete, got"
 
@@ -133,9 +126,6 @@ def test_images_are_refused_with_a_remedy(name):
     for call in (sample, lambda env: MetaGaussianMLPPolicy.for_env(env, M)):
         with pytest.raises(ValueError, match=message):
             call(env)
-
-
-# Numbers that are too large
 
 
 @pytest.mark.parametrize("answer", [{"observation": np.full(2, 1e39)}, {"start": np.full(2, 1e39)}])
@@ -174,9 +164,6 @@ def test_more_paths_than_fit_into_memory_are_refused(sizes):
 def test_long_paths_that_end_early_are_accepted():
     with MetaSampler(Answering(flag=True), make_policy(), P, M, 10 ** 9) as sampler:
         assert len(sampler.obtain_samples()[0][0]["rewards"]) == 1
-
-
-# Scripts and their files
 
 
 @pytest.mark.parametrize(("flags", "name"), [

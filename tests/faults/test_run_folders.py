@@ -42,9 +42,6 @@ def holder(tmp_path):
     process.communicate()
 
 
-# One writer --------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.thorough
 def test_folder_used_by_another_process_is_refused_with_the_process_id(holder, tmp_path, capsys):
     """Neither Python nor a script can use or resume the folder of a running process until it is killed."""
@@ -121,9 +118,6 @@ def test_runs_started_in_the_same_second_have_separate_folders(tmp_path, monkeyp
     assert [os.path.basename(folder) for folder in folders] == [
         "2026-01-02_03-04-05_seed7", "2026-01-02_03-04-05_seed7_2", "2026-01-02_03-04-05_seed7_3"]
     assert all(os.path.isdir(folder) for folder in folders)
-
-
-# Figures and settings files ----------------------------------------------------------------------------------------
 
 
 def test_failed_figure_does_not_end_training(tmp_path, monkeypatch, capsys):

@@ -12,7 +12,6 @@ def build(seed=None):
     return build_trainer(env=MetaPointEnvNavigation(), n_itr=2, seed=seed)
 
 
-
 def train(trainer):
     """Returns the tasks of the last iteration and the final parameters."""
     trainer.train()

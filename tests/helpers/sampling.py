@@ -3,6 +3,7 @@ import sys
 import threading
 
 import cloudpickle
+import gymnasium
 import numpy as np
 
 from meta_policy_search import NOP, EnvSpec, MetaParallelEnvExecutor, MetaSampler, MetaTabularMDPEnv
@@ -120,6 +121,29 @@ class Scripted(MetaEnv):
         return observation, reward, False, False, info
 
 
+class Drift(gymnasium.Env):
+    """A plain Gymnasium environment with tasks and a position, but neither a scenery nor images."""
+
+    observation_space = gymnasium.spaces.Box(-10.0, 10.0, (2,), np.float64)
+    action_space = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
+    goal = np.zeros(2)
+
+    def sample_tasks(self, n_tasks):
+        return list(self.np_random.normal(size=(n_tasks, 2)))
+
+    def set_task(self, task):
+        self.goal = task
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.position = self.np_random.uniform(-0.1, 0.1, size=2)
+        return self.position.copy(), {}
+
+    def step(self, action):
+        self.position = np.clip(self.position + 0.1 * action, -10.0, 10.0)
+        return self.position.copy(), -float(np.sum((self.position - self.goal) ** 2)), False, False, {}
+
+
 class BatchedEnding(BatchedWorld):
     max_threads = 2
 
@@ -155,8 +179,7 @@ def sampler_of(env, policy=None, executor=None, **arguments):
 
     policy = make_policy(env) if policy is None else policy
     cls = MetaSampler if executor is None else Sampler
-    return cls(env, policy, **{"rollouts_per_meta_task": P, "meta_batch_size": M, "max_path_length": T,
-                               **arguments})
+    return cls(env, policy, **{"rollouts_per_meta_task": P, "meta_batch_size": M, "max_path_length": T, **arguments})
 
 
 def paths_of(sampler):

@@ -71,9 +71,6 @@ def derivative(f, x):
     return np.stack([np.imag(f(x + 1j * d)) / TINY for d in TINY * np.eye(len(x))], axis=-1)
 
 
-# Policy and paths -----------------------------------------------------------------------------------------------------
-
-
 def features(world):
     """Returns the observations with a constant one for the bias, `[S, O + 1]`."""
     return np.hstack([world.observations, np.ones((len(world.rewards), 1))])
@@ -118,9 +115,6 @@ def rewards_to_come(path, discount=1.0):
     for reward in reversed(path.rewards):
         to_come.insert(0, reward + discount * to_come[0])
     return np.array(to_come[:-1])
-
-
-# Objective and its derivatives -----------------------------------------------------------------------------------
 
 
 def mean_reward(world, theta):
@@ -168,9 +162,6 @@ def hessian_parts(world, theta):
             np.outer(score[s, a], by_q[s, a]) + np.outer(by_q[s, a], score[s, a]) for s, a, _, by_q in steps(path))),
     )
     return HessianParts(*(part / world.horizon for part in parts))
-
-
-# Adaptation -----------------------------------------------------------------------------------------------------------
 
 
 class Adaptation(NamedTuple):

@@ -17,9 +17,6 @@ def cosine(a, b):
     return a @ b / np.sqrt((a @ a) * (b @ b))
 
 
-# Comparison with NumPy
-
-
 def clipped_surrogate(theta, shapes, samples):
     r, adv = ratio(theta, shapes, samples), samples["advantages"]
     return -np.mean(np.minimum(r * adv, np.clip(r, 1 - CLIP_EPS, 1 + CLIP_EPS) * adv))
@@ -100,21 +97,6 @@ def test_task_without_a_gradient_is_omitted_from_mean_cosines():
     assert algo.compute_diagnostics(data)["PrePostGradCosine"] == pytest.approx(np.mean(cosines), rel=1e-3)
 
 
-# Comparison with expectations
-
-
-def test_halves_by_hand():
-    """|(1, 0) - (0, 1)|^2 = 2: a quarter of it for equal halves, 3/16 of it for one task against three."""
-    x, y = np.array([1.0, 0.0]), np.array([0.0, 1.0])
-    assert compare_halves(x, y, 1, 1) == pytest.approx({
-        "MetaGradNorm": np.sqrt(0.5), "MetaGradVariance": 0.5, "MetaGradRelativeStd": 1.0, "MetaGradHalvesCosine": 0.0
-    })
-    assert compare_halves(x, 2 * x + y, 1, 3) == pytest.approx({
-        "MetaGradNorm": np.sqrt(7**2 + 3**2) / 4, "MetaGradVariance": 2 * 3 / 16,
-        "MetaGradRelativeStd": np.sqrt(6 / 58), "MetaGradHalvesCosine": 2 / np.sqrt(5),
-    })
-
-
 def test_undefined_direction_gives_nan():
     zero, x = np.zeros(2), np.array([3.0, 4.0])
     figures = compare_halves(zero, x, 1, 1)
@@ -122,9 +104,6 @@ def test_undefined_direction_gives_nan():
     assert np.isnan(figures["MetaGradHalvesCosine"])
     assert np.isnan(compare_halves(x, -x, 1, 1)["MetaGradRelativeStd"])
     assert np.isnan(mean_cosine(np.array([zero, x]), np.array([x, zero])))
-
-
-# Training
 
 
 def build(algo_cls=VPGMAML, meta_batch_size=3, diagnostics=True, **arguments):

@@ -123,7 +123,7 @@ class Enumeration:
         self.algo = algo_cls(
             policy=policy, meta_batch_size=len(self.histories), inner_lr=adaptation.inner_lr,
             num_inner_grad_steps=adaptation.num_steps, **arguments)
-        self._gradient = meta_gradient(self.algo)
+        self.gradient = meta_gradient(self.algo)
 
     def expected_gradient(self, **last_step):
         """Returns the expected meta-gradient of the maximized objective.
@@ -141,7 +141,7 @@ class Enumeration:
         values = self.algo.meta_input_values(data)
         if isinstance(self.algo, ProMP):
             values.update(clip_eps=0.2, inner_kl_coeff=np.ones(self.algo.num_inner_grad_steps))
-        _, gradient = self._gradient(values)
+        _, gradient = self.gradient(values)
         return -gradient
 
 

@@ -236,10 +236,15 @@ def test_mistakes_are_explained_in_one_line(tmp_path):
             (ValueError, r"expected an entry 'value', as a RecurrentPolicy returns it, got \[\]",
              lambda: ValueHeadBaseline().predict({"observations": np.zeros((2, 1))})),
             (TypeError, "unknown setting 'inner_lr' for RL2",
-             lambda: mps.train(DISCRETE, "rl2", dump_path=tmp_path / "a", inner_lr=0.1))):
+             lambda: mps.train(DISCRETE, "rl2", dump_path=tmp_path / "a", inner_lr=0.1)),
+            (ValueError, "num_minibatches: expected at most the number of trials, 6, got 7",
+             lambda: mps.train(DISCRETE, "rl2", dump_path=tmp_path / "a", **{**TINY, "num_minibatches": 7})),
+            (TypeError, "env: expected TrialEnv as the outermost wrapper, got NormalizedEnv",
+             lambda: mps.train(normalize(TrialEnv(mps.MetaPointEnvNavigation(), 2, 4)), "rl2",
+                               dump_path=tmp_path / "a"))):
         with pytest.raises(error, match=message) as raised:
             call()
-        assert "\n" not in str(raised.value)
+        assert "\n" not in str(raised.value) and not list(tmp_path.iterdir())
 
 
 # The environment -----------------------------------------------------------------------------------------------------
@@ -291,12 +296,6 @@ def test_evaluations_use_the_subclass_of_the_trial_environment(tmp_path):
     assert run.evaluate(tasks=2).trial_return.mean < -7_000.0
 
 
-def test_trial_environment_must_be_the_outermost_wrapper():
-    env = normalize(TrialEnv(mps.MetaPointEnvNavigation(), 2, 4))
-    with pytest.raises(TypeError, match="env: expected TrialEnv as the outermost wrapper, got NormalizedEnv"):
-        mps.train(env, "rl2", 1, progress_bar=False)
-
-
 def test_evaluations_do_not_change_running_averages(tmp_path):
     """Training is the same with and without evaluations, evaluations are repeatable, and paths can be replayed."""
     settings = {**TINY, "normalize_obs": True, "normalize_reward": True, "obs_alpha": 0.1, "reward_alpha": 0.1}
@@ -320,10 +319,3 @@ def test_invalid_arguments_do_not_change_the_recurrent_state(tmp_path):
     np.testing.assert_array_equal(one.act([0.5, -0.5], True), other.act([0.5, -0.5], True))
     with pytest.raises(ValueError, match="step_size: expected .*, got -1"):
         mps.adapt(run.policy, run.env, step_size=-1)
-
-
-def test_more_minibatches_than_trials_are_refused_before_a_folder_is_created(tmp_path):
-    with pytest.raises(ValueError, match="num_minibatches: expected at most the number of trials, 4, got 5"):
-        mps.train("MetaPointEnvCorner", "rl2", dump_path=tmp_path / "run", num_minibatches=5, meta_batch_size=2,
-                  rollouts_per_meta_task=2, max_path_length=3, hidden_size=4)
-    assert not (tmp_path / "run").exists()

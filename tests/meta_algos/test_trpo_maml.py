@@ -1,5 +1,4 @@
 """Tests the trust region of TRPO-MAML, its logged values and its arguments."""
-
 import numpy as np
 import pytest
 

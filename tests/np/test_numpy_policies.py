@@ -58,7 +58,9 @@ def test_parameters_are_saved_as_arrays_by_name(name, policy, tmp_path):
 def test_actors_act_like_the_policy_with_their_parameters(policy, observations):
     # given two candidates
     candidates = np.outer([1.0, -1.0], np.random.default_rng(1).normal(size=len(policy.get_flat_params())))
-    actors = policy.make_actors(candidates)
+    given = candidates.copy()
+    actors = policy.make_actors(given)
+    given[:] = 0.0  # actors hold copies
     noise = np.empty((2, B, actors.noise_dim), np.float32)
     for rows in noise:
         actors.draw_noise(np.random.default_rng(2), rows)

@@ -109,8 +109,7 @@ def test_unrolled_cells_equal_the_loop_over_steps(name):
         return np.stack(outputs)
 
     inputs = np.random.default_rng(4).normal(size=(num_steps, num_paths, I))
-    assert_same_value_and_gradient(
-        loop, lambda params, inputs: unroll(cell.step, params, inputs, size), params, inputs)
+    assert_same_value_and_gradient(loop, lambda params, inputs: unroll(cell.step, params, inputs, size), params, inputs)
 
 
 def test_layers_equal_their_equations():

@@ -138,8 +138,7 @@ def test_error_in_one_block_ends_all_blocks_and_leaves_no_thread(monkeypatch):
     original = session.run
 
     def run(fetches, feed=None):
-        if feed and any(np.shares_memory(value, values["step0/mask"][1:2])
-                        for value in feed.values()):
+        if feed and any(np.shares_memory(value, values["step0/mask"][1:2]) for value in feed.values()):
             raise KeyboardInterrupt
         return original(fetches, feed)
 

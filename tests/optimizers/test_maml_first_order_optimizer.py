@@ -88,13 +88,6 @@ def test_steps_that_overflow_are_rejected(cls, scale, rate):
     np.testing.assert_equal(optimizer.get_state(), state)
 
 
-def test_default_is_one_adam_step_with_learning_rate_0_001():
-    problem = Quadratic(MAMLFirstOrderOptimizer())
-    problem.optimize(ZEROS)
-    length = 1e-3  # of the first step of Adam: the learning rate
-    np.testing.assert_allclose(problem.w, START - length * np.sign(START), rtol=1e-5)
-
-
 def test_tf_optimizer_cls_and_args():
     # given momentum 0.5 and a constant gradient of one: steps of 0.1, then 0.1 * 1.5
     target = Target(w=[0.0])

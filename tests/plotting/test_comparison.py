@@ -116,23 +116,21 @@ def test_more_than_seven_curves_are_divided_among_panels(tmp_path):
 
 
 @pytest.mark.parametrize("smooth, expected", [(1, [0, 3, 6, 0]), (2, [0, 3, 6, 0]), (3, [1.5, 3, 3, 3])])
-def test_smoothing_averages_rows_of_a_run(smooth, expected, tmp_path):
+def test_smoothing_averages_rows_of_a_run(smooth, expected):
     curve = [arrays([0, 1, 2, 3], [0, 3, 6, 0])]
-    (axes,) = plot_comparison({"y": {"ours": curve}}, tmp_path / "a.png", "A title",
-                    smooth=smooth).axes
+    (axes,) = plot_comparison({"y": {"ours": curve}}, smooth=smooth).axes
     np.testing.assert_allclose(solid(axes)[0].get_ydata(), expected)
     gaps = [arrays([0, 0.5, 1, 2, 2.5, 3], [0, np.nan, 3, 6, np.nan, 0])]
-    (axes,) = plot_comparison({"y": {"ours": gaps}}, tmp_path / "a.png", "A title", smooth=smooth).axes
+    (axes,) = plot_comparison({"y": {"ours": gaps}}, smooth=smooth).axes
     np.testing.assert_allclose(solid(axes)[0].get_xydata(), np.transpose([[0, 1, 2, 3], expected]))
     with pytest.raises(ValueError, match="smooth: expected an integer of at least 1, got 0"):
-        plot_comparison({"y": {"ours": curve}}, tmp_path / "b.png", "A title", smooth=0)
+        plot_comparison({"y": {"ours": curve}}, smooth=0)
 
 
-def test_iteration_ticks_are_integers_and_hour_ticks_are_not(tmp_path):
+def test_iteration_ticks_are_integers_and_hour_ticks_are_not():
     curve = [arrays([0, 0.5, 1], [0, 3, 6])]
     for is_count, expected in ((True, {"0", "1"}), (False, {"0.0", "0.2", "0.4", "0.6", "0.8", "1.0"})):
-        figure = plot_comparison({"y": {"ours": curve}}, tmp_path / "a.png", "A title",
-                       is_count=is_count)
+        figure = plot_comparison({"y": {"ours": curve}}, is_count=is_count)
         axis = figure.axes[0].xaxis
         low, high = figure.axes[0].get_xlim()
         ticks = axis.get_ticklocs()

@@ -1,5 +1,4 @@
 """Tests reading the log files of runs."""
-
 import numpy as np
 import pytest
 

@@ -23,8 +23,7 @@ PICTURES = {  # number of rows and columns of panels
 
 @pytest.mark.thorough(but="adaptation curve")
 @pytest.mark.parametrize("name", PICTURES)
-def test_figure_is_returned_and_written_only_if_a_path_is_given(
-        name, tmp_path, monkeypatch):
+def test_figure_is_returned_and_written_only_if_a_path_is_given(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (rows, columns), plot = PICTURES[name]
     figure = plot(title="A title")

@@ -116,9 +116,6 @@ def test_actor_agrees_with_the_graph_and_needs_no_tensorflow(name, tmp_path):
     np.testing.assert_allclose(means, expected, atol=1e-6)
 
 
-# Overrides of recurrent policies
-
-
 class Documented(mps.GaussianRecurrentPolicy):
     """Acts through `get_actions`."""
 
@@ -204,9 +201,6 @@ def test_states_are_reset_only_by_bools_per_path(dones):
         policy.reset(dones)
 
 
-# Policies without a network
-
-
 class OnlyActs(mps.MetaPolicy):
     """Overrides the documented method for acting and nothing else."""
 
@@ -224,24 +218,19 @@ def test_policy_that_only_overrides_get_actions_can_be_sampled_and_copied():
     policy.log_diagnostics(batch[0])
 
 
-@pytest.mark.parametrize("use, message", [
-    (lambda policy: policy.distribution, "distribution: .* override distribution_cls, make_params and make_network"),
-    (lambda policy: policy.distribution_info_sym(tf.zeros((1, 2))),
-     "distribution_info_sym: .* override make_params and make_network"),
+@pytest.mark.parametrize("use, error, message", [
+    (lambda: OnlyActs(2, 2, 2).distribution, NotImplementedError,
+     "OnlyActs.distribution: .* override distribution_cls, make_params and make_network"),
+    (lambda: OnlyActs(2, 2, 2).distribution_info_sym(tf.zeros((1, 2))), NotImplementedError,
+     "OnlyActs.distribution_info_sym: .* override make_params and make_network"),
+    (lambda: mps.MetaPolicy(2, 2, 2).get_actions(np.zeros((2, 1, 2))), NotImplementedError,
+     "MetaPolicy.get_actions: .* override get_actions, or make_params"),
+    (lambda: mps.VPGMAML(OnlyActs(2, 2, 2), meta_batch_size=2), ValueError,
+     "policy: expected a policy with a network, got one without parameters$"),
 ])
-def test_policy_without_a_network_names_the_methods_that_it_lacks(use, message):
-    with pytest.raises(NotImplementedError, match=f"^OnlyActs.{message}"):
-        use(OnlyActs(2, 2, 2))
-
-
-def test_policy_without_a_network_cannot_be_trained():
-    with pytest.raises(ValueError, match="^policy: expected a policy with a network, got one without parameters$"):
-        mps.VPGMAML(OnlyActs(2, 2, 2), meta_batch_size=2)
-
-
-def test_policy_without_a_network_and_get_actions_names_both():
-    with pytest.raises(NotImplementedError, match="^MetaPolicy.get_actions: .* override get_actions, or make_params"):
-        mps.MetaPolicy(2, 2, 2).get_actions(np.zeros((2, 1, 2)))
+def test_policy_without_a_network_names_what_it_lacks(use, error, message):
+    with pytest.raises(error, match=f"^{message}"):
+        use()
 
 
 def test_a_parameter_of_a_cell_cannot_have_the_name_of_a_head():

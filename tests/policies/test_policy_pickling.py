@@ -1,14 +1,14 @@
 """Tests pickling of policies, and several policies in one graph."""
-import copy
 import pickle
 
 import cloudpickle
 import numpy as np
 import pytest
 
-from meta_policy_search.policies import GaussianMLPPolicy, MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
+from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
 from meta_policy_search.sessions import get_session
 from meta_policy_search.tf_compat import tf
+from tests.helpers.small_world import flat_task_params
 
 M, O, A = 2, 3, 2
 
@@ -16,10 +16,6 @@ M, O, A = 2, 3, 2
 @pytest.fixture
 def observations():
     return np.random.default_rng(0).normal(size=(M, 4, O))
-
-
-def flat_task_params(policy):
-    return np.array([np.concatenate([v.ravel() for v in values.values()]) for values in policy.policies_params_vals])
 
 
 @pytest.mark.parametrize("cls, arguments", [
@@ -53,15 +49,6 @@ def test_policy_before_adaptation_is_unpickled_without_adaptation(observations):
     policy = pickle.loads(pickle.dumps(MetaGaussianMLPPolicy(M, O, A, hidden_sizes=())))
     policy.set_flat_params(np.arange(10.0))
     np.testing.assert_array_equal(flat_task_params(policy), [np.arange(10.0)] * M)
-
-
-def test_single_task_policy_and_deepcopy(observations):
-    policy = GaussianMLPPolicy(O, A, hidden_sizes=(4,), hidden_nonlinearity=tf.nn.tanh)
-    policy.set_flat_params(np.random.default_rng(1).normal(size=len(policy.get_flat_params())))
-    copied = copy.deepcopy(policy)
-    np.testing.assert_array_equal(copied.get_actions(observations[0])[0], policy.get_actions(observations[0])[0])
-    copied.set_flat_params(0 * policy.get_flat_params())
-    assert policy.get_flat_params().any()
 
 
 def test_policies_can_share_a_name(observations):

@@ -19,9 +19,6 @@ CHOSEN = {method.pretrained: (name, method, seed) for name in entries.stored()
 BY_ENV = {record.env: name for name, record in RECORDS.items() if record.score == "mean return"}  # one for each
 
 
-# Data ------------------------------------------------------------------------------------------------------------
-
-
 def test_package_contains_the_policies_of_all_entries():
     assert list(RECORDS) == sorted(CHOSEN)
     assert {path.relative_to(DATA).with_suffix("").as_posix() for path in DATA.glob("*/*.npz")} == set(RECORDS)
@@ -67,9 +64,6 @@ def test_policies_of_new_runs_are_written(tmp_path, monkeypatch):
     assert all(np.array_equal(value, weights[key]) for key, value in loaded.items())
     assert '"hidden_sizes": [4]' in (tmp_path / "DATA" / "policies.json").read_text()
     assert "``navigation/trpo_maml``" in (tmp_path / "TABLE").read_text(encoding="utf-8")
-
-
-# Names -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["navigation/trpo_maml", "Navigation/TRPO-MAML", "NAVIGATION/trpomaml"])
@@ -120,9 +114,6 @@ assert "tensorflow" not in sys.modules
         "mean return          -40.14 +- 3.91 -> -10.38 +- 2.28 (adaptation steps: 1)")
     assert len(lines) == len(RECORDS)
     assert next(line for line in lines if line.startswith("navigation/rl2 ")).endswith("-0.72 +- 0.11 (episodes: 2)")
-
-
-# Evaluation ------------------------------------------------------------------------------------------------------
 
 
 def assert_repeats(evaluation, record):

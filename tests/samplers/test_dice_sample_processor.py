@@ -10,8 +10,6 @@ from meta_policy_search.samplers import DiceMetaSampleProcessor, DiceSampleProce
 from meta_policy_search.samplers.base import SampleProcessor
 from tests.helpers.paths import TimeTable, make_paths, reward_path
 
-# Padding ------------------------------------------------------------------------------------------------------------
-
 
 def test_paths_are_padded_with_zeros_to_max_path_length():
     # given paths of 6, 9 and 4 steps
@@ -35,9 +33,6 @@ def test_paths_are_padded_with_zeros_to_max_path_length():
             np.testing.assert_array_equal(padded[index, :length], original)
             assert not padded[index, length:].any()
         assert not samples["adjusted_rewards"][index, length:].any()
-
-
-# Adjusted rewards ---------------------------------------------------------------------------------------------------
 
 
 def test_adjusted_rewards_by_hand():
@@ -121,14 +116,6 @@ def test_expected_gradient_is_exact_for_paths_that_end_early(normalize_adv, posi
     assert probability @ in_path != pytest.approx(exact / scale, rel=1e-2)
 
 
-# Advantages ---------------------------------------------------------------------------------------------------------
-
-
-def test_advantages_require_a_return_baseline():
-    paths = make_paths()
-    assert "advantages" not in DiceSampleProcessor(LinearTimeBaseline(), 10).process_samples(paths)
-
-
 @pytest.mark.parametrize("gae_lambda", [0.0, 0.95, 1.0])
 @pytest.mark.parametrize("normalize_adv, positive_adv", [(False, False), (True, False), (True, True)])
 def test_advantages_equal_those_of_the_sample_processor(gae_lambda, normalize_adv, positive_adv):
@@ -140,9 +127,6 @@ def test_advantages_equal_those_of_the_sample_processor(gae_lambda, normalize_ad
     mask = samples["mask"] == 1.0
     np.testing.assert_array_equal(samples["advantages"][mask], flat)
     assert samples["advantages"].shape == (3, 10) and not samples["advantages"][~mask].any()
-
-
-# Bad input ----------------------------------------------------------------------------------------------------------
 
 
 def test_longer_paths_are_refused():

@@ -77,18 +77,6 @@ def differs(first, second):
     return False
 
 
-def test_containers_and_arrays_are_plain(paths, process):
-    assert type(paths) is dict and list(paths) == [0, 1]
-    for task_paths in paths.values():
-        assert type(task_paths) is list and len(task_paths) == 3
-        for path in task_paths:
-            assert type(path) is type(path["env_infos"]) is type(path["agent_infos"]) is dict
-            assert path.keys() == {"observations", "actions", "rewards", "env_infos", "agent_infos",
-                                   "last_observation", "terminated"}
-    samples = process(paths)
-    assert type(samples) is list and {type(task) for task in samples} == {dict}
-
-
 EDITS_OF_PATHS = {
     "in place": lambda paths: paths[1][0]["rewards"].__iadd__(3.0),
     "info removed": lambda paths: [path["agent_infos"].pop("mean") for path in (*paths[0], *paths[1])],
@@ -128,8 +116,6 @@ def test_samples_and_paths_share_no_memory(paths, process):
                 values[...] = 0
     assert_same(samples, before)
 
-
-# Samples ------------------------------------------------------------------------------------------------------------
 
 def flat(task, values):
     """Returns the steps of a task, `[N, ...]`, without padding."""

@@ -49,8 +49,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # keeps workers fro
 
 
 @pytest.mark.parametrize("make_env", [
-    MetaPointEnvCorner, Wanderer, HalfCheetahRandDirecEnv,
-    MetaBernoulliBanditEnv, Ending,
+    MetaPointEnvCorner, Wanderer, HalfCheetahRandDirecEnv, MetaBernoulliBanditEnv, Ending,
     pytest.param(lambda: normalize(Ending(), normalize_obs=True, normalize_reward=True), id="normalized Ending"),
 ])
 @pytest.mark.thorough(but=("Wanderer", "HalfCheetahRandDirecEnv", "normalized Ending"))
@@ -156,18 +155,17 @@ def test_structure_shapes_and_types():
     assert isinstance(sampler, Sampler)
     sampler.update_tasks()
     batch = sampler.obtain_samples()
-    assert isinstance(batch, dict) and list(batch) == list(range(M))
+    assert type(batch) is dict and list(batch) == list(range(M))
     for paths in batch.values():
-        assert isinstance(paths, list) and len(paths) == P
+        assert type(paths) is list and len(paths) == P
         for path in paths:
+            assert type(path) is type(path["env_infos"]) is type(path["agent_infos"]) is dict
             shapes = {key: value.shape for key, value in path.items() if isinstance(value, np.ndarray)}
             assert shapes == {"observations": (T, 2), "actions": (T, 2), "rewards": (T,), "last_observation": (2,)}
             assert path["observations"].dtype == path["rewards"].dtype == np.float64
             assert path["actions"].dtype == np.float32
-            assert {key: value.shape for key, value in path["agent_infos"].items()} == {"mean": (T, 2),
-                                                                                        "log_std": (T, 2)}
-            assert path["terminated"] is False
-            assert isinstance(path["env_infos"], dict)
+            shapes = {key: value.shape for key, value in path["agent_infos"].items()}
+            assert shapes == {"mean": (T, 2), "log_std": (T, 2)} and path["terminated"] is False
 
 
 def test_paths_agree_with_the_environment():
@@ -211,9 +209,7 @@ def test_every_early_ending_path_is_included(envs_per_task):
     # 20 % end at their first step, as in the environment: no path was omitted because of its length
     assert (lengths == 1).mean() == pytest.approx(0.2, abs=0.08)
     assert sampler.total_timesteps_sampled == lengths.sum()
-
-
-def test_path_terminated_at_its_last_step_is_terminated():
+    # a path that ends at its last step is terminated
     batch = sampler_of(Wanderer(), rollouts_per_meta_task=60, max_path_length=1).obtain_samples()
     assert {path["terminated"] for path in flat_paths(batch)} == {True, False}
 

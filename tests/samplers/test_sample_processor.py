@@ -47,18 +47,6 @@ def slow_returns(rewards, discount):
 # Returns and advantages ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("gae_lambda, expected", [
-    (0, [1.0, 0.0, 1.0, 3.0]),  # the deltas: 1 + 0.5*2 - 1, 0 + 0.5*4 - 2, 5 - 4; and 3 - 0
-    (1, [1.25, 0.5, 1.0, 3.0]),  # return minus baseline: 2.25 - 1, 2.5 - 2, 5 - 4
-    (0.5, [1.0625, 0.25, 1.0, 3.0]),  # 1 + 0.25*0 + 0.0625*1, 0 + 0.25*1
-])
-def test_advantages_by_hand(gae_lambda, expected):
-    paths = [reward_path([1.0, 0.0, 5.0], [1.0, 2.0, 4.0]), reward_path([3.0], [0.0])]
-    samples = SampleProcessor(FixedBaseline(), discount=0.5, gae_lambda=gae_lambda).process_samples(paths)
-    np.testing.assert_allclose(samples["returns"], [2.25, 2.5, 5.0, 3.0], rtol=1e-15)
-    np.testing.assert_allclose(samples["advantages"], expected, rtol=1e-15, atol=1e-15)
-
-
 @pytest.mark.parametrize("lengths", [(6, 9, 4), (5, 5), (1,), (1, 8)])
 @pytest.mark.parametrize("discount", [0.0, 0.9, 1.0])
 @pytest.mark.parametrize("gae_lambda", [0.0, 0.95, 1.0])
@@ -206,15 +194,12 @@ def test_logged_statistics_are_over_the_paths_of_all_tasks(logged, make):
     }
 
 
-@pytest.mark.parametrize("key", ["success", "is_success"])
-@pytest.mark.parametrize("dtype", [bool, float, int, object])
-@pytest.mark.parametrize("shape", [(2,), (2, 1)])
 @pytest.mark.parametrize("make", MAKE_META)
-def test_path_succeeds_if_any_step_succeeds(logged, make, key, dtype, shape):
+def test_path_succeeds_if_any_step_succeeds(logged, make):
     """If three of six paths of two tasks report success in some step, the rate is 3 / 6; one path reports nothing."""
     steps = {0: [[0, 0], [1, 0], [0, 1]], 1: [[1, 1], [0, 0]]}
-    meta_paths = {task: [{**reward_path([0.0, 0.0]), "env_infos": {key: np.array(values, dtype).reshape(shape)}}
-                         for values in paths] for task, paths in steps.items()}
+    meta_paths = {task: [{**reward_path([0.0, 0.0]), "env_infos": {"success": np.array(values)}} for values in paths]
+                  for task, paths in steps.items()}
     meta_paths[1].append(reward_path([1.0]))
     processor = make(ZeroBaseline())
     processor.process_samples(meta_paths, log="all", log_prefix="Step_0-")
@@ -265,22 +250,18 @@ BAD_PATHS = [
      "path 1, step 2: baseline.predict: expected finite numbers, got nan"),
     (broken(1, "rewards", np.full(5, 1e308)), ValueError,
      "path 1, step 0: returns: expected finite numbers, got inf"),
+    ([reward_path([0.0, 0.0], [0.0, 0.0]), reward_path([1.7e308, 0.0], [-1.7e308, 0.0])], ValueError,
+     "path 1, step 0: advantages: expected finite numbers, got inf"),
 ]
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered")
 @pytest.mark.parametrize("paths, error, message", BAD_PATHS)
 def test_process_samples_names_the_invalid_entry(paths, error, message):
     with pytest.raises(error, match="^" + re.escape(message)):
         SampleProcessor(FixedBaseline()).process_samples(paths)
     with pytest.raises(error, match="^task 7, " + re.escape(message)):
         MetaSampleProcessor(FixedBaseline()).process_samples({3: make_paths(), 7: paths})
-
-
-@pytest.mark.filterwarnings("ignore:overflow encountered")
-def test_overflowing_advantages_name_the_path():
-    paths = [reward_path([0.0, 0.0], [0.0, 0.0]), reward_path([1.7e308, 0.0], [-1.7e308, 0.0])]
-    with pytest.raises(ValueError, match="path 1, step 0: advantages: expected finite numbers, got inf"):
-        SampleProcessor(FixedBaseline()).process_samples(paths)
 
 
 @pytest.mark.parametrize("paths, error, message", [

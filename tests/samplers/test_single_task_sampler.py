@@ -1,5 +1,4 @@
 """Candidates that act together and candidates that act sequentially have the same paths, bit for bit."""
-
 import gymnasium
 import numpy as np
 import psutil
@@ -155,23 +154,18 @@ def test_task_is_the_current_task_of_the_environment():
         np.testing.assert_array_equal(env.get_task(), goal)
 
 
-def test_sampler_is_usable_after_shutdown():
-    sampler = SingleTaskSampler(algo_of(GaussianMLPPolicy(2, 2, ()), T), MetaPointEnv(), parallel=True)
-    paths = sampler.obtain_samples(0, T)
-    sampler.shutdown_worker()
-    sampler.shutdown_worker()
-    assert_same_paths(sampler.obtain_samples(0, T), paths)
-    sampler.shutdown_worker()
-
-
-def test_batches_of_different_sizes_do_not_accumulate_worker_processes():
+def test_worker_processes_do_not_accumulate_and_start_again_after_a_shutdown():
     before = set(psutil.Process().children())
     sampler = SingleTaskSampler(algo_of(GaussianMLPPolicy(2, 2, ()), T), MetaPointEnv(), parallel=True)
     for num_paths in (1, 3, 2):
-        assert len(sampler.obtain_samples(0, num_paths * T)) == num_paths
+        paths = sampler.obtain_samples(0, num_paths * T)
+        assert len(paths) == num_paths
         assert len(set(psutil.Process().children()) - before) == 1  # one task has one worker
     sampler.shutdown_worker()
+    sampler.shutdown_worker()
     assert set(psutil.Process().children()) <= before
+    assert_same_paths(sampler.obtain_samples(0, 2 * T), paths)
+    sampler.shutdown_worker()
 
 
 def test_changed_path_length_takes_effect():

@@ -64,9 +64,7 @@ def test_published_logger_calls_work(tmp_path, capsys):
         logger.save_itr_params(itr, {"itr": itr})
     # then the folder has all files
     assert logger.get_dir() == str(folder)
-    assert sorted(os.listdir(folder)) == [
-        ".lock", "itr_0.pkl", "itr_2.pkl", "log.txt", "params.pkl", "progress.csv"
-    ]  # fmt: skip
+    assert sorted(os.listdir(folder)) == [".lock", "itr_0.pkl", "itr_2.pkl", "log.txt", "params.pkl", "progress.csv"]
     assert read_rows(folder) == [["Itr", "Step_0-AverageReturn"], ["0", "-0.0"], ["1", "-1.5"], ["2", "-3.0"]]
     assert load_snapshot(folder) == {"itr": 2}
     table = "-------------------------------\n| Itr                  | 1    |\n| Step_0-AverageReturn | -1.5 |\n"
@@ -121,13 +119,8 @@ def test_new_columns_extend_the_header(tmp_path):
     dump(a=1)
     dump(Itr=2, b=3)
     dump(c=4)
-    assert read_rows(tmp_path) == [
-        ["Itr", "a", "b", "c"],
-        ["0", "1.5", "", ""],
-        ["", "1", "", ""],
-        ["2", "", "3", ""],
-        ["", "", "", "4"],
-    ]
+    assert read_rows(tmp_path) == [["Itr", "a", "b", "c"], ["0", "1.5", "", ""], ["", "1", "", ""],
+                                   ["2", "", "3", ""], ["", "", "", "4"]]
     assert sorted(os.listdir(tmp_path)) == [".lock", "progress.csv"]
 
 

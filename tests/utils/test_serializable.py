@@ -152,11 +152,6 @@ def test_given_and_present_arguments():
     assert present_arguments(Ant(), only_changed=True) == {} and present_arguments(Ant())["mass"] == 2.0
 
 
-def test_pickle_of_other_code_is_refused():
-    with pytest.raises(ValueError, match="^Base: expected a pickle of this package, got a pickle of other code"):
-        Base(3).__setstate__({"__args": (3,)})
-
-
 def test_missing_call_of_the_base_constructor_is_suggested():
     """Given a baseline without `super().__init__()`, then its first use says so; other errors do not."""
     class Forgetful(mps.LinearFeatureBaseline):

@@ -8,13 +8,10 @@ import pytest
 from meta_policy_search.utils.threads import VARIABLE, available_cores, interrupts_delayed
 
 
-def test_default_is_the_number_of_cores_of_the_process(monkeypatch):
+def test_cores_are_those_of_the_process_or_of_the_environment_variable(monkeypatch):
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 3, 5}, raising=False)
     assert available_cores() == 3
-
-
-def test_environment_variable_overrides_the_number_of_cores(monkeypatch):
     monkeypatch.setenv(VARIABLE, "7")
     assert available_cores() == 7
 

@@ -17,7 +17,6 @@ from meta_policy_search.utils.utils import (
     explained_variance_1d,
     normalize_advantages,
     set_seed,
-    shift_advantages_to_positive,
 )
 
 
@@ -92,11 +91,6 @@ def test_normalized_advantages_have_mean_zero_and_deviation_one():
         np.testing.assert_array_equal(normalize_advantages(equal), np.zeros(len(equal)))
 
 
-def test_shifted_advantages_are_positive_and_keep_their_differences():
-    np.testing.assert_allclose(shift_advantages_to_positive(np.array([-2.0, 0.0, 1.0])), [1e-8, 2.0, 3.0], atol=1e-7)
-    assert shift_advantages_to_positive(np.array([-2.0, 0.0])).min() > 0
-
-
 class Color(enum.Enum):
     RED = "red"
 
@@ -116,14 +110,6 @@ def test_settings_are_written_with_names_and_plain_numbers():
         "partial": {"function": "functools.partial"}, "integer": 3, "float": 0.5, "boolean": True,
         "array": [[1.0, 2.0]], "color": "red",
     }
-
-
-def test_draw_index_inverts_the_cumulative_distribution_function():
-    probabilities = np.array([0.0, 0.25, 0.5, 0.0, 0.25, 0.0])
-    uniform = np.array([0.0, 0.2499, 0.25, 0.7499, 0.75, 1.0 - 1e-12])
-    drawn = draw_index(np.tile(probabilities, (6, 1)), uniform)
-    assert drawn.dtype == np.int64 and drawn.tolist() == [1, 1, 2, 2, 4, 4]
-    assert draw_index(np.ones((2, 1)), np.array([0.0, 0.9])).tolist() == [0, 0]
 
 
 def test_draw_index_never_returns_an_index_of_probability_zero():

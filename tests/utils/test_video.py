@@ -1,27 +1,9 @@
-"""Tests MP4 files."""
-
+"""Tests MP4 files; `samplers/test_rollout.py` tests the order of frames, `cli/test_render.py` codec and overwriting."""
 import numpy as np
 import pytest
 
 from meta_policy_search.utils.video import mp4_file
 from tests.helpers.videos import read_video
-
-
-def test_frames_are_written_in_order(tmp_path):
-    """Frames of increasing brightness, blue in one half, are equal in the video up to compression losses."""
-    pictures = np.zeros((12, 70, 94, 3), np.uint8)  # sizes that are not multiples of 16
-    pictures[:, :, :47, 2] = 255
-    pictures[:, :, 47:] = 20 * np.arange(12)[:, None, None, None]
-    (tmp_path / "a.mp4").write_text("an earlier one")
-    with mp4_file(tmp_path / "a.mp4", fps=12.5) as append:
-        for picture in pictures:
-            append(picture)
-    meta, shown = read_video(tmp_path / "a.mp4")
-    assert (meta["codec"], meta["fps"], meta["size"]) == ("h264", 12.5, (94, 70))
-    assert shown.shape == pictures.shape
-    np.testing.assert_allclose(shown[:, :, :40].mean(axis=(1, 2)), pictures[:, :, :40].mean(axis=(1, 2)), atol=8)
-    np.testing.assert_allclose(shown[:, :, 55:].mean(axis=(1, 2)), pictures[:, :, 55:].mean(axis=(1, 2)), atol=8)
-    assert [path.name for path in tmp_path.iterdir()] == ["a.mp4"]
 
 
 @pytest.mark.parametrize("pictures, message", [

@@ -42,9 +42,6 @@ def train(algo, n_epochs=1, batch_size=T, env=None):
     return runner, rows, runner.train(n_epochs, batch_size)
 
 
-# Arguments
-
-
 def test_steps_per_epoch_is_the_number_of_train_once_calls():
     algo, calls = make(steps_per_epoch=3), []
     train_once = algo.train_once
@@ -179,9 +176,6 @@ def test_evaluation_uses_separate_random_numbers_and_is_logged(tmp_path):
     assert runner.total_timesteps_sampled == T  # the evaluation is not counted
     algo.num_eval_paths = 0
     assert not any(key.startswith("Evaluation-") for key in train(algo, env=env)[1][0])
-
-
-# Other behavior
 
 
 def test_processed_samples():

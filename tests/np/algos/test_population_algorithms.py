@@ -128,15 +128,6 @@ def test_train_once_returns_the_mean_of_the_current_cycle(cls):
     assert algo.train_once(N, paths_with_returns(10.0)) == 10.0  # next cycle
 
 
-@BOTH
-def test_policy_has_the_next_candidate_after_each_iteration(cls):
-    algo = make_algo(cls)
-    for itr in range(2 * N):
-        algo.train_once(itr, paths_with_returns(float(itr % 3)))
-        np.testing.assert_array_equal(algo.policy.get_flat_params(),
-                                      algo.candidates[(itr + 1) % N].astype(np.float32))
-
-
 def train(algo, n_epochs=4, batch_size=2 * T, **sampler_args):
     runner = LocalRunner()
     runner.setup(algo, make_env(), sampler_args=sampler_args)
