@@ -5,6 +5,7 @@ import importlib
 import json
 import os
 import re
+import resource
 import signal
 import sys
 import time
@@ -39,6 +40,8 @@ OPTIONS = {field.name for field in dataclasses.fields(RayOptions)}
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
     """A Ray cluster started by the user; all samplers of these tests use it and leave it running."""
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[0] < 256:
+        pytest.skip("Ray needs more open files")
     try:
         ray.init(address="local", num_cpus=CPUS, include_dashboard=False, log_to_driver=False, logging_level="error",
                  object_store_memory=200 << 20)
