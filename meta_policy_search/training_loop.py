@@ -203,7 +203,7 @@ class TrainingLoop(Configurable, abc.ABC):
             self._before = None  # the iteration is complete, even if its snapshot cannot be saved
             self._before = self._save()
         if self.stopped:
-            logger.log(f"Stopped by a callback after {self._unit} {self.itr - 1}")
+            logger.log(f"Stopped by a callback that returned True, after {self._unit} {self.itr - 1}")
         return row
 
     def _check_columns(self, row: Row) -> None:

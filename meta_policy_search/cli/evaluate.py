@@ -140,12 +140,12 @@ def _add_task_flags(parser: Any, num_tasks: int, num_steps: str) -> None:
 def _tasks(text: str) -> Any:
     try:
         tasks = text if text in SEEDS else json.loads(text)
-        if type(tasks) not in (int, list) and tasks not in SEEDS:
+        if type(tasks) is not list and tasks not in SEEDS and not (type(tasks) is int and tasks > 0):
             raise ValueError
         return tasks
     except ValueError:
-        raise argparse.ArgumentTypeError("expected a number, a JSON list such as '[[0.5, 0.5]]', test or train, got "
-                                         f"{text!r}") from None
+        raise argparse.ArgumentTypeError("expected a positive number, a JSON list such as '[[0.5, 0.5]]', test or train, "
+                                         f"got {text!r}") from None
 
 
 def _iteration(text: str) -> Union[int, str]:

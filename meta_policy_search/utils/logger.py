@@ -169,7 +169,7 @@ def _lock_folder(dir: Optional[PathLike], lock: contextlib.ExitStack) -> str:
         lock.enter_context(lock_folder(folder))
         return folder
     except OSError as error:
-        raise ValueError(f"dir: expected a writable folder, got {folder}: {error}") from error
+        raise ValueError(f"run folder: expected a writable folder, got {folder}: {error}") from error
 
 
 def earlier_files(folder: str) -> list[str]:

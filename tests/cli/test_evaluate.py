@@ -122,7 +122,8 @@ def test_reloaded_run_gives_equal_results_and_keeps_global_random_state(runs):
 @pytest.mark.parametrize("arguments, message", [
     (["--num_tasks", "3", "--tasks", "[1]"], "--tasks: expected once, got it 2 times"),
     (["--tasks", "{1"], r"--tasks.*: expected .*, a JSON list such as '\[\[0.5, 0.5\]\]', test or train, got '{1'"),
-    (["--tasks", "3.0"], "--tasks.*: expected a number, a JSON list such as .*, got '3.0'"),
+    (["--tasks", "3.0"], "--tasks.*: expected a positive number, a JSON list such as .*, got '3.0'"),
+    (["--tasks", "-4"], "--tasks.*: expected a positive number, a JSON list such as .*, got '-4'"),
     (["--step_sizes"], "argument --step_sizes: expected at least one argument"),
     (["--snapshot", "first"], "argument --snapshot: invalid _iteration value: 'first'"),
     (["--snapshot", "9"], "contains no snapshot of iteration 9; snapshots exist for iterations: 0, 2"),

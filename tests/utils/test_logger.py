@@ -212,7 +212,7 @@ def test_unusable_folder_is_refused_immediately(tmp_path):
     file.write_text("")
     (tmp_path / "locked").mkdir(mode=0o500)
     for folder in (file, file / "below", "/proc/self", *[tmp_path / "locked"] * (os.geteuid() != 0)):
-        with pytest.raises(ValueError, match=rf"dir: expected a writable folder, got {folder}"):
+        with pytest.raises(ValueError, match=rf"run folder: expected a writable folder, got {folder}"):
             logger.configure(folder)
     assert logger.get_dir() is None
 
