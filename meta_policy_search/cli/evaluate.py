@@ -144,8 +144,8 @@ def _tasks(text: str) -> Any:
             raise ValueError
         return tasks
     except ValueError:
-        raise argparse.ArgumentTypeError("expected a positive number, a JSON list such as '[[0.5, 0.5]]', test or train, "
-                                         f"got {text!r}") from None
+        raise argparse.ArgumentTypeError("expected a positive number, a JSON list such as '[[0.5, 0.5]]', test or "
+                                         f"train, got {text!r}") from None
 
 
 def _iteration(text: str) -> Union[int, str]:
