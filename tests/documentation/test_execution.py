@@ -228,6 +228,7 @@ NO_TEST = re.compile("|".join((
     r"python experiments/\S+ --parallel (ray|'\{).*",  # tests/samplers/test_ray_sampler.py
     r"make bench.*", r"python benchmarks/.*",  # tests/benchmarks
     r"python -m experiments\.\S+.*", r"python experiments/metaworld_evaluation\.py .*",  # tests/experiments
+    r"python experiments/stable_baselines3/.*",  # tests/experiments
     r"python docs/.*(draw_\w+|execute)\.py",  # other tests of this folder
     r"(python -m meta_policy_search|meta-policy-search)( (COMMAND|--help|demo|evaluate|sweep.*|train))?",  # tests/cli
 )))
