@@ -57,7 +57,7 @@ class Trainer(TrainingLoop):
 
     Args:
         algo (MetaAlgo): the algorithm.
-        env (MetaEnv): the environment, used for diagnostics. Snapshots contain the sampler's.
+        env (MetaEnv): the environment, used for diagnostics. Snapshots contain the environment of the sampler.
         sampler (Sampler): collects the paths.
         sample_processor (SampleProcessor): computes samples from the paths.
         policy (MetaPolicy): the policy.

@@ -13,9 +13,8 @@ class Baseline(Configurable):
 
     For each task in turn, a sample processor calls `fit` with all paths of the task, then `predict` for each path.
     After that, the baseline keeps the parameters of the last task. `TrialSampleProcessor` fits it once, to the trials
-    of all tasks. Any object with these two methods can serve as a
-    baseline; the library calls the other methods only on subclasses of this class. `DiceSampleProcessor` also passes a
-    `target_key` to `fit`.
+    of all tasks. Any object with these two methods can serve as a baseline; the library calls the other methods only on
+    subclasses of this class. `DiceSampleProcessor` also passes a `target_key` to `fit`.
 
     A subclass may also have a vectorized method::
 

@@ -173,7 +173,7 @@ def report(run: Any) -> int:
 def _value_of(flag: str, argv: Sequence[str]) -> Optional[str]:
     """Returns the value of a flag that is needed before the parser of all flags is built; None if it is not given.
 
-    Such a flag is `--policy`, because the arguments of that class are flags.
+    `--policy` is such a flag: its value is a class, and the arguments of this class are further flags.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument(flag, dest="value", nargs="?")

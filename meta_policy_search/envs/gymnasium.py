@@ -155,7 +155,7 @@ class TrialWrapper(gymnasium.Wrapper):
         episodes_per_trial: number of episodes per trial, at least 1; default 2.
 
     Raises:
-        ValueError: `episodes_per_trial` is less than 1, or observations are not vectors.
+        ValueError: `episodes_per_trial` is less than 1, observations are not vectors, or `reset` returns no task.
     """
 
     def __init__(self, env: gymnasium.Env, episodes_per_trial: int = 2) -> None:
@@ -167,6 +167,8 @@ class TrialWrapper(gymnasium.Wrapper):
     def reset(self, *, seed: Optional[int] = None, options: Options = None) -> Tuple[np.ndarray, Dict[str, Any]]:
         """Starts a trial; returns `(observation, info)`."""
         observation, info = self.env.reset(seed=seed, options=options)
+        if "task" not in info:
+            raise ValueError(f"env: expected an environment whose reset returns info['task'], got {self.env}")
         self._task, self._num_ended = info["task"], 0
         return np.append(observation, np.zeros(num_added(self.action_space))), info
 

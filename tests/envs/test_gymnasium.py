@@ -173,6 +173,8 @@ def test_invalid_arguments_of_trials_are_refused():
         TrialWrapper(env, episodes_per_trial=0)
     with pytest.raises(ValueError, match="env: expected an environment that observes vectors, got Box"):
         TrialWrapper(gymnasium.wrappers.ReshapeObservation(env, (2, 1)))
+    with pytest.raises(ValueError, match="env: expected .* whose reset returns info\\['task'\\], got .*CartPole"):
+        TrialWrapper(gymnasium.make("CartPole-v1")).reset()
 
 
 @pytest.mark.parametrize("tasks", ["train", "test"])
