@@ -12,7 +12,6 @@ from stable_baselines3 import PPO
 import meta_policy_search as mps
 import meta_policy_search.envs.gymnasium  # registers the environments
 from meta_policy_search.actors.from_policy import TaskPolicies
-from meta_policy_search.evaluation.trial_evaluator import TrialEvaluator
 from meta_policy_search.utils.fast_paths import replaces
 
 
@@ -68,16 +67,16 @@ def main(argv=None):
     parser.add_argument("--rl2", metavar="FILE", help="model of rl2.py")
     parser.add_argument("--num_tasks", type=int, default=40, help="number of tasks (default: %(default)s)")
     arguments = parser.parse_args(argv)
+    # The models are loaded first: some builds of PyTorch end the process if TensorFlow is loaded before.
+    ppo, rl2 = (path and cls.load(path, device="cpu", seed=1) for cls, path in (
+        (PPO, arguments.ppo), (RecurrentPPO, arguments.rl2)))
     run, others = mps.load_evaluator(arguments.run_folder), []
     env = gymnasium.make(f"meta_policy_search/{arguments.env}").unwrapped.meta_env
-    if arguments.ppo:
-        model = PPO.load(arguments.ppo, device="cpu")
-        model.set_random_seed(1)
-        others.append(mps.MetaEvaluator(Model(model), env, max_path_length=run.max_path_length, name="PPO"))
-    if arguments.rl2:
-        model = RecurrentPPO.load(arguments.rl2, device="cpu")
-        model.set_random_seed(1)
-        others.append(TrialEvaluator(Model(model), mps.TrialEnv(env, max_path_length=run.max_path_length), name="RL2"))
+    if ppo:
+        others.append(mps.MetaEvaluator(Model(ppo), env, max_path_length=run.max_path_length, name="PPO"))
+    if rl2:
+        trials = mps.TrialEnv(env, max_path_length=run.max_path_length)
+        others.append(mps.TrialEvaluator(Model(rl2), trials, name="RL2"))
     print(run.evaluate(arguments.num_tasks).table(*(other.evaluate(arguments.num_tasks) for other in others)))
 
 
