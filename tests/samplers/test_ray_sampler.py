@@ -56,7 +56,7 @@ def ray_sampler_of(env, policy=None, **arguments):
     policy = make_policy(env) if policy is None else policy
     options = {name: arguments.pop(name) for name in OPTIONS if name in arguments}
     return MetaSampler(env, policy, **{"rollouts_per_meta_task": P, "meta_batch_size": M, "max_path_length": T,
-                                       "parallel": RayOptions(**options), **arguments})
+                                       "parallel": RayOptions(**{"worker_timeout": 600.0, **options}), **arguments})
 
 
 # Equal data
