@@ -252,7 +252,7 @@ def _sweep(kind: str, fixed: Mapping[str, Any], grid: Mapping[str, Iterable[Any]
             raise ValueError(f"{name}: expected no value for a setting that varies, got {fixed[name]!r}")
     members: List[Member] = []
     groups: Dict[str, List[Member]] = {}
-    known: Set[str] = set()
+    having: Dict[str, Set[str]] = {}  # settings of each algorithm
     varied: Dict[str, Dict[str, Any]] = {}  # values of the grid by name of the run
     env_name = find_env_name(fixed["env"]).rpartition(":")[2] if "env" in fixed else "environments"
     output = os.path.join("data", kind, env_name, f"{now():%Y-%m-%d_%H-%M-%S}")
@@ -265,7 +265,7 @@ def _sweep(kind: str, fixed: Mapping[str, Any], grid: Mapping[str, Iterable[Any]
         given = {**fixed, **own}
         declared = settings_of_algorithm(algo_class, given.get("policy"))
         check_names(own, declared, f"for {algo_class.__name__}", functools.partial(others_with, algo_class))
-        known |= declared.keys()
+        having[algo_name] = set(declared)
         if isinstance(given["env"], str):
             given["env"] = find_env_name(given["env"])
         shown = {name: algo_name if name == "algo" else as_json(value) for name, value in chosen.items()}
@@ -277,7 +277,10 @@ def _sweep(kind: str, fixed: Mapping[str, Any], grid: Mapping[str, Iterable[Any]
                               os.path.join(output, name)))
         label = name_of({key: value for key, value in shown.items() if key != "seed"}, algo_name)
         groups.setdefault(label, []).append(members[-1])
-    check_names(fixed.keys() - {"algo"}, known, "for any of the algorithms")
+    check_names(fixed.keys() - {"algo"}, set().union(*having.values()), "for any of the algorithms")
+    for setting in fixed:
+        if others := [name for name, settings in having.items() if setting not in settings | {"algo"}]:
+            print_line(f"{setting}: not a setting of {', '.join(others)}, which ignores it")
     failed, was_interrupted = train_all(output, members, processes, resume)
     write_csv(os.path.join(output, SUMMARY), _summarize(members, varied, failed))
     if was_interrupted:

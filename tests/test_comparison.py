@@ -233,7 +233,9 @@ def test_interrupted_comparison_says_how_to_continue(started, tmp_path, capsys):
     assert [run.settings["hidden_size"] for run in started[1::2]] == [8, 8]
     assert [run.settings["inner_lr"] for run in started[::2]] == [0.3, 0.3]
     assert not any("hidden_size" in run.settings for run in started[::2])
-    assert f"repeat the call with folder='{tmp_path}' and resume=True" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert f"repeat the call with folder='{tmp_path}' and resume=True" in printed
+    assert re.findall(".*ignores it", printed) == ["hidden_size: not a setting of promp, which ignores it"]
     assert comparison.was_interrupted and not comparison.is_complete
 
 
@@ -248,6 +250,7 @@ def test_interrupted_comparison_says_how_to_continue(started, tmp_path, capsys):
     ({"settings_of": ["promp"]}, TypeError, "settings_of: expected a dict of dicts, got ['promp']"),
     ({"seeds": 3.0}, TypeError, "seeds: expected a number of seeds or a list of seeds, got 3.0"),
     ({"n_itr": 0}, ValueError, "n_itr: expected an integer of at least 1, got 0"),
+    ({"policy": "MlpPolicy"}, ValueError, "policy: expected MODULE:NAME, such as my_module:MyClass, got 'MlpPolicy'"),
 ])
 def test_invalid_arguments_create_no_folder(arguments, error, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -188,6 +188,8 @@ def act_unscaled(env: Any, observation: Any, act: Callable[[Any], Any]) -> Any:
     If the outermost wrapper of `env` is a `NormalizedEnv`, `observation` and the action are those of the environment
     that it wraps; otherwise, they are those of `env`.
     """
+    if isinstance(observation, tuple) and isinstance(observation[-1], dict):
+        raise ValueError("observation: expected the first value of `reset` or `step`, got all of them")
     if not isinstance(env, NormalizedEnv):
         return act(observation)
     return env.unscaled_actions(act(env.normalized_observation(observation)))

@@ -263,15 +263,15 @@ class AdaptedRecurrentPolicy(AdaptedPolicy):
             RuntimeError: `observe` was not called after the last action.
             ValueError: the observation does not have the shape of the environment's observations.
         """
-        observation, expected = np.asarray(observation), self.env.observation_space.shape
-        if observation.shape != expected:
-            raise ValueError(f"observation: expected shape {expected}, got {observation.shape}")
         if self._reward is None:
             raise RuntimeError("act: expected a call of `observe` after each action, got none")
         return act_unscaled(self._env, observation, lambda observed: self._act_in_trial(observed, deterministic))
 
     def _act_in_trial(self, observation: np.ndarray, deterministic: bool) -> Any:
         """Returns the next action of the trial in the units of training, for an observation of training."""
+        observation, expected = np.asarray(observation), self._env.observation_space.shape
+        if observation.shape != expected:
+            raise ValueError(f"observation: expected shape {expected}, got {observation.shape}")
         extended = extend_observations(self._env.action_space, observation[None], np.asarray(self._action)[None],
                                        np.array([self._reward]), np.array([self._done]))
         self._action, self._reward = self.policy.act(extended[0], deterministic), None

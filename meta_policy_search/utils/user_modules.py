@@ -92,6 +92,8 @@ def import_name(argument: str, name: str, registered: Mapping[str, Any]) -> Any:
             nor registered.
     """
     module_name, _, attribute = name.rpartition(":")
+    if not module_name:
+        raise ValueError(f"{argument}: expected MODULE:NAME, such as my_module:MyClass, got {name!r}")
     search_current_folder()
     try:
         if module_name.partition(".")[0] in sys.stdlib_module_names:  # settings files may come from others

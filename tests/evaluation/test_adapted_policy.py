@@ -208,8 +208,10 @@ def test_recurrent_policy_acts_and_measures_its_return(rl2_run):
     assert adapted.returns.shape == (5,) and seeding.get_process_state()["seeding"] == state
     np.testing.assert_equal(adapted.params, rl2_run.policy.get_param_values())
     observation, _ = adapted.env.reset(seed=1)
-    with pytest.raises(ValueError, match=r"observation: expected shape \(2,\), got \(3,\)"):
-        adapted.act(np.zeros(3))
+    for wrong, message in ((np.zeros(3), r"expected shape \(2,\), got \(3,\)"),
+                           (adapted.env.reset(seed=1), "expected the first value of `reset` or `step`, got all of")):
+        with pytest.raises(ValueError, match=f"observation: {message}"):
+            adapted.act(wrong)
     for done in (np.False_, True, False):
         observation, reward, *_ = adapted.env.step(adapted.act(observation))
         with pytest.raises(RuntimeError, match="act: expected a call of `observe` after each action"):
