@@ -117,6 +117,7 @@ def main() -> None:
             if isinstance(request, np.ndarray):
                 answer = draw(request)
             else:
+                draw = None  # frees its renderer, whose end would disturb the next one (MuJoCo 3.17)
                 draw, answer = make_renderer(request), True
         except EOFError:
             return
