@@ -14,7 +14,14 @@ from meta_policy_search.parallel_runs import Member, train_all
 from meta_policy_search.plotting import collect_curves, plot_comparison
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.registry import find_algorithm, title_of
-from meta_policy_search.run import find_algo_class, find_env_name, load_run, others_with, settings_of_algorithm
+from meta_policy_search.run import (
+    algorithms_with,
+    find_algo_class,
+    find_env_name,
+    load_run,
+    others_with,
+    settings_of_algorithm,
+)
 from meta_policy_search.run_folder import RunInfo, now
 from meta_policy_search.run_spec import as_json
 from meta_policy_search.settings import check_names
@@ -277,7 +284,7 @@ def _sweep(kind: str, fixed: Mapping[str, Any], grid: Mapping[str, Iterable[Any]
                               os.path.join(output, name)))
         label = name_of({key: value for key, value in shown.items() if key != "seed"}, algo_name)
         groups.setdefault(label, []).append(members[-1])
-    check_names(fixed.keys() - {"algo"}, set().union(*having.values()), "for any of the algorithms")
+    check_names(fixed.keys() - {"algo"}, set().union(*having.values()), "for any of the algorithms", algorithms_with)
     for setting in fixed:
         if others := [name for name, settings in having.items() if setting not in settings | {"algo"}]:
             print_line(f"{setting}: not a setting of {', '.join(others)}, which ignores it")

@@ -43,7 +43,7 @@ from meta_policy_search.training_loop import check_callbacks, check_replaced
 from meta_policy_search.types import Task, WithoutEffect
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback, StatefulCallback
-from meta_policy_search.utils.checks import check_int_at_least, check_positive_int, check_type
+from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive_int, check_type
 from meta_policy_search.utils.files import PathLike, lock_folder, user_path
 from meta_policy_search.utils.log_outputs import Row, check_formats
 from meta_policy_search.utils.progress import print_line
@@ -122,6 +122,7 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
             its settings differ, a setting is out of range, or the policy does not fit the environment.
         RuntimeError: another thread of this process is training or evaluating.
     """
+    check_bool("resume", resume)
     formats = check_formats(log_formats, "log_formats")
     if "csv" not in formats:
         raise ValueError(f"log_formats: expected formats including 'csv', got {log_formats!r}")
@@ -214,8 +215,11 @@ def check_settings(algo: Any, settings: Mapping[str, Any]) -> Dict[str, Setting]
 
 def others_with(algo_class: Any, setting: str) -> List[str]:
     """Returns the names of the algorithms with a setting; [] if `algo_class` also has it, for other environments."""
-    if setting in settings_of_algorithm(algo_class):
-        return []
+    return [] if setting in settings_of_algorithm(algo_class) else algorithms_with(setting)
+
+
+def algorithms_with(setting: str) -> List[str]:
+    """Returns the names of the algorithms with a setting."""
     return [name for name in available_algorithms() if setting in settings_of_algorithm(get_algorithm(name))]
 
 
@@ -464,8 +468,10 @@ def load_run(folder: PathLike, itr: Union[int, str, None] = None) -> "Run":
 
     Raises:
         SnapshotError: the snapshot is missing or damaged.
-        ValueError: see `Trainer.from_snapshot`.
+        ValueError: `folder` is a file; see also `Trainer.from_snapshot`.
     """
+    if os.path.isfile(user_path("folder", folder)):
+        raise ValueError(f"folder: expected a run folder, got the file {folder}; `itr` selects a snapshot")
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # keeps the caller's random generators unchanged
         snapshot = load_snapshot(folder, itr)
         spec: RunSpec = state_of(snapshot)["spec"]

@@ -103,6 +103,8 @@ def test_loaded_run_resumes_like_an_uninterrupted_run(tmp_path, capsys):
         run.resume(4, log_formats="csv")
     with pytest.raises(ValueError, match="itr: expected the number of an iteration or 'best', got 'bset'"):
         mps.load_run(run.folder, "bset")
+    with pytest.raises(ValueError, match="folder: expected a run folder, got the file .*params.pkl"):
+        mps.load_run(f"{run.folder}/params.pkl")
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +138,7 @@ def test_train_with_resume_starts_extends_and_returns_a_run(continued, run):
     ({"inner_l": 0.3}, TypeError, "unknown setting 'inner_l' for VPGMAML"),
     ({"resume": False}, ValueError, "already contains a run: resume it .meta-policy-search resume .*, or resume=True."),
     ({"dump_path": None}, ValueError, "dump_path: expected the folder of the run, because resume=True was given, got"),
+    ({"resume": "no"}, TypeError, "resume: expected True or False, got 'no'"),
 ])
 def test_train_with_resume_refuses_other_settings(continued, changes, error, message):
     mps.train(n_itr=2, **continued)
