@@ -9,9 +9,9 @@ import pytest
 from matplotlib.figure import Figure
 
 import meta_policy_search as mps
-from meta_policy_search import Evaluation, MetaEvaluator, load_snapshot, set_seed
+from meta_policy_search import Evaluation, MetaEvaluator, set_seed
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline
-from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPGMAML, ProMP
+from meta_policy_search.meta_algos import DICEMAML, VPGMAML
 from meta_policy_search.np.algos import MetaRLAlgorithm
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
@@ -192,30 +192,6 @@ def test_given_step_size_replaces_that_of_the_algorithm(trainable):
 
 
 # Algorithms, and loaded policies ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("algo_cls, arguments", [
-    (ProMP, {}),
-    (TRPOMAML, {"inner_type": "log_likelihood"}),
-    (TRPOMAML, {"exploration": True}),
-    (VPGMAML, {"first_order": True}),
-    (DICEMAML, {"max_path_length": T}),
-], ids=["ProMP", "TRPO-MAML", "E-MAML", "first-order VPG-MAML", "DiCE-MAML"])
-@pytest.mark.thorough(but="ProMP", ci=("TRPO-MAML", "DiCE-MAML"))
-def test_every_algorithm_with_a_loaded_policy(algo_cls, arguments, tmp_path):
-    """Policy and algorithm built from a snapshot in another graph adapt like those of the run."""
-    logger.configure(tmp_path, ["csv"])
-    trainer = build(algo_cls, n_itr=1, **arguments)
-    trainer.train()
-    expected = MetaEvaluator.from_trainer(trainer).evaluate(tasks=M + 1, num_steps=2)
-    assert (np.diff(expected.returns, axis=-1) != 0.0).all()
-    with tf.Graph().as_default():
-        snapshot = load_snapshot(tmp_path)
-        policy = snapshot["policy"]
-        algo = algo_cls(policy=policy, **{"inner_lr": 1.0, "meta_batch_size": policy.meta_batch_size, **arguments})
-        evaluator = MetaEvaluator(algo, snapshot["env"], trainer.sample_processor, P, T)
-        evaluation = evaluator.evaluate(tasks=M + 1, num_steps=2)
-    np.testing.assert_allclose(evaluation.returns, expected.returns, rtol=1e-5)
 
 
 # Output ------------------------------------------------------------------------------------------------------------
