@@ -191,9 +191,6 @@ def test_given_step_size_replaces_that_of_the_algorithm(trainable):
     np.testing.assert_allclose(same, own, atol=1e-6)
 
 
-# Algorithms, and loaded policies ----------------------------------------------------------------------------------
-
-
 # Output ------------------------------------------------------------------------------------------------------------
 
 
@@ -270,7 +267,6 @@ def test_written_files(evaluation, tmp_path):
     ({"tasks": 0}, ValueError, "tasks: expected an integer of at least 1, got 0"),
     ({"tasks": []}, ValueError, r"tasks: expected a list of at least one task, or a number of tasks, got \[\]"),
     ({"tasks": 1.5}, TypeError, "tasks: expected an integer of at least 1, got 1.5"),
-    ({"tasks": "some"}, ValueError, "tasks: expected one of 'train', 'test', got 'some'"),
     ({"tasks": [[1.0, 2.0, 3.0]]}, ValueError, r"task 0: expected two finite numbers \(x, y\), got"),
     ({"num_steps": 0}, ValueError, "num_steps: expected an integer of at least 1, got 0"),
     ({"step_sizes": [0.1] * 3}, ValueError, "step_sizes: expected 1 to num_steps=2 numbers, got"),
@@ -288,7 +284,6 @@ def test_invalid_evaluation_arguments_are_refused(evaluator, arguments, error, m
     ({"algo": "ProMP"}, TypeError, r"algo: expected a MetaAlgo \(such as ProMP\) or a MetaRLAlgorithm, got"),
     ({"env": gym.Env()}, TypeError, "env: expected a meta-environment"),
     ({"sample_processor": None}, TypeError, "sample_processor: expected an object with process_samples, got None"),
-    ({"max_path_length": -1}, ValueError, "max_path_length: expected an integer of at least 1, got -1"),
     ({"parallel": 1}, ValueError, "parallel: expected one of False, True, 'ray', got 1"),
 ])
 def test_invalid_evaluator_arguments_are_refused(trainer, arguments, error, message):
