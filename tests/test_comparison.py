@@ -10,7 +10,6 @@ from meta_policy_search import comparison as comparison_module
 from meta_policy_search import parallel_runs
 from meta_policy_search.parallel_runs import Member
 from meta_policy_search.run import check_settings
-from tests.helpers import commands
 
 TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}
 
@@ -89,34 +88,6 @@ def test_changed_settings_are_refused(changes, message, comparison, arguments, l
         changes = {"env": local_classes[0](reward_type=reward_type)}
     with pytest.raises(ValueError, match=message):
         mps.compare(**{**arguments, "resume": True, **changes})
-
-
-@pytest.mark.thorough
-def test_failed_run_does_not_stop_the_others_and_is_repeated(tmp_path, monkeypatch, capsys):
-    """The second call resumes nothing that is complete, repeats the failed run, and a larger n_itr resumes both."""
-    commands.train_members_here(monkeypatch)
-    flag = tmp_path / "broken"
-
-    class Fragile(mps.VPGMAML):
-        def optimize_policy(self, *args, **kwargs):
-            if flag.exists():
-                raise RuntimeError("it broke")
-            super().optimize_policy(*args, **kwargs)
-
-    flag.touch()
-    given = {"env": "MetaPointEnvCorner", "algorithms": [Fragile, "vpg_maml"], "seeds": 1, "n_itr": 1,
-             "folder": tmp_path / "a", **TINY}
-    first = mps.compare(**given)
-    assert [len(runs) for runs in first.runs.values()] == [0, 1]
-    said = capsys.readouterr().out
-    assert "Fragile,seed=1: failed" in said and "RuntimeError: it broke" in said and "vpg_maml,seed=1: done" in said
-    flag.unlink()
-    given["resume"] = True
-    second = mps.compare(**given)
-    assert [len(runs) for runs in second.runs.values()] == [1, 1]
-    assert capsys.readouterr().out.startswith("1 of 2 runs complete; 1 at a time")
-    assert [len(mps.compare(**{**given, "n_itr": 2}).runs[name]) for name in ("Fragile", "vpg_maml")] == [1, 1]
-    assert capsys.readouterr().out.count(": resumes") == 2
 
 
 # Table and plot of runs written by hand ----------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 - Log-densities, divergences and entropies equal those of scipy: policies/test_*.py
 - Returns and generalized advantages equal a slow loop: samplers/test_sample_processor.py
-- Discounted sums equal hand-computed values and their recursion: utils/test_utils.py
 - Hessian-vector products equal dense Hessians: optimizers/test_conjugate_gradient_optimizer.py (a simple function),
   meta_algos/test_trpo_maml.py (the divergence of TRPO-MAML)
 - Meta-gradients equal central differences: meta_algos/test_meta_gradients.py

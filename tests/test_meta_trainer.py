@@ -67,20 +67,6 @@ def flat(trainer):
 # Rows
 
 
-@pytest.mark.thorough
-def test_row_has_the_columns_of_existing_runs(trained):
-    _, rows = trained
-    per_step = ["AverageReturn", "AverageDiscountedReturn", "NumTrajs", "AveragePathLength", "StdReturn", "MaxReturn",
-                "MinReturn", "PolicyExecTime", "EnvExecTime", "AveragePolicyStd", "AveragePolicyEntropy"]
-    expected = {f"Step_{step}-{column}" for step in range(3) for column in per_step} | {
-        "Step_0-AdaptationKL", "Step_1-AdaptationKL",
-        "Itr", "n_timesteps", "LossBefore", "LossAfter", "MeanKLBefore", "MeanKL", "dLoss", "StepFraction",
-        "AdaptationGain", "AdaptationGainCI95", "WorstQuarterReturn", "Time-Sampling", "Time-SampleProc",
-        "Time-InnerStep", "Time-TotalInner", "Time-OuterStep", "Time-MAMLSteps", "ItrTime", "Time",
-    }
-    assert all(set(row) == expected for row in rows)
-
-
 def test_values_of_a_row(trained):
     _, rows = trained
     assert [row["Itr"] for row in rows] == [0, 1]

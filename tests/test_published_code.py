@@ -12,14 +12,12 @@ from meta_policy_search import CEM, DiagonalGaussian, LocalRunner, MetaPointEnvW
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.envs import EnvSpec, MetaPointEnvCorner, MetaPointEnvNavigation, normalize
 from meta_policy_search.envs.point_envs import corner_goals_point_env_2d, point_env_2d, point_env_2d_v2
-from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy
+from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.optimizers import ConjugateGradientOptimizer, MAMLFirstOrderOptimizer
 from meta_policy_search.optimizers.conjugate_gradient_optimizer import FiniteDifferenceHvp
 from meta_policy_search.policies import GaussianMLPPolicy, MetaGaussianMLPPolicy
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler, SingleTaskSampler
-from meta_policy_search.samplers.utils import rollout
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.utils.gym_import import gym
 from tests.helpers.runs import read_rows
 from tests.helpers.trainers import build_trainer
 
@@ -106,16 +104,6 @@ class OnlyActions:
 
     def reset(self, dones=None):
         self.was_reset = True
-
-
-def test_policy_with_only_get_actions_samples():
-    policy = OnlyActions(2)
-    paths = make_sampler(policy).obtain_samples()
-    assert [path["actions"].shape for path in paths[1]] == [(T, 2)] * P and paths[1][0]["agent_infos"] == {}
-    samples = MetaSampleProcessor(ZeroBaseline()).process_samples(paths)
-    assert samples[0]["observations"].shape == (P * T, 2)
-    path = rollout(MetaPointEnvCorner(), policy, max_path_length=3)
-    assert policy.was_reset and path["actions"].shape == (3, 2) and path["agent_infos"] == {}
 
 
 def test_policies_are_reset_and_single_task_policies_are_refused():
@@ -308,15 +296,3 @@ def test_runner_samples_with_a_policy_that_only_has_get_actions():
     runner.setup(Sampling(OnlyActions(2, 2)), env)
     with pytest.raises(ValueError, match=r"policy: expected actions of shape \(2,\), got \(2, 2\)"):
         runner.train(1, 10)
-
-
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
-def test_cem_learns_to_balance_a_pole_in_ten_epochs_of_ten_candidates(seed):
-    set_seed(seed)
-    env = gym.make("CartPole-v1", disable_env_checker=True)
-    policy = CategoricalMLPPolicy(4, 2, (32, 32))
-    algo = CEM(EnvSpec.of(env), policy, LinearFeatureBaseline(), n_samples=10, best_frac=0.1, max_path_length=100)
-    runner = LocalRunner()
-    runner.setup(algo, env)
-    average = runner.train(n_epochs=10, batch_size=400)
-    assert algo.best_return >= average > 40.0

@@ -15,13 +15,6 @@ def names(monkeypatch):
     monkeypatch.setattr(registry.ALGORITHMS, "entries", dict(registry.ALGORITHMS.entries))
 
 
-def test_builtin_names_refer_to_their_classes():
-    names = ["dice_maml", "promp", "rl2", "trpo_maml", "vpg_dice_maml", "vpg_maml"]
-    assert set(names) <= set(mps.available_algorithms())
-    assert [registry.get_algorithm(name) for name in names] == [
-        mps.DICEMAML, mps.ProMP, mps.RL2, mps.TRPOMAML, mps.VPG_DICEMAML, mps.VPGMAML]
-
-
 @pytest.mark.thorough
 def test_registered_algorithm_trains_by_name_and_has_a_plot_title(tmp_path):
     mps.register_algorithm("my_promp", MyProMP, title="My ProMP")

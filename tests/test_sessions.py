@@ -19,15 +19,6 @@ def variables():
     return VariableSet(OrderedDict(a=variable([1.0, 2.0]), b=variable(3.0)))
 
 
-def test_graph_has_one_session():
-    session = get_session()
-    assert get_session() is session and get_session(tf.get_default_graph()) is session
-    assert session.graph is tf.get_default_graph()
-    with tf.Graph().as_default() as other:
-        assert get_session() is not session and get_session().graph is other
-        assert get_session(session.graph) is session
-
-
 def test_entered_session_is_used_unless_it_belongs_to_another_graph():
     own = get_session()
     with tf.Session() as entered:
@@ -60,14 +51,6 @@ def test_assigned_values_are_not_overwritten_by_initialization(variables):
     assert variables.read()["b"] == 9.0
     again = VariableSet(variables.variables)
     assert again.read()["b"] == 9.0
-
-
-def test_each_session_has_separate_values(variables):
-    variables.write({"a": [5.0, 6.0], "b": 7.0})
-    with tf.Session():
-        variables.write({"a": [1.0, 2.0], "b": 3.0})
-        assert variables.read()["b"] == 3.0
-    assert variables.read()["b"] == 7.0
 
 
 MESSAGE = "no value in this session, but were used in another one. Leave this session, or set them in it"

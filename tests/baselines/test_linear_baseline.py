@@ -63,17 +63,6 @@ def test_fit_solves_the_damped_normal_equations(cls, reg_coeff):
             baseline.predict(path), reference_features(path, cls is LinearFeatureBaseline) @ expected, atol=1e-8)
 
 
-@pytest.mark.parametrize("cls", LINEAR)
-def test_target_key_selects_the_fitted_target(cls):
-    paths = make_paths()
-    by_default, by_key, by_reward = cls(), cls(), cls()
-    by_default.fit(paths)
-    by_key.fit(paths, target_key="returns")
-    by_reward.fit(paths, target_key="rewards")
-    np.testing.assert_array_equal(by_default.get_param_values(), by_key.get_param_values())
-    assert not np.allclose(by_reward.get_param_values(), by_key.get_param_values())
-
-
 # Singular fits ------------------------------------------------------------------------------------------------------
 
 

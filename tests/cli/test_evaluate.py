@@ -2,7 +2,6 @@
 import functools
 import json
 import re
-import shutil
 from types import SimpleNamespace
 
 import numpy as np
@@ -135,16 +134,6 @@ def test_invalid_flags_are_reported(arguments, message, runs, tmp_path, capsys):
     assert re.search(f"^meta-policy-search evaluate: error: .*{message}", said)
     assert not (runs / "vpg_maml" / "evaluation").exists()
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
-
-
-def test_folder_without_snapshots_and_damaged_snapshot_are_reported(runs, tmp_path, capsys):
-    folder = shutil.copytree(runs / "vpg_maml", tmp_path / "copy")
-    with open(folder / "params.pkl", "ab") as file:
-        file.write(b"more")
-    assert "params.pkl is damaged" in mistake(capsys, folder)
-    for path in folder.glob("*.pkl"):
-        path.unlink()
-    assert "contains no snapshot" in mistake(capsys, folder)
 
 
 def test_evaluation_is_overwritten_only_on_request(runs, tmp_path, capsys):

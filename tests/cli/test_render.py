@@ -98,11 +98,3 @@ def test_invalid_tasks_are_reported(point, capsys):
 def test_wrong_videos_are_refused_before_paths_are_sampled(arguments, message, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(run_folder, "find_run", str)
     assert message in mistake(capsys, tmp_path, *arguments)
-
-
-@pytest.mark.thorough
-def test_environments_without_rendering_and_folders_without_runs_are_refused(tmp_path, capsys):
-    folder = train(tmp_path / "bandit", "--env", "MetaBernoulliBanditEnv")
-    capsys.readouterr()
-    assert "MetaBernoulliBanditEnv does not support render_mode='rgb_array'" in mistake(capsys, folder)
-    assert "got nowhere, which does not exist" in mistake(capsys, "nowhere")

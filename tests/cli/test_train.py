@@ -259,15 +259,12 @@ def test_default_environment_is_named_first(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["--env", "Nowhere"], r"env: expected one of .*, got 'Nowhere'"),
     (["--env", "my_envs.HeaterEnv"], r"env: expected .*, got 'my_envs.HeaterEnv'; did you mean 'my_envs:HeaterEnv'\?"),
     (["--env", "my_envs:HeaterEnv"], r"env: .* No module named 'my_envs'. Run in the folder of the module"),
     (["--env", "tests.helpers.sampling:Wanderr"], r"env: expected .*, got .*; did you mean 'Wanderer'\?"),
-    (["--env", "HalfCheetahRandDirec"], r".*, got 'HalfCheetahRandDirec'; did you mean 'HalfCheetahRandDirecEnv'\?"),
     (["--n_itr", "many"], r"n_itr: expected an integer of at least 1, got 'many'"),
     (["--env_kwargs", "{"], r"env_kwargs: expected a dict, got '{'"),
     (["--log_formats", "line"], r"log_formats: expected formats including 'csv', got \['line'\]"),
-    (["--log_formats", "csv", "xml"], r"log_formats: expected one of .*'tensorboard', got 'xml'"),
     (["--parallel", "all"], r"parallel: expected .*, got 'all'"),
     (["--inner_ir", "0.1"], r"unrecognized arguments: --inner_ir 0.1; did you mean '--inner_lr'\?"),
     (["--cell", "gru"], r"unrecognized arguments: --cell gru; it is a setting of rl2"),

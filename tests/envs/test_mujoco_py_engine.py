@@ -54,21 +54,6 @@ def test_both_engines_agree_over_ten_control_steps(robot, inertials):
 
 
 @needs_mujoco_py
-def test_row_is_independent_of_earlier_and_other_simulations():
-    engine, alone = (cheetahs(num_envs, "mujoco-py", derived=DERIVED) for num_envs in (3, 1))
-    start = engine.get_state()
-    controls = np.random.default_rng(1).uniform(-1.0, 1.0, (10, 3, 6))
-    for held in controls:
-        engine.step(held)
-    engine.set_state(*start[:2])
-    alone.set_state(start.qpos[[2]], start.qvel[[2]])
-    for held in controls[::-1]:
-        engine.step(held)
-        alone.step(held[[2]])
-        np.testing.assert_equal(engine.get_state(np.array([2])), alone.get_state())
-
-
-@needs_mujoco_py
 def test_engine_always_uses_one_thread():
     assert cheetahs(8, "mujoco-py", num_threads=4).threads() == 1
     assert make_env("HalfCheetahRandDirecEnv", engine="mujoco-py").make_batched(8).max_threads == 1

@@ -7,7 +7,7 @@ import pytest
 
 import meta_policy_search as mps
 from experiments import baselines_without_gradients, vpg_maml
-from experiments.baselines_without_gradients import SearchAdaptation, SearchPolicy, compare_with_search
+from experiments.baselines_without_gradients import SearchAdaptation, compare_with_search
 from meta_policy_search.envs import MetaPointEnvCorner
 from meta_policy_search.utils import logger
 from tests.helpers.runs import read_csv
@@ -38,18 +38,6 @@ def test_search_adapts_without_changing_the_policy(search):
     np.testing.assert_array_equal(evaluation.timesteps, np.broadcast_to(np.arange(7) * 6 * T, (1, 8, 7)))
     np.testing.assert_array_equal(policy.get_flat_params(), before)
     np.testing.assert_array_equal(evaluator.evaluate(tasks=8, num_steps=2).returns, evaluation.returns[..., :3])
-
-
-def test_each_candidate_acts_in_its_paths():
-    policy = make_policy(MetaPointEnvCorner())
-    candidates = np.random.default_rng(0).normal(size=(2, len(policy.get_flat_params())))
-    observations, noise = np.random.default_rng(1).normal(size=(2, 1, 4, 2)).astype(np.float32)
-    actions, infos = SearchPolicy(policy, None, candidates).make_actor().act(observations, noise)
-    assert actions.shape == infos["mean"].shape == (1, 4, 2)
-    for path in range(4):
-        alone = SearchPolicy(policy, None, candidates[path // 2][None]).make_actor()
-        expected, _ = alone.act(observations[:, path, None], noise[:, path, None])
-        np.testing.assert_allclose(actions[0, path], expected[0, 0], rtol=1e-5)
 
 
 @pytest.mark.thorough

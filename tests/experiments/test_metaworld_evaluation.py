@@ -294,10 +294,6 @@ def test_goals_are_counted_separately(monkeypatch):
     ({"num_goals": 51}, "num_goals: expected at most 50, got 51"),
     ({"num_goals": 0}, "num_goals: expected an integer of at least 1, got 0"),
     ({"split": "all"}, "split: expected one of 'train', 'test', got 'all'"),
-    ({"adaptation_steps": -1}, "adaptation_steps: expected an integer of at least 0, got -1"),
-    ({"adaptation_episodes": 0}, "adaptation_episodes: expected an integer of at least 1, got 0"),
-    ({"evaluation_episodes": 0}, "evaluation_episodes: expected an integer of at least 1, got 0"),
-    ({"max_path_length": 0}, "max_path_length: expected an integer of at least 1, got 0"),
     ({"seed": -1}, "seed: expected an integer of at least 0, got -1"),
 ])
 def test_arguments_are_checked(arguments, complaint):

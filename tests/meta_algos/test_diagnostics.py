@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from meta_policy_search import TRPOMAML, VPGMAML, MetaGaussianMLPPolicy, ProMP, Trainer
+from meta_policy_search import TRPOMAML, VPGMAML, MetaGaussianMLPPolicy, ProMP
 from meta_policy_search.meta_algos.diagnostics import compare_halves, mean_cosine
 from meta_policy_search.tf_compat import tf
 from tests.helpers.numpy_reference import Objective, central_differences, inner_gradient, inner_loss, ratio
@@ -111,10 +111,6 @@ def build(algo_cls=VPGMAML, meta_batch_size=3, diagnostics=True, **arguments):
     return build_trainer(algo_cls, (meta_batch_size, 4, 6), 3, policy=policy, diagnostics=diagnostics, **arguments)
 
 
-def num_ops():
-    return len(tf.get_default_graph().get_operations())
-
-
 def train(**arguments):
     """Returns the rows of three iterations without times, and the final parameters."""
     from meta_policy_search.utils.utils import set_seed
@@ -138,24 +134,6 @@ def test_diagnostics_do_not_change_training_bit_for_bit(algo_cls):
         assert set(row) - set(plain_row) == COLUMNS
         assert {key: row[key] for key in plain_row} == plain_row
         assert all(np.isfinite(row[key]) for key in COLUMNS)
-
-
-def test_disabled_diagnostics_add_no_ops(monkeypatch):
-    # given an algorithm
-    trainer = build(diagnostics=False)
-    before = num_ops()
-    # when a trainer without diagnostics is built and trained, then no op is added to the graph or computed
-    monkeypatch.setattr(VPGMAML, "compute_diagnostics", None)
-    arguments = (trainer.algo, trainer.env, trainer.sampler, trainer.sample_processor, trainer.policy, 1)
-    row = Trainer(*arguments).train_itr()
-    assert num_ops() == before
-    assert not COLUMNS & set(row) and "Time-Diagnostics" not in row
-    # and with diagnostics, ops are added once for all trainers
-    Trainer(*arguments, diagnostics=True)
-    after = num_ops()
-    assert after > before
-    Trainer(*arguments, diagnostics=True)
-    assert num_ops() == after
 
 
 def test_diagnostics_use_the_parameters_before_the_meta_update(monkeypatch):

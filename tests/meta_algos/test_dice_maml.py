@@ -73,24 +73,6 @@ def test_padding_has_no_effect_and_samples_are_not_modified():
     np.testing.assert_equal(garbage, before)
 
 
-@pytest.mark.thorough
-def test_longer_padding_scales_only_the_objective():
-    losses = {}
-    for horizon in (T, 2 * T):
-        algo = DICEMAML(horizon, make_policy(), meta_batch_size=M, inner_lr=0.2 * horizon)  # equal adaptation
-        set_theta(algo.policy)
-        data = padded_data()
-        for step in data:
-            for samples in step:
-                for key, values in samples.items():
-                    if isinstance(values, np.ndarray) and values.ndim > 1:
-                        samples[key] = np.pad(values, [(0, 0), (0, horizon - T), *[(0, 0)] * (values.ndim - 2)])
-                samples["agent_infos"] = {key: np.pad(values, [(0, 0), (0, horizon - T), (0, 0)])
-                                          for key, values in samples["agent_infos"].items()}
-        losses[horizon] = algo.optimizer.loss(algo.meta_input_values(data))
-    assert losses[T] == pytest.approx(2 * losses[2 * T], rel=1e-5)
-
-
 @pytest.mark.parametrize("kind", ["DICEMAML", "VPG_DICEMAML", "inner_type"])
 @pytest.mark.thorough(but="VPG_DICEMAML")
 def test_run_with_paths_that_end_early(kind, tmp_path, monkeypatch):

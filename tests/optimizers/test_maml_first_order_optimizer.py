@@ -105,13 +105,6 @@ def test_tf_optimizer_args_can_set_the_learning_rate():
     np.testing.assert_allclose(problem.w, 0.5 * START, rtol=1e-6)
 
 
-@pytest.mark.parametrize("max_epochs", [1, 3])
-def test_max_epochs_is_the_number_of_steps(max_epochs):
-    problem = Quadratic(MAMLFirstOrderOptimizer(SGD, learning_rate=0.1, max_epochs=max_epochs))
-    assert problem.optimize(ZEROS) == pytest.approx(2.5)  # the loss before the first step
-    np.testing.assert_allclose(problem.w, 0.9**max_epochs * START, rtol=1e-5)
-
-
 @pytest.mark.parametrize("tolerance, steps", [(None, 6), (0.0, 6), (0.3, 5), (10.0, 2)])
 def test_tolerance_stops_when_an_epoch_improves_less(tolerance, steps):
     # given losses 2.5 * 0.81^i before step i, which decrease by 0.475, 0.385, 0.312, 0.252, ..., seen one step later

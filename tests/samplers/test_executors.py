@@ -189,39 +189,6 @@ def test_all_executors_return_the_same_numbers(env):
     assert drive(MetaBatchedEnvExecutor(env, M, E, T), env, seed=4) != expected
 
 
-@pytest.mark.parametrize("kind", EXECUTORS)
-def test_array_interface_steps_the_given_environments_in_any_order(kind):
-    # given 15 generators, one per environment, and the results of environments that are stepped alone
-    rngs = [seeding.rng_for(seeding.Stream.ROLLOUT, 0, 0, e, root=1) for e in range(N)]
-    tasks = [0.5 * m for m in range(M)]
-    actions = actions_of(Wanderer(), 4)
-    expected = []
-    for e in range(N):
-        with MetaBatchedEnvExecutor(Wanderer(), 1, 1, T) as alone:
-            alone.set_tasks([tasks[e // E]])
-            start = alone.reset_envs([0], [seeding.rng_for(seeding.Stream.ROLLOUT, 0, 0, e, root=1)])[0]
-            expected.append([start, *(alone.step_envs(actions[t, [e]], [0]) for t in range(4))])
-
-    # when an executor of all environments steps some of them in arbitrary order
-    order = np.random.default_rng(1).permutation(N)
-    steps_taken = np.zeros(N, dtype=int)
-    with executor(kind, Wanderer(), max_path_length=1) as ex:  # the array interface leaves path lengths to its caller
-        ex.set_tasks(tasks)
-        starts = ex.reset_envs(order, [rngs[e] for e in order])
-        for ids in (order, order[:4], order[2:3], np.sort(order[:7])):
-            answer = ex.step_envs(actions[steps_taken[ids], ids], ids)
-
-            # then each environment returns the same as alone
-            for row, e in enumerate(ids):
-                single = expected[e][1 + steps_taken[e]]
-                for have, want in zip(answer[:4], single[:4], strict=True):
-                    assert have.dtype == want.dtype
-                    np.testing.assert_array_equal(have[row], want[0])
-                assert answer.env_infos["age"][row] == single.env_infos["age"][0]
-            steps_taken[ids] += 1
-    np.testing.assert_array_equal(starts, [expected[e][0] for e in order])
-
-
 # env_infos.
 
 

@@ -16,8 +16,7 @@ from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_direc import HalfChee
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampler, Sampler, rollout_loop
 from meta_policy_search.samplers.errors import EnvWorkerError, NotFiniteError
-from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
-from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
+from meta_policy_search.samplers.vectorized_env_executor.local import MetaIterativeEnvExecutor
 from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym
@@ -416,13 +415,6 @@ def test_long_paths_do_not_depend_on_the_initial_buffer_size(arguments, monkeypa
 
 
 # Executors, log, custom policies
-
-
-def test_default_executor_depends_on_the_environment():
-    assert isinstance(sampler_of(MetaPointEnvCorner()).vec_env, MetaBatchedEnvExecutor)
-    assert isinstance(sampler_of(Scripted()).vec_env, MetaIterativeEnvExecutor)
-    with sampler_of(MetaPointEnvCorner(), parallel=True) as sampler:
-        assert isinstance(sampler.vec_env, MetaParallelEnvExecutor)
 
 
 def test_closed_sampler_opens_its_worker_processes_again():

@@ -311,14 +311,6 @@ class StubEnv:
         """Never called."""
 
 
-def test_sampler_stores_its_arguments():
-    env, policy = StubEnv(), object()
-    sampler = Sampler(env, policy, 20, max_path_length=100)
-    assert (sampler.env, sampler.policy, sampler.batch_size, sampler.max_path_length) == (env, policy, 20, 100)
-    with pytest.raises(NotImplementedError):
-        sampler.obtain_samples()
-
-
 @pytest.mark.parametrize("arguments, error, message", [
     (dict(env=object()), TypeError, "env: expected an environment with the methods reset and step"),
     (dict(batch_size=0), ValueError, "batch_size: expected an integer of at least 1, got 0"),
@@ -343,17 +335,6 @@ def test_baseline_can_be_specified_by_name(make):
     """The name of a class stands for an object with default arguments; advantages have equal bits."""
     np.testing.assert_array_equal(make("LinearFeatureBaseline")["advantages"],
                                   make(LinearFeatureBaseline())["advantages"])
-
-
-def test_attributes_hold_the_named_baselines():
-    processor = DiceSampleProcessor("LinearTimeBaseline", 9, return_baseline="LinearFeatureBaseline")
-    assert type(processor.baseline) is LinearTimeBaseline
-    assert type(processor.return_baseline) is LinearFeatureBaseline
-    assert "baseline=LinearTimeBaseline()" in repr(processor)
-    custom = FixedBaseline()
-    assert SampleProcessor(custom).baseline is custom and DiceSampleProcessor(custom, 9).return_baseline is None
-    with pytest.raises(ValueError, match="^return_baseline: expected one of .*, got 'none'"):
-        DiceSampleProcessor("ZeroBaseline", max_path_length=9, return_baseline="none")
 
 
 def test_samples_do_not_depend_on_the_number_of_threads_of_matrix_operations():

@@ -198,14 +198,6 @@ def test_training_does_not_change_the_task_sampler_of_the_user():
     assert sampler.get_state() == ([], 0)
 
 
-def test_tasks_are_those_of_an_assigned_environment():
-    sampler, other = sampler_of(make_env("MetaPointEnvNavigation"), "uniform"), make_env("MetaPointEnvNavigation")
-    other.goal_range = 5.0
-    sampler.env = other
-    sampler.update_tasks()
-    assert np.abs(sampler.tasks).max() > 1.0
-
-
 def test_task_samplers_forget_what_does_not_fit_another_environment():
     for sampler in (WorstTaskSampler(), RoML(batch_size=10)):
         iterate(sampler, lambda task: -task[0], num_iterations=1)

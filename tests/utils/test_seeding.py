@@ -28,27 +28,6 @@ def test_generator_uses_the_documented_seed_sequence():
     assert numbers(seeding.rng_for(Stream.TASKS, 4, 0)) == expected
 
 
-def test_counted_streams_continue_and_restart_with_the_root():
-    seeding.set_root(1)
-    first, second = numbers(seeding.next_rng(Stream.WEIGHTS)), numbers(seeding.next_rng(Stream.WEIGHTS))
-    assert first != second
-    assert numbers(seeding.next_rng(Stream.OPTIMIZER)) not in (first, second)  # separate count and numbers
-    seeding.set_root(1)
-    assert [numbers(seeding.next_rng(Stream.WEIGHTS)), numbers(seeding.next_rng(Stream.WEIGHTS))] == [first, second]
-
-
-def test_state_is_saved_and_restored():
-    seeding.set_root(1)
-    seeding.next_rng(Stream.WEIGHTS)
-    state = seeding.get_process_state()
-    second = numbers(seeding.next_rng(Stream.WEIGHTS))
-    seeding.set_root(2)
-    seeding.set_process_state(state)
-    assert seeding.get_root() == 1
-    assert numbers(seeding.next_rng(Stream.WEIGHTS)) == second
-    assert state["seeding"]["counters"] == {Stream.WEIGHTS: 1}  # the saved state is not changed by later draws
-
-
 def test_without_a_seed_the_root_is_drawn_once(monkeypatch):
     monkeypatch.setattr(seeding, "_root", None)
     root = seeding.get_root()

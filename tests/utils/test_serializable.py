@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
-from meta_policy_search.utils.serializable import Configurable, Serializable, given_arguments, present_arguments
+from meta_policy_search.utils.serializable import Configurable, Serializable
 
 
 class Base(Serializable):
@@ -141,15 +141,6 @@ def test_repr_shortens_long_arguments():
     assert repr(cart) == (
         "Cart(\n    horse='a horse with a name of some length',\n    wheels=12345678901234567890,\n"
         "    name='a cart with ...a long name, ',\n    cargo=37037036703703703670,\n)")
-
-
-def test_given_and_present_arguments():
-    cart = Cart("horse", name="mine")
-    assert given_arguments(cart) == {"horse": "horse", "name": "mine"}
-    cart.wheels = 3
-    assert present_arguments(cart) == {"horse": "horse", "wheels": 3, "name": "mine", "cargo": 9}
-    assert present_arguments(cart, only_changed=True) == present_arguments(cart)
-    assert present_arguments(Ant(), only_changed=True) == {} and present_arguments(Ant())["mass"] == 2.0
 
 
 def test_missing_call_of_the_base_constructor_is_suggested():

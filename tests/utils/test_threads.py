@@ -1,7 +1,6 @@
 """Tests the number of available cores, and Ctrl-C deferred to the end of a `with` block."""
 import os
 import signal
-import threading
 
 import pytest
 
@@ -37,13 +36,6 @@ def test_ctrl_c_is_raised_at_the_end_of_the_block(error):
     assert done == [True] and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_signal_handler_is_restored_without_ctrl_c():
-    with interrupts_delayed():
-        pass
-    with pytest.raises(KeyboardInterrupt):
-        signal.raise_signal(signal.SIGINT)
-
-
 def test_process_that_ignores_ctrl_c_keeps_ignoring_it():
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -52,16 +44,3 @@ def test_process_that_ignores_ctrl_c_keeps_ignoring_it():
         assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def test_other_threads_do_not_defer_ctrl_c():
-    done = []
-
-    def work():
-        with interrupts_delayed():
-            done.append(True)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert done == [True]

@@ -51,18 +51,6 @@ def test_tensorflow_is_seeded_if_loaded(monkeypatch):
     assert seeds == [3]
 
 
-@pytest.mark.parametrize("shape", [(50,), (50, 3), (1,), (0,)])
-@pytest.mark.parametrize("discount", [0.0, 0.9, 1.0])
-def test_discounted_sums_equal_the_recursion(shape, discount):
-    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
-    expected = np.array(x, dtype=np.float64)
-    for t in reversed(range(len(x) - 1)):
-        expected[t] += discount * expected[t + 1]
-    sums = discount_cumsum(x, discount)
-    assert sums.dtype == np.float64
-    np.testing.assert_allclose(sums, expected, rtol=1e-14)
-
-
 def test_discounted_sums_refuse_a_negative_discount():
     with pytest.raises(ValueError, match=r"discount: expected a finite number of at least 0, got -0.1"):
         discount_cumsum([1.0], -0.1)
