@@ -185,7 +185,6 @@ class LocalRunner(TrainingLoop):
             RuntimeError: there is no run to resume, or another thread of this process is training or evaluating.
             ValueError: `n_epochs` is below the number of completed epochs, or `batch_size` below one.
         """
-        self._algo("resume")
         if self._plan is None:
             raise RuntimeError("resume: expected a run to resume; call restore() or train() first")
         n_epochs = self._plan["n_epochs"] if n_epochs is None else check_positive_int("n_epochs", n_epochs)
@@ -355,22 +354,11 @@ class LocalRunner(TrainingLoop):
             `paths` (None unless `store_paths`) and `state` (everything else that `restore` needs).
         """
         algo, plan = self._algo("get_snapshot"), self._plan or _check_plan(epoch + 1, None, False)
-        return {
-            "itr": epoch,
-            "policy": algo.policy,
-            "env": self.sampled_env,
-            "baseline": algo.baseline,
-            "algo": algo,
-            "paths": self.step_path if plan["store_paths"] else None,
-            "state": {
-                **self._sampler_setup,
-                "plan": plan,
-                "step_itr": self.step_itr,
-                "total_timesteps_sampled": self.total_timesteps_sampled,
-                "spec": self.get_spec(),
-                **self._loop_state(),
-            },
-        }
+        return {"itr": epoch, "policy": algo.policy, "env": self.sampled_env, "baseline": algo.baseline, "algo": algo,
+                "paths": self.step_path if plan["store_paths"] else None,
+                "state": {**self._sampler_setup, "plan": plan, "step_itr": self.step_itr,
+                          "total_timesteps_sampled": self.total_timesteps_sampled, "spec": self.get_spec(),
+                          **self._loop_state()}}
 
     def restore(self, from_dir: PathLike, from_epoch: Union[int, str] = "last") -> None:
         """Restores a run from a snapshot. Call `resume` afterwards.

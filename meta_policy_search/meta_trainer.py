@@ -1,6 +1,6 @@
 """The training loop: samples, adapts, samples again and performs a meta-update."""
 import os
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcesso
 from meta_policy_search.sessions import adopt_session
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.training_loop import TrainingLoop
-from meta_policy_search.types import PathsMetaBatch, TaskSamples, WithoutEffect
+from meta_policy_search.types import TaskSamples, WithoutEffect
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.callbacks import Callback, EarlyStopping
 from meta_policy_search.utils.checks import (
@@ -90,21 +90,10 @@ class Trainer(TrainingLoop):
     assignable_arguments = (*TrainingLoop.assignable_arguments, "n_itr")
     is_best = False
 
-    def __init__(
-        self,
-        algo: MetaAlgo,
-        env: MetaEnv,
-        sampler: Sampler,
-        sample_processor: MetaSampleProcessor,
-        policy: MetaPolicy,
-        n_itr: int,
-        start_itr: int = 0,
-        num_inner_grad_steps: int = 1,
-        sess: Optional[tf.Session] = None,
-        callbacks: Sequence[Callback] = (),
-        progress_bar: WithoutEffect[bool] = False,
-        diagnostics: WithoutEffect[bool] = False,
-    ) -> None:
+    def __init__(self, algo: MetaAlgo, env: MetaEnv, sampler: Sampler, sample_processor: MetaSampleProcessor,
+                 policy: MetaPolicy, n_itr: int, start_itr: int = 0, num_inner_grad_steps: int = 1,
+                 sess: Optional[tf.Session] = None, callbacks: Sequence[Callback] = (),
+                 progress_bar: WithoutEffect[bool] = False, diagnostics: WithoutEffect[bool] = False) -> None:
         self.algo = _check_part("algo", algo, MetaAlgo)
         self._env = env
         self.sampler = _check_part("sampler", sampler, Sampler)
@@ -226,41 +215,26 @@ class Trainer(TrainingLoop):
             self.sampler.update_tasks()
             self.policy.switch_to_pre_update()
             for step in range(self.num_inner_grad_steps + 1):
-                paths, samples = self._obtain_samples(step, times)
+                prefix = f"Step_{step}-"
+                with timed(times, "Time-Sampling"):
+                    paths = self.sampler.obtain_samples(log=True, log_prefix=prefix)
+                with timed(times, "Time-SampleProc"):
+                    samples = self.sample_processor.process_samples(paths, log="all", log_prefix=prefix)
+                    all_paths = [path for task_paths in paths.values() for path in task_paths]
+                    log_diagnostics(self.env, all_paths, prefix)
+                    log_diagnostics(self.policy, all_paths, prefix)
                 if step == 0:
-                    pre_update_paths = paths
+                    pre_update_paths = all_paths
                 if step < self.num_inner_grad_steps:
-                    self._adapt(step, samples, times)
+                    with timed(times, "Time-InnerStep"):
+                        self.algo.adapt(samples)
+                    if (kl := self.algo.adaptation_kl) is not None:
+                        logger.logkv(f"{prefix}AdaptationKL", float(kl.mean()))
                 all_samples.append(samples)
                 returns.append(task_returns(paths))
             with timed(times, "Time-SampleProc"):
-                self.sample_processor.train_baseline([path for task in pre_update_paths.values() for path in task])
+                self.sample_processor.train_baseline(pre_update_paths)
         self.sampler.observe_returns(returns[-1])
-        self._update(all_samples, times)
-        self._log_figures(returns, times)
-        return returns
-
-    def _obtain_samples(self, step: int, times: Dict[str, float]) -> Tuple[PathsMetaBatch, Sequence[TaskSamples]]:
-        """Collects and processes the paths of an adaptation step, and logs their statistics."""
-        prefix = f"Step_{step}-"
-        with timed(times, "Time-Sampling"):
-            paths = self.sampler.obtain_samples(log=True, log_prefix=prefix)
-        with timed(times, "Time-SampleProc"):
-            samples = self.sample_processor.process_samples(paths, log="all", log_prefix=prefix)
-            all_paths = [path for task_paths in paths.values() for path in task_paths]
-            log_diagnostics(self.env, all_paths, prefix)
-            log_diagnostics(self.policy, all_paths, prefix)
-        return paths, samples
-
-    def _adapt(self, step: int, samples: Sequence[TaskSamples], times: Dict[str, float]) -> None:
-        with timed(times, "Time-InnerStep"):
-            self.algo.adapt(samples)
-        kl = self.algo.adaptation_kl
-        if kl is not None:
-            logger.logkv(f"Step_{step}-AdaptationKL", float(kl.mean()))
-
-    def _update(self, all_samples: Sequence[Sequence[TaskSamples]], times: Dict[str, float]) -> None:
-        """Computes the diagnostics (if `self.diagnostics`), then performs the meta-update."""
         if self.diagnostics:
             with timed(times, "Time-Diagnostics"):
                 logger.logkvs(self.algo.compute_diagnostics(all_samples))
@@ -268,21 +242,15 @@ class Trainer(TrainingLoop):
         with timed(times, "Time-OuterStep"):
             self.algo.optimize_policy(all_samples)
             self.policy.switch_to_pre_update()
-
-    def _log_figures(self, returns: Sequence[np.ndarray], times: Dict[str, float]) -> None:
-        """Logs counts, times and the adaptation gain: its mean over tasks and 95% interval (Student's t)."""
-        gain, half_width = mean_interval(returns[-1] - returns[0])
+        gain, half_width = mean_interval(returns[-1] - returns[0])  # over tasks, Student's t
         logger.logkvs({
-            "AdaptationGain": float(gain),
-            "AdaptationGainCI95": float(half_width),
-            "WorstQuarterReturn": float(worst_quarter(returns[-1])),
-            "Itr": self.itr,
-            "n_timesteps": self.sampler.total_timesteps_sampled,
-            **times,
+            "AdaptationGain": float(gain), "AdaptationGainCI95": float(half_width),
+            "WorstQuarterReturn": float(worst_quarter(returns[-1])), "Itr": self.itr,
+            "n_timesteps": self.sampler.total_timesteps_sampled, **times,
             "Time-MAMLSteps": times.get("Time-InnerStep", 0.0) + times["Time-OuterStep"],
             "ItrTime": times["Time-TotalInner"] + times.get("Time-Diagnostics", 0.0) + times["Time-OuterStep"],
-            "Time": self._elapsed(),
-        })
+            "Time": self._elapsed()})
+        return returns
 
     def _get_state(self) -> Dict[str, Any]:
         return self.get_itr_snapshot(self.itr - 1)
@@ -308,22 +276,14 @@ class Trainer(TrainingLoop):
             `restore` needs so that the resumed run equals an uninterrupted run.
         """
         return {
-            "itr": itr,
-            "policy": self.policy,
-            "env": self.sampled_env,
-            "baseline": self.sample_processor.baseline,
+            "itr": itr, "policy": self.policy, "env": self.sampled_env, "baseline": self.sample_processor.baseline,
             "state": {
-                "algo": self.algo.get_state(),
-                "sampler": self.sampler.get_state(),
+                "algo": self.algo.get_state(), "sampler": self.sampler.get_state(),
                 "sample_processor": self.sample_processor.get_state(),
                 "assigned": {name: {key: getattr(part, key) for key in part.assignable_arguments}
                              for name, part in self._assignable_parts().items()},
-                "policy_params": self.policy.get_param_values(),
-                "policy": self.policy.get_state(),
-                "spec": self.get_spec(),
-                **self._loop_state(),
-            },
-        }
+                "policy_params": self.policy.get_param_values(), "policy": self.policy.get_state(),
+                "spec": self.get_spec(), **self._loop_state()}}
 
     def _assignable_parts(self) -> Dict[str, Any]:
         return {"algo": self.algo, "sampler": self.sampler, "sample_processor": self.sample_processor}

@@ -44,7 +44,7 @@ class Member(NamedTuple):
     @property
     def is_done(self) -> bool:
         """Whether all iterations are complete."""
-        return run_folder.is_done(self.folder, self.n_itr)
+        return run_folder.RunInfo.read(self.folder).is_done(self.n_itr)
 
 
 def train_all(output: str, members: Sequence[Member], processes: Optional[int], resume: bool = False

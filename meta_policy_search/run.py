@@ -23,13 +23,7 @@ from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.meta_algos import MetaAlgo
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np.algos import RLAlgorithm
-from meta_policy_search.plotting import (
-    draw_pictures,
-    final_returns,
-    mean_gain,
-    plot_learning_curve,
-    read_progress,
-)
+from meta_policy_search.plotting import draw_pictures, final_returns, mean_gain, plot_learning_curve, read_progress
 from meta_policy_search.plotting.progress import number_of_last
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.policies import MetaPolicy, Policy
@@ -47,7 +41,7 @@ from meta_policy_search.utils.checks import check_bool, check_int_at_least, chec
 from meta_policy_search.utils.files import PathLike, lock_folder, user_path
 from meta_policy_search.utils.log_outputs import Row, check_formats
 from meta_policy_search.utils.progress import print_line
-from meta_policy_search.utils.snapshotter import BEST, BEST_FILE, check_mode, load_snapshot, snapshot_paths, state_of
+from meta_policy_search.utils.snapshotter import BEST, check_mode, load_snapshot, snapshot_paths, state_of
 from meta_policy_search.utils.statistics import exact_mean, mean_interval
 from meta_policy_search.utils.threads import training_lock
 from meta_policy_search.utils.user_modules import import_name
@@ -132,19 +126,18 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
     if resume and dump_path is None:
         raise ValueError("dump_path: expected the folder of the run, because resume=True was given, got None")
     dump_path = None if dump_path is None else user_path("dump_path", dump_path)
+    options = {"log_formats": formats, "snapshot_mode": snapshot_mode, "snapshot_gap": snapshot_gap,
+               "plot_gap": plot_gap}
     if resume and snapshot_paths(str(dump_path)):
         given = {name: value for name, value in (("n_itr", n_itr), ("policy", policy), ("env_kwargs", env_kwargs),
                                                  ("vary", vary)) if value}
-        return _continue(dump_path, algo, {**settings, **given, "env": env, "seed": seed}, callbacks, {
-            "log_formats": formats, "snapshot_mode": snapshot_mode, "snapshot_gap": snapshot_gap,
-            "plot_gap": plot_gap, "progress_bar": progress_bar})
+        return _continue(dump_path, algo, {**settings, **given, "env": env, "seed": seed}, callbacks,
+                         {**options, "progress_bar": progress_bar})
     if dump_path is not None:
         run_folder.check_is_unused(dump_path)
     with seeding.generators_kept(), tf.Graph().as_default():
         trainer = build_trainer(env, algo, n_itr, seed, callbacks, policy, env_kwargs=env_kwargs, vary=vary,
                                 progress_bar=progress_bar, **settings)
-        options = {"log_formats": formats, "snapshot_mode": snapshot_mode, "snapshot_gap": snapshot_gap,
-                   "plot_gap": plot_gap}
         spec = trainer.spec = trainer.spec._replace(options={**trainer.spec.options, **as_json(options)})
         n_itr, env_name = spec.settings["n_itr"], spec.settings["env"]
         folder = dump_path or run_folder.make_run_folder(spec.algorithm, env_name, seed)
@@ -160,7 +153,7 @@ def _continue(folder: Any, algo: Any, settings: Mapping[str, Any], callbacks: Se
     """Resumes the run in a folder, unless it is complete, for `train(resume=True)`."""
     declared = check_same_run(folder, algo, settings)
     n_itr, run = settings.get("n_itr") or declared["n_itr"].default, load_run(folder)
-    if run_folder.is_done(folder, n_itr):
+    if run_folder.RunInfo.read(folder).is_done(n_itr):
         return run
     options = {**options, **{name: value for name, value in settings.items() if not declared[name].affects_result}}
     return run.resume(n_itr, callbacks=[copy.deepcopy(callback) if isinstance(callback, StatefulCallback) else callback
@@ -403,6 +396,7 @@ def make_runner(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[C
     runner.batch_size = check_positive_int("batch_size", batch_size)
     return runner
 
+
 def _remaining_wrappers(env: Any, algo_class: Any) -> List[type]:
     """Returns the wrappers of the algorithm that an environment does not have yet."""
     applied = [i + 1 for i, wrapper in enumerate(algo_class.env_wrappers)
@@ -639,7 +633,7 @@ class Run:
             check_replaced(snapshot["state"]["callbacks"], callbacks)
             recorded = spec.options
             formats = check_formats(log_formats or recorded.get("log_formats", _LOG_FORMATS), "log_formats")
-            if not run_folder.count_rows(self.folder):
+            if not run_folder.RunInfo.read(self.folder).iterations:
                 raise ValueError(f"{self.folder}: the rows in {run_folder.PROGRESS_FILE} are missing. To resume the "
                                  "run, restore the file")
             snapshot["state"]["spec"] = spec
@@ -680,7 +674,7 @@ class Run:
     @property
     def is_complete(self) -> bool:
         """Whether all iterations are complete, or a callback stopped training."""
-        return run_folder.is_done(self.folder)
+        return run_folder.RunInfo.read(self.folder).is_done()
 
     def summarize(self) -> str:
         """Returns a sentence about the returns at the end of training.
@@ -708,11 +702,6 @@ class Run:
         return (f"Adaptation changes the return by {gain.mean:+.2f} (95% interval over tasks {gain.low:+.2f} to "
                 f"{gain.high:+.2f}), from {before:.2f} to {after:.2f}: {rows}, each with "
                 f"{trainer.policy.meta_batch_size} sampled tasks and {trainer.sampler.batch_size} paths per task")
-
-    @property
-    def has_best(self) -> bool:
-        """Whether an `EvalCallback` saved a best policy."""
-        return os.path.exists(os.path.join(self.folder, BEST_FILE))
 
     def summarize_best(self) -> str:
         """Returns a sentence about the adaptation gain of the best policy in 20 tasks that did not select it."""

@@ -71,8 +71,6 @@ def write_params(folder: str, params: Mapping[str, Any]) -> None:
     write_text(os.path.join(folder, PARAMS_FILE), json.dumps(params, indent=2) + "\n")
 
 
-
-
 def record_start(folder: str, description: Mapping[str, Any], itr: int) -> None:
     """Records in `params.json` that a process starts or resumes a run.
 
@@ -83,7 +81,7 @@ def record_start(folder: str, description: Mapping[str, Any], itr: int) -> None:
         description: the first four entries of `params.json`.
         itr: number of completed iterations; above 0 if the run is resumed.
     """
-    before = _read(folder)
+    before = RunInfo.read(folder).params
     if before and "settings" not in before:
         return
     process = {**describe_process([os.path.basename(sys.argv[0]), *sys.argv[1:]]),
@@ -105,19 +103,11 @@ def record_end(folder: str, n_itr: Optional[int], stopped: bool, error: Optional
         stopped: whether a callback stopped training.
         error: name of the exception that ended training. Default None: training ended without an error, or by Ctrl-C.
     """
-    params = _read(folder)
+    params = RunInfo.read(folder).params
     if "settings" in params:
         ended = now().isoformat(timespec="seconds")
         write_params(folder, {**params, "settings": {**params["settings"], "n_itr": n_itr}, "ended": ended,
                               "stopped": stopped, "error": error})
-
-
-def _read(folder: str) -> Dict[str, Any]:
-    """Returns the content of `params.json`; an empty dict if the file is missing or unreadable."""
-    with contextlib.suppress(ValueError):
-        return read_params(folder)
-    return {}
-
 
 
 def now() -> datetime.datetime:
@@ -135,18 +125,13 @@ def describe_process(command: List[str]) -> Dict[str, Any]:
         Dict of JSON types: command, start time, git revision, versions of packages, machine and TensorFlow flags.
     """
     return {
-        "command": command,
-        "started": now().isoformat(timespec="seconds"),
+        "command": command, "started": now().isoformat(timespec="seconds"),
         "git_revision": _git_revision(os.path.dirname(os.path.abspath(__file__))),
-        "versions": {
-            "python": platform.python_version(),
-            "meta_policy_search": __version__,
-            **{name: _version(name) for name in _PACKAGES},
-        },
+        "versions": {"python": platform.python_version(), "meta_policy_search": __version__,
+                     **{name: _version(name) for name in _PACKAGES}},
         "machine": {"system": platform.platform(), "processor": platform.machine(), "cores": available_cores(),
                     "blas_kernels": blas_kernels(), "physics_engine": chosen_engine()},
-        "tensorflow_flags": {name: os.environ.get(name) for name in _FLAGS},
-    }
+        "tensorflow_flags": {name: os.environ.get(name) for name in _FLAGS}}
 
 
 def describe_modules(params: Mapping[str, Any]) -> Dict[str, Dict[str, Optional[str]]]:
@@ -165,10 +150,8 @@ def describe_modules(params: Mapping[str, Any]) -> Dict[str, Dict[str, Optional[
 
 def warn_of_changes(params: Mapping[str, Any], process: Mapping[str, Any]) -> None:
     """Logs a warning if the process that resumes a run differs from the process that started it."""
-    before, now = (
-        {"git_revision": part.get("git_revision"), **part.get("modules", {}), **part.get("versions", {}),
-         **part.get("machine", {}), **part.get("tensorflow_flags", {})} for part in (params, process)
-    )
+    before, now = ({"git_revision": part.get("git_revision"), **part.get("modules", {}), **part.get("versions", {}),
+                    **part.get("machine", {}), **part.get("tensorflow_flags", {})} for part in (params, process))
     if changes := differences(before, now, ("before", "now")):
         logger.warn(f"the resumed run may differ from an uninterrupted one: {changes}")
 
@@ -303,16 +286,6 @@ class RunInfo(NamedTuple):
         return final_success(self.progress)
 
 
-def count_rows(folder: str) -> int:
-    """Returns the number of iterations in the `progress.csv` of a run."""
-    return RunInfo.read(folder).iterations
-
-
-def is_done(folder: str, n_itr: Optional[int] = None) -> bool:
-    """Returns whether a run is complete, see `RunInfo.is_done`."""
-    return RunInfo.read(folder).is_done(n_itr)
-
-
 def find_runs(folders: Sequence[str]) -> list[str]:
     """Returns the given run folders and all run folders below the given folders, in order and without duplicates.
 
@@ -361,9 +334,9 @@ def _runs_below(folder: str) -> Iterator[str]:
 
 def ended_before_first_snapshot(folder: str) -> bool:
     """Returns whether a folder contains a run that ended before its first snapshot: it can only be started again."""
-    params = _read(folder)
-    saves = "settings" in params and params.get("options", {}).get("snapshot_mode", "none") != "none"
-    return saves and not snapshot_paths(folder) and count_rows(folder) <= 1
+    info = RunInfo.read(folder)
+    saves = "settings" in info.params and info.params.get("options", {}).get("snapshot_mode", "none") != "none"
+    return saves and not snapshot_paths(folder) and info.iterations <= 1
 
 
 def check_is_unused(folder: PathLike) -> None:

@@ -10,7 +10,7 @@ import inspect
 import json
 import re
 import typing
-from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Union
+from typing import Any, Callable, Dict, Iterable, Mapping, NamedTuple, Sequence, Union
 
 from meta_policy_search.utils.checks import did_you_mean
 from meta_policy_search.utils.files import user_path
@@ -27,26 +27,18 @@ SMOKE = {"n_itr": 2, "meta_batch_size": 2, "rollouts_per_meta_task": 2, "envs_pe
          "steps_per_epoch": 2, "n_train_steps": 2, "min_buffer_size": 10}
 """Settings of a smoke test, which takes seconds and only checks that everything works."""
 
-_ELSEWHERE = {
-    **dict.fromkeys(("gamma", "discount_factor"), "discount"),
-    **dict.fromkeys(("meta_lr", "outer_lr"), "learning_rate"),
-    **dict.fromkeys(("total_timesteps", "n_epochs", "num_epochs", "epochs", "num_iterations", "n_iterations"), "n_itr"),
-    **dict.fromkeys(("n_workers", "num_workers", "n_jobs", "n_cpu"), "parallel"),
-    **dict.fromkeys(("n_envs", "num_envs"), "envs_per_task"),
-    **dict.fromkeys(("horizon", "max_episode_steps", "episode_length"), "max_path_length"),
-    **dict.fromkeys(("num_tasks", "n_tasks", "tasks"), "meta_batch_size"),
-    **dict.fromkeys(("num_layers", "hidden_layers", "net_arch", "layers"), "hidden_sizes"),
-    **dict.fromkeys(("activation", "activation_fn"), "hidden_nonlinearity"),
-    **dict.fromkeys(("clip_range", "clip_param"), "clip_eps"),
-    **dict.fromkeys(("num_updates", "adapt_steps", "inner_steps"), "num_inner_grad_steps"),
-    **dict.fromkeys(("folder", "log_dir", "logdir"), "dump_path"),
-    **dict.fromkeys(("inner_step_size", "alpha", "adapt_lr", "fast_lr"), "inner_lr"), "policy_kwargs": "hidden_sizes",
-    "ent_coef": "entropy_coef", "max_kl": "step_size of trpo_maml",
-    "verbose": "log_formats", "dump_path": "folder", "rollouts": "rollouts_per_meta_task",
-    "overwrite": "resume=True or another dump_path",
-    "batch_size": "meta_batch_size (tasks) and rollouts_per_meta_task (paths per task)",
-    "device": "the environment variable CUDA_VISIBLE_DEVICES",
-    "layer_norm": "an own policy (documentation page 'Custom policies')"}
+_ELSEWHERE = {name: here for here, names in {
+    "discount": "gamma discount_factor", "learning_rate": "meta_lr outer_lr", "entropy_coef": "ent_coef",
+    "n_itr": "total_timesteps n_epochs num_epochs epochs num_iterations n_iterations",
+    "parallel": "n_workers num_workers n_jobs n_cpu", "envs_per_task": "n_envs num_envs", "log_formats": "verbose",
+    "max_path_length": "horizon max_episode_steps episode_length", "meta_batch_size": "num_tasks n_tasks tasks",
+    "hidden_sizes": "num_layers hidden_layers net_arch layers policy_kwargs", "clip_eps": "clip_range clip_param",
+    "hidden_nonlinearity": "activation activation_fn", "num_inner_grad_steps": "num_updates adapt_steps inner_steps",
+    "dump_path": "folder log_dir logdir", "inner_lr": "inner_step_size alpha adapt_lr fast_lr", "folder": "dump_path",
+    "rollouts_per_meta_task": "rollouts", "resume=True or another dump_path": "overwrite",
+    "meta_batch_size (tasks) and rollouts_per_meta_task (paths per task)": "batch_size",
+    "the environment variable CUDA_VISIBLE_DEVICES": "device", "step_size of trpo_maml": "max_kl",
+    "an own policy (documentation page 'Custom policies')": "layer_norm"}.items() for name in names.split()}
 """Names of settings in other libraries, and what to use here."""
 
 Owners = Callable[[str], Iterable[str]]
@@ -159,22 +151,9 @@ def read_json(path: str) -> Dict[str, Any]:
     """
     try:
         with open(user_path("path", path), encoding="utf-8") as file:
-            content = load_json(file.read())
+            content = json.loads(file.read())
     except (OSError, ValueError, RecursionError) as error:  # missing, invalid JSON, or nested too deeply
         raise ValueError(f"could not read {path}: {error}") from error
     if not isinstance(content, dict):
         raise ValueError(f"{path}: expected a JSON object, got {type(content).__name__}")
     return content
-
-
-def load_json(text: str) -> Any:
-    """Returns the value of a JSON text; raises `ValueError` if an object has two entries of the same name."""
-
-    def to_dict(pairs: Sequence[Any]) -> Dict[str, Any]:
-        names: List[str] = [name for name, _ in pairs]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"expected each name once, got {name!r} {names.count(name)} times")
-        return dict(pairs)
-
-    return json.loads(text, object_pairs_hook=to_dict)

@@ -52,10 +52,9 @@ def _use_static_graphs() -> None:
     current = context.context_safe()
     if tf.executing_eagerly() and current is not None and current._initialized:  # noqa: SLF001 - True after an eager operation
         raise RuntimeError(
-            "meta_policy_search builds static TensorFlow graphs, but eager TensorFlow has already run in this "
-            "process. Import meta_policy_search.policies (or call tensorflow.compat.v1.disable_v2_behavior()) "
-            "before any TensorFlow operation, or use a fresh process."
-        )
+            "meta_policy_search builds static TensorFlow graphs, but eager TensorFlow has already run in this process. "
+            "Import meta_policy_search.policies (or call tensorflow.compat.v1.disable_v2_behavior()) before any "
+            "TensorFlow operation, or use a fresh process.")
     logger = logging.getLogger("tensorflow")
     level = logger.level
     logger.setLevel(logging.ERROR)  # hides the deprecation warning of the next call

@@ -53,8 +53,7 @@ def describe(name: str, method: Method, seed: int, params: Any) -> Pretrained:
     mean, half_width = mean_interval(np.transpose([test[column] for column in score_columns(entry)[:steps + 1]]))
     return Pretrained(
         name=method.pretrained, algo=params["algorithm"], env=recorded["env"], env_kwargs=recorded["env_kwargs"],
-        settings=settings,
-        rollouts_per_meta_task=entry.rollouts, num_tasks=len(test["task"]), score=entry.score,
+        settings=settings, rollouts_per_meta_task=entry.rollouts, num_tasks=len(test["task"]), score=entry.score,
         means=mean.round(4).tolist(), half_widths=half_width.round(4).tolist(),
         command=f"python -m experiments.reproduce {name} --methods {method.name} --seeds {seed}")
 

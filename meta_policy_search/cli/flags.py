@@ -2,6 +2,7 @@
 import argparse
 import contextlib
 import inspect
+import json
 import os
 import re
 import sys
@@ -10,7 +11,7 @@ import typing
 from collections import abc
 from typing import Any, Container, Mapping, NoReturn, Optional, Union
 
-from meta_policy_search.settings import Owners, Setting, advise, load_json
+from meta_policy_search.settings import Owners, Setting, advise
 from meta_policy_search.utils.checks import did_you_mean
 from meta_policy_search.utils.progress import printable
 
@@ -158,18 +159,9 @@ def _kinds(hint: Any) -> set[type]:
             and not (kind is int and base is bool or kind is list and issubclass(base, str))}
 
 
-def check_type(setting: Setting, value: Any) -> None:
-    """Raises `TypeError` if a JSON value cannot be a value of a setting; other values are checked by its class."""
-    kinds = _kinds(setting.hint)
-    kinds |= {int, float} if kinds & {int, float} else set()
-    if kinds and value is not None and type(value) not in kinds:
-        names = " or ".join(sorted(kind.__name__ for kind in kinds))
-        raise TypeError(f"{setting.name}: expected {names}, got {value!r}")
-
-
 def _value(text: str) -> Any:
     """Parses JSON, a number, none or text; the settings class checks the type."""
-    for read in (load_json, float):
+    for read in (json.loads, float):
         with contextlib.suppress(ValueError, RecursionError):
             return read(text)
     return None if text == "none" else text

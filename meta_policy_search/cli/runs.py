@@ -64,35 +64,24 @@ def read_run(folder: str) -> Run:
         error = str(raised)
     if error:
         warn(f"warning: {folder}: {error}")
-    known = {"gain": info.gain, "return": info.after}
     can_resume = info.state in ("failed", "interrupted") and snapshot_paths(folder)
     return {
-        "folder": folder,
-        "algorithm": info.params.get("algorithm"),
-        "environment": info.settings.get("env"),
-        "seed": info.settings.get("seed"),
-        "started": started,
-        "ended": info.params.get("ended"),
-        "error": info.params.get("error"),
-        "iterations": info.iterations,
-        "n_itr": info.settings.get("n_itr"),
-        **{name: value if value is not None and np.isfinite(value) else None for name, value in known.items()},
-        "state": info.state,
-        "resume": run_folder.resume_command(folder) if can_resume else None,
-    }
+        "folder": folder, "algorithm": info.params.get("algorithm"), "environment": info.settings.get("env"),
+        "seed": info.settings.get("seed"), "started": started, "ended": info.params.get("ended"),
+        "error": info.params.get("error"), "iterations": info.iterations, "n_itr": info.settings.get("n_itr"),
+        **{name: value if value is not None and np.isfinite(value) else None
+           for name, value in (("gain", info.gain), ("return", info.after))},
+        "state": info.state, "resume": run_folder.resume_command(folder) if can_resume else None}
 
 
 def as_cells(run: Run) -> list[str]:
     """Returns the cells of a row of the table."""
     started, n_itr = run["started"], run["n_itr"]
-    shown = {
-        **run,
-        "started": started and f"{started:%Y-%m-%d %H:%M}",
-        "iterations": f"{run['iterations']}/{'?' if n_itr is None else n_itr}",
-        "gain": None if run["gain"] is None else f"{run['gain']:+.2f}",
-        "return": None if run["return"] is None else f"{run['return']:.2f}",
-        "folder": run_folder.shortest(run["folder"]),
-    }
+    shown = {**run, "started": started and f"{started:%Y-%m-%d %H:%M}",
+             "iterations": f"{run['iterations']}/{'?' if n_itr is None else n_itr}",
+             "gain": None if run["gain"] is None else f"{run['gain']:+.2f}",
+             "return": None if run["return"] is None else f"{run['return']:.2f}",
+             "folder": run_folder.shortest(run["folder"])}
     return ["" if shown[name] is None else str(shown[name]) for name in HEADER]
 
 

@@ -23,10 +23,10 @@ import argparse
 import json
 import os
 
-from meta_policy_search.cli.flags import check_type, nonempty_path
+from meta_policy_search.cli.flags import nonempty_path
 from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.comparison import SUMMARY, sweep
-from meta_policy_search.run import find_algo_class, settings_of_algorithm
+from meta_policy_search.run import find_algo_class
 from meta_policy_search.settings import read_json
 from meta_policy_search.utils.progress import print_line
 
@@ -43,12 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     algo, settings, grid = content["algorithm"], content["settings"], content["grid"]
     output = arguments.output or os.path.join("data", "sweeps", os.path.splitext(os.path.basename(path))[0])
     try:
-        algo_class = find_algo_class(algo)
-        env = settings.pop("env", None if "env" in grid else algo_class.default_settings["env"])
-        declared = settings_of_algorithm(algo_class, settings.get("policy"))
-        for name, values in {**grid, **{name: [value] for name, value in settings.items()}}.items():
-            for value in values if name in declared and isinstance(values, list) else ():
-                check_type(declared[name], value)
+        env = settings.pop("env", None if "env" in grid else find_algo_class(algo).default_settings["env"])
         comparison = sweep(env, algo, grid, output, arguments.processes, arguments.resume, **settings)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{path}: {error}") from error

@@ -18,7 +18,7 @@ from meta_policy_search.samplers.errors import EnvWorkerError, WorkerDiedError
 from meta_policy_search.settings import SMOKE, read_json, settings_of
 from meta_policy_search.utils.log_outputs import LOG_FILE, append_text
 from meta_policy_search.utils.progress import print_line
-from meta_policy_search.utils.snapshotter import SnapshotError
+from meta_policy_search.utils.snapshotter import BEST_FILE, SnapshotError
 from meta_policy_search.utils.user_modules import search_current_folder
 
 PROG = "meta-policy-search"  # name of the command
@@ -100,10 +100,8 @@ def train(algorithm: str, argv: Optional[Sequence[str]], prog: str, description:
         sizes = {name: value for name, value in SMOKE.items() if name in settings and is_smoke}
         return mps.train(algo=algorithm, **{**values, **sizes, **given})
 
-    def work(arguments: argparse.Namespace) -> int:
-        return report(start(**vars(arguments)))
-
-    return run_tool(parser, work, argv, (SnapshotError, OSError, *FAILURES))
+    failures = (SnapshotError, OSError, *FAILURES)
+    return run_tool(parser, lambda arguments: report(start(**vars(arguments))), argv, failures)
 
 
 def resume(argv: Sequence[str]) -> int:
@@ -112,44 +110,32 @@ def resume(argv: Sequence[str]) -> int:
                     usage=f"{PROG} resume RUN_FOLDER [--n_itr N] [--SETTING VALUE ...]",
                     argument_default=argparse.SUPPRESS)
     parser.add_argument("run_folder", metavar="RUN_FOLDER", help="folder of the run")
-    run: Any = None
+    run: Any = None  # without a folder, `parse_args` ends the program
     if argv and argv[0].startswith("-") and argv[0] not in ("-h", "--help"):
         parser.error(f"RUN_FOLDER: expected the folder before the flags, got {argv[0]}")
     if argv and not argv[0].startswith("-"):
-        from meta_policy_search.run import settings_of_algorithm
+        from meta_policy_search.run import load_run, settings_of_algorithm
 
-        run = _load_run(parser, argv[0])
-        trainer = run.trainer
-        described = trainer.get_spec().describe()
+        try:
+            if os.path.isfile(argv[0]):
+                raise ValueError("expected a run folder, got a file")
+            run = load_run(argv[0])
+        except USER_ERRORS as error:  # a missing or damaged snapshot is reported as a wrong argument
+            parser.error(f"{argv[0]} cannot be resumed: {error}")
+        described = run.trainer.get_spec().describe()
         with contextlib.suppress(ValueError):  # the file is unreadable
             described.update(run_folder.read_params(argv[0]))
         recorded = {**described["settings"], **described["options"]}
-        try:
-            known_settings = settings_of_algorithm(type(trainer.algo), type(trainer.algo.policy))
-        except AttributeError:  # an algorithm that `train` does not know
-            known_settings = {}
-        for setting in known_settings.values():
+        for setting in settings_of_algorithm(type(run.trainer.algo), type(run.policy)).values():
             if setting.name in recorded:
                 add_flag(parser, setting._replace(default=recorded[setting.name]))
 
     def work(arguments: argparse.Namespace) -> int:
         changed = vars(arguments)
-        folder = changed.pop("run_folder")
-        return report((run or _load_run(parser, folder)).resume(**changed))
+        del changed["run_folder"]
+        return report(run.resume(**changed))
 
     return run_tool(parser, work, argv, (SnapshotError, OSError, *FAILURES))
-
-
-def _load_run(parser: Parser, folder: str) -> Any:
-    """Loads a run; a missing or damaged snapshot is reported as a wrong argument."""
-    import meta_policy_search as mps
-
-    try:
-        if os.path.isfile(folder):
-            raise ValueError("expected a run folder, got a file")
-        return mps.load_run(folder)
-    except USER_ERRORS as error:
-        parser.error(f"{folder} cannot be resumed: {error}")
 
 
 def report(run: Any) -> int:
@@ -159,7 +145,7 @@ def report(run: Any) -> int:
     lines = []
     try:
         lines.append(run.summarize())
-        if run.has_best:
+        if os.path.exists(os.path.join(run.folder, BEST_FILE)):
             lines.append(run.summarize_best())
     except Exception as error:  # for example columns that the user's trainer does not log
         lines.append(f"warning: could not summarize the run: {error}")

@@ -208,6 +208,24 @@ class WrappingEnv(MetaEnv):
         attribute(self.wrapped_env, "close", lambda: None)()
 
 
+class BatchedWrapper(BatchedEnv):
+    """Vectorized form of the wrapper `env`: forwards tasks to `batched_env`, the vectorized wrapped environment."""
+
+    def __init__(self, batched_env: BatchedEnv, env: WrappingEnv) -> None:
+        super().__init__(batched_env.num_envs)
+        self._batched_env, self.max_threads = batched_env, batched_env.max_threads
+        self.observation_space, self.action_space = env.observation_space, env.action_space
+
+    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
+        return self._batched_env.sample_tasks(n_tasks, rng)
+
+    def set_tasks(self, tasks: Sequence[Task]) -> None:
+        self._batched_env.set_tasks(tasks)
+
+    def get_tasks(self) -> List[Task]:
+        return self._batched_env.get_tasks()
+
+
 class SingleTaskEnv(WrappingEnv):
     """Adapts an environment without tasks to the meta-environment interface.
 

@@ -28,8 +28,6 @@ from meta_policy_search.envs.trial_env import extend_observations, num_added, tr
 from meta_policy_search.types import RenderMode, Task
 from meta_policy_search.utils.checks import check_bool, check_choice, check_positive_int
 
-__all__ = ["TIME_LIMITS", "TaskEnv", "TrialWrapper", "VectorTaskEnv", "env_id"]
-
 Tasks = Union[None, str, Sequence[Task]]
 Options = Optional[Dict[str, Any]]
 

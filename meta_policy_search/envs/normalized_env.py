@@ -3,7 +3,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.compat import WrappingEnv, copy_env, layers
+from meta_policy_search.envs.compat import BatchedWrapper, WrappingEnv, copy_env, layers
 from meta_policy_search.envs.interface import BatchedEnv
 from meta_policy_search.envs.spaces import as_array, as_numbers, is_box
 from meta_policy_search.types import BatchedStep, Path, Task
@@ -234,25 +234,17 @@ def fix_averages(env: Any) -> None:
         normalizer._alphas = dict.fromkeys(normalizer._alphas, 0.0)
 
 
-class BatchedNormalizedEnv(BatchedEnv):
-    """Vectorized `NormalizedEnv`: `env` is the single environment, `batched_env` the vectorized wrapped environment."""
+class BatchedNormalizedEnv(BatchedWrapper):
+    """Vectorized `NormalizedEnv`."""
 
     def __init__(self, batched_env: BatchedEnv, env: NormalizedEnv) -> None:
-        super().__init__(batched_env.num_envs)
-        self._batched_env, self._env = batched_env, env
-        self.max_threads = batched_env.max_threads
-        self.observation_space, self.action_space = env.observation_space, env.action_space
+        super().__init__(batched_env, env)
+        self._env = env
         self._shown = self._shown_part()
-
-    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
-        return self._batched_env.sample_tasks(n_tasks, rng)
 
     def set_tasks(self, tasks: Sequence[Task]) -> None:
-        self._batched_env.set_tasks(tasks)
+        super().set_tasks(tasks)
         self._shown = self._shown_part()
-
-    def get_tasks(self) -> List[Task]:
-        return self._batched_env.get_tasks()
 
     def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
         return self._observed(self._batched_env.reset(env_ids, rngs), env_ids)

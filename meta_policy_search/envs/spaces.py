@@ -46,11 +46,6 @@ class EnvSpec:
         """Whether the action space is discrete, with actions from 0 to `action_dim - 1`."""
         return is_discrete(self.action_space)
 
-    @property
-    def action_shape(self) -> Tuple[int, ...]:
-        """Shape of an action; `()` for a discrete action space."""
-        return tuple(self.action_space.shape)
-
     def __repr__(self) -> str:
         return f"EnvSpec({self.observation_space!r}, {self.action_space!r})"
 

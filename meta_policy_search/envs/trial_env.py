@@ -4,10 +4,10 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.compat import WrappingEnv
+from meta_policy_search.envs.compat import BatchedWrapper, WrappingEnv
 from meta_policy_search.envs.interface import BatchedEnv
 from meta_policy_search.envs.spaces import is_box, is_discrete
-from meta_policy_search.types import BatchedStep, Path, Task
+from meta_policy_search.types import BatchedStep, Path
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym
@@ -91,26 +91,14 @@ class TrialEnv(WrappingEnv):
         super().log_diagnostics(episodes, prefix)  # type: ignore[arg-type]
 
 
-class BatchedTrialEnv(BatchedEnv):
-    """Vectorized `TrialEnv`: `env` is the single environment, `batched_env` the vectorized wrapped environment."""
+class BatchedTrialEnv(BatchedWrapper):
+    """Vectorized `TrialEnv`."""
 
     def __init__(self, batched_env: BatchedEnv, env: TrialEnv) -> None:
-        super().__init__(batched_env.num_envs)
-        self._batched_env = batched_env
+        super().__init__(batched_env, env)
         self._episodes_per_trial, self._max_path_length = env.episodes_per_trial, env.max_path_length
         self._episodes, self._steps = np.zeros(self.num_envs, int), np.zeros(self.num_envs, int)
         self._rngs: List[Any] = [None] * self.num_envs  # generators of the current trials
-        self.max_threads = batched_env.max_threads
-        self.observation_space, self.action_space = env.observation_space, batched_env.action_space
-
-    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
-        return self._batched_env.sample_tasks(n_tasks, rng)
-
-    def set_tasks(self, tasks: Sequence[Task]) -> None:
-        self._batched_env.set_tasks(tasks)
-
-    def get_tasks(self) -> List[Task]:
-        return self._batched_env.get_tasks()
 
     def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
         """See `BatchedEnv.reset`; starts new trials."""

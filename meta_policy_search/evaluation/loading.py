@@ -18,15 +18,10 @@ from meta_policy_search.utils.serializable import Configurable, present_argument
 from meta_policy_search.utils.snapshotter import BEST, LAST, load_snapshot, state_of
 
 
-def load_evaluator(
-    run_folder: PathLike,
-    snapshot: Union[int, str, None] = LAST,
-    rollouts_per_meta_task: Optional[int] = None,
-    max_path_length: Optional[int] = None,
-    env: Optional[MetaEnv] = None,
-    render_mode: Optional[str] = None,
-    parallel: Optional[Parallel] = None,
-) -> MetaEvaluator:
+def load_evaluator(run_folder: PathLike, snapshot: Union[int, str, None] = LAST,
+                   rollouts_per_meta_task: Optional[int] = None, max_path_length: Optional[int] = None,
+                   env: Optional[MetaEnv] = None, render_mode: Optional[str] = None,
+                   parallel: Optional[Parallel] = None) -> MetaEvaluator:
     """Builds an evaluator for a run of a `Trainer`. It samples and adapts with the settings of the run.
 
     Loading executes code from the run folder.

@@ -41,7 +41,6 @@ from meta_policy_search.utils.checks import (
 )
 from meta_policy_search.utils.serializable import Serializable, replace_arguments, shallow_copy
 
-__all__ = ["MAMLAlgo", "MetaAlgo"]
 
 class MetaAlgo(Serializable, abc.ABC):
     """Base class of meta-learning algorithms, which adapt a policy to each task and optimize its initial parameters.
@@ -319,43 +318,33 @@ class MAMLAlgo(MetaAlgo):
             self.step_sizes, log_step_sizes = adaptation.build_step_sizes(
                 self._adapted_part(self.policy.get_params()), self.inner_lr, self.trainable_inner_step_size)
             self._log_step_sizes = VariableSet(log_step_sizes)
-            self._build_adaptation()
-            self._chain = self._build_chain()
+            with tf.name_scope("adaptation"):  # one step from fed parameters and a fed state, which `adapt` runs
+                self._adaptation_inputs = StepInputs("adaptation", self.policy)
+                params: Mapping[str, tf.Tensor] = self.policy.policies_params_phs
+                step = self._build_step(self._adaptation_inputs, params)
+                self._inner_state_phs = {
+                    name: tf.placeholder_with_default(value, [None, *value.shape.as_list()[1:]])
+                    for name, value in self.initial_inner_state(self._adapted_part(params)).items()}
+                adapted, self._next_inner_state = self._build_update(step, self._inner_state_phs)
+                self._adapted_params = self._adapted_part(adapted)
+                dist_info = self.policy.distribution_info_sym(step.inputs.observations, adapted)
+                kl = self._build_kl(step.dist_info, dist_info)
+                self._adaptation_kl = [] if kl is None else [losses.weighted_mean(kl, step.inputs.weights)]
+            self._chain: List[AdaptationStep] = []  # `K` steps from the variables, and the policies after each of them
+            for index in range(self.num_inner_grad_steps + 1):
+                with tf.name_scope(f"step{index}"):
+                    inputs = StepInputs(f"step{index}", self.policy)
+                    if index == 0:
+                        params = adaptation.stack_params(self.policy.get_params(), tf.shape(inputs.observations)[0])
+                        state = self.initial_inner_state(self._adapted_part(params))
+                    self._chain.append(self._build_step(inputs, params))
+                    if index < self.num_inner_grad_steps:
+                        params, state = self._build_update(self._chain[-1], state)
             with tf.name_scope("meta_objective"):
                 self._objective = check_type("meta_objective", self.meta_objective(self._chain), MetaObjective,
                                              "a MetaObjective, such as MetaObjective(loss)")
             self._build_optimizer(self._objective)
         self._is_built = True
-
-    def _build_adaptation(self) -> None:
-        """Builds one adaptation step from fed parameters and a fed state, which `adapt` runs."""
-        with tf.name_scope("adaptation"):
-            self._adaptation_inputs = StepInputs("adaptation", self.policy)
-            params = self.policy.policies_params_phs
-            step = self._build_step(self._adaptation_inputs, params)
-            self._inner_state_phs = {
-                name: tf.placeholder_with_default(value, [None, *value.shape.as_list()[1:]])
-                for name, value in self.initial_inner_state(self._adapted_part(params)).items()}
-            adapted, self._next_inner_state = self._build_update(step, self._inner_state_phs)
-            self._adapted_params = self._adapted_part(adapted)
-            dist_info = self.policy.distribution_info_sym(step.inputs.observations, adapted)
-            kl = self._build_kl(step.dist_info, dist_info)
-            self._adaptation_kl = [] if kl is None else [losses.weighted_mean(kl, step.inputs.weights)]
-
-    def _build_chain(self) -> List[AdaptationStep]:
-        """Builds the `K` adaptation steps, starting from the variables, and the policies after each step."""
-        chain: List[AdaptationStep] = []
-        params: Mapping[str, tf.Tensor] = {}
-        for index in range(self.num_inner_grad_steps + 1):
-            with tf.name_scope(f"step{index}"):
-                inputs = StepInputs(f"step{index}", self.policy)
-                if index == 0:
-                    params = adaptation.stack_params(self.policy.get_params(), tf.shape(inputs.observations)[0])
-                    state = self.initial_inner_state(self._adapted_part(params))
-                chain.append(self._build_step(inputs, params))
-                if index < self.num_inner_grad_steps:
-                    params, state = self._build_update(chain[-1], state)
-        return chain
 
     def _adapted_part(self, params: Mapping[str, Any]) -> "OrderedDict[str, Any]":
         """Returns the parameters that adaptation steps change."""

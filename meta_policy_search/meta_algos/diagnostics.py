@@ -96,12 +96,8 @@ def compare_halves(first: np.ndarray, second: np.ndarray, first_size: int, secon
     size = first_size + second_size
     norm = float(np.linalg.norm(first_size * first + second_size * second)) / size
     std = float(np.linalg.norm(first - second)) * math.sqrt(first_size * second_size) / size
-    return {
-        "MetaGradNorm": norm,
-        "MetaGradVariance": std**2,
-        "MetaGradRelativeStd": std / norm if norm else np.nan,
-        "MetaGradHalvesCosine": mean_cosine(first[None], second[None]),
-    }
+    return {"MetaGradNorm": norm, "MetaGradVariance": std**2, "MetaGradRelativeStd": std / norm if norm else np.nan,
+            "MetaGradHalvesCosine": mean_cosine(first[None], second[None])}
 
 
 def mean_cosine(first: np.ndarray, second: np.ndarray) -> float:

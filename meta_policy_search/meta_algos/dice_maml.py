@@ -85,10 +85,7 @@ class DICEMAML(MAMLAlgo):
     def input_values(self, inputs: StepInputs, samples: Sequence[TaskSamples]) -> Dict[str, np.ndarray]:
         """Returns the values of the placeholders of one step, by placeholder name."""
         for task in samples:
-            if "mask" not in task:
-                raise ValueError(f"{inputs.name}: expected samples of a DiceMetaSampleProcessor, with entries such as "
-                                 f"'mask', got {', '.join(map(repr, sorted(task)))}")
-            if np.shape(task["mask"])[1:] not in ((), (self.max_path_length,)):
+            if np.shape(task.get("mask", ()))[1:] not in ((), (self.max_path_length,)):
                 raise ValueError(f"{inputs.name}: expected paths padded to max_path_length={self.max_path_length} "
                                  f"steps, got {np.shape(task['mask'])[1]}; use the same max_path_length in the "
                                  "DiceMetaSampleProcessor")

@@ -51,8 +51,7 @@ class EMAML(TRPOMAML):
                  name: str = "e_maml", step_size: float = 0.01,
                  optimizer: Optional[ConjugateGradientOptimizer] = None, inner_type: str = "likelihood_ratio",
                  exploration: bool = True, exploration_coeff: Optional[float] = None,
-                 max_path_length: Optional[int] = None,
-                 adapt_params: Union[str, Sequence[str]] = "all") -> None:
+                 max_path_length: Optional[int] = None, adapt_params: Union[str, Sequence[str]] = "all") -> None:
         super().__init__(policy, inner_lr, meta_batch_size, num_inner_grad_steps, trainable_inner_step_size,
                          first_order, name=name, step_size=step_size, optimizer=optimizer, inner_type=inner_type,
                          exploration=exploration, exploration_coeff=exploration_coeff,

@@ -94,9 +94,8 @@ class RL2(MetaAlgo):
                                             "policy.meta_batch_size", policy.meta_batch_size)
         self.name = name
         self.optimizer = MAMLPPOOptimizer(
-            tf_optimizer_cls, tf_optimizer_args, learning_rate,
-            max_epochs=check_positive_int("num_ppo_steps", num_ppo_steps), num_minibatches=num_minibatches,
-            target_kl=target_kl)
+            tf_optimizer_cls, tf_optimizer_args, learning_rate, num_minibatches=num_minibatches, target_kl=target_kl,
+            max_epochs=check_positive_int("num_ppo_steps", num_ppo_steps))
         self.clip_eps = check_positive("clip_eps", clip_eps)
         self.value_coef = check_non_negative("value_coef", value_coef)
         self.entropy_coef = check_non_negative("entropy_coef", entropy_coef)

@@ -64,8 +64,7 @@ class TRPOMAML(MAMLAlgo):
                  name: str = "trpo_maml", step_size: float = 0.01,
                  optimizer: Optional[ConjugateGradientOptimizer] = None, inner_type: str = "likelihood_ratio",
                  exploration: bool = False, exploration_coeff: Optional[float] = None,
-                 max_path_length: Optional[int] = None,
-                 adapt_params: Union[str, Sequence[str]] = "all") -> None:
+                 max_path_length: Optional[int] = None, adapt_params: Union[str, Sequence[str]] = "all") -> None:
         super().__init__(policy, inner_lr, meta_batch_size, num_inner_grad_steps, trainable_inner_step_size,
                          first_order, name, adapt_params=adapt_params)
         self.inner_type, self.max_path_length = inner_losses.check_inner_type(inner_type, max_path_length)

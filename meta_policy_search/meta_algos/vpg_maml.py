@@ -64,11 +64,10 @@ class VPGMAML(MAMLAlgo):
                  num_inner_grad_steps: int = 1, trainable_inner_step_size: bool = False, first_order: bool = False, *,
                  name: str = "vpg_maml", inner_type: str = "likelihood_ratio", exploration: bool = False,
                  exploration_coeff: Optional[float] = None, max_path_length: Optional[int] = None,
-                 learning_rate: Schedule = 1e-3,
-                 tf_optimizer_cls: Union[str, Type[tf.train.Optimizer]] = "Adam",
-                 tf_optimizer_args: Optional[Mapping[str, Any]] = None,
-                 entropy_coef: float = 0.0, max_grad_norm: Optional[float] = None,
-                 target_kl: Optional[float] = None, adapt_params: Union[str, Sequence[str]] = "all") -> None:
+                 learning_rate: Schedule = 1e-3, tf_optimizer_cls: Union[str, Type[tf.train.Optimizer]] = "Adam",
+                 tf_optimizer_args: Optional[Mapping[str, Any]] = None, entropy_coef: float = 0.0,
+                 max_grad_norm: Optional[float] = None, target_kl: Optional[float] = None,
+                 adapt_params: Union[str, Sequence[str]] = "all") -> None:
         super().__init__(policy, inner_lr, meta_batch_size, num_inner_grad_steps, trainable_inner_step_size,
                          first_order, name, adapt_params=adapt_params)
         self.inner_type, self.max_path_length = inner_losses.check_inner_type(inner_type, max_path_length)

@@ -15,8 +15,6 @@ from meta_policy_search.types import Infos
 from meta_policy_search.utils.checks import check_bool, check_finite, check_non_negative, check_positive
 from meta_policy_search.utils.fast_paths import replaces
 
-__all__ = ["ExplorationPolicy", "GaussianNoisePolicy", "OrnsteinUhlenbeckPolicy"]
-
 
 class ExplorationPolicy(Policy):
     """Adds noise to the actions of another policy; for a Gaussian policy, to the mean.

@@ -38,10 +38,8 @@ class ReplayBuffer(Configurable):
         self._columns = {
             "observations": np.zeros((rows, *observation_shape), np.float32),
             "actions": np.zeros((rows, *action_shape), np.float32 if action_shape else np.int64),
-            "rewards": np.zeros(rows, np.float32),
-            "next_observations": np.zeros((rows, *observation_shape), np.float32),
-            "terminals": np.zeros(rows, bool),
-        }
+            "rewards": np.zeros(rows, np.float32), "terminals": np.zeros(rows, bool),
+            "next_observations": np.zeros((rows, *observation_shape), np.float32)}
 
     def add_paths(self, paths: Sequence[Path]) -> None:
         """Stores all transitions of paths. If they exceed the capacity, only the last ones are stored."""

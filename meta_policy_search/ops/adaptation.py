@@ -20,9 +20,8 @@ def stack_params(params: Mapping[str, tf.Tensor], num_tasks: tf.Tensor) -> "Orde
         Name to tensor `[M, ...]`.
     """
     with tf.name_scope("stack_params"):
-        return OrderedDict(
-            (name, tf.broadcast_to(p, tf.concat([[num_tasks], tf.shape(p)], axis=0))) for name, p in params.items()
-        )
+        return OrderedDict((name, tf.broadcast_to(p, tf.concat([[num_tasks], tf.shape(p)], axis=0)))
+                           for name, p in params.items())
 
 
 def task_gradients(params: Mapping[str, tf.Tensor], loss: tf.Tensor,

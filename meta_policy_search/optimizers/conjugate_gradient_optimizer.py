@@ -134,12 +134,10 @@ class ConjugateGradientOptimizer(Optimizer):
         """Upper bound of the constraint, `epsilon` of `build_graph`."""
         return self._step_size
 
-    def build_graph(  # type: ignore[override]  # with a constraint
-        self, loss: tf.Tensor, target: Any, input_ph_dict: Mapping[str, tf.Tensor],
-        leq_constraint: Tuple[tf.Tensor, float], sample_axes: Optional[Mapping[str, int]] = None,
-        task_inputs: Collection[str] = (), constraint_metric: Optional[Metric] = None,
-        damping: Optional[Mapping[str, float]] = None
-    ) -> None:
+    def build_graph(self, loss: tf.Tensor, target: Any,  # type: ignore[override]  # with a constraint
+                    input_ph_dict: Mapping[str, tf.Tensor], leq_constraint: Tuple[tf.Tensor, float],
+                    sample_axes: Optional[Mapping[str, int]] = None, task_inputs: Collection[str] = (),
+                    constraint_metric: Optional[Metric] = None, damping: Optional[Mapping[str, float]] = None) -> None:
         """Sets the objective, the constraint and the variables to optimize.
 
         Args:

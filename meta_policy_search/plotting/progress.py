@@ -60,9 +60,8 @@ def describe_run(run_folder: PathLike) -> str:
         return "/".join(folder.split(os.sep)[-3:])
 
 
-def describe_settings(
-    algorithm: Optional[str], env: str, seeds: Sequence[int], inner_lr: Optional[float] = None
-) -> str:
+def describe_settings(algorithm: Optional[str], env: str, seeds: Sequence[int],
+                      inner_lr: Optional[float] = None) -> str:
     """Returns a short description of runs from their common settings; None and empty seeds are omitted."""
     title = "" if algorithm is None else f"{title_of(algorithm)} on "
     seed = f", seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}" if len(seeds) else ""

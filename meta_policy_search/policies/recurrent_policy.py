@@ -87,7 +87,7 @@ class RecurrentPolicy(Policy):
         with tf.name_scope("trial_info"):
             outputs = unroll(self._cell.step, params, tf.transpose(obs_var, [1, 0, 2]), self._state_size)
             info = self._network(TENSORFLOW, params, tf.transpose(outputs, [1, 0, 2]))
-            return {name: info[name] for name in self.distribution.dist_info_keys}, info["value"]
+            return {name: info[name] for name, _ in self.distribution.dist_info_specs}, info["value"]
 
     @property
     def _state_size(self) -> int:

@@ -207,9 +207,18 @@ class SampleProcessor(Configurable):
         samples = self._make_samples(tasks)
         successes = [has_success(path) for task in tasks for path in task.paths]
         self.reports_success |= any(success is not None for success in successes)
-        log_path_statistics(tasks, log, log_prefix, self.discount, self.max_path_length)
-        if log in (True, "all") and self.reports_success:
-            logger.logkv(log_prefix + "SuccessRate", float(np.mean([bool(success) for success in successes])))
+        if log is not False:
+            returns = np.concatenate([path_returns(task, None, self.max_path_length) for task in tasks])
+            figures = {"AverageReturn": returns.mean()}
+            if log != "reward":
+                discounted = [path_returns(task, self.discount, self.max_path_length) for task in tasks]
+                figures.update(
+                    AverageDiscountedReturn=np.concatenate(discounted).mean(), NumTrajs=len(returns),
+                    AveragePathLength=sum(int(task.lengths.sum()) for task in tasks) / len(returns),
+                    StdReturn=returns.std(), MaxReturn=returns.max(), MinReturn=returns.min())
+                if self.reports_success:
+                    figures["SuccessRate"] = float(np.mean([bool(success) for success in successes]))
+            logger.logkvs({log_prefix + key: value for key, value in figures.items()})
         return samples
 
     def _make_samples(self, tasks: Sequence[TaskPaths]) -> List[TaskSamples]:
@@ -250,22 +259,6 @@ class SampleProcessor(Configurable):
             return shift_advantages_to_positive(advantages) if self.positive_adv else advantages
         except ValueError as error:
             raise ValueError(f"{task.name}{error}") from error
-
-
-def log_path_statistics(tasks: Sequence[TaskPaths], log: Any, log_prefix: str, discount: float,
-                        max_path_length: Optional[int]) -> None:
-    """Logs statistics over the paths of all tasks; see the argument `log` of `SampleProcessor.process_samples`."""
-    if log is False:
-        return
-    returns = np.concatenate([path_returns(task, None, max_path_length) for task in tasks])
-    figures = {"AverageReturn": returns.mean()}
-    if log != "reward":
-        discounted_returns = np.concatenate([path_returns(task, discount, max_path_length) for task in tasks])
-        figures.update(
-            AverageDiscountedReturn=discounted_returns.mean(), NumTrajs=len(returns),
-            AveragePathLength=sum(int(task.lengths.sum()) for task in tasks) / len(returns), StdReturn=returns.std(),
-            MaxReturn=returns.max(), MinReturn=returns.min())
-    logger.logkvs({log_prefix + key: value for key, value in figures.items()})
 
 
 def add_to_paths(task: TaskPaths, key: str, values: np.ndarray) -> None:

@@ -28,12 +28,7 @@ import numpy as np
 
 from meta_policy_search.baselines import make_baseline
 from meta_policy_search.samplers.base import SampleProcessor, add_to_paths, baselines_of, check_predictions
-from meta_policy_search.samplers.paths import (
-    TaskPaths,
-    concatenate_paths,
-    pad_steps,
-    path_mask,
-)
+from meta_policy_search.samplers.paths import TaskPaths, pad_steps, path_mask
 from meta_policy_search.types import Infos, Path, TaskSamples
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.threads import one_blas_thread
@@ -49,6 +44,14 @@ class DiceSampleProcessor(SampleProcessor):
     adjusted rewards, are optionally normalized over all paths and the steps up to the end of the longest path, also
     those after the end of a path. Paths are padded with zeros to `max_path_length`. With a
     `return_baseline`, advantages are estimated as in `SampleProcessor`.
+
+    `process_samples` returns new arrays, zero after the end of a path: `mask` `[P, T]` (1 for steps, 0 for padding),
+    `observations` `[P, T, O]`, `actions` `[P, T, A]`, `rewards` `[P, T]`, `adjusted_rewards` `[P, T]`, `advantages`
+    `[P, T]` (only with a `return_baseline`), `env_infos` and `agent_infos` (dicts of `[P, T, ...]`). Two entries are
+    not padded: `path_lengths`, int `[P]`, and `adjusted_rewards_after_end`, `[P]` (see the notes on bias in this
+    module). It adds the keys `discounted_rewards` and `adjusted_rewards` to the path dicts and, with a
+    `return_baseline`, also `returns` and `advantages` (before normalization and shift). A path longer than
+    `max_path_length` is a `ValueError`.
 
     Args:
         baseline (str or Baseline): baseline of the rewards, which depends only on time (see the notes on bias in this
@@ -79,31 +82,6 @@ class DiceSampleProcessor(SampleProcessor):
         SampleProcessor.__init__(self, baseline, discount, gae_lambda, normalize_adv, positive_adv)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
         self.return_baseline = None if return_baseline is None else make_baseline(return_baseline, "return_baseline")
-
-    def process_samples(self, paths: Sequence[Path], log: Any = False, log_prefix: str = "") -> TaskSamples:
-        """Processes the paths of one task.
-
-        Adds the keys `discounted_rewards` and `adjusted_rewards` to the path dicts and, with a `return_baseline`, also
-        `returns` and `advantages` (before normalization and shift).
-
-        Args:
-            paths: list of path dicts; lengths may differ.
-            log: statistics to log; see `SampleProcessor.process_samples`.
-            log_prefix: prefix of the logged keys, such as `Step_0-`.
-
-        Returns:
-            A dict of new arrays, zero after the end of a path: `mask` `[P, T]` (1 for steps, 0 for padding),
-            `observations` `[P, T, O]`, `actions` `[P, T, A]`, `rewards` `[P, T]`, `adjusted_rewards` `[P, T]`,
-            `advantages` `[P, T]` (only with a `return_baseline`), `env_infos` and `agent_infos` (dicts of `[P, T,
-            ...]`). Two entries are not padded: `path_lengths`, int `[P]`, and `adjusted_rewards_after_end`, `[P]` (see
-            the notes on bias in this module).
-
-        Raises:
-            ValueError: a path is malformed or longer than `max_path_length`, or a number is not finite; the message
-                names path and step.
-        """
-        (samples,) = self._process([concatenate_paths(paths)], log, log_prefix)
-        return samples
 
     @one_blas_thread()
     def train_baseline(self, paths: Sequence[Path]) -> None:

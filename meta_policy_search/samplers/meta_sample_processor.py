@@ -66,10 +66,10 @@ class MetaSampleProcessor(SampleProcessor):
         return samples
 
 
-class DiceMetaSampleProcessor(MetaSampleProcessor, DiceSampleProcessor):  # type: ignore[misc]  # several tasks
+class DiceMetaSampleProcessor(MetaSampleProcessor, DiceSampleProcessor):  # several tasks
     """Converts the paths of a meta-batch to padded samples for DiCE, one dict per task.
 
-    The dicts have the entries that `DiceSampleProcessor.process_samples` returns, and `adj_avg_rewards` `[P, T]`, the
+    The dicts have the entries of `DiceSampleProcessor`, and `adj_avg_rewards` `[P, T]`, the
     rewards standardized over all tasks, zero on padding.
 
     Args:

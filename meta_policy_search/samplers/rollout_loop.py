@@ -191,18 +191,14 @@ class RolloutLoop:
         draw_path_noise(self._actor, rng, self._max_path_length, self._noise[path])
         return rng
 
-    def _grow_noise(self, paths: np.ndarray) -> None:
-        """Doubles the number of steps with noise, and draws the noise of the active paths again."""
-        self._capacity = min(2 * self._capacity, self._max_path_length)
-        self._noise = np.empty((len(self._lengths), self._capacity, self._actor.noise_dim), np.float32)
-        for p in paths:
-            self._start_noise(p)
-
     def _step(self, env_ids: np.ndarray, paths: np.ndarray) -> np.ndarray:
         """Takes one step in each active path; returns which of them ended, bool `[k]`."""
         lengths = self._lengths[paths]
-        if self._capacity < self._max_path_length and lengths.max() == self._capacity:
-            self._grow_noise(paths)
+        if self._capacity < self._max_path_length and lengths.max() == self._capacity:  # draws longer noise
+            self._capacity = min(2 * self._capacity, self._max_path_length)
+            self._noise = np.empty((len(self._lengths), self._capacity, self._actor.noise_dim), np.float32)
+            for p in paths:
+                self._start_noise(p)
         rows: Rows = paths
         steps: Steps = lengths
         if len(paths) == len(self._lengths):  # all paths are at the same step, and slices are faster than index arrays

@@ -160,21 +160,17 @@ class SingleTaskSampler(Configurable):
         check_int_at_least("itr", itr, 0)
         check_spaces(policy, self._sampled)
         sizes = (num_candidates, min(envs_at_once or num_paths, num_paths), length)
-        executor = self._open(purpose, sizes)
+        if purpose in self._executors and self._executors[purpose][0] != sizes:
+            self._executors.pop(purpose)[1].close()
+        if purpose not in self._executors:
+            self._executors[purpose] = sizes, make_executor(self._sampled, *sizes, self.parallel)
+        executor = self._executors[purpose][1]
         task = adapt_env(self._env, needs_tasks=False).get_task()
         self._sampled.set_task(task)  # snapshots contain this copy
         executor.set_tasks([task] * num_candidates)
         path_rng = functools.partial(_candidate_rng, seeding.get_root(), itr, purpose)
         paths, _ = executor.collect(num_paths, path_rng, actor)
         return list(paths.values())
-
-    def _open(self, purpose: int, sizes: Tuple[int, int, int]) -> MetaEnvExecutor:
-        """Returns the executor for a purpose. If its sizes have changed, closes it and creates a new one."""
-        if purpose in self._executors and self._executors[purpose][0] != sizes:
-            self._executors.pop(purpose)[1].close()
-        if purpose not in self._executors:
-            self._executors[purpose] = sizes, make_executor(self._sampled, *sizes, self.parallel)
-        return self._executors[purpose][1]
 
 
 def _candidate_rng(root: int, itr: int, purpose: int, candidate: int, rollout: int) -> np.random.Generator:

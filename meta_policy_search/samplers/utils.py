@@ -2,7 +2,7 @@
 import contextlib
 import itertools
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import numpy as np
 
@@ -127,8 +127,20 @@ def check_env(env: Any, num_steps: int = 50, seed: int = 0) -> None:
     _check_values(adapted, num_steps, rng)
 
     def play(executor: MetaEnvExecutor, *env_ids: int, first_seed: int = 0) -> List[Dict[str, Any]]:
-        seeds = [(seed, first_seed + i) for i in range(len(env_ids))]
-        return _play(executor, env.action_space, env_ids, seeds, num_steps)
+        """Runs one path in each environment; returns the values of the first one at the start and after each step."""
+        ids, space, seeds = np.array(env_ids), env.action_space, [(seed, first_seed + i) for i in range(len(env_ids))]
+        rngs = dict(zip(env_ids, [np.random.default_rng((*seed, 1)) for seed in seeds]))  # generators of the actions
+        observations = executor.reset_envs(ids, [np.random.default_rng((*seed, 0)) for seed in seeds])
+        steps = [{"observation": observations[0].copy()}]
+        while len(ids) and ids[0] == env_ids[0] and len(steps) <= num_steps:
+            actions = [rngs[e].integers(space.n) if is_discrete(space) else
+                       np.clip(rngs[e].standard_normal(space.shape), space.low, space.high) for e in ids.tolist()]
+            answer = executor.step_envs(np.array(actions), ids)
+            steps.append({"observation": answer.observations[0].copy(), "reward": answer.rewards[0],
+                          "terminated": answer.terminated[0], "truncated": answer.truncated[0],
+                          **{f"env_infos[{key!r}]": values[0] for key, values in answer.env_infos.items()}})
+            ids = ids[~(answer.terminated | answer.truncated)]
+        return steps
 
     with make_local_executor(env, 2, 2, num_steps) as executor:
         executor.set_tasks(tasks)
@@ -186,27 +198,6 @@ def _check_values(env: Any, num_steps: int, rng: np.random.Generator) -> None:
             rng.standard_normal(env.action_space.shape), env.action_space.low, env.action_space.high)
         observation, reward, terminated, truncated, _ = env.step(action)
         is_over = terminated or truncated
-
-
-def _play(executor: MetaEnvExecutor, space: Any, env_ids: Sequence[int], seeds: Sequence[Tuple[int, int]],
-          num_steps: int) -> List[Dict[str, Any]]:
-    """Runs one path in each environment of `env_ids`.
-
-    Returns the values of the first environment at the start and after each step.
-    """
-    ids = np.array(env_ids)
-    rngs = dict(zip(env_ids, [np.random.default_rng((*seed, 1)) for seed in seeds]))  # generators of the actions
-    observations = executor.reset_envs(ids, [np.random.default_rng((*seed, 0)) for seed in seeds])
-    steps = [{"observation": observations[0].copy()}]
-    while len(ids) and ids[0] == env_ids[0] and len(steps) <= num_steps:
-        actions = [rngs[e].integers(space.n) if is_discrete(space) else
-                   np.clip(rngs[e].standard_normal(space.shape), space.low, space.high) for e in ids.tolist()]
-        answer = executor.step_envs(np.array(actions), ids)
-        steps.append({"observation": answer.observations[0].copy(), "reward": answer.rewards[0],
-                      "terminated": answer.terminated[0], "truncated": answer.truncated[0],
-                      **{f"env_infos[{key!r}]": values[0] for key, values in answer.env_infos.items()}})
-        ids = ids[~(answer.terminated | answer.truncated)]
-    return steps
 
 
 def _compare(env: Any, expected: List[Dict[str, Any]], steps: List[Dict[str, Any]], where: str) -> None:

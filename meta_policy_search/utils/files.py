@@ -49,7 +49,11 @@ def atomic_path(path: PathLike) -> Iterator[str]:
         with contextlib.suppress(OSError):
             os.remove(temporary)
         raise
-    _sync_folder(os.path.dirname(path) or ".")
+    descriptor = os.open(os.path.dirname(path) or ".", os.O_RDONLY)  # writes the folder's entry to the disk
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def user_path(argument: str, path: Any) -> str:
@@ -105,15 +109,6 @@ def csv_text(table: Iterable[Iterable[Any]]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(table)
     return text.getvalue()
-
-
-def _sync_folder(folder: str) -> None:
-    """Flushes the directory entries of a folder to disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager

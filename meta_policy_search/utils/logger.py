@@ -126,7 +126,13 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
         check_int_at_least("resume_at", resume_at, 0)
     lock = contextlib.ExitStack()
     try:
-        folder = _lock_folder(dir, lock)
+        folder = tempfile.mkdtemp(prefix="meta_policy_search-") if dir is None else os.path.abspath(
+            user_path("dir", dir))
+        try:
+            os.makedirs(folder, exist_ok=True)
+            lock.enter_context(lock_folder(folder))
+        except OSError as error:
+            raise ValueError(f"run folder: expected a writable folder, got {folder}: {error}") from error
         _check_no_training(folder)
         if resume_at is not None:
             formats += [name for name, paths in written_files(folder).items() if paths and name not in formats]
@@ -136,8 +142,14 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
         remove_temporary_files(folder)
         if resume_at is not None:
             remove_snapshots(folder, resume_at)  # first, so that the rows of the last snapshot always exist
-        else:
-            _make_room(folder, overwrite)
+        elif earlier := earlier_files(folder):
+            if not overwrite:
+                found = ", ".join(os.path.basename(path) for path in earlier)
+                raise ValueError(f"dir: {folder} already contains a run ({found}). Choose another folder, resume that "
+                                 "run or delete it")
+            written = written_files(folder)
+            for path in [*earlier, *written["log"], *written["tensorboard"]]:
+                os.remove(path)
         for file in files:
             file.start()
         curves = (lock.enter_context(event_file(os.path.join(folder, "tensorboard"), resume_at))
@@ -160,18 +172,6 @@ def _check_no_training(folder: Optional[str] = None) -> None:
         raise RuntimeError(f"a training loop of this process writes to {folder}: a callback cannot train its own run")
 
 
-def _lock_folder(dir: Optional[PathLike], lock: contextlib.ExitStack) -> str:
-    """Creates the run folder if missing and locks it; returns its absolute path."""
-    folder = tempfile.mkdtemp(prefix="meta_policy_search-") if dir is None else os.path.abspath(
-        user_path("dir", dir))
-    try:
-        os.makedirs(folder, exist_ok=True)
-        lock.enter_context(lock_folder(folder))
-        return folder
-    except OSError as error:
-        raise ValueError(f"run folder: expected a writable folder, got {folder}: {error}") from error
-
-
 def earlier_files(folder: str) -> list[str]:
     """Returns the rows and snapshots of an earlier run in a folder, which need not exist."""
     if not os.path.isdir(folder):
@@ -179,20 +179,6 @@ def earlier_files(folder: str) -> list[str]:
     written, best = written_files(folder), os.path.join(folder, BEST_FILE)
     rows = [path for path in written["csv"] + written["json"] if os.path.getsize(path) > 0]
     return rows + snapshot_paths(folder) + [best] * os.path.exists(best)
-
-
-def _make_room(folder: str, overwrite: bool) -> None:
-    """Deletes the files of an earlier run, or raises `ValueError` unless `overwrite`."""
-    earlier = earlier_files(folder)
-    if earlier and not overwrite:
-        found = ", ".join(os.path.basename(path) for path in earlier)
-        raise ValueError(f"dir: {folder} already contains a run ({found}). Choose another folder, resume that "
-                         "run or delete it")
-    if earlier:
-        written = written_files(folder)
-        earlier += written["log"] + written["tensorboard"]
-    for path in earlier:
-        os.remove(path)
 
 
 @training_lock()

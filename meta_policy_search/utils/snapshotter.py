@@ -183,17 +183,23 @@ def load_snapshot(path: PathLike, itr: Union[int, str, None] = None, without: Se
     elif itr is not None and os.path.exists(path):
         raise ValueError(f"itr: expected None for a snapshot file ({path}), got {itr!r}")
     try:
-        with _open_intact(path) as file:
+        file = open(path, "rb")
+    except OSError as error:
+        raise SnapshotError(f"expected a run folder or a snapshot, got {path}: {error.strerror}") from error
+    with file:
+        if damage := _damage(file):
+            raise SnapshotError(f"the snapshot {path} is damaged: {damage}. "
+                                f"{_last_intact(os.path.dirname(path) or '.')}")
+        file.seek(0)
+        try:
             return Unpickler(file, without).load()
-    except SnapshotError:
-        raise
-    except ModuleNotFoundError as error:
-        raise SnapshotError(f"the snapshot {path} needs the module {error.name}, which was not found: add its folder "
-                            "to PYTHONPATH or install its package") from error
-    except Exception as error:
-        raise SnapshotError(f"the snapshot {path} is intact, but its objects could not be rebuilt: {error!r}. A "
-                            "snapshot from another version can only be loaded by that version: save the weights there "
-                            "with policy.save_npz and load them here with policy.load_npz") from error
+        except ModuleNotFoundError as error:
+            raise SnapshotError(f"the snapshot {path} needs the module {error.name}, which was not found: add its "
+                                "folder to PYTHONPATH or install its package") from error
+        except Exception as error:
+            raise SnapshotError(f"the snapshot {path} is intact, but its objects could not be rebuilt: {error!r}. A "
+                                "snapshot from another version can only be loaded by that version: save the weights "
+                                "there with policy.save_npz and load them here with policy.load_npz") from error
 
 
 class Unpickler(pickle.Unpickler):
@@ -244,20 +250,6 @@ def _digest(file: BinaryIO, size: int) -> bytes:
     return sha256.digest()
 
 
-def _open_intact(path: str) -> BinaryIO:
-    """Opens a snapshot for reading after checking its digest; raises `SnapshotError` if it is missing or damaged."""
-    try:
-        file = open(path, "rb")
-    except OSError as error:
-        raise SnapshotError(f"expected a run folder or a snapshot, got {path}: {error.strerror}") from error
-    damage = _damage(file)
-    if damage is not None:
-        file.close()
-        raise SnapshotError(f"the snapshot {path} is damaged: {damage}. {_last_intact(os.path.dirname(path) or '.')}")
-    file.seek(0)
-    return file
-
-
 def _iteration_of(path: str) -> Optional[int]:
     """Returns the iteration of a snapshot; None if the file cannot be read or has no valid trailer."""
     try:
@@ -293,7 +285,8 @@ def _find(folder: str, itr: Union[int, str, None]) -> str:
                                 "--eval_every) until the first evaluation")
         return os.path.join(folder, BEST_FILE)
     whole = list_snapshots(folder)
-    named = {path: _named_itr(path) for path in snapshot_paths(folder) if path not in whole}
+    named = {path: int(match[1] or sys.maxsize) for path in snapshot_paths(folder)  # damaged; `params.pkl` is the last
+             if path not in whole and (match := _SNAPSHOT_NAME.fullmatch(os.path.basename(path)))}
     found = {path: number for path, number in {**whole, **named}.items() if itr in (None, number)}
     if not found:
         which = "" if itr is None else f" of iteration {itr}"
@@ -301,12 +294,6 @@ def _find(folder: str, itr: Union[int, str, None]) -> str:
         raise SnapshotError(f"the folder {folder} contains no snapshot{which}; snapshots exist for iterations: "
                             f"{numbers}")
     return max(found, key=found.__getitem__)
-
-
-def _named_itr(path: str) -> int:
-    """Returns the iteration in the name of a damaged snapshot; for `params.pkl`, a number above all others."""
-    match = _SNAPSHOT_NAME.fullmatch(os.path.basename(path))
-    return int(match[1]) if match and match[1] else sys.maxsize
 
 
 def _last_intact(folder: str) -> str:

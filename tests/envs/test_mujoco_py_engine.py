@@ -125,10 +125,10 @@ def test_copies_and_vectorized_environments_keep_the_engine(monkeypatch):
     monkeypatch.setenv(VARIABLE, "mujoco-py")
     by_variable, by_argument = make_env("HopperRandParamsEnv"), make_env("HopperRandParamsEnv", engine="mujoco")
     monkeypatch.delenv(VARIABLE)
-    for env, expected in ((by_variable, "mujoco-py"), (by_argument, "mujoco")):
+    for env, expected in ((by_variable, "MujocoPyEngine"), (by_argument, "MujocoEngine")):
         for one in (env, pickle.loads(pickle.dumps(env))):
-            assert engine_of(one).name == one.make_batched(2).engine.name == expected
-        assert pickle.loads(pickle.dumps(env.make_batched(2))).engine.name == expected
+            assert type(engine_of(one)).__name__ == type(one.make_batched(2).engine).__name__ == expected
+        assert type(pickle.loads(pickle.dumps(env.make_batched(2))).engine).__name__ == expected
 
 
 @pytest.mark.parametrize("variable, argument, expected", [

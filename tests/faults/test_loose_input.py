@@ -6,7 +6,6 @@ import meta_policy_search as mps
 from experiments import pro_mp
 from meta_policy_search import MetaEnv, MetaGaussianMLPPolicy, MetaPointEnvCorner, MetaSampler, normalize
 from meta_policy_search.samplers.utils import rollout
-from meta_policy_search.settings import read_json
 from meta_policy_search.utils.gym_import import gym
 from tests.helpers.commands import mistake
 from tests.helpers.sampling import BatchedWanderer, Wanderer
@@ -173,18 +172,3 @@ def test_long_paths_that_end_early_are_accepted():
 def test_repeated_flags_are_refused(flags, name, tmp_path, capsys):
     flags = [*flags, "--smoke", "--dump_path", tmp_path]  # a short run if the flags were accepted
     assert mistake(pro_mp.main, capsys, *flags) == f"pro_mp.py: error: --{name}: expected once, got it 2 times\n"
-
-
-@pytest.mark.parametrize("text", ['{"seed": 1, "seed": 2}', '{"settings": {"seed": 1, "n_itr": 1, "seed": 1}}'])
-def test_duplicate_json_keys_are_refused(text, tmp_path, capsys):
-    path = tmp_path / "settings.json"
-    path.write_text(text)
-    message = f"could not read {path}: expected each name once, got 'seed' 2 times"
-    with pytest.raises(ValueError, match=message):
-        read_json(str(path))
-    assert mistake(pro_mp.main, capsys, "--config_file", path) == f"pro_mp.py: error: {message}\n"
-
-
-def test_duplicate_json_keys_in_a_flag_are_refused(capsys):
-    said = mistake(pro_mp.main, capsys, "--env_kwargs", '{"reward_type": "dense", "reward_type": "sparse"}')
-    assert said.startswith("pro_mp.py: error: env_kwargs: expected a dict")

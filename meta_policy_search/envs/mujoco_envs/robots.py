@@ -251,12 +251,8 @@ class Ant(Robot):
         contact = np.zeros(len(actions))
         if self.contact_forces:
             contact = -self.contact_cost * np.square(self._contacts(after)).sum(axis=1)
-        infos = {
-            "reward_forward": progress,
-            "reward_ctrl": self.control_reward(actions),
-            "reward_contact": contact,
-            "reward_survive": np.full(len(actions), self.survival_reward),
-        }
+        infos = {"reward_forward": progress, "reward_ctrl": self.control_reward(actions), "reward_contact": contact,
+                 "reward_survive": np.full(len(actions), self.survival_reward)}
         return sum(infos.values(), np.zeros(len(actions))), infos
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
@@ -322,12 +318,9 @@ class Humanoid(Robot):
         impact = np.zeros(len(actions))
         if self.contact_forces:
             impact = self.impact_cost * np.square(_contact_forces(after)).sum(axis=1)
-        rewards = {
-            "reward_linvel": self.velocity_reward * progress,
-            "reward_quadctrl": self.control_reward(actions),
-            "reward_alive": np.full(len(actions), self.survival_reward),
-            "reward_impact": -np.minimum(impact, self.max_impact_cost),
-        }
+        rewards = {"reward_linvel": self.velocity_reward * progress, "reward_quadctrl": self.control_reward(actions),
+                   "reward_alive": np.full(len(actions), self.survival_reward),
+                   "reward_impact": -np.minimum(impact, self.max_impact_cost)}
         return sum(rewards.values(), np.zeros(len(actions))), {"forward_vel": progress, **rewards}
 
 

@@ -62,12 +62,8 @@ class CMAES(PopulationAlgorithm):
         from cma import CMAEvolutionStrategy
 
         self._strategy = CMAEvolutionStrategy(mean, self.sigma0, {
-            "popsize": self.n_samples,
-            "CMA_diagonal": self.diagonal,
-            "randn": self._standard_normal,  # instead of NumPy's global generator
-            "verbose": -9,  # no output
-            "verb_log": 0,  # no log files
-        })
+            "popsize": self.n_samples, "CMA_diagonal": self.diagonal, "verbose": -9, "verb_log": 0,  # prints nothing
+            "randn": self._standard_normal})  # instead of NumPy's global generator
         self._describe()
 
     def _standard_normal(self, *shape: int) -> np.ndarray:

@@ -12,8 +12,6 @@ from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.serializable import Configurable
 
-__all__ = ["Categorical", "DiagonalGaussian", "DistInfo", "DistInfoSym", "Distribution"]
-
 DistInfo = Mapping[str, np.ndarray]
 DistInfoSym = Mapping[str, tf.Tensor]
 
@@ -67,11 +65,6 @@ class Distribution(Configurable, abc.ABC):
     def dist_info_specs(self) -> Tuple[Tuple[str, Tuple[int, ...]], ...]:
         """Name and shape (without leading axes) of each entry of a `dist_info`."""
 
-    @property
-    def dist_info_keys(self) -> Tuple[str, ...]:
-        """Names of the entries of a `dist_info`."""
-        return tuple(name for name, _ in self.dist_info_specs)
-
     def compute_kl(self, xp: Any, old: Mapping[str, Any], new: Mapping[str, Any]) -> Any:
         """Computes the divergence `KL(old || new)`, in nats, `[...]`."""
         raise NotImplementedError(f"{type(self).__name__} has no compute_kl")
@@ -115,9 +108,8 @@ class Distribution(Configurable, abc.ABC):
                              new_dist_info_vars: DistInfoSym) -> tf.Tensor:
         """Builds the likelihood ratio `p_new(x) / p_old(x)`, `[...]`."""
         with tf.name_scope("likelihood_ratio"):
-            return tf.exp(
-                self.log_likelihood_sym(x_var, new_dist_info_vars) - self.log_likelihood_sym(x_var, old_dist_info_vars)
-            )
+            return tf.exp(self.log_likelihood_sym(x_var, new_dist_info_vars)
+                          - self.log_likelihood_sym(x_var, old_dist_info_vars))
 
     def entropy_sym(self, dist_info_vars: DistInfoSym) -> tf.Tensor:
         """Builds the entropy, in nats, `[...]`."""

@@ -236,8 +236,8 @@ def test_invalid_env_spec_is_refused():
     with pytest.raises(TypeError, match="action_space: expected a space with a shape, such as a gym.spaces.Box, got 4"):
         EnvSpec(SPEC.observation_space, 4)
     spec = EnvSpec(gym.spaces.Box(-1.0, 1.0, (3,)), gym.spaces.Discrete(4))
-    assert (spec.obs_dim, spec.action_dim, spec.is_discrete, spec.action_shape) == (3, 4, True, ())
-    assert (SPEC.obs_dim, SPEC.action_dim, SPEC.is_discrete, SPEC.action_shape) == (2, 2, False, (2,))
+    assert (spec.obs_dim, spec.action_dim, spec.is_discrete) == (3, 4, True)
+    assert (SPEC.obs_dim, SPEC.action_dim, SPEC.is_discrete) == (2, 2, False)
 
 
 @BOTH

@@ -98,8 +98,6 @@ class Engine(abc.ABC):
         FileNotFoundError: the installed Gymnasium has no model file of the robot.
     """
 
-    name: str
-
     def __init__(self, robot: str, num_envs: int, frame_skip: int, inertials: str = "mujoco210",
                  num_threads: NumThreads = None, derived: Sequence[str] = ()) -> None:
         self.robot = check_choice("robot", robot, ROBOTS)

@@ -38,15 +38,9 @@ _INERTIALS_FILE = Path(__file__).parent / "data" / "mujoco210_inertials.npz"
 class MujocoEngine(Engine):
     """Simulates robots with the `mujoco` package; see `Engine` for arguments, attributes and methods."""
 
-    name = "mujoco"
-
     def _compiled(self) -> Tuple[Any, Any, Any]:
         model = compile_model(self.robot, self.inertials)
         return model, model if model.nq == model.nv else _acceleration_model(model), _import_mujoco()
-
-    @property
-    def _has_free_joint(self) -> bool:
-        return self.nq != self.nv  # the orientation of a free joint is a quaternion, qpos[3:7]
 
     def _copy_of_model(self) -> Any:
         return copy.copy(self._model)
@@ -71,7 +65,7 @@ class MujocoEngine(Engine):
 
     def _simulate(self, simulator: Any, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
         pool, memory = simulator
-        num_steps = 1 if self._has_free_joint else self.frame_skip
+        num_steps = self.frame_skip if self.nq == self.nv else 1  # else: a free joint, whose orientation is qpos[3:7]
         held = np.repeat(controls[:, None], num_steps, axis=1)
         reached = np.empty((len(states), num_steps, states.shape[1]))
 
@@ -81,7 +75,7 @@ class MujocoEngine(Engine):
                          skip_checks=True)
             return reached[:, -1]
 
-        return self._integrate(roll_out, states) if self._has_free_joint else roll_out(states).copy()
+        return roll_out(states).copy() if self.nq == self.nv else self._integrate(roll_out, states)
 
     def _integrate(self, roll_out: Callable[..., np.ndarray], states: np.ndarray) -> np.ndarray:
         """Integrates robots with a free joint by the classical Runge-Kutta method, as MuJoCo did before version 4.0.

@@ -36,8 +36,6 @@ class MujocoPyEngine(Engine):
     worker processes (`MetaSampler(parallel=True)`). `inertials="modern"` and images also require the package `mujoco`.
     """
 
-    name = "mujoco-py"
-
     def threads(self) -> int:
         """Returns 1."""
         return 1
