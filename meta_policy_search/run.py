@@ -14,7 +14,7 @@ from meta_policy_search import run_folder
 from meta_policy_search.envs import MetaEnv, SingleTaskEnv, TrialEnv, VariedEnv, find_env, get_env_class, make_env
 from meta_policy_search.envs.compat import adapt_env, check_steppable, copy_env, has_tasks, layers, name_of_env
 from meta_policy_search.envs.normalized_env import act_unscaled
-from meta_policy_search.envs.spaces import is_discrete
+from meta_policy_search.envs.spaces import check_has_shape, is_discrete
 from meta_policy_search.envs.varied_env import parameters_from_json, varied_parameters
 from meta_policy_search.evaluation import EvalCallback, Evaluation
 from meta_policy_search.evaluation.adapted_policy import AdaptedPolicy, adapt_with
@@ -333,7 +333,8 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
         check_type("callbacks", callbacks, (list, tuple), "a list of callables")
         callbacks = [*callbacks, EvalCallback(eval_every, check_positive_int("eval_tasks", eval_tasks))]
     wrappers = _remaining_wrappers(env, algo_class)
-    policy = policy or algo_class.policy_cls(is_discrete(env.action_space))
+    action_space = check_has_shape("env.action_space", getattr(env, "action_space", None))
+    policy = policy or algo_class.policy_cls(is_discrete(action_space))
     if not isinstance(policy, type):
         if isinstance(policy, MetaPolicy):
             settings.setdefault("meta_batch_size", policy.meta_batch_size)
@@ -453,7 +454,7 @@ def load_run(folder: PathLike, itr: Union[int, str, None] = None) -> "Run":
     A run on a Ray cluster uses the cluster again when it is resumed; until then, evaluations sample in this process.
 
     Args:
-        folder: run folder.
+        folder: run folder, or a folder with one run below it.
         itr: iteration of the snapshot, or `"best"` for the best policy of an `EvalCallback`. Default None: the last
             snapshot.
 
@@ -462,10 +463,12 @@ def load_run(folder: PathLike, itr: Union[int, str, None] = None) -> "Run":
 
     Raises:
         SnapshotError: the snapshot is missing or damaged.
-        ValueError: `folder` is a file; see also `Trainer.from_snapshot`.
+        ValueError: `folder` is a file or contains no run or several runs; see also `Trainer.from_snapshot`.
     """
-    if os.path.isfile(user_path("folder", folder)):
+    if os.path.isfile(folder := user_path("folder", folder)):
         raise ValueError(f"folder: expected a run folder, got the file {folder}; `itr` selects a snapshot")
+    if os.path.isdir(folder):
+        folder = run_folder.find_run(folder)
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # keeps the caller's random generators unchanged
         snapshot = load_snapshot(folder, itr)
         spec: RunSpec = state_of(snapshot)["spec"]

@@ -36,8 +36,9 @@ _ELSEWHERE = {name: here for here, names in {
     "hidden_nonlinearity": "activation activation_fn", "num_inner_grad_steps": "num_updates adapt_steps inner_steps",
     "dump_path": "folder log_dir logdir", "inner_lr": "inner_step_size alpha adapt_lr fast_lr", "folder": "dump_path",
     "rollouts_per_meta_task": "rollouts", "resume=True or another dump_path": "overwrite",
-    "meta_batch_size (tasks) and rollouts_per_meta_task (paths per task)": "batch_size",
-    "the environment variable CUDA_VISIBLE_DEVICES": "device", "step_size of trpo_maml": "max_kl",
+    "meta_batch_size (tasks) and rollouts_per_meta_task (paths per task)": "batch_size n_steps",
+    "the environment variable CUDA_VISIBLE_DEVICES": "device", "log_formats=['csv', 'tensorboard']": "tensorboard_log",
+    "step_size of trpo_maml": "max_kl",
     "an own policy (documentation page 'Custom policies')": "layer_norm"}.items() for name in names.split()}
 """Names of settings in other libraries, and what to use here."""
 

@@ -24,6 +24,10 @@ TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5,
 TRIALS = mps.TrialEnv(mps.MetaBernoulliBanditEnv(2), episodes_per_trial=2, max_path_length=1)
 
 
+class WithoutSpaces(mps.MetaPointEnvCorner):
+    action_space = property(lambda self: None, lambda self, space: None)
+
+
 class Cautious(mps.MetaGaussianMLPPolicy):
     pass
 
@@ -105,6 +109,8 @@ def test_loaded_run_resumes_like_an_uninterrupted_run(tmp_path, capsys):
         mps.load_run(run.folder, "bset")
     with pytest.raises(ValueError, match="folder: expected a run folder, got the file .*params.pkl"):
         mps.load_run(f"{run.folder}/params.pkl")
+    with pytest.raises(ValueError, match="run_folder: expected one run, got 2: .*parts, .*whole"):
+        mps.load_run(tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -268,6 +274,9 @@ def test_subclass_of_the_trainer_is_resumed(tmp_path):
     ({"hidden_sizes": (8,), "algo": "rl2"}, TypeError, "vpg_maml; did you mean 'hidden_size'?"),
     ({"gamma": 0.9}, TypeError, "unknown setting 'gamma' for ProMP with MetaGaussianMLPPolicy; use discount"),
     ({"alpha": 0.1}, TypeError, "unknown setting 'alpha' for ProMP with MetaGaussianMLPPolicy; use inner_lr"),
+    ({"tensorboard_log": "x"}, TypeError, "; use log_formats=['csv', 'tensorboard']"),
+    ({"env_kwargs": {"goal": 1}}, TypeError, "MetaPointEnvCorner: got an unexpected keyword argument 'goal'; arg"),
+    ({"env": WithoutSpaces()}, TypeError, "env.action_space: expected a space with a shape, such as a gym.spaces.Box"),
     ({"gain": 1}, TypeError, "; the documentation page 'Default settings' lists the settings"),
     ({"env": "MetaBernoulliBanditEnv", "init_std": 0.5}, TypeError, "for ProMP with MetaCategoricalMLPPolicy"),
     ({"learning_rate": 1.0, "algo": "trpo_maml"}, TypeError, "unknown setting 'learning_rate' for TRPOMAML"),

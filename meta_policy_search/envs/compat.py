@@ -186,8 +186,9 @@ class WrappingEnv(MetaEnv):
         if not isinstance(info, Mapping):
             raise ValueError(f"{name}: expected a dict as info, got {info!r}")
         info = {key: copied(value) for key, value in info.items()}
-        reward, *flags = (_as_number(f"{name}: {kind}", value) for kind, value in
-                          zip(("reward", "terminated", "truncated"), (reward, *flags)))
+        reward = _as_number(f"{name}: reward", reward, "a single number")
+        flags = [_as_number(f"{name}: {kind}", flag, "True or False") for kind, flag in
+                 zip(("terminated", "truncated"), flags)]
         if any(flag not in (0, 1) for flag in flags):
             raise ValueError(f"{name}: terminated, truncated: expected True or False, got {flags}")
         terminated, truncated = map(bool, flags if len(flags) == 2 else (flags[0], False))
@@ -693,11 +694,11 @@ def layers(env: Any) -> Iterator[Any]:
         env = env if hasattr(env, "step") else None  # `env` of a helper object can refer back
 
 
-def _as_number(name: str, value: Any) -> Any:
+def _as_number(name: str, value: Any, expected: str) -> Any:
     """Returns a number or flag; also accepts an array with one element."""
     if type(value) in (float, bool):
         return value
-    array = as_numbers(name, value, "a single number")
+    array = as_numbers(name, value, expected)
     if array.size != 1:
-        raise ValueError(f"{name}: expected a single number, got {value!r}")
+        raise ValueError(f"{name}: expected {expected}, got {value!r}")
     return array.item()

@@ -144,7 +144,7 @@ class NormalizedEnv(WrappingEnv):
 
     def normalized_observation(self, observation: Any) -> np.ndarray:
         """Returns the observation of this wrapper for an observation of the wrapped environment."""
-        observation = self.normalized_observations(np.asarray(observation)[None])[0]
+        observation = self.normalized_observations(as_numbers("observation", observation)[None])[0]
         return np.append(observation, task_numbers(self.get_task())) if self.observes_task else observation
 
     def unscaled_actions(self, actions: np.ndarray) -> np.ndarray:

@@ -1,4 +1,6 @@
 """Creates environments by name, for configuration files and command lines."""
+import contextlib
+import inspect
 from types import FunctionType
 from typing import Any, Callable, Dict, List, Tuple
 
@@ -95,6 +97,7 @@ def make_env(name: str, **kwargs: Any) -> MetaEnv:
 
     Raises:
         ValueError: `name` is unknown.
+        TypeError: the class or function has no such argument, or requires another one.
 
     Example:
         >>> env = make_env("MetaPointEnvMomentum", reward_type="dense")
@@ -104,4 +107,11 @@ def make_env(name: str, **kwargs: Any) -> MetaEnv:
         >>> observation.shape, terminated
         ((4,), False)
     """
-    return get_env_class(name)(**kwargs)
+    factory = get_env_class(name)
+    with contextlib.suppress(ValueError):  # some built-in functions have no signature
+        signature = inspect.signature(factory)
+        try:
+            signature.bind(**kwargs)
+        except TypeError as error:
+            raise TypeError(f"{name}: {error}; arguments: {', '.join(signature.parameters) or 'none'}") from None
+    return factory(**kwargs)

@@ -124,10 +124,11 @@ class VariedEnv(GymnasiumMetaEnv):
         known += [name for name in dir(innermost(self.wrapped_env)) if not name.startswith("_")]
         for name in self.parameters:
             if name not in known and name not in self._originals:
-                known += [each for owner in self._owners() for each in dir(owner) if _is_quantity(owner, each)]
+                listed = self._list_parameters()
+                quantities = [each for owner in self._owners() for each in dir(owner) if _is_quantity(owner, each)]
                 raise ValueError(f"{name}: expected an argument of the constructor, an attribute or a MuJoCo quantity "
-                                 f"of {self._class_name()}{did_you_mean(name, known)}; parameters: "
-                                 + (", ".join(self._list_parameters()) or "none"))
+                                 f"of {self._class_name()}{did_you_mean(name, [*listed, *quantities])}; parameters: "
+                                 + (", ".join(listed) or "none"))
         self._attributes = [name for name in self.parameters if name not in {*self._arguments, *self._originals}]
         self._derived = derived_assignments(innermost(self.wrapped_env), self._attributes)
         self._check_effects()

@@ -5,7 +5,7 @@ from typing import Any, Callable, Optional, Sequence
 
 import numpy as np
 
-from meta_policy_search.actors.parameters import check_hidden_sizes, unflatten_params
+from meta_policy_search.actors.parameters import check_hidden_sizes, flatten_params, unflatten_params
 from meta_policy_search.ops.networks import NONLINEARITIES, NUMPY, make_mlp, mlp
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_choice, check_positive_int
@@ -45,6 +45,10 @@ class MLPQFunction(Configurable):
     def get_param_values(self) -> "OrderedDict[str, np.ndarray]":
         """Returns copies of the current parameters by name."""
         return OrderedDict((name, value.copy()) for name, value in self._params.items())
+
+    def get_flat_params(self) -> np.ndarray:
+        """Returns a copy of the parameters in the order of `get_param_values`, float32 `[D]`."""
+        return flatten_params(self._params)
 
     def set_flat_params(self, flat_params: np.ndarray) -> None:
         """Sets the parameters, `[D]`."""

@@ -70,8 +70,9 @@ class Registry:
             found = find_name(self.kind, name, entries)
         except ValueError as error:
             if isinstance(name, str) and re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)+", name):
+                module, _, member = name.rpartition(".")
                 raise ValueError(f"{self.kind}: expected a known name or MODULE:NAME, got {name!r}; did you mean "
-                                 f"{':'.join(name.rsplit('.', 1))!r}?") from None
+                                 f"'{module}:{'NAME' if member == 'py' else member}'?") from None
             raise error
         return found, entries[found]
 

@@ -260,6 +260,7 @@ def test_default_environment_is_named_first(tmp_path, capsys):
 
 @pytest.mark.parametrize("arguments, message", [
     (["--env", "my_envs.HeaterEnv"], r"env: expected .*, got 'my_envs.HeaterEnv'; did you mean 'my_envs:HeaterEnv'\?"),
+    (["--env", "my_envs.py"], r"env: expected .*, got 'my_envs.py'; did you mean 'my_envs:NAME'\?"),
     (["--env", "my_envs:HeaterEnv"], r"env: .* No module named 'my_envs'. Run in the folder of the module"),
     (["--env", "tests.helpers.sampling:Wanderr"], r"env: expected .*, got .*; did you mean 'Wanderer'\?"),
     (["--n_itr", "many"], r"n_itr: expected an integer of at least 1, got 'many'"),
@@ -269,6 +270,8 @@ def test_default_environment_is_named_first(tmp_path, capsys):
     (["--inner_ir", "0.1"], r"unrecognized arguments: --inner_ir 0.1; did you mean '--inner_lr'\?"),
     (["--cell", "gru"], r"unrecognized arguments: --cell gru; it is a setting of rl2"),
     (["--gamma", "0.9"], r"unrecognized arguments: --gamma 0.9; use discount"),
+    (["--seed", "1", "2"], r"unrecognized arguments: 2; a value follows its flag, and a flag takes one value"),
+    (["--first_order", "yes"], r"unrecognized arguments: yes; .* --NAME and --no-NAME set truth values"),
     (["--meta-batch-size=3"], r"unrecognized arguments: --meta-batch-size=3"),
     (["--config_file", "missing.json"], r"could not read missing.json: .*No such file"),
     (["--resume"], r"dump_path: expected the folder of the run, because resume=True was given, got None"),

@@ -188,6 +188,8 @@ def test_arguments_and_options_of_a_mujoco_environment():
     ({"goals": (0.0, 1.0)}, "goals: expected an argument of the constructor, an attribute or a MuJoCo quantity of "
                             "Rail; did you mean 'goal'?; parameters: goal"),
     ({"_seed": (0.0, 1.0)}, "_seed: expected an argument of the constructor"),
+    ({"re": (0.0, 1.0)}, "re: expected an argument of the constructor, an attribute or a MuJoCo quantity of "
+                              "Rail; parameters: goal"),  # suggests no method
     ({"goal": (2.0, 1.0)}, "goal: expected a tuple (low, high) of finite numbers with low < high, or a list"),
     ({"goal": (0.0, 0.5, 1.0)}, "goal: expected a tuple (low, high) of finite numbers"),
     ({"goal": (False, True)}, "goal: expected a list of values, such as [False, True], because a tuple is a range"),

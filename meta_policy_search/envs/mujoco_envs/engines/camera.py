@@ -96,9 +96,16 @@ def renderer_of(env: Any) -> Callable[[], np.ndarray]:
 
     simulator = mujoco_simulator(env)
     if simulator is None:
-        return env.render
+        return lambda: _picture_of(env)
     camera = Camera(simulator.model)
     return lambda: camera.picture(simulator.model, simulator.data.qpos)
+
+
+def _picture_of(env: Any) -> np.ndarray:
+    picture = np.asarray(env.render())
+    if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3:
+        raise ValueError(f"render: expected an image, uint8 of shape (H, W, 3), got {picture.dtype} {picture.shape}")
+    return picture
 
 
 def main() -> None:
