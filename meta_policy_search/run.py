@@ -14,7 +14,7 @@ from meta_policy_search import run_folder
 from meta_policy_search.envs import MetaEnv, SingleTaskEnv, TrialEnv, VariedEnv, find_env, get_env_class, make_env
 from meta_policy_search.envs.compat import adapt_env, check_steppable, copy_env, has_tasks, layers, name_of_env
 from meta_policy_search.envs.normalized_env import act_unscaled
-from meta_policy_search.envs.spaces import check_has_shape, is_discrete
+from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.envs.varied_env import parameters_from_json, varied_parameters
 from meta_policy_search.evaluation import EvalCallback, Evaluation
 from meta_policy_search.evaluation.adapted_policy import AdaptedPolicy, adapt_with
@@ -333,8 +333,7 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
         check_type("callbacks", callbacks, (list, tuple), "a list of callables")
         callbacks = [*callbacks, EvalCallback(eval_every, check_positive_int("eval_tasks", eval_tasks))]
     wrappers = _remaining_wrappers(env, algo_class)
-    action_space = check_has_shape("env.action_space", getattr(env, "action_space", None))
-    policy = policy or algo_class.policy_cls(is_discrete(action_space))
+    policy = policy or algo_class.policy_cls(is_discrete(env.action_space))
     if not isinstance(policy, type):
         if isinstance(policy, MetaPolicy):
             settings.setdefault("meta_batch_size", policy.meta_batch_size)

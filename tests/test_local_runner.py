@@ -186,7 +186,7 @@ def test_environment_without_get_task_is_refused_with_the_name_of_the_method(bas
 
     runner = LocalRunner()
     runner.setup(Counting(), WithoutTask())
-    with pytest.raises(NotImplementedError, match="^WithoutTask does not implement get_task$"):
+    with pytest.raises(NotImplementedError, match="^WithoutTask does not implement get_task, which returns the task$"):
         runner.train(1, T)
 
 

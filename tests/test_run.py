@@ -24,10 +24,6 @@ TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5,
 TRIALS = mps.TrialEnv(mps.MetaBernoulliBanditEnv(2), episodes_per_trial=2, max_path_length=1)
 
 
-class WithoutSpaces(mps.MetaPointEnvCorner):
-    action_space = property(lambda self: None, lambda self, space: None)
-
-
 class Cautious(mps.MetaGaussianMLPPolicy):
     pass
 
@@ -276,7 +272,6 @@ def test_subclass_of_the_trainer_is_resumed(tmp_path):
     ({"alpha": 0.1}, TypeError, "unknown setting 'alpha' for ProMP with MetaGaussianMLPPolicy; use inner_lr"),
     ({"tensorboard_log": "x"}, TypeError, "; use log_formats=['csv', 'tensorboard']"),
     ({"env_kwargs": {"goal": 1}}, TypeError, "MetaPointEnvCorner: got an unexpected keyword argument 'goal'; arg"),
-    ({"env": WithoutSpaces()}, TypeError, "env.action_space: expected a space with a shape, such as a gym.spaces.Box"),
     ({"gain": 1}, TypeError, "; the documentation page 'Default settings' lists the settings"),
     ({"env": "MetaBernoulliBanditEnv", "init_std": 0.5}, TypeError, "for ProMP with MetaCategoricalMLPPolicy"),
     ({"learning_rate": 1.0, "algo": "trpo_maml"}, TypeError, "unknown setting 'learning_rate' for TRPOMAML"),

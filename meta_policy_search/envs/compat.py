@@ -149,7 +149,7 @@ class WrappingEnv(MetaEnv):
         """Returns a copy of the task."""
         owner = owner_of_tasks(self.wrapped_env, "get_task")
         if not hasattr(owner, "get_task"):
-            raise NotImplementedError(f"{type(owner).__name__} does not implement get_task")
+            raise NotImplementedError(f"{type(owner).__name__} does not implement get_task, which returns the task")
         return copy.deepcopy(owner.get_task())
 
     def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[Any, Dict[str, Any]]:

@@ -70,7 +70,7 @@ class MetaEnv(Configurable, gym.Env):
 
     def get_task(self) -> Task:
         """Returns the current task."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement get_task")
+        raise NotImplementedError(f"{type(self).__name__} does not implement get_task, which returns the task")
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
         """Logs environment-specific statistics of the paths of all tasks.

@@ -1,5 +1,4 @@
 """Creates environments by name, for configuration files and command lines."""
-import contextlib
 import inspect
 from types import FunctionType
 from typing import Any, Callable, Dict, List, Tuple
@@ -108,10 +107,9 @@ def make_env(name: str, **kwargs: Any) -> MetaEnv:
         ((4,), False)
     """
     factory = get_env_class(name)
-    with contextlib.suppress(ValueError):  # some built-in functions have no signature
-        signature = inspect.signature(factory)
-        try:
-            signature.bind(**kwargs)
-        except TypeError as error:
-            raise TypeError(f"{name}: {error}; arguments: {', '.join(signature.parameters) or 'none'}") from None
+    signature = inspect.signature(factory)
+    try:
+        signature.bind(**kwargs)
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}; arguments: {', '.join(signature.parameters) or 'none'}") from None
     return factory(**kwargs)

@@ -190,8 +190,8 @@ def _check_values(env: Any, num_steps: int, rng: np.random.Generator) -> None:
                              f"{where}")
         if is_box(space) and (not np.can_cast(array.dtype, space.dtype) or array.shape == space.shape and not (
                 (space.low <= array) & (array <= space.high)).all()):
-            raise ValueError(f"{name}: expected observations in {space}, got {observation!r} {where}. Change the "
-                             "observation_space, or the type and range of observations")
+            raise ValueError(f"{name}: expected observations in {space}, got {array.dtype} {observation} {where}. "
+                             "Change the observation_space, or the type and range of observations")
         if is_over:
             break
         action = rng.integers(env.action_space.n) if is_discrete(env.action_space) else np.clip(
