@@ -47,7 +47,9 @@ class Recording:
         tasks: the `M` tasks.
         rounds: the paths (`P` per task) after 0, 1, ..., `K` adaptation steps.
         start_rngs: for each element of `rounds`, the random generators `[M][P]` of the environments at the start of the
-            paths.
+            paths; of trials, only those at the start of episode 0.
+        is_trial: whether `rounds` are the episodes of trials, which `replay` steps through from episode 0 on. Default
+            False.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Recording:
     tasks: Sequence[Task]
     rounds: Sequence[PathsMetaBatch]
     start_rngs: Sequence[Sequence[Sequence[np.random.Generator]]]
+    is_trial: bool = False
 
     def __repr__(self) -> str:
         return f"<Recording of {self.name} in {len(self.tasks)} tasks, after 0 to {len(self.rounds) - 1} steps>"
@@ -80,7 +83,11 @@ class Recording:
         env = adapt_env(copy_env(self.env) if env is None else env)
         recorded = self.rounds[step][task][path]
         env.set_task(self.tasks[task])
-        env.np_random = copy.deepcopy(self.start_rngs[step][task][path])
+        env.np_random = copy.deepcopy(self.start_rngs[0 if self.is_trial else step][task][path])
+        for earlier in self.rounds[:step] if self.is_trial else ():
+            env.reset()
+            for action in earlier[task][path]["actions"]:
+                env.step(action)
         env.reset()
         yield env
         for t, (action, reward) in enumerate(zip(recorded["actions"], recorded["rewards"], strict=True)):

@@ -1,12 +1,11 @@
 """Evaluates RL^2 in held-out tasks: mean return of each episode of a trial."""
 import contextlib
-import copy
 import dataclasses
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.envs.compat import adapt_env, close_env, copy_env
+from meta_policy_search.envs.compat import close_env, copy_env
 from meta_policy_search.envs.trial_env import TrialEnv, episode_lengths, episode_returns, split_episodes
 from meta_policy_search.evaluation.evaluation import Evaluation
 from meta_policy_search.evaluation.evaluator import MetaEvaluator, _check_seeds, _check_tasks, sample_deterministically
@@ -15,7 +14,7 @@ from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np.algos import RLAlgorithm
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.paths import success_rate
-from meta_policy_search.types import Path, PathsMetaBatch, Task
+from meta_policy_search.types import PathsMetaBatch, Task
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive_int
 from meta_policy_search.utils.serializable import shallow_copy
@@ -143,14 +142,8 @@ class TrialEvaluator(MetaEvaluator):
         num_steps = check_positive_int("num_steps", (self.trained_steps or 1) if num_steps is None else num_steps)
         paths, rngs, tasks, policy = self.sample_trials(seed, num_tasks, task_list, num_steps + 1)
         trials = {m: [split_episodes(path) for path in of_task] for m, of_task in paths.items()}
-        env = copy_env(self._trial_env.wrapped_env)
-        with seeding.evaluation_seed(seed):  # for environments that draw from the global generators
-            starts = [[_start_rngs(env, task, trial, rng) for trial, rng in zip(trials[m], rngs[m], strict=True)]
-                      for m, task in enumerate(tasks)]
-        episodes = range(num_steps + 1)
-        rounds = [{m: [trial[k] for trial in of_task] for m, of_task in trials.items()} for k in episodes]
-        start_rngs = [[[trial[k] for trial in of_task] for of_task in starts] for k in episodes]
-        return Recording(self.name, env, tasks, rounds, start_rngs), policy
+        rounds = [{m: [trial[k] for trial in of_task] for m, of_task in trials.items()} for k in range(num_steps + 1)]
+        return Recording(self.name, copy_env(self._trial_env.wrapped_env), tasks, rounds, [rngs], is_trial=True), policy
 
     def sample_trials(self, seed: int, num_tasks: int, task_list: Optional[List[Task]], num_episodes: int,
                       deterministic: bool = False
@@ -183,21 +176,6 @@ class TrialEvaluator(MetaEvaluator):
 def _check_step_sizes(step_sizes: Any) -> None:
     if step_sizes is not None:
         raise ValueError(f"step_sizes: expected None, as RL2 has no gradient steps, got {step_sizes!r}")
-
-
-def _start_rngs(env: Any, task: Task, episodes: Sequence[Path], rng: np.random.Generator) -> List[np.random.Generator]:
-    """Replays a trial that starts with `rng`; returns copies of this generator at the start of each episode."""
-    starts = []
-    env = adapt_env(env)
-    env.set_task(task)
-    env.np_random = rng
-    for episode in episodes:
-        starts.append(copy.deepcopy(rng))
-        env.reset()
-        for action in episode["actions"]:
-            if any(env.step(action)[2:4]):
-                break
-    return starts
 
 
 def make_evaluator(trainer: Trainer, **arguments: Any) -> MetaEvaluator:

@@ -39,7 +39,7 @@ from meta_policy_search.utils.checks import (
     check_positive_int,
     check_type,
 )
-from meta_policy_search.utils.serializable import Serializable, replace_arguments, shallow_copy
+from meta_policy_search.utils.serializable import Serializable, replaced_arguments, shallow_copy
 
 
 class MetaAlgo(Serializable, abc.ABC):
@@ -166,7 +166,7 @@ class MetaAlgo(Serializable, abc.ABC):
         """
         policy = self.policy.with_meta_batch_size(meta_batch_size)
         changed = {"policy": policy, "meta_batch_size": policy.meta_batch_size}
-        return shallow_copy(self, **changed, _given=replace_arguments((type(self), *self._given), changed)[1:])
+        return shallow_copy(self, **changed, _given=replaced_arguments(self, changed))
 
     def __getstate__(self) -> Dict[str, Any]:
         """Returns constructor arguments and state."""

@@ -23,7 +23,7 @@ from meta_policy_search.types import Infos, Params, Path
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_not_replaced, check_positive_int
 from meta_policy_search.utils.fast_paths import fast_path, replaces
-from meta_policy_search.utils.serializable import Serializable, check_own_pickle, replace_arguments, shallow_copy
+from meta_policy_search.utils.serializable import Serializable, check_own_pickle, replaced_arguments, shallow_copy
 
 __all__ = ["ACTING", "MetaPolicy", "Policy"]
 
@@ -436,7 +436,7 @@ def _by_name(argument: Any) -> Any:
 def copy_for_tasks(policy: Any, meta_batch_size: int) -> Any:
     """Returns a policy for another number of tasks, with the same graph and parameters and a separate random state."""
     other = shallow_copy(policy, meta_batch_size=check_positive_int("meta_batch_size", meta_batch_size))
-    other._given = replace_arguments((type(policy), *policy._given), {"meta_batch_size": other.meta_batch_size})[1:]
+    other._given = replaced_arguments(policy, {"meta_batch_size": other.meta_batch_size})
     other._rng = seeding.next_rng(seeding.Stream.POLICY)
     return other
 

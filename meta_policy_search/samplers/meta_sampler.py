@@ -22,7 +22,7 @@ from meta_policy_search.types import PathsMetaBatch, Task, WithoutEffect
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_agrees, check_int_at_least, check_positive_int
 from meta_policy_search.utils.fast_paths import fast_path
-from meta_policy_search.utils.serializable import replace_arguments
+from meta_policy_search.utils.serializable import replaced_arguments
 from meta_policy_search.utils.threads import total_memory
 
 
@@ -97,7 +97,7 @@ class MetaSampler(Sampler):
         self._is_begun = False  # whether an iteration has started
         self._mean_before = np.nan  # mean return before adaptation
         self._check_memory()
-        self._given = replace_arguments((type(self), *self._given), {"env": self.sampled_env})[1:]  # for snapshots
+        self._given = replaced_arguments(self, {"env": self.sampled_env})  # for snapshots
         check_parallel(parallel)
         self.parallel = parallel
 

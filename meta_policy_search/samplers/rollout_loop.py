@@ -11,7 +11,6 @@ from meta_policy_search.envs.compat import copied
 from meta_policy_search.samplers.errors import EnvWorkerError, NotFiniteError
 from meta_policy_search.samplers.paths import split_paths
 from meta_policy_search.types import Infos, Path, Rows
-from meta_policy_search.utils.threads import divide, run_in_threads
 
 Steps = Union[int, np.ndarray]
 """Current step of each path: an int if all paths are at the same step, otherwise int `[k]`."""
@@ -91,31 +90,6 @@ def _join_steps(steps: Sequence[Infos], rows: Sequence[np.ndarray]) -> Infos:
         for values, of_step in zip(steps, rows):
             joined[key][of_step] = values.pop(key, None)  # frees memory
     return joined
-
-
-def collect_rollouts(executor: Any, num_rollouts: int, path_rng: PathRng, actor: Actor) -> List[TaskRollouts]:
-    """Collects paths in all tasks of an executor, in up to `executor.max_threads` threads.
-
-    Args:
-        executor: `MetaEnvExecutor` for the tasks; the first one has the index `executor.first_task`.
-        num_rollouts: number of paths per task.
-        path_rng: function that returns the generator of each path.
-        actor: actor for these tasks. One thread is used if it cannot be divided.
-
-    Raises:
-        ValueError: an observation, reward or action is not finite; the message names task, path and step.
-        EnvWorkerError: the environment raised an error, or a worker process died; the message names task, path and
-            step.
-    """
-    tasks = range(executor.first_task, executor.first_task + executor.meta_batch_size)
-    if actor.can_divide:
-        divided = [(actor.for_tasks(part.start - tasks.start, part.stop - tasks.start), part)
-                   for part in divide(tasks, executor.max_threads)]
-    else:
-        divided = [(actor, tasks)]
-    stop = threading.Event()
-    loops = [RolloutLoop(executor, num_rollouts, path_rng, *part, stop) for part in divided]
-    return run_in_threads([loop.run for loop in loops], stop.set, "sampling")
 
 
 class RolloutLoop:

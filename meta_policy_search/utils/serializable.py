@@ -26,12 +26,12 @@ def constructor_signature(cls: type) -> inspect.Signature:
     return signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
-def replace_arguments(part: Tuple[type, Tuple, Dict[str, Any]], new: Mapping[str, Any]) -> Tuple[type, Tuple, Dict]:
-    """Replaces recorded constructor arguments of a class by those in `new`; ignores names that it does not accept."""
-    cls, args, kwargs = part
-    bound = constructor_signature(cls).bind_partial(*args, **kwargs)
+def replaced_arguments(obj: "Configurable", new: Mapping[str, Any]) -> Tuple[Tuple, Dict[str, Any]]:
+    """Returns the constructor arguments of an object with those in `new`; ignores names that it does not accept."""
+    args, kwargs = obj._given
+    bound = constructor_signature(type(obj)).bind_partial(*args, **kwargs)
     bound.arguments.update({name: value for name, value in new.items() if name in bound.signature.parameters})
-    return cls, bound.args, {**bound.kwargs, **{name: new[name] for name in bound.kwargs.keys() & new.keys()}}
+    return bound.args, {**bound.kwargs, **{name: new[name] for name in bound.kwargs.keys() & new.keys()}}
 
 
 class Configurable:
@@ -119,7 +119,7 @@ class Serializable(Configurable):
         Args:
             **overrides: constructor arguments to replace.
         """
-        _, args, kwargs = replace_arguments((type(self), *self._given), overrides)
+        args, kwargs = replaced_arguments(self, overrides)
         unknown = overrides.keys() - constructor_signature(type(self)).parameters.keys()  # the constructor refuses them
         return type(self)(*args, **{**kwargs, **{name: overrides[name] for name in unknown}})
 

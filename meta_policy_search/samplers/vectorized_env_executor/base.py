@@ -15,6 +15,7 @@ these executors. Environments that draw from the global `numpy.random` work with
 reproducible only in `MetaIterativeEnvExecutor`.
 """
 import reprlib
+import threading
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
 
 import cloudpickle
@@ -25,11 +26,11 @@ from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.normalized_env import Averages, get_averages, set_averages
 from meta_policy_search.samplers.errors import EnvValueError, EnvWorkerError, tasks_text
-from meta_policy_search.samplers.rollout_loop import PathRng, TaskRollouts, collect_rollouts, join_rollouts
+from meta_policy_search.samplers.rollout_loop import PathRng, RolloutLoop, TaskRollouts, join_rollouts
 from meta_policy_search.types import BatchedStep, Infos, Path, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.seeding import Stream, next_rng
-from meta_policy_search.utils.threads import one_blas_thread
+from meta_policy_search.utils.threads import divide, one_blas_thread, run_in_threads
 
 Executor = TypeVar("Executor", bound="MetaEnvExecutor")
 
@@ -144,7 +145,13 @@ class MetaEnvExecutor:
         """
         if averages:
             self.set_averages(averages)
-        return collect_rollouts(self, num_rollouts, path_rng, actor)
+        tasks = range(self.first_task, self.first_task + self.meta_batch_size)
+        parts = [(actor, tasks)] if not actor.can_divide else [
+            (actor.for_tasks(part.start - tasks.start, part.stop - tasks.start), part)
+            for part in divide(tasks, self.max_threads)]
+        stop = threading.Event()
+        loops = [RolloutLoop(self, num_rollouts, path_rng, *part, stop) for part in parts]
+        return run_in_threads([loop.run for loop in loops], stop.set, "sampling")
 
     def set_averages(self, averages: Averages) -> None:
         """Sets the running averages of all environments."""
