@@ -28,17 +28,18 @@ SMOKE = {"n_itr": 2, "meta_batch_size": 2, "rollouts_per_meta_task": 2, "envs_pe
 """Settings of a smoke test, which takes seconds and only checks that everything works."""
 
 _ELSEWHERE = {name: here for here, names in {
-    "discount": "gamma discount_factor", "learning_rate": "meta_lr outer_lr", "entropy_coef": "ent_coef",
-    "n_itr": "total_timesteps n_epochs num_epochs epochs num_iterations n_iterations",
-    "parallel": "n_workers num_workers n_jobs n_cpu", "envs_per_task": "n_envs num_envs", "log_formats": "verbose",
+    "discount": "gamma discount_factor", "env": "environment env_name env_id", "learning_rate": "meta_lr outer_lr",
+    "n_itr": "total_timesteps n_epochs num_epochs epochs num_iterations n_iterations", "entropy_coef": "ent_coef",
+    "parallel": "n_workers num_workers n_cpu", "parallel (or processes of compare)": "n_jobs",
+    "envs_per_task": "n_envs num_envs", "log_formats": "verbose", "clip_eps": "clip_range clip_param",
     "max_path_length": "horizon max_episode_steps episode_length", "meta_batch_size": "num_tasks n_tasks tasks",
-    "hidden_sizes": "num_layers hidden_layers net_arch layers policy_kwargs", "clip_eps": "clip_range clip_param",
-    "hidden_nonlinearity": "activation activation_fn", "num_inner_grad_steps": "num_updates adapt_steps inner_steps",
-    "dump_path": "folder log_dir logdir", "inner_lr": "inner_step_size alpha adapt_lr fast_lr", "folder": "dump_path",
-    "rollouts_per_meta_task": "rollouts", "resume=True or another dump_path": "overwrite",
+    "hidden_sizes": "num_layers hidden_layers net_arch layers policy_kwargs", "rollouts_per_meta_task": "rollouts",
+    "num_inner_grad_steps": "num_updates adapt_steps adaptation_steps inner_steps", "folder": "dump_path",
+    "inner_lr": "inner_step_size alpha adapt_lr fast_lr", "hidden_nonlinearity": "activation activation_fn",
+    "dump_path": "folder log_dir logdir", "resume=True or another dump_path": "overwrite",
     "meta_batch_size (tasks) and rollouts_per_meta_task (paths per task)": "batch_size n_steps",
-    "the environment variable CUDA_VISIBLE_DEVICES": "device", "log_formats=['csv', 'tensorboard']": "tensorboard_log",
-    "step_size of trpo_maml": "max_kl",
+    "the environment variable CUDA_VISIBLE_DEVICES": "device gpu", "step_size of trpo_maml": "max_kl",
+    "log_formats=['csv', 'tensorboard']": "tensorboard_log",
     "an own policy (documentation page 'Custom policies')": "layer_norm"}.items() for name in names.split()}
 """Names of settings in other libraries, and what to use here."""
 

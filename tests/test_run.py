@@ -138,7 +138,7 @@ def test_train_with_resume_starts_extends_and_returns_a_run(continued, run):
     ({"policy": Cautious}, ValueError, "policy None .run., 'tests.test_run:Cautious' .now."),
     ({"env": mps.MetaPointEnvCorner(reward_type="dense")}, ValueError, "env_kwargs {} .run., {'reward_type': 'dense'}"),
     ({"inner_l": 0.3}, TypeError, "unknown setting 'inner_l' for VPGMAML"),
-    ({"resume": False}, ValueError, "already contains a run: resume it .meta-policy-search resume .*, or resume=True."),
+    ({"resume": False}, ValueError, "already contains a run: resume it .meta-policy-search resume .*, or resume=True"),
     ({"dump_path": None}, ValueError, "dump_path: expected the folder of the run, because resume=True was given, got"),
     ({"resume": "no"}, TypeError, "resume: expected True or False, got 'no'"),
 ])
@@ -270,6 +270,7 @@ def test_subclass_of_the_trainer_is_resumed(tmp_path):
     ({"hidden_sizes": (8,), "algo": "rl2"}, TypeError, "vpg_maml; did you mean 'hidden_size'?"),
     ({"gamma": 0.9}, TypeError, "unknown setting 'gamma' for ProMP with MetaGaussianMLPPolicy; use discount"),
     ({"alpha": 0.1}, TypeError, "unknown setting 'alpha' for ProMP with MetaGaussianMLPPolicy; use inner_lr"),
+    ({"n_jobs": 2}, TypeError, "; use parallel (or processes of compare)"),
     ({"tensorboard_log": "x"}, TypeError, "; use log_formats=['csv', 'tensorboard']"),
     ({"env_kwargs": {"goal": 1}}, TypeError, "MetaPointEnvCorner: got an unexpected keyword argument 'goal'; arg"),
     ({"gain": 1}, TypeError, "; the documentation page 'Default settings' lists the settings"),

@@ -36,7 +36,7 @@ class Baseline(Configurable):
 
     def predict(self, path: Path) -> np.ndarray:
         """Returns the prediction along a path with `observations` `[T, O]`, float64 `[T]`, in the target's unit."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement predict")
 
     def train(self, paths: Sequence[Path], target_key: str = "returns") -> None:
         """Updates the parameters that persist over iterations. Default: does nothing.

@@ -556,6 +556,8 @@ def check_steppable(env: Any) -> Any:
 def _check_methods(owner: Any, env: Any, names: Sequence[str], expected: str) -> None:
     if isinstance(env, type):
         raise TypeError(f"{expected}, got the class {env.__name__}: pass an object, such as {env.__name__}()")
+    if isinstance(env, str):
+        raise TypeError(f"{expected}, got the name {env!r}: pass make_env({env!r})")
     if any(_method(owner, name) is None for name in names):
         hint = ("; meta_policy_search.vary adds tasks to a Gymnasium environment, as does the argument vary of train "
                 "(--vary on the command line)" if "set_task" in names else "")

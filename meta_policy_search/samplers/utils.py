@@ -123,8 +123,8 @@ def check_env(env: Any, num_steps: int = 50, seed: int = 0) -> None:
     rng = np.random.default_rng(seed)
     tasks = adapted.sample_tasks(2, rng)
     adapted.set_task(tasks[0])
-    _check_with_gymnasium(adapted)
     _check_values(adapted, num_steps, rng)
+    _check_with_gymnasium(adapted)
 
     def play(executor: MetaEnvExecutor, *env_ids: int, first_seed: int = 0) -> List[Dict[str, Any]]:
         """Runs one path in each environment; returns the values of the first one at the start and after each step."""

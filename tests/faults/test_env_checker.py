@@ -139,7 +139,7 @@ class OtherType(Scripted):
     observation_space = gym.spaces.Box(-9.0, 9.0, (2,), np.float32)
 
 
-class Nan(Scripted):
+class Nan(Drift):  # Gymnasium's check has another message
     def step(self, action):
         observation, _, *rest = super().step(action)
         return observation, np.nan, *rest
@@ -167,6 +167,7 @@ def test_plain_environment_of_gymnasium_passes():
     (Outside(), ValueError, "Outside: expected observations in Box.*, got float.* after . steps"),
     (OtherType(), ValueError, "OtherType: expected observations in Box.*float32.*, got float64 .* at the start"),
     (Nan(), ValueError, "Nan: expected finite observations and rewards, got .* and nan after 1 steps"),
+    ("Drift", TypeError, r"env: expected a meta-environment, got the name 'Drift': pass make_env\('Drift'\)"),
     (Unseeded(), ValueError, "Unseeded: the check of Gymnasium found: .*seed"),
     (WithoutArgument(), TypeError, r"WithoutArgument.sample_tasks: expected the arguments \(n_tasks\) .*got \(\)"),
 ])
