@@ -117,14 +117,12 @@ def resume(argv: Sequence[str]) -> int:
         from meta_policy_search.run import load_run, settings_of_algorithm
 
         try:
-            if os.path.isfile(argv[0]):
-                raise ValueError("expected a run folder, got a file")
             run = load_run(argv[0])
         except USER_ERRORS as error:  # a missing or damaged snapshot is reported as a wrong argument
             parser.error(f"{argv[0]} cannot be resumed: {error}")
         described = run.trainer.get_spec().describe()
         with contextlib.suppress(ValueError):  # the file is unreadable
-            described.update(run_folder.read_params(argv[0]))
+            described.update(run_folder.read_params(run.folder))
         recorded = {**described["settings"], **described["options"]}
         for setting in settings_of_algorithm(type(run.trainer.algo), type(run.policy)).values():
             if setting.name in recorded:

@@ -306,7 +306,10 @@ def test_the_folder_of_resume_comes_first(finished_copy, capsys):
     resume = functools.partial(commands.run, "resume")
     assert "RUN_FOLDER: expected the folder before the flags, got --n_itr" in commands.mistake(
         resume, capsys, "--n_itr", 5, finished_copy)
-    assert "expected a run folder, got a file" in commands.mistake(resume, capsys, finished_copy / "params.pkl")
+    assert f"completed iterations of {finished_copy}, got 1" in commands.mistake(  # the only run below the folder
+        resume, capsys, finished_copy.parent, "--n_itr", 1)
+    path = finished_copy / "params.pkl"
+    assert f"expected a run folder, got the file {path}" in commands.mistake(resume, capsys, path)
 
 
 @pytest.mark.parametrize("name", ["params.json", "progress.csv", "params.pkl", "itr_0.pkl"])
