@@ -347,7 +347,7 @@ def check_is_unused(folder: PathLike) -> None:
     folder = user_path("dump_path", folder)
     if (is_run(folder) or logger.earlier_files(folder)) and not ended_before_first_snapshot(folder):
         raise ValueError(f"dump_path: {folder} already contains a run: resume it ({resume_command(folder)}, or "
-                         "resume=True; a complete run with a larger n_itr) or choose another folder")
+                         "resume=True; if the run is complete, with a larger n_itr) or choose another folder")
 
 
 def check_has_no_runs(folder: str) -> None:

@@ -45,7 +45,7 @@ class Parser(argparse.ArgumentParser):
         namespace, unknown = self.parse_known_args(args, namespace)
         if unknown:
             flag, known = unknown[0].partition("=")[0], self._option_string_actions
-            hint = ("; a value follows its flag, most flags take one value, and truth values are --NAME or --no-NAME"
+            hint = ("; write each value after its flag (most flags take one value); --NAME means true, --no-NAME false"
                     if not flag.startswith("-") else
                     advise(flag, known, self.owners) if self.owners else did_you_mean(flag, known) or "; see --help")
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")

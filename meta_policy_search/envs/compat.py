@@ -210,7 +210,12 @@ class WrappingEnv(MetaEnv):
 
 
 class BatchedWrapper(BatchedEnv):
-    """Vectorized form of the wrapper `env`: forwards tasks to `batched_env`, the vectorized wrapped environment."""
+    """Base class of vectorized wrappers.
+
+    Args:
+        batched_env: the vectorized form of the environment that `env` wraps; it samples, sets and returns the tasks.
+        env: the wrapper of a single environment.
+    """
 
     def __init__(self, batched_env: BatchedEnv, env: WrappingEnv) -> None:
         super().__init__(batched_env.num_envs)

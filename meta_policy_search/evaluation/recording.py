@@ -47,9 +47,9 @@ class Recording:
         tasks: the `M` tasks.
         rounds: the paths (`P` per task) after 0, 1, ..., `K` adaptation steps.
         start_rngs: for each element of `rounds`, the random generators `[M][P]` of the environments at the start of the
-            paths; of trials, only those at the start of episode 0.
-        is_trial: whether `rounds` are the episodes of trials, which `replay` steps through from episode 0 on. Default
-            False.
+            paths. For trials, the only element contains the generators at the start of the first episode.
+        is_trial: whether the elements of `rounds` are the successive episodes of the same trials. Then `replay`
+            first repeats the earlier episodes. Default False.
     """
 
     name: str

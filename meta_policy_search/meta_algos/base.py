@@ -138,7 +138,7 @@ class MetaAlgo(Serializable, abc.ABC):
         if not self._is_warned and kl > 1.0 and figures.get("LossAfter", -np.inf) > figures["LossBefore"]:
             self._is_warned = True
             logger.warn(f"a meta-update increased its loss and changed the adapted policies by {kl:.3g} nats "
-                        "(KLOuter). This can undo adaptation; set target_kl (such as 0.03) or reduce learning_rate. "
+                        "(KLOuter). This can undo adaptation; set target_kl (such as 0.1) or reduce learning_rate. "
                         "Further updates of this kind are not reported")
 
     def check_batch(self, num_paths: int) -> None:
