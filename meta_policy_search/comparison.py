@@ -193,6 +193,7 @@ def sweep(env: Any, algo: Union[str, type, None], grid: Mapping[str, Iterable[An
     Raises:
         TypeError, ValueError: an argument is invalid, or the folder contains runs, and `resume` is False or their
             settings differ.
+        RuntimeError: all runs failed.
     """
     return _sweep("sweeps", {"env": env, "algo": algo, **settings}, grid, {}, folder, processes, resume)
 
@@ -224,6 +225,7 @@ def compare(env: Any, algorithms: Sequence[Union[str, type]],
     Raises:
         TypeError, ValueError: an argument is invalid, no algorithm has a setting, or the folder contains runs, and
             `resume` is False or their settings differ.
+        RuntimeError: all runs failed.
     """
     if isinstance(seeds, (int, np.integer)):
         seeds = range(1, check_positive_int("seeds", seeds) + 1)
@@ -233,8 +235,9 @@ def compare(env: Any, algorithms: Sequence[Union[str, type]],
         raise TypeError(f"algorithms: expected a list of names or classes, got {algorithms!r}")
     algorithms = list(algorithms)
     names = [_name_of(algorithm) for algorithm in algorithms]
-    if len({*names}) < len(names) or len({*numbers}) < len(numbers) or not names or not numbers:
-        raise ValueError(f"compare: expected different algorithms and different seeds, got {algorithms} and {seeds}")
+    for argument, values in (("algorithms", names), ("seeds", numbers)):
+        if not values or len({*values}) < len(values):
+            raise ValueError(f"{argument}: expected at least one, without duplicates, got {values}")
     settings_of = check_type("settings_of", settings_of or {}, Mapping, "a dict of dicts")
     for name, changed in settings_of.items():
         if name not in names:
@@ -290,6 +293,8 @@ def _sweep(kind: str, fixed: Mapping[str, Any], grid: Mapping[str, Iterable[Any]
             print_line(f"{setting}: not a setting of {', '.join(others)}, which ignores it")
     failed, was_interrupted = train_all(output, members, processes, resume)
     write_csv(os.path.join(output, SUMMARY), _summarize(members, varied, failed))
+    if len(failed) == len(members):
+        raise RuntimeError(f"all runs failed; their errors are printed above, their folders are in {output}")
     if was_interrupted:
         print_line(f"Interrupted. To continue, repeat the call with folder={output!r} and resume=True (on the command "
                    "line: --resume)")

@@ -1,5 +1,6 @@
 """The training loop: samples, adapts, samples again and performs a meta-update."""
 import os
+from collections import abc
 from typing import Any, Dict, List, Optional, Sequence
 
 import numpy as np
@@ -220,6 +221,7 @@ class Trainer(TrainingLoop):
                     paths = self.sampler.obtain_samples(log=True, log_prefix=prefix)
                 with timed(times, "Time-SampleProc"):
                     samples = self.sample_processor.process_samples(paths, log="all", log_prefix=prefix)
+                    check_type("process_samples", samples, abc.Sequence, "a list with the samples of each task")
                     all_paths = [path for task_paths in paths.values() for path in task_paths]
                     log_diagnostics(self.env, all_paths, prefix)
                     log_diagnostics(self.policy, all_paths, prefix)

@@ -37,7 +37,11 @@ ALGORITHMS = Registry("algo", {
                         "gradient-free search that adapts a full covariance matrix"),
     "ddpg": Algorithm("meta_policy_search.algos.ddpg:DDPG", "DDPG", "DDPG (arXiv:1509.02971): a deterministic policy, "
                       "trained off-policy from a replay buffer"),
-})
+}, {
+    "maml": "'trpo_maml' (outer step of the paper) or 'vpg_maml'", "metasgd": "trainable_inner_step_size=True",
+    "fomaml": "first_order=True with an algorithm such as 'trpo_maml'",
+    **{name: f"adapt_params={value!r} with an algorithm such as 'trpo_maml'" for name, value in (
+        ("anil", "head"), ("boil", "body"), ("cavia", "context"))}})
 
 
 def register_algorithm(name: str, algo_class: type, title: Optional[str] = None) -> None:

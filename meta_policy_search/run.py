@@ -467,7 +467,7 @@ def load_run(folder: PathLike, itr: Union[int, str, None] = None) -> "Run":
     if os.path.isfile(folder := user_path("folder", folder)):
         raise ValueError(f"folder: expected a run folder, got the file {folder}; `itr` selects a snapshot")
     if os.path.isdir(folder):
-        folder = run_folder.find_run(folder)
+        folder = run_folder.find_run(folder, "folder")
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # keeps the caller's random generators unchanged
         snapshot = load_snapshot(folder, itr)
         spec: RunSpec = state_of(snapshot)["spec"]
@@ -716,4 +716,4 @@ class Run:
                 f"iteration {best.trainer.itr - 1}, {len(evaluation.task_returns)} sampled tasks")
 
     def __repr__(self) -> str:
-        return f"<Run of {self.trainer.itr} iterations in {self.folder}>"
+        return f"<Run of {self.trainer.itr} iteration{'s' * (self.trainer.itr != 1)} in {self.folder}>"

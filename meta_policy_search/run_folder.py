@@ -286,37 +286,38 @@ class RunInfo(NamedTuple):
         return final_success(self.progress)
 
 
-def find_runs(folders: Sequence[str]) -> list[str]:
+def find_runs(folders: Sequence[str], argument: str = "run_folder") -> list[str]:
     """Returns the given run folders and all run folders below the given folders, in order and without duplicates.
 
     Args:
         folders: run folders, or folders that contain runs at any depth.
+        argument: name of the argument in error messages; default `"run_folder"`.
 
     Raises:
         ValueError: a folder contains no run.
     """
     found: dict[str, None] = {}
-    for folder in (user_path("run_folder", folder) for folder in folders):
+    for folder in (user_path(argument, folder) for folder in folders):
         runs = list(_runs_below(folder))
         if not runs:
-            raise ValueError(f"run_folder: expected a run folder or a folder that contains runs, got {folder}, which "
+            raise ValueError(f"{argument}: expected a run folder or a folder that contains runs, got {folder}, which "
                              + (f"contains no {PROGRESS_FILE}" if os.path.isdir(folder) else
                                 "is not a folder" if os.path.exists(folder) else "does not exist"))
         found.update(dict.fromkeys(os.path.normpath(run) for run in runs))
     return list(found)
 
 
-def find_run(folder: str) -> str:
-    """Returns a run folder: the given folder, or the only run folder below it.
+def find_run(folder: str, argument: str = "run_folder") -> str:
+    """Returns a run folder: the given folder, or the only run folder below it; for `argument`, see `find_runs`.
 
     Raises:
         ValueError: the folder is missing or contains no run; or it contains several runs, which the message lists.
     """
-    if snapshot_paths(folder := user_path("run_folder", folder)):
+    if snapshot_paths(folder := user_path(argument, folder)):
         return folder
-    runs = find_runs([folder])
+    runs = find_runs([folder], argument)
     if len(runs) > 1:
-        raise ValueError(f"run_folder: expected one run, got {len(runs)}: {', '.join(runs)}")
+        raise ValueError(f"{argument}: expected one run, got {len(runs)}: {', '.join(runs)}")
     return runs[0]
 
 
@@ -340,11 +341,14 @@ def ended_before_first_snapshot(folder: str) -> bool:
 
 
 def check_is_unused(folder: PathLike) -> None:
-    """Raises `ValueError` if a folder contains files of a run. Does not create the folder.
+    """Raises `ValueError` if a folder contains files of a run, or run folders. Does not create the folder.
 
     The files of a run that ended before its first snapshot may be overwritten.
     """
     folder = user_path("dump_path", folder)
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        if is_run(os.path.join(folder, name)):
+            raise ValueError(f"dump_path: {folder} is a folder of runs, such as {name}: choose a folder for this run")
     if (is_run(folder) or logger.earlier_files(folder)) and not ended_before_first_snapshot(folder):
         raise ValueError(f"dump_path: {folder} already contains a run: resume it ({resume_command(folder)}, or "
                          "resume=True; if the run is complete, with a larger n_itr) or choose another folder")

@@ -40,6 +40,8 @@ _ELSEWHERE = {name: here for here, names in {
     "meta_batch_size (tasks) and rollouts_per_meta_task (paths per task)": "batch_size n_steps",
     "the environment variable CUDA_VISIBLE_DEVICES": "device gpu", "step_size of trpo_maml": "max_kl",
     "log_formats=['csv', 'tensorboard']": "tensorboard_log",
+    "the argument sample_processor_cls of an own algorithm (documentation page 'Custom sample processors')":
+        "sample_processor sample_processor_cls",
     "an own policy (documentation page 'Custom policies')": "layer_norm"}.items() for name in names.split()}
 """Names of settings in other libraries, and what to use here."""
 
@@ -155,7 +157,8 @@ def read_json(path: str) -> Dict[str, Any]:
         with open(user_path("path", path), encoding="utf-8") as file:
             content = json.loads(file.read())
     except (OSError, ValueError, RecursionError) as error:  # missing, invalid JSON, or nested too deeply
-        raise ValueError(f"could not read {path}: {error}") from error
+        kind = "" if isinstance(error, OSError) else " as JSON"
+        raise ValueError(f"could not read {path}{kind}: {error}") from error
     if not isinstance(content, dict):
         raise ValueError(f"{path}: expected a JSON object, got {type(content).__name__}")
     return content

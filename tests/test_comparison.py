@@ -212,7 +212,9 @@ def test_interrupted_comparison_says_how_to_continue(started, tmp_path, capsys):
 
 @pytest.mark.parametrize("arguments, error, message", [
     ({"algorithms": "promp"}, TypeError, "algorithms: expected a list of names or classes, got 'promp'"),
-    ({"algorithms": ["promp", "ProMP"]}, ValueError, "compare: expected different algorithms and different seeds"),
+    ({"algorithms": ["promp", "ProMP"]}, ValueError, "algorithms: expected at least one, without duplicates, got ['pr"),
+    ({"algorithms": []}, ValueError, "algorithms: expected at least one, without duplicates, got []"),
+    ({"seeds": [1, 1]}, ValueError, "seeds: expected at least one, without duplicates, got [1, 1]"),
     ({"seeds": 0}, ValueError, "seeds: expected an integer of at least 1, got 0"),
     ({"inner_lrr": 1.0}, TypeError, "unknown setting 'inner_lrr' for any of the algorithms; did you mean 'inner_lr'?"),
     ({"settings_of": {"rl2": {}}}, ValueError, "settings_of: expected names among promp, got 'rl2'"),

@@ -270,6 +270,9 @@ def test_subclass_of_the_trainer_is_resumed(tmp_path):
     ({"hidden_sizes": (8,), "algo": "rl2"}, TypeError, "vpg_maml; did you mean 'hidden_size'?"),
     ({"gamma": 0.9}, TypeError, "unknown setting 'gamma' for ProMP with MetaGaussianMLPPolicy; use discount"),
     ({"alpha": 0.1}, TypeError, "unknown setting 'alpha' for ProMP with MetaGaussianMLPPolicy; use inner_lr"),
+    ({"algo": "MAML"}, ValueError, "algo: expected a known name, got 'MAML'; use 'trpo_maml' (outer step of"),
+    ({"algo": "anil"}, ValueError, "use adapt_params='head' with an algorithm such as 'trpo_maml'"),
+    ({"sample_processor": 1}, TypeError, "; use the argument sample_processor_cls of an own algorithm"),
     ({"n_jobs": 2}, TypeError, "; use parallel (or processes of compare)"),
     ({"tensorboard_log": "x"}, TypeError, "; use log_formats=['csv', 'tensorboard']"),
     ({"env_kwargs": {"goal": 1}}, TypeError, "MetaPointEnvCorner: got an unexpected keyword argument 'goal'; arg"),
@@ -295,6 +298,32 @@ def test_invalid_arguments_create_no_folder(arguments, error, message, tmp_path,
         mps.train(**{"env": "MetaPointEnvCorner", **arguments})
     assert message in str(raised.value)
     assert not list(tmp_path.iterdir())
+
+
+def test_folder_of_runs_is_no_run_folder(tmp_path):
+    (tmp_path / "first").mkdir()
+    (tmp_path / "first" / "params.json").write_text("{}")
+    with pytest.raises(ValueError, match=f"dump_path: {tmp_path} is a folder of runs, such as first: choose a folder"):
+        mps.train("MetaPointEnvCorner", dump_path=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["first"]
+
+
+class WithoutResult(mps.MetaSampleProcessor):
+    """Forgets to return the samples."""
+
+    def process_samples(self, paths_meta_batch, log=False, log_prefix=""):
+        super().process_samples(paths_meta_batch, log, log_prefix)
+
+
+class OfWithoutResult(mps.VPGMAML):
+    """VPG-MAML."""
+
+    sample_processor_cls = WithoutResult
+
+
+def test_sample_processor_without_result_is_named(tmp_path):
+    with pytest.raises(TypeError, match="process_samples: expected a list with the samples of each task, got None"):
+        mps.train("MetaPointEnvCorner", OfWithoutResult, dump_path=tmp_path, **TINY)
 
 
 def test_settings_of_the_sample_processor_are_checked_before_the_graph_is_built():

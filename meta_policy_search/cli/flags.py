@@ -147,6 +147,25 @@ class _ListAction(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
+class NumbersAction(argparse.Action):
+    """Stores a list of numbers that is given as several words or with commas: `0.1 0.05` or `0.1,0.05`.
+
+    Args:
+        kind (type): int or float.
+        **how: arguments of `argparse.Action`.
+    """
+
+    def __init__(self, kind: type, **how: Any) -> None:
+        super().__init__(nargs="+", metavar=_METAVARS[kind], **how)
+        self.kind = kind
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
+        try:
+            setattr(namespace, self.dest, [self.kind(text) for value in values for text in value.split(",") if text])
+        except ValueError as error:
+            raise argparse.ArgumentError(self, f"expected numbers such as 1 2 or 1,2: {error}") from error
+
+
 _METAVARS = {float: "FLOAT", int: "INT", list: "VALUE", str: "NAME", dict: "JSON"}
 _BASES = {bool: bool, int: int, float: float, str: str, dict: abc.Mapping, list: abc.Sequence}
 

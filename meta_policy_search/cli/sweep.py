@@ -47,6 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
         comparison = sweep(env, algo, grid, output, arguments.processes, arguments.resume, **settings)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{path}: {error}") from error
+    except RuntimeError as error:
+        print_line(str(error))
+        return 1
     print_line(f"\n{comparison}\n\nTable of all runs: {os.path.join(output, SUMMARY)}")
     return INTERRUPTED if comparison.was_interrupted else int(not comparison.is_complete)
 

@@ -101,6 +101,7 @@ def adapt_with(evaluator: MetaEvaluator, task: Task = None, num_steps: Optional[
     """
     if not isinstance(evaluator.algo, MetaAlgo):
         raise TypeError(f"evaluator: expected an evaluator of a MetaAlgo, got one of {type(evaluator.algo).__name__}")
+    check_int_at_least("seed", seed, 0)
     if isinstance(evaluator, TrialEvaluator):
         return AdaptedRecurrentPolicy(evaluator, task, num_steps, seed)
     return AdaptedPolicy(evaluator, task, num_steps, seed)

@@ -1,6 +1,7 @@
 """Evaluates the policy in sampled tasks during training and saves the best policy."""
 from typing import Any, Optional, Sequence, Union
 
+from meta_policy_search.envs.task_sets import SEEDS
 from meta_policy_search.evaluation.evaluator import _check_tasks
 from meta_policy_search.evaluation.loading import sampling_arguments
 from meta_policy_search.evaluation.trial_evaluator import make_evaluator
@@ -8,7 +9,7 @@ from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.types import Task
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.callbacks import EarlyStopping
-from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
+from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.logger import Row
 from meta_policy_search.utils.statistics import Interval
 
@@ -32,7 +33,8 @@ class EvalCallback(EarlyStopping):
 
     Args:
         every (int): number of iterations between evaluations; default 10.
-        tasks (int or list of tasks): the tasks, or their number; default 20.
+        tasks (int, str or list of tasks): the tasks, or their number; `"train"` or `"test"`: the fixed tasks of the
+            environment, see `envs.load_tasks`. Default 20.
         num_steps (int or None): number of adaptation steps; see `MetaEvaluator.evaluate`. Default None: the number in
             training, but at least 1.
         seed (int): seed of tasks and paths; default 0. `evaluate` uses seed 1 by default. Its tasks therefore differ
@@ -48,11 +50,11 @@ class EvalCallback(EarlyStopping):
             `EvalCallback`.
     """
 
-    def __init__(self, every: int = 10, tasks: Union[int, Sequence[Task]] = 20, num_steps: Optional[int] = None,
+    def __init__(self, every: int = 10, tasks: Union[int, str, Sequence[Task]] = 20, num_steps: Optional[int] = None,
                  seed: int = 0, patience: Optional[int] = None, target: Optional[float] = None) -> None:
         super().__init__("Eval-ReturnAfter", patience, target=target)
         self.every = check_positive_int("every", every)
-        _check_tasks(tasks)
+        check_choice("tasks", tasks, SEEDS) if isinstance(tasks, str) else _check_tasks(tasks)
         self.tasks = tasks
         self.num_steps = None if num_steps is None else check_positive_int("num_steps", num_steps)
         self.seed = check_int_at_least("seed", seed, 0)
@@ -80,6 +82,6 @@ class EvalCallback(EarlyStopping):
         logger.logkvs(columns)
         is_best, stops = after > self.best, super().__call__(trainer, columns)
         trainer.is_best = is_best
-        logger.log(f"Evaluation after iteration {trainer.itr} in {len(evaluation.task_returns)} sampled tasks: "
+        logger.log(f"Evaluation after iteration {trainer.itr} in {len(evaluation.task_returns)} tasks: "
                    f"return {before:.2f} -> {Interval(after, after_ci):.2f}{', the best so far' if is_best else ''}")
         return stops

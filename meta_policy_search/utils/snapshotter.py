@@ -177,7 +177,7 @@ def load_snapshot(path: PathLike, itr: Union[int, str, None] = None, without: Se
     """
     path = user_path("path", path)
     if isinstance(itr, str) and itr != BEST:
-        raise ValueError(f"itr: expected the number of an iteration or {BEST!r}, got {itr!r}")
+        raise ValueError(f"itr: expected the number of an iteration, {BEST!r} or None (the last snapshot), got {itr!r}")
     if os.path.isdir(path):
         path = _find(path, itr if itr is None or itr == BEST else check_int_at_least("itr", itr, 0))
     elif itr is not None and os.path.exists(path):

@@ -23,10 +23,12 @@ class Registry:
     Args:
         kind (str): name of the argument that selects an entry, in error messages.
         built_in (Mapping): the built-in entries, which cannot be replaced.
+        elsewhere (Mapping): names that are no entries, in lower case, and what to use instead. Default: none.
     """
 
-    def __init__(self, kind: str, built_in: Mapping[str, Any]) -> None:
+    def __init__(self, kind: str, built_in: Mapping[str, Any], elsewhere: Mapping[str, str] = {}) -> None:  # noqa: B006
         self.kind, self.built_in, self.entries = kind, frozenset(map(comparable_name, built_in)), dict(built_in)
+        self.elsewhere = elsewhere
 
     def register(self, name: str, entry: Any) -> None:
         """Adds an entry, or replaces an entry of the user with the same name.
@@ -69,6 +71,9 @@ class Registry:
         try:
             found = find_name(self.kind, name, entries)
         except ValueError as error:
+            if isinstance(name, str) and comparable_name(name) in self.elsewhere:
+                raise ValueError(f"{self.kind}: expected a known name, got {name!r}; use "
+                                 f"{self.elsewhere[comparable_name(name)]}") from None
             if isinstance(name, str) and re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)+", name):
                 module, _, member = name.rpartition(".")
                 raise ValueError(f"{self.kind}: expected a known name or MODULE:NAME, got {name!r}; did you mean "

@@ -101,7 +101,7 @@ def test_requested_snapshot_is_evaluated(runs):
 
 def test_all_options(runs, tmp_path, capsys):
     run(runs / "vpg_maml", "--snapshot", 0, "--tasks", "[[0.1, 0.2], [0.3, -0.4]]", "--num_steps", 4, "--step_sizes",
-        0.1, 0.05, "--rollouts", 3, "--max_path_length", 5, "--seeds", 7, 8, "--output", tmp_path)
+        0.1, 0.05, "--rollouts", 3, "--max_path_length", 5, "--seeds", "7,8", "--output", tmp_path)
     (evaluation,) = json.loads((tmp_path / "evaluation.json").read_text())
     assert evaluation["tasks"] == [[[0.1, 0.2], [0.3, -0.4]]] * 2
     assert (evaluation["seeds"], evaluation["step_sizes"]) == ([7, 8], [0.1, 0.05, 0.05, 0.05])
@@ -123,6 +123,7 @@ def test_reloaded_run_gives_equal_results_and_keeps_global_random_state(runs):
     (["--tasks", "{1"], r"--tasks.*: expected .*, a JSON list such as '\[\[0.5, 0.5\]\]', test or train, got '{1'"),
     (["--tasks", "3.0"], "--tasks.*: expected a positive number, a JSON list such as .*, got '3.0'"),
     (["--tasks", "-4"], "--tasks.*: expected a positive number, a JSON list such as .*, got '-4'"),
+    (["--step_sizes", "a,1"], "argument --step_sizes: expected numbers such as 1 2 or 1,2: could not convert .* 'a'"),
     (["--step_sizes"], "argument --step_sizes: expected at least one argument"),
     (["--snapshot", "first"], "argument --snapshot: invalid _iteration value: 'first'"),
     (["--snapshot", "9"], "contains no snapshot of iteration 9; snapshots exist for iterations: 0, 2"),

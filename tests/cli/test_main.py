@@ -47,7 +47,7 @@ def test_version(capsys):
     (["train", "prompt"], "train: error: algo: expected one of .*, got 'prompt'; did you mean 'promp'?"),
     (["train", "nowhere:A"], "expected MODULE:NAME with a module that can be imported, got 'nowhere:A'"),
     (["resume", "nowhere"], "resume: error: nowhere cannot be resumed: .*No such file or directory"),
-    (["resume", "."], "resume: error: . cannot be resumed: run_folder: expected a run folder .*, got ., which "),
+    (["resume", "."], "resume: error: . cannot be resumed: folder: expected a run folder .*, got ., which "),
     *(([*command, ""], f"error: argument {command[-1]}: expected a path, got ''") for command in (
         ["train", "promp", "--dump_path"], ["plot", "run", "--output"])),
     (["train", "promp", "--env", "MetaBernoulliBanditEnv", "--smoke", "--no-learn_std"],

@@ -71,8 +71,8 @@ def test_only_run_of_a_folder_is_found(tmp_path, monkeypatch):
     for folder, message in (("c", "expected one run, got 2: c/run1, c/run2"), ("gone", "gone, which does not exist"),
                             ("empty", "empty, which contains no progress.csv"),
                             ("a/b/run/progress.csv", "progress.csv, which is not a folder")):
-        with pytest.raises(ValueError, match=message):
-            find_run(folder)
+        with pytest.raises(ValueError, match=f"^runs: .*{message}"):
+            find_run(folder, "runs")
 
 
 def run_of(folder, settings, rows=4):

@@ -82,6 +82,16 @@ def test_every_combination_is_run_and_failures_are_reported(tmp_path, monkeypatc
     assert {name: (output / name / "progress.csv").stat().st_mtime_ns for name in names[:2]} == before
 
 
+def test_failure_of_all_runs_is_an_error(tmp_path, monkeypatch, capsys):
+    commands.train_members_here(monkeypatch)
+    grid = write_grid(tmp_path, {"seed": [1, 2]}, best_frac=0.01)
+    assert main(["sweep", str(grid), "--output", str(tmp_path / "runs")]) == 1
+    said = capsys.readouterr().out
+    assert said.endswith(f"all runs failed; their errors are printed above, their folders are in {tmp_path / 'runs'}\n")
+    assert said.count("best_frac: expected at least 1 / n_samples = 0.05") == 2
+    assert statuses(tmp_path / "runs") == {"seed=1": "failed", "seed=2": "failed"}
+
+
 @pytest.mark.thorough
 def test_meta_learning_algorithms(tmp_path, monkeypatch, capsys):
     """A grid without varied settings has one run, and the table lists pre-update and post-update returns."""

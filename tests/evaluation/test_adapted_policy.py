@@ -93,6 +93,8 @@ def test_task_steps_paths_and_seed_are_arguments(run):
     assert len({tuple(run.adapt(num_steps=1, rollouts=1, seed=seed).task) for seed in range(5)}) > 1
     with pytest.raises(ValueError, match="num_steps: expected an integer of at least 1, got 0"):
         run.adapt(num_steps=0)
+    with pytest.raises(ValueError, match="^seed: expected an integer of at least 0, got -1"):
+        run.adapt(seed=-1)
     with pytest.raises(ValueError, match="corner"):
         run.adapt(np.array([9.0, 9.0]))
 

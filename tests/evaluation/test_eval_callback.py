@@ -162,6 +162,14 @@ def test_returns_of_rl2_are_those_of_the_first_and_last_episode(tmp_path):
     assert row.tolist() == [0, mean[0], half_width[0], mean[4], half_width[4]] and mean[0] != mean[4]
 
 
+def test_fixed_tasks_are_evaluated(tmp_path, capsys):
+    run = mps.train("MetaPointEnvNavigation", "vpg_maml", n_itr=1, dump_path=tmp_path, callbacks=[
+        mps.EvalCallback(every=1, tasks="train")], rollouts_per_meta_task=1, meta_batch_size=2, max_path_length=2,
+        hidden_sizes=(2,))
+    assert "in 100 tasks: return " in capsys.readouterr().out
+    assert rows_of(run.folder)[0, 1] == run.evaluate("train", seeds=(0,)).mean_return.mean[0]
+
+
 @pytest.mark.thorough
 def test_scripts_evaluate_and_report_the_best_policy(tmp_path, capsys):
     arguments = ["--smoke", "--eval_every", "1", "--eval_tasks", "2", "--env", "MetaPointEnvMomentum"]
@@ -170,7 +178,7 @@ def test_scripts_evaluate_and_report_the_best_policy(tmp_path, capsys):
     best = load_snapshot(tmp_path / "run", "best")["itr"]
     output = capsys.readouterr().out
     assert "Adaptation changes the return of the best policy by " in output
-    assert f": iteration {best}, 20 sampled tasks\n" in output and "in 2 sampled tasks: return " in output
+    assert f": iteration {best}, 20 sampled tasks\n" in output and "in 2 tasks: return " in output
     assert "warning" not in output
     for changed, message in ({"eval_every": -1}, "eval_every: expected an integer of at least 0, got -1"), (
             {"eval_every": 1, "eval_tasks": 0}, "eval_tasks: expected an integer of at least 1, got 0"):
@@ -205,8 +213,8 @@ def test_other_loops_and_a_second_callback_are_refused(run, monkeypatch):
 
 @pytest.mark.parametrize("arguments, error", [
     ({"every": 0}, ValueError), ({"tasks": 0}, ValueError), ({"tasks": []}, ValueError), ({"num_steps": 0}, ValueError),
-    ({"seed": -1}, ValueError), ({"patience": 0}, ValueError), ({"target": np.nan}, ValueError),
-    ({"target": "5"}, TypeError)])
+    ({"tasks": "tests"}, ValueError), ({"seed": -1}, ValueError), ({"patience": 0}, ValueError),
+    ({"target": np.nan}, ValueError), ({"target": "5"}, TypeError)])
 def test_arguments_are_checked(arguments, error):
     with pytest.raises(error, match=f"^{next(iter(arguments))}: expected"):
         mps.EvalCallback(**arguments)
