@@ -24,6 +24,7 @@ In a notebook:
 Loading a snapshot executes code that it contains. Only evaluate runs that you trust.
 """
 import argparse
+import functools
 import json
 import os
 from typing import Any, Union
@@ -32,7 +33,7 @@ import numpy as np
 
 import meta_policy_search as mps
 from meta_policy_search import run_folder
-from meta_policy_search.cli.flags import NumbersAction, add_flag, add_output_flags, check_is_new
+from meta_policy_search.cli.flags import ListAction, add_flag, add_output_flags, check_is_new, numbers
 from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.envs.task_sets import SEEDS
 from meta_policy_search.samplers import MetaSampler
@@ -73,7 +74,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("run_folder", metavar="RUN_FOLDER", help="folder of a run, or a folder that contains exactly one run")
     _add_task_flags(parser, num_tasks=40, num_steps=f"{NUM_STEPS}, or the number in training if that is larger")
-    add("--seeds", action=NumbersAction, kind=int, default=[1],
+    add("--seeds", type=functools.partial(numbers, int), nargs="+", action=ListAction, default=[1], metavar="INT",
         help="seeds of all random generators, including sampled tasks (default: 1)")
     add("--reference", action="append", default=[], metavar="NAME",
         help="policy to compare with: 'random' (initial policy of the run), or the folder of another run (last "
@@ -129,7 +130,7 @@ def _add_task_flags(parser: Any, num_tasks: int, num_steps: str) -> None:
              f"environment (default: {num_tasks})")
     add("--num_steps", type=int, metavar="INT",
         help=f"number of gradient steps; may exceed the number in training (default: {num_steps})")
-    add("--step_sizes", action=NumbersAction, kind=float,
+    add("--step_sizes", type=functools.partial(numbers, float), nargs="+", action=ListAction, metavar="FLOAT",
         help="step sizes of the first steps; the last one applies to all later steps (default: as in the run)")
     add("--rollouts", "--rollouts_per_meta_task", type=int, metavar="INT",
         help="paths per task and number of gradient steps (default: as in the run)")

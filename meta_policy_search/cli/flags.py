@@ -134,10 +134,10 @@ def add_flag(parser: Any, setting: Setting) -> None:
         metavar = next(text for kind, text in _METAVARS.items() if kind in kinds)
         is_parsed = kinds != {str} or type(None) in typing.get_args(setting.hint)
         parser.add_argument(flag, type=_value if is_parsed else str, metavar=metavar, **how, **(
-            {"nargs": "*", "action": _ListAction} if list in kinds else {}))
+            {"nargs": "*", "action": ListAction} if list in kinds else {}))
 
 
-class _ListAction(argparse.Action):
+class ListAction(argparse.Action):
     """Stores a list that is given as several words, with commas or as JSON: `64 64`, `64,64`, `[64,64]`."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
@@ -147,23 +147,12 @@ class _ListAction(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-class NumbersAction(argparse.Action):
-    """Stores a list of numbers that is given as several words or with commas: `0.1 0.05` or `0.1,0.05`.
-
-    Args:
-        kind (type): int or float.
-        **how: arguments of `argparse.Action`.
-    """
-
-    def __init__(self, kind: type, **how: Any) -> None:
-        super().__init__(nargs="+", metavar=_METAVARS[kind], **how)
-        self.kind = kind
-
-    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
-        try:
-            setattr(namespace, self.dest, [self.kind(text) for value in values for text in value.split(",") if text])
-        except ValueError as error:
-            raise argparse.ArgumentError(self, f"expected numbers such as 1 2 or 1,2: {error}") from error
+def numbers(kind: type, text: str) -> Any:
+    """Type of list flags of integers or floats: returns one number, or for a text with commas, a list."""
+    try:
+        return [kind(part) for part in text.split(",") if part] if "," in text else kind(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected numbers such as 1 2 or 1,2, got {text!r}") from None
 
 
 _METAVARS = {float: "FLOAT", int: "INT", list: "VALUE", str: "NAME", dict: "JSON"}

@@ -123,7 +123,7 @@ def test_reloaded_run_gives_equal_results_and_keeps_global_random_state(runs):
     (["--tasks", "{1"], r"--tasks.*: expected .*, a JSON list such as '\[\[0.5, 0.5\]\]', test or train, got '{1'"),
     (["--tasks", "3.0"], "--tasks.*: expected a positive number, a JSON list such as .*, got '3.0'"),
     (["--tasks", "-4"], "--tasks.*: expected a positive number, a JSON list such as .*, got '-4'"),
-    (["--step_sizes", "a,1"], "argument --step_sizes: expected numbers such as 1 2 or 1,2: could not convert .* 'a'"),
+    (["--step_sizes", "a,1"], "argument --step_sizes: expected numbers such as 1 2 or 1,2, got 'a,1'"),
     (["--step_sizes"], "argument --step_sizes: expected at least one argument"),
     (["--snapshot", "first"], "argument --snapshot: invalid _iteration value: 'first'"),
     (["--snapshot", "9"], "contains no snapshot of iteration 9; snapshots exist for iterations: 0, 2"),
