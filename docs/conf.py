@@ -67,7 +67,7 @@ public_names_internal = [  # names that only modules of the package use
     "*.envs.interface.WorldMetaEnv",
     "*.evaluation.loading.s*",
     "*.evaluation.evaluation.task_key", "*.evaluation.recording.next_start_rngs",
-    "*.utils.user_modules.*", "*.utils.ported_code.*",
+    "*.registry.Registry", "*.registry.import_name", "*.registry.search_current_folder", "*.utils.ported_code.*",
     "*.evaluation.trial_evaluator.check_adapts", "*.evaluation.trial_evaluator.make_evaluator",
     "*.comparison.name_of", "*.parallel_runs.*",
     "*.pretrained_policies.find_pretrained",

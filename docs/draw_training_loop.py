@@ -68,7 +68,7 @@ FORMATS = [  # data formats in order: name, module, axes
 CONVERTERS = [  # conversions from each format to the next: method, module, effect
     ("RolloutLoop.run", "samplers.rollout_loop", "writes each step to the arrays of the paths"),
     ("SampleProcessor.process_samples", "samplers.base", "adds returns and advantages; stacks the paths of a task"),
-    ("stack_samples", "samplers.stacking", "pads tasks to arrays [M, N, ...] with a mask, to feed them"),
+    ("stack_samples", "meta_algos.inputs", "pads tasks to arrays [M, N, ...] with a mask, to feed them"),
     ("MAMLAlgo.build_graph", "meta_algos.base", "builds densities and losses from the placeholders, once"),
 ]
 SHOWN = [  # notes: row, title, lines

@@ -27,7 +27,7 @@ from meta_policy_search.plotting import draw_pictures, final_returns, mean_gain,
 from meta_policy_search.plotting.progress import number_of_last
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.policies import MetaPolicy, Policy
-from meta_policy_search.registry import available_algorithms, get_algorithm, name_of
+from meta_policy_search.registry import available_algorithms, get_algorithm, import_name, name_of
 from meta_policy_search.run_spec import RunSpec, as_json, spec_of
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.ray_executor import Parallel
@@ -44,7 +44,6 @@ from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.snapshotter import BEST, check_mode, load_snapshot, snapshot_paths, state_of
 from meta_policy_search.utils.statistics import exact_mean, mean_interval
 from meta_policy_search.utils.threads import training_lock
-from meta_policy_search.utils.user_modules import import_name
 from meta_policy_search.utils.utils import set_seed
 
 _LOG_FORMATS = ("line", "log", "csv")

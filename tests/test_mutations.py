@@ -10,7 +10,7 @@ from typing import Any, Callable, NamedTuple
 import numpy as np
 import pytest
 
-from meta_policy_search.actors.network_actor import NetworkActor
+from meta_policy_search.actors.actor import NetworkActor
 from meta_policy_search.baselines import GaussianMLPBaseline, gaussian_mlp_baseline
 from meta_policy_search.baselines.linear_baseline import LinearBaseline
 from meta_policy_search.meta_algos import DICEMAML, VPG_DICEMAML, VPGMAML, MAMLAlgo, ProMP, inner_losses, rl2

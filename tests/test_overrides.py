@@ -13,8 +13,8 @@ import pytest
 
 import meta_policy_search as mps
 from meta_policy_search.actors import actor_from_policy
+from meta_policy_search.actors.actor import NetworkActor
 from meta_policy_search.actors.from_policy import PolicyActor
-from meta_policy_search.actors.network_actor import NetworkActor
 from meta_policy_search.baselines import LinearFeatureBaseline, ZeroBaseline
 from meta_policy_search.envs import MetaPointEnvCorner, normalize
 from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP

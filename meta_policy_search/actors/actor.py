@@ -1,10 +1,12 @@
-"""Interface of actors, which choose the actions while paths are sampled."""
+"""Actors, which choose the actions while paths are sampled."""
 import abc
-from typing import Sequence, Tuple
+import copy
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.types import Infos
+from meta_policy_search.ops.networks import NUMPY
+from meta_policy_search.types import Infos, Params
 
 
 class Actor(abc.ABC):
@@ -68,3 +70,65 @@ def join_tasks(results: Sequence[Tuple[np.ndarray, Infos]]) -> Tuple[np.ndarray,
     """Concatenates the results of `act` (actions and infos) for groups of tasks to one result for all tasks."""
     infos = {key: np.concatenate([infos[key] for _, infos in results]) for key in results[0][1]}
     return np.concatenate([actions for actions, _ in results]), infos
+
+
+Network = Callable[[Any, Mapping[str, Any], Any], Dict[str, Any]]
+"""Function `network(xp, params, observations)` that returns the parameters of the distribution over actions by name."""
+
+Sample = Callable[[Infos, np.ndarray], np.ndarray]
+"""Function that computes actions `[M, R, A]` from the output of a `Network` and noise `[M, R, noise_dim]`."""
+
+
+class NetworkActor(Actor):
+    """Computes the network of `M` tasks in NumPy and samples actions from its outputs.
+
+    Args:
+        network: see `Network`. Workers import the module of this function.
+        params: float32 parameters stacked over tasks, each `[M, ...]`; without the axis of tasks if there is a cell.
+        sample: see `Sample`, such as `ops.networks.gaussian_action`.
+        info_specs: name and shape (without the axes of tasks and paths) of the outputs that become agent infos.
+        noise_dim: number of random numbers per action. Default: 0.
+        uniform_noise: whether the noise is uniform in `[0, 1)` instead of standard normal. Default: False.
+        step: step of a recurrent cell (see `ops.networks.Cell`), whose outputs are the inputs of the network. Default:
+            None, no cell.
+        state_size: size of the state of the cell. Default: 0.
+
+    Attributes:
+        states: states of the cell, float32 `[M, R, state_size]`; None if all paths are at their start.
+    """
+
+    can_divide = True
+
+    def __init__(self, network: Network, params: Params, sample: Sample,
+                 info_specs: Sequence[Tuple[str, Tuple[int, ...]]], noise_dim: int = 0, uniform_noise: bool = False,
+                 step: Optional[Callable[..., Tuple[Any, Any]]] = None, state_size: int = 0) -> None:
+        self._network, self._params, self._sample, self._info_specs = network, params, sample, info_specs
+        self.noise_dim, self.uniform_noise = noise_dim, uniform_noise
+        self._step, self._state_size = step, state_size
+        self.states: Optional[np.ndarray] = None
+
+    def start_paths(self, is_starting: np.ndarray) -> None:
+        """Resets the states of the selected paths to zero; see `Actor.start_paths`."""
+        if self.states is None:
+            self.states = np.zeros((*is_starting.shape, self._state_size), np.float32)
+        self.states[is_starting] = 0.0
+
+    def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        """Advances the states by one step, computes the network and samples actions; see `Actor.act`."""
+        inputs = np.asarray(observations, np.float32)
+        if self._step is not None:
+            if self.states is None:
+                self.start_paths(np.ones(observations.shape[:2], bool))
+            inputs, self.states = self._step(NUMPY, self._params, inputs, self.states)
+        outputs = self._network(NUMPY, self._params, inputs)
+        infos = {name: np.broadcast_to(outputs[name], observations.shape[:2] + shape)
+                 for name, shape in self._info_specs}
+        return self._sample(outputs, noise), infos
+
+    def for_tasks(self, start: int, stop: int) -> "NetworkActor":
+        """Returns an actor for the tasks from `start` (inclusive) to `stop` (exclusive), without states."""
+        part = copy.copy(self)
+        part.states = None
+        if self._step is None:
+            part._params = {name: values[start:stop] for name, values in self._params.items()}
+        return part

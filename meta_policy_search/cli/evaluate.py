@@ -35,7 +35,7 @@ import meta_policy_search as mps
 from meta_policy_search import run_folder
 from meta_policy_search.cli.flags import ListAction, add_flag, add_output_flags, check_is_new, numbers
 from meta_policy_search.envs.compat import adapt_env
-from meta_policy_search.envs.task_sets import SEEDS
+from meta_policy_search.envs.registry import SEEDS
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.settings import settings_of
 from meta_policy_search.utils import seeding

@@ -10,10 +10,9 @@ from meta_policy_search import __version__
 from meta_policy_search.cli.flags import Parser
 from meta_policy_search.cli.train import PROG, resume, run_tool, train
 from meta_policy_search.envs import available_envs, get_env_class
-from meta_policy_search.registry import available_algorithms, find_algorithm, get_entry
+from meta_policy_search.registry import available_algorithms, find_algorithm, get_entry, search_current_folder
 from meta_policy_search.utils.checks import did_you_mean
 from meta_policy_search.utils.progress import print_line, text_table
-from meta_policy_search.utils.user_modules import search_current_folder
 
 COMMANDS = {
     "demo": "adapts a pretrained half cheetah to both directions; writes a picture and a video",

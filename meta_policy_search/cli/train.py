@@ -14,12 +14,12 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 from meta_policy_search import run_folder
 from meta_policy_search.cli.flags import Parser, add_flag, make_training_parser
 from meta_policy_search.envs import find_env
+from meta_policy_search.registry import search_current_folder
 from meta_policy_search.samplers.errors import EnvWorkerError, WorkerDiedError
 from meta_policy_search.settings import SMOKE, read_json, settings_of
 from meta_policy_search.utils.log_outputs import LOG_FILE, append_text
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.snapshotter import BEST_FILE, SnapshotError
-from meta_policy_search.utils.user_modules import search_current_folder
 
 PROG = "meta-policy-search"  # name of the command
 INTERRUPTED = 130  # exit status after Ctrl-C, as in shells

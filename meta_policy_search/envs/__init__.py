@@ -21,9 +21,8 @@ from meta_policy_search.envs.point_envs import (
     MetaPointEnvV2,
     MetaPointEnvWalls,
 )
-from meta_policy_search.envs.registry import available_envs, find_env, get_env_class, make_env, register_env
+from meta_policy_search.envs.registry import available_envs, find_env, get_env_class, load_tasks, make_env, register_env
 from meta_policy_search.envs.spaces import EnvSpec
-from meta_policy_search.envs.task_sets import load_tasks
 from meta_policy_search.envs.trial_env import TrialEnv
 from meta_policy_search.envs.varied_env import VariedEnv, vary
 

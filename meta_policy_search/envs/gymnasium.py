@@ -21,9 +21,8 @@ from gymnasium.vector.utils import batch_space
 
 from meta_policy_search.envs.compat import adapt_env, attribute, copied
 from meta_policy_search.envs.normalized_env import task_numbers
-from meta_policy_search.envs.registry import BUILT_IN, get_env_class, make_env
+from meta_policy_search.envs.registry import BUILT_IN, get_env_class, load_tasks, make_env
 from meta_policy_search.envs.spaces import as_array, is_box, is_discrete
-from meta_policy_search.envs.task_sets import load_tasks
 from meta_policy_search.envs.trial_env import extend_observations, num_added, trial_bounds
 from meta_policy_search.types import RenderMode, Task
 from meta_policy_search.utils.checks import check_bool, check_choice, check_positive_int

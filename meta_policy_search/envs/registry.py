@@ -1,13 +1,19 @@
-"""Creates environments by name, for configuration files and command lines."""
+"""Environments by name, for configuration files and command lines, and their fixed training and test tasks."""
+import functools
 import inspect
+import json
+from pathlib import Path
 from types import FunctionType
 from typing import Any, Callable, Dict, List, Tuple
 
+import numpy as np
+
 from meta_policy_search.envs import control_envs, discrete_envs, meta_world, mujoco_envs, point_envs
-from meta_policy_search.envs.compat import make_by_spec
+from meta_policy_search.envs.compat import make_by_spec, name_of_env
 from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.utils.checks import comparable_name
-from meta_policy_search.utils.user_modules import Registry
+from meta_policy_search.registry import Registry
+from meta_policy_search.types import Task
+from meta_policy_search.utils.checks import check_choice, comparable_name, find_name
 
 BUILT_IN: Dict[str, Callable[..., MetaEnv]] = {
     name: vars(package)[name]
@@ -15,6 +21,11 @@ BUILT_IN: Dict[str, Callable[..., MetaEnv]] = {
     if name != "MetaWorldTask"
 }  # `MetaPointEnv` is the former name of `MetaPointEnvNavigation`
 ENVS = Registry("env", BUILT_IN)
+
+SEEDS = {"train": 1, "test": 2}
+"""Seed of the fixed tasks of each split."""
+
+_FILE = Path(__file__).parent / "data" / "task_sets.json"  # written by `python tests/envs/test_task_sets.py`
 
 
 def register_env(name: str, factory: Callable[..., MetaEnv]) -> None:
@@ -113,3 +124,49 @@ def make_env(name: str, **kwargs: Any) -> MetaEnv:
     except TypeError as error:
         raise TypeError(f"{name}: {error}; arguments: {', '.join(signature.parameters) or 'none'}") from None
     return factory(**kwargs)
+
+
+def load_tasks(env: str, split: str) -> List[Task]:
+    """Returns the 100 tasks of a split, in a fixed order, for evaluations that can be compared.
+
+    They were drawn from the task distribution of the environment with default arguments
+    (`env.sample_tasks(100, np.random.default_rng(SEEDS[split]))`), rounded to seven digits and stored. They do not
+    depend on the version of NumPy.
+
+    Args:
+        env: name of a built-in environment with continuous tasks.
+        split: `"train"` or `"test"`.
+
+    Raises:
+        ValueError: an argument is invalid, or the environment has no fixed tasks, such as one with two directions.
+
+    Example:
+        >>> tasks = load_tasks("HalfCheetahRandVelEnv", "test")
+        >>> len(tasks), tasks[0]
+        (100, 0.7848364)
+    """
+    check_choice("split", split, SEEDS)
+    name = find_name("env", env, BUILT_IN)
+    if name not in _read():
+        raise ValueError(f"env: {name} has no fixed tasks")
+    return [_as_task(value) for value in _read()[name][split]]
+
+
+def tasks_of(env: Any, split: str) -> List[Task]:
+    """Returns the fixed tasks of an environment, see `load_tasks`; raises `ValueError` if it has none."""
+    check_choice("tasks", split, SEEDS)
+    if (name := name_of_env(env)) not in _read():
+        raise ValueError(f"tasks: expected a number or a list of tasks, because {name} has no fixed tasks, got "
+                         f"{split!r}")
+    return load_tasks(name, split)
+
+
+@functools.lru_cache(maxsize=None)
+def _read() -> Dict[str, Dict[str, List[Any]]]:
+    return json.loads(_FILE.read_text(encoding="utf-8"))
+
+
+def _as_task(value: Any) -> Task:
+    if isinstance(value, dict):
+        return {name: np.array(numbers) for name, numbers in value.items()}
+    return np.array(value) if isinstance(value, list) else value

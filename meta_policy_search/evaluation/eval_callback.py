@@ -1,7 +1,7 @@
 """Evaluates the policy in sampled tasks during training and saves the best policy."""
 from typing import Any, Optional, Sequence, Union
 
-from meta_policy_search.envs.task_sets import SEEDS
+from meta_policy_search.envs.registry import SEEDS
 from meta_policy_search.evaluation.evaluator import _check_tasks
 from meta_policy_search.evaluation.loading import sampling_arguments
 from meta_policy_search.evaluation.trial_evaluator import make_evaluator

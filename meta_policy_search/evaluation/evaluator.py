@@ -16,8 +16,8 @@ from meta_policy_search.actors.from_policy import DeterministicActor, TaskPolici
 from meta_policy_search.envs.compat import check_meta_env, close_env, copy_env
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.normalized_env import fix_averages
+from meta_policy_search.envs.registry import tasks_of
 from meta_policy_search.envs.spaces import EnvSpec
-from meta_policy_search.envs.task_sets import tasks_of
 from meta_policy_search.evaluation.evaluation import Evaluation
 from meta_policy_search.evaluation.recording import Recording, next_start_rngs
 from meta_policy_search.meta_algos.base import MetaAlgo

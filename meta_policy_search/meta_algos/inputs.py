@@ -1,11 +1,11 @@
-"""Graph inputs for the samples of one step, and the data structures that algorithms build from them."""
-from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
+"""Graph inputs: stacks the samples of a step to arrays `[M, N, ...]`, and the data structures that losses use."""
+from typing import Any, Dict, Iterable, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from meta_policy_search.ops import losses
 from meta_policy_search.policies.base import MetaPolicy
-from meta_policy_search.samplers.stacking import stack_samples
+from meta_policy_search.samplers.paths import path_mask
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
 
@@ -100,3 +100,144 @@ InnerState = Mapping[str, tf.Tensor]
 
 InnerUpdate = Tuple[Mapping[str, tf.Tensor], InnerState]
 """Parameters and update-rule state after an adaptation step."""
+
+
+def stack_samples(samples: Sequence[TaskSamples], keys: Iterable[str]) -> Dict[str, np.ndarray]:
+    """Stacks entries of the samples of all tasks.
+
+    Tasks with fewer samples than others are padded with copies of their first sample, where the mask is zero. Padded
+    samples of a `DiceSampleProcessor`, `[P, T, ...]`, are flattened to the steps with mask one. Then
+    `adjusted_rewards_after_end` is added to the last adjusted reward of each path, because both have the same magic
+    box.
+
+    Args:
+        samples: `M` dicts, see `TaskSamples`. Entries that are not in `keys` are ignored.
+        keys: names of entries, such as `advantages` or `agent_infos/mean`, and any of these:
+
+            * `mask`, float32 `[M, N]`: 1 for samples, 0 for padding;
+            * `path_starts`, int32 `[M, N]`: index of the first sample of the same path.
+
+    Returns:
+        A dict with these keys. Entries are float32 `[M, N, ...]`, unless specified above.
+
+    Raises:
+        ValueError: an entry is missing, does not have one value per observation, has different shapes in different
+            tasks, or is not finite in float32; the sum of `path_lengths` is not the number of samples; or `mask` and
+            `path_lengths` of DiCE samples are inconsistent. The message names task and entry.
+    """
+    masks = [_mask_of(task, m) for m, task in enumerate(samples)]
+    counts = [len(_read(task, m, "observations", mask)) for m, (task, mask) in enumerate(zip(samples, masks))]
+    stacked: Dict[str, np.ndarray] = {}
+    for key in keys:
+        if key == "mask":
+            stacked[key] = task_mask(counts)
+        elif key == "path_starts":
+            lengths = [_path_lengths(task, m, count) for m, (task, count) in enumerate(zip(samples, counts))]
+            stacked[key] = stack_tasks([path_starts(of_task) for of_task in lengths], np.int32)
+        else:
+            arrays = [_read(task, m, key, mask) for m, (task, mask) in enumerate(zip(samples, masks))]
+            stacked[key] = _stack_entry(key, arrays, counts)
+    return stacked
+
+
+def stack_tasks(arrays: Sequence[np.ndarray], dtype: type = np.float32) -> np.ndarray:
+    """Stacks `M` arrays `[N_m, ...]` with `N_m >= 1` to `[M, max N_m, ...]`.
+
+    Shorter arrays are padded with copies of their first sample, because real samples keep likelihood ratios finite.
+    """
+    longest = max(len(array) for array in arrays)
+    stacked: np.ndarray = np.empty((len(arrays), longest) + np.shape(arrays[0])[1:], dtype)
+    for row, array in zip(stacked, arrays):
+        row[: len(array)] = array
+        row[len(array):] = array[0]
+    return stacked
+
+
+def task_mask(lengths: Sequence[int]) -> np.ndarray:
+    """Returns float32 `[M, max length]`: 1 for samples, 0 for padding.
+
+    Example:
+        >>> task_mask([3, 1])
+        array([[1., 1., 1.],
+               [1., 0., 0.]], dtype=float32)
+    """
+    return path_mask(np.asarray(lengths)).astype(np.float32)
+
+
+def path_starts(path_lengths: Union[np.ndarray, Sequence[int]]) -> np.ndarray:
+    """Returns for each sample the index of the first sample of its path, int `[N]`, for path lengths int `[P]`."""
+    lengths = np.asarray(path_lengths)
+    return np.repeat(np.cumsum(lengths) - lengths, lengths)
+
+
+def _stack_entry(key: str, arrays: Sequence[np.ndarray], counts: Sequence[int]) -> np.ndarray:
+    for m, (array, count) in enumerate(zip(arrays, counts)):
+        _check_count(m, key, count, len(array))
+        if array.shape[1:] != arrays[0].shape[1:]:
+            raise ValueError(f"task {m}, {key}: expected shape {arrays[0].shape[1:]} after the sample axis, "
+                             f"as in task 0, got {array.shape[1:]}")
+    with np.errstate(over="ignore"):  # infinities raise an error below
+        stacked = stack_tasks(arrays)
+    finite = np.isfinite(stacked)
+    if not finite.all():
+        m, n = np.argwhere(~finite)[0, :2].tolist()
+        raise ValueError(f"task {m}, {key}: expected finite float32 numbers, got {arrays[m][n]} in sample {n}")
+    return stacked
+
+
+def _read(task: Mapping[str, Any], m: int, key: str, mask: Optional[np.ndarray]) -> np.ndarray:
+    """Returns an entry of task `m` as a numeric array `[N, ...]`."""
+    if mask is None:
+        return _array(task, m, key)
+    values = _array(task, m, key, mask.shape)[mask]
+    if key == "adjusted_rewards":
+        values[np.cumsum(mask.sum(axis=1)) - 1] += _array(task, m, "adjusted_rewards_after_end", mask.shape[:1])
+    return values
+
+
+def _array(task: Mapping[str, Any], m: int, key: str, shape: Tuple[int, ...] = ()) -> np.ndarray:
+    """Returns an entry of task `m` as a numeric array; raises `ValueError` unless its shape starts with `shape`."""
+    kind, _, info = key.partition("/")
+    if kind not in task or info and info not in task[kind]:
+        lacking = key if kind in task else kind
+        is_dice = lacking == "advantages" and "adjusted_rewards" in task
+        advice = "; pass return_baseline, such as LinearFeatureBaseline(), to the sample processor" if is_dice else ""
+        raise ValueError(f"task {m}: expected samples with an entry {lacking!r}, got none{advice}")
+    array = np.asarray(task[kind][info] if info else task[kind])
+    if array.ndim == 0 or array.dtype.kind not in "biuf" or array.shape[:len(shape)] != shape:
+        expected = f"whose shape starts with {shape}" if shape else "with a sample axis"
+        raise ValueError(f"task {m}, {key}: expected a numeric array {expected}, got an array of shape "
+                         f"{array.shape} and dtype {array.dtype}")
+    return array
+
+
+def _path_lengths(task: Mapping[str, Any], m: int, count: int) -> np.ndarray:
+    lengths = _array(task, m, "path_lengths")
+    if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or lengths.min(initial=1) < 1:
+        raise ValueError(f"task {m}, path_lengths: expected integers of at least 1, got {lengths}")
+    _check_count(m, "path_lengths", count, int(lengths.sum()))
+    return lengths
+
+
+def _check_count(m: int, key: str, count: int, other_count: int) -> None:
+    if not count or count != other_count:
+        raise ValueError(f"task {m}: expected the same number of samples, at least 1, in all entries, got {count} "
+                         f"observations and {other_count} of {key}")
+
+
+def _mask_of(task: Mapping[str, Any], m: int) -> Optional[np.ndarray]:
+    """Returns the mask of padded samples, bool `[P, T]`, or None for samples without a mask.
+
+    Raises:
+        ValueError: mask and path lengths are inconsistent.
+    """
+    if "mask" not in task:
+        return None
+    mask, lengths = _array(task, m, "mask"), _array(task, m, "path_lengths")
+    agree = mask.ndim == 2 and lengths.shape == mask.shape[:1] and np.array_equal(
+        mask, path_mask(lengths, mask.shape[1]))
+    if not agree or lengths.min() < 1 or lengths.max() > mask.shape[1]:
+        raise ValueError(f"task {m}, mask and path_lengths: expected a mask [P, T] with ones on the first path_lengths "
+                         f"steps of each path and zeros after them, got path_lengths {lengths} and a mask of shape "
+                         f"{mask.shape} with the row sums {mask.sum(axis=-1)}")
+    return mask > 0

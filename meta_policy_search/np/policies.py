@@ -6,9 +6,8 @@ from typing import Any, Callable, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.actors.actor import Actor
+from meta_policy_search.actors.actor import Actor, NetworkActor
 from meta_policy_search.actors.flat_policy import FlatPolicy as Policy
-from meta_policy_search.actors.network_actor import NetworkActor
 from meta_policy_search.actors.parameters import check_hidden_sizes, check_std, flatten_params, unflatten_params
 from meta_policy_search.ops.networks import (
     LOG_STD,

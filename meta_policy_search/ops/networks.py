@@ -129,7 +129,7 @@ def mlp(xp: Any, params: Mapping[str, Any], inputs: Any, scope: str, hidden_nonl
 def _activate(xp: Any, nonlinearity: Any, x: Any) -> Any:
     if nonlinearity is None:
         return x
-    return (getattr(xp, nonlinearity) if isinstance(nonlinearity, str) else nonlinearity)(x)
+    return (vars(xp)[nonlinearity] if isinstance(nonlinearity, str) else nonlinearity)(x)
 
 
 def make_context(size: int) -> Params:

@@ -5,9 +5,8 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.actors.actor import Actor
+from meta_policy_search.actors.actor import Actor, Network, NetworkActor
 from meta_policy_search.actors.flat_policy import FlatPolicy
-from meta_policy_search.actors.network_actor import Network, NetworkActor
 from meta_policy_search.actors.parameters import check_hidden_sizes, flatten_params, unflatten_params
 from meta_policy_search.ops.tensorflow_ops import (
     TENSORFLOW,

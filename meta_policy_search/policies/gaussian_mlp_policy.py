@@ -4,7 +4,7 @@ from typing import Sequence
 
 import numpy as np
 
-from meta_policy_search.actors.network_actor import Network
+from meta_policy_search.actors.actor import Network
 from meta_policy_search.actors.parameters import check_std
 from meta_policy_search.ops.networks import LOG_STD, gaussian_mlp, make_context, make_log_std, make_mlp
 from meta_policy_search.ops.tensorflow_ops import Nonlinearity

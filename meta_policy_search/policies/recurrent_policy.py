@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.actors.network_actor import Network, NetworkActor, Sample
+from meta_policy_search.actors.actor import Network, NetworkActor, Sample
 from meta_policy_search.actors.parameters import check_std
 from meta_policy_search.ops.networks import (
     CELLS,
@@ -15,8 +15,7 @@ from meta_policy_search.ops.networks import (
     make_dense,
     make_log_std,
 )
-from meta_policy_search.ops.recurrent import unroll
-from meta_policy_search.ops.tensorflow_ops import TENSORFLOW
+from meta_policy_search.ops.tensorflow_ops import TENSORFLOW, unroll
 from meta_policy_search.policies.base import ACTING, Policy, check_stacked, copy_for_tasks, split_tasks
 from meta_policy_search.policies.distributions import Categorical, DiagonalGaussian
 from meta_policy_search.tf_compat import tf

@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pytest
 
-from meta_policy_search.envs import load_tasks, make_env, task_sets
+from meta_policy_search.envs import load_tasks, make_env, registry
 from meta_policy_search.envs.registry import BUILT_IN
 
 OTHERS = {
@@ -19,7 +19,7 @@ NAMES = sorted(set(BUILT_IN) - OTHERS)
 
 def draw(env):
     """Draws the tasks of each split from the task distribution of an environment."""
-    return {split: env.sample_tasks(100, np.random.default_rng(seed)) for split, seed in task_sets.SEEDS.items()}
+    return {split: env.sample_tasks(100, np.random.default_rng(seed)) for split, seed in registry.SEEDS.items()}
 
 
 def rounded(value):
@@ -34,11 +34,11 @@ def write_task_sets():
     """Writes the file of the tasks."""
     sets = {name: {split: [*map(rounded, tasks)] for split, tasks in draw(make_env(name)).items()} for name in NAMES}
     lines = [f"{json.dumps(name)}: {json.dumps(tasks, separators=(',', ':'))}" for name, tasks in sets.items()]
-    task_sets._FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    registry._FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
 def test_every_environment_has_fixed_tasks_or_is_listed_as_an_exception():
-    assert sorted(task_sets._read()) == NAMES and OTHERS < set(BUILT_IN)
+    assert sorted(registry._read()) == NAMES and OTHERS < set(BUILT_IN)
     for name in sorted(OTHERS - {"MetaTabularMDPEnv"}):  # few different tasks, own splits, or an alias
         if not name.startswith("MetaWorld") and BUILT_IN[name].__name__ == name:
             assert len({str(task) for task in make_env(name).sample_tasks(50, np.random.default_rng(0))}) <= 4
@@ -56,7 +56,7 @@ def test_fixed_tasks_are_those_of_the_documented_seeds(name):
                 value, other = (np.asarray(each if key is ... else each[key]) for each in (task, expected))
                 np.testing.assert_allclose(value, other, rtol=1e-6)
                 assert value.dtype == np.float64
-    assert len({str(task) for split in task_sets.SEEDS for task in load_tasks(name, split)}) == 200
+    assert len({str(task) for split in registry.SEEDS for task in load_tasks(name, split)}) == 200
 
 
 def test_names_are_found_without_regard_to_case():

@@ -7,7 +7,7 @@ import gymnasium
 import numpy as np
 
 from meta_policy_search import NOP, EnvSpec, MetaParallelEnvExecutor, MetaSampler, MetaTabularMDPEnv
-from meta_policy_search.actors.network_actor import NetworkActor
+from meta_policy_search.actors.actor import NetworkActor
 from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv, BatchedWorld, MetaEnv
 from meta_policy_search.ops.networks import gaussian, gaussian_action
 from meta_policy_search.types import BatchedStep

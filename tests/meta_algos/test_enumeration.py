@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
+from meta_policy_search.meta_algos.inputs import path_starts, stack_tasks, task_mask
 from meta_policy_search.ops import losses
 from meta_policy_search.policies import MetaCategoricalMLPPolicy
 from meta_policy_search.samplers import DiceMetaSampleProcessor
-from meta_policy_search.samplers.stacking import path_starts, stack_tasks, task_mask
 from meta_policy_search.tf_compat import tf
 from tests.helpers.paths import TimeTable
 from tests.helpers.small_world import meta_gradient

@@ -7,8 +7,7 @@ import scipy.special
 
 from meta_policy_search.ops import networks
 from meta_policy_search.ops.networks import CELLS, LOG_STD, NONLINEARITIES, NUMPY
-from meta_policy_search.ops.recurrent import unroll
-from meta_policy_search.ops.tensorflow_ops import TENSORFLOW
+from meta_policy_search.ops.tensorflow_ops import TENSORFLOW, unroll
 from meta_policy_search.tf_compat import tf
 from tests.helpers.small_world import run
 

@@ -7,8 +7,7 @@ from meta_policy_search.envs.point_envs.corner_goals_point_env_2d import MetaPoi
 from meta_policy_search.envs.point_envs.point_env_2d import MetaPointEnvOrigin
 from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
 from meta_policy_search.envs.point_envs.point_env_2d_momentum import MetaPointEnvMomentum
-from meta_policy_search.envs.point_envs.point_env_2d_navigation import MetaPointEnvNavigation
-from meta_policy_search.envs.point_envs.point_env_2d_semicircle import MetaPointEnvSemicircle
+from meta_policy_search.envs.point_envs.point_env_2d_navigation import MetaPointEnvNavigation, MetaPointEnvSemicircle
 from meta_policy_search.envs.point_envs.point_env_2d_v2 import MetaPointEnvV2
 from meta_policy_search.envs.point_envs.point_env_2d_walls import MetaPointEnvWalls
 

@@ -6,7 +6,7 @@ import pytest
 import meta_policy_search as mps
 from meta_policy_search import registry
 from meta_policy_search.envs import registry as env_registry
-from meta_policy_search.utils.user_modules import import_name
+from meta_policy_search.registry import import_name
 
 MODULE = """
 from os import popen, system

@@ -1,4 +1,4 @@
-"""Deep Deterministic Policy Gradient (DDPG)."""
+"""Algorithms that learn with TensorFlow and are run by a `LocalRunner`: Deep Deterministic Policy Gradient (DDPG)."""
 from collections import OrderedDict
 from typing import Any, Dict, Iterable, Mapping, Optional, Sequence, Type, TypeVar
 
