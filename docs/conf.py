@@ -69,7 +69,7 @@ public_names_internal = [  # names that only modules of the package use
     "*.evaluation.evaluation.task_key", "*.evaluation.recording.next_start_rngs",
     "*.registry.Registry", "*.registry.import_name", "*.registry.search_current_folder", "*.utils.ported_code.*",
     "*.evaluation.trial_evaluator.check_adapts", "*.evaluation.trial_evaluator.make_evaluator",
-    "*.comparison.name_of", "*.parallel_runs.*",
+    "*.comparison.run_name", "*.parallel_runs.*",
     "*.pretrained_policies.find_pretrained",
     "*.optimizers.base.run_in_blocks", "*.optimizers.base.concatenate_blocks",
     "*.optimizers.base.first_non_finite", "*.optimizers.base.check_finite_params",

@@ -279,13 +279,13 @@ def _sweep(kind: str, fixed: Mapping[str, Any], grid: Mapping[str, Iterable[Any]
         if isinstance(given["env"], str):
             given["env"] = find_env_name(given["env"])
         shown = {name: algo_name if name == "algo" else as_json(value) for name, value in chosen.items()}
-        name = name_of(shown)
+        name = run_name(shown)
         if name in varied or shown in varied.values():  # 1 and 1.0 are equal
             raise ValueError(f"grid: expected values that differ, got {name} twice")
         varied[name] = shown
         members.append(Member(name, algo, {key: value for key, value in given.items() if key in declared},
                               os.path.join(output, name)))
-        label = name_of({key: value for key, value in shown.items() if key != "seed"}, algo_name)
+        label = run_name({key: value for key, value in shown.items() if key != "seed"}, algo_name)
         groups.setdefault(label, []).append(members[-1])
     check_names(fixed.keys() - {"algo"}, set().union(*having.values()), "for any of the algorithms", algorithms_with)
     for setting in fixed:
@@ -317,7 +317,7 @@ def _summarize(members: Sequence[Member], varied: Mapping[str, Mapping[str, Any]
     return table
 
 
-def name_of(varied: Mapping[str, Any], default: str = "run") -> str:
+def run_name(varied: Mapping[str, Any], default: str = "run") -> str:
     """Returns the name of a run folder, in characters that are safe in file names and shells.
 
     Args:

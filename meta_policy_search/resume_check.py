@@ -21,7 +21,7 @@ from meta_policy_search.utils.snapshotter import load_snapshot
 
 _DEPTH = 8  # of nested objects and containers
 
-State = Dict[str, List[Any]]
+TrainingState = Dict[str, List[Any]]
 """The numbers and arrays of each part of a training; arrays as bytes."""
 
 
@@ -83,7 +83,7 @@ def check_resume(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: 
                        "an attribute, or a global variable or generator is used"))
 
 
-def _train(trainer: Trainer, graph: tf.Graph, n_itr: int) -> Tuple[Sequence[Row], Sequence[State]]:
+def _train(trainer: Trainer, graph: tf.Graph, n_itr: int) -> Tuple[Sequence[Row], Sequence[TrainingState]]:
     """Trains until iteration `n_itr`; returns rows without times, and the state after each iteration."""
     rows, states = [], []
     while trainer.itr < n_itr:
@@ -94,7 +94,7 @@ def _train(trainer: Trainer, graph: tf.Graph, n_itr: int) -> Tuple[Sequence[Row]
     return rows, states
 
 
-def _state_of(trainer: Trainer, graph: tf.Graph) -> State:
+def _state_of(trainer: Trainer, graph: tf.Graph) -> TrainingState:
     """Returns the state that the next iteration depends on."""
     trainer.sampler.start_at(trainer.itr)  # as at the start of an iteration
     generators = trainer.get_itr_snapshot(trainer.itr - 1)["state"]

@@ -47,7 +47,7 @@ _ELSEWHERE = {name: here for here, names in {
 
 Owners = Callable[[str], Iterable[str]]
 
-Part = Union[type, Callable[..., Any]]
+Component = Union[type, Callable[..., Any]]
 """A class or function whose arguments are settings."""
 
 
@@ -61,7 +61,7 @@ class Setting(NamedTuple):
     affects_result: bool  # False for arguments whose type hint is marked with `types.WithoutEffect`
 
 
-def settings_of(parts: Iterable[Part], supplied: Iterable[str] = SUPPLIED) -> Dict[str, Setting]:
+def settings_of(parts: Iterable[Component], supplied: Iterable[str] = SUPPLIED) -> Dict[str, Setting]:
     """Returns the settings of classes and functions by name; of several with the same name, the first.
 
     Args:
@@ -77,7 +77,7 @@ def settings_of(parts: Iterable[Part], supplied: Iterable[str] = SUPPLIED) -> Di
 
 
 @functools.lru_cache(maxsize=None)
-def _arguments(part: Part) -> Dict[str, Setting]:
+def _arguments(part: Component) -> Dict[str, Setting]:
     function: Any = part.__init__ if isinstance(part, type) else part  # type: ignore[misc]
     signature = constructor_signature(part) if isinstance(part, type) else inspect.signature(part)
     hints = type_hints(function)

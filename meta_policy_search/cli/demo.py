@@ -21,7 +21,7 @@ from meta_policy_search.utils.progress import print_line
 POLICY, TASKS = "half_cheetah_direction/promp_fast", {"run forward": 1.0, "run backward": -1.0}
 STEPS = ("before adaptation", "after one gradient step")
 OUTPUT, PICTURE, VIDEO = "demo", "adaptation.png", "adaptation.mp4"
-NUM_STEPS = 60  # of a path, 3 s
+MAX_PATH_LENGTH = 60  # of a path, 3 s
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> None:
     check_is_new(picture, arguments.overwrite)
     os.makedirs(arguments.output, exist_ok=True)
     evaluator = mps.load_pretrained(POLICY)
-    evaluator.max_path_length = NUM_STEPS
+    evaluator.max_path_length = MAX_PATH_LENGTH
     recording = evaluator.record(list(TASKS.values()), num_steps=1)
     for name, returns in zip(TASKS, recording.returns, strict=True):
         print_line(f"{name}: return {returns[0]:.1f} before adaptation, {returns[1]:.1f} after one gradient step")

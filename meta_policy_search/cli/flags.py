@@ -184,7 +184,7 @@ def _as_text(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def warn(text: str) -> None:
+def print_warning(text: str) -> None:
     """Prints a line to standard error."""
     print(printable(text), file=sys.stderr)
 

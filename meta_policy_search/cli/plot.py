@@ -25,7 +25,7 @@ import numpy as np
 import meta_policy_search as mps
 from meta_policy_search import run_folder
 from meta_policy_search.cli import evaluate
-from meta_policy_search.cli.flags import add_output_flags, check_is_new, warn
+from meta_policy_search.cli.flags import add_output_flags, check_is_new, print_warning
 from meta_policy_search.envs.scenery import check_is_planar
 from meta_policy_search.plotting import collect_curves, describe_settings, plot_comparison, read_progress
 from meta_policy_search.utils.checks import check_choice, check_positive_int
@@ -43,12 +43,12 @@ _UNNAMED = ("algorithm", "env", "folder")  # settings whose values stand in labe
 # Runs ------------------------------------------------------------------------------------------------------------
 
 
-Run = dict[str, Any]
+RunRows = dict[str, Any]
 """The folder of a run, its columns (`progress`), its settings including the algorithm, and the names of those that the
 user gave (`given`). Without `params.json`, the only setting is the folder."""
 
 
-def _read(folder: str) -> Run:
+def _read(folder: str) -> RunRows:
     """Reads the settings and the rows of a run.
 
     Raises:
@@ -64,7 +64,7 @@ def _read(folder: str) -> Run:
     return {"folder": folder, "settings": settings, "progress": progress, "given": info.params.get("given", ())}
 
 
-def group_runs(runs: Sequence[Run]) -> dict[str, list[Run]]:
+def group_runs(runs: Sequence[RunRows]) -> dict[str, list[RunRows]]:
     """Groups runs that differ only in the seed.
 
     Returns:
@@ -78,7 +78,7 @@ def group_runs(runs: Sequence[Run]) -> dict[str, list[Run]]:
     shown = [name for name in names if len(values[name]) > 1 and not _is_default(name, runs)] or [
         name for name in names if name in _UNNAMED]
     shorter = {name: _shorten(values[name]) for name in shown}
-    groups: dict[str, list[Run]] = {}
+    groups: dict[str, list[RunRows]] = {}
     for run in runs:
         parts = [("" if name in _UNNAMED else f"{name} ") + shorter[name][_as_text(run["settings"][name])]
                  for name in shown if name in run["settings"]]
@@ -86,7 +86,7 @@ def group_runs(runs: Sequence[Run]) -> dict[str, list[Run]]:
     return groups
 
 
-def _is_default(name: str, runs: Sequence[Run]) -> bool:
+def _is_default(name: str, runs: Sequence[RunRows]) -> bool:
     """Returns whether a setting differs only because algorithms have different defaults.
 
     In this case, no run was given the setting, and all runs of an algorithm have the same value.
@@ -109,25 +109,25 @@ def _as_text(value: Any) -> str:
     return printable(value) if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-def drop_runs(group: Sequence[Run]) -> list[Run]:
+def drop_runs(group: Sequence[RunRows]) -> list[RunRows]:
     """Returns the runs of a group without repetitions and short runs; prints each omitted run to standard error.
 
     A repetition has the seed and the rows of another run, but no further rows. A short run has less than half of the
     rows of the longest run, and would shorten the mean.
     """
-    kept: list[Run] = []
+    kept: list[RunRows] = []
     for run in sorted(group, key=_num_rows, reverse=True):
         repeated = [other for other in kept if _is_repeated(run, other)]
         if repeated:
-            warn(f"Skipping {run['folder']}, which repeats {repeated[0]['folder']}")
+            print_warning(f"Skipping {run['folder']}, which repeats {repeated[0]['folder']}")
         elif kept and 2 * _num_rows(run) < _num_rows(kept[0]):
-            warn(f"Skipping {run['folder']}, which has less than half of the rows of {kept[0]['folder']}")
+            print_warning(f"Skipping {run['folder']}, which has less than half of the rows of {kept[0]['folder']}")
         else:
             kept.append(run)
     return [run for run in group if any(run is other for other in kept)]
 
 
-def _is_repeated(run: Run, longer: Run) -> bool:
+def _is_repeated(run: RunRows, longer: RunRows) -> bool:
     """Returns whether a run has the seed of another run and, except for times, its first rows."""
     seed, other = (each["settings"].get("seed", each["folder"]) for each in (run, longer))
     missing = np.zeros(0)
@@ -136,14 +136,14 @@ def _is_repeated(run: Run, longer: Run) -> bool:
         for name, values in run["progress"].items() if "Time" not in name)
 
 
-def _num_rows(run: Run) -> int:
+def _num_rows(run: RunRows) -> int:
     return len(next(iter(run["progress"].values())))
 
 
 # Curves ----------------------------------------------------------------------------------------------------------
 
 
-def compare(arguments: argparse.Namespace, folders: Sequence[str], output: str) -> None:
+def draw_curves(arguments: argparse.Namespace, folders: Sequence[str], output: str) -> None:
     """Plots the learning curves of runs."""
     found = []
     for folder in folders:
@@ -152,7 +152,7 @@ def compare(arguments: argparse.Namespace, folders: Sequence[str], output: str) 
         except ValueError as error:  # no rows, or an unreadable file
             if len(folders) == 1:
                 raise
-            warn(f"Skipping {folder}: {error}")
+            print_warning(f"Skipping {folder}: {error}")
     if not found:
         raise ValueError(f"run_folder: expected at least one run with rows, got none of {len(folders)}")
     groups = group_runs(found)
@@ -169,7 +169,7 @@ def compare(arguments: argparse.Namespace, folders: Sequence[str], output: str) 
                     is_count=arguments.x != "time", smooth=arguments.smooth)
 
 
-def _title(runs: Sequence[Run]) -> str:
+def _title(runs: Sequence[RunRows]) -> str:
     """Returns a title with the algorithm, environment and inner step size that all runs share, and the seeds.
 
     If the runs have no common environment, the title is empty.
@@ -202,7 +202,7 @@ def run(arguments: argparse.Namespace) -> None:
         check_is_planar(evaluator.env)  # before the slow part
         evaluate.record_paths(evaluator, arguments).plot_trajectories(output, "", arguments.num_paths)
     else:
-        compare(arguments, folders, output)
+        draw_curves(arguments, folders, output)
     print_line(f"Figure: {output}")
 
 

@@ -25,7 +25,7 @@ import dateutil.parser
 import numpy as np
 
 from meta_policy_search import run_folder
-from meta_policy_search.cli.flags import warn
+from meta_policy_search.cli.flags import print_warning
 from meta_policy_search.utils.checks import comparable_name
 from meta_policy_search.utils.progress import print_line, printable, text_table
 from meta_policy_search.utils.snapshotter import snapshot_paths
@@ -35,7 +35,7 @@ SORTS = ("started", "gain", "return")
 WIDTH = 120  # maximum number of columns of the table
 HEADER = ["algorithm", "environment", "seed", "started", "iterations", "gain", "return", "state", "folder"]
 RIGHT = [HEADER.index(name) for name in ("seed", "iterations", "gain", "return")]
-Run = dict[str, Any]
+RunRow = dict[str, Any]
 """Values of the table, end time, error and resume command of a run; None for unknown values."""
 
 
@@ -54,7 +54,7 @@ def since(text: str) -> datetime.datetime:
     return earliest
 
 
-def read_run(folder: str) -> Run:
+def read_run(folder: str) -> RunRow:
     """Reads the files of a run. Another process may be writing to them."""
     info, started = run_folder.RunInfo.read(folder), None
     error = info.error
@@ -63,7 +63,7 @@ def read_run(folder: str) -> Run:
     except (TypeError, ValueError) as raised:
         error = str(raised)
     if error:
-        warn(f"warning: {folder}: {error}")
+        print_warning(f"warning: {folder}: {error}")
     can_resume = info.state in ("failed", "interrupted") and snapshot_paths(folder)
     return {
         "folder": folder, "algorithm": info.params.get("algorithm"), "environment": info.settings.get("env"),
@@ -74,7 +74,7 @@ def read_run(folder: str) -> Run:
         "state": info.state, "resume": run_folder.resume_command(folder) if can_resume else None}
 
 
-def as_cells(run: Run) -> list[str]:
+def as_cells(run: RunRow) -> list[str]:
     """Returns the cells of a row of the table."""
     started, n_itr = run["started"], run["n_itr"]
     shown = {**run, "started": started and f"{started:%Y-%m-%d %H:%M}",
@@ -85,7 +85,7 @@ def as_cells(run: Run) -> list[str]:
     return ["" if shown[name] is None else str(shown[name]) for name in HEADER]
 
 
-def select(runs: Sequence[Run], arguments: argparse.Namespace) -> list[Run]:
+def select(runs: Sequence[RunRow], arguments: argparse.Namespace) -> list[RunRow]:
     """Returns the runs selected by the flags, sorted in ascending order; runs without the sort value come first."""
     found = [run for run in runs
              if fnmatch.fnmatch(comparable_name(str(run["algorithm"] or "")), comparable_name(arguments.algorithm))

@@ -486,7 +486,7 @@ class MAMLAlgo(MetaAlgo):
                                          self.policy.get_params().values()))
         adapted = OrderedDict(self.policy.stacked_param_values())
         adapted.update(zip(self._adapted_params, values))
-        adaptation.check_finite(adapted)
+        adaptation.check_adapted(adapted)
         self._inner_state = dict(zip(self._next_inner_state, values))
         self.policy.set_stacked_param_values(adapted)
         self._adapted_values = adapted

@@ -83,7 +83,7 @@ def build_step_sizes(params: Mapping[str, tf.Tensor], initial: float, trainable:
     return OrderedDict((name, tf.exp(log)) for name, log in logs.items()), logs
 
 
-def check_finite(adapted: Mapping[str, np.ndarray]) -> None:
+def check_adapted(adapted: Mapping[str, np.ndarray]) -> None:
     """Raises `FloatingPointError` if a parameter `[M, ...]` is not finite; names parameter and task."""
     for name, stacked in adapted.items():
         finite = np.isfinite(stacked).reshape(len(stacked), -1).all(axis=1)

@@ -33,6 +33,6 @@ def test_without_the_video_extra_demo_draws_the_adaptation_and_names_the_extra(c
 @pytest.mark.thorough
 def test_demo_writes_a_video(capsys, monkeypatch):
     pytest.importorskip("imageio_ffmpeg")
-    monkeypatch.setattr(demo, "NUM_STEPS", 3)
+    monkeypatch.setattr(demo, "MAX_PATH_LENGTH", 3)
     assert main(["demo", "--output", "here"]) == 0
     assert "Video: here/adaptation.mp4" in capsys.readouterr().out and Path("here", "adaptation.mp4").exists()

@@ -18,7 +18,7 @@ SCALE_BASES = {"body_mass": 1.5, "dof_damping": 1.3, "body_inertia": 1.5, "geom_
 """Physical parameters that tasks can change, and the base of the random multipliers of each."""
 
 
-HEAD = 2  # index of the head among the geometries of the half cheetah
+HEAD_GEOMETRY = 2  # index of the head among the geometries of the half cheetah
 
 
 class TaskFamily(abc.ABC):
@@ -305,7 +305,7 @@ class ScaledParameters(TaskFamily):
         if self.thickness:
             sizes, radii = engine.get_parameter("geom_size"), engine.get_parameter("geom_rbound")
             sizes[1:, 0] *= factors["mass"]  # capsules: radius, half length; the first geometry is the ground
-            sizes[HEAD, 1] *= factors.get("head", 1.0)
+            sizes[HEAD_GEOMETRY, 1] *= factors.get("head", 1.0)
             radii[1:] = sizes[1:, 0] + sizes[1:, 1]
             changed.update(geom_size=sizes, geom_rbound=radii)
         return changed
