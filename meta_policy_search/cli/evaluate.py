@@ -27,6 +27,7 @@ import argparse
 import functools
 import json
 import os
+from pathlib import Path
 from typing import Any, Union
 
 import numpy as np
@@ -126,8 +127,8 @@ def _add_task_flags(parser: Any, num_tasks: int, num_steps: str) -> None:
     add = parser.add_argument
     add_snapshot_flag(parser)
     add("--tasks", "--num_tasks", type=_tasks, default=num_tasks, metavar="TASKS",
-        help="number of sampled tasks per seed, a JSON list of tasks, or test or train: the fixed tasks of the "
-             f"environment (default: {num_tasks})")
+        help="number of sampled tasks per seed, a JSON list of tasks or a .json file that contains one, or test or "
+             f"train: the fixed tasks of the environment (default: {num_tasks})")
     add("--num_steps", type=int, metavar="INT",
         help=f"number of gradient steps; may exceed the number in training (default: {num_steps})")
     add("--step_sizes", type=functools.partial(numbers, float), nargs="+", action=ListAction, metavar="FLOAT",
@@ -140,13 +141,14 @@ def _add_task_flags(parser: Any, num_tasks: int, num_steps: str) -> None:
 
 def _tasks(text: str) -> Any:
     try:
-        tasks = text if text in SEEDS else json.loads(text)
+        content = Path(text).read_text(encoding="utf-8") if text.endswith(".json") else text
+        tasks = text if text in SEEDS else json.loads(content)
         if type(tasks) is not list and tasks not in SEEDS and not (type(tasks) is int and tasks > 0):
             raise ValueError
         return tasks
-    except ValueError:
-        raise argparse.ArgumentTypeError("expected a positive number, a JSON list such as '[[0.5, 0.5]]', test or "
-                                         f"train, got {text!r}") from None
+    except (OSError, ValueError):
+        raise argparse.ArgumentTypeError("expected a positive number, a JSON list such as '[[0.5, 0.5]]' or a .json "
+                                         f"file that contains one, test or train, got {text!r}") from None
 
 
 def _iteration(text: str) -> Union[int, str]:

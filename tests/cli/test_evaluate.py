@@ -100,7 +100,8 @@ def test_requested_snapshot_is_evaluated(runs):
 
 
 def test_all_options(runs, tmp_path, capsys):
-    run(runs / "vpg_maml", "--snapshot", 0, "--tasks", "[[0.1, 0.2], [0.3, -0.4]]", "--num_steps", 4, "--step_sizes",
+    (tmp_path / "tasks.json").write_text("[[0.1, 0.2], [0.3, -0.4]]")
+    run(runs / "vpg_maml", "--snapshot", 0, "--tasks", tmp_path / "tasks.json", "--num_steps", 4, "--step_sizes",
         0.1, 0.05, "--rollouts", 3, "--max_path_length", 5, "--seeds", "7,8", "--output", tmp_path)
     (evaluation,) = json.loads((tmp_path / "evaluation.json").read_text())
     assert evaluation["tasks"] == [[[0.1, 0.2], [0.3, -0.4]]] * 2
@@ -120,7 +121,8 @@ def test_reloaded_run_gives_equal_results_and_keeps_global_random_state(runs):
 
 @pytest.mark.parametrize("arguments, message", [
     (["--num_tasks", "3", "--tasks", "[1]"], "--tasks: expected once, got it 2 times"),
-    (["--tasks", "{1"], r"--tasks.*: expected .*, a JSON list such as '\[\[0.5, 0.5\]\]', test or train, got '{1'"),
+    (["--tasks", "{1"], r"--tasks.*: expected .*, a JSON list such as '\[\[0.5, 0.5\]\]' or a .json file .*, got '{1'"),
+    (["--tasks", "gone.json"], "--tasks.*: expected .*, test or train, got 'gone.json'"),
     (["--tasks", "3.0"], "--tasks.*: expected a positive number, a JSON list such as .*, got '3.0'"),
     (["--tasks", "-4"], "--tasks.*: expected a positive number, a JSON list such as .*, got '-4'"),
     (["--step_sizes", "a,1"], "argument --step_sizes: expected numbers such as 1 2 or 1,2, got 'a,1'"),
