@@ -15,7 +15,7 @@ from meta_policy_search.baselines import GaussianMLPBaseline, gaussian_mlp_basel
 from meta_policy_search.baselines.linear_baseline import LinearBaseline
 from meta_policy_search.meta_algos import DICEMAML, VPG_DICEMAML, VPGMAML, MAMLAlgo, ProMP, inner_losses, rl2
 from meta_policy_search.meta_algos import base as meta_algos_base
-from meta_policy_search.ops import adaptation, losses, networks, recurrent
+from meta_policy_search.ops import adaptation, losses, networks, tensorflow_ops
 from meta_policy_search.ops.networks import CONTEXT
 from meta_policy_search.optimizers import ConjugateGradientOptimizer, FiniteDifferenceHvp, MAMLFirstOrderOptimizer
 from meta_policy_search.optimizers import conjugate_gradient_optimizer as cg
@@ -377,7 +377,7 @@ STEPS = [
 RL2_GRADIENT = partial(of_trials.test_loss_and_gradient, CategoricalRecurrentPolicy)
 
 TRIALS = [
-    Mutation("no gradient by the recurrent kernel", recurrent, "_gru_states",
+    Mutation("no gradient by the recurrent kernel", tensorflow_ops, "_gru_states",
              lambda states: lambda of_inputs, kernel: states(of_inputs, tf.stop_gradient(kernel)), RL2_GRADIENT),
     Mutation("the mean return stays in the targets of the value head", rl2, "return_statistics",
              lambda statistics: lambda *args: (0.0, statistics(*args)[1]), RL2_GRADIENT),
