@@ -30,7 +30,8 @@ SMOKE = {"n_itr": 2, "meta_batch_size": 2, "rollouts_per_meta_task": 2, "envs_pe
 _ELSEWHERE = {name: here for here, names in {
     "discount": "gamma discount_factor", "env": "environment env_name env_id", "learning_rate": "meta_lr outer_lr",
     "algo": "algorithm", "n_itr": "total_timesteps n_epochs num_epochs epochs num_iterations n_iterations iterations",
-    "entropy_coef": "ent_coef", "parallel": "n_workers num_workers n_cpu", "parallel (or processes of compare)": "n_jobs",
+    "entropy_coef": "ent_coef", "parallel": "n_workers num_workers n_cpu",
+    "parallel (or processes of compare)": "n_jobs",
     "envs_per_task": "n_envs num_envs", "log_formats": "verbose", "clip_eps": "clip_range clip_param",
     "max_path_length": "horizon max_episode_steps episode_length", "meta_batch_size": "num_tasks n_tasks tasks",
     "hidden_sizes": "num_layers hidden_layers net_arch layers policy_kwargs", "rollouts_per_meta_task": "rollouts",
