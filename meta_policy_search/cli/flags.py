@@ -1,6 +1,7 @@
 """Command lines: one flag per setting, one-line errors and text tables."""
 import argparse
 import contextlib
+import functools
 import inspect
 import json
 import os
@@ -9,7 +10,7 @@ import sys
 import types
 import typing
 from collections import abc
-from typing import Any, Container, Mapping, NoReturn, Optional, Union
+from typing import Any, Callable, Container, Mapping, NoReturn, Optional, Union
 
 from meta_policy_search.settings import Owners, Setting, advise
 from meta_policy_search.utils.checks import did_you_mean
@@ -133,24 +134,24 @@ def add_flag(parser: Any, setting: Setting) -> None:
     else:
         metavar = next(text for kind, text in _METAVARS.items() if kind in kinds)
         is_parsed = kinds != {str} or type(None) in typing.get_args(setting.hint)
-        parser.add_argument(flag, type=_value if is_parsed else str, metavar=metavar, **how, **(
-            {"nargs": "*", "action": ListAction} if list in kinds else {}))
+        parse = _value if is_parsed else str
+        if list in kinds:
+            how.update(type=functools.partial(one_or_several, parse), nargs="*", action=ListAction)
+        parser.add_argument(flag, **{"type": parse, "metavar": metavar, **how})
 
 
 class ListAction(argparse.Action):
     """Stores a list that is given as several words, with commas or as JSON: `64 64`, `64,64`, `[64,64]`."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
-        values = values[0] if len(values) == 1 and isinstance(values[0], list) else values
-        if len(values) == 1 and isinstance(values[0], str) and "," in values[0]:
-            values = [_value(text) for text in values[0].split(",") if text]
-        setattr(namespace, self.dest, values)
+        setattr(namespace, self.dest, values[0] if len(values) == 1 and isinstance(values[0], list) else values)
 
 
-def numbers(kind: type, text: str) -> Any:
-    """Type of list flags of integers or floats: returns one number, or for a text with commas, a list."""
+def one_or_several(parse: Callable[[str], Any], text: str) -> Any:
+    """Parses a word of a list flag: one value, or with commas (but not in JSON), a list of values."""
     try:
-        return [kind(part) for part in text.split(",") if part] if "," in text else kind(text)
+        has_commas = "," in text and text[0] not in '[{"'
+        return [parse(part) for part in text.split(",") if part] if has_commas else parse(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected numbers such as 1 2 or 1,2, got {text!r}") from None
 

@@ -54,7 +54,10 @@ class EvalCallback(EarlyStopping):
                  seed: int = 0, patience: Optional[int] = None, target: Optional[float] = None) -> None:
         super().__init__("Eval-ReturnAfter", patience, target=target)
         self.every = check_positive_int("every", every)
-        check_choice("tasks", tasks, SEEDS) if isinstance(tasks, str) else _check_tasks(tasks)
+        if isinstance(tasks, str):
+            check_choice("tasks", tasks, SEEDS)
+        else:
+            _check_tasks(tasks)
         self.tasks = tasks
         self.num_steps = None if num_steps is None else check_positive_int("num_steps", num_steps)
         self.seed = check_int_at_least("seed", seed, 0)
