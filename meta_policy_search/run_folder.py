@@ -348,7 +348,7 @@ def check_is_unused(folder: PathLike) -> None:
     folder = user_path("dump_path", folder)
     for name in os.listdir(folder) if os.path.isdir(folder) else ():
         if is_run(os.path.join(folder, name)):
-            raise ValueError(f"dump_path: {folder} is a folder of runs, such as {name}: choose a folder for this run")
+            raise ValueError(f"dump_path: {folder} contains other runs, such as {name}: choose another folder")
     if (is_run(folder) or logger.earlier_files(folder)) and not ended_before_first_snapshot(folder):
         raise ValueError(f"dump_path: {folder} already contains a run: resume it ({resume_command(folder)}, or "
                          "resume=True; if the run is complete, with a larger n_itr) or choose another folder")

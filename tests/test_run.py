@@ -303,7 +303,7 @@ def test_invalid_arguments_create_no_folder(arguments, error, message, tmp_path,
 def test_folder_of_runs_is_no_run_folder(tmp_path):
     (tmp_path / "first").mkdir()
     (tmp_path / "first" / "params.json").write_text("{}")
-    with pytest.raises(ValueError, match=f"dump_path: {tmp_path} is a folder of runs, such as first: choose a folder"):
+    with pytest.raises(ValueError, match=f"dump_path: {tmp_path} contains other runs, such as first: choose another"):
         mps.train("MetaPointEnvCorner", dump_path=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["first"]
 
