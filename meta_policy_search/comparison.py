@@ -259,7 +259,8 @@ def _sweep(kind: str, fixed: Mapping[str, Any], grid: Mapping[str, Iterable[Any]
         if isinstance(choices, (str, Mapping)) or not isinstance(choices, Iterable) or not list(choices):
             raise ValueError(f"grid, {name}: expected a list of at least one value, got {choices!r}")
         if name in fixed:
-            raise ValueError(f"{name}: expected no value for a setting that varies, got {fixed[name]!r}")
+            raise ValueError(f"{name}: expected no value for a setting that varies (grid of sweep; seeds and "
+                             f"algorithms of compare), got {fixed[name]!r}")
     members: List[Member] = []
     groups: Dict[str, List[Member]] = {}
     having: Dict[str, Set[str]] = {}  # settings of each algorithm
@@ -278,6 +279,8 @@ def _sweep(kind: str, fixed: Mapping[str, Any], grid: Mapping[str, Iterable[Any]
         having[algo_name] = set(declared)
         if isinstance(given["env"], str):
             given["env"] = find_env_name(given["env"])
+        if given.get("n_itr") is not None:
+            given["n_itr"] = check_positive_int("n_itr", given["n_itr"])
         shown = {name: algo_name if name == "algo" else as_json(value) for name, value in chosen.items()}
         name = run_name(shown)
         if name in varied or shown in varied.values():  # 1 and 1.0 are equal

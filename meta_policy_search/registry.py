@@ -101,6 +101,9 @@ def import_name(argument: str, name: str, registered: Mapping[str, Any]) -> Any:
             nor registered.
     """
     module_name, _, attribute = name.rpartition(":")
+    if module_name.endswith(".py"):
+        raise ValueError(f"{argument}: expected MODULE:NAME, got {name!r}; did you mean "
+                         f"'{module_name[:-3].replace('/', '.')}:{attribute}'?")
     if not module_name:
         raise ValueError(f"{argument}: expected MODULE:NAME, such as my_module:MyClass, got {name!r}")
     search_current_folder()

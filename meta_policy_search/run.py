@@ -414,6 +414,8 @@ def _distribute(parts: Sequence[Any], algo_class: Any, settings: Mapping[str, An
     policies = [part.__name__ for part in parts if isinstance(part, type) and issubclass(part, Policy)]
     what = f"for {' with '.join([algo_class.__name__, *policies])}"
     check_names(settings, accepted | settings_of([train], ()).keys(), what, functools.partial(others_with, algo_class))
+    own = algo_class.default_settings.keys() - super(algo_class, algo_class).default_settings.keys()
+    check_names(own, accepted | settings_of_algorithm(algo_class).keys(), f"in {algo_class.__name__}.default_settings")
     values = {**algo_class.default_settings, **settings}
     values.update({name: copy.deepcopy(values[name]) for name in ("baseline", "return_baseline", "task_sampler")
                    if name in values})
@@ -549,13 +551,16 @@ class Run:
 
     def evaluate(self, tasks: Union[int, str, Sequence[Task]] = 40, num_steps: Optional[int] = None,
                  step_sizes: Optional[Sequence[float]] = None, seeds: Sequence[int] = (1,),
-                 deterministic: bool = False) -> Evaluation:
+                 deterministic: bool = False, rollouts: Optional[int] = None) -> Evaluation:
         """Measures returns after 0, 1, ... steps; see `MetaEvaluator.evaluate` and `TrialEvaluator.evaluate`.
+
+        The further argument `rollouts` is the number of paths per task and step; default None, as in training.
 
         Raises:
             TypeError: the algorithm learns a single task.
         """
-        evaluator = make_evaluator(self.trainer, name=os.path.basename(self.folder))
+        sizes = {} if rollouts is None else {"rollouts_per_meta_task": check_positive_int("rollouts", rollouts)}
+        evaluator = make_evaluator(self.trainer, name=os.path.basename(self.folder), **sizes)
         return evaluator.evaluate(tasks, num_steps, step_sizes, seeds, deterministic)
 
     def adapt(self, task: Task = None, num_steps: Optional[int] = None, rollouts: int = 20,
@@ -634,9 +639,11 @@ class Run:
             check_replaced(snapshot["state"]["callbacks"], callbacks)
             recorded = spec.options
             formats = check_formats(log_formats or recorded.get("log_formats", _LOG_FORMATS), "log_formats")
-            if not run_folder.RunInfo.read(self.folder).iterations:
-                raise ValueError(f"{self.folder}: the rows in {run_folder.PROGRESS_FILE} are missing. To resume the "
-                                 "run, restore the file")
+            progress = run_folder.RunInfo.read(self.folder).progress
+            first = [column[0] for name, column in progress.items() if name in ("Itr", "Epoch")]
+            if not progress or first and first[0] > spec.settings.get("start_itr", 0):
+                raise ValueError(f"{self.folder}: the first rows in {run_folder.PROGRESS_FILE} are missing. To resume "
+                                 "the run, restore the file")
             snapshot["state"]["spec"] = spec
             self.trainer = _restore(snapshot, n_itr=n_itr, progress_bar=recorded["progress_bar"], callbacks=callbacks)
             self.trainer.spec = spec

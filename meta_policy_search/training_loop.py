@@ -16,7 +16,7 @@ from meta_policy_search.envs.normalized_env import get_averages, set_averages
 from meta_policy_search.run_spec import RunSpec
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback, StatefulCallback
-from meta_policy_search.utils.checks import check_bool
+from meta_policy_search.utils.checks import accepts, check_bool
 from meta_policy_search.utils.log_outputs import LOG_FILE, append_text
 from meta_policy_search.utils.logger import Row
 from meta_policy_search.utils.progress import progress_bar
@@ -303,11 +303,7 @@ def check_callbacks(callbacks: Sequence[Callback]) -> List[Callback]:
     for callback in callbacks:
         if inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(type(callback).__call__):
             raise TypeError(f"callbacks: expected functions without async, got {_name_of(callback)}")
-        with contextlib.suppress(ValueError):  # some built-in functions have no signature
-            signature = inspect.signature(callback)
-            try:
-                signature.bind(None, None)
-            except TypeError:
-                raise TypeError(f"callbacks: expected functions (trainer, row), got {_name_of(callback)}{signature}"
-                                ) from None
+        if not accepts(callback, None, None):
+            raise TypeError("callbacks: expected functions (trainer, row), got "
+                            f"{_name_of(callback)}{inspect.signature(callback)}")
     return list(callbacks)

@@ -218,12 +218,13 @@ def test_interrupted_comparison_says_how_to_continue(started, tmp_path, capsys):
     ({"seeds": 0}, ValueError, "seeds: expected an integer of at least 1, got 0"),
     ({"inner_lrr": 1.0}, TypeError, "unknown setting 'inner_lrr' for any of the algorithms; did you mean 'inner_lr'?"),
     ({"settings_of": {"rl2": {}}}, ValueError, "settings_of: expected names among promp, got 'rl2'"),
-    ({"seed": 5}, ValueError, "seed: expected no value for a setting that varies, got 5"),
+    ({"seed": 5}, ValueError, "seed: expected no value for a setting that varies (grid of sweep; seeds"),
+    ({"callbacks": []}, TypeError, "unknown setting 'callbacks' for any of the algorithms; use mps.train for each run"),
     ({"settings_of": {"promp": {"seed": 9}}}, ValueError, "settings_of: expected neither 'env' nor 'seed'"),
     ({"settings_of": ["promp"]}, TypeError, "settings_of: expected a dict of dicts, got ['promp']"),
     ({"seeds": 3.0}, TypeError, "seeds: expected a number of seeds or a list of seeds, got 3.0"),
     ({"n_itr": 0}, ValueError, "n_itr: expected an integer of at least 1, got 0"),
-    ({"algorithms": ["trpo_maml"], "learning_rate": 0.1}, TypeError, "it is a setting of dice_maml, promp, rl2"),
+    ({"algorithms": ["trpo_maml"], "learning_rate": 0.1}, TypeError, "; use step_size (trust region"),
     ({"policy": "MlpPolicy"}, ValueError, "policy: expected MODULE:NAME, such as my_module:MyClass, got 'MlpPolicy'"),
 ])
 def test_invalid_arguments_create_no_folder(arguments, error, message, tmp_path, monkeypatch):

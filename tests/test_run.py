@@ -278,7 +278,12 @@ def test_subclass_of_the_trainer_is_resumed(tmp_path):
     ({"env_kwargs": {"goal": 1}}, TypeError, "MetaPointEnvCorner: got an unexpected keyword argument 'goal'; arg"),
     ({"gain": 1}, TypeError, "; the documentation page 'Default settings' lists the settings"),
     ({"env": "MetaBernoulliBanditEnv", "init_std": 0.5}, TypeError, "for ProMP with MetaCategoricalMLPPolicy"),
-    ({"learning_rate": 1.0, "algo": "trpo_maml"}, TypeError, "unknown setting 'learning_rate' for TRPOMAML"),
+    ({"learning_rate": 1.0, "algo": "trpo_maml"}, TypeError, "with MetaGaussianMLPPolicy; use step_size (trust region"),
+    ({"lr": 1.0, "algo": "e_maml"}, TypeError, "; use step_size (trust region of the meta-update) or inner_lr"),
+    ({"seeds": 3}, TypeError, "; use mps.compare with seeds, or the key 'seed' of the grid of mps.sweep"),
+    ({"g": 1}, TypeError, "lists the settings. env_kwargs and vary set arguments of the environment"),
+    ({"env": "envs/mine.py:Mine"}, ValueError, "env: expected MODULE:NAME, got 'envs/mine.py:Mine'; did you mean 'envs."
+     "mine:Mine'?"),
     ({"algo": mps.MetaEnv}, TypeError, "algo: expected a subclass of MetaAlgo or RLAlgorithm, or its name, got"),
     ({"policy": mps.GaussianRecurrentPolicy}, TypeError, "policy: expected a MetaPolicy (such as "),
     ({"policy": mps.MetaGaussianMLPPolicy, "algo": "rl2"}, TypeError, "policy: expected a RecurrentPolicy (such as "),
@@ -298,6 +303,39 @@ def test_invalid_arguments_create_no_folder(arguments, error, message, tmp_path,
         mps.train(**{"env": "MetaPointEnvCorner", **arguments})
     assert message in str(raised.value)
     assert not list(tmp_path.iterdir())
+
+
+class Quick(mps.VPGMAML):
+    """An algorithm whose settings replace some of its base class."""
+
+    default_settings = {"hidden_sizes": (3,), "inner_lr": 0.7}
+
+
+def test_default_settings_of_base_classes_apply(tmp_path):
+    assert Quick.default_settings == {**mps.VPGMAML.default_settings, "hidden_sizes": (3,), "inner_lr": 0.7}
+    assert "inner_lr" not in mps.VPGMAML.default_settings
+    run = mps.train("MetaPointEnvCorner", Quick, 1, dump_path=tmp_path / "run", meta_batch_size=2, max_path_length=5)
+    assert run.trainer.algo.inner_lr == 0.7 and run.policy.hidden_sizes == (3,)
+    wrong = type("Wrong", (mps.VPGMAML,), {"default_settings": {"inner_lrr": 0.7}})
+    with pytest.raises(TypeError, match="'inner_lrr' in Wrong.default_settings; did you mean 'inner_lr'"):
+        mps.train("MetaPointEnvCorner", wrong, 1, **TINY)
+
+
+def test_rollouts_of_an_evaluation(tmp_path):
+    run = mps.train("MetaPointEnvCorner", "vpg_maml", 1, dump_path=tmp_path / "run", **TINY)
+    assert run.evaluate(tasks=2, rollouts=3).rollouts_per_meta_task == 3
+    with pytest.raises(ValueError, match="rollouts: expected an integer of at least 1, got 0"):
+        run.evaluate(tasks=2, rollouts=0)
+
+
+class NoColumns(mps.VPGMAML):
+    def after_update(self, stats):
+        return 1.0
+
+
+def test_after_update_that_returns_no_columns_is_named(tmp_path):
+    with pytest.raises(TypeError, match="NoColumns.after_update: expected a dict of columns, got 1.0"):
+        mps.train("MetaPointEnvCorner", NoColumns, 1, dump_path=tmp_path / "run", **TINY)
 
 
 def test_folder_of_runs_is_no_run_folder(tmp_path):

@@ -49,7 +49,11 @@ def time(text: str) -> datetime.datetime:
 
 def since(text: str) -> datetime.datetime:
     """Parses the value of `--since`. A time in the future is an error; for example, "Mon" means next Monday."""
-    if (earliest := time(text)) > datetime.datetime.now().astimezone():
+    try:
+        earliest = time(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a time such as 2026-11-20 or 10:30, got {text!r}") from None
+    if earliest > datetime.datetime.now().astimezone():
         raise argparse.ArgumentTypeError(f"expected a time in the past, got {text!r}, which means {earliest}")
     return earliest
 
@@ -101,12 +105,14 @@ def select(runs: Sequence[RunRow], arguments: argparse.Namespace) -> list[RunRow
 def run(arguments: argparse.Namespace) -> None:
     """Prints the table, or the JSON list, of the selected runs."""
     folders = arguments.folders or [FOLDER] * os.path.isdir(FOLDER)
-    runs = select([read_run(folder) for folder in run_folder.find_runs(folders)], arguments)
+    found = [read_run(folder) for folder in run_folder.find_runs(folders)]
+    runs = select(found, arguments)
     if arguments.json:
         print(json.dumps(runs, indent=2, default=datetime.datetime.isoformat))
         return
     if not runs:
-        print_line("No matching runs" if folders else f"No runs in {FOLDER}")
+        print_line(f"None of {len(found)} runs matches. To match a part of a name, use *, as in --env 'HalfCheetah*'"
+                   if found else f"No runs in {', '.join(folders) or FOLDER}")
         return
     cells = [HEADER, *map(as_cells, runs)]
     table = text_table(cells, RIGHT)

@@ -17,7 +17,13 @@ import numpy as np
 from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
 from meta_policy_search.envs.spaces import as_array, as_numbers, check_has_shape, check_size, is_box, is_discrete
 from meta_policy_search.types import Path, Task
-from meta_policy_search.utils.checks import attributes_of, check_int_at_least, check_not_replaced, check_positive_int
+from meta_policy_search.utils.checks import (
+    accepts,
+    attributes_of,
+    check_int_at_least,
+    check_not_replaced,
+    check_positive_int,
+)
 from meta_policy_search.utils.fast_paths import fast_path, replaces
 from meta_policy_search.utils.gym_import import gym
 
@@ -510,11 +516,9 @@ def check_meta_env(env: Any) -> None:
     owner = owner_of_tasks(env)
     _check_methods(owner, env, ("sample_tasks", "set_task"), "env: expected a meta-environment")
     signature = inspect.signature(owner.sample_tasks)
-    try:
-        signature.bind(1, **({"rng": None} if "rng" in signature.parameters else {}))
-    except TypeError:
+    if not accepts(owner.sample_tasks, 1, **({"rng": None} if "rng" in signature.parameters else {})):
         raise TypeError(f"{type(owner).__name__}.sample_tasks: expected the arguments (n_tasks) or (n_tasks, rng), "
-                        f"got {signature}") from None
+                        f"got {signature}")
 
 
 def check_has_spaces(env: Any) -> None:

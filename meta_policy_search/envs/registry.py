@@ -157,7 +157,7 @@ def tasks_of(env: Any, split: str) -> List[Task]:
     check_choice("tasks", split, SEEDS)
     if (name := name_of_env(env)) not in _read():
         raise ValueError(f"tasks: expected a number or a list of tasks, because {name} has no fixed tasks, got "
-                         f"{split!r}")
+                         f"{split!r}. A number, such as 40, samples new tasks")
     return load_tasks(name, split)
 
 

@@ -23,7 +23,7 @@ from meta_policy_search.envs.compat import (
 )
 from meta_policy_search.envs.spaces import as_numbers
 from meta_policy_search.types import Task
-from meta_policy_search.utils.checks import did_you_mean
+from meta_policy_search.utils.checks import accepts, did_you_mean
 
 _EXAMPLES = 4  # maximum number of values of a parameter that are compared
 _STEPS, _LENGTH, _HOLD = 1000, 100, 10  # of the comparison, of a path, and of a random action
@@ -368,7 +368,11 @@ def _check_distribution(name: str, value: Any) -> Any:
                              f"values, got {value!r}")
         if not high - low < np.inf:
             raise ValueError(f"{name}: expected a range (low, high) with a finite width, got {value!r}")
-    elif not callable(value) and (not isinstance(value, (list, range)) or len(value) == 0):
+    elif callable(value):
+        if not accepts(value, None):
+            raise TypeError(f"{name}: expected a function (rng) -> value, got one with the arguments "
+                            f"{inspect.signature(value)}")
+    elif (not isinstance(value, (list, range)) or len(value) == 0):
         raise TypeError(f"{name}: expected a tuple (low, high), a list of values or a function (rng) -> value, got "
                         f"{value!r}")
     return copy.deepcopy(value) if isinstance(value, list) else value

@@ -74,7 +74,8 @@ class MetaAlgo(Serializable, abc.ABC):
     default_settings: Mapping[str, Any] = {
         "env": "HalfCheetahRandDirecEnv", "n_itr": 100, "meta_batch_size": 20, "rollouts_per_meta_task": 20,
         "max_path_length": 100, "baseline": "LinearFeatureBaseline", "normalize_adv": True, "hidden_sizes": (64, 64)}
-    """Settings of a training that have no default in their class, or another one. `env` applies to the command line."""
+    """Settings of a training that have no default in their class, or another one. The entries of base classes apply as
+    well. `env` applies to the command line."""
 
     policy: Any = None
     """The policy to optimize."""
@@ -89,6 +90,10 @@ class MetaAlgo(Serializable, abc.ABC):
     """Divergence `KL(before || after)` of the last `adapt` call in each task, in nats, `[M]`; None if unknown."""
 
     _is_warned = False
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        cls.default_settings = {**super(cls, cls).default_settings, **cls.default_settings}
 
     def __init__(self, policy: MetaPolicy) -> None:
         self.policy = check_not_replaced("policy", policy, MetaPolicy)
@@ -367,6 +372,10 @@ class MAMLAlgo(MetaAlgo):
             raise TypeError(f"{type(self).__name__}.inner_update: expected a pair (parameters, state), got a "
                             f"{type(result).__name__}")
         adapted, state = result
+        if not isinstance(adapted, Mapping) or sorted(adapted) != sorted(self._adapted_names):
+            raise ValueError(f"{type(self).__name__}.inner_update: expected a dict with the parameters "
+                             f"{', '.join(self._adapted_names)}, got "
+                             f"{', '.join(adapted) if isinstance(adapted, Mapping) else adapted}")
         return OrderedDict((name, adapted.get(name, value)) for name, value in step.params.items()), state
 
     def _build_optimizer(self, objective: MetaObjective) -> None:
@@ -533,7 +542,9 @@ class MAMLAlgo(MetaAlgo):
         tensors = self._objective.stats
         stats = dict(zip(tensors, self.optimizer.compute_means(list(tensors.values()), values))) if tensors else {}
         means = {name: float(np.mean(value)) if np.size(value) else 0.0 for name, value in stats.items()}
-        figures = {**self.optimizer.step_stats, **means, **self.after_update(stats)}
+        further = check_type(f"{type(self).__name__}.after_update", self.after_update(stats), Mapping,
+                             "a dict of columns")
+        figures = {**self.optimizer.step_stats, **means, **further}
         self._warn_if_worse(figures)
         if log:
             logger.logkvs(figures)

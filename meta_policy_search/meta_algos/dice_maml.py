@@ -65,7 +65,7 @@ class DICEMAML(MAMLAlgo):
 
     max_path_length: int
     sample_processor_cls = DiceMetaSampleProcessor
-    default_settings = {**MAMLAlgo.default_settings, "baseline": "LinearTimeBaseline"}  # another baseline causes a bias
+    default_settings = {"baseline": "LinearTimeBaseline"}  # another baseline causes a bias
 
     def __init__(self, max_path_length: int, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
                  num_inner_grad_steps: int = 1, trainable_inner_step_size: bool = False, first_order: bool = False, *,

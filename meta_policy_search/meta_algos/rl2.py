@@ -76,7 +76,7 @@ class RL2(MetaAlgo):
     num_inner_grad_steps = 0
     env_wrappers = (NormalizedEnv, TrialEnv)
     sample_processor_cls = TrialSampleProcessor
-    default_settings = {**MetaAlgo.default_settings, "baseline": None}
+    default_settings = {"baseline": None}
 
     @classmethod
     def policy_cls(cls, is_discrete: bool) -> type:

@@ -49,7 +49,7 @@ class VPG_DICEMAML(DICEMAML):  # noqa: N801  (name in the public ProMP code)
             `'all'`.
     """
 
-    default_settings = {**DICEMAML.default_settings, "return_baseline": "LinearFeatureBaseline"}
+    default_settings = {"return_baseline": "LinearFeatureBaseline"}
 
     def __init__(self, max_path_length: int, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
                  num_inner_grad_steps: int = 1, trainable_inner_step_size: bool = False, first_order: bool = False, *,

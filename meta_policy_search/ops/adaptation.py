@@ -40,8 +40,11 @@ def task_gradients(params: Mapping[str, tf.Tensor], loss: tf.Tensor,
     Returns:
         Name to gradient, float32 `[M, ...]`.
     """
-    gradients = tf.gradients(tf.reduce_sum(loss), list(params.values()),
-                             unconnected_gradients=tf.UnconnectedGradients.ZERO)
+    values = list(params.values())
+    found = tf.gradients(tf.reduce_sum(loss), values)
+    if values and all(gradient is None for gradient in found):
+        raise ValueError("inner_loss: expected a loss that depends on the adapted parameters")
+    gradients = [tf.zeros_like(value) if gradient is None else gradient for value, gradient in zip(values, found)]
     if first_order:
         gradients = [tf.stop_gradient(gradient) for gradient in gradients]
     return OrderedDict(zip(params, gradients))

@@ -125,6 +125,8 @@ class MAMLFirstOrderOptimizer(Optimizer):
             variables = self._variables.variables
             gradients = zip(variables, tf.gradients(loss, list(variables.values())))
             self._gradients = {name: tf.convert_to_tensor(g) for name, g in gradients if g is not None}
+            if not self._gradients:
+                raise ValueError("loss: expected a loss that depends on the variables")
             self._new_gradients = [tf.placeholder(g.dtype, variables[name].shape, name="gradient")
                                    for name, g in self._gradients.items()]
             steps = [(ph, variables[name]) for ph, name in zip(self._new_gradients, self._gradients)]

@@ -164,7 +164,7 @@ def did_you_mean(name: Any, known: Iterable[Any]) -> str:
     words, further = _words_of(name), {other: len(_words_of(other) - _words_of(name)) for other in by_lower}
     near = [other for other in by_lower if comparable_name(other.strip("-")) == comparable_name(name)
             or len(words) > 1 and _words_of(other) == words] or sorted(
-        (other for other in by_lower if name and (words <= _words_of(other) or other.startswith(name)
+        (other for other in by_lower if len(name) > 1 and (words <= _words_of(other) or other.startswith(name)
                                                   or other.endswith(name))),
         key=lambda other: (further[other], other))[:3]
     near = near or [other for other in difflib.get_close_matches(name, by_lower, cutoff=0.7)
@@ -176,11 +176,23 @@ def _words_of(name: str) -> Set[str]:
     return {*name.strip("-").replace("-", "_").replace("learning_rate", "lr").split("_")}
 
 
+def accepts(function: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
+    """Returns whether a function can be called with these arguments; True if its signature is unknown."""
+    try:
+        inspect.signature(function).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    except ValueError:  # some built-in functions have no signature
+        pass
+    return True
+
+
 class Columns(Dict[str, Any]):
     """Columns by name; the error of a missing column suggests other names."""
 
     def __missing__(self, name: Any) -> NoReturn:
-        raise KeyError(f"expected the name of a column, got {name!r}{did_you_mean(name, self)}")
+        raise KeyError(f"expected the name of a column, got {name!r}"
+                       + (did_you_mean(name, self) or f". There are {len(self)} columns; list() returns their names"))
 
 
 def check_agrees(name: str, value: T, other_name: str, other: T) -> T:

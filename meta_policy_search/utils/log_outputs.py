@@ -86,14 +86,17 @@ class RowFile:
 def _rows_before(itr: int, rows: Sequence[Row], path: str) -> list[Row]:
     """Returns the rows up to the last row of iteration `itr - 1`; raises `ValueError` if the row of one is missing."""
     numbers = [_iteration(row) for row in rows]
-    earlier = {number for number in numbers if number is not None and number < itr}
+    earlier = [number for number in numbers if number is not None and number < itr]
     if rows and itr > 0 and set(numbers) <= {None}:
-        earlier = {-1}  # without iteration numbers, the first row is missing
+        earlier = [-1]  # without iteration numbers, the first row is missing
     if not earlier:
         return []
-    missing = set(range(min(earlier), itr)) - earlier
+    missing = set(range(min(earlier), itr)) - set(earlier)
     if missing:
         raise ValueError(f"{path}: the row of iteration {min(missing)} is missing. Restore the file to resume the run")
+    if earlier != sorted(earlier):
+        raise ValueError(f"{path}: the rows are not in the order of their iterations. Restore the file to resume the "
+                         "run")
     return list(rows[:len(numbers) - numbers[::-1].index(itr - 1)])
 
 

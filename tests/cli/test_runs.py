@@ -131,7 +131,7 @@ def test_json_has_all_fields(three, capsys):
 
 @pytest.mark.parametrize("arguments, message", [
     (["nowhere"], "got nowhere, which does not exist"),
-    (["--since", "yesterday"], "argument --since: invalid since value: 'yesterday'"),
+    (["--since", "yesterday"], "argument --since: expected a time such as 2026-11-20 or 10:30, got 'yesterday'"),
     (["--since", "2999-01-01"], "argument --since: expected a time in the past, got '2999-01-01'"),
     (["--sort", "seed"], "invalid choice: 'seed'"),
 ])
@@ -140,7 +140,8 @@ def test_invalid_arguments_are_reported(arguments, message, three, capsys):
 
 
 def test_folder_without_matching_runs(three, tmp_path, monkeypatch, capsys):
-    assert shown(capsys, "--state", "running") == "No matching runs\n"
+    message = "None of 3 runs matches. To match a part of a name, use *, as in --env 'HalfCheetah*'\n"
+    assert shown(capsys, "--state", "running") == shown(capsys, "--env", "Meta") == message
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     assert shown(capsys) == "No runs in data\n" and shown(capsys, "--json") == "[]\n"

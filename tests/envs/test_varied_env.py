@@ -213,6 +213,11 @@ def test_distribution_of_another_type_is_refused(value):
         mps.vary(Rail, goal=value)
 
 
+def test_function_without_an_argument_is_refused():
+    with pytest.raises(TypeError, match=r"goal: expected a function \(rng\) -> value, got one with the arguments \(\)"):
+        mps.vary(Rail, goal=lambda: 1.0)
+
+
 def test_effect_in_later_steps_is_found():
     """The time limit ends episodes only after some steps; far states are reached because actions are repeated."""
     def make(end=10):

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+import meta_policy_search as mps
 from meta_policy_search.plotting import read_progress
 from meta_policy_search.utils import log_outputs, logger
 from tests.helpers.runs import read_rows
@@ -80,3 +81,25 @@ def test_short_rows_are_read_with_missing_numbers(tmp_path):
     (tmp_path / "progress.csv").write_text("Itr,x,y\n0,1.0,2.0\n1\n\n2,3.0,4.0\n")
     progress = read_progress(tmp_path)
     assert progress["Itr"].tolist()[:2] == [0.0, 1.0] and str(progress["y"][1]) == "nan" and progress["y"][-1] == 4.0
+
+
+@pytest.mark.parametrize("keep, message", [
+    ([1, 2, 3], "the first rows in progress.csv are missing"),
+    ([1, 0, 2, 3], "the first rows in progress.csv are missing"),
+    ([0, 2, 1, 3], "progress.csv: the rows are not in the order of their iterations"),
+    ([0, 1, 3], "progress.csv: the row of iteration 2 is missing"),
+    ([], "the first rows in progress.csv are missing"),
+])
+@pytest.mark.parametrize("algo, settings", [
+    ("vpg_maml", {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "hidden_sizes": (3,)}),
+    ("cem", {"n_samples": 5, "batch_size": 5}),
+])
+def test_rows_that_were_removed_or_moved_are_noticed(algo, settings, keep, message, tmp_path):
+    settings = {"max_path_length": 5, "log_formats": ["csv"], **settings}
+    run = mps.train("MetaPointEnvCorner", algo, 4, dump_path=tmp_path, **settings)
+    header, *rows = (tmp_path / "progress.csv").read_text().splitlines()
+    (tmp_path / "progress.csv").write_text("\n".join([header, *(rows[i] for i in keep)]) + "\n")
+    before = files(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        run.resume(5)
+    assert files(tmp_path) == before

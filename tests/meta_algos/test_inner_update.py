@@ -30,6 +30,22 @@ class OneValue(VPGMAML):
         return params
 
 
+class OneParameter(VPGMAML):
+    def inner_update(self, params, loss, state):
+        name = min(params)
+        return {name: params[name]}, state
+
+
+class ConstantInnerLoss(VPGMAML):
+    def inner_loss(self, step):
+        return tf.zeros_like(super().inner_loss(step))
+
+
+class ConstantObjective(VPGMAML):
+    def meta_objective(self, steps):
+        return super().meta_objective(steps)._replace(loss=tf.constant(1.0))
+
+
 class WithoutFirstState(MomentumMAML):
     def initial_inner_state(self, params):
         return {}
@@ -37,9 +53,12 @@ class WithoutFirstState(MomentumMAML):
 
 @pytest.mark.parametrize("algo_class, error, message", [
     (OneValue, TypeError, r"OneValue.inner_update: expected a pair \(parameters, state\), got a OrderedDict"),
+    (OneParameter, ValueError, "OneParameter.inner_update: expected a dict with the parameters .*, got log_std_net"),
+    (ConstantInnerLoss, ValueError, "inner_loss: expected a loss that depends on the adapted parameters"),
+    (ConstantObjective, ValueError, "loss: expected a loss that depends on the variables"),
     (WithoutFirstState, KeyError, "WithoutFirstState.inner_update: expected a state with the entry .*initial_inner"),
 ])
-def test_wrong_updates_are_named(algo_class, error, message):
+def test_wrong_methods_are_named(algo_class, error, message):
     with tf.Graph().as_default(), pytest.raises(error, match=message):
         algo_class(make_policy(), meta_batch_size=M)
 

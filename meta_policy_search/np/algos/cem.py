@@ -52,8 +52,7 @@ class CEM(PopulationAlgorithm):
         "Learning Tetris using the noisy cross-entropy method", for the decaying noise.
     """
 
-    default_settings = {**PopulationAlgorithm.default_settings, "best_frac": 0.2, "extra_std": 0.5,
-                        "extra_decay_time": 400.0}
+    default_settings = {"best_frac": 0.2, "extra_std": 0.5, "extra_decay_time": 400.0}
     cur_std: np.ndarray
 
     def __init__(self, env_spec: Any, policy: Any, baseline: Any, n_samples: int, discount: float = 0.99,

@@ -46,7 +46,7 @@ class PopulationAlgorithm(RLAlgorithm):
         best_return (float or None): mean undiscounted return of the best candidate of the last epoch.
     """
 
-    default_settings = {**RLAlgorithm.default_settings, "n_itr": 30, "n_samples": 40, "batch_size": 2000}
+    default_settings = {"n_itr": 30, "n_samples": 40, "batch_size": 2000}
     assignable_arguments = ("max_path_length",)
     sampler_cls = SingleTaskSampler
     cur_mean: np.ndarray

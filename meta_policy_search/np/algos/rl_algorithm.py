@@ -29,7 +29,8 @@ class RLAlgorithm(Configurable, abc.ABC):
     """Wrappers of the environment in a training with `meta_policy_search.train`."""
 
     default_settings: Mapping[str, Any] = {"env": "CartPole-v1", "n_itr": 100, "batch_size": 1000}
-    """Settings of a training that have no default in their class, or another one. `env` applies to the command line."""
+    """Settings of a training that have no default in their class, or another one. The entries of base classes apply as
+    well. `env` applies to the command line."""
 
     sampler_cls: Any = None
     policy: Any = None
@@ -38,6 +39,10 @@ class RLAlgorithm(Configurable, abc.ABC):
     max_eval_path_length: Optional[int] = None
     rollout_batch_size: Optional[int] = None
     baseline: Any = None
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        cls.default_settings = {**super(cls, cls).default_settings, **cls.default_settings}
 
     @classmethod
     def for_env(cls: Type[A], env: Any, **settings: Any) -> A:
