@@ -4,7 +4,7 @@
 
 The policy was trained with ProMP. It does not observe the direction, and adapts to it by one gradient step on 20 paths.
 The picture shows the position of the robot over time, before and after adaptation: thin lines are paths, thick lines
-their means with 95% intervals. The video requires the extra video (pip install "meta_policy_search[video]") and OpenGL;
+their means with 95% intervals. The video requires the extra video (pip install imageio-ffmpeg pillow) and OpenGL;
 without them, the command writes only the picture.
 """
 import argparse

@@ -7,8 +7,8 @@ The command adapts the policy of a snapshot to tasks that were not used in train
 writes RUN_FOLDER/video.mp4. The video shows the tasks sequentially: the first path before adaptation on the left, the
 first path after the last adaptation step on the right. The same seed gives the same video.
 
-Videos require the extra video (pip install -e ".[video]"); videos of robots also require OpenGL. Loading a snapshot
-executes code that it contains. Only use runs that you trust.
+Videos require imageio-ffmpeg (pip install imageio-ffmpeg pillow); videos of robots also require OpenGL. Loading a
+snapshot executes code that it contains. Only use runs that you trust.
 """
 import argparse
 import os

@@ -322,7 +322,7 @@ def import_metaworld() -> ModuleType:
         from metaworld.env_dict import ALL_V3_ENVIRONMENTS  # noqa: F401 - exists since version 3
     except ImportError as error:
         raise ImportError("the Meta-World environments require the package metaworld, version 3: run "
-                          '`pip install "meta_policy_search[metaworld]"`') from error
+                          '`pip install "metaworld>=3.0,<3.1"`') from error
     return metaworld
 
 

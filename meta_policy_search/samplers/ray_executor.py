@@ -243,8 +243,7 @@ def connect(options: RayOptions) -> Any:
     try:
         import ray
     except ImportError:
-        raise ImportError('sampling on Ray requires the package ray: run `pip install '
-                          '"meta_policy_search[ray]"`') from None
+        raise ImportError('sampling on Ray requires the package ray: run `pip install "ray>=2.40"`') from None
     if ray.is_initialized():
         current = ray.get_runtime_context().gcs_address
         if options.address not in (None, "auto", current, _joined.get(current)):

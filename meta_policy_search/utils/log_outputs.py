@@ -196,8 +196,8 @@ def check_formats(format_strs: Optional[Iterable[str]], name: str = "format_strs
         try:
             importlib.import_module("tensorboard")
         except ImportError as error:
-            raise ImportError("the format tensorboard requires the package tensorboard: run `pip install "
-                              '"meta_policy_search[tensorboard]"`') from error
+            raise ImportError("the format tensorboard requires the package tensorboard: run `pip install tensorboard`"
+                              ) from error
     return formats
 
 

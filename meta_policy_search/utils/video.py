@@ -13,7 +13,7 @@ def check_encoder() -> Any:
     try:
         import imageio_ffmpeg
     except ImportError as error:
-        raise ImportError('videos require imageio-ffmpeg: run `pip install "meta_policy_search[video]"`') from error
+        raise ImportError("videos require imageio-ffmpeg: run `pip install imageio-ffmpeg pillow`") from error
     return imageio_ffmpeg
 
 

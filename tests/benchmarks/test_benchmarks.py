@@ -36,7 +36,7 @@ def test_group_measures_the_documented_figures(group):
     if group in ("envpool", "stable_baselines3"):
         pytest.importorskip(group)
     if group == "ray":
-        pytest.importorskip("ray", reason="Ray is not installed: pip install \"meta_policy_search[ray]\"")
+        pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
     figures = run.measure_group(group, run.SMOKE, measure_here)
     assert set(figures) == of_group(documented_keys(), group)
     assert all(math.isfinite(value) and value >= 0 for value in figures.values())

@@ -26,7 +26,7 @@ def test_without_the_video_extra_demo_draws_the_adaptation_and_names_the_extra(c
     assert all(float(after) - float(before) > 30.0 for _, before, after in returns)
     assert Path("demo", "adaptation.png").read_bytes().startswith(b"\x89PNG")
     assert os.listdir("demo") == ["adaptation.png"]
-    assert 'No video: videos require imageio-ffmpeg: run `pip install "meta_policy_search[video]"`' in text
+    assert 'No video: videos require imageio-ffmpeg: run `pip install imageio-ffmpeg pillow`' in text
     assert "expected a file that does not exist, got demo/adaptation.png" in mistake(main, capsys, "demo")
 
 

@@ -72,7 +72,7 @@ def test_missing_video_extra_is_reported_before_sampling(point, tmp_path, capsys
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     monkeypatch.setattr(MetaEvaluator, "record", lambda *args: pytest.fail("it was sampled"))
     said = mistake(capsys, point, "--output", tmp_path / "a.mp4")
-    assert said.endswith('error: videos require imageio-ffmpeg: run `pip install "meta_policy_search[video]"`\n')
+    assert said.endswith('error: videos require imageio-ffmpeg: run `pip install imageio-ffmpeg pillow`\n')
     assert not list(tmp_path.iterdir())
 
 

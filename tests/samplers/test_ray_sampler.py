@@ -29,7 +29,7 @@ from tests.helpers.sampling import M, P, Scripted, T, Wanderer, make_policy, sam
 from tests.helpers.trainers import build_trainer
 from tests.meta_algos import test_rl2 as of_trials
 
-ray = pytest.importorskip("ray", reason="Ray is not installed: pip install \"meta_policy_search[ray]\"")
+ray = pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
 pytestmark = [pytest.mark.ray, pytest.mark.thorough]
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
@@ -314,8 +314,7 @@ def test_missing_cluster_and_missing_ray_raise_immediately(tmp_path):
     for line, address in zip(lines, ("127.0.0.1:1", "http://host")):
         assert line.startswith("ConnectionError: address: expected 'auto' or 'host:port' of a Ray cluster, got '"
                                f"{address}'")
-    assert lines[2] == ('ImportError: sampling on Ray requires the package ray: run `pip install '
-                        '"meta_policy_search[ray]"`')
+    assert lines[2] == 'ImportError: sampling on Ray requires the package ray: run `pip install "ray>=2.40"`'
 
 
 # Processes
