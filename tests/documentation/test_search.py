@@ -16,6 +16,7 @@ PAGES = {  # query: the page that answers it
     "gradient steps at test time": "use_policy", "nan": "not_learning", "replay an iteration": "howto/replay",
     "sample processor": "howto/own_sample_processor", "add a setting": "howto/own_sample_processor", "carl": "carl",
     "video": "pictures", "gpu": "installation", "why does it not learn": "not_learning", "several seeds": "api/train",
+    "first-order maml": "algorithms/maml", "best policy": "use_policy", "reproduce": "results",
 }
 
 
