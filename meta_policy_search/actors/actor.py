@@ -120,7 +120,11 @@ class NetworkActor(Actor):
             if self.states is None:
                 self.start_paths(np.ones(observations.shape[:2], bool))
             inputs, self.states = self._step(NUMPY, self._params, inputs, self.states)
-        outputs = self._network(NUMPY, self._params, inputs)
+        try:
+            outputs = self._network(NUMPY, self._params, inputs)
+        except NotImplementedError as error:
+            raise ValueError("make_network: expected a network of operations of xp, got one with operations of "
+                             f"TensorFlow: {error}") from error
         infos = {name: np.broadcast_to(outputs[name], observations.shape[:2] + shape)
                  for name, shape in self._info_specs}
         return self._sample(outputs, noise), infos

@@ -1,5 +1,6 @@
 """Interfaces of policies: a policy for one task, and a policy with adapted parameters for each task of a meta-batch."""
 import contextlib
+import reprlib
 from collections import OrderedDict
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
@@ -20,7 +21,13 @@ from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Infos, Params, Path
 from meta_policy_search.utils import logger, seeding
-from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_not_replaced, check_positive_int
+from meta_policy_search.utils.checks import (
+    check_bool,
+    check_int_at_least,
+    check_not_replaced,
+    check_positive_int,
+    check_type,
+)
 from meta_policy_search.utils.fast_paths import fast_path, replaces
 from meta_policy_search.utils.serializable import Serializable, check_own_pickle, replaced_arguments, shallow_copy
 
@@ -102,7 +109,8 @@ class Policy(Serializable, FlatPolicy):
     def build_graph(self) -> None:
         """Builds the policy's variables and the operations for acting; called once, by the constructor."""
         with tf.name_scope(self.name):
-            params = self.make_params(seeding.next_rng(seeding.Stream.WEIGHTS))
+            params = check_type(f"{type(self).__name__}.make_params", self.make_params(
+                seeding.next_rng(seeding.Stream.WEIGHTS)), Mapping, "a dict of parameters")
             self._variables = VariableSet(make_variables(params))
             try:
                 self._build_acting()
@@ -137,7 +145,16 @@ class Policy(Serializable, FlatPolicy):
         if self._network is None:
             raise self._not_implemented("distribution_info_sym", "make_params and make_network")
         with tf.name_scope("distribution_info"):
-            return self._network(TENSORFLOW, self.get_params() if params is None else params, obs_var)
+            expected = f"{type(self).__name__}.make_network: expected a network"
+            try:
+                info = self._network(TENSORFLOW, self.get_params() if params is None else params, obs_var)
+            except (KeyError, NotImplementedError) as error:
+                raise ValueError(f"{expected} of operations of xp and parameters of make_params, got "
+                                 f"{type(error).__name__}: {error}") from error
+            names = [name for name, _ in self.distribution.dist_info_specs]
+            if not isinstance(info, Mapping) or not {*names} <= info.keys():
+                raise ValueError(f"{expected} that returns a dict with {' and '.join(names)}, got {reprlib.repr(info)}")
+            return info
 
     def distribution_info_keys(self, obs: tf.Tensor,
                                state_infos: Optional[Mapping[str, tf.Tensor]]) -> Dict[str, tf.Tensor]:

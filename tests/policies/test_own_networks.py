@@ -239,3 +239,45 @@ def test_a_parameter_of_a_cell_cannot_have_the_name_of_a_head():
 
     with pytest.raises(ValueError, match="cell: expected other names .* than those of the heads, got 'action/bias'"):
         mps.GaussianRecurrentPolicy(M, 2, 2, hidden_size=2, cell=Cell(make_parameters, CELL.step))
+
+
+def renamed(xp, params, observations):
+    info = network(xp, params, observations, 0)
+    return {"mu": info["mean"], "log_std": info["log_std"]}
+
+
+def misspelled(xp, params, observations):
+    return gaussian(xp, dense(xp, params, observations, "outputs"), params["log_std"])
+
+
+def of_numpy(xp, params, observations):
+    return gaussian(xp, np.tanh(dense(xp, params, observations, "output")), params["log_std"])
+
+
+def of_tensorflow(xp, params, observations):
+    return gaussian(xp, tf.tanh(dense(xp, params, observations, "output")), params["log_std"])
+
+
+@pytest.mark.parametrize("wrong, message", [
+    (renamed, "that returns a dict with mean and log_std, got {'log_std'"),
+    (misspelled, "of operations of xp and parameters of make_params, got KeyError: 'outputs/kernel'"),
+    (of_numpy, "of operations of xp and parameters of make_params, got NotImplementedError"),
+    (of_tensorflow, "of operations of xp, got one with operations of TensorFlow"),
+    (lambda xp, params, observations: None, "that returns a dict with mean and log_std, got None"),
+])
+def test_wrong_networks_are_named(wrong, message):
+    class Wrong(NormalizedPolicy):
+        def make_network(self):
+            return wrong
+
+    with pytest.raises(ValueError, match=f"make_network: expected a network {message}"):
+        Wrong(2, 3, 2, hidden_sizes=()).make_actor().act(np.zeros((2, 1, 3)), np.zeros((2, 1, 2)))
+
+
+def test_policy_without_parameters_names_the_method():
+    class Wrong(NormalizedPolicy):
+        def make_params(self, rng):
+            super().make_params(rng)
+
+    with pytest.raises(TypeError, match="Wrong.make_params: expected a dict of parameters, got None"):
+        Wrong(2, 3, 2)
