@@ -122,11 +122,11 @@ class NetworkActor(Actor):
             inputs, self.states = self._step(NUMPY, self._params, inputs, self.states)
         try:
             outputs = self._network(NUMPY, self._params, inputs)
+            infos = {name: np.broadcast_to(outputs[name], observations.shape[:2] + shape)
+                     for name, shape in self._info_specs}
         except NotImplementedError as error:
             raise ValueError("make_network: expected a network of operations of xp, got one with operations of "
                              f"TensorFlow: {error}") from error
-        infos = {name: np.broadcast_to(outputs[name], observations.shape[:2] + shape)
-                 for name, shape in self._info_specs}
         return self._sample(outputs, noise), infos
 
     def for_tasks(self, start: int, stop: int) -> "NetworkActor":

@@ -93,7 +93,8 @@ class MetaAlgo(Serializable, abc.ABC):
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
-        cls.default_settings = {**super(cls, cls).default_settings, **cls.default_settings}
+        cls.default_settings = {name: value for base in reversed(cls.__mro__)
+                                for name, value in vars(base).get("default_settings", {}).items()}
 
     def __init__(self, policy: MetaPolicy) -> None:
         self.policy = check_not_replaced("policy", policy, MetaPolicy)

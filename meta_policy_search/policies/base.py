@@ -154,7 +154,7 @@ class Policy(Serializable, FlatPolicy):
             names = [name for name, _ in self.distribution.dist_info_specs]
             if not isinstance(info, Mapping) or not {*names} <= info.keys():
                 raise ValueError(f"{expected} that returns a dict with {' and '.join(names)}, got {reprlib.repr(info)}")
-            return info
+            return dict(info)
 
     def distribution_info_keys(self, obs: tf.Tensor,
                                state_infos: Optional[Mapping[str, tf.Tensor]]) -> Dict[str, tf.Tensor]:

@@ -42,7 +42,8 @@ class RLAlgorithm(Configurable, abc.ABC):
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
-        cls.default_settings = {**super(cls, cls).default_settings, **cls.default_settings}
+        cls.default_settings = {name: value for base in reversed(cls.__mro__)
+                                for name, value in vars(base).get("default_settings", {}).items()}
 
     @classmethod
     def for_env(cls: Type[A], env: Any, **settings: Any) -> A:
