@@ -61,10 +61,6 @@ def check_schedule(argument: str, value: Schedule) -> Union[float, Callable[[int
         TypeError, ValueError: `value` is none of these; the message calls it `argument`.
     """
     if isinstance(value, Mapping):
-        names = ["start", "end", "num_updates"]
-        if sorted(value) != sorted(names):
-            raise ValueError(f"{argument}: expected the entries {', '.join(names)} of a linear schedule, got "
-                             f"{', '.join(map(str, value)) or 'none'}")
         try:
             return LinearSchedule(**value)  # type: ignore[arg-type]  # checked by the constructor
         except (TypeError, ValueError) as error:
@@ -148,7 +144,6 @@ class Optimizer(Serializable, abc.ABC):
         """Step size of the next `optimize` call; None if the optimizer has no learning rate."""
         return None
 
-    @abc.abstractmethod
     def build_graph(self, loss: tf.Tensor, target: Any, input_ph_dict: Mapping[str, tf.Tensor],
                     sample_axes: Optional[Mapping[str, int]] = None, task_inputs: Collection[str] = ()) -> None:
         """Sets the objective and the variables to optimize.
@@ -166,6 +161,23 @@ class Optimizer(Serializable, abc.ABC):
         Raises:
             ValueError: the loss is not a scalar, or `sample_axes` or `task_inputs` contains an unknown name.
         """
+        if "_loss" in vars(self):
+            raise ValueError("optimizer: already used by another algorithm; build a new one")
+        if loss.shape.rank != 0:
+            raise ValueError(f"loss: expected a scalar tensor, got shape {loss.shape}")
+        self._rng = seeding.next_rng(seeding.Stream.OPTIMIZER)
+        self._loss = loss
+        self._inputs = dict(input_ph_dict)
+        params = target.get_params()
+        self._variables = VariableSet(params if isinstance(params, Mapping) else {v.name: v for v in params})
+        if sample_axes is None:
+            sample_axes = {name: 0 for name, ph in self._inputs.items() if ph.shape.rank != 0}
+        for argument, names in (("sample_axes", sample_axes), ("task_inputs", task_inputs)):
+            unknown = sorted(set(names) - set(self._inputs))
+            if unknown:
+                raise ValueError(f"{argument}: expected names in input_ph_dict {sorted(self._inputs)}, got {unknown}")
+        self._sample_axes = dict(sample_axes)
+        self._task_inputs = [self._inputs[name] for name in task_inputs]
 
     @abc.abstractmethod
     def optimize(self, input_val_dict: InputValues) -> float:
@@ -206,26 +218,6 @@ class Optimizer(Serializable, abc.ABC):
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restores the state that `get_state` returned."""
         self._rng.bit_generator.state = state["rng"]
-
-    def _set_problem(self, loss: tf.Tensor, target: Any, input_ph_dict: Mapping[str, tf.Tensor],
-                     sample_axes: Optional[Mapping[str, int]], task_inputs: Collection[str]) -> None:
-        if "_loss" in vars(self):
-            raise ValueError("optimizer: already used by another algorithm; build a new one")
-        if loss.shape.rank != 0:
-            raise ValueError(f"loss: expected a scalar tensor, got shape {loss.shape}")
-        self._rng = seeding.next_rng(seeding.Stream.OPTIMIZER)
-        self._loss = loss
-        self._inputs = dict(input_ph_dict)
-        params = target.get_params()
-        self._variables = VariableSet(params if isinstance(params, Mapping) else {v.name: v for v in params})
-        if sample_axes is None:
-            sample_axes = {name: 0 for name, ph in self._inputs.items() if ph.shape.rank != 0}
-        for argument, names in (("sample_axes", sample_axes), ("task_inputs", task_inputs)):
-            unknown = sorted(set(names) - set(self._inputs))
-            if unknown:
-                raise ValueError(f"{argument}: expected names in input_ph_dict {sorted(self._inputs)}, got {unknown}")
-        self._sample_axes = dict(sample_axes)
-        self._task_inputs = [self._inputs[name] for name in task_inputs]
 
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:

@@ -13,6 +13,7 @@ from typing import Any, Callable, Collection, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
+from meta_policy_search.actors.parameters import flatten_params, unflatten_params
 from meta_policy_search.optimizers.base import NOT_FINITE, InputValues, Optimizer
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
@@ -163,16 +164,14 @@ class ConjugateGradientOptimizer(Optimizer):
             ValueError: `loss` or `f` is not a scalar, `epsilon` is not above 0, or `sample_axes` or `task_inputs`
                 contains an unknown name.
         """
-        self._set_problem(loss, target, input_ph_dict, sample_axes, task_inputs)
+        super().build_graph(loss, target, input_ph_dict, sample_axes, task_inputs)
         self._constraint, epsilon = leq_constraint
         if self._constraint.shape.rank != 0:
             raise ValueError(f"leq_constraint: expected a scalar tensor, got shape {self._constraint.shape}")
         self._step_size = check_positive("leq_constraint[1]", epsilon)
-        self._shapes = [tuple(v.shape.as_list()) for v in self._variables.variables.values()]
-        self._splits = np.cumsum([int(np.prod(shape)) for shape in self._shapes])[:-1]
-        extra = {**dict.fromkeys(self._variables.variables, 0.0), **(damping or {})}
-        self._damping = np.concatenate([np.full(int(np.prod(shape)), self._reg_coeff + extra[name])
-                                        for name, shape in zip(self._variables.variables, self._shapes)])
+        damping = damping or {}
+        self._damping = np.concatenate([np.full(v.shape.num_elements(), self._reg_coeff + damping.get(name, 0.0))
+                                        for name, v in self._variables.variables.items()])
         if self._hvp_approach is None:
             self._hvp_approach = "gauss_newton" if constraint_metric else FiniteDifferenceHvp()
         with tf.name_scope("conjugate_gradient_optimizer"):
@@ -229,13 +228,11 @@ class ConjugateGradientOptimizer(Optimizer):
 
     def get_flat(self) -> np.ndarray:
         """Returns the variables as one vector, float64 `[D]`."""
-        return np.concatenate([value.ravel() for value in self._variables.read().values()]).astype(np.float64)
+        return flatten_params(self._variables.read()).astype(np.float64)
 
     def set_flat(self, flat: np.ndarray) -> None:
         """Sets the variables from one vector `[D]`."""
-        parts = np.split(flat, self._splits)
-        values = (part.reshape(shape) for part, shape in zip(parts, self._shapes))
-        self._variables.write(dict(zip(self._variables.variables, values)))
+        self._variables.write(unflatten_params("flat", flat, self._variables.variables, ndim=1))
 
     def gradient(self, input_val_dict: InputValues) -> np.ndarray:
         """Computes the gradient of the loss as one vector, float64 `[D]`."""

@@ -6,6 +6,7 @@ import numpy as np
 from meta_policy_search.optimizers.base import InputValues, Optimizer, Schedule, check_finite_params, check_schedule
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
+from meta_policy_search.types import Params
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import (
     check_bool,
@@ -20,9 +21,6 @@ TF_OPTIMIZERS = ("Adadelta", "Adagrad", "Adam", "Ftrl", "GradientDescent", "Mome
 
 MIN_RATE_FACTOR = 1e-4
 """Lower bound of `MAMLFirstOrderOptimizer.rate_factor`."""
-
-Point = Tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]
-"""Values of the variables to optimize, and of those of the TensorFlow optimizer."""
 
 
 class MAMLFirstOrderOptimizer(Optimizer):
@@ -115,7 +113,7 @@ class MAMLFirstOrderOptimizer(Optimizer):
         Raises:
             ValueError: `target_kl` is set and there is no divergence.
         """
-        self._set_problem(loss, target, input_ph_dict, sample_axes, task_inputs)
+        super().build_graph(loss, target, input_ph_dict, sample_axes, task_inputs)
         if self.target_kl is not None and divergence is None:
             raise ValueError("target_kl: expected None, because the policy's distribution has no kl_sym, got "
                              f"{self.target_kl}")
@@ -134,6 +132,7 @@ class MAMLFirstOrderOptimizer(Optimizer):
             optimizer = self._tf_optimizer_cls(learning_rate=self._rate_ph, **self._tf_optimizer_args)
             self._train_op = optimizer.apply_gradients(steps)
             self._optimizer_variables = VariableSet({variable.name: variable for variable in optimizer.variables()})
+            self._all_variables = VariableSet({**variables, **self._optimizer_variables.variables})
 
     def optimize(self, input_val_dict: InputValues) -> float:
         """Takes up to `max_epochs * num_minibatches` gradient steps; see `Optimizer.optimize`.
@@ -149,14 +148,14 @@ class MAMLFirstOrderOptimizer(Optimizer):
             if self.target_kl is not None:
                 stats["Rejected"] = float(self._check_steps(self.target_kl, stats["LossBefore"], points,
                                                             input_val_dict))
-            check_finite_params({**self._variables.read(), **self._optimizer_variables.read()})
+            check_finite_params(self._all_variables.read())
             self._num_updates += 1
         self.step_stats = stats
         return stats["LossBefore"]
 
-    def _take_steps(self, input_val_dict: InputValues) -> Tuple[float, List[Point]]:
-        """Takes steps until the divergence is too large; returns the loss before them, and the point before each."""
-        points: List[Point] = []
+    def _take_steps(self, input_val_dict: InputValues) -> Tuple[float, List[Params]]:
+        """Takes steps until the divergence is too large; returns the loss before them, and all values before each."""
+        points: List[Params] = []
         loss_before = self.loss(input_val_dict) if self.num_minibatches > 1 else np.nan
         last_loss = np.inf
         for epoch in range(self._max_epochs):
@@ -166,7 +165,7 @@ class MAMLFirstOrderOptimizer(Optimizer):
                 if points and self._is_too_far(divergence):
                     return loss_before, points
                 if self.target_kl is not None:
-                    points.append(self._read())
+                    points.append(self._all_variables.read())
                 self._take_step(gradients)
                 losses.append(loss)
             loss = float(np.mean(losses))
@@ -201,14 +200,14 @@ class MAMLFirstOrderOptimizer(Optimizer):
         feed[self._rate_ph] = self.learning_rate * self.rate_factor
         self._variables.session().run(self._train_op, feed)
 
-    def _check_steps(self, target_kl: float, loss_before: float, points: List[Point],
+    def _check_steps(self, target_kl: float, loss_before: float, points: List[Params],
                      input_val_dict: InputValues) -> bool:
         """Undoes the last step or the update if it went too far; adapts `rate_factor`.
 
         Args:
             target_kl: target of the divergence.
             loss_before: loss before the first step.
-            points: values before each step.
+            points: values of all variables before each step.
             input_val_dict: name to value of every input.
 
         Returns:
@@ -218,11 +217,11 @@ class MAMLFirstOrderOptimizer(Optimizer):
         num_steps = len(points)
         if self._is_too_far(divergence):
             num_steps -= 1
-            self._write(points[-1])
+            self._all_variables.write(points[-1])
             loss, divergence = self._figures(input_val_dict)
         is_worse = loss > loss_before and self._loss_has_value
         if num_steps == 0 or is_worse or self._is_too_far(divergence):
-            self._write(points[0])
+            self._all_variables.write(points[0])
             self.rate_factor = max(self.rate_factor / 2.0, MIN_RATE_FACTOR)
             return True
         if num_steps == len(points) and divergence < target_kl / 2.0:
@@ -234,13 +233,6 @@ class MAMLFirstOrderOptimizer(Optimizer):
 
     def _is_too_far(self, divergence: float) -> bool:
         return self.target_kl is not None and not divergence <= 1.5 * self.target_kl  # also NaN
-
-    def _read(self) -> Point:
-        return self._variables.read(), self._optimizer_variables.read()
-
-    def _write(self, point: Point) -> None:
-        self._variables.write(point[0])
-        self._optimizer_variables.write(point[1])
 
     def get_state(self) -> Dict[str, Any]:
         """Returns the optimizer's variables (such as Adam's moments), random state, number of updates and schedule."""
