@@ -1,5 +1,5 @@
 """Graph inputs: stacks the samples of a step to arrays `[M, N, ...]`, and the data structures that losses use."""
-from typing import Any, Dict, Iterable, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -126,17 +126,20 @@ def stack_samples(samples: Sequence[TaskSamples], keys: Iterable[str]) -> Dict[s
             `path_lengths` of DiCE samples are inconsistent. The message names task and entry.
     """
     masks = [_mask_of(task, m) for m, task in enumerate(samples)]
-    counts = [len(_read(task, m, "observations", mask)) for m, (task, mask) in enumerate(zip(samples, masks))]
+
+    def read(key: str) -> List[np.ndarray]:
+        return [_read(task, m, key, mask) for m, (task, mask) in enumerate(zip(samples, masks))]
+
+    counts = [len(observations) for observations in read("observations")]
     stacked: Dict[str, np.ndarray] = {}
     for key in keys:
         if key == "mask":
-            stacked[key] = task_mask(counts)
+            stacked[key] = path_mask(np.asarray(counts)).astype(np.float32)
         elif key == "path_starts":
-            lengths = [_path_lengths(task, m, count) for m, (task, count) in enumerate(zip(samples, counts))]
-            stacked[key] = stack_tasks([path_starts(of_task) for of_task in lengths], np.int32)
+            starts = [path_starts(_path_lengths(task, m)) for m, task in enumerate(samples)]
+            stacked[key] = _stack_entry("path_lengths", starts, counts, np.int32)
         else:
-            arrays = [_read(task, m, key, mask) for m, (task, mask) in enumerate(zip(samples, masks))]
-            stacked[key] = _stack_entry(key, arrays, counts)
+            stacked[key] = _stack_entry(key, read(key), counts)
     return stacked
 
 
@@ -153,31 +156,22 @@ def stack_tasks(arrays: Sequence[np.ndarray], dtype: type = np.float32) -> np.nd
     return stacked
 
 
-def task_mask(lengths: Sequence[int]) -> np.ndarray:
-    """Returns float32 `[M, max length]`: 1 for samples, 0 for padding.
-
-    Example:
-        >>> task_mask([3, 1])
-        array([[1., 1., 1.],
-               [1., 0., 0.]], dtype=float32)
-    """
-    return path_mask(np.asarray(lengths)).astype(np.float32)
-
-
 def path_starts(path_lengths: Union[np.ndarray, Sequence[int]]) -> np.ndarray:
     """Returns for each sample the index of the first sample of its path, int `[N]`, for path lengths int `[P]`."""
     lengths = np.asarray(path_lengths)
     return np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
-def _stack_entry(key: str, arrays: Sequence[np.ndarray], counts: Sequence[int]) -> np.ndarray:
+def _stack_entry(key: str, arrays: Sequence[np.ndarray], counts: Sequence[int], dtype: type = np.float32) -> np.ndarray:
     for m, (array, count) in enumerate(zip(arrays, counts)):
-        _check_count(m, key, count, len(array))
+        if not count or count != len(array):
+            raise ValueError(f"task {m}: expected the same number of samples, at least 1, in all entries, got {count} "
+                             f"observations and {len(array)} of {key}")
         if array.shape[1:] != arrays[0].shape[1:]:
             raise ValueError(f"task {m}, {key}: expected shape {arrays[0].shape[1:]} after the sample axis, "
                              f"as in task 0, got {array.shape[1:]}")
     with np.errstate(over="ignore"):  # infinities raise an error below
-        stacked = stack_tasks(arrays)
+        stacked = stack_tasks(arrays, dtype)
     finite = np.isfinite(stacked)
     if not finite.all():
         m, n = np.argwhere(~finite)[0, :2].tolist()
@@ -211,18 +205,11 @@ def _array(task: Mapping[str, Any], m: int, key: str, shape: Tuple[int, ...] = (
     return array
 
 
-def _path_lengths(task: Mapping[str, Any], m: int, count: int) -> np.ndarray:
+def _path_lengths(task: Mapping[str, Any], m: int) -> np.ndarray:
     lengths = _array(task, m, "path_lengths")
     if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or lengths.min(initial=1) < 1:
         raise ValueError(f"task {m}, path_lengths: expected integers of at least 1, got {lengths}")
-    _check_count(m, "path_lengths", count, int(lengths.sum()))
     return lengths
-
-
-def _check_count(m: int, key: str, count: int, other_count: int) -> None:
-    if not count or count != other_count:
-        raise ValueError(f"task {m}: expected the same number of samples, at least 1, in all entries, got {count} "
-                         f"observations and {other_count} of {key}")
 
 
 def _mask_of(task: Mapping[str, Any], m: int) -> Optional[np.ndarray]:

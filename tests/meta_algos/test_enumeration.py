@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
-from meta_policy_search.meta_algos.inputs import path_starts, stack_tasks, task_mask
+from meta_policy_search.meta_algos.inputs import path_starts, stack_tasks
 from meta_policy_search.ops import losses
 from meta_policy_search.policies import MetaCategoricalMLPPolicy
 from meta_policy_search.samplers import DiceMetaSampleProcessor
+from meta_policy_search.samplers.paths import path_mask
 from meta_policy_search.tf_compat import tf
 from tests.helpers.paths import TimeTable
 from tests.helpers.small_world import meta_gradient
@@ -253,7 +254,7 @@ def expected_derivatives(world, loss, values, weights_of=None):
         states, actions = (np.concatenate([getattr(path, key) for path in paths]) for key in ("states", "actions"))
         columns.append((states, actions, path_starts([len(path) for path in paths]), values(paths)))
     states, actions, starts, entries = zip(*columns)
-    mask = task_mask([len(task) for task in states]).astype(float)
+    mask = path_mask(np.array([len(task) for task in states])).astype(float)
     weights = mask / (2 * world.horizon) if weights_of is None else weights_of(mask)
     indices = np.stack([stack_tasks(states, int), stack_tasks(actions, int)], axis=-1)
     with tf.Session() as session:
