@@ -12,6 +12,7 @@ from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, MetaAlgo, ProMP
 from meta_policy_search.run_folder import read_params
 from meta_policy_search.samplers import Sampler
 from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils.checks import Columns
 from tests.helpers.runs import read_rows
 from tests.helpers.trainers import build_trainer
 
@@ -252,8 +253,8 @@ def test_arguments_of_early_stopping_are_checked(arguments, error):
 
 
 def test_early_stopping_on_an_unknown_column_suggests_a_column():
-    with pytest.raises(ValueError, match="key: expected a logged column, got 'Retrun'; did you mean 'Return'"):
-        EarlyStopping("Retrun", patience=1)(None, {"Return": 1.0, "Itr": 0})
+    with pytest.raises(KeyError, match="expected the name of a column, got 'Retrun'; did you mean 'Return'"):
+        EarlyStopping("Retrun", patience=1)(None, Columns({"Return": 1.0, "Itr": 0}))
 
 
 # Sessions

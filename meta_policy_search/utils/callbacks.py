@@ -19,13 +19,7 @@ from typing import Any, Callable, Optional
 
 import numpy as np
 
-from meta_policy_search.utils.checks import (
-    check_bool,
-    check_finite,
-    check_non_negative,
-    check_positive_int,
-    did_you_mean,
-)
+from meta_policy_search.utils.checks import check_bool, check_finite, check_non_negative, check_positive_int
 from meta_policy_search.utils.logger import Row
 from meta_policy_search.utils.serializable import Configurable
 
@@ -61,7 +55,8 @@ class EarlyStopping(StatefulCallback):
 
     Raises:
         TypeError: an argument has the wrong type.
-        ValueError: a number is out of range, or the row lacks the column when the callback is called.
+        ValueError: a number is out of range.
+        KeyError: the row lacks the column when the callback is called.
     """
 
     def __init__(self, key: str, patience: Optional[int], min_delta: float = 0.0, higher_is_better: bool = True,
@@ -81,9 +76,6 @@ class EarlyStopping(StatefulCallback):
 
     def __call__(self, trainer: Any, row: Row) -> bool:
         """Returns whether training should stop."""
-        if self.key not in row:
-            raise ValueError(f"key: expected a logged column, got {self.key!r}"
-                             + (did_you_mean(self.key, row) or f"; columns: {', '.join(sorted(row))}"))
         value = self._sign * float(row[self.key])
         if value > self._best + self.min_delta:
             self._best, self._since = value, 0

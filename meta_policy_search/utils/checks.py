@@ -15,12 +15,6 @@ import numpy as np
 
 T = TypeVar("T")
 
-_LARGEST = sys.float_info.max
-
-
-def _fail(error: type[Exception], name: str, value: Any, expected: str) -> NoReturn:
-    raise error(f"{name}: expected {expected}, got {value!r}")
-
 
 def _scalar(value: Any) -> Any:
     """Converts a NumPy scalar or zero-dimensional array to a Python scalar; returns other values unchanged."""
@@ -31,20 +25,15 @@ def _number(name: str, value: Any, kinds: Any, expected: str, fits: Callable[[An
     """Returns `value` as a Python number if its type is one of `kinds` and `fits` returns True for it."""
     number = _scalar(value)
     if isinstance(number, bool) or not isinstance(number, kinds):
-        _fail(TypeError, name, value, expected)
+        raise TypeError(f"{name}: expected {expected}, got {value!r}")
     if not fits(number):
-        _fail(ValueError, name, value, expected)
+        raise ValueError(f"{name}: expected {expected}, got {value!r}")
     return number
 
 
-def _float(name: str, value: Any, expected: str, low: float = -_LARGEST, high: float = _LARGEST,
-           low_open: bool = False, high_open: bool = False) -> float:
-    """Returns `value` as `float` if it lies between two bounds; `low_open` and `high_open` exclude a bound."""
-
-    def fits(number: float) -> bool:
-        return low <= number <= high and not (low_open and number == low) and not (high_open and number == high)
-
-    return float(_number(name, value, (int, float), expected, fits))
+def _float(name: str, value: Any, expected: str, fits: Callable[[float], bool]) -> float:
+    """Returns `value` as `float` if it is a finite number and `fits` returns True for it."""
+    return float(_number(name, value, (int, float), expected, lambda x: abs(x) <= sys.float_info.max and fits(x)))
 
 
 def _equal(a: Any, b: Any) -> bool:
@@ -66,23 +55,23 @@ def check_positive_int(name: str, value: Any) -> int:
 
 def check_finite(name: str, value: Any) -> float:
     """Returns `value` as `float` if it is a finite number."""
-    return _float(name, value, "a finite number")
+    return _float(name, value, "a finite number", lambda x: True)
 
 
 def check_positive(name: str, value: Any) -> float:
     """Returns `value` as `float` if it is a finite number above 0."""
-    return _float(name, value, "a finite number above 0", low=0.0, low_open=True)
+    return _float(name, value, "a finite number above 0", lambda x: x > 0)
 
 
 def check_non_negative(name: str, value: Any) -> float:
     """Returns `value` as `float` if it is a finite number of at least 0."""
-    return _float(name, value, "a finite number of at least 0", low=0.0)
+    return _float(name, value, "a finite number of at least 0", lambda x: x >= 0)
 
 
 def check_fraction(name: str, value: Any, low_open: bool = True, high_open: bool = False) -> float:
     """Returns `value` as `float` if it lies between 0 and 1; `low_open` excludes 0, `high_open` excludes 1."""
     expected = f"a number in {'(' if low_open else '['}0, 1{')' if high_open else ']'}"
-    return _float(name, value, expected, 0.0, 1.0, low_open, high_open)
+    return _float(name, value, expected, lambda x: 0 <= x <= 1 and not (low_open and x == 0 or high_open and x == 1))
 
 
 def check_type(name: str, value: Any, cls: Any, expected: str) -> Any:
@@ -118,7 +107,7 @@ def check_bool(name: str, value: Any) -> bool:
     """Returns `value` as `bool` if it is a Python or NumPy boolean (0 and 1 are not)."""
     scalar = _scalar(value)
     if not isinstance(scalar, bool):
-        _fail(TypeError, name, value, "True or False")
+        raise TypeError(f"{name}: expected True or False, got {value!r}")
     return scalar
 
 
