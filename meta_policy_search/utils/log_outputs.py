@@ -39,19 +39,15 @@ class RowFile:
 
     def start(self) -> None:
         """Writes the kept rows to the file, without the columns that only later rows had."""
-        self._rewrite(self._rows)
+        self._rewrite(self._rows, self._columns)
         self._rows = []
 
     def add_columns(self, row: Row) -> None:
         """Extends the header of a CSV file by the new columns of a row; earlier rows get empty cells."""
         new = [key for key in row if key not in self._columns]
         if new and self._is_csv:
-            before, self._columns = self._columns, self._columns + new
-            try:
-                self._rewrite(self._read())
-            except BaseException:
-                self._columns = before
-                raise
+            self._rewrite(self._read(), self._columns + new)
+            self._columns = self._columns + new
 
     def append(self, row: Row) -> None:
         """Appends a row and flushes it to disk."""
@@ -73,14 +69,13 @@ class RowFile:
             return list(csv.DictReader(io.StringIO(text, newline=""), restkey=""))
         return [json.loads(line) for line in text.splitlines()]
 
-    def _rewrite(self, rows: Sequence[Row]) -> None:
+    def _rewrite(self, rows: Sequence[Row], columns: Sequence[str]) -> None:
         if self._is_csv:
-            table: list[Iterable[Any]] = [self._columns, *([row.get(key) for key in self._columns] for row in rows)]
-            text = csv_text(table if self._columns else [])
+            table: list[Iterable[Any]] = [columns, *([row.get(key) for key in columns] for row in rows)]
+            text = csv_text(table if columns else [])
         else:
             text = "".join(json.dumps(row) + "\n" for row in rows)
-        with _naming(self.path):
-            write_text(self.path, text)
+        write_text(self.path, text)
 
 
 def _rows_before(itr: int, rows: Sequence[Row], path: str) -> list[Row]:

@@ -41,21 +41,10 @@ from typing import Any, Optional
 
 import numpy as np
 
+from meta_policy_search.utils import log_outputs
 from meta_policy_search.utils.checks import Columns, check_choice, check_int_at_least
 from meta_policy_search.utils.files import PathLike, lock_folder, remove_temporary_files, user_path
-from meta_policy_search.utils.log_outputs import (
-    LOG_FILE,
-    TERMINAL_FORMATS,
-    Row,
-    RowFile,
-    append_text,
-    check_formats,
-    event_file,
-    file_size,
-    line,
-    table,
-    written_files,
-)
+from meta_policy_search.utils.log_outputs import Row
 from meta_policy_search.utils.progress import print_line, print_row
 from meta_policy_search.utils.snapshotter import BEST_FILE, check_mode, remove_snapshots, save_snapshot, snapshot_paths
 from meta_policy_search.utils.threads import training_lock
@@ -75,7 +64,7 @@ class _Logger:
 
     formats: Sequence[str]
     folder: Optional[str] = None
-    files: Sequence[RowFile] = ()
+    files: Sequence[log_outputs.RowFile] = ()
     curves: Optional[Callable[[Row], None]] = None  # appends a row to an event file
     snapshots: tuple[str, int] = ("none", 1)  # mode and gap, see `save_snapshot`
     lock: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
@@ -85,7 +74,7 @@ class _Logger:
 
 
 def _unconfigured(level: int = INFO) -> _Logger:
-    return _Logger(check_formats(None)[:1], level=level)
+    return _Logger(log_outputs.check_formats(None)[:1], level=level)
 
 
 @training_lock()
@@ -121,11 +110,10 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
     """
     global _current
     _check_no_training()
-    formats = check_formats(format_strs)
+    formats = log_outputs.check_formats(format_strs)
     if resume_at is not None:
         check_int_at_least("resume_at", resume_at, 0)
-    lock = contextlib.ExitStack()
-    try:
+    with contextlib.ExitStack() as lock:
         folder = tempfile.mkdtemp(prefix="meta_policy_search-") if dir is None else os.path.abspath(
             user_path("dir", dir))
         try:
@@ -135,9 +123,10 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
             raise ValueError(f"run folder: expected a writable folder, got {folder}: {error}") from error
         _check_no_training(folder)
         if resume_at is not None:
-            formats += [name for name, paths in written_files(folder).items() if paths and name not in formats]
-        files = [RowFile(os.path.join(folder, f"progress.{name}"), resume_at) for name in ("csv", "json")
-                 if name in formats]
+            written = log_outputs.written_files(folder)
+            formats += [name for name, paths in written.items() if paths and name not in formats]
+        files = [log_outputs.RowFile(os.path.join(folder, f"progress.{name}"), resume_at)
+                 for name in ("csv", "json") if name in formats]
         snapshots = check_mode(snapshot_mode, snapshot_gap)
         remove_temporary_files(folder)
         if resume_at is not None:
@@ -147,19 +136,16 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
                 found = ", ".join(os.path.basename(path) for path in earlier)
                 raise ValueError(f"dir: {folder} already contains a run ({found}). Choose another folder, resume that "
                                  "run or delete it")
-            written = written_files(folder)
+            written = log_outputs.written_files(folder)
             for path in [*earlier, *written["log"], *written["tensorboard"]]:
                 os.remove(path)
         for file in files:
             file.start()
-        curves = (lock.enter_context(event_file(os.path.join(folder, "tensorboard"), resume_at))
+        curves = (lock.enter_context(log_outputs.event_file(os.path.join(folder, "tensorboard"), resume_at))
                   if "tensorboard" in formats else None)
         if "log" in formats:
-            append_text(os.path.join(folder, LOG_FILE), "")
-    except BaseException:
-        lock.close()
-        raise
-    before, _current = _current, _Logger(formats, folder, files, curves, snapshots, lock, _current.level)
+            log_outputs.append_text(os.path.join(folder, log_outputs.LOG_FILE), "")
+        before, _current = _current, _Logger(formats, folder, files, curves, snapshots, lock.pop_all(), _current.level)
     before.lock.close()
     if dir is None:
         info(f"Logging to {folder}")
@@ -174,9 +160,7 @@ def _check_no_training(folder: Optional[str] = None) -> None:
 
 def earlier_files(folder: str) -> list[str]:
     """Returns the rows and snapshots of an earlier run in a folder, which need not exist."""
-    if not os.path.isdir(folder):
-        return []
-    written, best = written_files(folder), os.path.join(folder, BEST_FILE)
+    written, best = log_outputs.written_files(folder), os.path.join(folder, BEST_FILE)
     rows = [path for path in written["csv"] + written["json"] if os.path.getsize(path) > 0]
     return rows + snapshot_paths(folder) + [best] * os.path.exists(best)
 
@@ -279,16 +263,16 @@ def _write_row(row: Row) -> None:
     """Writes a row to all outputs. If one fails, the row is removed from all."""
     for file in _current.files:
         file.add_columns(row)
-    sizes = {file.path: file_size(file.path) for file in _current.files}
+    sizes = {file.path: log_outputs.file_size(file.path) for file in _current.files}
     try:
         for file in _current.files:
             file.append(row)
         if _current.curves is not None:
             _current.curves(row)
         if "log" in _current.formats:
-            _append_to_log(table(row))
+            _append_to_log(log_outputs.table(row))
         if _current.level <= INFO and _has_terminal():
-            print_row(line(row)) if "line" in _current.formats else print_line(table(row))
+            print_row(log_outputs.line(row)) if "line" in _current.formats else print_line(log_outputs.table(row))
     except BaseException:
         for path, size in sizes.items():
             with contextlib.suppress(OSError):
@@ -315,11 +299,11 @@ def log(*args: Any, level: int = INFO) -> None:
 
 
 def _has_terminal() -> bool:
-    return not set(TERMINAL_FORMATS).isdisjoint(_current.formats)
+    return not set(log_outputs.TERMINAL_FORMATS).isdisjoint(_current.formats)
 
 
 def _append_to_log(text: str) -> None:
-    append_text(os.path.join(str(_current.folder), LOG_FILE), text + "\n")
+    log_outputs.append_text(os.path.join(str(_current.folder), log_outputs.LOG_FILE), text + "\n")
 
 
 def debug(*args: Any) -> None:
