@@ -5,14 +5,8 @@ from typing import Any, Dict, Mapping, Type, Union
 import numpy as np
 
 from meta_policy_search.actors.parameters import flatten_params, read_npz
-from meta_policy_search.np.policies import (
-    CategoricalMLPPolicy,
-    DeterministicMLPPolicy,
-    GaussianMLPPolicy,
-    MLPPolicy,
-    Policy,
-)
-from meta_policy_search.ops.networks import CONTEXT, fold_context
+from meta_policy_search.np import policies
+from meta_policy_search.ops.networks import CONTEXT, LOG_STD, fold_context
 from meta_policy_search.utils.files import PathLike, user_path
 from meta_policy_search.utils.serializable import constructor_signature
 from meta_policy_search.utils.snapshotter import load_snapshot
@@ -20,15 +14,14 @@ from meta_policy_search.utils.snapshotter import load_snapshot
 _PACKAGE = __name__.partition(".")[0]
 _WITH_TENSORFLOW = tuple(f"{_PACKAGE}.{module}" for module in (
     "policies", "optimizers", "meta_algos", "meta_trainer", "algos", "evaluation"))
-_FAMILIES: Dict[str, Type[MLPPolicy]] = {"GaussianMLPPolicy": GaussianMLPPolicy,
-                                         "CategoricalMLPPolicy": CategoricalMLPPolicy}
-_SCOPES: Dict[str, Type[MLPPolicy]] = {**{cls.scope: cls for cls in _FAMILIES.values()},
-                                       DeterministicMLPPolicy.scope: DeterministicMLPPolicy}
+_FAMILIES: Dict[str, Type[policies.MLPPolicy]] = {
+    cls.__name__: cls for cls in (policies.GaussianMLPPolicy, policies.CategoricalMLPPolicy)}
+_SCOPES = {cls.scope: cls for cls in (*_FAMILIES.values(), policies.DeterministicMLPPolicy)}
 _BY_POSITION = ("obs_dim", "action_dim", "name", "hidden_sizes", "learn_std", "hidden_nonlinearity",
                 "output_nonlinearity")  # argument order of the TensorFlow policies
 
 
-def load_policy(path: PathLike, itr: Union[int, str, None] = None, **arguments: Any) -> Policy:
+def load_policy(path: PathLike, itr: Union[int, str, None] = None, **arguments: Any) -> policies.Policy:
     """Loads a trained policy that acts without TensorFlow, with its parameters before adaptation.
 
     `policy.act(observation)` returns its action. Policies that `train` has trained act in `[-10, 10]`, the bounds
@@ -56,7 +49,7 @@ def load_policy(path: PathLike, itr: Union[int, str, None] = None, **arguments: 
             raise ValueError(f"itr: expected None for a file of weights ({path}), got {itr!r}")
         return _of_params(path, read_npz(path), arguments)
     policy = load_snapshot(path, itr, _WITH_TENSORFLOW)["policy"]
-    if isinstance(policy, Policy):  # for example from a `LocalRunner`
+    if isinstance(policy, policies.Policy):  # for example from a `LocalRunner`
         if arguments:
             raise ValueError(f"{', '.join(arguments)}: expected no arguments for a stored NumPy policy ({path})")
         return policy
@@ -71,7 +64,7 @@ def load_policy(path: PathLike, itr: Union[int, str, None] = None, **arguments: 
     return _build(path, cls, {key: value for key, value in built_with.items() if key in taken}, policy.params)
 
 
-def _of_params(path: str, params: Mapping[str, np.ndarray], arguments: Mapping[str, Any]) -> Policy:
+def _of_params(path: str, params: Mapping[str, np.ndarray], arguments: Mapping[str, Any]) -> policies.Policy:
     """Builds the policy that has parameters with these names and shapes."""
     num_context = len(params.get(CONTEXT, ()))
     kernels = [value for name, value in params.items() if name.endswith("/kernel")]
@@ -81,11 +74,12 @@ def _of_params(path: str, params: Mapping[str, np.ndarray], arguments: Mapping[s
     cls = _SCOPES[scope]
     sizes = {"obs_dim": kernels[0].shape[0] - num_context, "action_dim": kernels[-1].shape[1],
              "hidden_sizes": tuple(kernel.shape[1] for kernel in kernels[:-1])}
-    learns = {"learn_std": "log_std_network/log_std_var" in params} if cls is GaussianMLPPolicy else {}
+    learns = {"learn_std": LOG_STD in params} if cls is policies.GaussianMLPPolicy else {}
     return _build(path, cls, {**sizes, **learns, **arguments}, params)
 
 
-def _build(path: str, cls: Type[MLPPolicy], arguments: Mapping[str, Any], params: Mapping[str, np.ndarray]) -> Policy:
+def _build(path: str, cls: Type[policies.MLPPolicy], arguments: Mapping[str, Any],
+           params: Mapping[str, np.ndarray]) -> policies.Policy:
     policy = cls(**arguments)
     params = {name: value for name, value in fold_context(params, cls.scope).items() if name != CONTEXT}
     expected = policy.get_param_values()

@@ -9,24 +9,14 @@ import numpy as np
 from meta_policy_search.actors.actor import Actor, NetworkActor
 from meta_policy_search.actors.flat_policy import FlatPolicy as Policy
 from meta_policy_search.actors.parameters import check_hidden_sizes, check_std, flatten_params, unflatten_params
-from meta_policy_search.ops.networks import (
-    LOG_STD,
-    NONLINEARITIES,
-    categorical_action,
-    categorical_mlp,
-    gaussian_action,
-    gaussian_mlp,
-    make_log_std,
-    make_mlp,
-    mlp,
-)
+from meta_policy_search.ops import networks
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_bool, check_choice
 from meta_policy_search.utils.fast_paths import replaces
 
 __all__ = ["CategoricalMLPPolicy", "DeterministicMLPPolicy", "GaussianMLPPolicy", "MLPPolicy", "Policy"]
 
-_CHOICES = (*NONLINEARITIES, None)
+_CHOICES = (*networks.NONLINEARITIES, None)
 
 
 class MLPPolicy(Policy):
@@ -55,7 +45,7 @@ class MLPPolicy(Policy):
         self.hidden_nonlinearity = check_choice("hidden_nonlinearity", hidden_nonlinearity, _CHOICES)
         self.output_nonlinearity = check_choice("output_nonlinearity", output_nonlinearity, _CHOICES)
         rng = seeding.next_rng(seeding.Stream.WEIGHTS)
-        self._params = make_mlp(self.scope, self.obs_dim, self.action_dim, self.hidden_sizes, rng)
+        self._params = networks.make_mlp(self.scope, self.obs_dim, self.action_dim, self.hidden_sizes, rng)
 
     @property
     def network(self) -> Callable[..., Any]:
@@ -114,12 +104,13 @@ class GaussianMLPPolicy(MLPPolicy):
         self.learn_std = check_bool("learn_std", learn_std)
         self.init_std, self.min_std = check_std(init_std, min_std)
         if self.learn_std:
-            self._params[LOG_STD] = make_log_std(self.action_dim, self.init_std)
+            self._params[networks.LOG_STD] = networks.make_log_std(self.action_dim, self.init_std)
 
     def _acting(self) -> Tuple:
-        fixed = None if self.learn_std else make_log_std(self.action_dim, self.init_std)
-        network = functools.partial(gaussian_mlp, fixed_log_std=fixed, min_std=self.min_std)
-        return network, gaussian_action, (("mean", self.action_shape), ("log_std", self.action_shape)), self.action_dim
+        fixed = None if self.learn_std else networks.make_log_std(self.action_dim, self.init_std)
+        network = functools.partial(networks.gaussian_mlp, fixed_log_std=fixed, min_std=self.min_std)
+        infos = ("mean", self.action_shape), ("log_std", self.action_shape)
+        return network, networks.gaussian_action, infos, self.action_dim
 
 
 class CategoricalMLPPolicy(MLPPolicy):
@@ -140,7 +131,7 @@ class CategoricalMLPPolicy(MLPPolicy):
     action_shape = ()
 
     def _acting(self) -> Tuple:
-        return categorical_mlp, categorical_action, (("log_prob", (self.action_dim,)),), 1, True
+        return networks.categorical_mlp, networks.categorical_action, (("log_prob", (self.action_dim,)),), 1, True
 
 
 class DeterministicMLPPolicy(MLPPolicy):
@@ -172,7 +163,7 @@ class DeterministicMLPPolicy(MLPPolicy):
         return () if self.is_discrete else (self.action_dim,)
 
     def _acting(self) -> Tuple:
-        return functools.partial(mlp, scope=self.scope), _best_action if self.is_discrete else _output, ()
+        return functools.partial(networks.mlp, scope=self.scope), _best_action if self.is_discrete else _output, ()
 
 
 def _output(outputs: Any, noise: np.ndarray) -> np.ndarray:

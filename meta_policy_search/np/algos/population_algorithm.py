@@ -79,15 +79,10 @@ class PopulationAlgorithm(RLAlgorithm):
         check_spaces(policy, env_spec)
         self.policy = policy
         self._processor = SampleProcessor(baseline, discount=discount)
-        self.discount = self._processor.discount
+        self.baseline, self.discount = self._processor.baseline, self._processor.discount
         self.n_samples = check_positive_int("n_samples", n_samples)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
         self._rng = seeding.next_rng(seeding.Stream.SEARCH)
-
-    @property
-    def baseline(self) -> Any:
-        """The baseline, which is fitted only to log the explained variance."""
-        return self._processor.baseline
 
     def begin(self) -> None:
         """Starts a new search at the policy's parameters."""
@@ -110,7 +105,7 @@ class PopulationAlgorithm(RLAlgorithm):
         self._processor.set_state(state[2])
 
     def _copy_of(self, state: Dict[str, Any]) -> Dict[str, Any]:
-        shared = (self, self.policy, self.env_spec, self._processor)
+        shared = (self, self.policy, self.env_spec, self._processor, self.baseline)
         return copy.deepcopy(state, {id(given): given for given in shared})
 
     @abc.abstractmethod
