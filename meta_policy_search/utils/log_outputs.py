@@ -19,67 +19,57 @@ Row = dict[str, Any]
 """A logged row: column name to number, string or None."""
 
 
-class RowFile:
-    """Output file with one row per line: `progress.csv` or `progress.json`. One process at a time writes to it.
+def read_rows(path: str) -> list[Row]:
+    """Returns the complete lines of `progress.csv` or `progress.json` as rows; cells of CSV files are strings."""
+    if not os.path.exists(path):
+        return []
+    with _naming(path), open(path, "rb") as file:
+        text = file.read().decode(errors="replace")
+    text = text[:text.rfind("\n") + 1]  # a killed process can leave an incomplete line
+    if path.endswith(".csv"):
+        return list(csv.DictReader(io.StringIO(text, newline=""), restkey=""))
+    return [json.loads(line) for line in text.splitlines()]
 
-    Args:
-        path: path of the file; the suffix selects the format.
-        resume_at: iteration that a resumed run logs next: the rows of earlier iterations are kept. Default None: the
-            file is empty.
+
+def write_rows(path: str, rows: Sequence[Row], columns: Sequence[str]) -> None:
+    """Replaces `progress.csv` or `progress.json`; `columns` is the header of the CSV file."""
+    if path.endswith(".csv"):
+        table: list[Iterable[Any]] = [columns, *([row.get(key) for key in columns] for row in rows)]
+        text = csv_text(table if columns else [])
+    else:
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+    write_text(path, text)
+
+
+def add_columns(path: str, row: Row, columns: list[str]) -> None:
+    """Extends the header of a CSV file, and the list `columns`, by the new columns of a row.
+
+    Earlier rows get empty cells.
+    """
+    new = [key for key in row if key not in columns]
+    if new and path.endswith(".csv"):
+        write_rows(path, read_rows(path), columns + new)
+        columns += new
+
+
+def append_row(path: str, row: Row, columns: Sequence[str]) -> None:
+    """Appends a row to `progress.csv` or `progress.json` and flushes it to disk."""
+    if path.endswith(".csv"):
+        header: list[Iterable[Any]] = [] if file_size(path) else [columns]
+        text = csv_text([*header, [row.get(key) for key in columns]])
+    else:
+        text = json.dumps(row) + "\n"
+    append_text(path, text, is_flushed=True)
+
+
+def rows_before(itr: int, path: str) -> list[Row]:
+    """Returns the rows of a file up to the last row of iteration `itr - 1`.
 
     Raises:
-        ValueError: the row of an earlier iteration is missing. The file does not change before `start` is called.
+        ValueError: the row of an earlier iteration is missing.
         OSError: the file cannot be read.
     """
-
-    def __init__(self, path: str, resume_at: Optional[int] = None) -> None:
-        self.path, self._is_csv = path, path.endswith(".csv")
-        self._rows: list[Row] = [] if resume_at is None else _rows_before(resume_at, self._read(), path)
-        self._columns = _used_columns(self._rows) if self._is_csv else []
-
-    def start(self) -> None:
-        """Writes the kept rows to the file, without the columns that only later rows had."""
-        self._rewrite(self._rows, self._columns)
-        self._rows = []
-
-    def add_columns(self, row: Row) -> None:
-        """Extends the header of a CSV file by the new columns of a row; earlier rows get empty cells."""
-        new = [key for key in row if key not in self._columns]
-        if new and self._is_csv:
-            self._rewrite(self._read(), self._columns + new)
-            self._columns = self._columns + new
-
-    def append(self, row: Row) -> None:
-        """Appends a row and flushes it to disk."""
-        if self._is_csv:
-            header: list[Iterable[Any]] = [] if file_size(self.path) else [self._columns]
-            text = csv_text([*header, [row.get(key) for key in self._columns]])
-        else:
-            text = json.dumps(row) + "\n"
-        append_text(self.path, text, is_flushed=True)
-
-    def _read(self) -> list[Row]:
-        """Returns the complete lines of the file as rows; cells of CSV files are strings."""
-        if not os.path.exists(self.path):
-            return []
-        with _naming(self.path), open(self.path, "rb") as file:
-            text = file.read().decode(errors="replace")
-        text = text[:text.rfind("\n") + 1]  # a killed process can leave an incomplete line
-        if self._is_csv:
-            return list(csv.DictReader(io.StringIO(text, newline=""), restkey=""))
-        return [json.loads(line) for line in text.splitlines()]
-
-    def _rewrite(self, rows: Sequence[Row], columns: Sequence[str]) -> None:
-        if self._is_csv:
-            table: list[Iterable[Any]] = [columns, *([row.get(key) for key in columns] for row in rows)]
-            text = csv_text(table if columns else [])
-        else:
-            text = "".join(json.dumps(row) + "\n" for row in rows)
-        write_text(self.path, text)
-
-
-def _rows_before(itr: int, rows: Sequence[Row], path: str) -> list[Row]:
-    """Returns the rows up to the last row of iteration `itr - 1`; raises `ValueError` if the row of one is missing."""
+    rows = read_rows(path)
     numbers = [_iteration(row) for row in rows]
     earlier = [number for number in numbers if number is not None and number < itr]
     if rows and itr > 0 and set(numbers) <= {None}:
@@ -92,7 +82,7 @@ def _rows_before(itr: int, rows: Sequence[Row], path: str) -> list[Row]:
     if earlier != sorted(earlier):
         raise ValueError(f"{path}: the rows are not in the order of their iterations. Restore the file to resume the "
                          "run")
-    return list(rows[:len(numbers) - numbers[::-1].index(itr - 1)])
+    return rows[:len(numbers) - numbers[::-1].index(itr - 1)]
 
 
 def _iteration(row: Row) -> Optional[int]:
@@ -103,10 +93,10 @@ def _iteration(row: Row) -> Optional[int]:
     return None
 
 
-def _used_columns(rows: Sequence[Row]) -> list[str]:
-    """Returns the columns of rows without the last ones if they are empty: they belong to later rows."""
+def used_columns(rows: Sequence[Row]) -> list[str]:
+    """Returns the columns of rows from a CSV file, without the last ones if they are empty: they are of later rows."""
     columns = [column for column in rows[0] if column] if rows else []
-    while columns and not any(row[columns[-1]] for row in rows):
+    while columns and not any(row.get(columns[-1]) for row in rows):
         columns.pop()
     return columns
 

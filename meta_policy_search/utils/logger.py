@@ -64,7 +64,7 @@ class _Logger:
 
     formats: Sequence[str]
     folder: Optional[str] = None
-    files: Sequence[log_outputs.RowFile] = ()
+    files: Mapping[str, list[str]] = dataclasses.field(default_factory=dict)  # path of a file of rows to its columns
     curves: Optional[Callable[[Row], None]] = None  # appends a row to an event file
     snapshots: tuple[str, int] = ("none", 1)  # mode and gap, see `save_snapshot`
     lock: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
@@ -125,8 +125,8 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
         if resume_at is not None:
             written = log_outputs.written_files(folder)
             formats += [name for name, paths in written.items() if paths and name not in formats]
-        files = [log_outputs.RowFile(os.path.join(folder, f"progress.{name}"), resume_at)
-                 for name in ("csv", "json") if name in formats]
+        paths = [os.path.join(folder, f"progress.{name}") for name in ("csv", "json") if name in formats]
+        rows = {path: [] if resume_at is None else log_outputs.rows_before(resume_at, path) for path in paths}
         snapshots = check_mode(snapshot_mode, snapshot_gap)
         remove_temporary_files(folder)
         if resume_at is not None:
@@ -139,8 +139,9 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
             written = log_outputs.written_files(folder)
             for path in [*earlier, *written["log"], *written["tensorboard"]]:
                 os.remove(path)
-        for file in files:
-            file.start()
+        files = {path: log_outputs.used_columns(rows[path]) for path in paths}
+        for path, columns in files.items():
+            log_outputs.write_rows(path, rows[path], columns)
         curves = (lock.enter_context(log_outputs.event_file(os.path.join(folder, "tensorboard"), resume_at))
                   if "tensorboard" in formats else None)
         if "log" in formats:
@@ -261,12 +262,12 @@ def dumpkvs() -> Row:
 
 def _write_row(row: Row) -> None:
     """Writes a row to all outputs. If one fails, the row is removed from all."""
-    for file in _current.files:
-        file.add_columns(row)
-    sizes = {file.path: log_outputs.file_size(file.path) for file in _current.files}
+    for path, columns in _current.files.items():
+        log_outputs.add_columns(path, row, columns)
+    sizes = {path: log_outputs.file_size(path) for path in _current.files}
     try:
-        for file in _current.files:
-            file.append(row)
+        for path, columns in _current.files.items():
+            log_outputs.append_row(path, row, columns)
         if _current.curves is not None:
             _current.curves(row)
         if "log" in _current.formats:
