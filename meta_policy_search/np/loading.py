@@ -16,7 +16,8 @@ _WITH_TENSORFLOW = tuple(f"{_PACKAGE}.{module}" for module in (
     "policies", "optimizers", "meta_algos", "meta_trainer", "algos", "evaluation"))
 _FAMILIES: Dict[str, Type[policies.MLPPolicy]] = {
     cls.__name__: cls for cls in (policies.GaussianMLPPolicy, policies.CategoricalMLPPolicy)}
-_SCOPES = {cls.scope: cls for cls in (*_FAMILIES.values(), policies.DeterministicMLPPolicy)}
+_SCOPES: Dict[str, Type[policies.MLPPolicy]] = {
+    cls.scope: cls for cls in (*_FAMILIES.values(), policies.DeterministicMLPPolicy)}
 _BY_POSITION = ("obs_dim", "action_dim", "name", "hidden_sizes", "learn_std", "hidden_nonlinearity",
                 "output_nonlinearity")  # argument order of the TensorFlow policies
 
