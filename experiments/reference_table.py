@@ -24,7 +24,7 @@ from experiments.reproduction.reference import METHODS, SEEDS, SHARES, TUNING_SE
 from meta_policy_search.cli.flags import Parser
 from meta_policy_search.cli.train import INTERRUPTED, run_tool
 from meta_policy_search.evaluation import TrialEvaluator
-from meta_policy_search.parallel_runs import Member, train_all
+from meta_policy_search.parallel_runs import train_all
 from meta_policy_search.plotting import read_progress
 from meta_policy_search.utils.checks import check_choice
 from meta_policy_search.utils.files import write_csv, write_text
@@ -132,34 +132,34 @@ class Search:
             Failed: a final run failed.
         """
         chosen = [(configuration, seed) for configuration in left for seed in seeds]
-        members = [self.member(configuration, seed, share) for configuration, seed in chosen]
-        failed, was_interrupted = train_all(str(self.output), members, self.processes, resume=True)
+        runs = {f"{self.method},{configuration},seed={seed}": self.settings(configuration, seed, share)
+                for configuration, seed in chosen}
+        failed, was_interrupted = train_all(str(self.output), runs, self.processes, resume=True)
         if was_interrupted:
             return None
         if failed and phase == "final":
             raise Failed(f"{self.method}: {', '.join(failed)} failed")
         found = []
-        for (configuration, seed), member in zip(chosen, members, strict=True):
-            score, rows = (-np.inf, []) if member.name in failed else self.test(
-                phase, member, (configuration, seed, share))
+        for (configuration, seed), name in zip(chosen, runs, strict=True):
+            score, rows = (-np.inf, []) if name in failed else self.test(
+                phase, str(self.output / name), (configuration, seed, share))
             found.append((configuration, score, rows))
-            print_line(f"{member.name}, share {share}: {score:.2f}")
+            print_line(f"{name}, share {share}: {score:.2f}")
         return found
 
-    def member(self, configuration: int, seed: int, share: float) -> Member:
-        """Returns the run of a configuration and a seed."""
+    def settings(self, configuration: int, seed: int, share: float) -> dict[str, Any]:
+        """Returns the arguments of `train` for a configuration and a seed."""
         settings = reference.train_settings(self.world, self.method, configuration, share)
         if self.smoke:
             sizes = {key: value for key, value in SMOKE.items() if key in settings}
             settings |= {**sizes, "n_itr": max(1, round(4 * share))}
-        name = f"{self.method},{configuration},seed={seed}"
-        return Member(name, settings.pop("algo"), {**settings, "seed": seed}, str(self.output / name))
+        return {**settings, "seed": seed}
 
-    def test(self, phase: str, member: Member, run: tuple[int, int, float]) -> tuple[float, list[Row]]:
+    def test(self, phase: str, folder: str, run: tuple[int, int, float]) -> tuple[float, list[Row]]:
         """Tests the policy of a run; returns its score after as many steps as in training, and its rows."""
         entry = reference.entry_of(self.world)
         (method,) = (method for method in entry.methods if method.name == self.method)
-        evaluator = mps.load_evaluator(member.folder, None if self.method == "random" else "last",
+        evaluator = mps.load_evaluator(folder, None if self.method == "random" else "last",
                                        rollouts_per_meta_task=2 if self.smoke else reference.ROLLOUTS)
         sizes = None
         if not isinstance(evaluator, TrialEvaluator):
@@ -167,7 +167,7 @@ class Search:
         evaluation = evaluator.evaluate(
             4 if self.smoke else reference.TASKS, reference.NUM_STEPS, sizes,
             seeds=(reference.TEST_TASKS if phase == "final" else reference.TUNING_TASKS,))
-        progress = read_progress(member.folder)
+        progress = read_progress(folder)
         goals = [goal if isinstance(goal, float) else "" for goal in evaluation.tasks[0]]
         costs = (np.nan,) * 4 if self.method == "random" else (
             progress["n_timesteps"][-1], progress["Time"][-1], *reference.reaches(self.world, progress))

@@ -30,9 +30,9 @@ from experiments.reproduction.entries import ENTRIES, Entry, Method, Runs
 from meta_policy_search.cli.flags import Parser
 from meta_policy_search.cli.train import INTERRUPTED, run_tool
 from meta_policy_search.evaluation import TrialEvaluator
-from meta_policy_search.parallel_runs import Member, train_all
+from meta_policy_search.parallel_runs import train_all
 from meta_policy_search.plotting import Progress, read_progress, return_columns
-from meta_policy_search.run_folder import describe_process
+from meta_policy_search.run_folder import RunInfo, describe_process
 from meta_policy_search.settings import SMOKE
 from meta_policy_search.utils.checks import check_choice, check_int_at_least
 from meta_policy_search.utils.files import write_text
@@ -156,39 +156,34 @@ def measure(entry: Entry, chosen: Sequence[tuple[Method, int]]) -> Runs:
 def train(entry: Entry, chosen: Sequence[tuple[Method, int]], output: Path, processes: Optional[int]
           ) -> tuple[Runs, Runs, int]:
     """Trains incomplete runs and tests their policies; returns the tests, the returns in training and the status."""
-    runs = [make_run(entry, method, seed, output) for method, seed in chosen]
+    runs = {f"{method.name},seed={seed}": entries.script_settings(
+        method.script, {**entry.settings, **method.settings, "seed": seed}) for method, seed in chosen}
     _, was_interrupted = train_all(str(output), runs, processes, resume=True)
     tests: Runs = {}
     training: Runs = {}
     if was_interrupted:
         return tests, training, INTERRUPTED
-    for (method, seed), run in zip(chosen, runs, strict=True):
-        if run.is_done:
-            progress = read_progress(run.folder)
+    for (method, seed), name in zip(chosen, runs, strict=True):
+        folder = str(output / name)
+        if RunInfo.read(folder).is_done(runs[name].get("n_itr")):
+            progress = read_progress(folder)
             columns = ["Itr", "n_timesteps", "Time", *(column for column in progress if column.endswith(
                 ("-AverageReturn", "EpisodeReturn")) or column in UPDATE_COLUMNS)]
             training[method.name, seed] = {column: progress[column] for column in columns}
-            tests[method.name, seed] = test(entry, method, run, progress)
+            tests[method.name, seed] = test(entry, method, folder, progress)
             means = [exact_mean(values) for column, values in tests[method.name, seed].items()
                      if column.startswith("after")]
-            print_line(f"{run.name}: {', '.join(f'{mean:.2f}' for mean in means)} after 0, 1, ... steps")
+            print_line(f"{name}: {', '.join(f'{mean:.2f}' for mean in means)} after 0, 1, ... steps")
     return tests, training, int(len(tests) < len(runs))
 
 
-def make_run(entry: Entry, method: Method, seed: int, output: Path) -> Member:
-    """Returns the run of a method and seed."""
-    settings = entries.script_settings(method.script, {**entry.settings, **method.settings, "seed": seed})
-    name = f"{method.name},seed={seed}"
-    return Member(name, settings.pop("algo"), settings, str(output / name))
-
-
-def test(entry: Entry, method: Method, run: Member, progress: Progress) -> Progress:
+def test(entry: Entry, method: Method, folder: str, progress: Progress) -> Progress:
     """Tests the policy of a run in sampled tasks; returns the returns of each task after 0, 1, ... steps."""
     goals: Any = [None]
     if not entry.test_tasks:
         scores = np.array([[exact_mean(progress[column][-LAST:]) for column in return_columns(progress).values()]])
     else:
-        evaluator: Any = mps.load_evaluator(run.folder, method.snapshot, rollouts_per_meta_task=entry.rollouts)
+        evaluator: Any = mps.load_evaluator(folder, method.snapshot, rollouts_per_meta_task=entry.rollouts)
         if entry.score == "success rate":
             from experiments.metaworld_evaluation import evaluate_on_metaworld
 

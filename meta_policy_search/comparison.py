@@ -10,12 +10,11 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, 
 
 import numpy as np
 
-from meta_policy_search.parallel_runs import Member, train_all
+from meta_policy_search.parallel_runs import train_all
 from meta_policy_search.plotting import collect_curves, plot_comparison
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.registry import find_algorithm, title_of
 from meta_policy_search.run import (
-    algorithms_with,
     find_algo_class,
     find_env_name,
     load_run,
@@ -57,7 +56,7 @@ class Comparison:
 
     Args:
         title (str): title of plots.
-        runs (dict): for each row, the list of its runs (`parallel_runs.Member`).
+        runs (dict): for each row, the numbers of iterations of its runs by folder.
         was_interrupted (bool): whether Ctrl-C stopped the runs; default False.
 
     Attributes:
@@ -65,10 +64,11 @@ class Comparison:
         is_complete (bool): whether all runs are complete.
     """
 
-    def __init__(self, title: str, runs: Mapping[str, Sequence[Member]], was_interrupted: bool = False) -> None:
+    def __init__(self, title: str, runs: Mapping[str, Mapping[str, int]], was_interrupted: bool = False) -> None:
         self.title, self.was_interrupted = title, was_interrupted
         self._numbers = {name: len(group) for name, group in runs.items()}
-        self._infos = {name: {i: RunInfo.read(run.folder) for i, run in enumerate(group) if run.is_done}
+        self._infos = {name: {i: info for i, (folder, n_itr) in enumerate(group.items())
+                              if (info := RunInfo.read(folder)).is_done(n_itr)}
                        for name, group in runs.items()}  # by number of the seed
         self.runs = {name: [info.folder for info in infos.values()] for name, infos in self._infos.items()}
         self.is_complete = all(len(self.runs[name]) == count for name, count in self._numbers.items())
@@ -234,10 +234,7 @@ def compare(env: Any, algorithms: Sequence[Union[str, type]],
     if isinstance(algorithms, (str, type, Mapping)) or not isinstance(algorithms, Iterable):
         raise TypeError(f"algorithms: expected a list of names or classes, got {algorithms!r}")
     algorithms = list(algorithms)
-    names = [_name_of(algorithm) for algorithm in algorithms]
-    for argument, values in (("algorithms", names), ("seeds", numbers)):
-        if not values or len({*values}) < len(values):
-            raise ValueError(f"{argument}: expected at least one, without duplicates, got {values}")
+    names = list(map(_name_of, algorithms))
     settings_of = check_type("settings_of", settings_of or {}, Mapping, "a dict of dicts")
     for name, changed in settings_of.items():
         if name not in names:
@@ -257,12 +254,12 @@ def _sweep(kind: str, fixed: Mapping[str, Any], grid: Mapping[str, Iterable[Any]
     fixed = {name: value for name, value in fixed.items() if value is not None or name not in grid}
     for name, choices in grid.items():
         if isinstance(choices, (str, Mapping)) or not isinstance(choices, Iterable) or not list(choices):
-            raise ValueError(f"grid, {name}: expected a list of at least one value, got {choices!r}")
+            raise ValueError(f"{name}: expected a list of at least one value, got {choices!r}")
         if name in fixed:
             raise ValueError(f"{name}: expected no value for a setting that varies (grid of sweep; seeds and "
                              f"algorithms of compare), got {fixed[name]!r}")
-    members: List[Member] = []
-    groups: Dict[str, List[Member]] = {}
+    runs: Dict[str, Dict[str, Any]] = {}
+    groups: Dict[str, Dict[str, int]] = {}
     having: Dict[str, Set[str]] = {}  # settings of each algorithm
     varied: Dict[str, Dict[str, Any]] = {}  # values of the grid by name of the run
     env_name = find_env_name(fixed["env"]).rpartition(":")[2] if "env" in fixed else "environments"
@@ -279,24 +276,24 @@ def _sweep(kind: str, fixed: Mapping[str, Any], grid: Mapping[str, Iterable[Any]
         having[algo_name] = set(declared)
         if isinstance(given["env"], str):
             given["env"] = find_env_name(given["env"])
-        if given.get("n_itr") is not None:
-            given["n_itr"] = check_positive_int("n_itr", given["n_itr"])
         shown = {name: algo_name if name == "algo" else as_json(value) for name, value in chosen.items()}
         name = run_name(shown)
         if name in varied or shown in varied.values():  # 1 and 1.0 are equal
-            raise ValueError(f"grid: expected values that differ, got {name} twice")
+            raise ValueError(f"expected runs that differ, got {name} twice")
         varied[name] = shown
-        members.append(Member(name, algo, {key: value for key, value in given.items() if key in declared},
-                              os.path.join(output, name)))
+        n_itr = given.get("n_itr")
+        given["n_itr"] = check_positive_int("n_itr", algo_class.default_settings["n_itr"] if n_itr is None else n_itr)
+        runs[name] = {"algo": algo, **{key: value for key, value in given.items() if key in declared}}
         label = run_name({key: value for key, value in shown.items() if key != "seed"}, algo_name)
-        groups.setdefault(label, []).append(members[-1])
-    check_names(fixed.keys() - {"algo"}, set().union(*having.values()), "for any of the algorithms", algorithms_with)
+        groups.setdefault(label, {})[os.path.join(output, name)] = given["n_itr"]
+    check_names(fixed.keys() - {"algo"}, set().union(*having.values()), "for any of the algorithms",
+                functools.partial(others_with, None))
     for setting in fixed:
         if others := [name for name, settings in having.items() if setting not in settings | {"algo"}]:
             print_line(f"{setting}: not a setting of {', '.join(others)}, which ignores it")
-    failed, was_interrupted = train_all(output, members, processes, resume)
-    write_csv(os.path.join(output, SUMMARY), _summarize(members, varied, failed))
-    if len(failed) == len(members):
+    failed, was_interrupted = train_all(output, runs, processes, resume)
+    write_csv(os.path.join(output, SUMMARY), _summarize(output, runs, varied, failed))
+    if len(failed) == len(runs):
         raise RuntimeError(f"all runs failed; their errors are printed above, their folders are in {output}")
     if was_interrupted:
         print_line(f"Interrupted. To continue, repeat the call with folder={output!r} and resume=True (on the command "
@@ -305,18 +302,18 @@ def _sweep(kind: str, fixed: Mapping[str, Any], grid: Mapping[str, Iterable[Any]
     return Comparison(f"{env_name}, seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}", groups, was_interrupted)
 
 
-def _summarize(members: Sequence[Member], varied: Mapping[str, Mapping[str, Any]], failed: Sequence[str]
-               ) -> List[List[Any]]:
+def _summarize(output: str, runs: Mapping[str, Mapping[str, Any]], varied: Mapping[str, Mapping[str, Any]],
+               failed: Sequence[str]) -> List[List[Any]]:
     """Returns a table with a row for each run: its values of the grid, its status and its returns."""
-    infos = [RunInfo.read(member.folder) for member in members]
+    infos = [RunInfo.read(os.path.join(output, name)) for name in runs]
     results = [{**info.returns, **({} if info.success is None else {"success rate": info.success})} for info in infos]
     labels = list(dict.fromkeys(label for result in results for label in result))
-    table: List[List[Any]] = [["run", *varied[members[0].name], "status", "iterations", *labels]]
-    for member, info, result in zip(members, infos, results, strict=True):
-        status = "failed" if member.name in failed else "done" if member.is_done else "not done"
+    table: List[List[Any]] = [["run", *next(iter(varied.values())), "status", "iterations", *labels]]
+    for (name, run), info, result in zip(runs.items(), infos, results, strict=True):
+        status = "failed" if name in failed else "done" if info.is_done(run["n_itr"]) else "not done"
         values = [value if isinstance(value, (str, int, float)) else json.dumps(value)
-                  for value in varied[member.name].values()]
-        table.append([member.name, *values, status, info.iterations, *map(result.get, labels)])
+                  for value in varied[name].values()]
+        table.append([name, *values, status, info.iterations, *map(result.get, labels)])
     return table
 
 

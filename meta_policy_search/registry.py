@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections import ChainMap
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from meta_policy_search.utils.checks import comparable_name, did_you_mean, find_name
 
@@ -53,10 +53,6 @@ class Registry:
                 raise ValueError(f"name: expected a name that differs from {other!r} in more than case, hyphens and "
                                  f"underscores, got {name!r}")
         self.entries[name] = entry
-
-    def names(self) -> List[str]:
-        """Returns the names in alphabetical order."""
-        return sorted(self.entries)
 
     def find(self, name: str, further: Optional[Dict[str, Any]] = None) -> Tuple[str, Any]:
         """Returns the registered name and the entry of `name`; for MODULE:NAME, `name` and what `import_name` returns.
@@ -123,40 +119,37 @@ def import_name(argument: str, name: str, registered: Mapping[str, Any]) -> Any:
     return found
 
 
-class Algorithm(NamedTuple):
-    """An entry of the registry."""
-
-    cls: Union[str, type]  # the class; of a built-in algorithm, MODULE:NAME
-    title: str  # for plots
-    description: str  # one sentence
-
-
-ALGORITHMS = Registry("algo", {
-    "promp": Algorithm("meta_policy_search.meta_algos.pro_mp:ProMP", "ProMP",
-                       "ProMP (arXiv:1810.06784): several clipped gradient steps per meta-update on the same samples"),
-    "trpo_maml": Algorithm("meta_policy_search.meta_algos.trpo_maml:TRPOMAML", "TRPO-MAML", "MAML (arXiv:1703.03400) "
-                           "with one trust-region step per meta-update, as in its original experiments"),
-    "e_maml": Algorithm("meta_policy_search.meta_algos.e_maml:EMAML", "E-MAML", "E-MAML (arXiv:1803.01118): TRPO-MAML "
-                        "with an exploration term for the samples before adaptation"),
-    "vpg_maml": Algorithm("meta_policy_search.meta_algos.vpg_maml:VPGMAML", "VPG-MAML", "MAML (arXiv:1703.03400) with "
-                          "one Adam step along the policy gradient per meta-update"),
-    "dice_maml": Algorithm("meta_policy_search.meta_algos.dice_maml:DICEMAML", "DiCE-MAML", "DiCE-MAML "
-                           "(arXiv:1802.05098): adaptation steps with unbiased second derivatives"),
-    "vpg_dice_maml": Algorithm("meta_policy_search.meta_algos.vpg_dice_maml:VPG_DICEMAML", "VPG-DiCE-MAML",
-                               "DiCE-MAML with a policy gradient on advantages after adaptation"),
-    "rl2": Algorithm("meta_policy_search.meta_algos.rl2:RL2", "RL2", "RL2 (arXiv:1611.02779): a recurrent policy that "
-                     "adapts within a trial of several episodes"),
-    "cem": Algorithm("meta_policy_search.np.algos.cem:CEM", "CEM",
-                     "The cross-entropy method (CEM), a gradient-free search over policy parameters"),
-    "cma_es": Algorithm("meta_policy_search.np.algos.cma_es:CMAES", "CMA-ES", "CMA-ES (arXiv:1604.00772), a "
-                        "gradient-free search that adapts a full covariance matrix"),
-    "ddpg": Algorithm("meta_policy_search.algos:DDPG", "DDPG", "DDPG (arXiv:1509.02971): a deterministic policy, "
-                      "trained off-policy from a replay buffer"),
+_PACKAGE = "meta_policy_search."
+ALGORITHMS = Registry("algo", {  # classes of built-in algorithms are imported when they are needed
+    "promp": _PACKAGE + "meta_algos.pro_mp:ProMP", "trpo_maml": _PACKAGE + "meta_algos.trpo_maml:TRPOMAML",
+    "e_maml": _PACKAGE + "meta_algos.e_maml:EMAML", "vpg_maml": _PACKAGE + "meta_algos.vpg_maml:VPGMAML",
+    "dice_maml": _PACKAGE + "meta_algos.dice_maml:DICEMAML",
+    "vpg_dice_maml": _PACKAGE + "meta_algos.vpg_dice_maml:VPG_DICEMAML", "rl2": _PACKAGE + "meta_algos.rl2:RL2",
+    "cem": _PACKAGE + "np.algos.cem:CEM", "cma_es": _PACKAGE + "np.algos.cma_es:CMAES",
+    "ddpg": _PACKAGE + "algos:DDPG",
 }, {
     "maml": "'trpo_maml' (outer step of the paper) or 'vpg_maml'", "metasgd": "trainable_inner_step_size=True",
     "fomaml": "first_order=True with an algorithm such as 'trpo_maml'",
     **{name: f"adapt_params={value!r} with an algorithm such as 'trpo_maml'" for name, value in (
         ("anil", "head"), ("boil", "body"), ("cavia", "context"))}})
+
+TITLES = {"promp": "ProMP", "trpo_maml": "TRPO-MAML", "e_maml": "E-MAML", "vpg_maml": "VPG-MAML",
+          "dice_maml": "DiCE-MAML", "vpg_dice_maml": "VPG-DiCE-MAML", "rl2": "RL2", "cem": "CEM", "cma_es": "CMA-ES",
+          "ddpg": "DDPG"}
+"""Titles of algorithms for plots, by registered name."""
+
+DESCRIPTIONS = {
+    "promp": "ProMP (arXiv:1810.06784): several clipped gradient steps per meta-update on the same samples",
+    "trpo_maml": "MAML (arXiv:1703.03400) with one trust-region step per meta-update, as in its original experiments",
+    "e_maml": "E-MAML (arXiv:1803.01118): TRPO-MAML with an exploration term for the samples before adaptation",
+    "vpg_maml": "MAML (arXiv:1703.03400) with one Adam step along the policy gradient per meta-update",
+    "dice_maml": "DiCE-MAML (arXiv:1802.05098): adaptation steps with unbiased second derivatives",
+    "vpg_dice_maml": "DiCE-MAML with a policy gradient on advantages after adaptation",
+    "rl2": "RL2 (arXiv:1611.02779): a recurrent policy that adapts within a trial of several episodes",
+    "cem": "The cross-entropy method (CEM), a gradient-free search over policy parameters",
+    "cma_es": "CMA-ES (arXiv:1604.00772), a gradient-free search that adapts a full covariance matrix",
+    "ddpg": "DDPG (arXiv:1509.02971): a deterministic policy, trained off-policy from a replay buffer"}
+"""Descriptions of the built-in algorithms, which do not require TensorFlow."""
 
 
 def register_algorithm(name: str, algo_class: type, title: Optional[str] = None) -> None:
@@ -175,13 +168,13 @@ def register_algorithm(name: str, algo_class: type, title: Optional[str] = None)
     bases = [base.__name__ for base in algo_class.__mro__] if isinstance(algo_class, type) else []
     if not {"MetaAlgo", "RLAlgorithm"} & {*bases}:
         raise TypeError(f"algo_class: expected a subclass of MetaAlgo or RLAlgorithm, got {algo_class!r}")
-    doc = (algo_class.__doc__ or "").strip().partition("\n")[0]
-    ALGORITHMS.register(name, Algorithm(algo_class, title or algo_class.__name__, doc))
+    ALGORITHMS.register(name, algo_class)
+    TITLES[name] = title or algo_class.__name__
 
 
 def available_algorithms() -> List[str]:
     """Returns the names that `meta_policy_search.train` accepts, in alphabetical order."""
-    return ALGORITHMS.names()
+    return sorted(ALGORITHMS.entries)
 
 
 def find_algorithm(name: str) -> str:
@@ -197,15 +190,9 @@ def find_algorithm(name: str) -> str:
     return ALGORITHMS.find(name)[0]
 
 
-def get_entry(name: str) -> Algorithm:
-    """Returns the entry of an algorithm, see `find_algorithm`; raises `ValueError` if the name is unknown."""
-    _, found = ALGORITHMS.find(name)
-    return found if isinstance(found, Algorithm) else Algorithm(found, name.rpartition(":")[2], "")
-
-
 def get_algorithm(name: str) -> type:
     """Returns the class of the algorithm `name`, see `find_algorithm`; raises `ValueError` if the name is unknown."""
-    cls = get_entry(name).cls
+    _, cls = ALGORITHMS.find(name)
     if isinstance(cls, str):
         module, _, class_name = cls.partition(":")
         return vars(importlib.import_module(module))[class_name]
@@ -215,12 +202,12 @@ def get_algorithm(name: str) -> type:
 def name_of(algo_class: type) -> str:
     """Returns the registered name of an algorithm, or the name of its class if the class is not registered."""
     forms = (algo_class, f"{algo_class.__module__}:{algo_class.__name__}")
-    return next((name for name, known in ALGORITHMS.entries.items() if known.cls in forms), algo_class.__name__)
+    return next((name for name, cls in ALGORITHMS.entries.items() if cls in forms), algo_class.__name__)
 
 
 def title_of(name: str) -> str:
     """Returns the plot title of an algorithm; the name without module if the algorithm is unknown."""
-    try:
-        return ALGORITHMS.find(name.rpartition(":")[2])[1].title
-    except ValueError:
-        return name.rpartition(":")[2]
+    name = name.rpartition(":")[2]
+    with contextlib.suppress(ValueError):
+        return TITLES[find_algorithm(name)]
+    return name

@@ -3,7 +3,6 @@ import contextlib
 import copy
 import functools
 import hashlib
-import inspect
 import os
 import reprlib
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
@@ -127,16 +126,15 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
     dump_path = None if dump_path is None else user_path("dump_path", dump_path)
     options = {"log_formats": formats, "snapshot_mode": snapshot_mode, "snapshot_gap": snapshot_gap,
                "plot_gap": plot_gap}
+    given = {"n_itr": n_itr, "policy": policy, "env_kwargs": env_kwargs, "vary": vary}
+    settings = {"env": env, "seed": seed, **settings,
+                **{name: value for name, value in given.items() if value is not None}}
     if resume and snapshot_paths(str(dump_path)):
-        given = {name: value for name, value in (("n_itr", n_itr), ("policy", policy), ("env_kwargs", env_kwargs),
-                                                 ("vary", vary)) if value}
-        return _continue(dump_path, algo, {**settings, **given, "env": env, "seed": seed}, callbacks,
-                         {**options, "progress_bar": progress_bar})
+        return _continue(dump_path, algo, settings, callbacks, {**options, "progress_bar": progress_bar})
     if dump_path is not None:
         run_folder.check_is_unused(dump_path)
     with seeding.generators_kept(), tf.Graph().as_default():
-        trainer = build_trainer(env, algo, n_itr, seed, callbacks, policy, env_kwargs=env_kwargs, vary=vary,
-                                progress_bar=progress_bar, **settings)
+        trainer = build_trainer(algo=algo, callbacks=callbacks, progress_bar=progress_bar, **settings)
         spec = trainer.spec = trainer.spec._replace(options={**trainer.spec.options, **as_json(options)})
         n_itr, env_name = spec.settings["n_itr"], spec.settings["env"]
         folder = dump_path or run_folder.make_run_folder(spec.algorithm, env_name, seed)
@@ -150,7 +148,7 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
 def _continue(folder: Any, algo: Any, settings: Mapping[str, Any], callbacks: Sequence[Callback],
               options: Mapping[str, Any]) -> "Run":
     """Resumes the run in a folder, unless it is complete, for `train(resume=True)`."""
-    declared = check_same_run(folder, algo, settings)
+    declared = check_same_run(folder, algo, **settings)
     n_itr, run = settings.get("n_itr") or declared["n_itr"].default, load_run(folder)
     if run_folder.RunInfo.read(folder).is_done(n_itr):
         return run
@@ -159,7 +157,7 @@ def _continue(folder: Any, algo: Any, settings: Mapping[str, Any], callbacks: Se
                                         for callback in callbacks], **options)
 
 
-def check_same_run(folder: Any, algo: Any, settings: Mapping[str, Any]) -> Dict[str, Setting]:
+def check_same_run(folder: Any, algo: Any, **settings: Any) -> Dict[str, Setting]:
     """Raises `ValueError` if a folder contains a run with another algorithm or other settings; `n_itr` may be larger.
 
     Of objects, what `params.json` records is compared, such as the arguments of an environment. A setting that only
@@ -168,7 +166,7 @@ def check_same_run(folder: Any, algo: Any, settings: Mapping[str, Any]) -> Dict[
     Args:
         folder: run folder.
         algo: name or class of the algorithm.
-        settings: arguments of `train` that affect the result; others are ignored.
+        **settings: arguments of `train` that affect the result; others are ignored.
 
     Returns:
         The settings of a training with the algorithm.
@@ -207,17 +205,11 @@ def check_settings(algo: Any, settings: Mapping[str, Any]) -> Dict[str, Setting]
 
 def others_with(algo_class: Any, setting: str) -> List[str]:
     """Returns the names of the algorithms with a setting; [] if `algo_class` also has it, for other environments."""
-    return [] if setting in settings_of_algorithm(algo_class) else algorithms_with(setting)
+    names = [] if algo_class and setting in settings_of_algorithm(algo_class) else available_algorithms()
+    return [name for name in names if setting in settings_of_algorithm(get_algorithm(name))]
 
 
-def algorithms_with(setting: str) -> List[str]:
-    """Returns the names of the algorithms with a setting."""
-    return [name for name in available_algorithms() if setting in settings_of_algorithm(get_algorithm(name))]
-
-
-def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[int] = None, seed: int = 1,
-                  callbacks: Sequence[Callback] = (), policy: Any = None, *,
-                  env_kwargs: Optional[Mapping[str, Any]] = None, vary: Optional[Mapping[str, Any]] = None,
+def build_trainer(env: Any, algo: Union[str, type] = "promp", *, seed: int = 1, callbacks: Sequence[Callback] = (),
                   progress_bar: WithoutEffect[bool] = False, **settings: Any) -> Any:
     """Sets the seed, then builds the trainer that `train` would run, in the default graph; for arguments, see `train`.
 
@@ -226,15 +218,16 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
     """
     algo_class = find_algo_class(algo)
     check_callbacks(callbacks)
-    given = {"env", "seed", *settings, *(name for name, value in (
-        ("n_itr", n_itr), ("policy", policy), ("env_kwargs", env_kwargs), ("vary", vary)) if value)}
-    n_itr = check_positive_int("n_itr", algo_class.default_settings["n_itr"] if n_itr is None else n_itr)
+    given = {"env", "seed", *settings}
+    policy, env_kwargs, vary = (settings.pop(name, None) for name in ("policy", "env_kwargs", "vary"))
+    n_itr = check_positive_int("n_itr", settings.pop("n_itr", algo_class.default_settings["n_itr"]))
     env_name, is_name = find_env_name(env), isinstance(env, str)
     set_seed(seed := check_int_at_least("seed", seed, 0))
     build: Any = make_trainer if issubclass(algo_class, MetaAlgo) else make_runner
     values = {**algo_class.default_settings, **settings, "progress_bar": progress_bar}
     arguments = {name: value for name, value in values.items() if name in settings or name in settings_of([build])}
-    env = make_env_of(env, env_kwargs or {}, vary)
+    env_kwargs = {} if env_kwargs is None else env_kwargs
+    env = make_env_of(env, env_kwargs, vary)
     trainer = build(env, algo_class, n_itr, callbacks, find_policy(policy), **arguments)
     trainer.callbacks = [copy.deepcopy(callback) if isinstance(callback, StatefulCallback) else callback
                          for callback in trainer.callbacks]
@@ -242,7 +235,7 @@ def build_trainer(env: Any, algo: Union[str, type] = "promp", n_itr: Optional[in
     of_builders = settings_of([build] if build is make_trainer else [build, algo_class.for_env])
     values = {name: values.get(name, setting.default) for name, setting in of_builders.items()} | settings
     if is_name:
-        values["env_kwargs"] = env_kwargs or {}
+        values["env_kwargs"] = env_kwargs
     values.update(env=env_name, seed=seed, vary=varied_parameters(env) if vary is None else vary, n_itr=n_itr,
                   policy=name_of_policy(policy))
     trainer.spec = trainer.spec._replace(
@@ -261,11 +254,8 @@ def find_algo_class(algo: Union[str, type]) -> Any:
 
 
 def find_policy(policy: Any) -> Any:
-    """Returns a policy or a class of policies, given as in `train`; raises `TypeError` for a function."""
-    policy = import_name("policy", policy, {}) if isinstance(policy, str) else policy
-    if inspect.isroutine(policy) or isinstance(policy, functools.partial):
-        raise TypeError(f"policy: expected a policy or a class of policies, got {policy!r}")
-    return policy
+    """Returns a policy or a class of policies, given as in `train`."""
+    return import_name("policy", policy, {}) if isinstance(policy, str) else policy
 
 
 def name_of_policy(policy: Any) -> Any:
@@ -333,10 +323,9 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
         callbacks = [*callbacks, EvalCallback(eval_every, check_positive_int("eval_tasks", eval_tasks))]
     wrappers = _remaining_wrappers(env, algo_class)
     policy = policy or algo_class.policy_cls(is_discrete(env.action_space))
-    if not isinstance(policy, type):
-        if isinstance(policy, MetaPolicy):
-            settings.setdefault("meta_batch_size", policy.meta_batch_size)
-    elif not issubclass(policy, Policy):
+    if isinstance(policy, MetaPolicy):
+        settings.setdefault("meta_batch_size", policy.meta_batch_size)
+    elif not isinstance(policy, Policy) and not (isinstance(policy, type) and issubclass(policy, Policy)):
         raise TypeError(f"policy: expected a policy or a class of policies, got {policy!r}")
     if not isinstance(env, TrialEnv) and any(isinstance(layer, TrialEnv) for layer in layers(env)):
         raise TypeError(f"env: expected TrialEnv as the outermost wrapper, got {env}")
@@ -481,7 +470,7 @@ def load_run(folder: PathLike, itr: Union[int, str, None] = None) -> "Run":
 def _restore(snapshot: Dict[str, Any], **arguments: Any) -> Any:
     """Builds the trainer or runner that saved a snapshot, in its state after the snapshot."""
     if "plan" not in state_of(snapshot):
-        return state_of(snapshot)["spec"].parts["trainer"].cls.from_snapshot(snapshot, **arguments)
+        return state_of(snapshot)["spec"].classes["trainer"].from_snapshot(snapshot, **arguments)
     runner = LocalRunner(**{name: value for name, value in arguments.items() if name != "n_itr"})
     runner.restore_snapshot(snapshot)
     return runner

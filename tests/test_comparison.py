@@ -8,7 +8,6 @@ import pytest
 import meta_policy_search as mps
 from meta_policy_search import comparison as comparison_module
 from meta_policy_search import parallel_runs
-from meta_policy_search.parallel_runs import Member
 from meta_policy_search.run import check_settings
 
 TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}
@@ -100,19 +99,18 @@ def runs(tmp_path):
     In row `i` of the ProMP run with seed `s`, the return is `s` before and `10 s` after adaptation.
     """
     def write(name, rows, columns):
-        run = Member(name, "promp", {"env": "Corner", "n_itr": 12}, str(tmp_path / name))
         (tmp_path / name).mkdir()
         lines = [",".join(["n_timesteps", *columns])]
         lines += [",".join(map(str, [100 * (i + 1), *columns.values()])) for i in range(rows)]
         (tmp_path / name / "progress.csv").write_text("\n".join(lines) + "\n")
-        return run
+        return str(tmp_path / name), 12
 
     meta = [write(f"promp{seed}", 12, {"Step_0-AverageReturn": seed, "Step_1-AverageReturn": 10 * seed,
                                              "WorstQuarterReturn": 5})
             for seed in (1, 2, 3)]
     trials = {"Step_0-AverageReturn": 7, "Step_0-FirstEpisodeReturn": 5, "Step_0-LastEpisodeReturn": 2}
-    return {"promp": meta, "rl2": [write("rl2_1", 12, trials), write("rl2_2", 3, trials)],
-            "trpo_maml": [write("trpo", 1, {"Step_0-AverageReturn": 0, "Step_1-AverageReturn": 0})]}
+    return {"promp": dict(meta), "rl2": dict([write("rl2_1", 12, trials), write("rl2_2", 3, trials)]),
+            "trpo_maml": dict([write("trpo", 1, {"Step_0-AverageReturn": 0, "Step_1-AverageReturn": 0})])}
 
 
 def test_table_has_means_and_intervals_over_seeds(runs):
@@ -121,7 +119,7 @@ def test_table_has_means_and_intervals_over_seeds(runs):
     RL2 has one complete run, which is paired with the first seed of ProMP.
     """
     comparison = mps.Comparison("Corner, seeds 1, 2, 3", runs)
-    assert comparison.runs == {"promp": [run.folder for run in runs["promp"]], "rl2": [runs["rl2"][0].folder],
+    assert comparison.runs == {"promp": list(runs["promp"]), "rl2": list(runs["rl2"])[:1],
                                "trpo_maml": []}
     title, source, *notes, header, promp, rl2, trpo = str(comparison).splitlines()
     rows = [promp, rl2, trpo]
@@ -131,22 +129,21 @@ def test_table_has_means_and_intervals_over_seeds(runs):
     assert [re.split(r"  +", row.strip()) for row in rows] == [
         ["ProMP", "20.00 +- 24.84", "5.00 +- 0.00", "+18.00 +- 22.36 (+9.00)", "1,200", "3 of 3"],
         ["RL2", "2.00", "-3.00 (-3.00)", "-8.00", "1,200", "1 of 2"], ["TRPO-MAML", "0 of 1"]]
-    one = mps.Comparison("Corner", {"promp": runs["promp"][:1]})
+    one = mps.Comparison("Corner", {"promp": dict([*runs["promp"].items()][:1])})
     assert "(one seed: no intervals)" in str(one) and "+-" not in str(one)
 
 
 def test_table_of_runs_without_adaptation_has_no_gain(tmp_path):
     (tmp_path / "progress.csv").write_text("n_timesteps,AverageReturn\n100,5.0\n")
-    cem = Member("cem", "cem", {"env": "Corner", "n_itr": 1}, str(tmp_path))
-    title, *_, row = str(mps.Comparison("Corner", {"cem": [cem]})).splitlines()
+    title, *_, row = str(mps.Comparison("Corner", {"cem": {str(tmp_path): 1}})).splitlines()
     assert title.startswith("Corner, return (")
     assert re.split(r"  +", row.strip()) == ["CEM", "5.00", "100", "1 of 1"]
 
 
 def test_differences_are_paired_by_seed(runs, tmp_path):
     """Given a second algorithm with the same runs in another order, then the differences are 0, 10 and -10."""
-    a, b, c = runs["promp"]
-    *_, row = str(mps.Comparison("Corner", {"first": [a, b, c], "second": [a, c, b]})).splitlines()
+    a, b, c = runs["promp"].items()
+    *_, row = str(mps.Comparison("Corner", {"first": dict([a, b, c]), "second": dict([a, c, b])})).splitlines()
     assert "+0.00 +- 24.84" in row
 
 
@@ -175,35 +172,35 @@ class Bounded(mps.MetaGaussianMLPPolicy):
 
 @pytest.fixture
 def started(monkeypatch):
-    """The runs that would be trained; they are interrupted at once."""
-    runs = []
-    monkeypatch.setattr(comparison_module, "train_all", lambda output, new, *how: (runs.extend(new) or [], True))
+    """The runs that would be trained, by name; they are interrupted at once."""
+    runs = {}
+    monkeypatch.setattr(comparison_module, "train_all", lambda output, new, *how: (runs.update(new) or [], True))
     return runs
 
 
 def test_settings_of_an_own_policy_reach_its_runs(started, tmp_path):
     mps.compare("MetaPointEnvCorner", ["promp", "vpg_maml"], [1], folder=tmp_path, bound=0.5,
                 settings_of={"promp": {"policy": Bounded}})
-    assert started[0].settings["bound"] == 0.5 and "bound" not in started[1].settings
+    assert started["promp,seed=1"]["bound"] == 0.5 and "bound" not in started["vpg_maml,seed=1"]
     check_settings("promp", {"policy": f"{__name__}:Bounded", "bound": 0.5})
 
 
 def test_nan_is_shown(runs, tmp_path):
     """The lowest gain is NaN if a gain is NaN, in any order of the runs."""
     rows = "n_timesteps,Step_0-AverageReturn,Step_1-AverageReturn\n" + "100,1,nan\n" * 12
-    Path(runs["promp"][1].folder, "progress.csv").write_text(rows)
-    for order in ((0, 1, 2), (1, 0, 2)):
-        assert "+nan (+nan)" in str(mps.Comparison("Corner", {"promp": [runs["promp"][i] for i in order]}))
+    a, b, c = runs["promp"].items()
+    Path(b[0], "progress.csv").write_text(rows)
+    for order in ([a, b, c], [b, a, c]):
+        assert "+nan (+nan)" in str(mps.Comparison("Corner", {"promp": dict(order)}))
 
 
 def test_interrupted_comparison_says_how_to_continue(started, tmp_path, capsys):
     comparison = mps.compare("MetaPointEnvCorner", ["promp", "rl2"], 2, folder=tmp_path, hidden_size=8,
                              settings_of={"promp": {"inner_lr": 0.3}})
     assert comparison.runs == {"promp": [], "rl2": []}
-    assert [run.name for run in started] == ["promp,seed=1", "rl2,seed=1", "promp,seed=2", "rl2,seed=2"]
-    assert [run.settings["hidden_size"] for run in started[1::2]] == [8, 8]
-    assert [run.settings["inner_lr"] for run in started[::2]] == [0.3, 0.3]
-    assert not any("hidden_size" in run.settings for run in started[::2])
+    assert list(started) == ["promp,seed=1", "rl2,seed=1", "promp,seed=2", "rl2,seed=2"]
+    assert [run.get("hidden_size") for run in started.values()] == [None, 8] * 2
+    assert [run.get("inner_lr") for run in started.values()] == [0.3, None] * 2
     printed = capsys.readouterr().out
     assert f"repeat the call with folder='{tmp_path}' and resume=True" in printed
     assert re.findall(".*ignores it", printed) == ["hidden_size: not a setting of promp, which ignores it"]
@@ -212,9 +209,9 @@ def test_interrupted_comparison_says_how_to_continue(started, tmp_path, capsys):
 
 @pytest.mark.parametrize("arguments, error, message", [
     ({"algorithms": "promp"}, TypeError, "algorithms: expected a list of names or classes, got 'promp'"),
-    ({"algorithms": ["promp", "ProMP"]}, ValueError, "algorithms: expected at least one, without duplicates, got ['pr"),
-    ({"algorithms": []}, ValueError, "algorithms: expected at least one, without duplicates, got []"),
-    ({"seeds": [1, 1]}, ValueError, "seeds: expected at least one, without duplicates, got [1, 1]"),
+    ({"algorithms": ["promp", "ProMP"]}, ValueError, "expected runs that differ, got promp,seed=1 twice"),
+    ({"algorithms": []}, ValueError, "algo: expected a list of at least one value, got []"),
+    ({"seeds": [1, 1]}, ValueError, "expected runs that differ, got promp,seed=1 twice"),
     ({"seeds": 0}, ValueError, "seeds: expected an integer of at least 1, got 0"),
     ({"inner_lrr": 1.0}, TypeError, "unknown setting 'inner_lrr' for any of the algorithms; did you mean 'inner_lr'?"),
     ({"settings_of": {"rl2": {}}}, ValueError, "settings_of: expected names among promp, got 'rl2'"),
@@ -238,7 +235,7 @@ def test_invalid_arguments_create_no_folder(arguments, error, message, tmp_path,
 def test_names_of_environments_are_normalized(started, tmp_path):
     mps.register_env("MyCorner", mps.MetaPointEnvCorner)
     mps.compare("my_corner", ["promp"], seeds=np.arange(1, 3), folder=tmp_path)
-    assert [run.settings["env"] for run in started] == ["MyCorner"] * 2
+    assert [run["env"] for run in started.values()] == ["MyCorner"] * 2
 
 
 # Sweeps ------------------------------------------------------------------------------------------------------------
@@ -250,7 +247,7 @@ def swept(started, tmp_path):
     def runs_of(*arguments, **settings):
         comparison = mps.sweep(*arguments, folder=tmp_path, **settings)
         assert str(comparison).count("0 of") == len(comparison.runs)
-        return comparison, {member.name: member for member in started}
+        return comparison, started
 
     return runs_of
 
@@ -259,8 +256,8 @@ def test_sweep_groups_runs_by_everything_but_the_seed(swept, tmp_path):
     comparison, found = swept("MetaPointEnvCorner", "promp", {"seed": [3, 4], "inner_lr": [0.1, 0.2]}, n_itr=5)
     assert list(found) == ["inner_lr=0.1,seed=3", "inner_lr=0.2,seed=3", "inner_lr=0.1,seed=4", "inner_lr=0.2,seed=4"]
     assert list(comparison.runs) == ["inner_lr=0.1", "inner_lr=0.2"]
-    assert found["inner_lr=0.2,seed=3"].settings == {"env": "MetaPointEnvCorner", "n_itr": 5, "seed": 3,
-                                                     "inner_lr": 0.2}
+    assert found["inner_lr=0.2,seed=3"] == {"env": "MetaPointEnvCorner", "algo": "promp", "n_itr": 5, "seed": 3,
+                                            "inner_lr": 0.2}
     assert comparison.title == "MetaPointEnvCorner, seeds 3, 4"
     header, *rows = (tmp_path / "summary.csv").read_text().splitlines()
     assert header == "run,seed,inner_lr,status,iterations" and rows[0] == '"inner_lr=0.1,seed=3",3,0.1,not done,0'
@@ -269,7 +266,7 @@ def test_sweep_groups_runs_by_everything_but_the_seed(swept, tmp_path):
 def test_sweep_over_algorithms_and_environments(swept):
     comparison, found = swept(None, None, {"algo": ["promp", mps.VPGMAML], "env": ["MetaPointEnv"]}, num_ppo_steps=3)
     assert list(found) == ["promp,env=MetaPointEnv", "VPGMAML,env=MetaPointEnv"] == list(comparison.runs)
-    assert ["num_ppo_steps" in run.settings for run in found.values()] == [True, False]
+    assert ["num_ppo_steps" in run for run in found.values()] == [True, False]
 
 
 def test_long_names_of_runs_are_shortened(swept):
@@ -281,7 +278,7 @@ def test_long_names_of_runs_are_shortened(swept):
 
 @pytest.mark.parametrize("arguments, error, message", [
     (("MetaPointEnv", None, {}), TypeError, "algo: expected a subclass of MetaAlgo or RLAlgorithm, or its name, got"),
-    (("MetaPointEnv", "promp", {"seed": 3}), ValueError, "grid, seed: expected a list of at least one value, got 3"),
+    (("MetaPointEnv", "promp", {"seed": 3}), ValueError, "seed: expected a list of at least one value, got 3"),
     (("MetaPointEnv", "promp", {"sead": [3]}), TypeError, "unknown setting 'sead' for ProMP; did you mean 'seed'?"),
 ])
 def test_invalid_grids_are_refused(arguments, error, message):

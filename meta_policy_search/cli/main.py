@@ -10,7 +10,13 @@ from meta_policy_search import __version__
 from meta_policy_search.cli.flags import Parser
 from meta_policy_search.cli.train import PROG, resume, run_tool, train
 from meta_policy_search.envs import available_envs, get_env_class
-from meta_policy_search.registry import available_algorithms, find_algorithm, get_entry, search_current_folder
+from meta_policy_search.registry import (
+    DESCRIPTIONS,
+    available_algorithms,
+    find_algorithm,
+    get_algorithm,
+    search_current_folder,
+)
 from meta_policy_search.utils.checks import did_you_mean
 from meta_policy_search.utils.progress import print_line, text_table
 
@@ -75,10 +81,9 @@ def _train(argv: Sequence[str]) -> int:
     arguments = parser.parse_args(argv[:1])
     try:
         name = find_algorithm(arguments.algorithm)
-        description = get_entry(name).description
     except ValueError as error:
         parser.error(str(error))
-    return train(name, argv[1:], f"{PROG} train {name}", description)
+    return train(name, argv[1:], f"{PROG} train {name}", DESCRIPTIONS.get(name))
 
 
 def _list(name: str, as_json: bool) -> None:
@@ -90,8 +95,8 @@ def _list(name: str, as_json: bool) -> None:
         print_line(json.dumps([policy._asdict() for policy in policies], indent=2) if as_json else
                    "\n".join(map(str, policies)))
         return
-    docs = ({key: get_entry(key).description for key in available_algorithms()} if name == "algorithms" else
-            {key: get_env_class(key).__doc__ for key in available_envs()})
+    docs = ({key: DESCRIPTIONS.get(key) or get_algorithm(key).__doc__ for key in available_algorithms()}
+            if name == "algorithms" else {key: get_env_class(key).__doc__ for key in available_envs()})
     sentences = {key: " ".join(inspect.cleandoc(doc or "").split("\n\n")[0].split()) for key, doc in docs.items()}
     sentences = {key: re.split(r"(?<=\w\w)[.;] |\.$", text)[0] for key, text in sentences.items()}
     print_line(json.dumps(sentences, indent=2) if as_json else

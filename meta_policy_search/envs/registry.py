@@ -47,7 +47,7 @@ def register_env(name: str, factory: Callable[..., MetaEnv]) -> None:
 
 def available_envs() -> List[str]:
     """Returns the names of the built-in and registered environments, in alphabetical order."""
-    return ENVS.names()
+    return sorted(ENVS.entries)
 
 
 def find_env(name: str) -> str:

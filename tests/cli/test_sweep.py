@@ -137,12 +137,12 @@ def test_command_of_the_sweeps_page_has_existing_flags():
 
 
 def test_example_is_a_valid_grid(tmp_path, monkeypatch):
-    monkeypatch.setattr(comparison, "train_all", lambda output, members, *how: (example.extend(members), ([], True))[1])
-    example = []
+    monkeypatch.setattr(comparison, "train_all", lambda output, runs, *how: (example.update(runs) or [], True))
+    example = {}
     grid = ROOT / "experiments" / "configs" / "sweep_point.json"
     assert main(["sweep", str(grid), "--output", str(tmp_path)]) == INTERRUPTED
-    assert len(example) == 9 and example[0].algo == "trpo_maml"
-    assert example[0].settings["env"] == "MetaPointEnvCornerGoals" and example[0].name == "inner_lr=0.05,seed=1"
+    first = example["inner_lr=0.05,seed=1"]
+    assert len(example) == 9 and (first["algo"], first["env"]) == ("trpo_maml", "MetaPointEnvCornerGoals")
 
 
 @pytest.mark.slow

@@ -52,7 +52,7 @@ def train(algo, env="MetaPointEnvCornerGoals", **settings):
         settings["hidden_size" if algo == "RL2" else "hidden_sizes"] = 4 if algo == "RL2" else (4,)
     if "TRPO" not in algo:
         settings["target_kl"] = 1.0  # logs further columns
-    trainer = build_trainer(env, getattr(meta_algos, algo), 1, callbacks=[lambda trainer, row: rows.append(row)],
+    trainer = build_trainer(env, getattr(meta_algos, algo), n_itr=1, callbacks=[lambda trainer, row: rows.append(row)],
                             **TINY, **settings)
     try:
         trainer.train()

@@ -24,7 +24,7 @@ class Succeeding(MetaPointEnvCornerGoals):
 def columns_of(env, algo, **settings):
     """Returns the columns of one iteration; `Step_i-` stands for every adaptation step."""
     rows = []
-    trainer = build_trainer(env, algo, 1, callbacks=[lambda trainer, row: rows.append(row)], max_path_length=3,
+    trainer = build_trainer(env, algo, n_itr=1, callbacks=[lambda trainer, row: rows.append(row)], max_path_length=3,
                             **settings)
     trainer.train(*[1, 3] * (algo in ("cem", "cma_es", "ddpg")))
     trainer.sampler.close()
