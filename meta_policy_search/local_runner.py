@@ -397,10 +397,9 @@ class LocalRunner(TrainingLoop):
         state = state_of(snapshot)
         if "plan" not in state:
             raise ValueError("snapshot: expected a snapshot of a LocalRunner, got that of a Trainer")
-        sampler = state["spec"].parts["sampler"]
+        recorded = state["spec"].arguments.get("sampler", {})  # `parallel` may have been replaced
         self.setup(snapshot["algo"], snapshot["env"], state["sampler_cls"],
-                   {**state["sampler_args"], **{name: value for name, value in (sampler.arguments or {}).items()
-                                                if name in state["sampler_args"]}})
+                   {name: recorded.get(name, value) for name, value in state["sampler_args"].items()})
         self._plan = dict(state["plan"])
         self.step_itr, self.step_path = state["step_itr"], snapshot["paths"]
         self.total_timesteps_sampled = state["total_timesteps_sampled"]

@@ -103,7 +103,12 @@ class Trainer(TrainingLoop):
         self.start_itr, self.n_itr = check_int_at_least("start_itr", start_itr, 0), n_itr
         if self.start_itr >= self.n_itr:
             raise ValueError(f"start_itr: expected less than n_itr={self.n_itr}, got {self.start_itr}")
-        self.num_inner_grad_steps = self._check_agreement(num_inner_grad_steps)
+        for name, part in (("algo", algo), ("sampler", sampler)):
+            if part.policy is not None and part.policy is not policy:
+                raise ValueError(f"policy: expected the same object as {name}.policy")
+        self.num_inner_grad_steps = check_agrees(
+            "num_inner_grad_steps", check_int_at_least("num_inner_grad_steps", num_inner_grad_steps, 0),
+            "algo.num_inner_grad_steps", algo.num_inner_grad_steps)
         if self.sampler.batch_size is not None:
             self.algo.check_batch(self.sampler.batch_size)
         if sess is not None:
@@ -144,10 +149,10 @@ class Trainer(TrainingLoop):
     def build_like(cls, snapshot: Dict[str, Any], **arguments: Any) -> "Trainer":
         """Builds a trainer like the one that saved a snapshot, but before its first iteration; see `from_snapshot`."""
         spec: RunSpec = state_of(snapshot)["spec"]
-        parts = {name: spec.parts[name].build() for name in ("algo", "sampler", "sample_processor")}
+        parts = {name: spec.build(name) for name in ("algo", "sampler", "sample_processor")}
         numbers = {name: spec.settings[name] for name in ("n_itr", "start_itr")}
         return cls(**parts, env=snapshot["env"], policy=snapshot["policy"],
-                   **{**(spec.parts["trainer"].arguments or {}), **numbers, **arguments})
+                   **{**spec.arguments["trainer"], **numbers, **arguments})
 
     @property
     def n_itr(self) -> int:
@@ -157,14 +162,6 @@ class Trainer(TrainingLoop):
     @n_itr.setter
     def n_itr(self, value: int) -> None:
         self._n_itr = check_positive_int("n_itr", value)
-
-    def _check_agreement(self, num_inner_grad_steps: int) -> int:
-        """Checks that algorithm, sampler and policy agree; returns the number of adaptation steps."""
-        for name, part in (("algo", self.algo), ("sampler", self.sampler)):
-            if part.policy is not None and part.policy is not self.policy:
-                raise ValueError(f"policy: expected the same object as {name}.policy")
-        return check_agrees("num_inner_grad_steps", check_int_at_least("num_inner_grad_steps", num_inner_grad_steps, 0),
-                            "algo.num_inner_grad_steps", self.algo.num_inner_grad_steps)
 
     @training_lock()
     def train(self) -> None:

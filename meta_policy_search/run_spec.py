@@ -5,7 +5,7 @@ A snapshot contains the record itself; `params.json` contains it as JSON types.
 import dataclasses
 import inspect
 import reprlib
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Container, Dict, Mapping, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
@@ -22,28 +22,6 @@ from meta_policy_search.utils.serializable import (
 _MAX_NUMBERS = 100  # of an array in `params.json`; larger arrays are abbreviated
 
 
-class Part(NamedTuple):
-    """A part of a run, such as its sampler."""
-
-    cls: type
-    arguments: Optional[Dict[str, Any]]  # of its constructor call, by name; None if the class does not record them
-
-    def build(self) -> Any:
-        """Builds a new object with the same arguments."""
-        bound = inspect.BoundArguments(constructor_signature(self.cls), self.arguments or {})
-        return self.cls(*bound.args, **bound.kwargs)
-
-    def replaced(self, new: Mapping[str, Any]) -> "Part":
-        """Returns the part with other arguments; ignores names that the constructor does not accept."""
-        found = dict(self.arguments or {})
-        for name, parameter in constructor_signature(self.cls).parameters.items():
-            if parameter.kind is parameter.VAR_KEYWORD and name in found:
-                found[name] = {**found[name], **{key: new[key] for key in found[name].keys() & new.keys()}}
-            elif name in new:
-                found[name] = new[name]
-        return self if self.arguments is None else Part(self.cls, found)
-
-
 class RunSpec(NamedTuple):
     """The record of a run.
 
@@ -52,18 +30,24 @@ class RunSpec(NamedTuple):
 
     algorithm: str
     env: str
-    parts: Dict[str, Part]  # environment and its wrappers, sample processor, policy, algorithm, sampler, trainer
+    classes: Dict[str, type]  # of the parts: environment, its wrappers, sample processor, policy, algorithm, ...
+    arguments: Dict[str, Dict[str, Any]]  # of their constructor calls, by name; only of classes that record them
     settings: Mapping[str, Any] = {}  # of `train`, with an effect on the result, as JSON types
     options: Mapping[str, Any] = {}  # of `train`, without effect on the result (`types.WithoutEffect`)
     given: Tuple[str, ...] = ()  # names of the settings that the user gave
 
+    def build(self, part: str) -> Any:
+        """Builds a new object with the arguments of a part."""
+        bound = inspect.BoundArguments(constructor_signature(self.classes[part]), self.arguments[part])
+        return self.classes[part](*bound.args, **bound.kwargs)
+
     def describe(self) -> Dict[str, Any]:
         """Returns the entries `algorithm`, `settings`, `options` and `given` of `params.json`."""
-        env, *parts = self.parts.values()
-        settings, options = _describe(parts)
+        settings, options = self._describe({"env"})
+        defaults = constructor_signature(self.classes["env"]).parameters
         settings.update(env=self.env, env_kwargs=as_json({
-            name: value for name, value in (env.arguments or {}).items()
-            if not equals_default(value, constructor_signature(env.cls).parameters[name].default)}))
+            name: value for name, value in self.arguments.get("env", {}).items()
+            if not equals_default(value, defaults[name].default)}))
         return {"algorithm": self.algorithm, "settings": {**settings, **self.settings},
                 "options": {**options, **self.options}, "given": list(self.given)}
 
@@ -77,8 +61,23 @@ class RunSpec(NamedTuple):
         return differences(self._numbers_depend_on(), other._numbers_depend_on(), names)
 
     def _numbers_depend_on(self) -> Dict[str, Any]:
-        parts = [part for name, part in self.parts.items() if name != "trainer"]
-        return {"classes": [part.cls.__name__ for part in parts], **_describe(parts)[0]}
+        classes = [cls.__name__ for name, cls in self.classes.items() if name != "trainer"]
+        return {"classes": classes, **self._describe({"trainer"})[0]}
+
+    def _describe(self, omitted: Container[str]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+        """Returns the arguments of parts, defaults included, as JSON types: settings, and options without effect."""
+        found: Tuple[Dict[str, Any], Dict[str, Any]] = {}, {}
+        for part, arguments in self.arguments.items():
+            if part not in omitted:
+                values = dict(arguments)
+                for parameter in constructor_signature(self.classes[part]).parameters.values():
+                    if parameter.kind is parameter.VAR_KEYWORD:
+                        values.update(values.pop(parameter.name, {}))
+                for name, setting in settings_of([self.classes[part]]).items():
+                    value = values.get(name, setting.default)
+                    if value is not inspect.Parameter.empty:
+                        found[not setting.affects_result][name] = as_json(value)
+        return found
 
     def replaced(self, options: Mapping[str, Any]) -> "RunSpec":
         """Returns the record with other options, for example to resume a run with other values of `parallel`.
@@ -97,7 +96,8 @@ class RunSpec(NamedTuple):
             raise ValueError(f"{differing}: a resumed run keeps its evaluations. In Python, pass "
                              "callbacks=[EvalCallback(...)]")
         return self._replace(
-            parts={name: part.replaced(options) for name, part in self.parts.items()},
+            arguments={name: replace_arguments(self.classes[name], arguments, options)
+                       for name, arguments in self.arguments.items()},
             options={**recorded, **{name: value for name, value in new.items() if name in recorded}})
 
 
@@ -115,26 +115,21 @@ def spec_of(algorithm: str, env: Any, rebuilt: Sequence[str] = (), **parts: Any)
     while isinstance(envs[-1], WrappingEnv):
         envs.append(envs[-1].wrapped_env)
     found = {f"wrapper_{i}" if i else "env": each for i, each in enumerate(reversed(envs))}
-    return RunSpec(algorithm, name_of_env(env), {
-        name: Part(type(part), {
-            key: value for key, value in given_arguments(part).items() if name in ("env", *rebuilt) or (
-                key not in SUPPLIED)} if isinstance(part, Configurable) else None)
-        for name, part in {**found, **parts}.items()})
+    found.update(parts)
+    arguments = {name: given_arguments(part) for name, part in found.items() if isinstance(part, Configurable)}
+    return RunSpec(algorithm, name_of_env(env), {name: type(part) for name, part in found.items()}, {
+        name: {key: value for key, value in given.items() if name in ("env", *rebuilt) or key not in SUPPLIED}
+        for name, given in arguments.items()})
 
 
-def _describe(parts: List[Part]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
-    """Returns the arguments of parts, defaults included, as JSON types: settings, and options without effect."""
-    found: Tuple[Dict[str, Any], Dict[str, Any]] = {}, {}
-    for part in parts:
-        if part.arguments is not None:
-            values = dict(part.arguments)
-            for parameter in constructor_signature(part.cls).parameters.values():
-                if parameter.kind is parameter.VAR_KEYWORD:
-                    values.update(values.pop(parameter.name, {}))
-            for name, setting in settings_of([part.cls]).items():
-                value = values.get(name, setting.default)
-                if value is not inspect.Parameter.empty:
-                    found[not setting.affects_result][name] = as_json(value)
+def replace_arguments(cls: type, arguments: Mapping[str, Any], new: Mapping[str, Any]) -> Dict[str, Any]:
+    """Returns arguments of a constructor, by name, with other values; ignores names that it does not accept."""
+    found = dict(arguments)
+    for name, parameter in constructor_signature(cls).parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD and name in found:
+            found[name] = {**found[name], **{key: new[key] for key in found[name].keys() & new.keys()}}
+        elif name in new:
+            found[name] = new[name]
     return found
 
 

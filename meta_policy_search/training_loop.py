@@ -230,16 +230,17 @@ class TrainingLoop(Configurable, abc.ABC):
         """Returns the part of the snapshot's `state` that is common to all loops.
 
         These are the package version, the random generators, the elapsed time, the environment, the running averages of
-        a `NormalizedEnv`, whether a callback stopped the run, and the callbacks: for each a `StatefulCallback` and its
-        state, or the name of another callback.
+        a `NormalizedEnv`, whether a callback stopped the run, and the callbacks: for each its name, and for a
+        `StatefulCallback`, the object and its state.
         """
         with seeding.rooted(self._root):
             generators = self._generators if self._generators and not self._is_running else seeding.get_process_state()
             return {"version": __version__, **generators, "time": self._elapsed(),
                     "env": self.sampled_env, "averages": get_averages(self.sampled_env), "stopped": self.stopped,
                     "callbacks": [
-                        (callback, copy.deepcopy(callback.get_state())) if isinstance(callback, StatefulCallback)
-                        else _name_of(callback) for callback in self.callbacks if getattr(callback, "is_saved", True)]}
+                        (_name_of(callback), callback, copy.deepcopy(callback.get_state()))
+                        if isinstance(callback, StatefulCallback) else (_name_of(callback), None, None)
+                        for callback in self.callbacks if getattr(callback, "is_saved", True)]}
 
     def _restore_env(self, snapshot: Mapping[str, Any]) -> None:
         """Restores the environment from a snapshot. Call it before `sampler.set_state`, which sets its tasks."""
@@ -266,9 +267,7 @@ class TrainingLoop(Configurable, abc.ABC):
         """
         new: List[Any] = list(self.callbacks)
         self.callbacks[:], self._missing = [], []
-        for entry in saved:
-            callback, state = entry if isinstance(entry, tuple) else (None, None)
-            name = entry if callback is None else _name_of(callback)
+        for name, callback, state in saved:
             matches = [i for i, candidate in enumerate(new) if _name_of(candidate) == name]
             callback = new.pop(matches[0]) if matches else callback
             if callback is None:
@@ -287,7 +286,7 @@ def _name_of(callback: Callback) -> str:
 
 def check_replaced(saved: Sequence[Any], new: Sequence[Callback]) -> None:
     """Raises `ValueError` if new callbacks replace some, but not all, saved callbacks of the same class or name."""
-    before = [entry if isinstance(entry, str) else _name_of(entry[0]) for entry in saved]
+    before = [name for name, *_ in saved]
     names = [_name_of(callback) for callback in check_callbacks(new)]
     for name in names:
         if names.count(name) < before.count(name):
@@ -301,8 +300,6 @@ def check_callbacks(callbacks: Sequence[Callback]) -> List[Callback]:
             callable(callback) and not isinstance(callback, type) for callback in callbacks):
         raise TypeError(f"callbacks: expected a list of functions or callable objects, got {callbacks!r}")
     for callback in callbacks:
-        if inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(type(callback).__call__):
-            raise TypeError(f"callbacks: expected functions without async, got {_name_of(callback)}")
         if not accepts(callback, None, None):
             raise TypeError("callbacks: expected functions (trainer, row), got "
                             f"{_name_of(callback)}{inspect.signature(callback)}")

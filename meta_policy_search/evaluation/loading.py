@@ -8,7 +8,7 @@ from meta_policy_search.envs.trial_env import TrialEnv
 from meta_policy_search.evaluation.evaluator import MetaEvaluator
 from meta_policy_search.evaluation.trial_evaluator import check_adapts, make_evaluator
 from meta_policy_search.meta_trainer import Trainer
-from meta_policy_search.run_spec import Part
+from meta_policy_search.run_spec import RunSpec, replace_arguments
 from meta_policy_search.samplers.ray_executor import Parallel
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import seeding
@@ -54,10 +54,10 @@ def load_evaluator(run_folder: PathLike, snapshot: Union[int, str, None] = LAST,
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # building draws random numbers
         content = load_snapshot(run_folder, itr)
         check_adapts(content.get("algo"))
-        parts = state_of(content)["spec"].parts
+        spec = state_of(content)["spec"]
         if max_path_length is not None:
-            _replace(parts, "max_path_length", max_path_length)
-        recorded = _replace(parts, "parallel", False)  # the sampler of the run is not used
+            _replace(spec, "max_path_length", max_path_length)
+        recorded = _replace(spec, "parallel", False)  # the sampler of the run is not used
         trainer = Trainer.build_like(content)
         if snapshot is None:
             seeding.set_root(content["state"]["seeding"]["root"])
@@ -93,11 +93,11 @@ def sampling_arguments(trainer: Trainer) -> Dict[str, Any]:
     return {name: value for name, value in arguments.items() if name in ("envs_per_task", "parallel")}
 
 
-def _replace(parts: Dict[str, Part], argument: str, value: Any) -> Any:
+def _replace(spec: RunSpec, argument: str, value: Any) -> Any:
     """Replaces an argument in all parts of a run that were built with it; returns its old value, or None."""
     old = None
-    for name, part in parts.items():
-        given = (part.arguments or {}).get(argument)
-        if given is not None:
-            old, parts[name] = given, part.replaced({argument: value})
+    for name, arguments in spec.arguments.items():
+        if arguments.get(argument) is not None:
+            old = arguments[argument]
+            spec.arguments[name] = replace_arguments(spec.classes[name], arguments, {argument: value})
     return old

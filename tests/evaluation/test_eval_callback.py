@@ -108,7 +108,7 @@ def test_best_policy_is_saved_with_the_state_of_all_callbacks(tmp_path):
     with logger.scoped_configure(tmp_path, ["csv"], "all"):
         make_trainer([make_callback(), mps.EarlyStopping("Itr", patience=99)]).train()
     best = load_snapshot(tmp_path, "best")
-    (_, first), (_, second) = best["state"]["callbacks"]
+    (*_, first), (*_, second) = best["state"]["callbacks"]
     assert second == (float(best["itr"]), 0) and first[0] == rows_of(tmp_path)[best["itr"] // 2, 3]
 
 
@@ -117,7 +117,7 @@ def test_best_policy_is_saved_with_the_state_of_all_callbacks(tmp_path):
 def test_resumed_run_equals_an_uninterrupted_run(run, tmp_path, itr):
     resume(run, tmp_path / "again", itr)
     np.testing.assert_array_equal(rows_of(tmp_path / "again"), rows_of(run.folder))
-    callback, state = load_snapshot(tmp_path / "again")["state"]["callbacks"][0]
+    _, callback, state = load_snapshot(tmp_path / "again")["state"]["callbacks"][0]
     assert state == callback.get_state() == (rows_of(run.folder)[1, 3], 1)
     for which in ("best", None):
         before, after = (load_snapshot(folder, which) for folder in (run.folder, tmp_path / "again"))
