@@ -194,33 +194,29 @@ class DDPG(OffPolicyRLAlgorithm):
         Raises:
             FloatingPointError: one of these values, or a new parameter, is not finite. The parameters are unchanged.
         """
-        before = self._variables.read()
+        session, graph, rows, before = self._variables.session(), self._graph, [], self._variables.read()
         try:
-            return self._take_steps(batches)
+            for name, network in self._networks.items():  # the caller may have set them
+                graph["learned"][name].write(network.get_param_values())
+            for batch in batches:
+                feed = {placeholder: batch[name] for name, placeholder in graph["inputs"].items()}
+                _, figures = session.run((graph["update"], list(graph["figures"].values())), feed)
+                rows.append(figures)
+            averages: Any = np.mean(rows, axis=0, dtype=np.float64)
+            means = dict(zip(graph["figures"], map(float, averages), strict=True))
+            for name, value in means.items():
+                if not np.isfinite(value):
+                    raise FloatingPointError(f"{name} is {value}: learning has diverged. Reduce the step sizes "
+                                             "(policy_lr, qf_lr) or reward_scale.")
+            new = {name: variables.read() for name, variables in graph["learned"].items()}
+            for values in new.values():
+                check_finite_params(values)
+            for name, values in new.items():
+                self._networks[name].set_flat_params(flatten_params(values))
+            return means
         except BaseException:
             self._variables.write(before)
             raise
-
-    def _take_steps(self, batches: Iterable[Transitions]) -> Mapping[str, float]:
-        session, graph, rows = self._variables.session(), self._graph, []
-        for name, network in self._networks.items():  # the caller may have set them
-            graph["learned"][name].write(network.get_param_values())
-        for batch in batches:
-            feed = {placeholder: batch[name] for name, placeholder in graph["inputs"].items()}
-            _, figures = session.run((graph["update"], list(graph["figures"].values())), feed)
-            rows.append(figures)
-        averages: Any = np.mean(rows, axis=0, dtype=np.float64)
-        means = dict(zip(graph["figures"], map(float, averages), strict=True))
-        for name, value in means.items():
-            if not np.isfinite(value):
-                raise FloatingPointError(f"{name} is {value}: learning has diverged. Reduce the step sizes (policy_lr, "
-                                         "qf_lr) or reward_scale.")
-        new = {name: variables.read() for name, variables in graph["learned"].items()}
-        for values in new.values():
-            check_finite_params(values)
-        for name, values in new.items():
-            self._networks[name].set_flat_params(flatten_params(values))
-        return means
 
     def __getstate__(self) -> Dict[str, Any]:
         """Replaces the graph by the values of all variables, including the variables of Adam."""

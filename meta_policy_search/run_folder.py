@@ -208,15 +208,15 @@ class RunInfo(NamedTuple):
     def read(cls, folder: str) -> "RunInfo":
         """Reads the files of a run."""
         params: Dict[str, Any] = {}
+        progress: Progress = {}
         error = ""
         try:
             params = read_params(folder)
         except ValueError as raised:
             error = str(raised)
-        try:
-            return cls(folder, params, error, read_progress(folder))
-        except ValueError:  # no rows
-            return cls(folder, params, error, {})
+        with contextlib.suppress(ValueError):  # no rows
+            progress = read_progress(folder)
+        return cls(folder, params, error, progress)
 
     @property
     def settings(self) -> Dict[str, Any]:

@@ -34,7 +34,7 @@ import numpy as np
 
 import meta_policy_search as mps
 from meta_policy_search import run_folder
-from meta_policy_search.cli.flags import ListAction, add_flag, add_output_flags, check_is_new, one_or_several
+from meta_policy_search.cli.flags import add_flag, add_output_flags, check_is_new, one_or_several
 from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.envs.registry import SEEDS
 from meta_policy_search.samplers import MetaSampler
@@ -75,8 +75,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("run_folder", metavar="RUN_FOLDER", help="folder of a run, or a folder that contains exactly one run")
     _add_task_flags(parser, num_tasks=40, num_steps=f"{NUM_STEPS}, or the number in training if that is larger")
-    add("--seeds", type=functools.partial(one_or_several, int), nargs="+", action=ListAction, default=[1],
-        metavar="INT", help="seeds of all random generators, including sampled tasks (default: 1)")
+    add("--seeds", type=functools.partial(one_or_several, int), nargs="+", default=[1], metavar="INT",
+        help="seeds of all random generators, including sampled tasks (default: 1)")
     add("--reference", action="append", default=[], metavar="NAME",
         help="policy to compare with: 'random' (initial policy of the run), or the folder of another run (last "
              "snapshot); can be given several times")
@@ -131,8 +131,7 @@ def _add_task_flags(parser: Any, num_tasks: int, num_steps: str) -> None:
              f"train: the fixed tasks of the environment (default: {num_tasks})")
     add("--num_steps", type=int, metavar="INT",
         help=f"number of gradient steps; may exceed the number in training (default: {num_steps})")
-    add("--step_sizes", type=functools.partial(one_or_several, float), nargs="+", action=ListAction,
-        metavar="FLOAT",
+    add("--step_sizes", type=functools.partial(one_or_several, float), nargs="+", metavar="FLOAT",
         help="step sizes of the first steps; the last one applies to all later steps (default: as in the run)")
     add("--rollouts", "--rollouts_per_meta_task", type=int, metavar="INT",
         help="paths per task and number of gradient steps (default: as in the run)")

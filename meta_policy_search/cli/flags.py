@@ -36,7 +36,10 @@ class Parser(argparse.ArgumentParser):
                          formatter_class=argparse.RawDescriptionHelpFormatter, **how)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parses flags; raises `SystemExit` also if a flag that takes one value is repeated."""
+        """Parses flags; raises `SystemExit` also if a flag that takes one value is repeated.
+
+        A list can be given as several words, with commas or as JSON: `64 64`, `64,64`, `[64,64]`.
+        """
         args = sys.argv[1:] if args is None else args
         actions = [self._option_string_actions.get(argument.partition("=")[0]) for argument in args]
         names = [action.dest for action in actions if action and not isinstance(action, argparse._AppendAction)]
@@ -50,6 +53,10 @@ class Parser(argparse.ArgumentParser):
                     if not flag.startswith("-") else
                     advise(flag, known, self.owners) if self.owners else did_you_mean(flag, known) or "; see --help")
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        for action in self._actions:
+            values = getattr(namespace, action.dest, None)
+            if action.nargs in ("*", "+") and values and len(values) == 1 and isinstance(values[0], list):
+                setattr(namespace, action.dest, values[0])
         return namespace
 
     def error(self, message: str) -> NoReturn:
@@ -136,15 +143,8 @@ def add_flag(parser: Any, setting: Setting) -> None:
         is_parsed = kinds != {str} or type(None) in typing.get_args(setting.hint)
         parse = _value if is_parsed else str
         if list in kinds:
-            how.update(type=functools.partial(one_or_several, parse), nargs="*", action=ListAction)
+            how.update(type=functools.partial(one_or_several, parse), nargs="*")
         parser.add_argument(flag, **{"type": parse, "metavar": metavar, **how})
-
-
-class ListAction(argparse.Action):
-    """Stores a list that is given as several words, with commas or as JSON: `64 64`, `64,64`, `[64,64]`."""
-
-    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
-        setattr(namespace, self.dest, values[0] if len(values) == 1 and isinstance(values[0], list) else values)
 
 
 def one_or_several(parse: Callable[[str], Any], text: str) -> Any:
