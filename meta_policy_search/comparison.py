@@ -14,13 +14,7 @@ from meta_policy_search.parallel_runs import train_all
 from meta_policy_search.plotting import collect_curves, plot_comparison
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.registry import find_algorithm, title_of
-from meta_policy_search.run import (
-    find_algo_class,
-    find_env_name,
-    load_run,
-    others_with,
-    settings_of_algorithm,
-)
+from meta_policy_search.run import find_algo_class, find_env_name, load_run, others_with, settings_of_algorithm
 from meta_policy_search.run_folder import RunInfo, now
 from meta_policy_search.run_spec import as_json
 from meta_policy_search.settings import check_names

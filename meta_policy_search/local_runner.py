@@ -64,8 +64,6 @@ class LocalRunner(TrainingLoop):
 
     _unit = _short_unit = "epoch"
     _number_column, _foreign_columns = "Epoch", ()
-    batch_size: Optional[int] = None
-    """Environment steps per iteration, if `meta_policy_search.train` built the runner."""
 
     def __init__(self, snapshot_dir: WithoutEffect[Optional[PathLike]] = None,
                  snapshot_mode: WithoutEffect[str] = "last", snapshot_gap: WithoutEffect[int] = 1,
@@ -161,7 +159,7 @@ class LocalRunner(TrainingLoop):
                 rolled back. `resume` handles Ctrl-C in the same way.
         """
         self._algo("train")
-        plan = _check_plan(check_positive_int("n_epochs", n_epochs), batch_size, store_paths)
+        plan = _check_plan(n_epochs, batch_size, store_paths)
         self._configure_logger(None)
         self._plan = plan
         self._begin_counting()
@@ -187,11 +185,11 @@ class LocalRunner(TrainingLoop):
         """
         if self._plan is None:
             raise RuntimeError("resume: expected a run to resume; call restore() or train() first")
-        n_epochs = self._plan["n_epochs"] if n_epochs is None else check_positive_int("n_epochs", n_epochs)
-        if n_epochs < self.epoch:
-            raise ValueError(f"n_epochs: expected at least {self.epoch} (completed epochs), got {n_epochs}")
-        self._plan = _check_plan(n_epochs, self._plan["batch_size"] if batch_size is None else batch_size,
-                                 self._plan["store_paths"] if store_paths is None else store_paths)
+        given = {"n_epochs": n_epochs, "batch_size": batch_size, "store_paths": store_paths}
+        plan = _check_plan(**{**self._plan, **{name: value for name, value in given.items() if value is not None}})
+        if plan["n_epochs"] < self.epoch:
+            raise ValueError(f"n_epochs: expected at least {self.epoch} (completed epochs), got {plan['n_epochs']}")
+        self._plan = plan
         if self._is_restored or logger.get_dir() != self._snapshot_dir:
             self._configure_logger(None if self._saved is None else self.itr)
         return self._run()
@@ -420,7 +418,7 @@ class LocalRunner(TrainingLoop):
 
 
 def _check_plan(n_epochs: int, batch_size: Optional[int], store_paths: bool) -> Dict[str, Any]:
-    return {"n_epochs": n_epochs,
+    return {"n_epochs": check_positive_int("n_epochs", n_epochs),
             "batch_size": None if batch_size is None else check_positive_int("batch_size", batch_size),
             "store_paths": check_bool("store_paths", store_paths)}
 

@@ -99,6 +99,7 @@ class Trainer(TrainingLoop):
         self._env = env
         self.sampler = _check_part("sampler", sampler, Sampler)
         self.sample_processor = _check_part("sample_processor", sample_processor, SampleProcessor)
+        self._parts = {"algo": self.algo, "sampler": self.sampler, "sample_processor": self.sample_processor}
         self.policy = policy
         self.start_itr, self.n_itr = check_int_at_least("start_itr", start_itr, 0), n_itr
         if self.start_itr >= self.n_itr:
@@ -280,12 +281,9 @@ class Trainer(TrainingLoop):
                 "algo": self.algo.get_state(), "sampler": self.sampler.get_state(),
                 "sample_processor": self.sample_processor.get_state(),
                 "assigned": {name: {key: getattr(part, key) for key in part.assignable_arguments}
-                             for name, part in self._assignable_parts().items()},
+                             for name, part in self._parts.items()},
                 "policy_params": self.policy.get_param_values(), "policy": self.policy.get_state(),
                 "spec": self.get_spec(), **self._loop_state()}}
-
-    def _assignable_parts(self) -> Dict[str, Any]:
-        return {"algo": self.algo, "sampler": self.sampler, "sample_processor": self.sample_processor}
 
     def restore(self, snapshot: Dict[str, Any]) -> None:
         """Restores a snapshot; the next `train` resumes after its iteration.
@@ -314,8 +312,8 @@ class Trainer(TrainingLoop):
             self.sampler.set_state(state["sampler"])
         if state.get("sample_processor") is not None:
             self.sample_processor.set_state(state["sample_processor"])
-        for name, part in self._assignable_parts().items():
-            for key, value in state.get("assigned", {}).get(name, {}).items():
+        for name, part in self._parts.items():
+            for key, value in state["assigned"][name].items():
                 setattr(part, key, value)
         self._restore_loop(snapshot)
 

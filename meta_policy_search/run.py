@@ -381,7 +381,7 @@ def make_runner(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[C
     runner = LocalRunner(callbacks=callbacks, progress_bar=progress_bar)
     algo = algo_class.for_env(env, **{**arguments[algo_class.for_env], **arguments[algo_class]})
     runner.setup(algo, env, sampler_args=None if algo.sampler_cls is None else {"parallel": parallel})
-    runner.batch_size = check_positive_int("batch_size", batch_size)
+    check_positive_int("batch_size", batch_size)
     return runner
 
 
@@ -656,7 +656,8 @@ class Run:
                 with contextlib.closing(trainer.sampler):
                     trainer.train()
             else:
-                trainer.resume(n_itr) if trainer.itr else trainer.train(n_itr, trainer.batch_size)
+                trainer.resume(n_itr) if trainer.itr else trainer.train(
+                    n_itr, trainer.spec.settings["batch_size"])
         except KeyboardInterrupt:
             if trainer.itr == 0:
                 raise

@@ -6,17 +6,10 @@ import re
 import sys
 from typing import Optional, Sequence
 
-from meta_policy_search import __version__
+from meta_policy_search import __version__, registry
 from meta_policy_search.cli.flags import Parser
 from meta_policy_search.cli.train import PROG, resume, run_tool, train
 from meta_policy_search.envs import available_envs, get_env_class
-from meta_policy_search.registry import (
-    DESCRIPTIONS,
-    available_algorithms,
-    find_algorithm,
-    get_algorithm,
-    search_current_folder,
-)
 from meta_policy_search.utils.checks import did_you_mean
 from meta_policy_search.utils.progress import print_line, text_table
 
@@ -55,7 +48,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     name, *flags = argv
     if name not in COMMANDS:
         parser.error(f"expected one of the commands {', '.join(COMMANDS)}, got {name!r}{did_you_mean(name, COMMANDS)}")
-    search_current_folder()  # snapshots may need the user's modules
+    registry.search_current_folder()  # snapshots may need the user's modules
     if name in ("envs", "algorithms", "pretrained"):
         parser = Parser(f"{PROG} {name}", COMMANDS[name])
         parser.add_argument("--json", action="store_true", help="print as JSON")
@@ -75,15 +68,15 @@ def make_parser(name: str) -> Parser:
 
 def _train(argv: Sequence[str]) -> int:
     parser = Parser(f"{PROG} train", "Trains an algorithm.", usage=f"{PROG} train ALGORITHM [FLAGS]")
-    names = ", ".join(available_algorithms())
+    names = ", ".join(registry.available_algorithms())
     parser.add_argument("algorithm", metavar="ALGORITHM", help=f"one of {names} (case, hyphens and underscores are "
                         "ignored), or MODULE:NAME of a class; train ALGORITHM --help prints its settings")
     arguments = parser.parse_args(argv[:1])
     try:
-        name = find_algorithm(arguments.algorithm)
+        name = registry.find_algorithm(arguments.algorithm)
     except ValueError as error:
         parser.error(str(error))
-    return train(name, argv[1:], f"{PROG} train {name}", DESCRIPTIONS.get(name))
+    return train(name, argv[1:], f"{PROG} train {name}", registry.DESCRIPTIONS.get(name))
 
 
 def _list(name: str, as_json: bool) -> None:
@@ -95,8 +88,9 @@ def _list(name: str, as_json: bool) -> None:
         print_line(json.dumps([policy._asdict() for policy in policies], indent=2) if as_json else
                    "\n".join(map(str, policies)))
         return
-    docs = ({key: DESCRIPTIONS.get(key) or get_algorithm(key).__doc__ for key in available_algorithms()}
-            if name == "algorithms" else {key: get_env_class(key).__doc__ for key in available_envs()})
+    docs = ({key: registry.DESCRIPTIONS.get(key) or registry.get_algorithm(key).__doc__
+             for key in registry.available_algorithms()} if name == "algorithms" else
+            {key: get_env_class(key).__doc__ for key in available_envs()})
     sentences = {key: " ".join(inspect.cleandoc(doc or "").split("\n\n")[0].split()) for key, doc in docs.items()}
     sentences = {key: re.split(r"(?<=\w\w)[.;] |\.$", text)[0] for key, text in sentences.items()}
     print_line(json.dumps(sentences, indent=2) if as_json else

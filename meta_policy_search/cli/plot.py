@@ -91,12 +91,10 @@ def _is_default(name: str, runs: Sequence[RunRows]) -> bool:
 
     In this case, no run was given the setting, and all runs of an algorithm have the same value.
     """
-    used: dict[Any, set[str]] = {}
-    for run in runs:
-        if name in run["settings"]:
-            used.setdefault(run["settings"].get("algorithm"), set()).add(_as_text(run["settings"][name]))
+    used = {(run["settings"].get("algorithm"), _as_text(run["settings"][name])) for run in runs
+            if name in run["settings"]}
     return (name not in _UNNAMED and not any(name in run["given"] for run in runs)
-            and all(len(texts) == 1 for texts in used.values()))
+            and len(used) == len({algorithm for algorithm, _ in used}))
 
 
 def _shorten(texts: Iterable[str]) -> dict[str, str]:

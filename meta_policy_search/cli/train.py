@@ -4,14 +4,12 @@ The sources of settings are the defaults of the script, `--config_file`, `--smok
 earlier sources.
 """
 import argparse
-import contextlib
 import functools
 import os
 import signal
 import sys
 from typing import Any, Callable, Mapping, Optional, Sequence
 
-from meta_policy_search import run_folder
 from meta_policy_search.cli.flags import Parser, add_flag, make_training_parser
 from meta_policy_search.envs import find_env
 from meta_policy_search.registry import search_current_folder
@@ -121,8 +119,6 @@ def resume(argv: Sequence[str]) -> int:
         except USER_ERRORS as error:  # a missing or damaged snapshot is reported as a wrong argument
             parser.error(f"{argv[0]} cannot be resumed: {error}")
         described = run.trainer.get_spec().describe()
-        with contextlib.suppress(ValueError):  # the file is unreadable
-            described.update(run_folder.read_params(run.folder))
         recorded = {**described["settings"], **described["options"]}
         for setting in settings_of_algorithm(type(run.trainer.algo), type(run.policy)).values():
             if setting.name in recorded:
