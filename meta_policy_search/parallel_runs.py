@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from joblib.externals.loky import ProcessPoolExecutor
 
 from meta_policy_search import run_folder
-from meta_policy_search.envs import get_env_class, register_env
+from meta_policy_search.envs import find_env, get_env_class, register_env
 from meta_policy_search.envs.registry import BUILT_IN, ENVS
 from meta_policy_search.registry import ALGORITHMS, find_algorithm, get_algorithm, register_algorithm, title_of
 from meta_policy_search.run import check_same_run, train
@@ -100,8 +100,8 @@ def _registered(run: Mapping[str, Any]) -> List[Tuple[Any, ...]]:
     """Returns the registrations of the user that a run in another process needs, as functions and their arguments."""
     env, algo = run["env"], run["algo"]
     found: List[Tuple[Any, ...]] = []
-    if isinstance(env, str) and env not in BUILT_IN and (env in ENVS.entries or ":" not in env):
-        found.append((register_env, env, get_env_class(env)))  # also the id of a Gymnasium environment of a script
+    if isinstance(env, str) and (name := find_env(env)) not in BUILT_IN and (name in ENVS.entries or ":" not in name):
+        found.append((register_env, name, get_env_class(name)))  # also the id of a Gymnasium environment of a script
     if isinstance(algo, str) and isinstance(ALGORITHMS.entries.get(name := find_algorithm(algo)), type):
         found.append((register_algorithm, name, get_algorithm(name), title_of(name)))
     return found

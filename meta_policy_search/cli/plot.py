@@ -28,6 +28,7 @@ from meta_policy_search.cli import evaluate
 from meta_policy_search.cli.flags import add_output_flags, check_is_new, print_warning
 from meta_policy_search.envs.scenery import check_is_planar
 from meta_policy_search.plotting import collect_curves, describe_settings, plot_comparison, read_progress
+from meta_policy_search.run_folder import RunInfo
 from meta_policy_search.utils.checks import check_choice, check_positive_int
 from meta_policy_search.utils.progress import print_line, printable
 
@@ -43,28 +44,23 @@ _UNNAMED = ("algorithm", "env", "folder")  # settings whose values stand in labe
 # Runs ------------------------------------------------------------------------------------------------------------
 
 
-RunRows = dict[str, Any]
-"""The folder of a run, its columns (`progress`), its settings including the algorithm, and the names of those that the
-user gave (`given`). Without `params.json`, the only setting is the folder."""
-
-
-def _read(folder: str) -> RunRows:
-    """Reads the settings and the rows of a run.
+def _read(folder: str) -> RunInfo:
+    """Reads a run; its settings include the algorithm. Without `params.json`, the only setting is the folder.
 
     Raises:
         ValueError: the run has no rows, or its `params.json` cannot be read.
     """
-    info = run_folder.RunInfo.read(folder)
+    info = RunInfo.read(folder)
     if info.error:
         raise ValueError(info.error)
     settings = {"algorithm": info.params.get("algorithm"), **info.settings} if info.settings else {"folder": folder}
     progress = info.progress or read_progress(folder)  # raises an error that names what is missing
     if "Epoch" in progress:  # a single task, where `Itr` counts candidates or cycles
         progress["Itr"] = progress["Epoch"]
-    return {"folder": folder, "settings": settings, "progress": progress, "given": info.params.get("given", ())}
+    return info._replace(params={**info.params, "settings": settings}, progress=progress)
 
 
-def group_runs(runs: Sequence[RunRows]) -> dict[str, list[RunRows]]:
+def group_runs(runs: Sequence[RunInfo]) -> dict[str, list[RunInfo]]:
     """Groups runs that differ only in the seed.
 
     Returns:
@@ -72,28 +68,28 @@ def group_runs(runs: Sequence[RunRows]) -> dict[str, list[RunRows]]:
         settings that differ only because the defaults of two algorithms differ. Values of the form
         `Class(arguments)` are shortened to `Class`, and MODULE:NAME to NAME, unless two of them would become equal.
     """
-    names = [name for name in dict.fromkeys(name for run in runs for name in run["settings"])
+    names = [name for name in dict.fromkeys(name for run in runs for name in run.settings)
              if name not in ("seed", "n_itr")]
-    values = {name: {_as_text(run["settings"][name]) for run in runs if name in run["settings"]} for name in names}
+    values = {name: {_as_text(run.settings[name]) for run in runs if name in run.settings} for name in names}
     shown = [name for name in names if len(values[name]) > 1 and not _is_default(name, runs)] or [
         name for name in names if name in _UNNAMED]
     shorter = {name: _shorten(values[name]) for name in shown}
-    groups: dict[str, list[RunRows]] = {}
+    groups: dict[str, list[RunInfo]] = {}
     for run in runs:
-        parts = [("" if name in _UNNAMED else f"{name} ") + shorter[name][_as_text(run["settings"][name])]
-                 for name in shown if name in run["settings"]]
-        groups.setdefault(", ".join(parts) or run["folder"], []).append(run)
+        parts = [("" if name in _UNNAMED else f"{name} ") + shorter[name][_as_text(run.settings[name])]
+                 for name in shown if name in run.settings]
+        groups.setdefault(", ".join(parts) or run.folder, []).append(run)
     return groups
 
 
-def _is_default(name: str, runs: Sequence[RunRows]) -> bool:
+def _is_default(name: str, runs: Sequence[RunInfo]) -> bool:
     """Returns whether a setting differs only because algorithms have different defaults.
 
     In this case, no run was given the setting, and all runs of an algorithm have the same value.
     """
-    used = {(run["settings"].get("algorithm"), _as_text(run["settings"][name])) for run in runs
-            if name in run["settings"]}
-    return (name not in _UNNAMED and not any(name in run["given"] for run in runs)
+    used = {(run.settings.get("algorithm"), _as_text(run.settings[name])) for run in runs
+            if name in run.settings}
+    return (name not in _UNNAMED and not any(name in run.params.get("given", ()) for run in runs)
             and len(used) == len({algorithm for algorithm, _ in used}))
 
 
@@ -107,35 +103,31 @@ def _as_text(value: Any) -> str:
     return printable(value) if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-def drop_runs(group: Sequence[RunRows]) -> list[RunRows]:
+def drop_runs(group: Sequence[RunInfo]) -> list[RunInfo]:
     """Returns the runs of a group without repetitions and short runs; prints each omitted run to standard error.
 
     A repetition has the seed and the rows of another run, but no further rows. A short run has less than half of the
     rows of the longest run, and would shorten the mean.
     """
-    kept: list[RunRows] = []
-    for run in sorted(group, key=_num_rows, reverse=True):
+    kept: list[RunInfo] = []
+    for run in sorted(group, key=lambda run: run.iterations, reverse=True):
         repeated = [other for other in kept if _is_repeated(run, other)]
         if repeated:
-            print_warning(f"Skipping {run['folder']}, which repeats {repeated[0]['folder']}")
-        elif kept and 2 * _num_rows(run) < _num_rows(kept[0]):
-            print_warning(f"Skipping {run['folder']}, which has less than half of the rows of {kept[0]['folder']}")
+            print_warning(f"Skipping {run.folder}, which repeats {repeated[0].folder}")
+        elif kept and 2 * run.iterations < kept[0].iterations:
+            print_warning(f"Skipping {run.folder}, which has less than half of the rows of {kept[0].folder}")
         else:
             kept.append(run)
     return [run for run in group if any(run is other for other in kept)]
 
 
-def _is_repeated(run: RunRows, longer: RunRows) -> bool:
+def _is_repeated(run: RunInfo, longer: RunInfo) -> bool:
     """Returns whether a run has the seed of another run and, except for times, its first rows."""
-    seed, other = (each["settings"].get("seed", each["folder"]) for each in (run, longer))
+    seed, other = (each.settings.get("seed", each.folder) for each in (run, longer))
     missing = np.zeros(0)
     return seed == other and all(
-        np.array_equal(values, longer["progress"].get(name, missing)[:len(values)], equal_nan=True)
-        for name, values in run["progress"].items() if "Time" not in name)
-
-
-def _num_rows(run: RunRows) -> int:
-    return len(next(iter(run["progress"].values())))
+        np.array_equal(values, longer.progress.get(name, missing)[:len(values)], equal_nan=True)
+        for name, values in run.progress.items() if "Time" not in name)
 
 
 # Curves ----------------------------------------------------------------------------------------------------------
@@ -157,28 +149,28 @@ def draw_curves(arguments: argparse.Namespace, folders: Sequence[str], output: s
     groups = {label: drop_runs(group) for label, group in groups.items()}
     runs = [run for group in groups.values() for run in group]
     for column in arguments.columns or ():
-        check_choice("--columns", column, dict.fromkeys(name for run in runs for name in run["progress"]))
+        check_choice("--columns", column, dict.fromkeys(name for run in runs for name in run.progress))
     x_column, x_label, scale = X_AXES[arguments.x]
     panels = collect_curves({f"{label} ({len(group)} runs)" if len(group) > 1 else label:
-                             [run["progress"] for run in group] for label, group in groups.items()},
+                             [run.progress for run in group] for label, group in groups.items()},
                             x_column, scale, arguments.columns)
-    title = _title(runs) or (os.path.basename(runs[0]["folder"]) if len(runs) == 1 else "Comparison of runs")
+    title = _title(runs) or (os.path.basename(runs[0].folder) if len(runs) == 1 else "Comparison of runs")
     plot_comparison(panels, output, printable(title), x_label=x_label,
                     is_count=arguments.x != "time", smooth=arguments.smooth)
 
 
-def _title(runs: Sequence[RunRows]) -> str:
+def _title(runs: Sequence[RunInfo]) -> str:
     """Returns a title with the algorithm, environment and inner step size that all runs share, and the seeds.
 
     If the runs have no common environment, the title is empty.
     """
-    first = runs[0]["settings"]
+    first = runs[0].settings
     common = {name: first.get(name) for name in ("algorithm", "env", "inner_lr")
-              if all(run["settings"].get(name) == first.get(name) for run in runs)}
+              if all(run.settings.get(name) == first.get(name) for run in runs)}
     env = common.get("env")
     if env is None:
         return ""
-    seeds = sorted({run["settings"]["seed"] for run in runs if "seed" in run["settings"]})
+    seeds = sorted({run.settings["seed"] for run in runs if "seed" in run.settings})
     return describe_settings(common.get("algorithm"), env, seeds, common.get("inner_lr"))
 
 

@@ -12,7 +12,7 @@ from experiments import maml_trpo
 from meta_policy_search import plotting
 from meta_policy_search.cli import plot
 from meta_policy_search.cli.main import main
-from meta_policy_search.run_folder import find_run, find_runs
+from meta_policy_search.run_folder import RunInfo, find_run, find_runs
 from tests.helpers import commands
 
 META = ("Itr", "n_timesteps", "Time", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain")
@@ -76,7 +76,7 @@ def test_only_run_of_a_folder_is_found(tmp_path, monkeypatch):
 
 
 def run_of(folder, settings, rows=4):
-    return {"folder": str(folder), "settings": settings, "progress": {"Itr": [0] * rows}, "given": ["inner_lr"]}
+    return RunInfo(str(folder), {"settings": settings, "given": ["inner_lr"]}, "", {"Itr": [0] * rows})
 
 
 @pytest.mark.parametrize("settings, expected", [
@@ -106,7 +106,7 @@ def run_of(folder, settings, rows=4):
 ])
 def test_runs_that_differ_only_in_the_seed_form_a_group(settings, expected):
     groups = plot.group_runs([run_of(i, one) for i, one in enumerate(settings)])
-    assert {label: [run["folder"] for run in group] for label, group in groups.items()} == expected
+    assert {label: [run.folder for run in group] for label, group in groups.items()} == expected
 
 
 @pytest.mark.parametrize("settings, labels", [
@@ -125,12 +125,12 @@ def test_labels_are_brief(settings, labels):
 def test_repeated_seeds_and_short_runs_are_skipped(capsys):
     runs = [run_of(name, {"seed": seed}, rows)
             for name, rows, seed in (("a", 4, 1), ("b", 1, 2), ("c", 3, 1), ("d", 2, 3))]
-    assert [run["folder"] for run in plot.drop_runs(runs)] == ["a", "d"]
+    assert [run.folder for run in plot.drop_runs(runs)] == ["a", "d"]
     assert capsys.readouterr().err.splitlines() == [
         "Skipping c, which repeats a",
         "Skipping b, which has less than half of the rows of a"]
-    runs[2]["progress"]["Itr"][0] = 7  # another run with this seed
-    assert [run["folder"] for run in plot.drop_runs(runs)] == ["a", "c", "d"]
+    runs[2].progress["Itr"][0] = 7  # another run with this seed
+    assert [run.folder for run in plot.drop_runs(runs)] == ["a", "c", "d"]
     unknown = [run_of(folder, {"folder": folder}) for folder in "ab"]
     assert plot.drop_runs(unknown) == unknown  # without settings, no run is a repetition
 
