@@ -325,7 +325,7 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
     policy = policy or algo_class.policy_cls(is_discrete(env.action_space))
     if isinstance(policy, MetaPolicy):
         settings.setdefault("meta_batch_size", policy.meta_batch_size)
-    elif not isinstance(policy, Policy) and not (isinstance(policy, type) and issubclass(policy, Policy)):
+    elif callable(policy) and not (isinstance(policy, type) and issubclass(policy, Policy)):
         raise TypeError(f"policy: expected a policy or a class of policies, got {policy!r}")
     if not isinstance(env, TrialEnv) and any(isinstance(layer, TrialEnv) for layer in layers(env)):
         raise TypeError(f"env: expected TrialEnv as the outermost wrapper, got {env}")
