@@ -273,7 +273,8 @@ def _sweep(kind: str, fixed: Mapping[str, Any], grid: Mapping[str, Iterable[Any]
         shown = {name: algo_name if name == "algo" else as_json(value) for name, value in chosen.items()}
         name = run_name(shown)
         if name in varied or shown in varied.values():  # 1 and 1.0 are equal
-            raise ValueError(f"expected runs that differ, got {name} twice")
+            raise ValueError("expected values that differ (grid of sweep; seeds and algorithms of compare), got "
+                             f"{name} twice")
         varied[name] = shown
         n_itr = given.get("n_itr")
         given["n_itr"] = check_positive_int("n_itr", algo_class.default_settings["n_itr"] if n_itr is None else n_itr)
