@@ -228,7 +228,10 @@ def compare(env: Any, algorithms: Sequence[Union[str, type]],
     if isinstance(algorithms, (str, type, Mapping)) or not isinstance(algorithms, Iterable):
         raise TypeError(f"algorithms: expected a list of names or classes, got {algorithms!r}")
     algorithms = list(algorithms)
-    names = list(map(_name_of, algorithms))
+    names = [_name_of(algorithm) for algorithm in algorithms]
+    for argument, values in (("algorithms", names), ("seeds", numbers)):
+        if not values or len({*values}) < len(values):
+            raise ValueError(f"{argument}: expected at least one, without duplicates, got {values}")
     settings_of = check_type("settings_of", settings_of or {}, Mapping, "a dict of dicts")
     for name, changed in settings_of.items():
         if name not in names:
@@ -248,7 +251,7 @@ def _sweep(kind: str, fixed: Mapping[str, Any], grid: Mapping[str, Iterable[Any]
     fixed = {name: value for name, value in fixed.items() if value is not None or name not in grid}
     for name, choices in grid.items():
         if isinstance(choices, (str, Mapping)) or not isinstance(choices, Iterable) or not list(choices):
-            raise ValueError(f"{name}: expected a list of at least one value, got {choices!r}")
+            raise ValueError(f"grid, {name}: expected a list of at least one value, got {choices!r}")
         if name in fixed:
             raise ValueError(f"{name}: expected no value for a setting that varies (grid of sweep; seeds and "
                              f"algorithms of compare), got {fixed[name]!r}")
@@ -273,8 +276,7 @@ def _sweep(kind: str, fixed: Mapping[str, Any], grid: Mapping[str, Iterable[Any]
         shown = {name: algo_name if name == "algo" else as_json(value) for name, value in chosen.items()}
         name = run_name(shown)
         if name in varied or shown in varied.values():  # 1 and 1.0 are equal
-            raise ValueError("expected values that differ (grid of sweep; seeds and algorithms of compare), got "
-                             f"{name} twice")
+            raise ValueError(f"grid: expected values that differ, got {name} twice")
         varied[name] = shown
         n_itr = given.get("n_itr")
         given["n_itr"] = check_positive_int("n_itr", algo_class.default_settings["n_itr"] if n_itr is None else n_itr)

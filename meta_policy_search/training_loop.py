@@ -300,6 +300,8 @@ def check_callbacks(callbacks: Sequence[Callback]) -> List[Callback]:
             callable(callback) and not isinstance(callback, type) for callback in callbacks):
         raise TypeError(f"callbacks: expected a list of functions or callable objects, got {callbacks!r}")
     for callback in callbacks:
+        if inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(type(callback).__call__):
+            raise TypeError(f"callbacks: expected functions without async, got {_name_of(callback)}")
         if not accepts(callback, None, None):
             raise TypeError("callbacks: expected functions (trainer, row), got "
                             f"{_name_of(callback)}{inspect.signature(callback)}")

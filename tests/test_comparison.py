@@ -209,9 +209,9 @@ def test_interrupted_comparison_says_how_to_continue(started, tmp_path, capsys):
 
 @pytest.mark.parametrize("arguments, error, message", [
     ({"algorithms": "promp"}, TypeError, "algorithms: expected a list of names or classes, got 'promp'"),
-    ({"algorithms": ["promp", "ProMP"]}, ValueError, "seeds and algorithms of compare), got promp,seed=1 twice"),
-    ({"algorithms": []}, ValueError, "algo: expected a list of at least one value, got []"),
-    ({"seeds": [1, 1]}, ValueError, "seeds and algorithms of compare), got promp,seed=1 twice"),
+    ({"algorithms": ["promp", "ProMP"]}, ValueError, "algorithms: expected at least one, without duplicates, got ['pr"),
+    ({"algorithms": []}, ValueError, "algorithms: expected at least one, without duplicates, got []"),
+    ({"seeds": [1, 1]}, ValueError, "seeds: expected at least one, without duplicates, got [1, 1]"),
     ({"seeds": 0}, ValueError, "seeds: expected an integer of at least 1, got 0"),
     ({"inner_lrr": 1.0}, TypeError, "unknown setting 'inner_lrr' for any of the algorithms; did you mean 'inner_lr'?"),
     ({"settings_of": {"rl2": {}}}, ValueError, "settings_of: expected names among promp, got 'rl2'"),
@@ -278,7 +278,7 @@ def test_long_names_of_runs_are_shortened(swept):
 
 @pytest.mark.parametrize("arguments, error, message", [
     (("MetaPointEnv", None, {}), TypeError, "algo: expected a subclass of MetaAlgo or RLAlgorithm, or its name, got"),
-    (("MetaPointEnv", "promp", {"seed": 3}), ValueError, "seed: expected a list of at least one value, got 3"),
+    (("MetaPointEnv", "promp", {"seed": 3}), ValueError, "grid, seed: expected a list of at least one value, got 3"),
     (("MetaPointEnv", "promp", {"sead": [3]}), TypeError, "unknown setting 'sead' for ProMP; did you mean 'seed'?"),
 ])
 def test_invalid_grids_are_refused(arguments, error, message):

@@ -336,12 +336,23 @@ def test_snapshot_contains_callbacks_with_state_and_names_of_others(trainer, tmp
 # Invalid arguments
 
 
+async def wait(trainer, row):
+    pass
+
+
+class Waits:
+    async def __call__(self, trainer, row):
+        pass
+
+
 @pytest.mark.parametrize("change, error, message", [
     ({"n_itr": 0}, ValueError, "n_itr"),
     ({"start_itr": 2}, ValueError, "start_itr: expected less than n_itr=2, got 2"),
     ({"num_inner_grad_steps": 2}, ValueError, "expected 1, .*, got 2; pass num_inner_grad_steps=1$"),
     ({"sess": "session"}, TypeError, "sess: expected a tf.Session or None, got 'session'"),
     ({"callbacks": [EarlyStopping]}, TypeError, "callbacks: expected a list of functions or callable objects, got"),
+    ({"callbacks": [wait]}, TypeError, "callbacks: expected functions without async, got wait"),
+    ({"callbacks": [Waits()]}, TypeError, "callbacks: expected functions without async, got Waits"),
     ({"callbacks": [lambda trainer: None]}, TypeError, r"callbacks: expected functions \(trainer, row\), got <lambda>"),
     ({"callbacks": print}, TypeError, "callbacks: expected a list of functions .*, got <built-in function print>"),
     ({"policy": SimpleNamespace(meta_batch_size=M)}, ValueError,

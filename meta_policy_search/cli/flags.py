@@ -54,7 +54,7 @@ class Parser(argparse.ArgumentParser):
                     advise(flag, known, self.owners) if self.owners else did_you_mean(flag, known) or "; see --help")
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         for action in self._actions:
-            values = getattr(namespace, action.dest, None)
+            values = vars(namespace).get(action.dest)
             if action.nargs in ("*", "+") and values and len(values) == 1 and isinstance(values[0], list):
                 setattr(namespace, action.dest, values[0])
         return namespace

@@ -14,10 +14,10 @@ from meta_policy_search.utils.snapshotter import load_snapshot
 _PACKAGE = __name__.partition(".")[0]
 _WITH_TENSORFLOW = tuple(f"{_PACKAGE}.{module}" for module in (
     "policies", "optimizers", "meta_algos", "meta_trainer", "algos", "evaluation"))
-_FAMILIES: Dict[str, Type[policies.MLPPolicy]] = {
-    cls.__name__: cls for cls in (policies.GaussianMLPPolicy, policies.CategoricalMLPPolicy)}
-_SCOPES: Dict[str, Type[policies.MLPPolicy]] = {
-    cls.scope: cls for cls in (*_FAMILIES.values(), policies.DeterministicMLPPolicy)}
+_FAMILIES: Dict[str, Type[policies.MLPPolicy]] = {"GaussianMLPPolicy": policies.GaussianMLPPolicy,
+                                                  "CategoricalMLPPolicy": policies.CategoricalMLPPolicy}
+_SCOPES: Dict[str, Type[policies.MLPPolicy]] = {**{cls.scope: cls for cls in _FAMILIES.values()},
+                                                policies.DeterministicMLPPolicy.scope: policies.DeterministicMLPPolicy}
 _BY_POSITION = ("obs_dim", "action_dim", "name", "hidden_sizes", "learn_std", "hidden_nonlinearity",
                 "output_nonlinearity")  # argument order of the TensorFlow policies
 

@@ -204,7 +204,7 @@ def test_sweep_does_not_run_twice_at_once(tmp_path, capsys):
     ([], "expected a JSON object, got list"),
     ({"algorithm": "gone:CEM", "settings": {}, "grid": {}}, "got 'gone:CEM': ModuleNotFoundError: No module named"),
     ({"algorithm": "cem", "settings": {"seed": 1}, "grid": {"seed": [1]}}, "seed: expected no value for a setting"),
-    ({"algorithm": "cem", "settings": {}, "grid": {"seed": [1, 2, 1]}}, "expected values that differ (grid of sweep;"),
+    ({"algorithm": "cem", "settings": {}, "grid": {"seed": [1, 2, 1]}}, "grid: expected values that differ, got seed"),
 ])
 def test_invalid_grids_are_reported_before_anything_starts(content, message, tmp_path, capsys):
     path = tmp_path / "grid.json"
