@@ -24,8 +24,6 @@ from meta_policy_search.utils.utils import discount_cumsum, normalize_advantages
 
 __all__ = ["SampleProcessor", "Sampler"]
 
-LOG_LEVELS = (False, True, "reward", "all")
-
 
 class Sampler(Configurable):
     """Interface of samplers.
@@ -201,7 +199,7 @@ class SampleProcessor(Configurable):
     @one_blas_thread()
     def _process(self, tasks: Sequence[TaskPaths], log: Any, log_prefix: str) -> List[TaskSamples]:
         """Processes the paths of each task and logs statistics."""
-        log = check_choice("log", log, LOG_LEVELS)
+        log = check_choice("log", log, (False, True, "reward", "all"))
         check_fraction("discount", self.discount, low_open=False)  # again, because callbacks can assign them
         check_fraction("gae_lambda", self.gae_lambda, low_open=False)
         samples = self._make_samples(tasks)
@@ -239,26 +237,23 @@ class SampleProcessor(Configurable):
         """
         mask = path_mask(np.concatenate([task.lengths for task in tasks]))  # one row per path of any task
         rewards = pad_steps(np.concatenate([task.arrays["rewards"] for task in tasks]), mask)
-        returns = _split_tasks(tasks, _discounted_sums(rewards, self.discount)[mask])
+        returns = split_tasks(tasks, discount_cumsum(rewards.T, self.discount).T[mask])
         for task, values in zip(tasks, returns):
             add_to_paths(task, "returns", values)
         predictions = [fit_predict(task, baseline, values) for task, values in zip(tasks, returns)]
         values = pad_steps(np.concatenate(predictions), mask)
         deltas = rewards - values
         deltas[:, :-1] += self.discount * values[:, 1:]
-        advantages = _split_tasks(tasks, _discounted_sums(deltas, self.discount * self.gae_lambda)[mask])
+        advantages = split_tasks(tasks, discount_cumsum(deltas.T, self.discount * self.gae_lambda).T[mask])
         for task, values in zip(tasks, advantages):
             add_to_paths(task, "advantages", values)
         return returns, advantages
 
     def _normalize(self, task: TaskPaths, advantages: np.ndarray) -> np.ndarray:
         """Normalizes the advantages `[N]` of a task if `normalize_adv`, then shifts them if `positive_adv`."""
-        try:
-            if self.normalize_adv:
-                advantages = normalize_advantages(advantages)
-            return shift_advantages_to_positive(advantages) if self.positive_adv else advantages
-        except ValueError as error:
-            raise ValueError(f"{task.name}{error}") from error
+        if self.normalize_adv:
+            advantages = normalize_advantages(advantages, f"{task.name}advantages")
+        return shift_advantages_to_positive(advantages) if self.positive_adv else advantages
 
 
 def add_to_paths(task: TaskPaths, key: str, values: np.ndarray) -> None:
@@ -281,13 +276,13 @@ def fit_predict(task: TaskPaths, baseline: Baseline, returns: np.ndarray) -> np.
     return check_predictions(task.name, predictions, task.lengths)
 
 
-def check_predictions(name: str, predictions: Sequence[Any], lengths: Union[np.ndarray, Sequence[int]]) -> np.ndarray:
+def check_predictions(name: str, predictions: Sequence[Any], lengths: np.ndarray) -> np.ndarray:
     """Returns the predictions of `baseline.predict` for several paths as one array, float64 `[N]`.
 
     Args:
         name: prefix of error messages.
         predictions: one array per path.
-        lengths: number of steps of each path.
+        lengths: int `[P]`, number of steps of each path.
 
     Raises:
         ValueError: a prediction has the wrong shape or is not finite.
@@ -298,21 +293,13 @@ def check_predictions(name: str, predictions: Sequence[Any], lengths: Union[np.n
             raise ValueError(f"{name}path {p}: baseline.predict: expected an array of shape ({length},), one value per "
                              f"step, got shape {values.shape}")
     flat = np.concatenate(predictions)
-    if not np.isfinite(flat).all():
-        p, values = next((p, values) for p, values in enumerate(predictions) if not np.isfinite(values).all())
-        step = int(np.argmin(np.isfinite(values)))
-        raise ValueError(f"{name}path {p}, step {step}: baseline.predict: expected finite numbers, got {values[step]}")
+    check_finite_steps(name, "baseline.predict", flat, lengths)
     return flat
 
 
-def _split_tasks(tasks: Sequence[TaskPaths], values: np.ndarray) -> List[np.ndarray]:
+def split_tasks(tasks: Sequence[TaskPaths], values: np.ndarray) -> List[np.ndarray]:
     """Splits an array of the steps of all tasks into one array `[N]` per task."""
     return np.split(values, np.cumsum([task.lengths.sum() for task in tasks])[:-1])
-
-
-def _discounted_sums(padded: np.ndarray, discount: float) -> np.ndarray:
-    """Returns the discounted sums `y_t = x_t + discount y_{t+1}` along the last axis."""
-    return np.moveaxis(discount_cumsum(np.moveaxis(padded, -1, 0), discount), 0, -1)
 
 
 def baselines_of(processor: Any) -> List[Baseline]:

@@ -142,10 +142,6 @@ class DiceSampleProcessor(SampleProcessor):
     def _predict(self, task: TaskPaths, mask: np.ndarray) -> np.ndarray:
         """Returns the predictions of the baseline up to the end of the longest path for each path, float64 `[P, T]`."""
         padded = {key: pad_steps(values, mask) for key, values in task.arrays.items()}
-        longest = mask.shape[1]
-        predictions = [
-            self.baseline.predict(path if length == longest else {
-                key: values[p] for key, values in padded.items()})
-            for p, (path, length) in enumerate(zip(task.paths, task.lengths, strict=True))
-        ]
-        return check_predictions(task.name, predictions, [longest] * len(task.paths)).reshape(mask.shape)
+        predictions: Any = [self.baseline.predict({**path, **{key: values[p] for key, values in padded.items()}})
+                            for p, path in enumerate(task.paths)]
+        return check_predictions(task.name, predictions, np.full(*mask.shape)).reshape(mask.shape)

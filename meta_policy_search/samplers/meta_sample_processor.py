@@ -5,9 +5,9 @@ import numpy as np
 
 from meta_policy_search.baselines.base import ValueHeadBaseline
 from meta_policy_search.envs.trial_env import EPISODE
-from meta_policy_search.samplers.base import SampleProcessor
+from meta_policy_search.samplers.base import SampleProcessor, split_tasks
 from meta_policy_search.samplers.dice_sample_processor import DiceSampleProcessor
-from meta_policy_search.samplers.paths import TaskPaths, concatenate_tasks
+from meta_policy_search.samplers.paths import TaskPaths, concatenate_paths, concatenate_tasks
 from meta_policy_search.types import Path, TaskSamples
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.utils import normalize_advantages
@@ -123,12 +123,7 @@ class TrialSampleProcessor(MetaSampleProcessor):
                          positive_adv)
 
     def _make_samples(self, tasks: Sequence[TaskPaths]) -> List[TaskSamples]:
-        keys = [key for key in tasks[0].env_infos if all(key in task.env_infos for task in tasks)]
-        joined = TaskPaths(
-            "", [path for task in tasks for path in task.paths], np.concatenate([task.lengths for task in tasks]),
-            {key: np.concatenate([task.arrays[key] for task in tasks]) for key in tasks[0].arrays},
-            {key: np.concatenate([task.env_infos[key] for task in tasks]) for key in keys},
-            {key: np.concatenate([task.agent_infos[key] for task in tasks]) for key in tasks[0].agent_infos})
+        joined = concatenate_paths([path for task in tasks for path in task.paths])
         (samples,) = SampleProcessor._make_samples(self, [joined])
         ends = np.cumsum([task.lengths.sum() for task in tasks]).tolist()
         return [_task_samples(samples, slice(start, end), task.lengths)
@@ -144,13 +139,8 @@ class TrialSampleProcessor(MetaSampleProcessor):
 
 def standardized_rewards(tasks: Sequence[TaskPaths]) -> List[np.ndarray]:
     """Returns the rewards `[N]` of each task, standardized to mean 0 and standard deviation 1 over all tasks."""
-    rewards = [task.arrays["rewards"] for task in tasks]
-    try:
-        of_all = normalize_advantages(np.concatenate(rewards), "rewards")
-    except ValueError as error:
-        largest = int(np.argmax([np.abs(of_task).max() for of_task in rewards]))
-        raise ValueError(f"{tasks[largest].name}{error}") from error
-    return np.split(of_all, np.cumsum([len(of_task) for of_task in rewards])[:-1])
+    of_all = normalize_advantages(np.concatenate([task.arrays["rewards"] for task in tasks]), "rewards")
+    return split_tasks(tasks, of_all)
 
 
 def _task_samples(samples: Any, steps: slice, lengths: np.ndarray) -> TaskSamples:

@@ -1,5 +1,5 @@
 """Arrays of the steps of path dicts: concatenated, `[N, ...]`, or padded, `[P, T, ...]`, with a mask."""
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -129,11 +129,10 @@ def split_paths(lengths: np.ndarray, arrays: Infos, env_infos: Infos, agent_info
     paths: List[Any] = []
     for start, end, last_observation, is_terminated in zip(
             [0, *ends], ends, last_observations, terminated.tolist()):
-        path: Dict[str, Any] = {key: values[start:end] for key, values in arrays.items()}
-        path["env_infos"] = {key: values[start:end] for key, values in env_infos.items()}
-        path["agent_infos"] = {key: values[start:end] for key, values in agent_infos.items()}
-        path.update(last_observation=last_observation, terminated=is_terminated)
-        paths.append(path)
+        paths.append({**{key: values[start:end] for key, values in arrays.items()},
+                      "env_infos": {key: values[start:end] for key, values in env_infos.items()},
+                      "agent_infos": {key: values[start:end] for key, values in agent_infos.items()},
+                      "last_observation": last_observation, "terminated": is_terminated})
     return paths
 
 
