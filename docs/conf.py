@@ -52,7 +52,7 @@ public_names_internal = [  # names that only modules of the package use
     "*.samplers.errors.[a-z]*",
     "*.samplers.meta_sampler.make_executor",
     "*.cli.*",  # the page "Command line" documents the commands
-    "*.actors.actor.join_tasks",
+    "*.actors.from_policy.vectorized_actor",
     "*.actors.parameters.*",
     "*.envs.*.Batched*",  # vectorized environments; the single environments are documented
     "*.envs.spaces.check_env_spec",

@@ -14,7 +14,7 @@ import pytest
 import meta_policy_search as mps
 from meta_policy_search.actors import actor_from_policy
 from meta_policy_search.actors.actor import NetworkActor
-from meta_policy_search.actors.from_policy import PolicyActor
+from meta_policy_search.actors.from_policy import PolicyActor, vectorized_actor
 from meta_policy_search.baselines import LinearFeatureBaseline, ZeroBaseline
 from meta_policy_search.envs import MetaPointEnvCorner, normalize
 from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
@@ -112,7 +112,7 @@ class OverridingDeclared(Declaring):
 def test_any_override_disables_both_vectorized_methods(cls):
     policy = make(cls)
     assert isinstance(actor_from_policy(policy), PolicyActor)
-    assert isinstance(actor_from_policy(policy, flat_params=policy.get_flat_params()[None]), PolicyActor)
+    assert vectorized_actor(policy, "make_actors", policy.get_flat_params()[None]) is None
 
 
 def right(observations):
@@ -208,7 +208,7 @@ def test_overridden_get_actions_of_a_numpy_policy_is_used():
     actions, infos = actor_from_policy(policy).act(np.zeros((1, 4, 2)), np.zeros((1, 4, 0), "f"))
     np.testing.assert_array_equal(actions[0], ALWAYS_RIGHT)
     assert set(infos) == {"mean", "log_std"}
-    assert isinstance(actor_from_policy(policy, flat_params=policy.get_flat_params()[None]), PolicyActor)
+    assert vectorized_actor(policy, "make_actors", policy.get_flat_params()[None]) is None
 
 
 class Returns:

@@ -11,7 +11,6 @@ from stable_baselines3 import PPO
 
 import meta_policy_search as mps
 import meta_policy_search.envs.gymnasium  # registers the environments
-from meta_policy_search.actors.from_policy import TaskPolicies
 from meta_policy_search.utils.fast_paths import replaces
 
 
@@ -46,8 +45,8 @@ class Model(mps.MetaRLAlgorithm):
         return ModelActor(self.model)
 
     def with_meta_batch_size(self, meta_batch_size):
-        """Returns the policy for several tasks."""
-        return TaskPolicies([self] * meta_batch_size)
+        """Returns the policies of several tasks."""
+        return [self] * meta_batch_size
 
     def get_exploration_policy(self):
         """Returns the policy."""

@@ -66,12 +66,6 @@ class Actor(abc.ABC):
         raise TypeError(f"{type(self).__name__} acts for all tasks together (can_divide is False)")
 
 
-def join_tasks(results: Sequence[Tuple[np.ndarray, Infos]]) -> Tuple[np.ndarray, Infos]:
-    """Concatenates the results of `act` (actions and infos) for groups of tasks to one result for all tasks."""
-    infos = {key: np.concatenate([infos[key] for _, infos in results]) for key in results[0][1]}
-    return np.concatenate([actions for actions, _ in results]), infos
-
-
 Network = Callable[[Any, Mapping[str, Any], Any], Dict[str, Any]]
 """Function `network(xp, params, observations)` that returns the parameters of the distribution over actions by name."""
 

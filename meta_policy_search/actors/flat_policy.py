@@ -194,11 +194,13 @@ def most_probable(actions: Any, infos: Infos) -> Any:
 
 
 def sizes_of(policy: Any) -> Tuple[Optional[int], Optional[int], Optional[Tuple[int, ...]]]:
-    """Returns the sizes of a policy, which may be any object with `get_actions`; None for missing attributes.
+    """Returns the sizes of a policy (any object with `get_actions`, or a list of them); None for missing attributes.
 
     Returns:
         Tuple of `obs_dim`, `action_dim` and `action_shape`: `(A,)`, or `()` if actions are discrete.
     """
+    if isinstance(policy, list):
+        return sizes_of(policy[0])
     obs_dim, size, shape = (getattr(policy, name, None) for name in ("obs_dim", "action_dim", "action_shape"))
     if shape is None and size is not None:
         shape = (size,)
@@ -206,8 +208,8 @@ def sizes_of(policy: Any) -> Tuple[Optional[int], Optional[int], Optional[Tuple[
 
 
 def num_tasks_of(policy: Any) -> Optional[int]:
-    """Returns the number of tasks that a policy acts in, its `meta_batch_size`; None for policies for one task."""
-    return getattr(policy, "meta_batch_size", None)
+    """Returns the number of tasks of a meta-policy or a list of policies, one per task; None for other policies."""
+    return len(policy) if isinstance(policy, list) else getattr(policy, "meta_batch_size", None)
 
 
 def check_spaces(policy: Any, env: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple, TypeVar, Unio
 
 import numpy as np
 
-from meta_policy_search.actors.from_policy import DeterministicActor, TaskPolicies
+from meta_policy_search.actors.from_policy import DeterministicActor
 from meta_policy_search.envs.compat import check_meta_env, close_env, copy_env
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.normalized_env import fix_averages
@@ -266,15 +266,15 @@ def _adapt_jointly(algo: MetaAlgo, sample_processor: Any, num_tasks: int) -> Tup
 
 def _adapt_task_by_task(algo: MetaRLAlgorithm, env_spec: EnvSpec, num_tasks: int) -> Tuple[Any, StepFunction]:
     """Prepares the adaptation steps of a `MetaRLAlgorithm`, such as a search, which adapts to each task separately."""
-    acting = TaskPolicies([algo.get_initial_policy() for _ in range(num_tasks)])
+    acting = [algo.get_initial_policy() for _ in range(num_tasks)]  # the sampler has the same list
 
     def step(sampler: MetaSampler, paths: PathsMetaBatch, step_size: Optional[float]) -> PathsMetaBatch:
-        acted = acting.policies
-        acting.policies = [algo.next_exploration_policy(policy) for policy in acted]
-        if any(explores is not acts for explores, acts in zip(acting.policies, acted, strict=True)):
+        acted = list(acting)
+        acting[:] = [algo.next_exploration_policy(policy) for policy in acted]
+        if any(explores is not acts for explores, acts in zip(acting, acted, strict=True)):
             paths = sampler.obtain_samples()
-        acting.policies = [algo.adapt_policy(policy, TrajectoryBatch.from_paths(env_spec, task_paths))
-                           for policy, task_paths in zip(acting.policies, paths.values(), strict=True)]
+        acting[:] = [algo.adapt_policy(policy, TrajectoryBatch.from_paths(env_spec, task_paths))
+                     for policy, task_paths in zip(acting, paths.values(), strict=True)]
         return paths
 
     return acting, step

@@ -8,7 +8,7 @@ import numpy as np
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.flat_policy import act_in_one_task, check_spaces
-from meta_policy_search.actors.from_policy import PolicyActor, actor_from_policy
+from meta_policy_search.actors.from_policy import vectorized_actor
 from meta_policy_search.envs.spaces import check_env_spec, is_box
 from meta_policy_search.np.policies import Policy
 from meta_policy_search.types import Infos
@@ -102,8 +102,8 @@ class ExplorationPolicy(Policy):
     @replaces("get_action", "get_actions")
     def make_actors(self, flat_params: np.ndarray) -> Actor:
         """Returns an actor that acts with noise; raises `TypeError` if the other policy is not vectorized."""
-        actor = actor_from_policy(self.policy, flat_params=flat_params)
-        if isinstance(actor, PolicyActor):
+        actor = vectorized_actor(self.policy, "make_actors", flat_params)
+        if actor is None:
             raise TypeError(f"policy: expected a policy with the vectorized method make_actors, got {self.policy!r}")
         return _NoisyActor(actor, self.action_dim, self.compute_noise, self._bounds)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.flat_policy import check_spaces, num_tasks_of
-from meta_policy_search.actors.from_policy import PolicyActor, actor_from_policy
+from meta_policy_search.actors.from_policy import actor_from_policy, vectorized_actor
 from meta_policy_search.envs.compat import adapt_env, copy_env
 from meta_policy_search.envs.normalized_env import update_averages
 from meta_policy_search.samplers.meta_sampler import make_executor
@@ -91,8 +91,8 @@ class SingleTaskSampler(Configurable):
         """
         algo, length = self.algo, self._length("max_path_length", self.algo.max_path_length)
         policy = algo.policy if algo.exploration_policy is None else algo.exploration_policy
-        (paths,) = self._train_averages([self._collect_paths(
-            policy, itr, count_paths(batch_size, length), length, envs_at_once=algo.rollout_batch_size)])
+        paths = self._collect_paths(policy, itr, count_paths(batch_size, length), length, algo.rollout_batch_size)
+        update_averages(self.sampled_env, self._env, paths)
         return paths
 
     def obtain_evaluation_samples(self, itr: int, num_paths: int) -> List[Path]:
@@ -104,7 +104,7 @@ class SingleTaskSampler(Configurable):
         limit = algo.max_path_length if algo.max_eval_path_length is None else algo.max_eval_path_length
         length = self._length("max_eval_path_length", limit)
         return self._collect_paths(algo.policy, itr, check_positive_int("num_paths", num_paths), length,
-                                   purpose=_EVALUATION)
+                                   None, _EVALUATION)
 
     def obtain_population_samples(self, itr: int, batch_size: int, flat_params: np.ndarray) -> List[List[Path]]:
         """Collects paths with the policy of the algorithm for each of several parameter vectors.
@@ -122,17 +122,14 @@ class SingleTaskSampler(Configurable):
         """
         policy, length = self.algo.policy, self._length("max_path_length", self.algo.max_path_length)
         num_paths = count_paths(batch_size, length)
-        actor = actor_from_policy(policy, flat_params=flat_params)
-        if not isinstance(actor, PolicyActor):
-            return self._train_averages(self._collect(policy, actor, itr, len(flat_params), num_paths, length))
+        actor = vectorized_actor(policy, "make_actors", flat_params)
         population: List[List[Path]] = []
-        for number, candidate in enumerate(flat_params, start=itr):
-            policy.set_flat_params(candidate)
-            population.append(self._collect_paths(policy, number, num_paths, length))
-        return self._train_averages(population)
-
-    def _train_averages(self, population: List[List[Path]]) -> List[List[Path]]:
-        """Updates the running averages of a `NormalizedEnv` with the paths of all candidates; returns the paths."""
+        if actor is not None:
+            population = self._collect(policy, actor, itr, len(flat_params), num_paths, length)
+        else:
+            for number, candidate in enumerate(flat_params, start=itr):
+                policy.set_flat_params(candidate)
+                population.append(self._collect_paths(policy, number, num_paths, length))
         update_averages(self.sampled_env, self._env, [path for paths in population for path in paths])
         return population
 
@@ -144,11 +141,11 @@ class SingleTaskSampler(Configurable):
                              "(env.spec.max_episode_steps)")
         return check_positive_int(name, limit)
 
-    def _collect_paths(self, policy: Any, itr: int, num_paths: int, length: int, **arguments: Any) -> List[Path]:
-        """Collects paths with the current parameters of a policy."""
-        flat_params = None if num_tasks_of(policy) is None else policy.get_flat_params()[None]  # before adaptation
-        actor = actor_from_policy(policy, flat_params=flat_params)
-        return self._collect(policy, actor, itr, 1, num_paths, length, **arguments)[0]
+    def _collect_paths(self, policy: Any, itr: int, num_paths: int, length: int, *arguments: Any) -> List[Path]:
+        """Collects paths with the current parameters of a policy; for the other arguments, see `_collect`."""
+        actor = None if num_tasks_of(policy) is None else vectorized_actor(  # a meta-policy acts as before adaptation
+            policy, "make_actors", policy.get_flat_params()[None])
+        return self._collect(policy, actor or actor_from_policy(policy), itr, 1, num_paths, length, *arguments)[0]
 
     def _collect(self, policy: Any, actor: Actor, itr: int, num_candidates: int, num_paths: int, length: int,
                  envs_at_once: Optional[int] = None, purpose: int = 0) -> List[List[Path]]:
