@@ -425,10 +425,7 @@ class MetaPolicy(Policy):
         stacked = check_stacked(self, observations)
         return split_tasks(*self._sample_actions({self._obs_ph: stacked, **self.policies_params_feed_dict}))
 
-    @replaces(*ACTING)
-    def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
-        """Returns an actor for parameters `[M, D]`; see `Policy.make_actors`."""
-        return self._make_actor(self.unflatten("flat_params", flat_params, ndim=2))
+    make_actors = replaces(*ACTING)(Policy.make_actors)  # replaces the methods of this class
 
     @replaces(*ACTING)
     def make_actor(self) -> Optional[Actor]:
@@ -462,9 +459,6 @@ def check_stacked(policy: Any, observations: Sequence[np.ndarray]) -> np.ndarray
     if len(observations) != policy.meta_batch_size:
         raise ValueError(f"observations: expected {policy.meta_batch_size} arrays (meta_batch_size), got "
                          f"{len(observations)}")
-    lengths = sorted({len(task_observations) for task_observations in observations})
-    if len(lengths) != 1:
-        raise ValueError(f"observations: expected the same number for every task, got lengths {lengths}")
     return policy._check_observations("observations", observations, ndim=3)
 
 
@@ -489,9 +483,5 @@ def log_path_mean(paths: Sequence[Path], key: str, names: Sequence[str],
     infos = [path["agent_infos"] for path in paths if set(names) <= set(path["agent_infos"])]
     if infos:
         values = function({name: np.concatenate([info[name] for info in infos]) for name in names})
-        lengths = [len(info[names[0]]) for info in infos]
-        if min(lengths) == max(lengths):  # one call for all paths is faster
-            means = values.reshape(len(infos), -1).mean(axis=1)
-        else:
-            means = np.array([steps.mean() for steps in np.split(values, np.cumsum(lengths)[:-1])])
-        logger.logkv(key, float(means.mean()))
+        of_paths = np.split(values, np.cumsum([len(info[names[0]]) for info in infos])[:-1])
+        logger.logkv(key, float(np.mean([steps.mean() for steps in of_paths])))

@@ -6,15 +6,7 @@ import numpy as np
 
 from meta_policy_search.actors.actor import Network, NetworkActor, Sample
 from meta_policy_search.actors.parameters import check_std
-from meta_policy_search.ops.networks import (
-    CELLS,
-    LOG_STD,
-    Cell,
-    categorical_heads,
-    gaussian_heads,
-    make_dense,
-    make_log_std,
-)
+from meta_policy_search.ops import networks
 from meta_policy_search.ops.tensorflow_ops import TENSORFLOW, unroll
 from meta_policy_search.policies.base import ACTING, Policy, check_stacked, copy_for_tasks, split_tasks
 from meta_policy_search.policies.distributions import Categorical, DiagonalGaussian
@@ -47,11 +39,11 @@ class RecurrentPolicy(Policy):
     """
 
     def __init__(self, meta_batch_size: int, obs_dim: int, action_dim: int, name: str = "policy",
-                 hidden_size: int = 64, cell: Union[str, Cell] = "gru") -> None:
+                 hidden_size: int = 64, cell: Union[str, networks.Cell] = "gru") -> None:
         self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
         self.hidden_size = check_positive_int("hidden_size", hidden_size)
-        self.cell = cell if isinstance(cell, Cell) else check_choice("cell", cell, CELLS)
-        self._cell = cell if isinstance(cell, Cell) else CELLS[cell]
+        self.cell = cell if isinstance(cell, networks.Cell) else check_choice("cell", cell, networks.CELLS)
+        self._cell = cell if isinstance(cell, networks.Cell) else networks.CELLS[cell]
         self._states: Optional[np.ndarray] = None  # recurrent states of `get_action` and `get_actions`
         Policy.__init__(self, obs_dim, action_dim, name, (self.hidden_size,))
 
@@ -62,8 +54,8 @@ class RecurrentPolicy(Policy):
         therefore close to uniform.
         """
         of_cell = self._cell.make_params(self.obs_dim, self.hidden_size, rng)
-        heads = {**make_dense("action", self.hidden_size, self.action_dim, rng, scale=0.01),
-                 **make_dense("value", self.hidden_size, 1, rng, scale=0.01)}
+        heads = {**networks.make_dense("action", self.hidden_size, self.action_dim, rng, scale=0.01),
+                 **networks.make_dense("value", self.hidden_size, 1, rng, scale=0.01)}
         if names := of_cell.keys() & heads.keys():
             raise ValueError(f"cell: expected other names of parameters than those of the heads, got {min(names)!r}")
         return {**of_cell, **heads}
@@ -198,7 +190,7 @@ class CategoricalRecurrentPolicy(RecurrentPolicy):
 
     def make_network(self) -> Network:
         """Returns the function that computes both heads; see `Policy.make_network`."""
-        return categorical_heads
+        return networks.categorical_heads
 
 
 class GaussianRecurrentPolicy(RecurrentPolicy):
@@ -221,14 +213,14 @@ class GaussianRecurrentPolicy(RecurrentPolicy):
 
     def __init__(self, meta_batch_size: int, obs_dim: int, action_dim: int, name: str = "policy",
                  hidden_size: int = 64, init_std: float = 1.0, min_std: float = 1e-6,
-                 cell: Union[str, Cell] = "gru") -> None:
+                 cell: Union[str, networks.Cell] = "gru") -> None:
         self.init_std, self.min_std = check_std(init_std, min_std)
         RecurrentPolicy.__init__(self, meta_batch_size, obs_dim, action_dim, name, hidden_size, cell)
 
     def make_params(self, rng: np.random.Generator) -> Params:
         """Draws the initial parameters by name; see `RecurrentPolicy.make_params`."""
-        return {**super().make_params(rng), LOG_STD: make_log_std(self.action_dim, self.init_std)}
+        return {**super().make_params(rng), networks.LOG_STD: networks.make_log_std(self.action_dim, self.init_std)}
 
     def make_network(self) -> Network:
         """Returns the function that computes both heads; see `Policy.make_network`."""
-        return functools.partial(gaussian_heads, min_std=self.min_std)
+        return functools.partial(networks.gaussian_heads, min_std=self.min_std)
