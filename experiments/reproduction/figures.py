@@ -5,21 +5,14 @@ from typing import Any, Optional
 import numpy as np
 
 import meta_policy_search as mps
-from experiments.reproduction.entries import (
-    ENTRIES,
-    HERE,
-    Entry,
-    over_seeds_and_tasks,
-    read_tests,
-    read_training,
-    trained_column,
-)
+from experiments.reproduction import entries
+from experiments.reproduction.entries import ENTRIES, Entry
 from meta_policy_search.plotting import Curve, Progress, plot_comparison, plot_trajectories, style
 from meta_policy_search.plotting import return_columns as columns_of
 from meta_policy_search.pretrained_policies import pretrained
 from meta_policy_search.utils.statistics import Interval, exact_mean, exact_sum, running_mean
 
-FIGURES = HERE / "figures"
+FIGURES = entries.HERE / "figures"
 POINTS = 200  # maximum number of points of a curve
 WINDOW = 5  # iterations whose mean return is compared with a published curve
 CORNERS = ((-2.0, -2.0), (-2.0, 2.0), (2.0, -2.0), (2.0, 2.0))
@@ -58,12 +51,12 @@ def return_at(entry: Entry, runs: Mapping[int, Progress], million_steps: float) 
         end = int(np.searchsorted(counted_steps(entry, run), 1e6 * million_steps))
         if end < len(returns):
             found.append(np.atleast_1d(exact_mean(returns[max(0, end - WINDOW + 1):end + 1])))
-    return over_seeds_and_tasks(found)
+    return entries.over_seeds_and_tasks(found)
 
 
 def curves(name: str) -> dict[str, dict[str, Curve]]:
     """Returns the panels of an entry: returns before and after adaptation over environment steps, by method."""
-    entry, training = ENTRIES[name], read_training(name)
+    entry, training = ENTRIES[name], entries.read_training(name)
     panels: dict[str, dict[str, Curve]] = {}
     for method in entry.methods:
         runs = list(training.get(method.name, {}).values())
@@ -82,16 +75,19 @@ def curves(name: str) -> dict[str, dict[str, Curve]]:
 
 def dots(name: str) -> dict[str, tuple[list[float], list[float]]]:
     """Returns the environment steps and the test score of each seed, by method; none if tests are success rates."""
-    entry, training, tests = ENTRIES[name], read_training(name), read_tests(name)
-    return {method.label: ([counted_steps(entry, training[method.name][seed])[-1] for seed in tests[method.name]],
-                           [exact_mean(run[trained_column(entry, method)]) for run in tests[method.name].values()])
-            for method in entry.methods if entry.score != "success rate" and method.snapshot
-            and method.name in tests and method.name in training}
+    entry, training, tests = ENTRIES[name], entries.read_training(name), entries.read_tests(name)
+    found = {}
+    for method in entry.methods if entry.score != "success rate" else ():
+        if method.snapshot and method.name in tests.keys() & training.keys():
+            runs, column = tests[method.name], entries.trained_column(entry, method)
+            found[method.label] = ([counted_steps(entry, training[method.name][seed])[-1] for seed in runs],
+                                   [exact_mean(run[column]) for run in runs.values()])
+    return found
 
 
 def draw(name: str) -> None:
     """Plots the curves of an entry with the published points, and the test of each seed as a dot."""
-    entry, training, panels, tests = ENTRIES[name], read_training(name), curves(name), dots(name)
+    entry, training, panels, tests = ENTRIES[name], entries.read_training(name), curves(name), dots(name)
     points = {method.label: np.array(method.published_curve) * (1e6, 1.0) for method in entry.methods
               if method.published_curve and method.name in training}
     if entry.with_paths:

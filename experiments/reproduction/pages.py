@@ -12,34 +12,13 @@ from typing import Any, Optional
 
 import numpy as np
 
-from experiments.reproduction import figures
-from experiments.reproduction.entries import (
-    ENTRIES,
-    EXPERIMENTS,
-    HERE,
-    MIN_SEEDS,
-    ByMethod,
-    Entry,
-    Method,
-    Statistic,
-    by_task,
-    differences,
-    failed,
-    has_few_tasks,
-    over_seeds,
-    over_seeds_and_tasks,
-    p_value,
-    read_tests,
-    read_training,
-    score_columns,
-    stored,
-    trained_column,
-)
+from experiments.reproduction import entries, figures
+from experiments.reproduction.entries import ENTRIES, ByMethod, Entry, Method, Statistic
 from meta_policy_search.plotting import Progress
 from meta_policy_search.utils.files import write_text
 from meta_policy_search.utils.statistics import Interval, exact_mean, holm, tail_values
 
-DOCS, README = EXPERIMENTS.parent / "docs", EXPERIMENTS.parent / "README.md"
+DOCS, README = entries.EXPERIMENTS.parent / "docs", entries.EXPERIMENTS.parent / "README.md"
 REFERENCE = "pro_mp"  # the method that leaderboards compare with
 MARGIN = 0.1  # of a published value, within which it is reproduced
 
@@ -84,30 +63,18 @@ def agreement(measured: Optional[Interval], value: float, method: Method) -> str
     """Says whether a published value is reproduced: two one-sided t-tests at level 2.5%, with the margin `MARGIN`.
 
     It is reproduced if the 95% interval of the difference lies within the margin, not reproduced if it lies outside.
-    The margin is a fraction of the published value, or of its difference from the return of random actions.
+    The margin is a fraction of the published value, or of its difference from the return of random actions. The text
+    also states difference and margin. Few seeds have no interval, and no difference.
     """
     if measured is None:
         return "not measured"
-    distance, margin = abs(measured.mean - value), margin_of(value, method)
-    if distance + measured.half_width <= margin:
-        return "reproduced"
-    return "not reproduced" if distance - measured.half_width > margin else "undecided"
-
-
-def margin_of(value: float, method: Method) -> float:
-    """Returns the margin of a published value; see `agreement`."""
-    return MARGIN * abs(value - (method.chance or 0.0))
-
-
-def _agreement(measured: Optional[Interval], value: float, method: Method) -> str:
-    """Returns the word of `agreement` with difference and margin; few seeds have no interval, and no difference."""
-    said = agreement(measured, value, method)
-    if measured is None:
-        return said
     if np.isnan(measured.half_width):
-        return f"{said} (too few seeds)"
-    difference = cell(measured._replace(mean=measured.mean - value), "+")
-    return f"{said} ({difference}, margin {margin_of(value, method):.3g})"
+        return "undecided (too few seeds)"
+    distance, margin = abs(measured.mean - value), MARGIN * abs(value - (method.chance or 0.0))
+    said = "not reproduced" if distance - measured.half_width > margin else "undecided"
+    if distance + measured.half_width <= margin:
+        said = "reproduced"
+    return f"{said} ({cell(measured._replace(mean=measured.mean - value), '+')}, margin {margin:.3g})"
 
 
 def fill(name: str, text: str) -> str:
@@ -120,8 +87,8 @@ def fill(name: str, text: str) -> str:
     the worst quarter of the tasks, `{tail A}` that from the first method in the tail that A trains for. `{failed A}` is
     the number of seeds that failed, and `{seeds A 2}` lists the means of the seeds.
     """
-    entry, tests = ENTRIES[name], read_tests(name)
-    methods = {method.name: method for method in entry.methods}
+    entry, tests = ENTRIES[name], entries.read_tests(name)
+    methods, score_columns = {method.name: method for method in entry.methods}, entries.score_columns(entry)
 
     def value(match: re.Match) -> str:
         kind, first, second, column = match.groups()
@@ -130,25 +97,25 @@ def fill(name: str, text: str) -> str:
         if kind in ("failed", "seeds") and first not in tests:
             return "not measured"
         if kind == "failed":
-            return f"{failed(entry, methods[first], tests[first])} of {len(tests[first])}"
+            return f"{entries.failed(entry, methods[first], tests[first])} of {len(tests[first])}"
         if kind == "seeds":
-            chosen = score_columns(entry)[int(column)]
-            return ", ".join(f"{exact_mean(run[chosen]):.3g}" for run in tests[first].values())
+            return ", ".join(f"{exact_mean(run[score_columns[int(column)]]):.3g}" for run in tests[first].values())
         if second == "curve":
-            ours = figures.return_at(entry, read_training(name).get(first, {}), float(column))
-            return _agreement(ours, dict(methods[first].published_curve)[float(column)], methods[first])
-        columns = [score_columns(entry)[int(column)] if column else trained_column(entry, methods[method])
+            ours = figures.return_at(entry, entries.read_training(name).get(first, {}), float(column))
+            return agreement(ours, dict(methods[first].published_curve)[float(column)], methods[first])
+        columns = [score_columns[int(column)] if column else entries.trained_column(entry, methods[method])
                    for method in (first, second if second in methods else first)]
         if second in ("published", "zero"):
-            ours = over_seeds(tests.get(first, {}), columns[0])
-            return verdict(ours) if second == "zero" else _agreement(
-                ours, methods[first].published[score_columns(entry).index(columns[0])], methods[first])
+            ours = entries.over_seeds(tests.get(first, {}), columns[0])
+            return verdict(ours) if second == "zero" else agreement(
+                ours, methods[first].published[score_columns.index(columns[0])], methods[first])
         if second is None:
-            return cell(over_seeds(tests.get(first, {}), columns[0])) or "not measured"
+            return cell(entries.over_seeds(tests.get(first, {}), columns[0])) or "not measured"
         if second == "before":
-            second, columns[1] = first, score_columns(entry)[0]
-        return verdict(over_seeds_and_tasks(differences(
-            tests.get(first, {}), columns[0], tests.get(second, {}), columns[1], in_tail() if kind else by_task)))
+            second, columns[1] = first, score_columns[0]
+        statistic = in_tail() if kind else entries.by_task
+        return verdict(entries.over_seeds_and_tasks(entries.differences(
+            tests.get(first, {}), columns[0], tests.get(second, {}), columns[1], statistic)))
 
     return re.sub(r"\{(?:(worst|tail|failed|seeds) )?(\w+)(?: - (\w+))?(?: (\d+))?\}", value, text)
 
@@ -164,16 +131,16 @@ def tail_p_values() -> Mapping[tuple[str, str], float]:
 
     Each is compared with the first method of its entry, in the tail that it trains for.
     """
-    found = {(name, method.name): _tail_differences(name, method) for name in stored()
+    found = {(name, method.name): _tail_differences(name, method) for name in entries.stored()
              for method in ENTRIES[name].methods if "task_sampler" in method.settings}
-    found = {key: values for key, values in found.items() if len(values) >= MIN_SEEDS}
-    return dict(zip(found, holm(list(map(p_value, found.values()))), strict=True))
+    found = {key: values for key, values in found.items() if len(values) >= entries.MIN_SEEDS}
+    return dict(zip(found, holm(list(map(entries.p_value, found.values()))), strict=True))
 
 
 def _tail_differences(name: str, method: Method) -> list[np.ndarray]:
-    entry, tests = ENTRIES[name], read_tests(name)
-    column = trained_column(entry, method)
-    return differences(tests.get(method.name, {}), column, tests.get(entry.methods[0].name, {}), column,
+    entry, tests = ENTRIES[name], entries.read_tests(name)
+    column = entries.trained_column(entry, method)
+    return entries.differences(tests.get(method.name, {}), column, tests.get(entry.methods[0].name, {}), column,
                        in_tail(method.tail))
 
 
@@ -182,7 +149,7 @@ def tail_difference(name: str, method: Method) -> str:
     p = tail_p_values().get((name, method.name))
     if p is None:
         return "undecided (too few seeds)"
-    interval = cell(over_seeds_and_tasks(_tail_differences(name, method)), "+")
+    interval = cell(entries.over_seeds_and_tasks(_tail_differences(name, method)), "+")
     if p < 0.05:
         return f"{interval} (corrected p = {p:.2g})"
     return f"no difference after correction (p = {p:.2g}; before: {interval})"
@@ -190,7 +157,7 @@ def tail_difference(name: str, method: Method) -> str:
 
 def cost(method: Method, training: Mapping[int, Progress]) -> list[str]:
     """Returns the cells million steps and minutes of a training."""
-    found = [over_seeds(training, column, lambda run, column: run[column][-1:]) if method.snapshot else None
+    found = [entries.over_seeds(training, column, lambda run, column: run[column][-1:]) if method.snapshot else None
              for column in ("n_timesteps", "Time")]
     return ["" if each is None else f"{each.mean / unit:.{places}f}"
             for each, unit, places in zip(found, (1e6, 60.0), (1, 0), strict=True)]
@@ -198,8 +165,8 @@ def cost(method: Method, training: Mapping[int, Progress]) -> list[str]:
 
 def worst(entry: Entry, runs: Mapping[int, Progress], column: str) -> str:
     """Returns the cell of the worst quarter of the tasks; empty with few tasks, and if tasks were not recorded."""
-    has_tasks = min(len(columns["task"]) for columns in runs.values()) > 1 and not has_few_tasks(entry)
-    return cell(over_seeds(runs, column, in_tail())) if has_tasks else ""
+    has_tasks = min(len(columns["task"]) for columns in runs.values()) > 1 and not entries.has_few_tasks(entry)
+    return cell(entries.over_seeds(runs, column, in_tail())) if has_tasks else ""
 
 
 def trained_seeds(method: Method, runs: Mapping[int, Progress]) -> str:
@@ -210,14 +177,14 @@ def trained_seeds(method: Method, runs: Mapping[int, Progress]) -> str:
 
 def failures(entry: Entry, method: Method, runs: Mapping[int, Progress]) -> str:
     """Returns the cell of the number of seeds that failed."""
-    number = failed(entry, method, runs)
+    number = entries.failed(entry, method, runs)
     return "" if number is None else str(number)
 
 
 def difference_cell(runs: Mapping[int, Progress], column: str, others: Mapping[int, Progress],
                     other_column: str) -> str:
     """Returns the cell of a difference; empty if there are too few common seeds for an interval."""
-    interval = over_seeds_and_tasks(differences(runs, column, others, other_column))
+    interval = entries.over_seeds_and_tasks(entries.differences(runs, column, others, other_column))
     return "" if interval is None or np.isnan(interval.half_width) else cell(interval, "+")
 
 
@@ -232,7 +199,7 @@ def published(method: Method, columns: int) -> list[str]:
 
 def page(name: str) -> str:
     """Returns the page of an entry that has data."""
-    entry, tests, training = ENTRIES[name], read_tests(name), read_training(name)
+    entry, tests, training = ENTRIES[name], entries.read_tests(name), entries.read_training(name)
     parts = [f"# {entry.title}", f"{entry.question} {fill(name, entry.answer)}", "\n".join(_conditions(name, entry)),
              _main_table(entry, tests, training)]
     if entry.groups:
@@ -270,35 +237,39 @@ def _listed(settings: Mapping[str, Any]) -> str:
 
 
 def _main_table(entry: Entry, tests: ByMethod, training: ByMethod) -> str:
-    columns, rows = score_columns(entry), []
+    columns, rows = entries.score_columns(entry), []
     methods = {method.name: method for method in entry.methods if method.name in tests}
     for method in entry.methods:
         if values := published(method, len(columns)):
             rows.append([f"{method.label}, published", "", "", *values, *[""] * 4])
         if runs := tests.get(method.name):
-            column, reference = trained_column(entry, method), methods.get(method.reference or next(iter(methods)))
-            difference = difference_cell(runs, column, tests[reference.name], trained_column(
-                entry, reference)) if reference and reference is not method else ""
-            named = f" ({reference.label})" if reference and method.reference and difference else ""
+            column, difference = entries.trained_column(entry, method), ""
+            reference = methods.get(method.reference or next(iter(methods)), method)
+            if reference is not method:
+                difference = difference_cell(runs, column, tests[reference.name],
+                                             entries.trained_column(entry, reference))
+            if difference and method.reference:
+                difference += f" ({reference.label})"
             rows.append([method.label, trained_seeds(method, runs), failures(entry, method, runs),
-                         *(cell(over_seeds(runs, each)) for each in columns), worst(entry, runs, column),
-                         difference + named, *cost(method, training.get(method.name, {}))])
+                         *(cell(entries.over_seeds(runs, each)) for each in columns), worst(entry, runs, column),
+                         difference, *cost(method, training.get(method.name, {}))])
     names = [each.removeprefix("after_") for each in columns]
     header = [f"{entry.score} after 0, 1, ... steps" if entry.num_steps else entry.value or "method", "seeds",
               "seeds that failed", *(names if entry.num_steps or entry.columns else [entry.score]), "worst quarter",
               "difference from the first method", "million steps", "minutes"]
-    return without_empty_columns(header[:-4], [row[:-4] for row in rows]) if entry.columns else (
-        without_empty_columns(header, rows))
+    end = -4 if entry.columns else None  # measured values have no training
+    return without_empty_columns(header[:end], [row[:end] for row in rows])
 
 
 def _groups(entry: Entry, tests: ByMethod) -> str:
     rows = []
     for method in entry.methods:
-        runs = [run for run in tests.get(method.name, {}).values() if "goal" in run]
-        rows.append([method.label, *(
-            ", ".join(f"{exact_mean(run[trained_column(entry, method)][run['goal'] == goal]):.0f}" for run in runs)
-            for goal in entry.groups.values())] if runs else [])
-    return table(["return of each seed", *entry.groups], list(filter(None, rows)))
+        column = entries.trained_column(entry, method)
+        if runs := [run for run in tests.get(method.name, {}).values() if "goal" in run]:
+            rows.append([method.label, *(
+                ", ".join(f"{exact_mean(run[column][run['goal'] == goal]):.0f}" for run in runs)
+                for goal in entry.groups.values())])
+    return table(["return of each seed", *entry.groups], rows)
 
 
 def _curve_table(entry: Entry, training: ByMethod) -> str:
@@ -318,12 +289,12 @@ def _first_result(name: str) -> tuple[str, Optional[float], Optional[Interval], 
 
     If none has both, it is the first method.
     """
-    entry, tests, training = ENTRIES[name], read_tests(name), read_training(name)
+    entry, tests, training = ENTRIES[name], entries.read_tests(name), entries.read_training(name)
     found = []
     for method in (method for method in entry.methods if method.name in tests):
-        column, label = trained_column(entry, method), method.label
-        ours = over_seeds(tests[method.name], column)
-        value = dict(zip(score_columns(entry), method.published, strict=False)).get(column)
+        column, label = entries.trained_column(entry, method), method.label
+        ours = entries.over_seeds(tests[method.name], column)
+        value = dict(zip(entries.score_columns(entry), method.published, strict=False)).get(column)
         for point, at_point in method.published_curve:
             reached = figures.return_at(entry, training[method.name], point)
             if reached is not None:
@@ -336,14 +307,14 @@ def headline(name: str) -> tuple[str, str, str, str]:
     """Returns what was published, what was measured, the verdict and the seeds; all of one method."""
     label, value, ours, method, seeds = _first_result(name)
     if value is not None:
-        return f"{label}: {value:g}", cell(ours), agreement(ours, value, method), seeds
+        return f"{label}: {value:g}", cell(ours), agreement(ours, value, method).partition(" (")[0], seeds
     return "", f"{label}: {cell(ours)}", "", seeds
 
 
 def seeds_and_minutes(name: str) -> tuple[str, str]:
     """Returns the numbers of seeds of the methods, and the minutes of all trainings together."""
-    counts = sorted({len(runs) for runs in read_tests(name).values()})
-    times = [run["Time"][-1] for runs in read_training(name).values() for run in runs.values() if "Time" in run]
+    counts = sorted({len(runs) for runs in entries.read_tests(name).values()})
+    times = [run["Time"][-1] for runs in entries.read_training(name).values() for run in runs.values() if "Time" in run]
     return (" to ".join(map(str, dict.fromkeys([*counts[:1], *counts[-1:]]))),
             f"{math.fsum(times) / 60.0:.0f}" if times else "")
 
@@ -351,7 +322,7 @@ def seeds_and_minutes(name: str) -> tuple[str, str]:
 def overview() -> str:
     """Returns the page of all results: the template with the most important findings and a row for each entry."""
     findings, rows = [], []
-    for name in stored():
+    for name in entries.stored():
         entry = ENTRIES[name]
         link, answer = f"[{entry.title}](results/{name}.md)", fill(name, entry.answer)
         label, _, ours, _, seeds = _first_result(name)
@@ -359,7 +330,7 @@ def overview() -> str:
             findings.append(f"- {link}. {answer}")
         rows.append([link, "see above" if entry.in_findings else answer, "" if entry.columns or (
             entry.score == "success rate") else f"{label}: {cell(ours)}", seeds])
-    text = (HERE / "results.md").read_text(encoding="utf-8")
+    text = (entries.HERE / "results.md").read_text(encoding="utf-8")
     for mark, content in (("findings", "\n".join(findings)),
                           ("entries", table(["experiment", "result", "return", "seeds"], rows))):
         text = text.replace(f"<!-- {mark} -->", content)
@@ -369,22 +340,22 @@ def overview() -> str:
 def leaderboards() -> str:
     """Returns the tables of all methods in an environment, best method first."""
     boards: dict[str, list[tuple[str, Method]]] = {}
-    for name in stored():
+    for name in entries.stored():
         for method in ENTRIES[name].methods:
-            if method.board and method.name in read_tests(name):
+            if method.board and method.name in entries.read_tests(name):
                 boards.setdefault(method.board, []).append((name, method))
     parts = []
     for heading, lines in boards.items():
         (others, reference), = ((name, method) for name, method in lines if method.name == REFERENCE)
         rows = []
         for name, method in lines:
-            runs, column = read_tests(name)[method.name], trained_column(ENTRIES[name], method)
-            mean: Any = over_seeds(runs, column)
+            runs, column = entries.read_tests(name)[method.name], entries.trained_column(ENTRIES[name], method)
+            mean: Any = entries.over_seeds(runs, column)
             difference = "" if method is reference else difference_cell(
-                runs, column, read_tests(others)[REFERENCE], trained_column(ENTRIES[others], reference))
-            rows.append((-mean.mean, [
-                method.label, f"[{name}]({name}.md)", trained_seeds(method, runs), cell(mean),
-                worst(ENTRIES[name], runs, column), difference, cost(method, read_training(name)[method.name])[0]]))
+                runs, column, entries.read_tests(others)[REFERENCE], entries.trained_column(ENTRIES[others], reference))
+            million_steps, _ = cost(method, entries.read_training(name)[method.name])
+            rows.append((-mean.mean, [method.label, f"[{name}]({name}.md)", trained_seeds(method, runs), cell(mean),
+                                      worst(ENTRIES[name], runs, column), difference, million_steps]))
         header = ["method", "entry", "seeds", "mean return", "worst quarter", "difference from ProMP", "million steps"]
         parts.append(f"## {heading}\n\n{without_empty_columns(header, [row for _, row in sorted(rows)])}")
     return "\n\n".join(parts)
@@ -393,7 +364,7 @@ def leaderboards() -> str:
 def readme(text: str) -> str:
     """Replaces the table between two comments in the text of the README."""
     rows = [[f"[{ENTRIES[name].title}](docs/results/{name}.md)", *headline(name)]
-            for name in stored() if ENTRIES[name].in_readme]
+            for name in entries.stored() if ENTRIES[name].in_readme]
     begin, end = "<!-- results -->\n", "\n<!-- end -->"
     return (text[:text.index(begin)] + begin + table(["experiment", "published", "here", "verdict", "seeds"], rows)
             + text[text.index(end):])
@@ -402,9 +373,9 @@ def readme(text: str) -> str:
 def write(docs: Path = DOCS, path: Path = README) -> None:
     """Writes all pages and the table of the README."""
     (docs / "results").mkdir(exist_ok=True)
-    for name in stored():
+    for name in entries.stored():
         write_text(docs / "results" / f"{name}.md", page(name))
     write_text(docs / "results.md", overview())
-    begin = (HERE / "leaderboards.md").read_text(encoding="utf-8")
+    begin = (entries.HERE / "leaderboards.md").read_text(encoding="utf-8")
     write_text(docs / "results" / "leaderboards.md", f"{begin}\n{leaderboards()}\n")
     write_text(path, readme(path.read_text(encoding="utf-8")))
