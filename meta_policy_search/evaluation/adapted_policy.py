@@ -135,11 +135,9 @@ class AdaptedPolicy:
         adapt_env(self._env).set_task(self.task)
         self.env: MetaEnv = self._env.wrapped_env if isinstance(self._env, NormalizedEnv) else self._env
         self._initial_params: Params = self.policy.get_param_values()
-        self.params: Params = self._get_params()
-
-    def _get_params(self) -> Params:
-        (params,) = self.policy.policies_params_vals
-        return {name: value.copy() for name, value in params.items()}
+        is_adapted = isinstance(self.policy, MetaPolicy)
+        params = self.policy.policies_params_vals[0] if is_adapted else self._initial_params
+        self.params: Params = {name: value.copy() for name, value in params.items()}
 
     def act(self, observation: np.ndarray, deterministic: bool = False) -> Any:
         """Returns an action `[A]` (an integer if actions are discrete) for an observation `[O]` of the environment.
@@ -179,16 +177,15 @@ class AdaptedPolicy:
 
     def _sample_returns(self, rollouts: int, seed: int) -> Tuple[np.ndarray, np.ndarray]:
         """Returns the returns before and after adaptation, float64 `[rollouts]` each. Both use the same noise."""
-        before, after = (self._returns_with(params, rollouts, seed) for params in (self._initial_params, self.params))
-        return before, after
-
-    def _returns_with(self, params: Params, rollouts: int, seed: int) -> np.ndarray:
-        with seeding.evaluation_seed(seed):
-            policy, env = self.policy.with_meta_batch_size(1), copy_env(self._evaluator.env)
-            policy.update_task_parameters([params])
-            with MetaSampler(env, policy, rollouts, 1, self._evaluator.max_path_length) as sampler:
-                sampler.update_tasks([self.task])
-                return np.array([path["rewards"].sum() for path in sampler.obtain_samples()[0]])
+        returns = []
+        for params in (self._initial_params, self.params):
+            with seeding.evaluation_seed(seed):
+                policy, env = self.policy.with_meta_batch_size(1), copy_env(self._evaluator.env)
+                policy.update_task_parameters([params])
+                with MetaSampler(env, policy, rollouts, 1, self._evaluator.max_path_length) as sampler:
+                    sampler.update_tasks([self.task])
+                    returns.append(np.array([path["rewards"].sum() for path in sampler.obtain_samples()[0]]))
+        return returns[0], returns[1]
 
     def record(self, path: PathLike, fps: Optional[float] = None, overwrite: bool = False) -> None:
         """Writes an MP4 video of an episode before adaptation (left) and after the last step (right).
@@ -253,9 +250,6 @@ class AdaptedRecurrentPolicy(AdaptedPolicy):
         self._action: Any = last["actions"][-1]
         self._reward: Optional[float] = last["rewards"][-1]  # None if `observe` must be called
         self._done = True
-
-    def _get_params(self) -> Params:
-        return self.policy.get_param_values()
 
     def act(self, observation: np.ndarray, deterministic: bool = False) -> Any:
         """Returns the next action of the trial and updates the hidden state; see `AdaptedPolicy.act`.

@@ -2,7 +2,7 @@
 import dataclasses
 import json
 import os
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -193,11 +193,10 @@ class Evaluation:
         """
         folder = user_path("folder", folder)
         os.makedirs(folder, exist_ok=True)
-        writers: Dict[str, Callable[..., Any]] = {
-            "evaluation.json": self.write_json, "returns.csv": self.write_csv, "adaptation_curve.png": self.plot,
-            "return_over_timesteps.png": self.plot_timesteps}
-        for name, write in writers.items():
-            write(os.path.join(folder, name), *references)
+        self.write_json(os.path.join(folder, "evaluation.json"), *references)
+        self.write_csv(os.path.join(folder, "returns.csv"), *references)
+        self.plot(os.path.join(folder, "adaptation_curve.png"), *references)
+        self.plot_timesteps(os.path.join(folder, "return_over_timesteps.png"), *references)
         return folder
 
     def _plot(self, path: Optional[PathLike], references: Sequence["Evaluation"], title: Optional[str], ax: Any,

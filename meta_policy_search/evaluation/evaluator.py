@@ -8,7 +8,7 @@
 """
 import contextlib
 import copy
-from typing import Any, Callable, List, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union
 
 import numpy as np
 
@@ -232,12 +232,7 @@ class MetaEvaluator(Configurable):
                             _adapt_task_by_task(self.algo, EnvSpec.of(self.env), num_tasks))
             env = copy_env(self.env)
             fix_averages(env)  # only training updates them
-            with contextlib.ExitStack() as stack:
-                stack.callback(close_env, env)
-                sampler = stack.enter_context(MetaSampler(
-                    env, policy, self.rollouts_per_meta_task, num_tasks, self.max_path_length, self.envs_per_task,
-                    self.parallel))
-                sampler.update_tasks(task_list)
+            with self._open_sampler(env, policy, num_tasks, task_list, self.max_path_length) as sampler:
                 paths, record = collect(sampler)
                 records = [record]
                 timesteps: List[np.ndarray] = [np.zeros(num_tasks, int)]
@@ -247,6 +242,17 @@ class MetaEvaluator(Configurable):
                     paths, record = collect(sampler)
                     records.append(record)
                 return records, timesteps, sampler.tasks or [], sampler.total_timesteps_sampled
+
+    @contextlib.contextmanager
+    def _open_sampler(self, env: Any, policy: Any, num_tasks: int, task_list: Optional[List[Task]],
+                      max_path_length: int) -> Iterator[MetaSampler]:
+        """Yields a sampler with its tasks; closes the sampler and the environment at the end."""
+        with contextlib.ExitStack() as stack:
+            stack.callback(close_env, env)
+            sampler = stack.enter_context(MetaSampler(env, policy, self.rollouts_per_meta_task, num_tasks,
+                                                      max_path_length, self.envs_per_task, self.parallel))
+            sampler.update_tasks(task_list)
+            yield sampler
 
 
 def _adapt_jointly(algo: MetaAlgo, sample_processor: Any, num_tasks: int) -> Tuple[Any, StepFunction]:

@@ -66,16 +66,16 @@ def load_evaluator(run_folder: PathLike, snapshot: Union[int, str, None] = LAST,
         else:
             trainer.restore(content)
         run_env = trainer.env
-        if env is not None and isinstance(env, TrialEnv) != isinstance(run_env, TrialEnv):
-            raise ValueError(f"env: expected {'a' if isinstance(run_env, TrialEnv) else 'no'} TrialEnv for the policy "
-                             f"in {run_folder}, got {type(env).__name__}; RL2 cannot be compared with other methods "
-                             "here")
         if env is not None:
+            if isinstance(env, TrialEnv) != isinstance(run_env, TrialEnv):
+                raise ValueError(f"env: expected {'a' if isinstance(run_env, TrialEnv) else 'no'} TrialEnv for the "
+                                 f"policy in {run_folder}, got {type(env).__name__}; RL2 cannot be compared with other "
+                                 "methods here")
             check_wrapped_like(env, run_env, f"the run in {run_folder}")
             if averages := get_averages(run_env):
                 env = copy_env(env)
                 set_averages(env, averages)
-        if isinstance(run_env, TrialEnv) and env is None and max_path_length is not None:
+        elif isinstance(run_env, TrialEnv) and max_path_length is not None:
             env = TrialEnv(run_env.wrapped_env, run_env.episodes_per_trial, max_path_length)
         replaced = {"rollouts_per_meta_task": rollouts_per_meta_task, "max_path_length": max_path_length, "env": env,
                  "parallel": recorded if parallel is None else parallel}

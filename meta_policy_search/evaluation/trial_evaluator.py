@@ -1,18 +1,15 @@
 """Evaluates RL^2 in held-out tasks: mean return of each episode of a trial."""
-import contextlib
-import dataclasses
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.envs.compat import close_env, copy_env
+from meta_policy_search.envs.compat import copy_env
 from meta_policy_search.envs.trial_env import TrialEnv, episode_lengths, episode_returns, split_episodes
 from meta_policy_search.evaluation.evaluation import Evaluation
 from meta_policy_search.evaluation.evaluator import MetaEvaluator, _check_seeds, _check_tasks, sample_deterministically
 from meta_policy_search.evaluation.recording import Recording, next_start_rngs
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np.algos import RLAlgorithm
-from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.paths import success_rate
 from meta_policy_search.types import PathsMetaBatch, Task
 from meta_policy_search.utils import seeding
@@ -21,7 +18,6 @@ from meta_policy_search.utils.serializable import shallow_copy
 from meta_policy_search.utils.statistics import Interval, exact_sum, mean_interval, worst_quarter
 
 
-@dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class TrialEvaluation(Evaluation):
     """Results of evaluating a recurrent policy: the mean return of each episode of a trial.
 
@@ -60,11 +56,10 @@ class TrialEvaluation(Evaluation):
             text = super().table(*references)
         else:
             shown = sorted({*range(0, num_episodes, -(-num_episodes // 10)), num_episodes - 1})
-            cells = [["episode", "return"], *([str(k), f"{self.mean_return.mean[k]:.2f}"] for k in shown)]
+            rows = [["episode", *map(str, shown)], ["return", *(f"{self.mean_return.mean[k]:.2f}" for k in shown)]]
             if self.success_rate is not None:
-                for cell, text in zip(cells, ["success", *(f"{self.success_rate[k]:.2f}" for k in shown)], strict=True):
-                    cell.append(text)
-            lines = ("  ".join(cell.rjust(8) for cell in row) for row in zip(*cells))
+                rows.append(["success", *(f"{self.success_rate[k]:.2f}" for k in shown)])
+            lines = ("  ".join(cell.rjust(8) for cell in row) for row in rows)
             text = "\n".join([f"Mean return in {len(self.task_returns)} tasks, {self.rollouts_per_meta_task} trials in "
                               "each, by episode", *lines])
         worst = worst_quarter(exact_sum(self.task_returns, axis=1))
@@ -150,17 +145,12 @@ class TrialEvaluator(MetaEvaluator):
                       ) -> Tuple[PathsMetaBatch, List[List[np.random.Generator]], List[Task], Any]:
         """Samples trials; returns them, the generators `[M][P]` of their environments, the tasks and the policy."""
         env = copy_env(shallow_copy(self._trial_env, episodes_per_trial=num_episodes))  # sampling changes its averages
-        with contextlib.ExitStack() as stack:
-            stack.callback(close_env, env)
-            stack.enter_context(seeding.evaluation_seed(seed))
+        with seeding.evaluation_seed(seed):
             policy = self.algo.policy.with_meta_batch_size(num_tasks)
-            sampler = stack.enter_context(MetaSampler(
-                env, policy, self.rollouts_per_meta_task, num_tasks, env.trial_length, self.envs_per_task,
-                self.parallel))
-            sampler.update_tasks(task_list)
-            rngs = next_start_rngs(sampler)
-            paths = sample_deterministically(sampler) if deterministic else sampler.obtain_samples()
-            return paths, rngs, sampler.tasks or [], policy
+            with self._open_sampler(env, policy, num_tasks, task_list, env.trial_length) as sampler:
+                rngs = next_start_rngs(sampler)
+                paths = sample_deterministically(sampler) if deterministic else sampler.obtain_samples()
+                return paths, rngs, sampler.tasks or [], policy
 
     def _run_trials(self, seed: int, num_tasks: int, task_list: Optional[List[Task]],
                     num_episodes: int, deterministic: bool) -> Tuple[np.ndarray, np.ndarray, np.ndarray, List[Task]]:

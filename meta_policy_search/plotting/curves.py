@@ -256,11 +256,11 @@ def plot_learning_curve(run_folder: PathLike, path: Optional[PathLike] = None, t
         ValueError: `progress.csv` has no rows or lacks a column, or the number of axes is wrong.
     """
     progress = read_progress(run_folder)
-    panels: list[tuple[Panel, float]] = [(_draw_epoch_returns, 1)]
-    if "AverageReturn" not in progress:
-        steps, _ = step_columns(progress, "AverageReturn")
-        both: list[tuple[Panel, float]] = [(_draw_returns, 3), (_draw_gain, 2)]
-        panels = both[:len(steps)]
+    panels: list[tuple[Panel, float]] = [(_draw_returns, 3), (_draw_gain, 2)]
+    if "AverageReturn" in progress:
+        panels = [(_draw_epoch_returns, 1)]
+    elif len(step_columns(progress, "AverageReturn")[0]) == 1:
+        panels = panels[:1]
     return _plot(run_folder, path, "learning_curve.png", title, ax, panels)
 
 
