@@ -71,7 +71,6 @@ public_names_internal = [  # names that only modules of the package use
     "*.utils.ported_code.*",
     "*.evaluation.trial_evaluator.check_adapts", "*.evaluation.trial_evaluator.make_evaluator",
     "*.comparison.run_name", "*.parallel_runs.*",
-    "*.pretrained_policies.find_pretrained",
     "*.optimizers.base.run_in_blocks", "*.optimizers.base.concatenate_blocks",
     "*.optimizers.base.first_non_finite", "*.optimizers.base.check_finite_params",
     "*.plotting.progress.*columns", "*.plotting.progress.number_of_last",

@@ -64,12 +64,6 @@ def pretrained() -> PretrainedPolicies:
     return PretrainedPolicies(Pretrained(**record) for record in records)
 
 
-def find_pretrained(name: str) -> Pretrained:
-    """Returns the pretrained policy with a name; see `load_pretrained`."""
-    known = {policy.name: policy for policy in pretrained()}
-    return known[find_name("name", name, known)]
-
-
 def load_pretrained(name: str) -> "MetaEvaluator":
     """Loads a pretrained policy, with environment and algorithm as in its training. Runs no code from files.
 
@@ -91,7 +85,8 @@ def load_pretrained(name: str) -> "MetaEvaluator":
     from meta_policy_search.run import make_trainer
     from meta_policy_search.tf_compat import tf
 
-    record = find_pretrained(name)
+    known = {policy.name: policy for policy in pretrained()}
+    record = known[find_name("name", name, known)]
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # keeps the caller's random generators unchanged
         trainer = make_trainer(make_env(record.env, **record.env_kwargs), get_algorithm(record.algo),
                                **{name: value for name, value in record.settings.items() if value is not None})

@@ -9,7 +9,7 @@ import meta_policy_search as mps
 from experiments.reproduction import entries, pretrained_files
 from experiments.reproduction.entries import ENTRIES
 from meta_policy_search import pretrained_policies
-from meta_policy_search.pretrained_policies import DATA, find_pretrained
+from meta_policy_search.pretrained_policies import DATA
 from meta_policy_search.utils.statistics import mean_interval
 from tests.test_imports import run_python
 
@@ -64,11 +64,6 @@ def test_policies_of_new_runs_are_written(tmp_path, monkeypatch):
     assert all(np.array_equal(value, weights[key]) for key, value in loaded.items())
     assert '"hidden_sizes": [4]' in (tmp_path / "DATA" / "policies.json").read_text()
     assert "``navigation/trpo_maml``" in (tmp_path / "TABLE").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("name", ["navigation/trpo_maml", "Navigation/TRPO-MAML", "NAVIGATION/trpomaml"])
-def test_names_ignore_case_hyphens_and_underscores(name):
-    assert find_pretrained(name) == RECORDS["navigation/trpo_maml"]
 
 
 @pytest.mark.thorough
