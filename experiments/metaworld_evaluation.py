@@ -15,10 +15,11 @@ Loading a snapshot executes code that it contains. Only evaluate runs that you t
 """
 import argparse
 import copy
+import functools
 import importlib.metadata
 import sys
 from types import SimpleNamespace
-from typing import Any, Callable, NamedTuple, Optional, Sequence
+from typing import Any, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -210,11 +211,8 @@ def make_test_envs(env: Any, num_goals: int = 40, max_path_length: Optional[int]
     if max_path_length is not None:
         check_positive_int("max_path_length", max_path_length)
 
-    def maker(kind: str) -> Callable[..., Any]:
-        return lambda **arguments: meta_world.scene_class(kind)(object(), **arguments)  # builds a separate model
-
-    benchmark = SimpleNamespace(test_classes={kind: maker(kind) for kind in env.env_names},
-                                test_tasks=list(map(meta_world.package_task, env.tasks)))
+    scenes = {kind: functools.partial(meta_world.scene_class(kind), object()) for kind in env.env_names}
+    benchmark = SimpleNamespace(test_classes=scenes, test_tasks=list(map(meta_world.package_task, env.tasks)))
     return meta_world.import_metaworld()._make_ml_envs_inner(
         benchmark, len(env.env_names), seed, num_goals, "test", terminate_on_success=True,
         task_select="pseudorandom", max_episode_steps=max_path_length,
