@@ -127,7 +127,7 @@ def test_changed_masses_update_derived_constants_of_that_robot_only(name):
     assert changed.body_subtreemass[1] == pytest.approx(2.0 * total)
     assert engine.get_parameter("body_subtreemass")[1] == total
     np.testing.assert_allclose(engine.get_state().derived["cinert"][:, :, 9], [mass, 2.0 * mass])
-    engine.set_parameters(None)
+    engine.set_parameters([{}, {}])
     np.testing.assert_allclose(engine.get_state().derived["cinert"][1, :, 9], mass)
 
 

@@ -83,7 +83,6 @@ class Engine(abc.ABC):
             controls of the last step (zero after `set_state`).
 
     Attributes:
-        name: one of `ENGINES`.
         model: the compiled model, an object of the binding with MuJoCo's attribute names. All engines of the process
             with the same robot and inertials share it, so it must not be modified; `set_parameters` changes the
             physics.
@@ -117,7 +116,7 @@ class Engine(abc.ABC):
         self._states[:, 0] = START_TIME
         self._states[:, 1:1 + self.nq] = self.init_qpos
         self._controls = np.zeros((self.num_envs, self.nu))  # controls of the last step
-        self._parameters: Optional[List[Mapping[str, np.ndarray]]] = None
+        self._parameters: List[Mapping[str, np.ndarray]] = [{}] * self.num_envs
         self._models = [self._model] * self.num_envs
         self._callers: Tuple[int, ...] = ()  # threads of the last calls of `step`
         self._idle_simulators: Dict[Tuple[int, int], List[Any]] = {}  # by process and number of threads
@@ -228,24 +227,19 @@ class Engine(abc.ABC):
         """Returns a copy of a physical parameter, such as `body_mass`, of the unmodified robot."""
         return arrays_of(self.model, [name])[name].copy()
 
-    def set_parameters(self, parameters: Optional[Sequence[Mapping[str, np.ndarray]]]) -> None:
+    def set_parameters(self, parameters: Sequence[Mapping[str, np.ndarray]]) -> None:
         """Sets the physical parameters of each robot and recomputes the constants derived from masses and inertias.
 
         Args:
             parameters: one mapping per robot, from parameter names to values in the shape that `get_parameter` returns.
-                Missing parameters keep the values of the model. Robots with the same mapping object share a model. None
-                resets all robots to the values of the model.
+                Missing parameters have the values of the model. Robots with the same mapping object share a model.
         """
-        if parameters is None:
-            self._parameters, self._models = None, [self._model] * self.num_envs
-        else:
-            old = self._parameters or [{"": self.init_qpos}] * self.num_envs  # differs from all parameters
-            new = {id(p): {name: np.array(values) for name, values in p.items()} for p in parameters}
-            models: Dict[int, Any] = {}
-            for i, key in enumerate(map(id, parameters)):
-                if key not in models:  # a robot whose parameters do not change keeps its model
-                    models[key] = self._models[i] if _equal(old[i], new[key]) else self._changed_model(new[key])
-            self._parameters, self._models = [new[id(p)] for p in parameters], [models[id(p)] for p in parameters]
+        new = {id(p): {name: np.array(values) for name, values in p.items()} for p in parameters}
+        models: Dict[int, Any] = {}
+        for key, old, model in zip(map(id, parameters), self._parameters, self._models, strict=True):
+            if key not in models:  # a robot whose parameters do not change keeps its model
+                models[key] = model if _equal(old, new[key]) else self._changed_model(new[key])
+        self._parameters, self._models = [new[id(p)] for p in parameters], [models[id(p)] for p in parameters]
         self._derive(None)
 
     def render(self, env_id: int = 0) -> np.ndarray:
@@ -274,7 +268,6 @@ class Engine(abc.ABC):
         if not self.derived:
             return
         ids = range(self.num_envs) if env_ids is None else env_ids
-        compute = _compute_forces if "cfrc_ext" in self.derived else _compute_motion
         functions = self._functions
         with _borrowed(self._idle_memory, self._new_memory) as data:
             qpos, qvel, ctrl = data.qpos, data.qvel, data.ctrl  # writing to these views changes `data`
@@ -283,7 +276,16 @@ class Engine(abc.ABC):
                 qpos[:] = self._states[i, 1:1 + self.nq]
                 qvel[:] = self._states[i, 1 + self.nq:]
                 ctrl[:] = self._controls[i]
-                compute(functions, model, data)
+                if "cfrc_ext" in self.derived:
+                    data.qacc_warmstart[:] = 0.0  # removes the influence of previously computed robots
+                    functions.mj_forward(model, data)
+                    functions.mj_rnePostConstraint(model, data)
+                else:
+                    functions.mj_kinematics(model, data)
+                    functions.mj_comPos(model, data)
+                    functions.mj_comVel(model, data)
+                    functions.mj_transmission(model, data)
+                    functions.mj_fwdActuation(model, data)
                 for rows, view in results:
                     rows[i] = view
 
@@ -355,20 +357,6 @@ def normalize_quaternions(quaternions: np.ndarray) -> None:
     length = np.sqrt(w * w + x * x + y * y + z * z)
     length[np.abs(length - 1.0) <= 1e-15] = 1.0
     quaternions /= length[:, None]
-
-
-def _compute_motion(functions: Any, model: Any, data: Any) -> None:
-    functions.mj_kinematics(model, data)
-    functions.mj_comPos(model, data)
-    functions.mj_comVel(model, data)
-    functions.mj_transmission(model, data)
-    functions.mj_fwdActuation(model, data)
-
-
-def _compute_forces(functions: Any, model: Any, data: Any) -> None:
-    data.qacc_warmstart[:] = 0.0  # removes the influence of previously computed robots
-    functions.mj_forward(model, data)
-    functions.mj_rnePostConstraint(model, data)
 
 
 @contextlib.contextmanager
