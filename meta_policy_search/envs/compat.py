@@ -61,7 +61,6 @@ class WrappingEnv(MetaEnv):
         self.wrapped_env = env
         self.observation_space, self.action_space = (attribute(env, name) for name in _SPACES)
         self.metadata = attribute(env, "metadata", {})
-        self.reward_range = attribute(env, "reward_range", MetaEnv.reward_range)
         self.spec = attribute(env, "spec")
 
     def __getattr__(self, name: str) -> Any:

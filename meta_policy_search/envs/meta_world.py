@@ -124,7 +124,7 @@ class _MetaWorldEnv(MetaEnv):
         """Takes one step with a valid action; `env_id` is the index of this copy in errors."""
         simulator = self._started_simulator("step")
         observation, reward, terminated, truncated, info = simulator.step(action)
-        if warned := simulator.warned():
+        if simulator.data.warning.number.any() and (warned := simulator.warned()):
             raise PhysicsError(f"the simulation of {simulator.shared_as} diverged ({', '.join(warned)})", [env_id])
         info = {name: bool(value) if name == "success" else float(value) for name, value in info.items()}
         return np.array(observation, dtype=np.float64), float(reward), bool(terminated), bool(truncated), info
@@ -433,8 +433,6 @@ def scene_class(kind: str) -> type:
 
         def warned(self) -> List[str]:
             """Returns the names of MuJoCo's warnings about non-finite or huge states; empty without a warning."""
-            if not self.data.warning.number.any():
-                return []
             kind = mujoco.mjtWarning
             kinds = (kind.mjWARN_BADQPOS, kind.mjWARN_BADQVEL, kind.mjWARN_BADQACC)
             return [kind.name for kind in kinds if self.data.warning[kind].number > 0]

@@ -13,7 +13,7 @@ from meta_policy_search.envs.compat import make_by_spec, name_of_env
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.registry import Registry
 from meta_policy_search.types import Task
-from meta_policy_search.utils.checks import check_choice, comparable_name, find_name
+from meta_policy_search.utils.checks import check_choice, check_type, comparable_name, find_name
 
 BUILT_IN: Dict[str, Callable[..., MetaEnv]] = {
     name: vars(package)[name]
@@ -40,9 +40,7 @@ def register_env(name: str, factory: Callable[..., MetaEnv]) -> None:
         TypeError: `name` is not a non-empty string, or `factory` is not callable.
         ValueError: `name` has other characters, or is the name of a built-in or another environment.
     """
-    if not callable(factory):
-        raise TypeError(f"factory: expected a class or function that returns an environment, got {factory!r}")
-    ENVS.register(name, factory)
+    ENVS.register(name, check_type("factory", factory, Callable, "a class or function that returns an environment"))
 
 
 def available_envs() -> List[str]:
