@@ -51,7 +51,7 @@ class CartPoleMassEnv(WorldMetaEnv):
         super().__init__()
 
     def _check_task(self, name: str, task: Task) -> np.ndarray:
-        return _as_masses(name, task, 2)
+        return as_array(name, task, (2,), "two masses above 0 kg (cart, pole)", lambda masses: masses > 0.0)
 
     def _start(self, rng: np.random.Generator) -> np.ndarray:
         return rng.uniform(-0.05, 0.05, size=4)
@@ -108,7 +108,7 @@ class PendulumMassEnv(WorldMetaEnv):
         super().__init__()
 
     def _check_task(self, name: str, task: Task) -> np.ndarray:
-        return _as_masses(name, task, 1)
+        return as_array(name, task, (1,), "an array with one mass above 0 kg", lambda mass: mass > 0.0)
 
     def _start(self, rng: np.random.Generator) -> np.ndarray:
         return rng.uniform([-np.pi, -1.0], [np.pi, 1.0])
@@ -127,10 +127,3 @@ class PendulumMassEnv(WorldMetaEnv):
 
     def _observe(self, states: np.ndarray) -> np.ndarray:
         return np.stack([np.cos(states[:, 0]), np.sin(states[:, 0]), states[:, 1]], axis=1)
-
-
-def _as_masses(name: str, task: Task, num_bodies: int) -> np.ndarray:
-    masses = as_array(name, task, (num_bodies,))
-    if (masses <= 0.0).any():
-        raise ValueError(f"{name}: expected masses above 0 kg, got {task!r}")
-    return masses

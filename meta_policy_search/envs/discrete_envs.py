@@ -54,10 +54,8 @@ class MetaBernoulliBanditEnv(WorldMetaEnv):
         super().__init__()
 
     def _check_task(self, name: str, task: Task) -> np.ndarray:
-        probabilities = as_array(name, task, (self.num_arms,))
-        if ((probabilities < 0.0) | (probabilities > 1.0)).any():
-            raise ValueError(f"{name}: expected probabilities in [0, 1], got {task!r}")
-        return probabilities
+        return as_array(name, task, (self.num_arms,), f"{self.num_arms} probabilities in [0, 1]",
+                        lambda probabilities: (0.0 <= probabilities) & (probabilities <= 1.0))
 
     def _move(self, states: np.ndarray, actions: np.ndarray, ids: np.ndarray, tasks: np.ndarray,
               rngs: Rngs) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -117,10 +115,10 @@ class MetaTabularMDPEnv(WorldMetaEnv):
         if not isinstance(task, dict) or set(task) != set(_KEYS):
             raise ValueError(f"{name}: expected a dict with the keys {' and '.join(_KEYS)}, got {task!r}")
         pairs = (self.num_states, self.num_actions)
-        transitions = as_array(f"{name}, transitions", task["transitions"], (*pairs, self.num_states))
-        if (transitions < 0.0).any() or (np.abs(transitions.sum(axis=-1) - 1.0) > _TOLERANCE).any():
-            raise ValueError(f"{name}, transitions: expected probabilities of at least 0 that sum to 1 over next "
-                             f"states, got {task['transitions']!r}")
+        shape = (*pairs, self.num_states)
+        transitions = as_array(
+            f"{name}, transitions", task["transitions"], shape, f"probabilities of shape {shape} that sum to 1 over "
+            "next states", lambda given: given.min() >= 0.0 and abs(given.sum(axis=-1) - 1.0).max() <= _TOLERANCE)
         reward_means = as_array(f"{name}, reward_means", task["reward_means"], pairs)
         return np.concatenate([transitions, reward_means[:, :, None]], axis=2)
 

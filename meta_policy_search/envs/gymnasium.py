@@ -19,11 +19,11 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from meta_policy_search.envs.compat import adapt_env, attribute, copied
+from meta_policy_search.envs.compat import adapt_env, copied
 from meta_policy_search.envs.normalized_env import task_numbers
-from meta_policy_search.envs.registry import BUILT_IN, get_env_class, load_tasks, make_env
-from meta_policy_search.envs.spaces import as_array, is_box, is_discrete
-from meta_policy_search.envs.trial_env import extend_observations, num_added, trial_bounds
+from meta_policy_search.envs.registry import BUILT_IN, load_tasks, make_env
+from meta_policy_search.envs.spaces import as_array, extended_bounds, is_box, is_discrete
+from meta_policy_search.envs.trial_env import extend_observations, num_added
 from meta_policy_search.types import RenderMode, Task
 from meta_policy_search.utils.checks import check_bool, check_choice, check_positive_int
 
@@ -73,11 +73,10 @@ class TaskEnv(gymnasium.Env):
 
     def __init__(self, name: str, *, tasks: Tasks = None, observe_task: bool = False, render_mode: RenderMode = None,
                  **kwargs: Any) -> None:
-        modes = (None, *attribute(get_env_class(name), "metadata", {}).get("render_modes", ()))
         if isinstance(tasks, str) and kwargs:
             raise ValueError(f"tasks: expected None or a list of tasks, because the fixed tasks belong to the default "
                              f"arguments of the environment, got {tasks!r} with {', '.join(kwargs)}")
-        if check_choice("render_mode", render_mode, modes) is not None:
+        if render_mode is not None:
             kwargs["render_mode"] = render_mode
         self.meta_env: Any = adapt_env(make_env(name, **kwargs))
         self.metadata, self.render_mode = {"render_fps": 20, **self.meta_env.metadata}, render_mode
@@ -87,11 +86,11 @@ class TaskEnv(gymnasium.Env):
         self._observe_task = check_bool("observe_task", observe_task)
         self._task_rng: Optional[np.random.Generator] = None
         space, actions = self.meta_env.observation_space, self.meta_env.action_space
-        low, high = space.low, space.high
+        bounds = space.low, space.high
         if observe_task:
-            bounds = np.full(len(task_numbers(self.draw_task(np.random.default_rng(0)))), np.inf)
-            low, high = np.append(low, -bounds), np.append(high, bounds)
-        self.observation_space = gymnasium.spaces.Box(low, high, dtype=np.float64)
+            size = len(task_numbers(self.draw_task(np.random.default_rng(0))))
+            bounds = extended_bounds("observe_task", space, size)
+        self.observation_space = gymnasium.spaces.Box(*bounds, dtype=np.float64)
         self.action_space = (gymnasium.spaces.Discrete(int(actions.n)) if is_discrete(actions)
                              else gymnasium.spaces.Box(actions.low, actions.high, dtype=np.float64))
 
@@ -159,7 +158,8 @@ class TrialWrapper(gymnasium.Wrapper):
         super().__init__(env)
         self._episodes_per_trial = check_positive_int("episodes_per_trial", episodes_per_trial)
         self._num_ended = 0  # episodes of this trial that have ended
-        self.observation_space = gymnasium.spaces.Box(*trial_bounds(env), dtype=np.float64)
+        bounds = extended_bounds("env", env.observation_space, num_added(env.action_space))
+        self.observation_space = gymnasium.spaces.Box(*bounds, dtype=np.float64)
 
     def reset(self, *, seed: Optional[int] = None, options: Options = None) -> Tuple[np.ndarray, Dict[str, Any]]:
         """Starts a trial; returns `(observation, info)`."""

@@ -5,7 +5,7 @@ import numpy as np
 
 from meta_policy_search.envs.compat import BatchedWrapper, WrappingEnv, copy_env, layers
 from meta_policy_search.envs.interface import BatchedEnv
-from meta_policy_search.envs.spaces import as_array, as_numbers, is_box
+from meta_policy_search.envs.spaces import as_array, as_numbers, extended_bounds, is_box
 from meta_policy_search.types import BatchedStep, Path, Task
 from meta_policy_search.utils.checks import check_bool, check_fraction, check_positive
 from meta_policy_search.utils.fast_paths import replaces
@@ -89,7 +89,9 @@ class NormalizedEnv(WrappingEnv):
         self._size = int(np.prod(space.shape))  # of an observation without the task
         self.observes_task = check_bool("observe_task", observe_task)
         if observe_task:
-            self.observation_space = self._space_with_task()
+            (task,) = copy_env(self).sample_tasks(1, np.random.default_rng(0))
+            bounds = extended_bounds("observe_task", self.observation_space, len(task_numbers(task)))
+            self.observation_space = gym.spaces.Box(*bounds, dtype=np.float64)
         if is_box(self.action_space):
             self._low, self._high = (np.asarray(bound, dtype=np.float64)
                                      for bound in (self.action_space.low, self.action_space.high))
@@ -170,13 +172,6 @@ class NormalizedEnv(WrappingEnv):
         if "rewards" in self.averages:
             rewards = rewards / (np.sqrt(self.averages["rewards"][1]) + _EPSILON)
         return rewards * self._scale_reward
-
-    def _space_with_task(self) -> Any:
-        space, (task,) = self.observation_space, copy_env(self).sample_tasks(1, np.random.default_rng(0))
-        if not is_box(space) or len(space.shape) != 1:
-            raise ValueError(f"observe_task: expected an environment with vector observations, got {space}")
-        bounds = np.full(len(task_numbers(task)), np.inf)
-        return gym.spaces.Box(np.append(space.low, -bounds), np.append(space.high, bounds), dtype=np.float64)
 
 
 normalize = NormalizedEnv

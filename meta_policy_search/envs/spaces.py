@@ -2,7 +2,7 @@
 
 They are recognized by their attributes, because the spaces of gym and Gymnasium have no common base class.
 """
-from typing import Any, Optional, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 import numpy as np
 
@@ -88,7 +88,20 @@ def is_discrete(space: Any) -> bool:
     return hasattr(space, "n") and tuple(space.shape) == ()
 
 
-def as_array(name: str, value: Any, shape: Tuple[int, ...], expected: Optional[str] = None) -> np.ndarray:
+def extended_bounds(name: str, space: Any, count: int) -> Tuple[np.ndarray, np.ndarray]:
+    """Returns the bounds of vector observations with `count` further entries, which are unbounded.
+
+    Raises:
+        ValueError: `space` does not consist of vectors; `name` is its name in the message.
+    """
+    if not is_box(space) or len(space.shape) != 1:
+        raise ValueError(f"{name}: expected an environment with vector observations, got {space}")
+    added = np.full(count, np.inf)
+    return np.append(space.low, -added), np.append(space.high, added)
+
+
+def as_array(name: str, value: Any, shape: Tuple[int, ...], expected: Optional[str] = None,
+             fits: Optional[Callable[[np.ndarray], Any]] = None) -> np.ndarray:
     """Converts `value` to a new float64 array.
 
     Args:
@@ -96,13 +109,14 @@ def as_array(name: str, value: Any, shape: Tuple[int, ...], expected: Optional[s
         value: an array or nested sequence of numbers.
         shape: the required shape.
         expected: description of a valid value for the error message; default "finite numbers of shape `shape`".
+        fits: function that returns whether the array, or each of its entries, is valid; default None.
 
     Raises:
-        ValueError: `value` has another shape, is not numeric or is not finite.
+        ValueError: `value` has another shape, is not numeric, is not finite or does not fit.
     """
     expected = expected or f"finite numbers of shape {shape}"
     array = as_numbers(name, value, expected).astype(np.float64)
-    if array.shape != shape or not np.isfinite(array).all():
+    if array.shape != shape or not np.isfinite(array).all() or (fits is not None and not np.all(fits(array))):
         raise ValueError(f"{name}: expected {expected}, got {value!r}")
     return array
 

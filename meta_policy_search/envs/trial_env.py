@@ -6,7 +6,7 @@ import numpy as np
 
 from meta_policy_search.envs.compat import BatchedWrapper, WrappingEnv
 from meta_policy_search.envs.interface import BatchedEnv
-from meta_policy_search.envs.spaces import is_box, is_discrete
+from meta_policy_search.envs.spaces import extended_bounds, is_discrete
 from meta_policy_search.types import BatchedStep, Path
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.fast_paths import replaces
@@ -49,7 +49,8 @@ class TrialEnv(WrappingEnv):
         self.episodes_per_trial = check_positive_int("episodes_per_trial", episodes_per_trial)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
         self._episode = self._steps = 0  # index of the current episode, and number of its steps
-        self.observation_space = gym.spaces.Box(*trial_bounds(self.wrapped_env), dtype=np.float64)
+        bounds = extended_bounds("env", self.observation_space, num_added(self.action_space))
+        self.observation_space = gym.spaces.Box(*bounds, dtype=np.float64)
 
     @property
     def trial_length(self) -> int:
@@ -133,18 +134,6 @@ def with_episode(infos: Mapping[str, Any], episode: Any) -> Dict[str, Any]:
         raise ValueError(f"env: expected no info {EPISODE!r}, because TrialEnv adds it, got "
                          f"{reprlib.repr(infos[EPISODE])}. Rename it in a wrapper")
     return {**infos, EPISODE: episode}
-
-
-def trial_bounds(env: Any) -> Tuple[np.ndarray, np.ndarray]:
-    """Returns the lower and upper bounds of the observations of a trial in `env`; see `TrialEnv`.
-
-    Raises:
-        ValueError: the environment does not observe vectors.
-    """
-    if not is_box(env.observation_space) or len(env.observation_space.shape) != 1:
-        raise ValueError(f"env: expected an environment that observes vectors, got {env.observation_space}")
-    added = np.full(num_added(env.action_space), np.inf)
-    return np.append(env.observation_space.low, -added), np.append(env.observation_space.high, added)
 
 
 def num_added(action_space: Any) -> int:

@@ -51,8 +51,8 @@ def test_probabilities_of_arms_are_uniform_and_independent():
 
 
 @pytest.mark.parametrize("task, complaint", [
-    ([0.5, 0.5], r"task 0: expected finite numbers of shape \(3,\)"),
-    ([0.5, -0.1, 0.5], r"task 0: expected probabilities in \[0, 1\], got \[0.5, -0.1, 0.5\]"),
+    ([0.5, 0.5], r"task 0: expected 3 probabilities in \[0, 1\], got \[0.5, 0.5\]"),
+    ([0.5, -0.1, 0.5], r"task 0: expected 3 probabilities in \[0, 1\], got \[0.5, -0.1, 0.5\]"),
 ])
 def test_probabilities_are_validated(task, complaint):
     with pytest.raises(ValueError, match=complaint):
@@ -114,7 +114,7 @@ def test_tasks_are_random_processes():
     (lambda task: {**task, "reward_means": np.zeros((A, S))},
      r"task 0, reward_means: expected finite numbers of shape \(3, 2\)"),
     (lambda task: {**task, "transitions": task["transitions"][:1]},
-     r"task 0, transitions: expected finite numbers of shape \(3, 2, 3\)"),
+     r"task 0, transitions: expected probabilities of shape \(3, 2, 3\) that sum to 1 over next states"),
     (lambda task: {**task, "transitions": 1.001 * task["transitions"]}, "task 0, transitions: expected probabilities"),
     (lambda task: {**task, "transitions": 2.0 * task["transitions"] - 1.0 / 3.0},
      "task 0, transitions: expected probabilities"),

@@ -325,7 +325,7 @@ def test_first_task(env_class, arguments, first):
 @pytest.mark.parametrize("env_class, argument, value, complaint", [
     (AntRandDirecEnv, "goal_direction", 0.5, "expected one of -1.0, 1.0, got 0.5"),
     (AntRandDirec2DEnv, "goal_direction", (1.0, 1.0), r"expected a unit vector \(x, y\), got \(1.0, 1.0\)"),
-    (AntRandDirec2DEnv, "goal_direction", 1.0, r"expected two finite numbers \(x, y\), got 1.0"),
+    (AntRandDirec2DEnv, "goal_direction", 1.0, r"expected a unit vector \(x, y\), got 1.0"),
     (AntRandGoalEnv, "goal", (np.inf, 1.0), r"expected two finite numbers \(x, y\), got \(inf, 1.0\)"),
 ])
 def test_invalid_tasks_are_named(env_class, argument, value, complaint):

@@ -61,9 +61,10 @@ class BatchedMujocoEnv(BatchedEnv):
         for i, task in enumerate(tasks):
             if id(task) not in checked:
                 checked[id(task)] = self.tasks.check(f"task {i}", task, self.engine)
-        tasks = [checked[id(task)] for task in tasks]
-        self.tasks.apply(tasks, self.engine)
-        self._keep_tasks(tasks)
+        parameters = {key: self.tasks.parameters(task, self.engine) for key, task in checked.items()}
+        if None not in parameters.values():
+            self.engine.set_parameters([parameters[id(task)] for task in tasks])  # type: ignore[misc]
+        self._keep_tasks([checked[id(task)] for task in tasks])
 
     def get_tasks(self) -> List[Task]:
         return copy.deepcopy(self._tasks)

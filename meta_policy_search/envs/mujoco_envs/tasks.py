@@ -9,7 +9,7 @@ from meta_policy_search.envs.mujoco_envs.engines.base import Engine
 from meta_policy_search.envs.scenery import Scenery
 from meta_policy_search.envs.spaces import as_array, as_point
 from meta_policy_search.types import Infos, Task
-from meta_policy_search.utils.checks import check_choice, check_finite, check_non_negative
+from meta_policy_search.utils.checks import check_choice, check_finite, check_non_negative, check_type
 
 DIRECTIONS = (-1.0, 1.0)
 """Directions along x: backward and forward."""
@@ -63,12 +63,6 @@ class TaskFamily(abc.ABC):
     def parameters(self, task: Task, engine: Engine) -> Optional[Mapping[str, np.ndarray]]:
         """Returns the parameters of the model that a checked task changes; by default None: tasks change none."""
         return None
-
-    def apply(self, tasks: Sequence[Task], engine: Engine) -> None:
-        """Applies checked tasks, one per robot, to the simulated robots. Robots with the same task share a model."""
-        changed = {key: self.parameters(task, engine) for key, task in {id(task): task for task in tasks}.items()}
-        if None not in changed.values():
-            engine.set_parameters([changed[id(task)] for task in tasks])  # type: ignore[misc]
 
     @abc.abstractmethod
     def progress(self, velocity: np.ndarray, position: np.ndarray, goals: np.ndarray) -> Tuple[np.ndarray, Infos]:
@@ -243,15 +237,12 @@ class RandomParameters(TaskFamily):
         return [{name: self._scaled(name, rng, engine) for name in self.rand_params} for _ in range(n_tasks)]
 
     def check(self, name: str, task: Task, engine: Engine) -> Dict[str, np.ndarray]:
-        if not isinstance(task, Mapping):
-            raise TypeError(f"{name}: expected a dict of parameter arrays, got {task!r}")
         checked = {}
-        for parameter, values in task.items():
+        for parameter, values in check_type(name, task, Mapping, "a dict of parameter arrays").items():
             check_choice(f"{name}: parameter", parameter, SCALE_BASES)
-            values = as_array(f"{name}: {parameter}", values, engine.get_parameter(parameter).shape)
-            if (values < 0.0).any():
-                raise ValueError(f"{name}: {parameter}: expected non-negative numbers, got {values.tolist()}")
-            checked[parameter] = values
+            shape = engine.get_parameter(parameter).shape
+            checked[parameter] = as_array(f"{name}: {parameter}", values, shape, f"finite numbers of at least 0 of "
+                                          f"shape {shape}", lambda numbers: numbers >= 0.0)
         return checked
 
     def parameters(self, task: Task, engine: Engine) -> Mapping[str, np.ndarray]:
@@ -292,10 +283,9 @@ class ScaledParameters(TaskFamily):
         return list(low + (high - low) * points)
 
     def check(self, name: str, task: Task, engine: Engine) -> np.ndarray:
-        values = as_array(name, task, (len(self.ranges),), f"finite numbers ({', '.join(self.ranges)})")
-        if (values[:len(self.ranges) - ("velocity" in self.ranges)] <= 0.0).any():
-            raise ValueError(f"{name}: expected factors above 0, got {task!r}")
-        return values
+        num_factors = self.dimensions - ("velocity" in self.ranges)
+        return as_array(name, task, (self.dimensions,), f"finite numbers ({', '.join(self.ranges)}), factors above 0",
+                        lambda values: values[:num_factors] > 0.0)
 
     def parameters(self, task: Task, engine: Engine) -> Mapping[str, np.ndarray]:
         factors = dict(zip(self.ranges, task, strict=True))
@@ -317,7 +307,4 @@ class ScaledParameters(TaskFamily):
 
 
 def _unit_vector(name: str, value: Sequence[float]) -> np.ndarray:
-    direction = as_point(name, value)
-    if abs(math.hypot(*direction) - 1.0) > 1e-6:
-        raise ValueError(f"{name}: expected a unit vector (x, y), got {value!r}")
-    return direction
+    return as_array(name, value, (2,), "a unit vector (x, y)", lambda vector: abs(math.hypot(*vector) - 1.0) <= 1e-6)

@@ -2,7 +2,7 @@
 import numpy as np
 
 from meta_policy_search.envs.point_envs.point_env_2d_navigation import CORNERS, MetaPointEnvNavigation, distances
-from meta_policy_search.envs.spaces import as_point
+from meta_policy_search.envs.spaces import as_array
 from meta_policy_search.types import RenderMode, Task
 from meta_policy_search.utils.checks import check_choice, check_positive
 
@@ -57,10 +57,9 @@ class MetaPointEnvCorner(MetaPointEnvNavigation):
         super().__init__(render_mode=render_mode)
 
     def _check_task(self, name: str, task: Task) -> np.ndarray:
-        point, corners = as_point(name, task), self.goal_range * CORNERS
-        if not (corners == point).all(axis=1).any():
-            raise ValueError(f"{name}: expected one of the corners {corners.tolist()}, got {task!r}")
-        return point[None]
+        corners = self.goal_range * CORNERS
+        return as_array(name, task, (2,), f"one of the corners {corners.tolist()}",
+                        lambda point: (corners == point).all(axis=1).any())[None]
 
     def _rewards(self, before: np.ndarray, after: np.ndarray, goals: np.ndarray) -> np.ndarray:
         if self.reward_type == "sparse":
