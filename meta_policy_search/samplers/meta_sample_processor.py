@@ -139,8 +139,9 @@ class TrialSampleProcessor(MetaSampleProcessor):
 
 def standardized_rewards(tasks: Sequence[TaskPaths]) -> List[np.ndarray]:
     """Returns the rewards `[N]` of each task, standardized to mean 0 and standard deviation 1 over all tasks."""
-    of_all = normalize_advantages(np.concatenate([task.arrays["rewards"] for task in tasks]), "rewards")
-    return split_tasks(tasks, of_all)
+    rewards = [task.arrays["rewards"] for task in tasks]
+    largest = int(np.argmax([np.abs(of_task).max() for of_task in rewards]))
+    return split_tasks(tasks, normalize_advantages(np.concatenate(rewards), f"{tasks[largest].name}rewards"))
 
 
 def _task_samples(samples: Any, steps: slice, lengths: np.ndarray) -> TaskSamples:

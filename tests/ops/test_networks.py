@@ -161,7 +161,8 @@ def test_operations_agree_in_numpy_and_tensorflow(values):
     with np.errstate(all="ignore"):
         for name in UNARY:
             x = np.abs(values) if name == "sqrt" else values
-            x = np.clip(x, -1e18, 1e18) if name in ("square", "sum", "mean") else x
+            x = np.clip(x, -1e18, 1e18) if name == "square" else x
+            x = np.clip(x, -1e4, 1e4) if name in ("sum", "mean") else x  # processors add in different orders
             expected, actual = getattr(NUMPY, name)(x), run(getattr(TENSORFLOW, name)(tf.constant(x)))
             np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6, err_msg=name)
         for name, pair in (("maximum", (values, values[::-1])), ("matmul", (values, np.eye(3, dtype=np.float32)))):
