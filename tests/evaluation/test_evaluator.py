@@ -267,7 +267,7 @@ def test_written_files(evaluation, tmp_path):
     ({"tasks": 0}, ValueError, "tasks: expected an integer of at least 1, got 0"),
     ({"tasks": []}, ValueError, r"tasks: expected a list of at least one task, or a number of tasks, got \[\]"),
     ({"tasks": 1.5}, TypeError, "tasks: expected an integer of at least 1, got 1.5"),
-    ({"tasks": [[1.0, 2.0, 3.0]]}, ValueError, r"task 0: expected two finite numbers \(x, y\), got"),
+    ({"tasks": [[1.0, 2.0, 3.0]]}, ValueError, r"task 0: expected one of the corners .*, got"),
     ({"num_steps": 0}, ValueError, "num_steps: expected an integer of at least 1, got 0"),
     ({"step_sizes": [0.1] * 3}, ValueError, "step_sizes: expected 1 to num_steps=2 numbers, got"),
     ({"step_sizes": [0.1, -0.1]}, ValueError, r"step_sizes\[1\]: expected a finite number above 0, got -0.1"),
