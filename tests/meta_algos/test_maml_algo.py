@@ -335,3 +335,11 @@ def test_samples_are_validated(nothing, change, message):
 def test_number_of_steps_is_validated(nothing, steps):
     with pytest.raises(ValueError, match=f"all_samples_data: expected the samples of 2 steps .*got {steps}"):
         nothing.optimize_policy((2 * draw_data())[:steps])
+
+
+def test_exploration_term_requires_its_samples():
+    algo = VPGMAML(make_policy(), meta_batch_size=M, exploration=True)
+    data = draw_data()
+    del data[1][2]["adj_avg_rewards"]
+    with pytest.raises(ValueError, match="^step1: task 2: expected samples with an entry 'adj_avg_rewards'"):
+        algo.optimize_policy(data)
