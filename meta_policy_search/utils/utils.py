@@ -1,11 +1,11 @@
-"""Helpers: seeds, timing, discounted sums, advantages, and JSON encoding of settings."""
+"""Helpers: seeds, timing, discounted sums, advantages, dicts of arrays, and JSON encoding of settings."""
 import contextlib
 import enum
 import json
 import random
 import sys
 import time
-from typing import Any, Dict, Iterator
+from typing import Any, Callable, Dict, Iterator, Mapping, Sequence, Tuple
 
 import numpy as np
 
@@ -130,6 +130,42 @@ def finite_std(values: np.ndarray, name: str = "advantages") -> float:
         raise ValueError(f"{name}: expected numbers with a finite standard deviation, got absolute values up to "
                          f"{np.abs(values).max()}")
     return std
+
+
+def extract(x: Any, *keys: str) -> Tuple[Any, ...]:
+    """Returns the entries of a dict for `keys`; for a list of dicts, a list of entries per key."""
+    return tuple(x[key] if isinstance(x, Mapping) else [item[key] for item in x] for key in keys)
+
+
+def stack_tensor_dict_list(tensor_dict_list: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
+    """Stacks the arrays of a list of (nested) dicts along a new first axis; returns one (nested) dict."""
+    return _join(np.asarray, tensor_dict_list)
+
+
+def concat_tensor_dict_list(tensor_dict_list: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
+    """Concatenates the arrays of a list of (nested) dicts along the first axis; returns one (nested) dict."""
+    return _join(np.concatenate, tensor_dict_list)
+
+
+def _join(join: Callable[[list], np.ndarray], dicts: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
+    columns = {key: [item[key] for item in dicts] for key in dicts[0]}
+    return {key: _join(join, column) if isinstance(column[0], Mapping) else join(column)
+            for key, column in columns.items()}
+
+
+def create_feed_dict(placeholder_dict: Mapping[str, Any], value_dict: Mapping[str, Any]) -> Dict[Any, Any]:
+    """Builds a TensorFlow feed dict from placeholders and values with the same names.
+
+    Args:
+        placeholder_dict: name to placeholder.
+        value_dict: name to value; may contain additional names.
+
+    Raises:
+        ValueError: a value is missing.
+    """
+    if not set(placeholder_dict) <= set(value_dict):
+        raise ValueError(f"value_dict: expected the names {sorted(placeholder_dict)}, got {sorted(value_dict)}")
+    return {placeholder: value_dict[name] for name, placeholder in placeholder_dict.items()}
 
 
 def shift_advantages_to_positive(advantages: np.ndarray) -> np.ndarray:
