@@ -541,9 +541,21 @@ class Run:
     def evaluate(self, tasks: Union[int, str, Sequence[Task]] = 40, num_steps: Optional[int] = None,
                  step_sizes: Optional[Sequence[float]] = None, seeds: Sequence[int] = (1,),
                  deterministic: bool = False, rollouts: Optional[int] = None) -> Evaluation:
-        """Measures returns after 0, 1, ... steps; see `MetaEvaluator.evaluate` and `TrialEvaluator.evaluate`.
+        """Measures the returns after 0, 1, ..., `num_steps` adaptation steps; for RL^2, of each episode of a trial.
 
-        The further argument `rollouts` is the number of paths per task and step; default None, as in training.
+        `MetaEvaluator.evaluate` and `TrialEvaluator.evaluate` explain the arguments in detail.
+
+        Args:
+            tasks: list of tasks, number of sampled tasks, or the fixed tasks `"test"` or `"train"`; default 40.
+            num_steps: number of adaptation steps. Default None: as in training.
+            step_sizes: sizes of the first steps. Default None: those of the algorithm.
+            seeds: seeds of tasks and paths; default `(1,)`.
+            deterministic: whether to measure returns without the noise of the policy; default False.
+            rollouts: number of paths per task and step; for RL^2, number of trials per task. Default None, as in
+                training.
+
+        Returns:
+            An `Evaluation`.
 
         Raises:
             TypeError: the algorithm learns a single task.
@@ -629,8 +641,8 @@ class Run:
             recorded = spec.options
             formats = check_formats(log_formats or recorded.get("log_formats", _LOG_FORMATS), "log_formats")
             progress = run_folder.RunInfo.read(self.folder).progress
-            first = [column[0] for name, column in progress.items() if name in ("Itr", "Epoch")]
-            if not progress or first and first[0] > spec.settings.get("start_itr", 0):
+            numbers = progress.get("Epoch", progress.get("Itr", [0]))  # of a single task, `Itr` counts candidates
+            if not progress or numbers[0] > spec.settings.get("start_itr", 0):
                 raise ValueError(f"{self.folder}: the first rows in {run_folder.PROGRESS_FILE} are missing. To resume "
                                  "the run, restore the file")
             snapshot["state"]["spec"] = spec

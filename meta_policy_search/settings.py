@@ -30,7 +30,7 @@ SMOKE = {"n_itr": 2, "meta_batch_size": 2, "rollouts_per_meta_task": 2, "envs_pe
 _ELSEWHERE = {name: here for here, names in {
     "discount": "gamma discount_factor", "env": "environment env_name env_id", "learning_rate": "meta_lr outer_lr",
     "mps.compare with seeds, or the key 'seed' of the grid of mps.sweep": "seeds",
-    "mps.train for each run with callbacks": "callbacks",
+    "mps.train, which takes callbacks": "callbacks",
     "algo": "algorithm", "n_itr": "total_timesteps n_epochs num_epochs epochs num_iterations n_iterations iterations",
     "entropy_coef": "ent_coef", "parallel": "n_workers num_workers n_cpu",
     "parallel (or processes of compare)": "n_jobs",
@@ -137,8 +137,8 @@ def advise(name: str, known: Iterable[str], owners: Owners) -> str:
     if algorithms := ", ".join(owners(plain)):
         return f"; it is a setting of {algorithms}" + "".join(
             f"; did you mean {other!r}?" for other in difflib.get_close_matches(name, known, n=1, cutoff=0.9))
-    return did_you_mean(name, known) or ("; the documentation page 'Default settings' lists the settings. "
-                                           "env_kwargs and vary set arguments of the environment")
+    return did_you_mean(name, known) or ("; the documentation page 'Default settings' lists the settings. Pass "
+                                         "arguments of the environment in env_kwargs or vary")
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any], names: Sequence[str]) -> str:

@@ -216,7 +216,7 @@ def test_interrupted_comparison_says_how_to_continue(started, tmp_path, capsys):
     ({"inner_lrr": 1.0}, TypeError, "unknown setting 'inner_lrr' for any of the algorithms; did you mean 'inner_lr'?"),
     ({"settings_of": {"rl2": {}}}, ValueError, "settings_of: expected names among promp, got 'rl2'"),
     ({"seed": 5}, ValueError, "seed: expected no value for a setting that varies (grid of sweep; seeds"),
-    ({"callbacks": []}, TypeError, "unknown setting 'callbacks' for any of the algorithms; use mps.train for each run"),
+    ({"callbacks": []}, TypeError, "for any of the algorithms; use mps.train, which takes callbacks"),
     ({"settings_of": {"promp": {"seed": 9}}}, ValueError, "settings_of: expected neither 'env' nor 'seed'"),
     ({"settings_of": ["promp"]}, TypeError, "settings_of: expected a dict of dicts, got ['promp']"),
     ({"seeds": 3.0}, TypeError, "seeds: expected a number of seeds or a list of seeds, got 3.0"),

@@ -101,7 +101,7 @@ def test_loaded_run_resumes_like_an_uninterrupted_run(tmp_path, capsys):
         run.resume(3)
     with pytest.raises(TypeError, match="log_formats: expected a list of formats, got the string 'csv'"):
         run.resume(4, log_formats="csv")
-    with pytest.raises(ValueError, match="itr: expected the number of an iteration or 'best', got 'bset'"):
+    with pytest.raises(ValueError, match="itr: expected the number of an iteration, 'best' or None .*, got 'bset'"):
         mps.load_run(run.folder, "bset")
     with pytest.raises(ValueError, match="folder: expected a run folder, got the file .*params.pkl"):
         mps.load_run(f"{run.folder}/params.pkl")
@@ -281,7 +281,7 @@ def test_subclass_of_the_trainer_is_resumed(tmp_path):
     ({"learning_rate": 1.0, "algo": "trpo_maml"}, TypeError, "with MetaGaussianMLPPolicy; use step_size (trust region"),
     ({"lr": 1.0, "algo": "e_maml"}, TypeError, "; use step_size (trust region of the meta-update) or inner_lr"),
     ({"seeds": 3}, TypeError, "; use mps.compare with seeds, or the key 'seed' of the grid of mps.sweep"),
-    ({"g": 1}, TypeError, "lists the settings. env_kwargs and vary set arguments of the environment"),
+    ({"g": 1}, TypeError, "lists the settings. Pass arguments of the environment in env_kwargs or vary"),
     ({"env": "envs/mine.py:Mine"}, ValueError, "env: expected MODULE:NAME, got 'envs/mine.py:Mine'; did you mean 'envs."
      "mine:Mine'?"),
     ({"algo": mps.MetaEnv}, TypeError, "algo: expected a subclass of MetaAlgo or RLAlgorithm, or its name, got"),

@@ -19,9 +19,9 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from meta_policy_search.envs.compat import adapt_env, copied
+from meta_policy_search.envs.compat import adapt_env, attribute, copied
 from meta_policy_search.envs.normalized_env import task_numbers
-from meta_policy_search.envs.registry import BUILT_IN, load_tasks, make_env
+from meta_policy_search.envs.registry import BUILT_IN, get_env_class, load_tasks, make_env
 from meta_policy_search.envs.spaces import as_array, extended_bounds, is_box, is_discrete
 from meta_policy_search.envs.trial_env import extend_observations, num_added
 from meta_policy_search.types import RenderMode, Task
@@ -73,10 +73,11 @@ class TaskEnv(gymnasium.Env):
 
     def __init__(self, name: str, *, tasks: Tasks = None, observe_task: bool = False, render_mode: RenderMode = None,
                  **kwargs: Any) -> None:
+        modes = (None, *attribute(get_env_class(name), "metadata", {}).get("render_modes", ()))
         if isinstance(tasks, str) and kwargs:
             raise ValueError(f"tasks: expected None or a list of tasks, because the fixed tasks belong to the default "
                              f"arguments of the environment, got {tasks!r} with {', '.join(kwargs)}")
-        if render_mode is not None:
+        if check_choice("render_mode", render_mode, modes) is not None:
             kwargs["render_mode"] = render_mode
         self.meta_env: Any = adapt_env(make_env(name, **kwargs))
         self.metadata, self.render_mode = {"render_fps": 20, **self.meta_env.metadata}, render_mode

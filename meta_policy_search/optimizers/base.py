@@ -61,6 +61,10 @@ def check_schedule(argument: str, value: Schedule) -> Union[float, Callable[[int
         TypeError, ValueError: `value` is none of these; the message calls it `argument`.
     """
     if isinstance(value, Mapping):
+        names = ["start", "end", "num_updates"]
+        if sorted(value) != sorted(names):
+            raise ValueError(f"{argument}: expected the entries {', '.join(names)} of a linear schedule, got "
+                             f"{', '.join(map(str, value)) or 'none'}")
         try:
             return LinearSchedule(**value)  # type: ignore[arg-type]  # checked by the constructor
         except (TypeError, ValueError) as error:

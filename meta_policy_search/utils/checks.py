@@ -181,7 +181,7 @@ class Columns(Dict[str, Any]):
 
     def __missing__(self, name: Any) -> NoReturn:
         raise KeyError(f"expected the name of a column, got {name!r}"
-                       + (did_you_mean(name, self) or f". There are {len(self)} columns; list() returns their names"))
+                       + (did_you_mean(name, self) or "; keys() returns the names"))
 
 
 def check_agrees(name: str, value: T, other_name: str, other: T) -> T:

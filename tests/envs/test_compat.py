@@ -108,6 +108,8 @@ def test_step_accepts_four_and_five_values(answer, expected):
 
 @pytest.mark.parametrize("answer, complaint", [
     (("obs", 1.0, False), "step of Scripted: expected .* got \\('obs', 1.0, False\\)"),
+    (("obs", np.zeros(2), False, {}), r"step of Scripted: reward: expected a single number, got array\(\[0., 0.\]\)"),
+    (("obs", 1.0, None, {}), "step of Scripted: terminated: expected True or False, got None"),
     (("obs", 1.0, False, "no", {}), "step of Scripted: truncated: expected True or False, got 'no'"),
 ])
 def test_step_names_the_invalid_result(answer, complaint):

@@ -65,7 +65,7 @@ def test_environment_without_render_mode_returns_no_image():
     env.reset()
     with pytest.warns(UserWarning, match='expected an environment created with render_mode="rgb_array"'):
         assert env.render() is None
-    with pytest.raises(TypeError, match="CartPoleMassEnv: got an unexpected keyword argument 'render_mode'"):
+    with pytest.raises(ValueError, match="render_mode: expected one of None, got 'rgb_array'"):
         TaskEnv("CartPoleMassEnv", render_mode="rgb_array")
 
 

@@ -10,6 +10,9 @@ from meta_policy_search.envs.point_envs import (
     MetaPointEnvSemicircle,
     MetaPointEnvV2,
     MetaPointEnvWalls,
+    point_env_2d_corner,
+    point_env_2d_momentum,
+    point_env_2d_walls,
 )
 
 NAVIGATION = [MetaPointEnvNavigation, MetaPointEnvV2, MetaPointEnvCornerGoals]
@@ -194,9 +197,8 @@ def test_goal_that_is_not_a_corner_is_refused(env_class):
         env_class().set_task((2.0, 1.0))
 
 
-@pytest.mark.parametrize("env_class, defaults", zip(TO_CORNERS, [("sparse", 0.5), ("sparse", 2.0), ("dense", 2.0)]))
-def test_arguments_are_checked_and_passed_to_the_vectorized_environment(env_class, defaults):
-    assert (env_class().reward_type, env_class().sparse_reward_radius) == defaults
+@pytest.mark.parametrize("env_class", TO_CORNERS)
+def test_arguments_are_checked_and_passed_to_the_vectorized_environment(env_class):
     with pytest.raises(ValueError, match="reward_type: expected one of 'dense', 'dense_squared', 'sparse', got 'dens'"):
         env_class(reward_type="dens")
     for radius in (0.0, -1.0, np.nan):
@@ -209,6 +211,16 @@ def test_arguments_are_checked_and_passed_to_the_vectorized_environment(env_clas
         batched.reset(np.arange(2), [np.random.default_rng(i) for i in range(2)])
     actions = np.full((2, 2), 0.1)
     np.testing.assert_allclose(batched.step(actions).rewards, -dense.step(actions).rewards**2)
+
+
+@pytest.mark.parametrize("module, env_class, reward_type, radius", [
+    (point_env_2d_corner, MetaPointEnvCorner, "sparse", 0.5),
+    (point_env_2d_momentum, MetaPointEnvMomentum, "sparse", 2.0),
+    (point_env_2d_walls, MetaPointEnvWalls, "dense", 2.0),
+])
+def test_defaults_equal_the_published_ones(module, env_class, reward_type, radius):
+    env = getattr(module, env_class.__name__)()
+    assert (env.reward_type, env.sparse_reward_radius) == (reward_type, radius)
 
 
 @pytest.mark.parametrize("start, action, reward", [  # the goal is (0, 1)

@@ -3,6 +3,7 @@ import importlib.util
 
 import pytest
 
+from meta_policy_search import envs
 from meta_policy_search.envs import MetaEnv, available_envs, find_env, get_env_class, make_env
 from meta_policy_search.envs.compat import check_meta_env
 from meta_policy_search.envs.registry import BUILT_IN
@@ -19,6 +20,13 @@ def test_every_name_creates_a_meta_environment():
         if "MetaWorld" in name and importlib.util.find_spec("metaworld") is None:
             continue
         check_meta_env(make_env(name))
+
+
+@pytest.mark.parametrize("package", [envs.point_envs, envs.discrete_envs, envs.mujoco_envs])
+def test_every_environment_is_registered(package):
+    assert set(package.__all__) <= set(available_envs())
+    for name in package.__all__:
+        assert get_env_class(name) is getattr(package, name)
 
 
 @pytest.mark.parametrize("name", ["CartPole-v1", "gymnasium:CartPole-v1", "cartpole-v1"])

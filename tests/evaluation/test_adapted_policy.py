@@ -1,4 +1,5 @@
 """Tests `Run.adapt` and `adapt`: the adapted policy acts, measures its return, and leaves the run unchanged."""
+import copy
 from types import SimpleNamespace
 
 import numpy as np
@@ -233,11 +234,21 @@ def test_recurrent_policy_observes_rewards_of_the_environment_as_in_training(rl2
         seen.append(observation) or seen[-2])
     action = adapted.act([0.1, 0.2])
     np.testing.assert_allclose(action, wrapped.unscaled_actions(seen[0]))
-    for done in (False, True):
-        adapted.observe(-3.0, done)
-        action = seen[-2]
-        adapted.act([0.1, 0.2])
-        np.testing.assert_allclose(seen[-1][2:], [*action, -1.5, done], rtol=1e-6)  # action, reward, end
+    adapted.observe(-3.0)
+    adapted.act([0.1, 0.2])
+    np.testing.assert_allclose(seen[-1][2:], [*seen[0], -1.5, 0.0], rtol=1e-6)  # action, reward, end
+
+
+def test_end_of_episode_and_reward_are_observed(rl2_run):
+    adapted, means = rl2_run.adapt(TASK, rollouts=1), []
+    for reward, done in ((0.0, False), (9.0, False), (0.0, True)):
+        other = copy.copy(adapted)
+        other.policy = copy.copy(adapted.policy)
+        other.policy._rng = np.random.default_rng(1)
+        other.act(np.zeros(2))
+        other.observe(reward, done)
+        means.append(other.act(np.zeros(2), deterministic=True))
+    assert np.abs(means[0] - means[1]).max() > 1e-3 and np.abs(means[0] - means[2]).max() > 1e-3
 
 
 @pytest.mark.parametrize("env_name", ["MetaPointEnvCorner", "MetaTabularMDPEnv"])

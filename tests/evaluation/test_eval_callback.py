@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
-from experiments import vpg_maml
+from experiments import rl2, vpg_maml
 from meta_policy_search.cli.main import main
 from meta_policy_search.evaluation import eval_callback
 from meta_policy_search.plotting import read_progress
@@ -184,6 +184,14 @@ def test_scripts_evaluate_and_report_the_best_policy(tmp_path, capsys):
             {"eval_every": 1, "eval_tasks": 0}, "eval_tasks: expected an integer of at least 1, got 0"):
         with pytest.raises(ValueError, match=message):
             mps.train("MetaPointEnv", dump_path=tmp_path / "wrong", **changed)
+
+
+@pytest.mark.thorough
+def test_script_of_rl2_evaluates_trials_of_one_episode(tmp_path, capsys):
+    assert rl2.main(["--smoke", "--eval_every", "2", "--episodes_per_trial", "1", "--dump_path", str(tmp_path)]) == 0
+    ((itr, before, _, after, _),) = rows_of(tmp_path).tolist()
+    assert itr == 1 and before == after
+    assert "warning" not in capsys.readouterr().out
 
 
 def test_overwriting_a_run_deletes_its_evaluations(run, tmp_path):

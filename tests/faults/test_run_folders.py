@@ -183,6 +183,12 @@ def test_changed_file_of_a_module_is_reported(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out.count(warning) == 1
 
 
+def test_another_module_of_the_same_name_is_reported(capsys):
+    process = {"modules": {"mine": "/one/mine.py"}}
+    run_folder.warn_of_changes(process, {"modules": {"mine": "/other/mine.py"}})
+    assert "mine '/one/mine.py' (before), '/other/mine.py' (now)" in capsys.readouterr().out
+
+
 def test_error_without_a_file_name_names_the_file(tmp_path):
     with pytest.raises(OSError, match="No space left on device: .*picture.svg"), atomic_path(tmp_path / "picture.svg"):
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -327,11 +327,11 @@ def test_schedule_can_be_a_dict_of_arguments():
 
 
 @pytest.mark.parametrize("rate, message", [
-    ({"start": 0.1, "stop": 0.0}, ".*unexpected keyword argument 'stop'"),
+    ({"start": 0.1, "stop": 0.0}, "expected the entries start, end, num_updates of a linear schedule, got start, stop"),
     ({"start": 0.1, "end": -1.0, "num_updates": 4}, "end: expected a finite number of at least 0, got -1.0"),
 ])
 def test_message_about_an_invalid_schedule(rate, message):
-    with pytest.raises((TypeError, ValueError), match=f"^learning_rate: {message}$"):
+    with pytest.raises(ValueError, match=f"^learning_rate: {message}$"):
         MAMLFirstOrderOptimizer(learning_rate=rate)
 
 

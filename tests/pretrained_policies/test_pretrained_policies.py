@@ -66,6 +66,11 @@ def test_policies_of_new_runs_are_written(tmp_path, monkeypatch):
     assert "``navigation/trpo_maml``" in (tmp_path / "TABLE").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("name", ["navigation/trpo_maml", "Navigation/TRPO-MAML", "NAVIGATION/trpomaml"])
+def test_names_ignore_case_hyphens_and_underscores(name):
+    assert mps.load_pretrained(name).name == "navigation/trpo_maml"
+
+
 @pytest.mark.thorough
 def test_loaded_policy_has_the_weights_and_settings_of_its_training():
     state = np.random.get_state()[1].copy()

@@ -96,11 +96,13 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
 
     def _check_assigned(self) -> None:
         """Checks the arguments that can be assigned after construction."""
-        values = vars(self)
-        for name in ("steps_per_epoch", "n_train_steps", "buffer_batch_size", "min_buffer_size", "rollout_batch_size"):
-            values[name] = check_positive_int(name, values[name])
-        for name in ("max_path_length", "max_eval_path_length"):
-            values[name] = None if values[name] is None else check_positive_int(name, values[name])
+        self.steps_per_epoch = check_positive_int("steps_per_epoch", self.steps_per_epoch)
+        self.max_path_length = _check_length("max_path_length", self.max_path_length)
+        self.max_eval_path_length = _check_length("max_eval_path_length", self.max_eval_path_length)
+        self.n_train_steps = check_positive_int("n_train_steps", self.n_train_steps)
+        self.buffer_batch_size = check_positive_int("buffer_batch_size", self.buffer_batch_size)
+        self.min_buffer_size = check_positive_int("min_buffer_size", self.min_buffer_size)
+        self.rollout_batch_size = check_positive_int("rollout_batch_size", self.rollout_batch_size)
         self.reward_scale = check_finite("reward_scale", self.reward_scale)
         self.num_eval_paths = check_int_at_least("num_eval_paths", self.num_eval_paths, 0)
         if self.min_buffer_size > self.replay_buffer.size_in_transitions:
@@ -203,3 +205,7 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
             logger.logkv("SuccessRate", float(np.mean(self._successes)))
         logger.logkv("BufferSize", self.replay_buffer.n_transitions_stored)
         self.policy.log_diagnostics(paths)
+
+
+def _check_length(name: str, length: Optional[int]) -> Optional[int]:
+    return None if length is None else check_positive_int(name, length)
