@@ -119,37 +119,39 @@ def import_name(argument: str, name: str, registered: Mapping[str, Any]) -> Any:
     return found
 
 
-_PACKAGE = "meta_policy_search."
-ALGORITHMS = Registry("algo", {  # classes of built-in algorithms are imported when they are needed
-    "promp": _PACKAGE + "meta_algos.pro_mp:ProMP", "trpo_maml": _PACKAGE + "meta_algos.trpo_maml:TRPOMAML",
-    "e_maml": _PACKAGE + "meta_algos.e_maml:EMAML", "vpg_maml": _PACKAGE + "meta_algos.vpg_maml:VPGMAML",
-    "dice_maml": _PACKAGE + "meta_algos.dice_maml:DICEMAML",
-    "vpg_dice_maml": _PACKAGE + "meta_algos.vpg_dice_maml:VPG_DICEMAML", "rl2": _PACKAGE + "meta_algos.rl2:RL2",
-    "cem": _PACKAGE + "np.algos.cem:CEM", "cma_es": _PACKAGE + "np.algos.cma_es:CMAES",
-    "ddpg": _PACKAGE + "algos:DDPG",
-}, {
+_BUILT_IN = {  # name: MODULE:NAME of the class, which is imported when it is needed; title; description
+    "promp": ("meta_algos.pro_mp:ProMP", "ProMP",
+              "ProMP (arXiv:1810.06784): several clipped gradient steps per meta-update on the same samples"),
+    "trpo_maml": ("meta_algos.trpo_maml:TRPOMAML", "TRPO-MAML",
+                  "MAML (arXiv:1703.03400) with one trust-region step per meta-update, as in its original experiments"),
+    "e_maml": ("meta_algos.e_maml:EMAML", "E-MAML",
+               "E-MAML (arXiv:1803.01118): TRPO-MAML with an exploration term for the samples before adaptation"),
+    "vpg_maml": ("meta_algos.vpg_maml:VPGMAML", "VPG-MAML",
+                 "MAML (arXiv:1703.03400) with one Adam step along the policy gradient per meta-update"),
+    "dice_maml": ("meta_algos.dice_maml:DICEMAML", "DiCE-MAML",
+                  "DiCE-MAML (arXiv:1802.05098): adaptation steps with unbiased second derivatives"),
+    "vpg_dice_maml": ("meta_algos.vpg_dice_maml:VPG_DICEMAML", "VPG-DiCE-MAML",
+                      "DiCE-MAML with a policy gradient on advantages after adaptation"),
+    "rl2": ("meta_algos.rl2:RL2", "RL2",
+            "RL2 (arXiv:1611.02779): a recurrent policy that adapts within a trial of several episodes"),
+    "cem": ("np.algos.cem:CEM", "CEM",
+            "The cross-entropy method (CEM), a gradient-free search over policy parameters"),
+    "cma_es": ("np.algos.cma_es:CMAES", "CMA-ES",
+               "CMA-ES (arXiv:1604.00772), a gradient-free search that adapts a full covariance matrix"),
+    "ddpg": ("algos:DDPG", "DDPG",
+             "DDPG (arXiv:1509.02971): a deterministic policy, trained off-policy from a replay buffer")}
+
+ALGORITHMS = Registry("algo", {name: f"meta_policy_search.{cls}" for name, (cls, _, _) in _BUILT_IN.items()}, {
     "maml": "'trpo_maml' (outer step of the paper) or 'vpg_maml'", "metasgd": "trainable_inner_step_size=True",
     "fomaml": "first_order=True with an algorithm such as 'trpo_maml'",
     **{name: f"adapt_params={value!r} with an algorithm such as 'trpo_maml'" for name, value in (
         ("anil", "head"), ("boil", "body"), ("cavia", "context"))}})
 
-TITLES = {"promp": "ProMP", "trpo_maml": "TRPO-MAML", "e_maml": "E-MAML", "vpg_maml": "VPG-MAML",
-          "dice_maml": "DiCE-MAML", "vpg_dice_maml": "VPG-DiCE-MAML", "rl2": "RL2", "cem": "CEM", "cma_es": "CMA-ES",
-          "ddpg": "DDPG"}
+TITLES = {name: title for name, (_, title, _) in _BUILT_IN.items()}
 """Titles of algorithms for plots, by registered name."""
 
-DESCRIPTIONS = {
-    "promp": "ProMP (arXiv:1810.06784): several clipped gradient steps per meta-update on the same samples",
-    "trpo_maml": "MAML (arXiv:1703.03400) with one trust-region step per meta-update, as in its original experiments",
-    "e_maml": "E-MAML (arXiv:1803.01118): TRPO-MAML with an exploration term for the samples before adaptation",
-    "vpg_maml": "MAML (arXiv:1703.03400) with one Adam step along the policy gradient per meta-update",
-    "dice_maml": "DiCE-MAML (arXiv:1802.05098): adaptation steps with unbiased second derivatives",
-    "vpg_dice_maml": "DiCE-MAML with a policy gradient on advantages after adaptation",
-    "rl2": "RL2 (arXiv:1611.02779): a recurrent policy that adapts within a trial of several episodes",
-    "cem": "The cross-entropy method (CEM), a gradient-free search over policy parameters",
-    "cma_es": "CMA-ES (arXiv:1604.00772), a gradient-free search that adapts a full covariance matrix",
-    "ddpg": "DDPG (arXiv:1509.02971): a deterministic policy, trained off-policy from a replay buffer"}
-"""Descriptions of the built-in algorithms, which do not require TensorFlow."""
+DESCRIPTIONS = {name: description for name, (_, _, description) in _BUILT_IN.items()}
+"""Descriptions of the built-in algorithms by name. Reading them does not import TensorFlow."""
 
 
 def register_algorithm(name: str, algo_class: type, title: Optional[str] = None) -> None:
