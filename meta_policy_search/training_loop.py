@@ -164,14 +164,15 @@ class TrainingLoop(Configurable, abc.ABC):
         self._missing = []
         if self._started is None:
             self._started = time.perf_counter()
-        with seeding.generators_kept(), logger.in_training():
+        with interrupts_delayed() as interruptible, seeding.generators_kept(), logger.in_training():
             if self._generators is not None:
                 seeding.set_process_state(self._generators)
             with seeding.rooted(self._root):
                 try:
                     self._is_running = True
                     self._before = self._get_state()
-                    yield
+                    with interruptible:
+                        yield
                     self._before = None
                 except BaseException as error:
                     logger.clearkvs()

@@ -5,7 +5,7 @@ import importlib
 import os
 import signal
 import threading
-from typing import Any, Callable, Iterator, List, Sequence, TypeVar
+from typing import Any, Callable, ContextManager, Iterator, List, Sequence, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -82,20 +82,34 @@ def training_lock() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def interrupts_delayed() -> Iterator[None]:
-    """Delays Ctrl-C until the end of a `with` block.
+def interrupts_delayed() -> Iterator[ContextManager[None]]:
+    """Delays Ctrl-C until the end of a `with` block, or until a nested block of the context manager that it yields.
 
     The function replaces the signal handler. Blocking the signal in this thread is not sufficient: the operating system
     delivers it to another thread (TensorFlow starts several), and Python then runs the handler in the main thread.
     """
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):  # Ctrl-C cannot interrupt
-        yield
+        yield contextlib.nullcontext()
         return
-    pressed = []
-    signal.signal(signal.SIGINT, lambda *arguments: pressed.append(arguments))
+    pressed: List[Any] = []
+
+    def delay(*arguments: Any) -> None:
+        pressed.append(arguments)
+
+    @contextlib.contextmanager
+    def handled() -> Iterator[None]:
+        try:
+            signal.signal(signal.SIGINT, handler)
+            if pressed:
+                handler(*pressed.pop())
+            yield
+        finally:
+            signal.signal(signal.SIGINT, delay)
+
+    signal.signal(signal.SIGINT, delay)
     try:
-        yield
+        yield handled()
     finally:
         signal.signal(signal.SIGINT, handler)
         if pressed:

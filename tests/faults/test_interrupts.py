@@ -5,6 +5,7 @@ calls, at random lines of the package (half of them spread evenly over the execu
 lines, so that rows and snapshots are hit as often as inner loops), or after random times while paths are sampled.
 """
 import contextlib
+import inspect
 import os
 import signal
 import sys
@@ -30,6 +31,7 @@ from meta_policy_search.samplers import MetaSampleProcessor
 from meta_policy_search.samplers.errors import EnvWorkerError
 from meta_policy_search.samplers.vectorized_env_executor import MetaIterativeEnvExecutor
 from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import seeding
 from meta_policy_search.utils.snapshotter import SnapshotError, load_snapshot
 from meta_policy_search.utils.statistics import task_timesteps
 from tests.helpers.runs import assert_same, read_rows
@@ -373,6 +375,35 @@ def test_interrupted_training_equals_uninterrupted_training(algo_cls, arguments,
 @pytest.mark.thorough(but="CEM")
 def test_interrupted_epochs_equal_uninterrupted_epochs(algo_cls, tmp_path):
     check_interrupted_runs(Search(algo_cls), 12, tmp_path)
+
+
+def test_interruption_at_each_line_that_begins_or_ends_training_leaves_no_reservation(tmp_path):
+    """The seed, the logger and the runner stay usable, and the random numbers of the caller do not change."""
+    parts = map(inspect.unwrap, (LocalRunner._running, logger.in_training, seeding.generators_kept, seeding.rooted))
+    sources = [(inspect.getsourcefile(part), *inspect.getsourcelines(part)) for part in parts]
+    run, visited = Search(CEM), set()
+    run.begin(tmp_path / "whole")
+    with Lines(lambda number, place: visited.add(place)):
+        run.resume()
+    places = [(path, first + i) for path, lines, first in sources for i in range(len(lines))]
+    places = [place for place in places if place in visited]
+    assert len(places) > 25
+    for i, chosen in enumerate(places):
+        visits, state = [], np.random.get_state()[1].tolist()
+
+        def press(number, place, chosen=chosen, visits=visits):
+            if place == chosen:
+                visits.append(number)
+                if len(visits) == 1:
+                    raise_signal(SIGINT)
+
+        run.begin(tmp_path / str(i))
+        with contextlib.suppress(KeyboardInterrupt), Lines(press):
+            run.resume()
+        assert np.random.get_state()[1].tolist() == state
+        if not run.is_done():
+            run.resume()
+        logger.reset()
 
 
 # Sampling
