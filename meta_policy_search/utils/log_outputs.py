@@ -66,7 +66,7 @@ def rows_before(itr: int, path: str) -> list[Row]:
     """Returns the rows of a file up to the last row of iteration `itr - 1`.
 
     Raises:
-        ValueError: the row of an earlier iteration is missing.
+        ValueError: the row of an earlier iteration is missing or not in the order of the iterations.
         OSError: the file cannot be read.
     """
     rows = read_rows(path)
