@@ -209,10 +209,14 @@ def test_algorithm_that_cannot_be_rolled_back_is_reported(monkeypatch, messages)
 
 
 class Lines:
-    """Calls `on_line(number, place)` before each line of the package within a `with` block; numbers start at 0."""
+    """Calls `on_line(number, place)` before each line of the package within a `with` block; numbers start at 0.
 
-    def __init__(self, on_line):
+    With `functions`, it does so only before their lines.
+    """
+
+    def __init__(self, on_line, functions=()):
         self.on_line, self.number = on_line, 0
+        self.codes = {inspect.unwrap(function).__code__ for function in functions}
 
     def __enter__(self):
         self.before = sys.gettrace()
@@ -223,7 +227,7 @@ class Lines:
         sys.settrace(self.before)
 
     def trace(self, frame, event, argument):
-        if not frame.f_code.co_filename.startswith(PACKAGE):
+        if not frame.f_code.co_filename.startswith(PACKAGE) or self.codes and frame.f_code not in self.codes:
             return None
         if event == "line":
             self.number += 1
@@ -231,9 +235,9 @@ class Lines:
         return self.trace
 
 
-def press_at(moment):
-    """Returns a function that sends SIGINT before the line of the given number."""
-    return Lines(lambda number, place: raise_signal(SIGINT) if number == moment else None)
+def press_at(moment, functions=()):
+    """Sends SIGINT before the line of the given number, for a `with` block."""
+    return Lines(lambda number, place: raise_signal(SIGINT) if number == moment else None, functions)
 
 
 def draw_moments(run, num_moments, rng):
@@ -379,26 +383,16 @@ def test_interrupted_epochs_equal_uninterrupted_epochs(algo_cls, tmp_path):
 
 def test_interruption_at_each_line_that_begins_or_ends_training_leaves_no_reservation(tmp_path):
     """The seed, the logger and the runner stay usable, and the random numbers of the caller do not change."""
-    parts = map(inspect.unwrap, (LocalRunner._running, logger.in_training, seeding.generators_kept, seeding.rooted))
-    sources = [(inspect.getsourcefile(part), *inspect.getsourcelines(part)) for part in parts]
-    run, visited = Search(CEM), set()
+    parts = LocalRunner._running, logger.in_training, seeding.generators_kept, seeding.rooted
+    run, moments = Search(CEM), {}
     run.begin(tmp_path / "whole")
-    with Lines(lambda number, place: visited.add(place)):
+    with Lines(lambda number, place: moments.setdefault(place, number), parts):
         run.resume()
-    places = [(path, first + i) for path, lines, first in sources for i in range(len(lines))]
-    places = [place for place in places if place in visited]
-    assert len(places) > 25
-    for i, chosen in enumerate(places):
-        visits, state = [], np.random.get_state()[1].tolist()
-
-        def press(number, place, chosen=chosen, visits=visits):
-            if place == chosen:
-                visits.append(number)
-                if len(visits) == 1:
-                    raise_signal(SIGINT)
-
-        run.begin(tmp_path / str(i))
-        with contextlib.suppress(KeyboardInterrupt), Lines(press):
+    assert len(moments) > 25
+    for chosen in moments.values():
+        state = np.random.get_state()[1].tolist()
+        run.begin(tmp_path / str(chosen))
+        with contextlib.suppress(KeyboardInterrupt), press_at(chosen, parts):
             run.resume()
         assert np.random.get_state()[1].tolist() == state
         if not run.is_done():
