@@ -194,9 +194,10 @@ class TrainingLoop(Configurable, abc.ABC):
 
     def _finish_iteration(self) -> Row:
         """Calls the callbacks, then writes the row and saves the snapshot with Ctrl-C deferred; returns the row."""
+        before = logger.getkvs()
         with seeding.seed_kept():
             results = [callback(self, logger.getkvs()) for callback in check_callbacks(self.callbacks)]
-        self._check_columns(logger.getkvs())
+        self._check_columns(before, logger.getkvs())
         with interrupts_delayed():
             self.stopped = any(isinstance(result, (bool, np.bool_)) and bool(result) for result in results)
             row = logger.dumpkvs()
@@ -207,14 +208,18 @@ class TrainingLoop(Configurable, abc.ABC):
             logger.log(f"Stopped by a callback that returned True, after {self._unit} {self.itr - 1}")
         return row
 
-    def _check_columns(self, row: Row) -> None:
-        """Raises `ValueError` if a callback logged a column by which rows are numbered or recognized."""
+    def _check_columns(self, before: Row, row: Row) -> None:
+        """Raises `ValueError` if a callback changed a column of the row `before`, or logged a reserved column.
+
+        The reserved columns are those by which rows are numbered or recognized.
+        """
         wrong = [name for name in self._foreign_columns if name in row]
         if row.get(self._number_column, self.itr) != self.itr:
             wrong.append(self._number_column)
-        if wrong:
-            raise ValueError(f"callbacks: expected no column {wrong[0]}, because this name is reserved; log the value "
-                             "under another name")
+        changed = [name for name, value in before.items() if row.get(name, value) is not value and row[name] != value]
+        for name in wrong + changed:
+            reason = "this name is reserved" if name in wrong else "the row already contains it"
+            raise ValueError(f"callbacks: expected no column {name}, because {reason}; log the value under another name")
 
     def _roll_back(self) -> None:
         """Rolls back the current iteration, if there is one."""

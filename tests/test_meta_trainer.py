@@ -365,10 +365,13 @@ def test_mismatched_components_are_refused(trainer, change, error, message):
         Trainer(**{**arguments, **change})
 
 
-@pytest.mark.parametrize("name, value", [("Epoch", 0), ("AverageReturn", 1.0), ("Itr", 7)])
-def test_columns_by_which_rows_are_recognized_are_refused(name, value, trainer):
+@pytest.mark.parametrize("name, value, reason", [
+    ("Epoch", 0, "this name is reserved"), ("AverageReturn", 1.0, "this name is reserved"),
+    ("Itr", 7, "this name is reserved"), ("n_timesteps", 1, "the row already contains it"),
+    ("Step_1-AverageReturn", 1.0, "the row already contains it")])
+def test_columns_by_which_rows_are_recognized_are_refused(name, value, reason, trainer):
     trainer.callbacks = [lambda trainer, row: logger.logkv(name, value)]
-    with pytest.raises(ValueError, match=f"callbacks: expected no column {name}, because this name is reserved; log"):
+    with pytest.raises(ValueError, match=f"callbacks: expected no column {name}, because {reason}; log"):
         trainer.train()
     trainer.callbacks = []
     trainer.train()
