@@ -196,7 +196,7 @@ class TrainingLoop(Configurable, abc.ABC):
         """Calls the callbacks, then writes the row and saves the snapshot with Ctrl-C deferred; returns the row."""
         before = logger.getkvs()
         with seeding.seed_kept():
-            results = [callback(self, logger.getkvs()) for callback in check_callbacks(self.callbacks)]
+            results = [_call(callback, self) for callback in check_callbacks(self.callbacks)]
         self._check_columns(before, logger.getkvs())
         with interrupts_delayed():
             self.stopped = any(isinstance(result, (bool, np.bool_)) and bool(result) for result in results)
@@ -219,7 +219,8 @@ class TrainingLoop(Configurable, abc.ABC):
         changed = [name for name, value in before.items() if row.get(name, value) is not value and row[name] != value]
         for name in wrong + changed:
             reason = "this name is reserved" if name in wrong else "the row already contains it"
-            raise ValueError(f"callbacks: expected no column {name}, because {reason}; log the value under another name")
+            raise ValueError(f"callbacks: expected no column {name}, because {reason}; log the value under "
+                             "another name")
 
     def _roll_back(self) -> None:
         """Rolls back the current iteration, if there is one."""
@@ -288,6 +289,17 @@ class TrainingLoop(Configurable, abc.ABC):
 def _name_of(callback: Callback) -> str:
     """Returns the name of a function, or the class of another callback."""
     return getattr(callback, "__qualname__", type(callback).__qualname__)
+
+
+def _call(callback: Callback, loop: TrainingLoop) -> Any:
+    """Calls a callback; raises `TypeError` if a `StatefulCallback` without `get_state` changes its attributes."""
+    lacks_state = isinstance(callback, StatefulCallback) and bool(
+        {StatefulCallback.get_state, StatefulCallback.set_state} & {type(callback).get_state, type(callback).set_state})
+    before, result = lacks_state and repr(vars(callback)), callback(loop, logger.getkvs())
+    if lacks_state and repr(vars(callback)) != before:
+        raise TypeError("callbacks: expected a class with get_state and set_state, because calls change attributes, "
+                        f"got {_name_of(callback)}")
+    return result
 
 
 def check_replaced(saved: Sequence[Any], new: Sequence[Callback]) -> None:

@@ -28,7 +28,10 @@ Callback = Callable[[Any, Row], Optional[bool]]
 
 
 class StatefulCallback(Configurable, abc.ABC):
-    """Base class of callbacks that snapshots contain. A resumed run continues with them and with their state."""
+    """Base class of callbacks that snapshots contain. A resumed run continues with them and with their state.
+
+    A subclass whose calls change attributes must define `get_state` and `set_state`.
+    """
 
     @abc.abstractmethod
     def __call__(self, trainer: Any, row: Row) -> Optional[bool]:
