@@ -144,14 +144,15 @@ def comparable_name(name: str) -> str:
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:
     """Returns `; did you mean ...?` with up to three known names, or `""` if no name is similar.
 
-    These are the names with the same words, such as `inner_lr` for "inner_learning_rate". If there are none, they are
-    the names that contain all words (`inner_lr` for "lr") or begin or end with `name`, those with fewest further words
-    first, or else the name with nearly the same letters and as many words. Another name probably has another meaning.
+    These are the names with the same words, such as `inner_lr` for "inner_learning_rate", or `env` for "envs". If there
+    are none, they are the names that contain all words (`inner_lr` for "lr") or begin or end with `name`, those with
+    fewest further words first, or else the name with nearly the same letters and as many words. Another name probably
+    has another meaning.
     """
     by_lower = {other.lower(): other for other in known if isinstance(other, str)}
     name = name.lower().strip("-") if isinstance(name, str) else ""
     words, further = _words_of(name), {other: len(_words_of(other) - _words_of(name)) for other in by_lower}
-    near = [other for other in by_lower if comparable_name(other.strip("-")) == comparable_name(name)
+    near = [other for other in by_lower if _singular(other) == _singular(name)
             or len(words) > 1 and _words_of(other) == words] or sorted(
         (other for other in by_lower if len(name) > 1 and (words <= _words_of(other) or other.startswith(name)
                                                   or other.endswith(name))),
@@ -159,6 +160,10 @@ def did_you_mean(name: Any, known: Iterable[Any]) -> str:
     near = near or [other for other in difflib.get_close_matches(name, by_lower, cutoff=0.7)
                     if len(other.strip("-").split("_")) == len(name.split("_"))][:1]
     return f"; did you mean {' or '.join(repr(by_lower[other]) for other in near)}?" if near else ""
+
+
+def _singular(name: str) -> str:
+    return comparable_name(name.strip("-")).rstrip("s")
 
 
 def _words_of(name: str) -> Set[str]:

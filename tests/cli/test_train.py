@@ -268,6 +268,7 @@ def test_default_environment_is_named_first(tmp_path, capsys):
     (["--log_formats", "line"], r"log_formats: expected formats including 'csv', got \['line'\]"),
     (["--parallel", "all"], r"parallel: expected .*, got 'all'"),
     (["--inner_ir", "0.1"], r"unrecognized arguments: --inner_ir 0.1; did you mean '--inner_lr'\?"),
+    (["--envs", "MetaPointEnvCorner"], r"unrecognized arguments: --envs MetaPointEnvCorner; did you mean '--env'\?"),
     (["--cell", "gru"], r"unrecognized arguments: --cell gru; it is a setting of rl2"),
     (["--gamma", "0.9"], r"unrecognized arguments: --gamma 0.9; use discount"),
     (["--seed", "1", "2"], r"unrecognized arguments: 2; write each value after its flag \(most flags take one value\)"),
