@@ -142,6 +142,10 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
                                      overwrite=run_folder.ended_before_first_snapshot(folder)):
             count = f"{n_itr} iteration{'s' * (n_itr != 1)}"
             logger.log(f"{env_name}, seed {seed}: {count} of {type(trainer.algo).__name__}, written to {folder}")
+            for callback in trainer.callbacks:
+                if isinstance(callback, EvalCallback) and callback.every > n_itr:
+                    logger.warn(f"eval_every: expected at most {n_itr}, the number of iterations, got "
+                                f"{callback.every}. The run has no evaluation")
             return Run(trainer, folder)._train(n_itr)
 
 

@@ -163,10 +163,13 @@ def test_returns_of_rl2_are_those_of_the_first_and_last_episode(tmp_path):
 
 
 def test_fixed_tasks_are_evaluated(tmp_path, capsys):
-    run = mps.train("MetaPointEnvNavigation", "vpg_maml", n_itr=1, dump_path=tmp_path, callbacks=[
-        mps.EvalCallback(every=1, tasks="train")], rollouts_per_meta_task=1, meta_batch_size=2, max_path_length=2,
-        hidden_sizes=(2,))
-    assert "in 100 tasks: return " in capsys.readouterr().out
+    sizes = {"rollouts_per_meta_task": 1, "meta_batch_size": 2, "max_path_length": 2, "hidden_sizes": (2,)}
+    run = mps.train("MetaPointEnvNavigation", "vpg_maml", n_itr=1, dump_path=tmp_path / "run", callbacks=[
+        mps.EvalCallback(every=1, tasks="train")], **sizes)
+    output = capsys.readouterr().out
+    assert "in 100 tasks: return " in output and "warning" not in output
+    mps.train("MetaPointEnvNavigation", "vpg_maml", n_itr=1, dump_path=tmp_path / "none", eval_every=2, **sizes)
+    assert "warning: eval_every: expected at most 1, the number of iterations, got 2" in capsys.readouterr().out
     assert rows_of(run.folder)[0, 1] == run.evaluate("train", seeds=(0,)).mean_return.mean[0]
 
 
