@@ -31,12 +31,12 @@ def check_nonlinearity(argument: str, value: Nonlinearity) -> Nonlinearity:
     """Returns the name of a nonlinearity that has one, else the nonlinearity unchanged; see `nonlinearity_name`.
 
     Raises:
-        TypeError: `value` is neither a function, a string nor None; the message calls it `argument`.
+        TypeError: `value` is neither a TensorFlow function, a string nor None; the message calls it `argument`.
         ValueError: `value` is not the name of a known nonlinearity.
     """
     if isinstance(value, str):
         return check_choice(argument, value, NONLINEARITIES)
-    if value is not None and not callable(value):
+    if value is not None and (not callable(value) or isinstance(value, np.ufunc)):
         raise TypeError(f"{argument}: expected one of {', '.join(map(repr, NONLINEARITIES))}, a TensorFlow function or "
                         f"None, got {value!r}")
     return nonlinearity_name(value) or value
