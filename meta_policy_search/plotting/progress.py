@@ -40,6 +40,8 @@ def read_progress(run_folder: PathLike) -> Progress:
     if len(rows) < 2:
         raise ValueError(f"run_folder: expected at least one row in {path}, got none")
     rows, keys = rows[1:], rows[0]
+    if len(keys) == 1 and ";" in keys[0]:
+        raise ValueError(f"run_folder: expected commas between the columns of {path}, got {keys[0][:60]!r}")
     return Columns({key: np.array([_number(row[column]) if column < len(row) else np.nan for row in rows])
                     for column, key in enumerate(keys)})
 

@@ -113,6 +113,7 @@ def test_path_and_title(folder, tmp_path):
 @pytest.mark.parametrize("content, message", [
     (None, "expected a folder with a progress.csv"),
     ("", "expected at least one row"),
+    ("Itr;n_timesteps\n0;1\n", "expected commas between the columns of .*progress.csv, got 'Itr;n_timesteps'"),
     ("n_timesteps\n1\n", "expected a column 'Step_0-AverageReturn', got only n_timesteps"),
 ])
 def test_runs_that_cannot_be_plotted_are_reported(content, message, tmp_path):
