@@ -28,6 +28,7 @@ from meta_policy_search.cli.train import INTERRUPTED
 from meta_policy_search.comparison import SUMMARY, sweep
 from meta_policy_search.run import find_algo_class
 from meta_policy_search.settings import read_json
+from meta_policy_search.utils.checks import did_you_mean
 from meta_policy_search.utils.progress import print_line
 
 _KEYS = {"algorithm": str, "settings": dict, "grid": dict}
@@ -39,7 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
     content = read_json(path)
     if set(content) != set(_KEYS) or not all(isinstance(content[key], kind) for key, kind in _KEYS.items()):
         raise ValueError(f"{path}: expected an object with the keys algorithm (a name), settings and grid "
-                         f"(objects), got {json.dumps(content)}")
+                         f"(objects), got {json.dumps(content)}"
+                         + "".join(did_you_mean(key, _KEYS) for key in content if key not in _KEYS))
     algo, settings, grid = content["algorithm"], content["settings"], content["grid"]
     output = arguments.output or os.path.join("data", "sweeps", os.path.splitext(os.path.basename(path))[0])
     try:
