@@ -311,13 +311,15 @@ def find_run(folder: str, argument: str = "run_folder") -> str:
     """Returns a run folder: the given folder, or the only run folder below it; for `argument`, see `find_runs`.
 
     Raises:
-        ValueError: the folder is missing or contains no run; or it contains several runs, which the message lists.
+        ValueError: the folder is missing or contains no run; or it contains several runs, of which the message lists
+            four.
     """
     if snapshot_paths(folder := user_path(argument, folder)):
         return folder
     runs = find_runs([folder], argument)
     if len(runs) > 1:
-        raise ValueError(f"{argument}: expected one run, got {len(runs)}: {', '.join(runs)}")
+        raise ValueError(f"{argument}: expected one run, got {len(runs)}: {', '.join(runs[:4])}"
+                         + ", ..." * (len(runs) > 4))
     return runs[0]
 
 

@@ -66,9 +66,13 @@ def test_only_run_of_a_folder_is_found(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("a/b/run", "c/run1", "c/run2"):
         write_run(tmp_path / name)
+    for number in range(5):
+        write_run(tmp_path / "many" / str(number))
     (tmp_path / "empty").mkdir()
     assert find_run("a") == find_run("a/b/run") == "a/b/run"
-    for folder, message in (("c", "expected one run, got 2: c/run1, c/run2"), ("gone", "gone, which does not exist"),
+    for folder, message in (("c", "expected one run, got 2: c/run1, c/run2$"),
+                            ("many", "expected one run, got 5: many/0, many/1, many/2, many/3, ...$"),
+                            ("gone", "gone, which does not exist"),
                             ("empty", "empty, which contains no progress.csv"),
                             ("a/b/run/progress.csv", "progress.csv, which is not a folder")):
         with pytest.raises(ValueError, match=f"^runs: .*{message}"):
@@ -231,6 +235,7 @@ def test_figure_is_overwritten_only_on_request(tmp_path, capsys):
     (["a", "--smooth", "0"], "--smooth: expected an integer of at least 1, got 0"),
     (["broken"], "could not read broken/params.json"),
     (["a", "cem", "--trajectories"], "--trajectories: expected one run, got 2: a, cem"),
+    (["a", "cem", "empty", "bare", "broken", "--trajectories"], "expected one run, got 5: a, cem, empty, bare, [.]{3}"),
     (["cem", "--trajectories"], "the folder cem contains no snapshot"),
 ])
 def test_invalid_arguments_are_reported(arguments, message, tmp_path, monkeypatch, capsys):
