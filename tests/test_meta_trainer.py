@@ -380,7 +380,7 @@ def test_mismatched_components_are_refused(trainer, change, error, message):
 
 @pytest.mark.parametrize("cls", [OnlyGet, NoState])
 def test_stateful_callback_that_changes_attributes_defines_its_state(cls, trainer):
-    """A `StatefulCallback` whose calls change no attributes needs no methods of its own."""
+    """A `StatefulCallback` whose calls change no attributes needs no state methods."""
     trainer.callbacks = [cls()]
     with pytest.raises(TypeError, match=f"expected a class with get_state and set_state, .*, got {cls.__name__}"):
         trainer.train()
