@@ -22,9 +22,9 @@ SUPPLIED = frozenset({
     "is_discrete"})
 """Arguments of the classes that `train` supplies; they are not settings."""
 
-SMOKE = {"n_itr": 2, "meta_batch_size": 2, "rollouts_per_meta_task": 2, "envs_per_task": None, "max_path_length": 10,
-         "hidden_sizes": (8,), "hidden_size": 8, "num_minibatches": 1, "n_samples": 20, "batch_size": 10,
-         "steps_per_epoch": 2, "n_train_steps": 2, "min_buffer_size": 10}
+SMOKE = {"n_itr": 2, "eval_every": 0, "meta_batch_size": 2, "rollouts_per_meta_task": 2, "envs_per_task": None,
+         "max_path_length": 10, "hidden_sizes": (8,), "hidden_size": 8, "num_minibatches": 1, "n_samples": 20,
+         "batch_size": 10, "steps_per_epoch": 2, "n_train_steps": 2, "min_buffer_size": 10}
 """Settings of a smoke test, which takes seconds and only checks that everything works."""
 
 _ELSEWHERE = {name: here for here, names in {

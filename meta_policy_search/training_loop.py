@@ -196,7 +196,7 @@ class TrainingLoop(Configurable, abc.ABC):
         """Calls the callbacks, then writes the row and saves the snapshot with Ctrl-C deferred; returns the row."""
         before = logger.getkvs()
         with seeding.seed_kept():
-            results = [_call(callback, self) for callback in check_callbacks(self.callbacks)]
+            results = [callback(self, logger.getkvs()) for callback in check_callbacks(self.callbacks)]
         self._check_columns(before, logger.getkvs())
         with interrupts_delayed():
             self.stopped = any(isinstance(result, (bool, np.bool_)) and bool(result) for result in results)
@@ -289,17 +289,6 @@ class TrainingLoop(Configurable, abc.ABC):
 def _name_of(callback: Callback) -> str:
     """Returns the name of a function, or the class of another callback."""
     return getattr(callback, "__qualname__", type(callback).__qualname__)
-
-
-def _call(callback: Callback, loop: TrainingLoop) -> Any:
-    """Calls a callback; raises `TypeError` if a `StatefulCallback` without `get_state` changes its attributes."""
-    lacks_state = isinstance(callback, StatefulCallback) and bool(
-        {StatefulCallback.get_state, StatefulCallback.set_state} & {type(callback).get_state, type(callback).set_state})
-    before, result = lacks_state and repr(vars(callback)), callback(loop, logger.getkvs())
-    if lacks_state and repr(vars(callback)) != before:
-        raise TypeError("callbacks: expected a class with get_state and set_state, because calls change attributes, "
-                        f"got {_name_of(callback)}")
-    return result
 
 
 def check_replaced(saved: Sequence[Any], new: Sequence[Callback]) -> None:

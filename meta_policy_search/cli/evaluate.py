@@ -152,5 +152,7 @@ def _tasks(text: str) -> Any:
 
 
 def _iteration(text: str) -> Union[int, str]:
+    if text not in (LAST, BEST) and not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected an iteration, {LAST} or {BEST}, got {text!r}")
     return text if text in (LAST, BEST) else int(text)
 

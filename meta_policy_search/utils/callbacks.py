@@ -28,21 +28,19 @@ Callback = Callable[[Any, Row], Optional[bool]]
 
 
 class StatefulCallback(Configurable, abc.ABC):
-    """Base class of callbacks that snapshots contain. A resumed run continues with them and with their state.
-
-    A subclass whose calls change attributes must define `get_state` and `set_state`.
-    """
+    """Base class of callbacks that snapshots contain. A resumed run continues with them and with their state."""
 
     @abc.abstractmethod
     def __call__(self, trainer: Any, row: Row) -> Optional[bool]:
         """Returns whether training should stop."""
 
+    @abc.abstractmethod
     def get_state(self) -> Any:
-        """Returns what calls change, for rollback and snapshots. Default: an empty tuple, for no state."""
-        return ()
+        """Returns what calls change, for rollback and snapshots."""
 
+    @abc.abstractmethod
     def set_state(self, state: Any) -> None:
-        """Restores the state that `get_state` returned. Default: does nothing."""
+        """Restores the state that `get_state` returned."""
 
 
 class EarlyStopping(StatefulCallback):

@@ -127,7 +127,7 @@ def test_reloaded_run_gives_equal_results_and_keeps_global_random_state(runs):
     (["--tasks", "-4"], "--tasks.*: expected a positive number, a JSON list such as .*, got '-4'"),
     (["--step_sizes", "a,1"], "argument --step_sizes: expected numbers such as 1 2 or 1,2, got 'a,1'"),
     (["--step_sizes"], "argument --step_sizes: expected at least one argument"),
-    (["--snapshot", "first"], "argument --snapshot: invalid _iteration value: 'first'"),
+    (["--snapshot", "first"], "argument --snapshot: expected an iteration, last or best, got 'first'"),
     (["--snapshot", "9"], "contains no snapshot of iteration 9; snapshots exist for iterations: 0, 2"),
     (["--reference", "nowhere"],
      "expected a run folder or a folder that contains runs, got nowhere, which does not exist"),
