@@ -116,8 +116,7 @@ class NetworkActor(Actor):
             inputs, self.states = self._step(NUMPY, self._params, inputs, self.states)
         try:
             outputs = self._network(NUMPY, self._params, inputs)
-            infos = {name: np.broadcast_to(outputs[name], observations.shape[:2] + shape)
-                     for name, shape in self._info_specs}
+            infos = broadcast_outputs(outputs, self._info_specs, observations.shape[:2])
         except NotImplementedError as error:
             raise ValueError("make_network: expected a network of operations of xp, got one with operations of "
                              f"TensorFlow: {error}") from error
@@ -130,3 +129,23 @@ class NetworkActor(Actor):
         if self._step is None:
             part._params = {name: values[start:stop] for name, values in self._params.items()}
         return part
+
+
+def check_output(name: str, found: Sequence[Optional[int]], ndim: int, shape: Sequence[int]) -> None:
+    """Raises `ValueError` unless an output of a network, of shape `found`, has `ndim` leading axes and then `shape`.
+
+    Sizes None are not checked. An output that is the same in all rows may have fewer leading axes, each of size 1.
+    """
+    leading = len(found) - len(shape)
+    if not (0 <= leading <= ndim and all(size in (None, number) for size, number in zip(found[leading:], shape))
+            and (leading == ndim or {*found[:leading]} <= {1})):
+        raise ValueError(f"make_network: expected a network that returns {name} of shape {[None] * ndim + [*shape]}, "
+                         f"got {list(found)}")
+
+
+def broadcast_outputs(outputs: Infos, specs: Sequence[Tuple[str, Tuple[int, ...]]], leading: Tuple[int, ...]) -> Infos:
+    """Broadcasts the outputs of a network, with the shapes that `specs` names, to agent infos `[*leading, *shape]`."""
+    for name, shape in specs:
+        if getattr(outputs[name], "shape", ())[len(leading):] != shape:  # saves time: called in each step of sampling
+            check_output(name, np.shape(outputs[name]), len(leading), shape)
+    return {name: np.broadcast_to(outputs[name], (*leading, *shape)) for name, shape in specs}

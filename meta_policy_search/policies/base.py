@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.actors.actor import Actor, Network, NetworkActor
+from meta_policy_search.actors.actor import Actor, Network, NetworkActor, broadcast_outputs, check_output
 from meta_policy_search.actors.flat_policy import FlatPolicy
 from meta_policy_search.actors.parameters import check_hidden_sizes, flatten_params, unflatten_params
 from meta_policy_search.ops.tensorflow_ops import (
@@ -142,19 +142,33 @@ class Policy(Serializable, FlatPolicy):
         Returns:
             Dict of the distribution's parameters, which broadcast to `[N, ...]` or `[M, N, ...]`.
         """
+        with tf.name_scope("distribution_info"):
+            return self._run_network(obs_var, params)
+
+    @property
+    def _output_specs(self) -> Tuple[Tuple[str, Tuple[int, ...]], ...]:
+        """Name and shape (without leading axes) of each output of the network."""
+        return self.distribution.dist_info_specs
+
+    def _run_network(self, inputs: tf.Tensor, params: Optional[Mapping[str, tf.Tensor]]) -> Dict[str, tf.Tensor]:
+        """Builds the outputs of the network at inputs `[..., I]` and checks their names and shapes."""
         if self._network is None:
             raise self._not_implemented("distribution_info_sym", "make_params and make_network")
-        with tf.name_scope("distribution_info"):
-            expected = f"{type(self).__name__}.make_network: expected a network"
-            try:
-                info = self._network(TENSORFLOW, self.get_params() if params is None else params, obs_var)
-            except (KeyError, NotImplementedError) as error:
-                raise ValueError(f"{expected} of operations of xp and parameters of make_params, got "
-                                 f"{type(error).__name__}: {error}") from error
-            names = [name for name, _ in self.distribution.dist_info_specs]
-            if not isinstance(info, Mapping) or not {*names} <= info.keys():
-                raise ValueError(f"{expected} that returns a dict with {' and '.join(names)}, got {reprlib.repr(info)}")
-            return dict(info)
+        expected = f"{type(self).__name__}.make_network: expected a network"
+        try:
+            info = self._network(TENSORFLOW, self.get_params() if params is None else params, inputs)
+        except (KeyError, NotImplementedError) as error:
+            raise ValueError(f"{expected} of operations of xp and parameters of make_params, got "
+                             f"{type(error).__name__}: {error}") from error
+        specs = self._output_specs
+        names = [name for name, _ in specs]
+        if not isinstance(info, Mapping) or not {*names} <= info.keys():
+            raise ValueError(f"{expected} that returns a dict with {' and '.join(names)}, got {reprlib.repr(info)}")
+        for name, shape in specs:
+            found = tf.TensorShape(np.shape(info[name]))
+            if found.rank is not None:
+                check_output(name, found.as_list(), len(inputs.shape) - 1, shape)
+        return dict(info)
 
     def distribution_info_keys(self, obs: tf.Tensor,
                                state_infos: Optional[Mapping[str, tf.Tensor]]) -> Dict[str, tf.Tensor]:
@@ -210,8 +224,7 @@ class Policy(Serializable, FlatPolicy):
             raise self._not_implemented("get_actions", "get_actions, or make_params and make_network")
         info = self._variables.session().run(self._acting_info, feed)
         leading = feed[self._obs_ph].shape[:-1]
-        specs = self.distribution.dist_info_specs
-        info = {key: np.broadcast_to(info[key], (*leading, *shape)) for key, shape in specs}
+        info = broadcast_outputs(info, self.distribution.dist_info_specs, leading)
         return self.distribution.sample(info, self._rng), info
 
     @replaces(*ACTING)

@@ -7,7 +7,7 @@ import numpy as np
 from meta_policy_search.actors.actor import Network, NetworkActor, Sample
 from meta_policy_search.actors.parameters import check_std
 from meta_policy_search.ops import networks
-from meta_policy_search.ops.tensorflow_ops import TENSORFLOW, unroll
+from meta_policy_search.ops.tensorflow_ops import unroll
 from meta_policy_search.policies.base import ACTING, Policy, check_stacked, copy_for_tasks, split_tasks
 from meta_policy_search.policies.distributions import Categorical, DiagonalGaussian
 from meta_policy_search.tf_compat import tf
@@ -77,8 +77,12 @@ class RecurrentPolicy(Policy):
         params = self.get_params() if params is None else params
         with tf.name_scope("trial_info"):
             outputs = unroll(self._cell.step, params, tf.transpose(obs_var, [1, 0, 2]), self._state_size)
-            info = self._network(TENSORFLOW, params, tf.transpose(outputs, [1, 0, 2]))
+            info = self._run_network(tf.transpose(outputs, [1, 0, 2]), params)
             return {name: info[name] for name, _ in self.distribution.dist_info_specs}, info["value"]
+
+    @property
+    def _output_specs(self) -> Tuple[Tuple[str, Tuple[int, ...]], ...]:
+        return (*self.distribution.dist_info_specs, ("value", ()))
 
     @property
     def _state_size(self) -> int:
@@ -161,9 +165,9 @@ class RecurrentPolicy(Policy):
         return None if sample is None else self._actor(sample)
 
     def _actor(self, sample: Sample) -> NetworkActor:
-        specs = (*self.distribution.dist_info_specs, ("value", ()))
-        return NetworkActor(self._network, self.get_param_values(), sample, specs, self.distribution.noise_dim,
-                            self.distribution.uniform_noise, self._cell.step, self._state_size)
+        return NetworkActor(self._network, self.get_param_values(), sample, self._output_specs,
+                            self.distribution.noise_dim, self.distribution.uniform_noise, self._cell.step,
+                            self._state_size)
 
     def __getstate__(self) -> Dict[str, Any]:
         """Also returns the recurrent states."""

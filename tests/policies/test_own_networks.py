@@ -12,7 +12,16 @@ import pytest
 import meta_policy_search as mps
 from meta_policy_search.actors import actor_from_policy
 from meta_policy_search.actors.from_policy import PolicyActor
-from meta_policy_search.ops.networks import CELLS, Cell, dense, gaussian, layer_norm, make_dense, make_layer_norm
+from meta_policy_search.ops.networks import (
+    CELLS,
+    Cell,
+    dense,
+    gaussian,
+    gaussian_heads,
+    layer_norm,
+    make_dense,
+    make_layer_norm,
+)
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.fast_paths import replaces
 
@@ -258,7 +267,23 @@ def of_tensorflow(xp, params, observations):
     return gaussian(xp, tf.tanh(dense(xp, params, observations, "output")), params["log_std"])
 
 
+def without_axis(xp, params, observations):
+    return {"mean": dense(xp, params, observations, "output"), "log_std": params["log_std"]}
+
+
+def of_one_size(name):
+    """Returns a network one of whose outputs has size 1 instead of the size of an action."""
+    def cut(xp, params, observations):
+        info = network(xp, params, observations, 0)
+        return {**info, name: info[name][..., :1]}
+
+    return cut
+
+
 @pytest.mark.parametrize("wrong, message", [
+    (of_one_size("mean"), r"that returns mean of shape \[None, None, 2\], got \[None, None, 1\]"),
+    (of_one_size("log_std"), r"that returns log_std of shape \[None, None, 2\], got \[None, 1, 1\]"),
+    (without_axis, r"that returns log_std of shape \[None, None, 2\], got \[None, 2\]"),
     (renamed, "that returns a dict with mean and log_std, got {'log_std'"),
     (misspelled, "of operations of xp and parameters of make_params, got KeyError: 'outputs/kernel'"),
     (of_numpy, "of operations of xp and parameters of make_params, got NotImplementedError"),
@@ -272,6 +297,59 @@ def test_wrong_networks_are_named(wrong, message):
 
     with pytest.raises(ValueError, match=f"make_network: expected a network {message}"):
         Wrong(2, 3, 2, hidden_sizes=()).make_actor().act(np.zeros((2, 1, 3)), np.zeros((2, 1, 2)))
+
+
+def same_everywhere(xp, params, observations):
+    return {"mean": dense(xp, params, observations, "output"), "log_std": np.zeros(2, np.float32)}
+
+
+def test_outputs_that_are_the_same_in_all_rows_need_no_leading_axes():
+    class Constant(NormalizedPolicy):
+        def make_network(self):
+            return same_everywhere
+
+    _, infos = Constant(2, 3, 2, hidden_sizes=()).make_actor().act(np.ones((2, 4, 3)), np.zeros((2, 4, 2)))
+    assert infos["log_std"].shape == infos["mean"].shape == (2, 4, 2)
+
+
+def heads(change):
+    """Returns a recurrent policy whose network changes the outputs of the library's network."""
+    def changed(xp, params, inputs):
+        return change(gaussian_heads(xp, params, inputs, min_std=1e-6))
+
+    class Wrong(mps.GaussianRecurrentPolicy):
+        def make_network(self):
+            return changed
+
+    return Wrong(M, 3, 2, hidden_size=H)
+
+
+@pytest.mark.parametrize("change, message", [
+    (lambda info: {**info, "mean": info["mean"][..., :1]}, r"mean of shape \[None, None, 2\], got \[{}, {}, 1\]"),
+    (lambda info: {**info, "value": info["value"][..., None]}, r"value of shape \[None, None\], got \[{}, {}, 1\]"),
+])
+def test_wrong_heads_are_named_in_the_graph_and_in_numpy(change, message):
+    policy = heads(change)
+    with pytest.raises(ValueError, match="make_network: .* returns " + message.format(None, None)):
+        mps.RL2(policy, meta_batch_size=M)
+    with pytest.raises(ValueError, match="make_network: .* returns " + message.format(M, P)):
+        policy.get_actions(np.zeros((M, P, 3)))
+
+
+def test_missing_head_is_named():
+    with pytest.raises(ValueError, match="Wrong.make_network: .* a dict with mean and log_std and value, got {"):
+        mps.RL2(heads(lambda info: {name: info[name] for name in ("mean", "log_std")}), meta_batch_size=M)
+
+
+class CutInTheGraph(mps.MetaGaussianMLPPolicy):
+    def distribution_info_sym(self, obs_var, params=None):
+        info = super().distribution_info_sym(obs_var, params)
+        return {**info, "mean": info["mean"][..., :1]}
+
+
+def test_wrong_outputs_of_a_policy_that_acts_through_the_graph_are_named():
+    with pytest.raises(ValueError, match=r"mean of shape \[None, None, 2\], got \[2, 4, 1\]"):
+        CutInTheGraph(2, 3, 2, hidden_sizes=()).get_actions(np.zeros((2, 4, 3)))
 
 
 def test_policy_without_parameters_names_the_method():
