@@ -21,6 +21,7 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.callbacks import Callback, EarlyStopping
 from meta_policy_search.utils.checks import (
     check_agrees,
+    check_arguments,
     check_bool,
     check_int_at_least,
     check_not_replaced,
@@ -99,6 +100,8 @@ class Trainer(TrainingLoop):
         self._env = env
         self.sampler = _check_part("sampler", sampler, Sampler)
         self.sample_processor = _check_part("sample_processor", sample_processor, SampleProcessor)
+        check_arguments(f"{type(sample_processor).__name__}.process_samples", sample_processor.process_samples,
+                        "(paths_meta_batch, log, log_prefix)", None, log="all", log_prefix="")
         self._parts = {"algo": self.algo, "sampler": self.sampler, "sample_processor": self.sample_processor}
         self.policy = policy
         self.start_itr, self.n_itr = check_int_at_least("start_itr", start_itr, 0), n_itr

@@ -10,7 +10,7 @@ import scipy.stats
 from meta_policy_search import EarlyStopping, MetaSampler, StatefulCallback, Trainer, load_snapshot, logger
 from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, MetaAlgo, ProMP
 from meta_policy_search.run_folder import read_params
-from meta_policy_search.samplers import Sampler
+from meta_policy_search.samplers import MetaSampleProcessor, Sampler
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.checks import Columns
 from tests.helpers.runs import read_rows
@@ -345,6 +345,11 @@ class Waits:
         pass
 
 
+class WithoutLog(MetaSampleProcessor):
+    def process_samples(self, paths):
+        return super().process_samples(paths)
+
+
 @pytest.mark.parametrize("change, error, message", [
     ({"n_itr": 0}, ValueError, "n_itr"),
     ({"start_itr": 2}, ValueError, "start_itr: expected less than n_itr=2, got 2"),
@@ -355,6 +360,8 @@ class Waits:
     ({"callbacks": [Waits()]}, TypeError, "callbacks: expected functions without async, got Waits"),
     ({"callbacks": [lambda trainer: None]}, TypeError, r"callbacks: expected functions \(trainer, row\), got <lambda>"),
     ({"callbacks": print}, TypeError, "callbacks: expected a list of functions .*, got <built-in function print>"),
+    ({"sample_processor": WithoutLog("ZeroBaseline")}, TypeError,
+     r"^WithoutLog.process_samples: expected the arguments \(paths_meta_batch, log, log_prefix\), got \(paths\)"),
     ({"policy": SimpleNamespace(meta_batch_size=M)}, ValueError,
      "policy: expected the same object as algo.policy"),
 ])

@@ -31,6 +31,17 @@ def test_other_objects_than_classes_of_algorithms_are_refused(other):
         mps.register_algorithm("mine", other)
 
 
+@pytest.mark.parametrize("part, value, message", [
+    ("sample_processor_cls", mps.MetaSampleProcessor("ZeroBaseline"), "expected a class, got MetaSampleProcessor"),
+    ("optimizer_cls", mps.MAMLFirstOrderOptimizer(), "expected a class, got MAMLFirstOrderOptimizer"),
+    ("policy_cls", mps.MetaGaussianMLPPolicy,
+     r"expected a class method policy_cls\(is_discrete\), got MetaGaussianMLPPolicy"),
+])
+def test_algorithm_with_a_wrong_part_is_refused(part, value, message):
+    with pytest.raises(TypeError, match=f"^Own.{part}: {message}"):
+        type("Own", (mps.VPGMAML,), {part: value})
+
+
 def test_titles_are_found_by_name_and_class():
     mps.register_algorithm("my_promp", MyProMP)
     names = ("trpo_maml", "TRPOMAML", "e_maml", "MyProMP", "x")

@@ -18,8 +18,8 @@ from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
 from meta_policy_search.envs.spaces import as_array, as_numbers, check_has_shape, check_size, is_box, is_discrete
 from meta_policy_search.types import Path, Task
 from meta_policy_search.utils.checks import (
-    accepts,
     attributes_of,
+    check_arguments,
     check_int_at_least,
     check_not_replaced,
     check_positive_int,
@@ -511,13 +511,13 @@ def add_spaces(env: Any, choose_action: Callable[[np.ndarray], Any]) -> Wrapping
 
 
 def check_meta_env(env: Any) -> None:
-    """Raises `TypeError` if `env` is a class, lacks `sample_tasks` or `set_task`, or `sample_tasks` takes no number."""
+    """Raises `TypeError` if `env` is a class, lacks `sample_tasks` or `set_task`, or they take other arguments."""
     owner = owner_of_tasks(env)
     _check_methods(owner, env, ("sample_tasks", "set_task"), "env: expected a meta-environment")
-    signature = inspect.signature(owner.sample_tasks)
-    if not accepts(owner.sample_tasks, 1, **({"rng": None} if "rng" in signature.parameters else {})):
-        raise TypeError(f"{type(owner).__name__}.sample_tasks: expected the arguments (n_tasks) or (n_tasks, rng), "
-                        f"got {signature}")
+    rng = {"rng": None} if "rng" in inspect.signature(owner.sample_tasks).parameters else {}
+    name = type(owner).__name__
+    check_arguments(f"{name}.sample_tasks", owner.sample_tasks, "(n_tasks) or (n_tasks, rng)", 1, **rng)
+    check_arguments(f"{name}.set_task", owner.set_task, "(task)", None)
 
 
 def check_has_spaces(env: Any) -> None:

@@ -9,8 +9,9 @@ the graph does not depend on the number of tasks.
 """
 import abc
 import copy
+import types
 from collections import OrderedDict
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -93,6 +94,10 @@ class MetaAlgo(Serializable, abc.ABC):
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
+        for name in ("sample_processor_cls", "optimizer_cls", "evaluator_cls"):
+            check_type(f"{cls.__name__}.{name}", getattr(cls, name), (Callable, type(None)), "a class")
+        check_type(f"{cls.__name__}.policy_cls", cls.policy_cls, (types.MethodType, types.FunctionType),
+                   "a class method policy_cls(is_discrete)")
         cls.default_settings = {name: value for base in reversed(cls.__mro__)
                                 for name, value in vars(base).get("default_settings", {}).items()}
 

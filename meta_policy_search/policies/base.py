@@ -22,6 +22,7 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Infos, Params, Path
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import (
+    check_arguments,
     check_bool,
     check_int_at_least,
     check_not_replaced,
@@ -73,6 +74,7 @@ class Policy(Serializable, FlatPolicy):
     distribution_cls: Optional[Type[Distribution]] = None
     _distribution: Optional[Distribution] = None
     _acting_info: Any = None
+    _network: Any = None
 
     def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
                  learn_std: bool = True, hidden_nonlinearity: Nonlinearity = "tanh",
@@ -86,8 +88,12 @@ class Policy(Serializable, FlatPolicy):
         self.output_nonlinearity = check_nonlinearity("output_nonlinearity", output_nonlinearity)
         FlatPolicy.__init__(self, obs_dim, action_dim)
         if self.distribution_cls is not None:
-            self._distribution = self.distribution_cls(self.action_dim)
-        self._network: Any = self.make_network()
+            self._distribution = check_type(f"{type(self).__name__}.distribution_cls", self.distribution_cls, Callable,
+                                            "a class of distributions")(self.action_dim)
+        self._network = self.make_network()
+        if self._network is not None:
+            check_arguments(f"network of {type(self).__name__}.make_network", self._network,
+                            "(xp, params, observations)", None, None, None)
         self.build_graph()
 
     def make_params(self, rng: np.random.Generator) -> Params:
@@ -104,12 +110,15 @@ class Policy(Serializable, FlatPolicy):
         return None
 
     def _not_implemented(self, name: str, instead: str) -> NotImplementedError:
-        return NotImplementedError(f"{type(self).__name__}.{name}: the policy has no network; override {instead}")
+        lacks = "distribution: distribution_cls is None" if self._network else "network: make_network returned None"
+        return NotImplementedError(f"{type(self).__name__}.{name}: the policy has no {lacks}; override {instead}")
 
     def build_graph(self) -> None:
         """Builds the policy's variables and the operations for acting; called once, by the constructor."""
         with tf.name_scope(self.name):
-            params = check_type(f"{type(self).__name__}.make_params", self.make_params(
+            name = f"{type(self).__name__}.make_params"
+            check_arguments(name, self.make_params, "(rng)", None)
+            params = check_type(name, self.make_params(
                 seeding.next_rng(seeding.Stream.WEIGHTS)), Mapping, "a dict of parameters")
             self._variables = VariableSet(make_variables(params))
             try:

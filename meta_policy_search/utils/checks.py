@@ -79,7 +79,8 @@ def check_type(name: str, value: Any, cls: Any, expected: str) -> Any:
     if isinstance(value, cls):
         return value
     text = repr(value)
-    raise TypeError(f"{name}: expected {expected}, got {text if len(text) <= 60 else type(value).__name__}")
+    text = text if len(text) <= 60 else getattr(value, "__name__", type(value).__name__)
+    raise TypeError(f"{name}: expected {expected}, got {text}")
 
 
 def check_not_replaced(name: str, obj: T, interface: type) -> T:
@@ -179,6 +180,13 @@ def accepts(function: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
     except ValueError:  # some built-in functions have no signature
         pass
     return True
+
+
+def check_arguments(name: str, function: Any, expected: str, *args: Any, **kwargs: Any) -> None:
+    """Raises `TypeError` unless a function can be called with these arguments; `expected` names them, as in `(rng)`."""
+    if not accepts(function, *args, **kwargs):
+        got = inspect.signature(function) if callable(function) else repr(function)
+        raise TypeError(f"{name}: expected the arguments {expected}, got {got}")
 
 
 class Columns(Dict[str, Any]):

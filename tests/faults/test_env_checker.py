@@ -156,6 +156,11 @@ class WithoutArgument(Drift):
         return [np.zeros(2)]
 
 
+class SetsNoTask(Drift):
+    def set_task(self):
+        pass
+
+
 def test_plain_environment_of_gymnasium_passes():
     check_env(Drift())
     check_env(vary("Pendulum-v1", g=(5.0, 15.0), l=(0.5, 1.0)))  # an argument and an attribute
@@ -170,6 +175,7 @@ def test_plain_environment_of_gymnasium_passes():
     ("Drift", TypeError, r"env: expected a meta-environment, got the name 'Drift': pass make_env\('Drift'\)"),
     (Unseeded(), ValueError, "Unseeded: the check of Gymnasium found: .*seed"),
     (WithoutArgument(), TypeError, r"WithoutArgument.sample_tasks: expected the arguments \(n_tasks\) .*got \(\)"),
+    (SetsNoTask(), TypeError, r"SetsNoTask.set_task: expected the arguments \(task\), got \(\)"),
 ])
 def test_faults_in_tasks_and_values_are_named(env, error, message):
     with pytest.raises(error, match=message):

@@ -231,7 +231,12 @@ def test_policy_that_only_overrides_get_actions_can_be_sampled_and_copied():
     (lambda: OnlyActs(2, 2, 2).distribution, NotImplementedError,
      "OnlyActs.distribution: .* override distribution_cls, make_params and make_network"),
     (lambda: OnlyActs(2, 2, 2).distribution_info_sym(tf.zeros((1, 2))), NotImplementedError,
-     "OnlyActs.distribution_info_sym: .* override make_params and make_network"),
+     "OnlyActs.distribution_info_sym: .* make_network returned None; override make_params and make_network"),
+    (lambda: type("Own", (NormalizedPolicy,), {"distribution_cls": None})(2, 2, 2), NotImplementedError,
+     "Own.distribution: the policy has no distribution: distribution_cls is None; override distribution_cls, make_par"),
+    (lambda: mps.RL2(type("Own", (mps.GaussianRecurrentPolicy,), {"make_network": lambda self: None})(M, 2, 2),
+                     meta_batch_size=M), NotImplementedError,
+     "Own.distribution_info_sym: the policy has no network: make_network returned None; override make_params"),
     (lambda: mps.MetaPolicy(2, 2, 2).get_actions(np.zeros((2, 1, 2))), NotImplementedError,
      "MetaPolicy.get_actions: .* override get_actions, or make_params"),
     (lambda: mps.VPGMAML(OnlyActs(2, 2, 2), meta_batch_size=2), ValueError,
@@ -352,10 +357,14 @@ def test_wrong_outputs_of_a_policy_that_acts_through_the_graph_are_named():
         CutInTheGraph(2, 3, 2, hidden_sizes=()).get_actions(np.zeros((2, 4, 3)))
 
 
-def test_policy_without_parameters_names_the_method():
-    class Wrong(NormalizedPolicy):
-        def make_params(self, rng):
-            super().make_params(rng)
-
-    with pytest.raises(TypeError, match="Wrong.make_params: expected a dict of parameters, got None"):
-        Wrong(2, 3, 2)
+@pytest.mark.parametrize("name, part, message", [
+    ("make_params", lambda self, rng: None, "Wrong.make_params: expected a dict of parameters, got None"),
+    ("make_params", lambda self: {}, r"Wrong.make_params: expected the arguments \(rng\), got \(\)"),
+    ("make_network", lambda self: 5, r"network of Wrong.make_network: .* \(xp, params, observations\), got 5"),
+    ("make_network", lambda self: lambda xp, params: None,
+     r"network of Wrong.make_network: .* \(xp, params, observations\), got \(xp, params\)"),
+    ("distribution_cls", mps.DiagonalGaussian(2), "Wrong.distribution_cls: expected a class of distributions, got "),
+])
+def test_wrong_parts_of_a_policy_are_named(name, part, message):
+    with pytest.raises(TypeError, match=f"^{message}"):
+        type("Wrong", (NormalizedPolicy,), {name: part})(2, 3, 2)
