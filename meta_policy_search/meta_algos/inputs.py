@@ -72,6 +72,11 @@ class StepInputs:
         """Returns the values of the placeholders by name."""
         prefix = f"{self.name}/"
         stacked = stack_samples(samples, [name[len(prefix):] for name in self.placeholders])
+        for key, values in stacked.items():
+            shape = self.placeholders[prefix + key].shape
+            if not shape.is_compatible_with(values.shape):
+                raise ValueError(f"{key}: expected shape {tuple(shape.as_list()[2:])} after the sample axis, got "
+                                 f"{values.shape[2:]}")
         return {prefix + key: values for key, values in stacked.items()}
 
 

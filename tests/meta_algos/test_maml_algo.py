@@ -318,6 +318,8 @@ def with_entry(key, value):
     (with_entry("agent_infos", None), "task 1: expected samples with an entry 'agent_infos'"),
     (with_entry("agent_infos", {"mean": np.zeros((8, A))}),
      "task 1: expected samples with an entry 'agent_infos/log_std'"),
+    (lambda samples: [{**each, "advantages": each["advantages"][:, None]} for each in samples],
+     r"advantages: expected shape \(\) after the sample axis, got \(1,\)"),
     (with_entry("actions", np.zeros((7, A))), "task 1: expected the same number of samples"),
     (lambda samples: [{**samples[0], **{key: samples[0][key][:0] for key in ("observations", "actions",
                       "advantages")}, "agent_infos": {"mean": np.zeros((0, A)), "log_std": np.zeros((0, A))}},
