@@ -354,6 +354,11 @@ class MAMLAlgo(MetaAlgo):
             with tf.name_scope("meta_objective"):
                 self._objective = check_type("meta_objective", self.meta_objective(self._chain), MetaObjective,
                                              "a MetaObjective, such as MetaObjective(loss)")
+                tensor = tf.Tensor, tf.Variable
+                for name, cls in (("stats", tensor), ("inputs", tensor), ("optimizer_arguments", object)):
+                    entries = check_type(f"meta_objective: {name}", getattr(self._objective, name), Mapping, "a dict")
+                    for key, value in entries.items():
+                        check_type(f"meta_objective: {name}[{key!r}]", value, cls, "a tensor")
             self._build_optimizer(self._objective)
         self._is_built = True
 

@@ -124,7 +124,19 @@ class WithRatio(WithTensor):
     inner_type = "ratio"
 
 
+def with_objective(**fields):
+    """Returns an algorithm whose objective has other fields than a loss."""
+    class Own(BuildsNothing):
+        def meta_objective(self, steps):
+            return super().meta_objective(steps)._replace(**fields)
+
+    return Own
+
+
 @pytest.mark.parametrize("algo_cls, error, message", [
+    (with_objective(stats=3.0), TypeError, "meta_objective: stats: expected a dict, got 3.0"),
+    (with_objective(stats={"Bonus": 3.0}), TypeError, r"meta_objective: stats\['Bonus'\]: expected a tensor, got 3.0"),
+    (with_objective(inputs=["scale"]), TypeError, r"meta_objective: inputs: expected a dict, got \['scale'\]"),
     (WithoutGraph, TypeError, r"WithoutGraph: the constructor has to call self.build_graph\(\)"),
     (WithTensor, TypeError, "meta_objective: expected a MetaObjective, such as MetaObjective"),
     (WithRatio, ValueError, "inner_type: expected one of 'likelihood_ratio', "),
