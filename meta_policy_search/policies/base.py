@@ -74,7 +74,7 @@ class Policy(Serializable, FlatPolicy):
     distribution_cls: Optional[Type[Distribution]] = None
     _distribution: Optional[Distribution] = None
     _acting_info: Any = None
-    _network: Any = None
+    _further_outputs: Tuple[Tuple[str, Tuple[int, ...]], ...] = ()  # of the network: names and shapes
 
     def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
                  learn_std: bool = True, hidden_nonlinearity: Nonlinearity = "tanh",
@@ -90,7 +90,7 @@ class Policy(Serializable, FlatPolicy):
         if self.distribution_cls is not None:
             self._distribution = check_type(f"{type(self).__name__}.distribution_cls", self.distribution_cls, Callable,
                                             "a class of distributions")(self.action_dim)
-        self._network = self.make_network()
+        self._network: Any = self.make_network()
         if self._network is not None:
             check_arguments(f"network of {type(self).__name__}.make_network", self._network,
                             "(xp, params, observations)", None, None, None)
@@ -116,9 +116,8 @@ class Policy(Serializable, FlatPolicy):
     def build_graph(self) -> None:
         """Builds the policy's variables and the operations for acting; called once, by the constructor."""
         with tf.name_scope(self.name):
-            name = f"{type(self).__name__}.make_params"
-            check_arguments(name, self.make_params, "(rng)", None)
-            params = check_type(name, self.make_params(
+            check_arguments(f"{type(self).__name__}.make_params", self.make_params, "(rng)", None)
+            params = check_type(f"{type(self).__name__}.make_params", self.make_params(
                 seeding.next_rng(seeding.Stream.WEIGHTS)), Mapping, "a dict of parameters")
             self._variables = VariableSet(make_variables(params))
             try:
@@ -154,11 +153,6 @@ class Policy(Serializable, FlatPolicy):
         with tf.name_scope("distribution_info"):
             return self._run_network(obs_var, params)
 
-    @property
-    def _output_specs(self) -> Tuple[Tuple[str, Tuple[int, ...]], ...]:
-        """Name and shape (without leading axes) of each output of the network."""
-        return self.distribution.dist_info_specs
-
     def _run_network(self, inputs: tf.Tensor, params: Optional[Mapping[str, tf.Tensor]]) -> Dict[str, tf.Tensor]:
         """Builds the outputs of the network at inputs `[..., I]` and checks their names and shapes."""
         if self._network is None:
@@ -169,7 +163,7 @@ class Policy(Serializable, FlatPolicy):
         except (KeyError, NotImplementedError) as error:
             raise ValueError(f"{expected} of operations of xp and parameters of make_params, got "
                              f"{type(error).__name__}: {error}") from error
-        specs = self._output_specs
+        specs = (*self.distribution.dist_info_specs, *self._further_outputs)
         names = [name for name, _ in specs]
         if not isinstance(info, Mapping) or not {*names} <= info.keys():
             raise ValueError(f"{expected} that returns a dict with {' and '.join(names)}, got {reprlib.repr(info)}")

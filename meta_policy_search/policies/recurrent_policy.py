@@ -38,6 +38,8 @@ class RecurrentPolicy(Policy):
         cell (str or Cell): recurrent cell: `"gru"`, `"lstm"`, or an `ops.networks.Cell`. Default: `"gru"`.
     """
 
+    _further_outputs = (("value", ()),)
+
     def __init__(self, meta_batch_size: int, obs_dim: int, action_dim: int, name: str = "policy",
                  hidden_size: int = 64, cell: Union[str, networks.Cell] = "gru") -> None:
         self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
@@ -79,10 +81,6 @@ class RecurrentPolicy(Policy):
             outputs = unroll(self._cell.step, params, tf.transpose(obs_var, [1, 0, 2]), self._state_size)
             info = self._run_network(tf.transpose(outputs, [1, 0, 2]), params)
             return {name: info[name] for name, _ in self.distribution.dist_info_specs}, info["value"]
-
-    @property
-    def _output_specs(self) -> Tuple[Tuple[str, Tuple[int, ...]], ...]:
-        return (*self.distribution.dist_info_specs, ("value", ()))
 
     @property
     def _state_size(self) -> int:
@@ -165,9 +163,9 @@ class RecurrentPolicy(Policy):
         return None if sample is None else self._actor(sample)
 
     def _actor(self, sample: Sample) -> NetworkActor:
-        return NetworkActor(self._network, self.get_param_values(), sample, self._output_specs,
-                            self.distribution.noise_dim, self.distribution.uniform_noise, self._cell.step,
-                            self._state_size)
+        specs = (*self.distribution.dist_info_specs, *self._further_outputs)
+        return NetworkActor(self._network, self.get_param_values(), sample, specs, self.distribution.noise_dim,
+                            self.distribution.uniform_noise, self._cell.step, self._state_size)
 
     def __getstate__(self) -> Dict[str, Any]:
         """Also returns the recurrent states."""
