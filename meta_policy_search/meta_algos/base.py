@@ -9,7 +9,6 @@ the graph does not depend on the number of tasks.
 """
 import abc
 import copy
-import inspect
 import types
 from collections import OrderedDict
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
@@ -394,14 +393,10 @@ class MAMLAlgo(MetaAlgo):
                 raise ValueError(f"{type(self).__name__}.meta_objective: expected inputs of known shapes with "
                                  f"by_task=True, which does not divide them into tasks, got {name} of shape {ph.shape}")
         phs = {name: ph for step in self._chain for name, ph in step.inputs.placeholders.items()}
-        try:
-            call = inspect.signature(self.optimizer.build_graph).bind(
-                objective.loss, self, {**phs, **objective.inputs},
-                sample_axes={name: 1 for name in self._chain[-1].inputs.placeholders},
-                task_inputs=self._task_inputs() if objective.by_task else [], **objective.optimizer_arguments)
-        except TypeError as error:
-            raise TypeError(f"{type(self).__name__}.meta_objective: optimizer_arguments: {error}") from None
-        self.optimizer.build_graph(*call.args, **call.kwargs)
+        self.optimizer.build_graph(
+            objective.loss, self, {**phs, **objective.inputs},
+            sample_axes={name: 1 for name in self._chain[-1].inputs.placeholders},
+            task_inputs=self._task_inputs() if objective.by_task else [], **objective.optimizer_arguments)
 
     def _task_inputs(self) -> List[str]:
         """Returns the names of the placeholders that have a task axis and a sample axis."""

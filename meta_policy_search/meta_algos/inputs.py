@@ -1,5 +1,5 @@
 """Graph inputs: stacks the samples of a step to arrays `[M, N, ...]`, and the data structures that losses use."""
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -8,7 +8,6 @@ from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.samplers.paths import path_mask
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
-from meta_policy_search.utils.checks import did_you_mean
 
 
 class StepInputs:
@@ -47,12 +46,6 @@ class StepInputs:
             with tf.name_scope(self._scope):
                 self.placeholders[name] = tf.placeholder(dtype, shape, name=key.replace("/", "_"))
         return self.placeholders[name]
-
-    if not TYPE_CHECKING:  # type checkers accept any attribute of a class with this method
-
-        def __getattr__(self, name: str) -> Any:
-            raise AttributeError(f"inputs.{name}: expected observations, actions, advantages, mask, weights, "
-                                 f"path_starts or dist_info_old; inputs.entry({name!r}) reads another entry")
 
     def entry(self, key: str) -> tf.Tensor:
         """Returns the placeholder of an entry with one number per sample, float32 `[M, N]`.
@@ -208,8 +201,7 @@ def _array(task: Mapping[str, Any], m: int, key: str, shape: Tuple[int, ...] = (
         lacking = key if kind in task else kind
         is_dice = lacking == "advantages" and "adjusted_rewards" in task
         advice = "; pass return_baseline, such as LinearFeatureBaseline(), to the sample processor" if is_dice else ""
-        raise ValueError(f"task {m}: expected samples with an entry {lacking!r}, got none"
-                         f"{advice or did_you_mean(lacking, task)}")
+        raise ValueError(f"task {m}: expected samples with an entry {lacking!r}, got none{advice}")
     array = np.asarray(task[kind][info] if info else task[kind])
     if array.ndim == 0 or array.dtype.kind not in "biuf" or array.shape[:len(shape)] != shape:
         expected = f"whose shape starts with {shape}" if shape else "with a sample axis"

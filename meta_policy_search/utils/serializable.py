@@ -71,13 +71,10 @@ class Configurable:
             try:  # again, for the error of a property
                 return object.__getattribute__(self, name)
             except AttributeError as error:
-                advice = "call super().__init__"
-                if (name[:2] != "__" and hasattr(type(self), "build_graph") and not self._is_built
-                        and "_variables" not in vars(self) and not self._fixed.isdisjoint(vars(self))):
-                    advice = "set it before the graph is built (by super().__init__ or build_graph)"
-                elif name not in self._fixed and (name[:1] != "_" or name[:2] == "__"):
+                if name not in self._fixed and (name[:1] != "_" or name[:2] == "__"):
                     raise
-                raise AttributeError(f"{error}. Does the constructor of {type(self).__name__} {advice}?") from error
+                raise AttributeError(f"{error}. Does the constructor of {type(self).__name__} call super().__init__?"
+                                     ) from error
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Creates the object and records the arguments."""

@@ -368,18 +368,3 @@ def test_wrong_outputs_of_a_policy_that_acts_through_the_graph_are_named():
 def test_wrong_parts_of_a_policy_are_named(name, part, message):
     with pytest.raises(TypeError, match=f"^{message}"):
         type("Wrong", (NormalizedPolicy,), {name: part})(2, 3, 2)
-
-
-def test_attribute_that_is_set_after_the_constructor_of_the_base_class_is_named():
-    class Late(NormalizedPolicy):
-        def __init__(self, *args, **kwargs):
-            super().__init__(*args, **kwargs)
-            self.num_layers = 0
-
-        def make_network(self):
-            return functools.partial(network, num_layers=self.num_layers)
-
-    with pytest.raises(AttributeError, match="'num_layers'. Does the constructor of Late set it before the graph"):
-        Late(2, 3, 2)
-    with pytest.raises(AttributeError, match="has no attribute 'num_layers'$"):
-        print(NormalizedPolicy(2, 3, 2).num_layers)
