@@ -551,7 +551,7 @@ class Run:
 
         Args:
             tasks: list of tasks, number of sampled tasks, or the fixed tasks `"test"` or `"train"`; default 40.
-            num_steps: number of adaptation steps. Default None: as in training.
+            num_steps: number of adaptation steps. Default None: as in training, at least 1.
             step_sizes: sizes of the first steps. Default None: those of the algorithm.
             seeds: seeds of tasks and paths; default `(1,)`.
             deterministic: whether to measure returns without the noise of the policy; default False.

@@ -17,6 +17,7 @@ PAGES = {  # query: the page that answers it
     "sample processor": "howto/own_sample_processor", "add a setting": "howto/own_sample_processor", "carl": "carl",
     "video": "pictures", "gpu": "installation", "why does it not learn": "not_learning", "several seeds": "api/train",
     "first-order maml": "algorithms/maml", "best policy": "use_policy", "reproduce": "results",
+    "crash": "resume", "own baseline": "howto/own_baseline", "negative return": "not_learning",
 }
 
 
