@@ -41,7 +41,7 @@ def check_resume(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: 
         **settings: further arguments of `train`, except for those of logs and snapshots.
 
     Raises:
-        TypeError: the algorithm learns a single task, or there is no such setting.
+        TypeError: the algorithm learns a single task, or a setting is unknown.
         ValueError: a resumed run differs. The message names the iteration, the first column that differs, and the parts
             that differ after loading: environment, baseline, policy, optimizer, sampler or random numbers.
     """

@@ -118,7 +118,7 @@ class NetworkActor(Actor):
             outputs = self._network(NUMPY, self._params, inputs)
             infos = broadcast_outputs(outputs, self._info_specs, observations.shape[:2])
         except NotImplementedError as error:
-            raise ValueError("make_network: expected a network of operations of xp, got one with operations of "
+            raise ValueError("make_network: expected a network that uses operations of xp, got one with operations of "
                              f"TensorFlow: {error}") from error
         return self._sample(outputs, noise), infos
 

@@ -75,8 +75,8 @@ class MetaAlgo(Serializable, abc.ABC):
     default_settings: Mapping[str, Any] = {
         "env": "HalfCheetahRandDirecEnv", "n_itr": 100, "meta_batch_size": 20, "rollouts_per_meta_task": 20,
         "max_path_length": 100, "baseline": "LinearFeatureBaseline", "normalize_adv": True, "hidden_sizes": (64, 64)}
-    """Default settings of a training with this algorithm, for settings without a default of their own and instead of
-    others. The entries of base classes apply as well. `env` applies to the command line."""
+    """Defaults of the settings of a training with this algorithm. They replace other defaults. The entries of base
+    classes apply as well. `env` applies to the command line."""
 
     policy: Any = None
     """The policy to optimize."""

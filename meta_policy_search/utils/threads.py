@@ -42,7 +42,7 @@ def total_memory() -> int:
 
 @functools.lru_cache(maxsize=None)
 def _blas_libraries() -> ThreadpoolController:
-    importlib.import_module("scipy.linalg")  # loads a library of its own, in addition to that of NumPy
+    importlib.import_module("scipy.linalg")  # loads a separate library, in addition to that of NumPy
     return ThreadpoolController().select(user_api="blas")
 
 

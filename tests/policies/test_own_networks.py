@@ -290,9 +290,9 @@ def of_one_size(name):
     (of_one_size("log_std"), r"that returns log_std of shape \[None, None, 2\], got \[None, 1, 1\]"),
     (without_axis, r"that returns log_std of shape \[None, None, 2\], got \[None, 2\]"),
     (renamed, "that returns a dict with mean and log_std, got {'log_std'"),
-    (misspelled, "of operations of xp and parameters of make_params, got KeyError: 'outputs/kernel'"),
-    (of_numpy, "of operations of xp and parameters of make_params, got NotImplementedError"),
-    (of_tensorflow, "of operations of xp, got one with operations of TensorFlow"),
+    (misspelled, "that uses operations of xp and parameters of make_params, got KeyError: 'outputs/kernel'"),
+    (of_numpy, "that uses operations of xp and parameters of make_params, got NotImplementedError"),
+    (of_tensorflow, "that uses operations of xp, got one with operations of TensorFlow"),
     (lambda xp, params, observations: None, "that returns a dict with mean and log_std, got None"),
 ])
 def test_wrong_networks_are_named(wrong, message):

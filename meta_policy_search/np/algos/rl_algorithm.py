@@ -29,8 +29,8 @@ class RLAlgorithm(Configurable, abc.ABC):
     """Wrappers of the environment in a training with `meta_policy_search.train`."""
 
     default_settings: Mapping[str, Any] = {"env": "CartPole-v1", "n_itr": 100, "batch_size": 1000}
-    """Default settings of a training with this algorithm, for settings without a default of their own and instead of
-    others. The entries of base classes apply as well. `env` applies to the command line."""
+    """Defaults of the settings of a training with this algorithm. They replace other defaults. The entries of base
+    classes apply as well. `env` applies to the command line."""
 
     sampler_cls: Any = None
     policy: Any = None
