@@ -247,6 +247,8 @@ def _sweep(kind: str, fixed: Mapping[str, Any], grid: Mapping[str, Iterable[Any]
            settings_of: Mapping[str, Mapping[str, Any]], folder: Optional[PathLike], processes: Optional[int],
            resume: bool) -> Comparison:
     """Trains with all combinations of settings, see `sweep`; a setting is passed to every algorithm that has it."""
+    if resume and folder is None:
+        raise ValueError("folder: expected the folder of the runs, because resume=True was given, got None")
     check_type("grid", grid, Mapping, "a dict of lists")
     fixed = {name: value for name, value in fixed.items() if value is not None or name not in grid}
     for name, choices in grid.items():

@@ -97,9 +97,9 @@ def import_name(argument: str, name: str, registered: Mapping[str, Any]) -> Any:
             nor registered.
     """
     module_name, _, attribute = name.rpartition(":")
-    if module_name.endswith(".py"):
-        raise ValueError(f"{argument}: expected MODULE:NAME, got {name!r}; did you mean "
-                         f"'{module_name[:-3].replace('/', '.')}:{attribute}'?")
+    if module_name.endswith(".py") or "/" in module_name:
+        module_name = module_name.removesuffix(".py").removeprefix("./").replace("/", ".")
+        raise ValueError(f"{argument}: expected MODULE:NAME, got {name!r}; did you mean '{module_name}:{attribute}'?")
     if not module_name:
         raise ValueError(f"{argument}: expected MODULE:NAME, such as my_module:MyClass, got {name!r}")
     search_current_folder()

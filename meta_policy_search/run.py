@@ -144,8 +144,8 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
             logger.log(f"{env_name}, seed {seed}: {count} of {type(trainer.algo).__name__}, written to {folder}")
             for callback in trainer.callbacks:
                 if isinstance(callback, EvalCallback) and callback.every > n_itr:
-                    logger.warn(f"eval_every: expected at most {n_itr}, the number of iterations, got "
-                                f"{callback.every}. The run has no evaluation")
+                    logger.warn(f"The run has no evaluation: {n_itr} iterations, and an evaluation every "
+                                f"{callback.every} iterations")
             return Run(trainer, folder)._train(n_itr)
 
 
@@ -286,7 +286,7 @@ def make_env_of(env: Any, env_kwargs: Mapping[str, Any], vary: Optional[Mapping[
         ValueError: there is no environment of this name, or see `vary`.
     """
     if not isinstance(env_kwargs, Mapping):
-        raise TypeError(f"env_kwargs: expected a dict, got {reprlib.repr(env_kwargs)}")
+        raise TypeError(f'env_kwargs: expected a dict, such as {{"max_velocity": 2.0}}, got {reprlib.repr(env_kwargs)}')
     if isinstance(env, str):
         try:
             if vary is not None:
@@ -404,7 +404,8 @@ def _distribute(parts: Sequence[Any], algo_class: Any, settings: Mapping[str, An
     """
     taken = {part: settings_of([part]).keys() for part in parts if callable(part)}
     accepted = set().union(*taken.values())
-    policies = [part.__name__ for part in parts if isinstance(part, type) and issubclass(part, Policy)]
+    policies = ["the given policy" if isinstance(part, Policy) else part.__name__ for part in parts
+                if isinstance(part, Policy) or isinstance(part, type) and issubclass(part, Policy)]
     what = f"for {' with '.join([algo_class.__name__, *policies])}"
     check_names(settings, accepted | settings_of([train], ()).keys(), what, functools.partial(others_with, algo_class))
     own = algo_class.default_settings.keys() - super(algo_class, algo_class).default_settings.keys()

@@ -10,7 +10,8 @@ import inspect
 import json
 import re
 import typing
-from typing import Any, Callable, Dict, Iterable, Mapping, NamedTuple, Sequence, Union
+from collections import Counter
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple, Union
 
 from meta_policy_search.utils.checks import did_you_mean
 from meta_policy_search.utils.files import user_path
@@ -29,7 +30,7 @@ SMOKE = {"n_itr": 2, "eval_every": 0, "meta_batch_size": 2, "rollouts_per_meta_t
 
 _ELSEWHERE = {name: here for here, names in {
     "discount": "gamma discount_factor", "env": "environment env_name env_id", "learning_rate": "meta_lr outer_lr",
-    "mps.compare with seeds, or the key 'seed' of the grid of mps.sweep": "seeds",
+    "mps.compare with seeds, or the key 'seed' of the grid of mps.sweep": "seeds n_seeds num_seeds",
     "mps.train, which takes callbacks": "callbacks",
     "algo": "algorithm", "n_itr": "total_timesteps n_epochs num_epochs epochs num_iterations n_iterations iterations",
     "entropy_coef": "ent_coef", "parallel": "n_workers num_workers n_cpu",
@@ -153,6 +154,12 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any], names: Sequen
                      if name in before and before[name] != value)
 
 
+def _without_repetitions(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    if repeated := [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]:
+        raise ValueError(f"expected each key once, got {repeated[0]!r} several times")
+    return dict(pairs)
+
+
 def read_json(path: str) -> Dict[str, Any]:
     """Reads an object from a JSON file.
 
@@ -161,7 +168,7 @@ def read_json(path: str) -> Dict[str, Any]:
     """
     try:
         with open(user_path("path", path), encoding="utf-8") as file:
-            content = json.loads(file.read())
+            content = json.loads(file.read(), object_pairs_hook=_without_repetitions)
     except (OSError, ValueError, RecursionError) as error:  # missing, invalid JSON, or nested too deeply
         kind = "" if isinstance(error, OSError) else " as JSON"
         raise ValueError(f"could not read {path}{kind}: {error}") from error

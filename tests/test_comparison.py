@@ -79,6 +79,7 @@ def test_run_equals_that_of_train(comparison, arguments, tmp_path):
     ({"settings_of": {}}, "different settings: learning_rate 1e-05 .run., 0.001"),
     ({"env": mps.MetaPointEnvCorner(reward_type="dense")}, "different settings: env 'Corner' .run., 'MetaPointEnvCorn"),
     ({"env arguments": "sparse"}, "different settings: env_kwargs {'reward_type': 'dense'} .run., {} .now."),
+    ({"folder": None}, "folder: expected the folder of the runs, because resume=True was given, got None"),
     ({"resume": False}, "already contains runs. Continue them with resume=True .--resume on the command line., or"),
 ])
 def test_changed_settings_are_refused(changes, message, comparison, arguments, local_classes):

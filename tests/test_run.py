@@ -281,6 +281,7 @@ def test_subclass_of_the_trainer_is_resumed(tmp_path):
     ({"learning_rate": 1.0, "algo": "trpo_maml"}, TypeError, "with MetaGaussianMLPPolicy; use step_size (trust region"),
     ({"lr": 1.0, "algo": "e_maml"}, TypeError, "; use step_size (trust region of the meta-update) or inner_lr"),
     ({"seeds": 3}, TypeError, "; use mps.compare with seeds, or the key 'seed' of the grid of mps.sweep"),
+    ({"n_seeds": 3}, TypeError, "; use mps.compare with seeds"),
     ({"g": 1}, TypeError, "lists the settings. Pass arguments of the environment in env_kwargs or vary"),
     ({"env": "envs/mine.py:Mine"}, ValueError, "env: expected MODULE:NAME, got 'envs/mine.py:Mine'; did you mean 'envs."
      "mine:Mine'?"),
@@ -303,6 +304,11 @@ def test_invalid_arguments_create_no_folder(arguments, error, message, tmp_path,
         mps.train(**{"env": "MetaPointEnvCorner", **arguments})
     assert message in str(raised.value)
     assert not list(tmp_path.iterdir())
+
+
+def test_settings_of_a_given_policy_are_refused():
+    with pytest.raises(TypeError, match="'hidden_sizes' for ProMP with the given policy"):
+        mps.train("MetaPointEnvCorner", policy=mps.MetaGaussianMLPPolicy(2, 2, 2), **TINY)
 
 
 class Quick(mps.VPGMAML):

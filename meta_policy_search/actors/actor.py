@@ -146,6 +146,6 @@ def check_output(name: str, found: Sequence[Optional[int]], ndim: int, shape: Se
 def broadcast_outputs(outputs: Infos, specs: Sequence[Tuple[str, Tuple[int, ...]]], leading: Tuple[int, ...]) -> Infos:
     """Broadcasts the outputs of a network, with the shapes that `specs` names, to agent infos `[*leading, *shape]`."""
     for name, shape in specs:
-        if getattr(outputs[name], "shape", ())[len(leading):] != shape:  # saves time: called in each step of sampling
-            check_output(name, np.shape(outputs[name]), len(leading), shape)
+        if (found := np.shape(outputs[name]))[len(leading):] != shape:  # saves time: called in each step of sampling
+            check_output(name, found, len(leading), shape)
     return {name: np.broadcast_to(outputs[name], (*leading, *shape)) for name, shape in specs}

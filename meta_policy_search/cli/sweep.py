@@ -20,8 +20,8 @@ Ctrl-C stops all runs. To continue a sweep, run the same command with --resume: 
 failed runs and skips complete runs. A sweep never deletes runs.
 """
 import argparse
-import json
 import os
+import reprlib
 
 from meta_policy_search.cli.flags import nonempty_path
 from meta_policy_search.cli.train import INTERRUPTED
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     content = read_json(path)
     if set(content) != set(_KEYS) or not all(isinstance(content[key], kind) for key, kind in _KEYS.items()):
         raise ValueError(f"{path}: expected an object with the keys algorithm (a name), settings and grid "
-                         f"(objects), got {json.dumps(content)}"
+                         f"(objects), got {reprlib.repr(content)}"
                          + "".join(did_you_mean(key, _KEYS) for key in content if key not in _KEYS))
     algo, settings, grid = content["algorithm"], content["settings"], content["grid"]
     output = arguments.output or os.path.join("data", "sweeps", os.path.splitext(os.path.basename(path))[0])

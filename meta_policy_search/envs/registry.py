@@ -13,7 +13,7 @@ from meta_policy_search.envs.compat import make_by_spec, name_of_env
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.registry import Registry
 from meta_policy_search.types import Task
-from meta_policy_search.utils.checks import check_choice, check_type, comparable_name, find_name
+from meta_policy_search.utils.checks import check_choice, check_type, comparable_name, did_you_mean, find_name
 
 BUILT_IN: Dict[str, Callable[..., MetaEnv]] = {
     name: vars(package)[name]
@@ -152,7 +152,9 @@ def load_tasks(env: str, split: str) -> List[Task]:
 
 def tasks_of(env: Any, split: str) -> List[Task]:
     """Returns the fixed tasks of an environment, see `load_tasks`; raises `ValueError` if it has none."""
-    check_choice("tasks", split, SEEDS)
+    if split not in SEEDS:
+        raise ValueError(f"tasks: expected a number, a list of tasks, {' or '.join(map(repr, SEEDS))}, got {split!r}"
+                         + did_you_mean(split, SEEDS))
     if (name := name_of_env(env)) not in _read():
         raise ValueError(f"tasks: expected a number or a list of tasks, because {name} has no fixed tasks, got "
                          f"{split!r}. A number, such as 40, samples new tasks")

@@ -21,7 +21,13 @@ from meta_policy_search.samplers.base import SampleProcessor
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Params, Task
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_non_negative, check_positive_int
+from meta_policy_search.utils.checks import (
+    check_bool,
+    check_finite,
+    check_int_at_least,
+    check_non_negative,
+    check_positive_int,
+)
 from meta_policy_search.utils.files import PathLike, user_path
 from meta_policy_search.utils.serializable import shallow_copy
 from meta_policy_search.utils.statistics import Interval, mean_interval
@@ -280,7 +286,7 @@ class AdaptedRecurrentPolicy(AdaptedPolicy):
             done: whether the episode has ended, also if the caller ended it at a time limit. The next observation is
                 then the first one of the next episode. Default False.
         """
-        self._done = check_bool("done", done)
+        self._done, reward = check_bool("done", done), check_finite("reward", reward)
         is_normalized = isinstance(self._env, NormalizedEnv)
         self._reward = float(self._env.normalized_rewards(reward) if is_normalized else reward)
 

@@ -106,7 +106,13 @@ class Evaluation:
         Further rows show the adaptation gain, the return of the worst quarter of the tasks, the success rate if the
         environment reports successes, and the mean return in each task if there are at most four different tasks. The
         last line states the gain after `trained_steps` adaptation steps.
+
+        Raises:
+            ValueError: a reference was evaluated in another number of tasks.
         """
+        if wrong := [other for other in references if other.returns.shape[:2] != self.returns.shape[:2]]:
+            raise ValueError("references: expected evaluations in the same tasks, got (seeds, tasks) = "
+                             f"{wrong[0].returns.shape[:2]} instead of {self.returns.shape[:2]}")
         rows, gains = [], [f"{Interval(*gain):+.2f}" for gain in zip(*self.gain)]
         for evaluation in (self, *references):
             rows.append([evaluation.name, *(f"{Interval(*each):.2f}" for each in zip(*evaluation.mean_return))])

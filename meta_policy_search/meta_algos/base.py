@@ -94,8 +94,9 @@ class MetaAlgo(Serializable, abc.ABC):
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
-        for name in ("sample_processor_cls", "optimizer_cls", "evaluator_cls"):
-            check_type(f"{cls.__name__}.{name}", getattr(cls, name), (Callable, type(None)), "a class")
+        for name, part in (("sample_processor_cls", cls.sample_processor_cls), ("optimizer_cls", cls.optimizer_cls),
+                           ("evaluator_cls", cls.evaluator_cls)):
+            check_type(f"{cls.__name__}.{name}", part, (Callable, type(None)), "a class")
         check_type(f"{cls.__name__}.policy_cls", cls.policy_cls, (types.MethodType, types.FunctionType),
                    "a class method policy_cls(is_discrete)")
         cls.default_settings = {name: value for base in reversed(cls.__mro__)
@@ -355,7 +356,9 @@ class MAMLAlgo(MetaAlgo):
                 self._objective = check_type("meta_objective", self.meta_objective(self._chain), MetaObjective,
                                              "a MetaObjective, such as MetaObjective(loss)")
                 for name in ("stats", "inputs", "optimizer_arguments"):
-                    check_type(f"meta_objective: {name}", getattr(self._objective, name), Mapping, "a dict")
+                    check_type(f"meta_objective: {name}", self._objective._asdict()[name], Mapping, "a dict")
+                for name, value in {"loss": self._objective.loss, **self._objective.stats}.items():
+                    check_type(f"meta_objective: {name}", value, tf.Tensor, "a tensor")
             self._build_optimizer(self._objective)
         self._is_built = True
 
@@ -552,6 +555,10 @@ class MAMLAlgo(MetaAlgo):
         means = {name: float(np.mean(value)) if np.size(value) else 0.0 for name, value in stats.items()}
         further = check_type(f"{type(self).__name__}.after_update", self.after_update(stats), Mapping,
                              "a dict of columns")
+        taken = {name for name in logger.getkvs() if name.startswith("Step_")} | self.optimizer.step_stats.keys()
+        if wrong := [name for name in (*means, *further) if name in taken]:
+            raise ValueError(f"meta_objective: expected stats with other names than the columns of the library, got "
+                             f"{wrong[0]}")
         figures = {**self.optimizer.step_stats, **means, **further}
         self._warn_if_worse(figures)
         if log:

@@ -200,7 +200,8 @@ def _array(task: Mapping[str, Any], m: int, key: str, shape: Tuple[int, ...] = (
     if kind not in task or info and info not in task[kind]:
         lacking = key if kind in task else kind
         is_dice = lacking == "advantages" and "adjusted_rewards" in task
-        advice = "; pass return_baseline, such as LinearFeatureBaseline(), to the sample processor" if is_dice else ""
+        advice = "; pass return_baseline, such as LinearFeatureBaseline(), to the sample processor" if is_dice else (
+            "; use DiceSampleProcessor" * (lacking == "adjusted_rewards"))
         raise ValueError(f"task {m}: expected samples with an entry {lacking!r}, got none{advice}")
     array = np.asarray(task[kind][info] if info else task[kind])
     if array.ndim == 0 or array.dtype.kind not in "biuf" or array.shape[:len(shape)] != shape:

@@ -36,7 +36,7 @@ def check_nonlinearity(argument: str, value: Nonlinearity) -> Nonlinearity:
     """
     if isinstance(value, str):
         return check_choice(argument, value, NONLINEARITIES)
-    if value is not None and (not callable(value) or isinstance(value, np.ufunc)):
+    if value is not None and (not callable(value) or isinstance(value, (np.ufunc, type))):
         raise TypeError(f"{argument}: expected one of {', '.join(map(repr, NONLINEARITIES))}, a TensorFlow function or "
                         f"None, got {value!r}")
     return nonlinearity_name(value) or value

@@ -160,7 +160,7 @@ class Policy(Serializable, FlatPolicy):
         expected = f"{type(self).__name__}.make_network: expected a network"
         try:
             info = self._network(TENSORFLOW, self.get_params() if params is None else params, inputs)
-        except (KeyError, NotImplementedError) as error:
+        except (AttributeError, KeyError, NotImplementedError) as error:
             raise ValueError(f"{expected} that uses operations of xp and parameters of make_params, got "
                              f"{type(error).__name__}: {error}") from error
         specs = (*self.distribution.dist_info_specs, *self._further_outputs)

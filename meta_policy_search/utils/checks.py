@@ -79,7 +79,7 @@ def check_type(name: str, value: Any, cls: Any, expected: str) -> Any:
     if isinstance(value, cls):
         return value
     text = repr(value)
-    text = text if len(text) <= 60 else getattr(value, "__name__", type(value).__name__)
+    text = text if len(text) <= 60 else (value if isinstance(value, type) else type(value)).__name__
     raise TypeError(f"{name}: expected {expected}, got {text}")
 
 

@@ -202,8 +202,8 @@ def test_sweep_does_not_run_twice_at_once(tmp_path, capsys):
 
 @pytest.mark.parametrize("content, message", [
     ([], "expected a JSON object, got list"),
-    ({"algorithm": "cem", "setting": {}, "grid": {}}, "(objects), got {\"algorithm\": \"cem\", \"setting\": {}, "
-     "\"grid\": {}}; did you mean 'settings'?"),
+    ({"algorithm": "cem", "setting": {}, "grid": {}}, "(objects), got {'algorithm': 'cem', 'grid': {}, "
+     "'setting': {}}; did you mean 'settings'?"),
     ({"algorithm": "gone:CEM", "settings": {}, "grid": {}}, "got 'gone:CEM': ModuleNotFoundError: No module named"),
     ({"algorithm": "cem", "settings": {"seed": 1}, "grid": {"seed": [1]}}, "seed: expected no value for a setting"),
     ({"algorithm": "cem", "settings": {}, "grid": {"seed": [1, 2, 1]}}, "grid: expected values that differ, got seed"),

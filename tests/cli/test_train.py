@@ -261,10 +261,11 @@ def test_default_environment_is_named_first(tmp_path, capsys):
 @pytest.mark.parametrize("arguments, message", [
     (["--env", "my_envs.HeaterEnv"], r"env: expected .*, got 'my_envs.HeaterEnv'; did you mean 'my_envs:HeaterEnv'\?"),
     (["--env", "my_envs.py"], r"env: expected .*, got 'my_envs.py'; did you mean 'my_envs:NAME'\?"),
+    (["--env", "./my_envs:HeaterEnv"], r"env: expected .*; did you mean 'my_envs:HeaterEnv'\?"),
     (["--env", "my_envs:HeaterEnv"], r"env: .* No module named 'my_envs'. Run in the folder of the module"),
     (["--env", "tests.helpers.sampling:Wanderr"], r"env: expected .*, got .*; did you mean 'Wanderer'\?"),
     (["--n_itr", "many"], r"n_itr: expected an integer of at least 1, got 'many'"),
-    (["--env_kwargs", "{"], r"env_kwargs: expected a dict, got '{'"),
+    (["--env_kwargs", "{"], r"env_kwargs: expected a dict, such as {\"max_velocity\": 2.0}, got '{'"),
     (["--log_formats", "line"], r"log_formats: expected formats including 'csv', got \['line'\]"),
     (["--parallel", "all"], r"parallel: expected .*, got 'all'"),
     (["--inner_ir", "0.1"], r"unrecognized arguments: --inner_ir 0.1; did you mean '--inner_lr'\?"),
@@ -295,6 +296,12 @@ def test_wrong_config_files_are_reported(content, message, tmp_path, capsys):
     path = write_json(tmp_path / "a.json", content)
     error = commands.mistake(pro_mp.main, capsys, "--config_file", path, "--dump_path", tmp_path / "run")
     assert re.fullmatch(f"pro_mp.py: error: {message}\n", error) and not (tmp_path / "run").exists()
+
+
+def test_config_file_contains_each_key_once(tmp_path, capsys):
+    (path := tmp_path / "a.json").write_text('{"seed": 1, "n_itr": 2, "seed": 3}')
+    error = commands.mistake(pro_mp.main, capsys, "--config_file", path)
+    assert "a.json as JSON: expected each key once, got 'seed' several times" in error
 
 
 def test_config_file_can_name_the_run_folder(tmp_path, settings_of):

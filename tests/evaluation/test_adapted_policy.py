@@ -234,6 +234,8 @@ def test_recurrent_policy_observes_rewards_of_the_environment_as_in_training(rl2
         seen.append(observation) or seen[-2])
     action = adapted.act([0.1, 0.2])
     np.testing.assert_allclose(action, wrapped.unscaled_actions(seen[0]))
+    with pytest.raises(ValueError, match="reward: expected a finite number, got nan"):
+        adapted.observe(np.nan)
     adapted.observe(-3.0)
     adapted.act([0.1, 0.2])
     np.testing.assert_allclose(seen[-1][2:], [*seen[0], -1.5, 0.0], rtol=1e-6)  # action, reward, end

@@ -149,7 +149,7 @@ def test_fixed_tasks_of_an_environment_are_evaluated_by_name():
     run = mps.MetaEvaluator(VPGMAML(MetaGaussianMLPPolicy(1, 2, 2, hidden_sizes=()), meta_batch_size=1),
                             mps.MetaPointEnvNavigation(), MetaSampleProcessor(LinearFeatureBaseline()), 1, 2)
     np.testing.assert_array_equal(run.evaluate("test").tasks[0], mps.load_tasks("MetaPointEnvNavigation", "test"))
-    with pytest.raises(ValueError, match="tasks: expected one of 'train', 'test', got 'tests'; did you mean 'test'"):
+    with pytest.raises(ValueError, match="tasks: expected a number, .*, got 'tests'; did you mean 'test'"):
         run.evaluate("tests")
 
 
@@ -232,6 +232,13 @@ def test_last_line_reports_the_number_of_steps_of_training(trained_steps, said):
     *_, returns, gained, last = evaluation.table().splitlines()
     assert returns.split() == ["data/run", "0.00", "10.00", "-5.00"] and gained.split() == ["gained", "+10.00", "-5.00"]
     assert last == f"Adaptation changes the return by {said}"
+
+
+def test_references_have_the_same_tasks():
+    of_two, of_three = (Evaluation("data/run", np.zeros((1, number, 2)), ([1] * number,), True, (7,), None, 20, 100, 1,
+                                   np.zeros((1, number, 2), int)) for number in (2, 3))
+    with pytest.raises(ValueError, match="references: expected evaluations in the same tasks"):
+        of_two.table(of_three)
 
 
 def test_written_files(evaluation, tmp_path):

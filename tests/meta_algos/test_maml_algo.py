@@ -8,6 +8,7 @@ import pytest
 from meta_policy_search import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, MAMLAlgo, MetaAlgo, MetaObjective, ProMP
 from meta_policy_search.optimizers import MAMLFirstOrderOptimizer
 from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import logger
 from tests.helpers.numpy_reference import Objective, central_differences, gaussian, inner_gradient, kl_from_old
 from tests.helpers.small_world import (
     A,
@@ -135,6 +136,8 @@ def with_objective(**fields):
 
 @pytest.mark.parametrize("algo_cls, error, message", [
     (with_objective(stats=3.0), TypeError, "meta_objective: stats: expected a dict, got 3.0"),
+    (with_objective(stats={"Bonus": 3.0}), TypeError, "meta_objective: Bonus: expected a tensor, got 3.0"),
+    (with_objective(loss=0.0), TypeError, "meta_objective: loss: expected a tensor, got 0.0"),
     (with_objective(inputs=["scale"]), TypeError, r"meta_objective: inputs: expected a dict, got \['scale'\]"),
     (WithoutGraph, TypeError, r"WithoutGraph: the constructor has to call self.build_graph\(\)"),
     (WithTensor, TypeError, "meta_objective: expected a MetaObjective, such as MetaObjective"),
@@ -144,6 +147,18 @@ def with_objective(**fields):
 def test_mistakes_in_custom_algorithms_are_named(algo_cls, error, message):
     with tf.Graph().as_default(), pytest.raises(error, match=message):
         algo_cls(make_policy(), meta_batch_size=M).get_state()
+
+
+@pytest.mark.parametrize("name", ["LossBefore", "Step_1-AverageReturn"])
+def test_stats_do_not_replace_columns_of_the_library(name):
+    class Own(VPGMAML):
+        def meta_objective(self, steps):
+            objective = super().meta_objective(steps)
+            return objective._replace(stats={**objective.stats, name: objective.loss})
+
+    logger.logkv("Step_1-AverageReturn", 1.0)
+    with tf.Graph().as_default(), pytest.raises(ValueError, match=f"other names than .* of the library, got {name}"):
+        Own(make_policy(), meta_batch_size=M).optimize_policy(draw_data())
 
 
 def test_custom_algorithm_with_placeholders_per_task():

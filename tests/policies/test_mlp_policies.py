@@ -378,6 +378,7 @@ def test_nonlinearities_are_functions_or_names(family, arguments, reference, obs
     ({"hidden_sizes": (4, 0)}, ValueError, r"hidden_sizes\[1\]"),
     ({"learn_std": 1}, TypeError, "learn_std"),
     ({"hidden_nonlinearity": "tanhh"}, ValueError, "hidden_nonlinearity: .*'tanhh'"),
+    ({"hidden_nonlinearity": dict}, TypeError, "hidden_nonlinearity: expected one of 'tanh', .*, got <class"),
     ({"hidden_nonlinearity": np.tanh}, TypeError, "hidden_nonlinearity: expected one of 'tanh', .*, got <ufunc"),
     ({"output_nonlinearity": 7}, TypeError, "output_nonlinearity"),
     ({"init_std": 0.1, "min_std": 0.2}, ValueError, "init_std: expected at least min_std=0.2, got 0.1"),

@@ -291,6 +291,7 @@ def of_one_size(name):
     (without_axis, r"that returns log_std of shape \[None, None, 2\], got \[None, 2\]"),
     (renamed, "that returns a dict with mean and log_std, got {'log_std'"),
     (misspelled, "that uses operations of xp and parameters of make_params, got KeyError: 'outputs/kernel'"),
+    (lambda xp, params, observations: xp.gelu(observations), "that uses .*, got AttributeError: .* 'gelu'"),
     (of_numpy, "that uses operations of xp and parameters of make_params, got NotImplementedError"),
     (of_tensorflow, "that uses operations of xp, got one with operations of TensorFlow"),
     (lambda xp, params, observations: None, "that returns a dict with mean and log_std, got None"),
