@@ -21,7 +21,7 @@ from meta_policy_search.meta_algos.adapted_params import select_params
 from meta_policy_search.meta_algos.inputs import AdaptationStep, InnerState, InnerUpdate, MetaObjective, StepInputs
 from meta_policy_search.ops import adaptation, losses
 from meta_policy_search.ops.networks import CONTEXT
-from meta_policy_search.optimizers.base import concatenate_blocks
+from meta_policy_search.optimizers.base import Optimizer, concatenate_blocks
 from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.policies.categorical_mlp_policy import MetaCategoricalMLPPolicy
 from meta_policy_search.policies.meta_gaussian_mlp_policy import MetaGaussianMLPPolicy
@@ -226,7 +226,7 @@ class MAMLAlgo(MetaAlgo):
 
     inner_type: str = "likelihood_ratio"
     max_path_length: Optional[int] = None
-    optimizer: Any  # an `Optimizer`; subclasses call methods of their optimizer class
+    optimizer: Any = None  # an `Optimizer`; subclasses call methods of their optimizer class
     _objective: Any = None  # a `MetaObjective`, built by `build_graph`
 
     def __init__(self, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
@@ -396,6 +396,8 @@ class MAMLAlgo(MetaAlgo):
                 raise ValueError(f"{type(self).__name__}.meta_objective: expected inputs of known shapes with "
                                  f"by_task=True, which does not divide them into tasks, got {name} of shape {ph.shape}")
         phs = {name: ph for step in self._chain for name, ph in step.inputs.placeholders.items()}
+        check_type(f"{type(self).__name__}.optimizer", self.optimizer, Optimizer,
+                   "an Optimizer, such as MAMLFirstOrderOptimizer(), before build_graph")
         self.optimizer.build_graph(
             objective.loss, self, {**phs, **objective.inputs},
             sample_axes={name: 1 for name in self._chain[-1].inputs.placeholders},

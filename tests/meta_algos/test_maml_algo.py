@@ -121,6 +121,14 @@ class WithTensor(WithoutGraph):
         self.build_graph()
 
 
+class WithoutOptimizer(MAMLAlgo):
+    meta_objective = BuildsNothing.meta_objective
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.build_graph()
+
+
 class WithRatio(WithTensor):
     inner_type = "ratio"
 
@@ -139,6 +147,7 @@ def with_objective(**fields):
     (with_objective(stats={"Bonus": 3.0}), TypeError, "meta_objective: Bonus: expected a tensor, got 3.0"),
     (with_objective(loss=0.0), TypeError, "meta_objective: loss: expected a tensor, got 0.0"),
     (with_objective(inputs=["scale"]), TypeError, r"meta_objective: inputs: expected a dict, got \['scale'\]"),
+    (WithoutOptimizer, TypeError, "WithoutOptimizer.optimizer: expected an Optimizer, such as .*, got None"),
     (WithoutGraph, TypeError, r"WithoutGraph: the constructor has to call self.build_graph\(\)"),
     (WithTensor, TypeError, "meta_objective: expected a MetaObjective, such as MetaObjective"),
     (WithRatio, ValueError, "inner_type: expected one of 'likelihood_ratio', "),
