@@ -715,7 +715,7 @@ class Run:
         gain = mean_gain(progress, num_tasks=trainer.policy.meta_batch_size)
         before, *_, after = [*final_returns(progress).values()] * 2
         return (f"Adaptation changes the return by {gain.mean:+.2f} (95% interval over tasks {gain.low:+.2f} to "
-                f"{gain.high:+.2f}), from {before:.2f} to {after:.2f}: {rows}, each with "
+                f"{gain.high:+.2f}), from {before:.2f} to {after:.2f}: {rows}{', each' * (count > 1)} with "
                 f"{trainer.policy.meta_batch_size} sampled tasks and {trainer.sampler.batch_size} paths per task")
 
     def summarize_best(self) -> str:
