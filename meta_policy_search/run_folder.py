@@ -307,6 +307,11 @@ def find_runs(folders: Sequence[str], argument: str = "run_folder") -> list[str]
     return list(found)
 
 
+def name_some(folders: Sequence[str]) -> str:
+    """Returns the first four folders, for messages."""
+    return ", ".join(folders[:4]) + ", ..." * (len(folders) > 4)
+
+
 def find_run(folder: str, argument: str = "run_folder") -> str:
     """Returns a run folder: the given folder, or the only run folder below it; for `argument`, see `find_runs`.
 
@@ -318,8 +323,7 @@ def find_run(folder: str, argument: str = "run_folder") -> str:
         return folder
     runs = find_runs([folder], argument)
     if len(runs) > 1:
-        raise ValueError(f"{argument}: expected one run, got {len(runs)}: {', '.join(runs[:4])}"
-                         + ", ..." * (len(runs) > 4))
+        raise ValueError(f"{argument}: expected one run, got {len(runs)}: {name_some(runs)}")
     return runs[0]
 
 

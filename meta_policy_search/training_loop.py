@@ -217,10 +217,10 @@ class TrainingLoop(Configurable, abc.ABC):
         if row.get(self._number_column, self.itr) != self.itr:
             wrong.append(self._number_column)
         changed = [name for name, value in before.items() if row.get(name, value) is not value and row[name] != value]
-        for name in wrong + changed:
-            reason = "this name is reserved" if name in wrong else "the row already contains it"
-            raise ValueError(f"callbacks: expected no column {name}, because {reason}; log the value under "
-                             "another name")
+        for names, reason in ((wrong, "this name is reserved"), (changed, "the row already contains it")):
+            if names:
+                raise ValueError(f"callbacks: expected no column {names[0]}, because {reason}; log the value under "
+                                 "another name")
 
     def _roll_back(self) -> None:
         """Rolls back the current iteration, if there is one."""

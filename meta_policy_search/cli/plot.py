@@ -187,8 +187,7 @@ def run(arguments: argparse.Namespace) -> None:
     check_is_new(output, arguments.overwrite)
     if arguments.trajectories:
         if len(folders) > 1:
-            raise ValueError(f"--trajectories: expected one run, got {len(folders)}: {', '.join(folders[:4])}"
-                             + ", ..." * (len(folders) > 4))
+            raise ValueError(f"--trajectories: expected one run, got {len(folders)}: {run_folder.name_some(folders)}")
         evaluator = mps.load_evaluator(folders[0], arguments.snapshot, arguments.rollouts, arguments.max_path_length)
         check_is_planar(evaluator.env)  # before the slow part
         evaluate.record_paths(evaluator, arguments).plot_trajectories(output, "", arguments.num_paths)

@@ -357,8 +357,9 @@ class MAMLAlgo(MetaAlgo):
                                              "a MetaObjective, such as MetaObjective(loss)")
                 for name in ("stats", "inputs", "optimizer_arguments"):
                     check_type(f"meta_objective: {name}", self._objective._asdict()[name], Mapping, "a dict")
-                for name, value in {"loss": self._objective.loss, **self._objective.stats}.items():
-                    check_type(f"meta_objective: {name}", value, tf.Tensor, "a tensor")
+                for name, value in (("loss", self._objective.loss), *self._objective.stats.items()):
+                    if not tf.is_tensor(value):
+                        raise TypeError(f"meta_objective: {name}: expected a tensor, got {value!r}")
             self._build_optimizer(self._objective)
         self._is_built = True
 

@@ -158,6 +158,19 @@ def test_mistakes_in_custom_algorithms_are_named(algo_cls, error, message):
         algo_cls(make_policy(), meta_batch_size=M).get_state()
 
 
+def test_variables_can_be_logged():
+    class Own(VPGMAML):
+        def meta_objective(self, steps):
+            log_std = self.policy.get_params()["log_std_network/log_std_var"]
+            return super().meta_objective(steps)._replace(stats={"LogStd": log_std})
+
+    with tf.Graph().as_default():
+        algo = Own(make_policy(), meta_batch_size=M)
+        algo.optimize_policy(draw_data())
+        np.testing.assert_allclose(logger.getkvs()["LogStd"], np.mean(algo.policy.get_param_values()[
+            "log_std_network/log_std_var"]), rtol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["LossBefore", "Step_1-AverageReturn"])
 def test_stats_do_not_replace_columns_of_the_library(name):
     class Own(VPGMAML):
