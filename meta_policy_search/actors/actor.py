@@ -134,7 +134,8 @@ class NetworkActor(Actor):
 def check_output(name: str, found: Sequence[Optional[int]], ndim: int, shape: Sequence[int]) -> None:
     """Raises `ValueError` unless an output of a network, of shape `found`, has `ndim` leading axes and then `shape`.
 
-    Sizes None are not checked. An output that is the same in all rows may have fewer leading axes, each of size 1.
+    Unknown sizes (None) are not checked. An output that is equal for all samples may have fewer leading axes, which
+    must have size 1.
     """
     leading = len(found) - len(shape)
     if not (0 <= leading <= ndim and all(size in (None, number) for size, number in zip(found[leading:], shape))
@@ -144,7 +145,7 @@ def check_output(name: str, found: Sequence[Optional[int]], ndim: int, shape: Se
 
 
 def broadcast_outputs(outputs: Infos, specs: Sequence[Tuple[str, Tuple[int, ...]]], leading: Tuple[int, ...]) -> Infos:
-    """Broadcasts the outputs of a network, with the shapes that `specs` names, to agent infos `[*leading, *shape]`."""
+    """Returns the outputs of a network as agent infos `[*leading, *shape]`; `specs` contains their names and shapes."""
     for name, shape in specs:
         if (found := np.shape(outputs[name]))[len(leading):] != shape:  # saves time: called in each step of sampling
             check_output(name, found, len(leading), shape)

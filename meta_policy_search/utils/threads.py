@@ -83,7 +83,9 @@ def training_lock() -> Iterator[None]:
 
 @contextlib.contextmanager
 def interrupts_delayed() -> Iterator[ContextManager[None]]:
-    """Delays Ctrl-C until the end of a `with` block, or until a nested block of the context manager that it yields.
+    """Delays Ctrl-C until the end of a `with` block.
+
+    The value of the block is a context manager. In a nested `with` block of it, Ctrl-C is not delayed.
 
     The function replaces the signal handler. Blocking the signal in this thread is not sufficient: the operating system
     delivers it to another thread (TensorFlow starts several), and Python then runs the handler in the main thread.
