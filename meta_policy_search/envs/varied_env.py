@@ -87,11 +87,9 @@ def _constructor_statements(cls: type) -> List[ast.stmt]:
 
 
 def _names_in(statement: ast.stmt, context: type) -> Set[str]:
-    """Returns the variables and the attributes of `self` that a statement reads or assigns."""
-    found = {f"self.{node.attr}" for node in ast.walk(statement) if isinstance(node, ast.Attribute)
-             and isinstance(node.ctx, context) and isinstance(node.value, ast.Name) and node.value.id == "self"}
-    return found | {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)
-                    and isinstance(node.ctx, context) and node.id != "self"}
+    """Returns the variables and attributes that a statement reads or assigns, such as `self.length`."""
+    return {ast.unparse(node) for node in ast.walk(statement)
+            if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, context)}
 
 
 class VariedEnv(GymnasiumMetaEnv):
@@ -235,8 +233,8 @@ class VariedEnv(GymnasiumMetaEnv):
         first = {name: values[0] for name, values in examples.items()}
         for name, values in examples.items():
             try:
-                if any(not np.array_equal(*pair) for value in values[1:]
-                       for pair in zip(self._walk(first), self._walk({**first, name: value}))):
+                if any(not np.array_equal(*pair) for value in values[1:] for pair in zip(
+                        walk(copy.deepcopy(self), first), walk(copy.deepcopy(self), {**first, name: value}))):
                     continue
             except Exception as error:
                 raise ValueError(f"{name}: {self._class_name()} fails with values among {reprlib.repr(values)}: "
@@ -245,9 +243,6 @@ class VariedEnv(GymnasiumMetaEnv):
                              f"{reprlib.repr(values)}. If "
                              f"{self._class_name()} reads {name} only when it is built, or if random actions show no "
                              "effect, use GymnasiumMetaEnv with a function set_task")
-
-    def _walk(self, task: Task) -> Iterator[np.ndarray]:
-        return walk(copy.deepcopy(self), task)
 
     @property
     def task_dimensions(self) -> int:
@@ -363,16 +358,14 @@ def _check_distribution(name: str, value: Any) -> Any:
             raise ValueError(f"{name}: expected a list of values, such as {list(value)}, because a tuple is a range of "
                              f"numbers, got {value!r}")
         low, high = value if len(value) == 2 else (np.nan, np.nan)
-        if not all(isinstance(each, numbers.Real) for each in (low, high)) or not -np.inf < low < high < np.inf:
-            raise ValueError(f"{name}: expected a tuple (low, high) of finite numbers with low < high, or a list of "
-                             f"values, got {value!r}")
-        if not high - low < np.inf:
-            raise ValueError(f"{name}: expected a range (low, high) with a finite width, got {value!r}")
+        if not all(isinstance(each, numbers.Real) for each in (low, high)) or not (low < high and high - low < np.inf):
+            raise ValueError(f"{name}: expected a tuple (low, high) of finite numbers with low < high and a finite "
+                             f"difference, or a list of values, got {value!r}")
     elif callable(value):
         if not accepts(value, None):
             raise TypeError(f"{name}: expected a function (rng) -> value, got one with the arguments "
                             f"{inspect.signature(value)}")
-    elif (not isinstance(value, (list, range)) or len(value) == 0):
+    elif not isinstance(value, (list, range)) or len(value) == 0:
         raise TypeError(f"{name}: expected a tuple (low, high), a list of values or a function (rng) -> value, got "
                         f"{value!r}")
     return copy.deepcopy(value) if isinstance(value, list) else value

@@ -190,7 +190,7 @@ def test_arguments_and_options_of_a_mujoco_environment():
     ({"_seed": (0.0, 1.0)}, "_seed: expected an argument of the constructor"),
     ({"re": (0.0, 1.0)}, "re: expected an argument of the constructor, an attribute or a MuJoCo quantity of "
                               "Rail; parameters: goal"),  # suggests no method
-    ({"goal": (2.0, 1.0)}, "goal: expected a tuple (low, high) of finite numbers with low < high, or a list"),
+    ({"goal": (2.0, 1.0)}, "goal: expected a tuple (low, high) of finite numbers with low < high and a finite diff"),
     ({"goal": (0.0, 0.5, 1.0)}, "goal: expected a tuple (low, high) of finite numbers"),
     ({"goal": (False, True)}, "goal: expected a list of values, such as [False, True], because a tuple is a range"),
     ({"goal": [1.0, np.nan]}, "goal: Rail fails with values among [1.0, nan]: ValueError: goal: expected a val"),
@@ -618,7 +618,7 @@ def test_distributions_are_copied_and_tasks_are_finite():
     values[0] = 7.0
     assert env.parameters == {"gain": [1.0, 2.0]}
     assert env.tasks_at(np.ones((1, 1))) == [{"gain": 2.0}]
-    with pytest.raises(ValueError, match="gain: expected a range .* with a finite width"):
+    with pytest.raises(ValueError, match="gain: expected a tuple .* and a finite difference"):
         mps.vary(Derived, gain=(-1.7e308, 1.7e308))
 
 

@@ -27,7 +27,8 @@ class Camera:
     """Renders robots with a camera that follows them.
 
     The camera is fixed for the reacher, whose base does not move, and for Meta-World scenes. A robot is seen
-    from the direction of the camera `track` in its model. Each `Camera` owns a rendering process.
+    from the direction of the camera `track` in its model. Each `Camera` owns a rendering process, which ends with
+    the object.
 
     Args:
         model: the compiled `mujoco.MjModel` of the first robot or scene.
@@ -47,7 +48,6 @@ class Camera:
         try:
             self._ask(model)
         except RuntimeError as error:
-            self.close()
             raise RuntimeError(
                 f"render: OpenGL is not available ({error}): run `apt-get install libegl1 libgl1-mesa-dri`, or "
                 "`apt-get install libosmesa6` and set the environment variable MUJOCO_GL=osmesa") from error
@@ -64,14 +64,10 @@ class Camera:
             self._model = model
         return self._ask(qpos)
 
-    def close(self) -> None:
-        """Ends the rendering process. Later calls of `picture` fail. No effect in a forked process."""
-        if self._owner == os.getpid():
+    def __del__(self) -> None:
+        if self._owner == os.getpid():  # a forked process has a copy
             self._process.kill()
             self._process.communicate()  # waits, and closes the pipes
-
-    def __del__(self) -> None:
-        self.close()
 
     def _ask(self, request: Any) -> Any:
         """Sends a request and returns the answer; raises `RuntimeError` if the answer is an error message."""
