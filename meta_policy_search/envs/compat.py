@@ -23,6 +23,7 @@ from meta_policy_search.utils.checks import (
     check_int_at_least,
     check_not_replaced,
     check_positive_int,
+    check_type,
 )
 from meta_policy_search.utils.fast_paths import fast_path, replaces
 from meta_policy_search.utils.gym_import import gym
@@ -311,13 +312,11 @@ class GymnasiumMetaEnv(WrappingEnv):
 
     def __init__(self, env: Union[str, Callable[[], Any]], sample_task: Callable[[np.random.Generator], Task],
                  set_task: Optional[Callable[[Any, Task], None]] = None) -> None:
-        self._make_env: Callable[..., Any] = _make_by_id(env) if isinstance(env, str) else env
-        if not callable(self._make_env):
-            raise TypeError(f"env: expected an environment id or a function that creates an environment, got {env!r}")
-        self._sample_task, self._set_task = sample_task, _call_set_task if set_task is None else set_task
-        for name, function in (("sample_task", sample_task), ("set_task", self._set_task)):
-            if not callable(function):
-                raise TypeError(f"{name}: expected a function, got {function!r}")
+        self._make_env = check_type("env", _make_by_id(env) if isinstance(env, str) else env, Callable,
+                                    "an environment id or a function that creates an environment")
+        self._sample_task = check_type("sample_task", sample_task, Callable, "a function")
+        self._set_task = check_type("set_task", _call_set_task if set_task is None else set_task, Callable,
+                                    "a function")
         self._task: Task = None
         self._wrap(check_steppable(make_quietly(self._make_env)))
         inner = innermost(self.wrapped_env)
@@ -361,13 +360,8 @@ class GymnasiumMetaEnv(WrappingEnv):
 
     @WrappingEnv.render_mode.setter  # type: ignore[attr-defined]
     def render_mode(self, render_mode: Optional[str]) -> None:
-        make_env: Callable[..., Any] = functools.partial(self._make_env, render_mode=render_mode)
-        try:
-            make_env().close()
-        except TypeError:  # the function has no argument `render_mode`
-            make_env = functools.partial(_make_with_render_mode, self._make_env, render_mode)
         self.wrapped_env.close()
-        self.__setstate__({"_make_env": make_env})
+        self.__setstate__({"_make_env": functools.partial(_make_with_render_mode, self._make_env, render_mode)})
 
     def _as_vector(self, observation: Any) -> np.ndarray:
         space = self.wrapped_env.observation_space
@@ -440,28 +434,27 @@ def make_quietly(make_env: Callable[..., Any]) -> Any:
 
 
 def _make_with_render_mode(make_env: Callable[..., Any], render_mode: Optional[str], /, **kwargs: Any) -> Any:
-    """Returns a new environment with a render mode that its constructor does not take."""
-    env = make_env(**kwargs)
+    """Returns a new environment with a render mode: an argument of `make_env` or, if it has none, an attribute."""
+    try:
+        return make_env(render_mode=render_mode, **kwargs)
+    except TypeError:  # no argument `render_mode`
+        env = make_env(**kwargs)
     innermost(env).render_mode = render_mode
     return env
 
 
 def spaces_of(env: Any) -> Tuple[gym.spaces.Box, gym.Space]:
     """Returns the observation and action space of a Gymnasium environment as spaces of gym, see `GymnasiumMetaEnv`."""
-    space, action_space = env.observation_space, env.action_space
-    if is_box(space):
-        check_size("env.observation_space", space, int(np.prod(space.shape)))
-    else:
-        from gymnasium import spaces
+    from gymnasium import spaces
 
-        try:
-            size = spaces.flatdim(space)
-        except (NotImplementedError, ValueError) as error:
-            raise TypeError("env: expected an observation space that can be flattened to a vector, got "
-                            f"{env.observation_space}. Select entries of a dict with "
-                            "gymnasium.wrappers.FilterObservation") from error
-        check_size("env.observation_space", space, size)
-        space = spaces.flatten_space(space)
+    space, action_space = env.observation_space, env.action_space
+    try:
+        size = int(np.prod(space.shape)) if is_box(space) else spaces.flatdim(space)
+    except (NotImplementedError, ValueError) as error:
+        raise TypeError(f"env: expected an observation space that can be flattened to a vector, got {space}. Select "
+                        "entries of a dict with gymnasium.wrappers.FilterObservation") from error
+    check_size("env.observation_space", space, size)
+    space = space if is_box(space) else spaces.flatten_space(space)
     if is_box(action_space) and len(action_space.shape) == 1 and np.dtype(action_space.dtype).kind == "f":
         return _box(space), _box(action_space)
     if is_discrete(action_space):

@@ -23,7 +23,7 @@ from meta_policy_search.envs.compat import (
 )
 from meta_policy_search.envs.spaces import as_numbers
 from meta_policy_search.types import Task
-from meta_policy_search.utils.checks import accepts, did_you_mean
+from meta_policy_search.utils.checks import accepts, check_type, did_you_mean
 
 _EXAMPLES = 4  # maximum number of values of a parameter that are compared
 _STEPS, _LENGTH, _HOLD = 1000, 100, 10  # of the comparison, of a path, and of a random action
@@ -322,9 +322,7 @@ def parameters_from_json(parameters: Mapping[str, Any]) -> Dict[str, Any]:
         TypeError: `parameters` is no dict, or a distribution has the wrong type.
         ValueError: there are no parameters, or a distribution is invalid.
     """
-    if not isinstance(parameters, Mapping):
-        raise TypeError(f'vary: expected a dict such as {{"g": [5.0, 15.0]}}, got {parameters!r}')
-    if not parameters:
+    if not check_type("vary", parameters, Mapping, 'a dict such as {"g": [5.0, 15.0]}'):
         raise ValueError('vary: expected at least one parameter, such as {"g": [5.0, 15.0]}, got {}')
     converted = {name: value["values"] if isinstance(value, Mapping) and value.keys() == {"values"} else
                  tuple(value) if _is_pair(value) else value for name, value in parameters.items()}
