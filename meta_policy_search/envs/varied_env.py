@@ -145,12 +145,7 @@ class VariedEnv(GymnasiumMetaEnv):
             if _has_nan(value):
                 raise ValueError(f"{name}: expected a value without NaN, got {value!r}")
             if name in self._originals:
-                shape = np.shape(self._originals[name])
-                if not _is_factor(value, shape):
-                    raise ValueError(f"{name}: expected a finite factor or an array of factors of shape {shape}, got "
-                                     f"{value!r}")
-                if name in _POSITIVE and not np.all(np.greater(value, 0.0)):
-                    raise ValueError(f"{name}: expected factors above 0, got {value!r}")
+                _check_factor(name, value, np.shape(self._originals[name]))
         values = copy.deepcopy(dict(task))
         before = self.wrapped_env, self.spec, self._make_env, self._built, self._originals
         attributes = {name: getattr(innermost(self.wrapped_env), name) for name in self._attributes}
@@ -374,13 +369,16 @@ def _is_quantity(owner: Any, name: str) -> bool:
     return isinstance(value, (float, np.ndarray)) and np.asarray(value).dtype.kind == "f"  # not kinds and indices
 
 
-def _is_factor(value: Any, shape: Tuple[int, ...]) -> bool:
-    """Returns whether `value` consists of finite numbers that can be broadcast to `shape`."""
+def _check_factor(name: str, value: Any, shape: Tuple[int, ...]) -> None:
+    """Raises `ValueError` unless the factor of a quantity is finite, and can be broadcast to the quantity's shape."""
     try:
-        factor = as_numbers("factor", value)
-        return bool(np.isfinite(factor).all()) and np.broadcast_shapes(factor.shape, shape) == shape
+        factor = np.broadcast_to(as_numbers(name, value), shape)
     except ValueError:
-        return False
+        factor = np.array(np.nan)
+    if not np.isfinite(factor).all():
+        raise ValueError(f"{name}: expected a finite factor or an array of factors of shape {shape}, got {value!r}")
+    if name in _POSITIVE and not (factor > 0.0).all():
+        raise ValueError(f"{name}: expected factors above 0, got {value!r}")
 
 
 def _has_nan(value: Any) -> bool:
