@@ -132,9 +132,7 @@ def add_flag(parser: Any, setting: Setting) -> None:
     text = re.sub(r"[.;,] [Dd]efault\b.*$", "", setting.help).rstrip(".").replace("`", "")
     default = "" if setting.default is inspect.Parameter.empty else f" (default: {_as_text(setting.default)})"
     how: dict[str, Any] = {"help": f"{text}{default}".replace("%", "%%"), "default": argparse.SUPPRESS}
-    if kinds == {bool}:
-        parser.add_argument(flag, action=argparse.BooleanOptionalAction, **how)
-    elif bool in kinds:
+    if bool in kinds:
         parser.add_argument(flag, nargs="?", const=True, type=_value, metavar="VALUE", **how)
         how["help"] = f"the opposite of --{setting.name}"
         parser.add_argument(f"--no-{setting.name}", dest=setting.name, action="store_false", **how)
@@ -171,11 +169,11 @@ def _kinds(hint: Any) -> set[type]:
 
 
 def _value(text: str) -> Any:
-    """Parses JSON, a number, none or text; the settings class checks the type."""
+    """Parses JSON, a number, none, True, False or text; the settings class checks the type."""
     for read in (json.loads, float):
         with contextlib.suppress(ValueError, RecursionError):
             return read(text)
-    return None if text == "none" else text
+    return {"none": None, "True": True, "False": False}.get(text, text)
 
 
 def _as_text(value: Any) -> str:
