@@ -9,10 +9,10 @@ from meta_policy_search.samplers.paths import (
     TaskPaths,
     check_finite_steps,
     concatenate_paths,
-    has_success,
     pad_steps,
     path_mask,
     path_returns,
+    success_rate,
 )
 from meta_policy_search.types import Path, TaskSamples
 from meta_policy_search.utils import logger
@@ -203,8 +203,8 @@ class SampleProcessor(Configurable):
         check_fraction("discount", self.discount, low_open=False)  # again, because callbacks can assign them
         check_fraction("gae_lambda", self.gae_lambda, low_open=False)
         samples = self._make_samples(tasks)
-        successes = [has_success(path) for task in tasks for path in task.paths]
-        self.reports_success |= any(success is not None for success in successes)
+        successes = success_rate([path for task in tasks for path in task.paths])
+        self.reports_success |= not np.isnan(successes)
         if log is not False:
             returns = np.concatenate([path_returns(task, None, self.max_path_length) for task in tasks])
             figures = {"AverageReturn": returns.mean()}
@@ -215,7 +215,7 @@ class SampleProcessor(Configurable):
                     AveragePathLength=sum(int(task.lengths.sum()) for task in tasks) / len(returns),
                     StdReturn=returns.std(), MaxReturn=returns.max(), MinReturn=returns.min())
                 if self.reports_success:
-                    figures["SuccessRate"] = float(np.mean([bool(success) for success in successes]))
+                    figures["SuccessRate"] = float(np.nan_to_num(successes))
             logger.logkvs({log_prefix + key: value for key, value in figures.items()})
         return samples
 

@@ -32,7 +32,7 @@ from meta_policy_search.samplers.paths import TaskPaths, pad_steps, path_mask
 from meta_policy_search.types import Infos, Path, TaskSamples
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.threads import one_blas_thread
-from meta_policy_search.utils.utils import finite_std
+from meta_policy_search.utils.utils import normalize_advantages
 
 _EPSILON = 1e-8
 
@@ -131,7 +131,7 @@ class DiceSampleProcessor(SampleProcessor):
         self.baseline.fit(task.paths, target_key="discounted_rewards")
         adjusted = discounted - self._predict(task, mask)
         if self.normalize_adv:
-            adjusted = (adjusted - adjusted.mean()) / (finite_std(adjusted, f"{task.name}advantages") + _EPSILON)
+            adjusted = normalize_advantages(adjusted, f"{task.name}advantages")
         if self.positive_adv:
             adjusted = adjusted - adjusted[mask].min() + _EPSILON
         add_to_paths(task, "adjusted_rewards", adjusted[mask])

@@ -183,5 +183,5 @@ def has_success(path: Mapping[str, Any]) -> Optional[bool]:
 def success_rate(paths: Sequence[Mapping[str, Any]]) -> float:
     """Returns the share of paths that succeeded (`has_success`); NaN if no path reports successes."""
     successes = [has_success(path) for path in paths]
-    return float(np.mean([bool(success) for success in successes])) if any(
-        success is not None for success in successes) else float("nan")
+    is_reported = any(success is not None for success in successes)
+    return float(np.mean([bool(success) for success in successes])) if is_reported else float("nan")

@@ -111,25 +111,24 @@ def explained_variance_1d(prediction: np.ndarray, target: np.ndarray) -> float:
 
 
 def normalize_advantages(advantages: np.ndarray, name: str = "advantages") -> np.ndarray:
-    """Normalizes advantages `[N]` to mean 0 and (population) standard deviation 1; equal advantages become 0.
+    """Normalizes advantages to mean 0 and (population) standard deviation 1; equal advantages become 0.
 
-    `name` names them in error messages.
+    Args:
+        advantages: array of any shape, such as `[N]`.
+        name: name of the advantages in error messages.
+
+    Raises:
+        ValueError: the standard deviation is not finite.
     """
     advantages = np.asarray(advantages)
-    std = finite_std(advantages, name)
+    with np.errstate(over="ignore", invalid="ignore"):
+        std = np.std(advantages)
+    if not np.isfinite(std):
+        raise ValueError(f"{name}: expected numbers with a finite standard deviation, got absolute values up to "
+                         f"{np.abs(advantages).max()}")
     if np.ptp(advantages) == 0.0:  # rounding can make the mean differ from equal numbers
         return np.zeros_like(advantages, dtype=np.float64)
     return (advantages - np.mean(advantages)) / (std + _EPSILON)
-
-
-def finite_std(values: np.ndarray, name: str = "advantages") -> float:
-    """Returns the (population) standard deviation; raises `ValueError` if it is not finite."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        std = np.std(values)
-    if not np.isfinite(std):
-        raise ValueError(f"{name}: expected numbers with a finite standard deviation, got absolute values up to "
-                         f"{np.abs(values).max()}")
-    return std
 
 
 def extract(x: Any, *keys: str) -> Tuple[Any, ...]:
