@@ -341,10 +341,9 @@ def _stacked(key: str, values: List[Any]) -> np.ndarray:
                                     "; put an info of variable size into a dict", [row]) from None
         array = None
     if array is None or array.dtype.kind not in "biufc":
-        objects = np.empty(len(values), dtype=object)
-        for row in present:
-            objects[row] = values[row]
-        return objects
+        array = np.empty(len(present), dtype=object)
+        for i, row in enumerate(present):
+            array[i] = values[row]
     if len(present) == len(values):
         return array
     filled = np.empty((len(values), *array.shape[1:]), dtype=object)

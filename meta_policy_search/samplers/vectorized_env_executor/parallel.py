@@ -3,7 +3,7 @@ import os
 import signal
 import weakref
 from multiprocessing.connection import wait
-from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NoReturn, Optional, Sequence, Tuple
 
 import cloudpickle
 import numpy as np
@@ -105,32 +105,36 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
 
     def reset_envs(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
         self._restart()
-        rows = self._rows(env_ids)
-        results = self._exchange({w: ("reset_envs", self._local(env_ids[selected], w), [rngs[row] for row in selected])
-                                  for w, selected in rows.items()})
-        return np.concatenate(results)[_inverse(rows)]
+        results, order = self._step_workers(env_ids, lambda rows, ids: ("reset_envs", ids, [rngs[row] for row in rows]))
+        return np.concatenate(results)[order]
 
     def advance(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
         self._check_open()
         if not self._are_usable:
             raise RuntimeError("step: the worker processes and their paths have ended: reset the environments first")
-        rows = self._rows(env_ids)
-        results = self._exchange({w: ("advance", actions[selected], self._local(env_ids[selected], w))
-                                  for w, selected in rows.items()})
-        order = _inverse(rows)
+        results, order = self._step_workers(env_ids, lambda rows, ids: ("advance", actions[rows], ids))
         *arrays, infos = zip(*results, strict=True)
         observations, rewards, terminated, truncated = (np.concatenate(parts)[order] for parts in arrays)
         return BatchedStep(observations, rewards, terminated, truncated, _joined(infos, order))
 
-    def _rows(self, env_ids: np.ndarray) -> Dict[int, np.ndarray]:
-        """Returns for each worker with environments in `env_ids` the positions of these environments in `env_ids`."""
+    def _step_workers(self, env_ids: np.ndarray, request: Callable[[np.ndarray, np.ndarray], Tuple]
+                      ) -> Tuple[List[Any], np.ndarray]:
+        """Resets or steps environments in their workers.
+
+        Args:
+            env_ids: int `[k]`, indices of the environments.
+            request: function that returns the request to a worker. Its arguments are the positions of the worker's
+                environments in `env_ids` and the indices of these environments within the worker.
+
+        Returns:
+            The results of the workers; and the order that sorts the concatenated results like `env_ids`, int `[k]`.
+        """
         starts = [tasks.start for tasks in self._parts]
         worker_of = np.searchsorted(starts, env_ids // self.envs_per_task, side="right") - 1
-        return {w: np.flatnonzero(worker_of == w) for w in np.unique(worker_of).tolist()}
-
-    def _local(self, env_ids: np.ndarray, w: int) -> np.ndarray:
-        """Returns the indices of the environments `env_ids` within worker `w`."""
-        return env_ids - self._parts[w].start * self.envs_per_task
+        rows = {w: np.flatnonzero(worker_of == w) for w in np.unique(worker_of).tolist()}
+        results = self._exchange({w: request(of_worker, env_ids[of_worker] - starts[w] * self.envs_per_task)
+                                  for w, of_worker in rows.items()})
+        return results, np.argsort(np.concatenate(list(rows.values())))
 
     def _exchange(self, requests: Dict[int, Tuple]) -> List[Any]:
         """Sends each worker its request, then returns the results in the order of `requests`.
@@ -179,11 +183,6 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
 
     def _close(self) -> None:
         self._stop()
-
-
-def _inverse(rows: Dict[int, np.ndarray]) -> np.ndarray:
-    """Returns the order that sorts results, concatenated by worker, in the order of the request."""
-    return np.argsort(np.concatenate(list(rows.values())))
 
 
 def _joined(infos: Sequence[Any], order: np.ndarray) -> Any:

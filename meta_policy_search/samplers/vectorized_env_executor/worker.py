@@ -133,21 +133,15 @@ def main(fd: int) -> None:
     """Runs a worker until it receives an empty request or its parent ends; `fd` is the worker's end of the pipe."""
     os.set_inheritable(fd, False)  # programs started by an environment must not keep the pipe open
     threading.Thread(target=exit_after_parent, args=(fd, GRACE), daemon=True).start()
-    connection, incoming = Connection(fd), select.poll()
-    incoming.register(fd, select.POLLIN)
-    polling = threading.Lock()  # several threads of the executor may ask
+    connection = Connection(fd)
     executor: Any = None
-
-    def is_interrupted() -> bool:
-        with polling:
-            return bool(incoming.poll(0))  # the empty request, or the end of the parent
 
     def run(request: bytes) -> Any:
         nonlocal executor
         command, *args = pickle.loads(request)
         if command == "build":
             executor = build_executor(*args)
-            executor.is_interrupted = is_interrupted
+            executor.is_interrupted = connection.poll  # true after the empty request and after the end of the parent
             return None
         return operator.methodcaller(command, *args)(executor)
 
