@@ -92,7 +92,6 @@ class MetaSampler(Sampler):
         self.rollouts_per_meta_task = self.batch_size
         self.envs_per_task = self.batch_size if envs_per_task is None else min(
             self.batch_size, check_positive_int("envs_per_task", envs_per_task))
-        self.total_timesteps_sampled = 0
         self._itr, self._step = -1, 0
         self._is_begun = False  # whether an iteration has started
         self._mean_before = np.nan  # mean return before adaptation

@@ -122,8 +122,8 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
         except OSError as error:
             raise ValueError(f"run folder: expected a writable folder, got {folder}: {error}") from error
         _check_no_training(folder)
+        written = log_outputs.written_files(folder)
         if resume_at is not None:
-            written = log_outputs.written_files(folder)
             formats += [name for name, paths in written.items() if paths and name not in formats]
         paths = [os.path.join(folder, f"progress.{name}") for name in ("csv", "json") if name in formats]
         rows = {path: [] if resume_at is None else log_outputs.rows_before(resume_at, path) for path in paths}
@@ -136,7 +136,6 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
                 found = ", ".join(os.path.basename(path) for path in earlier)
                 raise ValueError(f"dir: {folder} already contains a run ({found}). Choose another folder, resume that "
                                  "run or delete it")
-            written = log_outputs.written_files(folder)
             for path in [*earlier, *written["log"], *written["tensorboard"]]:
                 os.remove(path)
         files = {path: log_outputs.used_columns(rows[path]) for path in paths}
