@@ -222,12 +222,8 @@ class SampleProcessor(Configurable):
     def _make_samples(self, tasks: Sequence[TaskPaths]) -> List[TaskSamples]:
         """Computes the samples of each task."""
         returns, advantages = self._estimate_advantages(tasks, self.baseline)
-        samples: List[Any] = []
-        for task, of_task, unscaled in zip(tasks, returns, advantages):
-            samples.append({**task.arrays, "returns": of_task, "advantages": self._normalize(task, unscaled),
-                            "env_infos": task.env_infos, "agent_infos": task.agent_infos,
-                            "path_lengths": task.lengths})
-        return samples
+        return [as_samples(task, of_task, self._normalize(task, unscaled))
+                for task, of_task, unscaled in zip(tasks, returns, advantages)]
 
     def _estimate_advantages(self, tasks: Sequence[TaskPaths], baseline: Baseline
                              ) -> Tuple[List[np.ndarray], List[np.ndarray]]:
@@ -254,6 +250,13 @@ class SampleProcessor(Configurable):
         if self.normalize_adv:
             advantages = normalize_advantages(advantages, f"{task.name}advantages")
         return shift_advantages_to_positive(advantages) if self.positive_adv else advantages
+
+
+def as_samples(task: TaskPaths, returns: np.ndarray, advantages: np.ndarray) -> TaskSamples:
+    """Returns the samples of a task; `returns` and `advantages` are `[N]`."""
+    samples: Any = {**task.arrays, "returns": returns, "advantages": advantages, "env_infos": task.env_infos,
+                    "agent_infos": task.agent_infos, "path_lengths": task.lengths}
+    return samples
 
 
 def add_to_paths(task: TaskPaths, key: str, values: np.ndarray) -> None:

@@ -5,7 +5,7 @@ import numpy as np
 
 from meta_policy_search.baselines.base import ValueHeadBaseline
 from meta_policy_search.envs.trial_env import EPISODE
-from meta_policy_search.samplers.base import SampleProcessor, split_tasks
+from meta_policy_search.samplers.base import SampleProcessor, as_samples, split_tasks
 from meta_policy_search.samplers.dice_sample_processor import DiceSampleProcessor
 from meta_policy_search.samplers.paths import TaskPaths, concatenate_paths, concatenate_tasks
 from meta_policy_search.types import Path, TaskSamples
@@ -124,10 +124,9 @@ class TrialSampleProcessor(MetaSampleProcessor):
 
     def _make_samples(self, tasks: Sequence[TaskPaths]) -> List[TaskSamples]:
         joined = concatenate_paths([path for task in tasks for path in task.paths])
-        (samples,) = SampleProcessor._make_samples(self, [joined])
-        ends = np.cumsum([task.lengths.sum() for task in tasks]).tolist()
-        return [_task_samples(samples, slice(start, end), task.lengths)
-                for start, end, task in zip([0, *ends], ends, tasks)]
+        (returns,), (advantages,) = self._estimate_advantages([joined], self.baseline)
+        advantages = self._normalize(joined, advantages)
+        return list(map(as_samples, tasks, split_tasks(tasks, returns), split_tasks(tasks, advantages)))
 
     def _process(self, tasks: Sequence[TaskPaths], log: Any, log_prefix: str) -> List[TaskSamples]:
         samples = super()._process(tasks, log, log_prefix)
@@ -142,15 +141,6 @@ def standardized_rewards(tasks: Sequence[TaskPaths]) -> List[np.ndarray]:
     rewards = [task.arrays["rewards"] for task in tasks]
     largest = int(np.argmax([np.abs(of_task).max() for of_task in rewards]))
     return split_tasks(tasks, normalize_advantages(np.concatenate(rewards), f"{tasks[largest].name}rewards"))
-
-
-def _task_samples(samples: Any, steps: slice, lengths: np.ndarray) -> TaskSamples:
-    """Selects the rows `steps` of one task from the samples of all tasks."""
-    of_task: Any = {}
-    for key, value in samples.items():
-        of_task[key] = {name: info[steps] for name, info in value.items()} if isinstance(value, dict) else value[steps]
-    of_task["path_lengths"] = lengths
-    return of_task
 
 
 def _end_returns(tasks: Sequence[TaskPaths]) -> List[float]:

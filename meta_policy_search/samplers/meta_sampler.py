@@ -253,8 +253,7 @@ class MetaSampler(Sampler):
     def set_state(self, state: Dict[str, Any]) -> None:
         """Restores a state returned by `get_state`."""
         self.total_timesteps_sampled = state["num_steps"]
-        if state.get("task_sampler") is not None:
-            self.task_sampler.set_state(state["task_sampler"])
+        self.task_sampler.set_state(state["task_sampler"])
         self.start_at(state["itr"] + 1)
         if state["tasks"] is not None:
             self.close()
