@@ -9,34 +9,30 @@ data/reference/WORLD: one run folder per method, configuration and seed, and the
 stores the CSV file, the chosen settings (experiments/configs), the figure and the pages in the checkout.
 """
 import argparse
+import dataclasses
 import json
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Optional
+from typing import Optional
 
 import numpy as np
 
-import meta_policy_search as mps
+from experiments import reproduce
 from experiments.reproduction import entries, pages, reference, reference_page
+from experiments.reproduction.entries import Runs
 from experiments.reproduction.reference import METHODS, SEEDS, SHARES, TUNING_SEEDS, WORLDS
 from meta_policy_search.cli.flags import Parser
-from meta_policy_search.cli.train import INTERRUPTED, run_tool
-from meta_policy_search.evaluation import TrialEvaluator
-from meta_policy_search.parallel_runs import train_all
-from meta_policy_search.plotting import read_progress
+from meta_policy_search.cli.train import run_tool
 from meta_policy_search.utils.checks import check_choice
-from meta_policy_search.utils.files import write_csv, write_text
+from meta_policy_search.utils.files import write_text
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.statistics import exact_mean
 
-SMOKE = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 10, "num_minibatches": 1}
-Row = tuple[Any, ...]
-
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Runs a world; returns the exit status: 0, 1 if a run failed, or 130 after Ctrl-C."""
+    """Runs a world; returns the exit status: 0, 1 if a final run failed, or 130 after Ctrl-C."""
     return run_tool(make_parser(), run_world, argv)
 
 
@@ -63,21 +59,13 @@ def run_world(arguments: argparse.Namespace) -> int:
     output = Path(arguments.output, world + "-smoke" * arguments.smoke)
     status = 0
     for method in methods:
-        search = Search(world, method, output, arguments.processes, arguments.smoke)
-        try:
-            rows = search.run()
-        except Failed as error:
-            print_line(str(error))
-            status = 1
-            continue
-        if rows is None:
-            print("Interrupted; run the same command to resume")
-            return INTERRUPTED
-        store(output / "reference.csv", method, rows)
+        runs, chosen, is_complete = Search(
+            world, method, output, arguments.processes, arguments.smoke).run()
+        status |= not is_complete
+        store(output / "reference.csv", method, runs)
         if arguments.update:
-            store(reference.data_path(world), method, rows)
-            settings = reference.train_settings(world, method, search.chosen, 1.0)
-            del settings["algo"]  # the command names the algorithm
+            store(reference.data_path(world), method, runs)
+            settings = reference.train_settings(world, method, chosen, 1.0)
             write_text(entries.EXPERIMENTS / "configs" / f"reference_{world}_{method}.json",
                        json.dumps(settings, indent=2) + "\n")
     if arguments.update:
@@ -86,14 +74,10 @@ def run_world(arguments: argparse.Namespace) -> int:
     return status
 
 
-def store(path: Path, method: str, rows: Sequence[Row]) -> None:
-    """Replaces the rows of a method in a CSV file."""
-    kept = [tuple(row.values()) for row in reference.read_rows(path) if row["method"] != method]
-    write_csv(path, [reference.COLUMNS, *kept, *rows])
-
-
-class Failed(RuntimeError):
-    """Runs of a method failed."""
+def store(path: Path, method: str, runs: Runs) -> None:
+    """Replaces the runs of a method in a CSV file."""
+    kept = {run: columns for run, columns in entries.read_runs(path).items() if run[0].partition(",")[0] != method}
+    entries.write_runs(path, {**kept, **runs})
 
 
 class Search:
@@ -101,81 +85,46 @@ class Search:
 
     def __init__(self, world: str, method: str, output: Path, processes: Optional[int], smoke: bool) -> None:
         self.world, self.method, self.output, self.processes, self.smoke = world, method, output, processes, smoke
-        self.chosen = 0  # configuration of the final trainings
 
-    def run(self) -> Optional[list[Row]]:
-        """Returns the rows of all trainings, or None after Ctrl-C."""
-        rows: list[Row] = []
-        left, scores = list(range(reference.CONFIGURATIONS)), np.zeros(reference.CONFIGURATIONS)
+    def run(self) -> tuple[Runs, int, bool]:
+        """Returns all tests, the chosen configuration, and whether all final trainings succeeded."""
+        runs: Runs = {}
+        scores = dict.fromkeys(range(reference.CONFIGURATIONS), 0.0)
         for share, number in SHARES:
-            left = sorted(left, key=lambda i: -scores[i])[:number]
-            found = self.train("tune", left, TUNING_SEEDS[:1] if self.smoke else TUNING_SEEDS, share)
-            if found is None:
-                return None
-            scores = np.full(reference.CONFIGURATIONS, -np.inf)
-            for configuration in left:
-                scores[configuration] = exact_mean([score for each, score, _ in found if each == configuration])
-            rows += [row for *_, of_run in found for row in of_run]
-        self.chosen = int(np.argmax(scores))
-        print_line(f"{self.method}: configuration {self.chosen}, {scores[self.chosen]:.2f} in tuning")
-        found = self.train("final", [self.chosen], SEEDS[:1] if self.smoke else SEEDS, 1.0)
-        return None if found is None else rows + [row for *_, of_run in found for row in of_run]
+            left = sorted(scores, key=scores.__getitem__, reverse=True)[:number]
+            scores, tests = self.train(left, share, TUNING_SEEDS, reference.TUNING_TASKS)
+            runs.update({(f"{name},{share}", seed): columns for (name, seed), columns in tests.items()})
+        chosen = max(left, key=scores.__getitem__)
+        print_line(f"{self.method}: configuration {chosen}, {scores[chosen]:.2f} in tuning")
+        scores, tests = self.train([chosen], 1.0, SEEDS, reference.TEST_TASKS)
+        runs.update({(self.method, seed): columns for (_, seed), columns in tests.items()})
+        return runs, chosen, scores[chosen] > -np.inf
 
-    def train(self, phase: str, left: Sequence[int], seeds: Sequence[int], share: float
-              ) -> Optional[list[tuple[int, float, list[Row]]]]:
-        """Trains configurations up to a share of the steps; returns the configuration, score and rows of each run.
+    def train(self, left: Sequence[int], share: float, seeds: Sequence[int], test_seed: int
+              ) -> tuple[dict[int, float], Runs]:
+        """Trains configurations up to a share of the steps; returns the score of each configuration, and the tests.
 
-        Earlier trainings of the same configuration and seed are continued. The score of a tuning run that failed is
-        minus infinity. None: Ctrl-C was pressed.
-
-        Raises:
-            Failed: a final run failed.
+        Earlier trainings of the same configuration and seed are continued. The score is the mean return after as many
+        steps as in training, or minus infinity if a training failed.
         """
-        chosen = [(configuration, seed) for configuration in left for seed in seeds]
-        runs = {f"{self.method},{configuration},seed={seed}": self.settings(configuration, seed, share)
-                for configuration, seed in chosen}
-        failed, was_interrupted = train_all(str(self.output), runs, self.processes, resume=True)
-        if was_interrupted:
-            return None
-        if failed and phase == "final":
-            raise Failed(f"{self.method}: {', '.join(failed)} failed")
-        found = []
-        for (configuration, seed), name in zip(chosen, runs, strict=True):
-            score, rows = (-np.inf, []) if name in failed else self.test(
-                phase, str(self.output / name), (configuration, seed, share))
-            found.append((configuration, score, rows))
-            print_line(f"{name}, share {share}: {score:.2f}")
-        return found
-
-    def settings(self, configuration: int, seed: int, share: float) -> dict[str, Any]:
-        """Returns the arguments of `train` for a configuration and a seed."""
-        settings = reference.train_settings(self.world, self.method, configuration, share)
+        entry = reference.entry_of_configurations(self.world, self.method, left, share, seeds)
         if self.smoke:
-            sizes = {key: value for key, value in SMOKE.items() if key in settings}
-            settings |= {**sizes, "n_itr": max(1, round(4 * share))}
-        return {**settings, "seed": seed}
-
-    def test(self, phase: str, folder: str, run: tuple[int, int, float]) -> tuple[float, list[Row]]:
-        """Tests the policy of a run; returns its score after as many steps as in training, and its rows."""
-        entry = reference.entry_of(self.world)
-        (method,) = (method for method in entry.methods if method.name == self.method)
-        evaluator = mps.load_evaluator(folder, None if self.method == "random" else "last",
-                                       rollouts_per_meta_task=2 if self.smoke else reference.ROLLOUTS)
-        sizes = None
-        if not isinstance(evaluator, TrialEvaluator):
-            sizes = [evaluator.algo.inner_lr, evaluator.algo.inner_lr / 2]
-        evaluation = evaluator.evaluate(
-            4 if self.smoke else reference.TASKS, reference.NUM_STEPS, sizes,
-            seeds=(reference.TEST_TASKS if phase == "final" else reference.TUNING_TASKS,))
-        progress = read_progress(folder)
-        goals = [goal if isinstance(goal, float) else "" for goal in evaluation.tasks[0]]
-        costs = (np.nan,) * 4 if self.method == "random" else (
-            progress["n_timesteps"][-1], progress["Time"][-1], *reference.reaches(self.world, progress))
-        start = (self.method, phase, *run, *(f"{cost:.6g}" if np.isfinite(cost) else "" for cost in costs))
-        rows = [(*start, task, goal, *(f"{value:.6g}" for value in returns))
-                for task, (goal, returns) in enumerate(zip(goals, evaluation.task_returns, strict=True))]
-        column = entries.score_columns(entry).index(entries.trained_column(entry, method))
-        return float(exact_mean(evaluation.task_returns[:, column])), rows
+            entry = reproduce.smaller(entry)
+            entry = dataclasses.replace(entry, methods=[dataclasses.replace(
+                method, settings={**method.settings, "n_itr": round(4 * share)}) for method in entry.methods])
+        chosen = [(method, seed) for method in entry.methods for seed in method.seeds]
+        tests, training = reproduce.train(entry, chosen, self.output, self.processes, test_seed)
+        scores = {}
+        for i, method in zip(left, entry.methods, strict=True):
+            column, returns = entries.trained_column(entry, method), []
+            for run in [(method.name, seed) for seed in method.seeds]:
+                if run in tests:
+                    costs = reference.costs(self.world, training[run]) if method.snapshot else {}
+                    values = {"configuration": i, **costs}
+                    tests[run].update({name: np.full_like(tests[run]["task"], values[name]) for name in values})
+                returns.append(exact_mean(tests[run][column]) if run in tests else -np.inf)
+            scores[i] = float(exact_mean(returns))
+        return scores, tests
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ import meta_policy_search as mps
 from experiments.reproduction import entries, figures, measurements, pages, pretrained_files, reference, reference_page
 from experiments.reproduction.entries import ENTRIES, Entry, Method, Runs
 from meta_policy_search.cli.flags import Parser
-from meta_policy_search.cli.train import INTERRUPTED, run_tool
+from meta_policy_search.cli.train import run_tool
 from meta_policy_search.evaluation import TrialEvaluator
 from meta_policy_search.parallel_runs import train_all
 from meta_policy_search.plotting import Progress, read_progress, return_columns
@@ -98,14 +98,8 @@ def _repeat(name: str, entry: Entry, output: Path, arguments: argparse.Namespace
     chosen = [(method, seed) for method in entry.methods if method.name in methods for seed in seeds or method.seeds]
     entries.read_tests(name), entries.read_training(name)  # a damaged file is an error before the trainings
     output.mkdir(parents=True, exist_ok=True)
-    training: Runs = {}
-    if entry.measure:
-        tests, status = measure(entry, chosen), 0
-    else:
-        tests, training, status = train(entry, chosen, output, arguments.processes)
-    if status == INTERRUPTED:
-        print("Interrupted; run the same command to resume")
-        return status
+    tests, training = (measure(entry, chosen), {}) if entry.measure else train(
+        entry, chosen, output, arguments.processes)
     entries.write_runs(output / "test.csv", {**entries.read_runs(output / "test.csv"), **tests})
     print(comparison(name, entry, tests))
     here, machines = machine(), entries.read_machines()
@@ -121,7 +115,7 @@ def _repeat(name: str, entry: Entry, output: Path, arguments: argparse.Namespace
         pretrained_files.update(name, output, tests)
         figures.draw(name)
         pages.write()
-    return status
+    return int(len(tests) < len(chosen))
 
 
 def machine() -> str:
@@ -133,10 +127,12 @@ def machine() -> str:
 
 def smaller(entry: Entry) -> Entry:
     """Returns an entry that takes seconds."""
-    sizes = {key: value for key, value in SMOKE.items() if key in entry.settings or key in (
-        "n_itr", "meta_batch_size", "rollouts_per_meta_task", "max_path_length")}
-    methods = [dataclasses.replace(method, settings={**method.settings, **sizes}, seeds=method.seeds[:1])
-               for method in entry.methods]
+    methods = []
+    for method in entry.methods:
+        names = {"n_itr", "meta_batch_size", "rollouts_per_meta_task", "max_path_length", *entry.settings,
+                 *method.settings}
+        sizes = {key: value for key, value in SMOKE.items() if key in names}
+        methods.append(dataclasses.replace(method, settings={**method.settings, **sizes}, seeds=method.seeds[:1]))
     return dataclasses.replace(entry, methods=methods, rollouts=entry.rollouts and 2,
                                test_tasks=min(entry.test_tasks, 2))
 
@@ -153,16 +149,23 @@ def measure(entry: Entry, chosen: Sequence[tuple[Method, int]]) -> Runs:
     return found
 
 
-def train(entry: Entry, chosen: Sequence[tuple[Method, int]], output: Path, processes: Optional[int]
-          ) -> tuple[Runs, Runs, int]:
-    """Trains incomplete runs and tests their policies; returns the tests, the returns in training and the status."""
+def train(entry: Entry, chosen: Sequence[tuple[Method, int]], output: Path, processes: Optional[int],
+          test_seed: int = TEST_SEED) -> tuple[Runs, Runs]:
+    """Trains incomplete runs and tests their policies; returns the tests and the returns in training.
+
+    Failed runs have no test.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C was pressed.
+    """
     runs = {f"{method.name},seed={seed}": entries.script_settings(
         method.script, {**entry.settings, **method.settings, "seed": seed}) for method, seed in chosen}
     _, was_interrupted = train_all(str(output), runs, processes, resume=True)
+    if was_interrupted:
+        print("Interrupted; run the same command to resume")
+        raise KeyboardInterrupt
     tests: Runs = {}
     training: Runs = {}
-    if was_interrupted:
-        return tests, training, INTERRUPTED
     for (method, seed), name in zip(chosen, runs, strict=True):
         folder = str(output / name)
         if RunInfo.read(folder).is_done(runs[name].get("n_itr")):
@@ -170,14 +173,14 @@ def train(entry: Entry, chosen: Sequence[tuple[Method, int]], output: Path, proc
             columns = ["Itr", "n_timesteps", "Time", *(column for column in progress if column.endswith(
                 ("-AverageReturn", "EpisodeReturn")) or column in UPDATE_COLUMNS)]
             training[method.name, seed] = {column: progress[column] for column in columns}
-            tests[method.name, seed] = test(entry, method, folder, progress)
+            tests[method.name, seed] = test(entry, method, folder, progress, test_seed)
             means = [exact_mean(values) for column, values in tests[method.name, seed].items()
                      if column.startswith("after")]
             print_line(f"{name}: {', '.join(f'{mean:.2f}' for mean in means)} after 0, 1, ... steps")
-    return tests, training, int(len(tests) < len(runs))
+    return tests, training
 
 
-def test(entry: Entry, method: Method, folder: str, progress: Progress) -> Progress:
+def test(entry: Entry, method: Method, folder: str, progress: Progress, seed: int = TEST_SEED) -> Progress:
     """Tests the policy of a run in sampled tasks; returns the returns of each task after 0, 1, ... steps."""
     goals: Any = [None]
     if not entry.test_tasks:
@@ -192,11 +195,12 @@ def test(entry: Entry, method: Method, folder: str, progress: Progress) -> Progr
                                    for steps in range(entry.num_steps + 1)])
         elif entry.score == "return of a trial":
             paths = 1 if isinstance(evaluator, TrialEvaluator) else evaluator.rollouts_per_meta_task
-            evaluation = evaluator.evaluate(entry.test_tasks, seeds=(TEST_SEED,))
+            evaluation = evaluator.evaluate(entry.test_tasks, seeds=(seed,))
             scores = paths * exact_sum(evaluation.task_returns, axis=1)[:, None]
         else:
-            step_sizes = [evaluator.algo.inner_lr, evaluator.algo.inner_lr / 2] if entry.halve_steps else None
-            evaluation = evaluator.evaluate(entry.test_tasks, entry.num_steps, step_sizes, seeds=(TEST_SEED,))
+            has_sizes = entry.halve_steps and not isinstance(evaluator, TrialEvaluator)
+            step_sizes = [evaluator.algo.inner_lr, evaluator.algo.inner_lr / 2] if has_sizes else None
+            evaluation = evaluator.evaluate(entry.test_tasks, entry.num_steps, step_sizes, seeds=(seed,))
             scores, goals = evaluation.task_returns, evaluation.tasks[0]
     return {"task": np.arange(len(scores), dtype=float),
             **({"goal": np.array(goals)} if isinstance(goals[0], float) else {}),

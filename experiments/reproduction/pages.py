@@ -201,7 +201,7 @@ def page(name: str) -> str:
     """Returns the page of an entry that has data."""
     entry, tests, training = ENTRIES[name], entries.read_tests(name), entries.read_training(name)
     parts = [f"# {entry.title}", f"{entry.question} {fill(name, entry.answer)}", "\n".join(_conditions(name, entry)),
-             _main_table(entry, tests, training)]
+             main_table(entry, tests, training)]
     if entry.groups:
         parts.append(_groups(entry, tests))
     if any(method.published_curve for method in entry.methods):
@@ -236,7 +236,8 @@ def _listed(settings: Mapping[str, Any]) -> str:
     return ", ".join(f"`{key}={value!r}`" for key, value in settings.items())
 
 
-def _main_table(entry: Entry, tests: ByMethod, training: ByMethod) -> str:
+def main_table(entry: Entry, tests: ByMethod, training: ByMethod) -> str:
+    """Returns the table of the methods that have data or published values."""
     columns, rows = entries.score_columns(entry), []
     methods = {method.name: method for method in entry.methods if method.name in tests}
     for method in entry.methods:

@@ -2,15 +2,15 @@
 
 `data/reference_WORLD.csv` has one row per trained policy and test task:
 
-- `method`: name in `METHODS`; `phase`: `tune` or `final`; `configuration`: index in `configurations`;
+- `method`: name in `METHODS` for final trainings, and `METHOD,CONFIGURATION,SHARE` for tuning;
 - `seed`: seed of the training;
-- `share`: of the environment steps of the world; `n_timesteps`, `seconds`: of the training;
-- `steps_to_return`, `seconds_to_return`: until the stated return; empty if it was not reached;
 - `task`, `goal`: index of the test task, and the task if it is a number;
-- `after_0` to `after_3`: mean return after 0 to 3 gradient steps, for RL2 in the first to fourth episode.
+- `after_0` to `after_3`: mean return after 0 to 3 gradient steps, for RL2 in the first to fourth episode;
+- `configuration`: index in `configurations`; `share`: of the environment steps of the world;
+- `n_timesteps`, `seconds`: of the training; none for the random initialization;
+- `steps_to_return`, `seconds_to_return`: until the stated return; `nan` if it was not reached.
 """
-import csv
-import itertools
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 
 from experiments.reproduction import entries
-from experiments.reproduction.entries import ByMethod, Entry, Method, Runs
+from experiments.reproduction.entries import ByMethod, Entry, Method
 from meta_policy_search.plotting import Progress, return_columns
 from meta_policy_search.utils.statistics import running_mean
 
@@ -27,8 +27,6 @@ SEEDS = tuple(range(201, 211))  # not used by any other entry
 SHARES = ((0.25, 8), (0.5, 4), (1.0, 2))  # share of the steps, number of configurations that are trained so far
 NUM_STEPS, TASKS, ROLLOUTS = 3, 40, 20
 TUNING_TASKS, TEST_TASKS = 2, 1  # seeds of the test tasks
-COLUMNS = ("method", "phase", "configuration", "seed", "share", "n_timesteps", "seconds", "steps_to_return",
-           "seconds_to_return", "task", "goal", *(f"after_{step}" for step in range(NUM_STEPS + 1)))
 
 
 class World(NamedTuple):
@@ -107,12 +105,12 @@ def configurations(world: str, method: str) -> list[dict[str, Any]]:
 
 
 def train_settings(world: str, method: str, configuration: int, share: float) -> dict[str, Any]:
-    """Returns the arguments of `meta_policy_search.train` without the seed; `n_itr` follows from the steps.
+    """Returns the settings of a configuration; `n_itr` follows from the steps.
 
     The random initialization has one iteration, whose policy is not tested.
     """
     settings = {"meta_batch_size": 20, "rollouts_per_meta_task": 20, **WORLDS[world].settings,
-                **configurations(world, method)[configuration], "algo": METHODS[method].algo}
+                **configurations(world, method)[configuration]}
     collections = settings.get("episodes_per_trial", settings.get("num_inner_grad_steps", 1) + 1)
     steps = collections * np.prod([settings[key] for key in ("meta_batch_size", "rollouts_per_meta_task",
                                                              "max_path_length")])
@@ -120,16 +118,36 @@ def train_settings(world: str, method: str, configuration: int, share: float) ->
     return {**settings, "n_itr": n_itr}
 
 
-def reaches(world: str, progress: Progress) -> tuple[float, float]:
-    """Returns the environment steps and seconds until the mean return of five iterations reaches the stated return.
+def costs(world: str, progress: Progress) -> dict[str, float]:
+    """Returns environment steps and seconds of a training, and until it reached the stated return.
 
-    It is the return in training after adaptation, or that of a policy without inner steps; NaN if it does not reach the
-    stated return.
+    It is reached if the mean return of five iterations is, after adaptation or of a policy without inner steps. NaN: it
+    was not reached.
     """
     returns = running_mean(progress[list(return_columns(progress).values())[-1]], 2)[0]
     found = np.flatnonzero(returns >= WORLDS[world].stated_return)
-    last = min(found[0] + 2, len(returns) - 1) if len(found) else 0
-    return (progress["n_timesteps"][last], progress["Time"][last]) if len(found) else (np.nan, np.nan)
+    reached = min(found[0] + 2, len(returns) - 1) if len(found) else None
+    steps, seconds = progress["n_timesteps"], progress["Time"]
+    return {"n_timesteps": steps[-1], "seconds": seconds[-1],
+            "steps_to_return": np.nan if reached is None else steps[reached],
+            "seconds_to_return": np.nan if reached is None else seconds[reached]}
+
+
+def entry_of(world: str) -> Entry:
+    """Returns the world as an entry of the results, with the fixed settings of each method."""
+    methods = [Method(name, searched.label, searched.algo, searched.settings, SEEDS, reference="none",
+                      snapshot=None if name == "random" else "last") for name, searched in METHODS.items()]
+    return Entry(WORLDS[world].label, "", "", "", methods, WORLDS[world].settings, NUM_STEPS, halve_steps=True,
+                 rollouts=ROLLOUTS, test_tasks=TASKS, failed_below=WORLDS[world].failed_below)
+
+
+def entry_of_configurations(world: str, name: str, chosen: Sequence[int], share: float, seeds: Sequence[int]) -> Entry:
+    """Returns an entry whose methods are configurations of a method."""
+    entry = entry_of(world)
+    (method,) = (method for method in entry.methods if method.name == name)
+    return dataclasses.replace(entry, methods=[
+        dataclasses.replace(method, name=f"{name},{i}", settings=train_settings(world, name, i, share), seeds=seeds)
+        for i in chosen])
 
 
 # Stored data -------------------------------------------------------------------------------------------------------
@@ -140,31 +158,10 @@ def data_path(world: str) -> Path:
     return entries.DATA / f"reference_{world}.csv"
 
 
-def read_rows(path: Path) -> list[dict[str, str]]:
-    """Reads the rows of a CSV file of the reference table; an empty list if it does not exist."""
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def final_runs(world: str) -> ByMethod:
     """Returns the columns of the final trainings of a world, by method and seed."""
-    runs: Runs = {}
-    rows = [row for row in read_rows(data_path(world)) if row["phase"] == "final"]
-    for (method, seed), group in itertools.groupby(rows, key=lambda row: (row["method"], int(row["seed"]))):
-        of_run = list(group)
-        runs[method, seed] = {name: np.array([float(row[name] or "nan") for row in of_run]) for name in COLUMNS[2:]
-                              if of_run[0][name] or name.endswith("_to_return")}
-    return entries.by_method(runs)
-
-
-def entry_of(world: str) -> Entry:
-    """Returns the world as an entry of the results."""
-    settings, methods = WORLDS[world].settings, [
-        Method(name, searched.label, searched.algo, searched.settings, SEEDS) for name, searched in METHODS.items()]
-    return Entry(WORLDS[world].label, "", "", "", methods, settings, NUM_STEPS,
-                 failed_below=WORLDS[world].failed_below)
+    runs = entries.by_method(entries.read_runs(data_path(world)))
+    return {method: runs[method] for method in METHODS if method in runs}
 
 
 def stored_worlds() -> list[str]:

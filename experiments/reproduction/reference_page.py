@@ -28,7 +28,6 @@ def page() -> str:
 
 def _section(world: str) -> Iterator[str]:
     entry, tests = reference.entry_of(world), reference.final_runs(world)
-    methods = [method for method in entry.methods if method.name in tests]
     yield f"## {entry.title}"
     if {"trpo_maml", "all_tasks"} <= tests.keys():
         found = entries.over_seeds_and_tasks(entries.differences(
@@ -36,21 +35,14 @@ def _section(world: str) -> Iterator[str]:
         yield f"TRPO-MAML compared with one policy for all tasks, with one gradient step: {pages.verdict(found)}."
     yield (f"Stated return: {reference.WORLDS[world].stated_return:g}. A seed failed if its return is below "
            f"{entry.failed_below:g}.")
-    better, rows = _better(entry, tests), []
-    for method in methods:
-        runs = tests[method.name]
-        column = entries.trained_column(entry, method)
-        rows.append([method.label, pages.trained_seeds(method, runs), pages.failures(entry, method, runs),
-                     *(pages.cell(entries.over_seeds(runs, each)) for each in entries.score_columns(entry)),
-                     pages.worst(entry, runs, column), better[method.name],
-                     *(_median(runs, name, unit) for name, unit in (("steps_to_return", 1e6),
-                                                                    ("seconds_to_return", 1.0)))])
-    yield pages.without_empty_columns(["mean return after 0, 1, ... steps", "seeds", "seeds that failed", *"0123",
-                                       "worst quarter", "returns more than", "million steps to the stated return",
-                                       "seconds"], rows)
+    yield pages.main_table(entry, tests, {})
+    better = _better(entry, tests)
+    rows = [[method.label, better[method.name], _median(tests[method.name], "steps_to_return", 1e6),
+             _median(tests[method.name], "seconds_to_return", 1.0), _settings(world, method.name, tests[method.name])]
+            for method in entry.methods if method.name in tests]
+    yield pages.without_empty_columns(["method", "returns more than", "million steps to the stated return", "seconds",
+                                       "chosen settings"], rows)
     yield f"![Test of each seed](../../experiments/reproduction/figures/reference_{world}.svg)"
-    yield pages.table(["method", "chosen settings"],
-                      [[method.label, _settings(world, method.name, tests[method.name])] for method in methods])
 
 
 def _settings(world: str, method: str, runs: Mapping[int, Progress]) -> str:
@@ -60,7 +52,7 @@ def _settings(world: str, method: str, runs: Mapping[int, Progress]) -> str:
 
 def _median(runs: Mapping[int, Progress], column: str, unit: float) -> str:
     """Returns the cell of a median over seeds; empty if half of them did not reach the stated return."""
-    values = sorted(np.nan_to_num(run[column][0], nan=np.inf) / unit for run in runs.values())
+    values = sorted(np.nan_to_num(run.get(column, [np.nan])[0], nan=np.inf) / unit for run in runs.values())
     median = values[len(values) // 2]
     return f"{median:.3g}" if np.isfinite(median) else ""
 

@@ -19,7 +19,9 @@ def test_configurations_are_valid_and_contain_each_value_equally_often(world):
             counts = collections.Counter(configuration[name] for configuration in found)
             assert set(counts) == set(values) and max(counts.values()) - min(counts.values()) <= 1
         settings = reference.train_settings(world, method, 0, 1.0)
-        check_settings(settings.pop("algo"), settings)
+        check_settings(searched.algo, settings)
+        # The settings replace all published settings of a training script.
+        assert entries.script_settings(searched.algo, settings) == {"algo": searched.algo, **settings}
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -49,25 +51,58 @@ def test_successive_halving_keeps_the_configurations_with_the_highest_scores(tmp
     """Configuration 5 is the best until half of the steps, 2 at the end; 7 fails."""
     calls = []
 
-    def train(self, phase, left, seeds, share):
-        calls.append((phase, sorted(left), len(seeds), share))
-        scores = {5: 10.0, 2: 9.0 + share, 1: 3.0, 0: 2.0, 7: -np.inf}
-        return [(configuration, scores.get(configuration, 1.0) + (configuration == 2 and share == 1.0), [(seed,)])
-                for configuration in left for seed in seeds]
+    def train(entry, chosen, output, processes, test_seed):
+        assert entry.rollouts == 20 and entry.test_tasks == 40 and all(method in entry.methods for method, _ in chosen)
+        calls.append(([method.name for method in entry.methods], chosen[0][0].settings["n_itr"],
+                      sorted({seed for _, seed in chosen}), test_seed))
+        scores = {"promp,5": 10.0, "promp,2": 9.0 + len(calls), "promp,1": 3.0, "promp,0": 2.0, "promp,7": 20.0}
+        runs = [(method.name, seed) for method, seed in chosen if (method.name, seed) != ("promp,7", 102)]
+        return {run: columns_of(scores.get(run[0], 1.0) - 0.5) for run in runs}, {run: PROGRESS for run in runs}
 
-    monkeypatch.setattr(reference_table.Search, "train", train)
-    search = reference_table.Search("navigation", "promp", tmp_path, 1, smoke=False)
-    rows = search.run()
-    assert calls == [("tune", list(range(8)), 2, 0.25), ("tune", [0, 1, 2, 5], 2, 0.5), ("tune", [2, 5], 2, 1.0),
-                     ("final", [2], 10, 1.0)]
-    assert search.chosen == 2 and len(rows) == 2 * (8 + 4 + 2) + 10
+    monkeypatch.setattr(reference_table.reproduce, "train", train)
+    runs, chosen, is_complete = reference_table.Search("navigation", "promp", tmp_path, 1, smoke=False).run()
+    numbers, n_itr, seeds, test_seeds = zip(*calls, strict=True)
+    assert list(map(len, numbers)) == [8, 4, 2, 1] and numbers[1:] == (
+        ["promp,2", "promp,5", "promp,1", "promp,0"], ["promp,2", "promp,5"], ["promp,2"])
+    assert seeds == ([101, 102],) * 3 + (list(SEEDS),) and test_seeds == (2, 2, 2, 1)
+    assert n_itr[0] < n_itr[1] < n_itr[2] == n_itr[3]
+    assert chosen == 2 and is_complete and len(runs) == 2 * (8 + 4 + 2) - 1 + 10
+    assert ("promp,7,0.25", 101) in runs and runs["promp", 201]["configuration"].tolist() == [2.0, 2.0]
+    assert runs["promp", 201]["seconds_to_return"].tolist() == [15.0, 15.0]
 
 
-def rows_of(method, returns, configuration=3):
-    """The final rows of a method: for each seed, the return after one step in each of two tasks."""
-    return [(method, "final", configuration, seed, 1.0, "4e6", "60", *(("1e6", "20") if mean > -15.0 else ("", "")),
-             task, "", -40.0, mean + task, mean, mean) for seed, mean in zip(SEEDS, returns, strict=True)
-            for task in range(2)]
+def test_failed_final_training_is_reported_and_the_other_seeds_are_stored(tmp_path, monkeypatch):
+    def train(entry, chosen, output, processes, test_seed):
+        output.mkdir(exist_ok=True)
+        runs = [(method.name, seed) for method, seed in chosen if seed != 203]
+        return {run: columns_of(1.0) for run in runs}, {run: PROGRESS for run in runs}
+
+    monkeypatch.setattr(reference_table.reproduce, "train", train)
+    monkeypatch.setattr(entries, "DATA", tmp_path)
+    assert reference_table.main(["navigation", "--methods", "promp", "--output", str(tmp_path)]) == 1
+    stored = entries.read_runs(tmp_path / "navigation" / "reference.csv")
+    assert {seed for method, seed in stored if method == "promp"} == {*SEEDS} - {203}
+
+
+PROGRESS = {"n_timesteps": 100.0 * np.arange(1, 21), "Time": np.arange(1.0, 21.0),
+            "Step_0-AverageReturn": np.full(20, -40.0),
+            "Step_1-AverageReturn": np.array([-40.0] * 5 + [0.0] + [-40.0] * 4 + [-14.0] * 10)}
+
+
+def columns_of(mean, first=-40.0):
+    """The test of a run: the returns after 0 to 3 steps in each of two tasks."""
+    tasks = np.arange(2.0)
+    return {"task": tasks, "after_0": np.full(2, first), "after_1": mean + tasks, "after_2": np.full(2, mean),
+            "after_3": np.full(2, mean)}
+
+
+def runs_of(method, returns):
+    """The final runs of a method: for each seed, the return after one step in each of two tasks."""
+    costs = [(4e6, 60.0, 1e6, 20.0) if mean > -15.0 else (4e6, 60.0, np.nan, np.nan) for mean in returns]
+    names = ("n_timesteps", "seconds", "steps_to_return", "seconds_to_return")
+    return {(method, seed): {**columns_of(mean), "configuration": np.full(2, 3.0), **{
+        name: np.full(2, value) for name, value in zip(names, of_run, strict=True)}}
+        for seed, mean, of_run in zip(SEEDS, returns, costs, strict=True)}
 
 
 def test_page_counts_failures_and_names_only_simultaneous_differences(tmp_path, monkeypatch):
@@ -77,31 +112,30 @@ def test_page_counts_failures_and_names_only_simultaneous_differences(tmp_path, 
     found = {"trpo_maml": -12.0 + 0.1 * noise, "all_tasks": np.where(np.arange(10) < 2, -30.0, -20.0 - 0.1 * noise),
              "promp": -12.0 - 0.1 * noise}
     for method, returns in found.items():
-        reference_table.store(reference.data_path("navigation"), method, rows_of(method, returns))
-    reference_table.store(reference.data_path("navigation"), "promp", rows_of("promp", found["promp"]))  # replaced
+        reference_table.store(reference.data_path("navigation"), method, runs_of(method, returns))
+    reference_table.store(reference.data_path("navigation"), "promp", runs_of("promp", found["promp"]))  # replaced
     page = reference_page.page()
     assert "| one policy for all tasks (TRPO) | 10 | 2 | -40.0 ± 0.0 |" in page
-    assert "| ProMP | 10 | 0 | -40.0 ± 0.0 |" in page and "| TRPO-MAML | `rollouts_per_meta_task=" in page
+    assert "| ProMP | 10 | 0 | -40.0 ± 0.0 |" in page and "| `rollouts_per_meta_task=" in page
     assert "one policy for all tasks, with one gradient step: +" in page
-    (row,) = [line for line in page.splitlines() if line.startswith("| TRPO-MAML | 10")]
-    assert "| one policy for all tasks (TRPO) | 1 | 20 |" in row and "ProMP" not in row
+    (row,) = [line for line in page.splitlines() if line.startswith("| TRPO-MAML | one policy")]
+    assert row.startswith("| TRPO-MAML | one policy for all tasks (TRPO) | 1 | 20 | `rollouts_per_meta_task=")
     reference_page.draw("navigation")
     assert "dots: test of each seed" in (tmp_path / "reference_navigation.svg").read_text()
 
 
 def test_stated_return_is_reached_by_the_mean_of_five_iterations():
     """The last of these iterations counts; a single return above the stated one does not."""
-    progress = {"n_timesteps": 100.0 * np.arange(1, 21), "Time": np.arange(1.0, 21.0),
-                "Step_0-AverageReturn": np.full(20, -40.0),
-                "Step_1-AverageReturn": np.array([-40.0] * 5 + [0.0] + [-40.0] * 4 + [-14.0] * 10)}
-    assert reference.reaches("navigation", progress) == (1500.0, 15.0)
-    assert np.isnan(reference.reaches("half_cheetah_direction", progress)).all()
+    assert reference.costs("navigation", PROGRESS) == {
+        "n_timesteps": 2000.0, "seconds": 20.0, "steps_to_return": 1500.0, "seconds_to_return": 15.0}
+    of_cheetah = reference.costs("half_cheetah_direction", PROGRESS)
+    assert np.isnan([of_cheetah["steps_to_return"], of_cheetah["seconds_to_return"]]).all()
 
 
 @pytest.mark.thorough
 @pytest.mark.slow
 def test_smoke_run_tunes_and_tests(tmp_path):
     assert reference_table.main(["navigation", "--smoke", "--methods", "rl2", "--output", str(tmp_path)]) == 0
-    rows = reference.read_rows(tmp_path / "navigation-smoke" / "reference.csv")
-    assert tuple(rows[0]) == reference.COLUMNS and len(rows) == 4 * (8 + 4 + 2 + 1)
-    assert [row["phase"] for row in rows[-4:]] == ["final"] * 4
+    runs = entries.read_runs(tmp_path / "navigation-smoke" / "reference.csv")
+    assert len(runs) == 8 + 4 + 2 + 1 and ("rl2", SEEDS[0]) in runs
+    assert all({"after_3", "n_timesteps", "configuration"} <= columns.keys() for columns in runs.values())
