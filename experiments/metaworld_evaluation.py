@@ -27,12 +27,10 @@ import meta_policy_search as mps
 from meta_policy_search.cli import evaluate
 from meta_policy_search.cli.flags import Parser, add_flag
 from meta_policy_search.cli.train import run_tool
-from meta_policy_search.envs import EnvSpec, NormalizedEnv, meta_world, normalize
+from meta_policy_search.envs import NormalizedEnv, meta_world, normalize
 from meta_policy_search.evaluation import MetaEvaluator
-from meta_policy_search.np.algos import MetaRLAlgorithm
 from meta_policy_search.samplers.paths import split_paths
 from meta_policy_search.settings import settings_of
-from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.progress import text_table
@@ -51,47 +49,6 @@ class Successes(NamedTuple):
     rounds: list[float]  # fraction of successful episodes for each goal
 
 
-class TaskPolicy:
-    """Acts in one task with the policy of an algorithm, which adapts it.
-
-    Args:
-        algo: the algorithm; this object has separate adapted parameters.
-    """
-
-    def __init__(self, algo: mps.MetaAlgo) -> None:
-        self.algo = algo.with_meta_batch_size(1)
-
-    def reset(self) -> None:
-        """Starts an episode."""
-
-    def get_action(self, observation: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Chooses an action `[A]` for an observation `[O]`."""
-        (actions,), (infos,) = self.algo.policy.get_actions([observation[None]])
-        return actions[0], infos[0]
-
-
-class GradientAdaptation(MetaRLAlgorithm):
-    """Adapts to one task at a time with the gradient steps of an algorithm.
-
-    Args:
-        algo: the algorithm, such as `ProMP`.
-        sample_processor: converts paths to samples for `algo.adapt`; each adaptation step uses a copy.
-    """
-
-    def __init__(self, algo: mps.MetaAlgo, sample_processor: Any) -> None:
-        self._algo, self._processor = algo, sample_processor
-
-    def get_exploration_policy(self) -> TaskPolicy:
-        """Returns a policy for one task with the current parameters of the meta-policy."""
-        return TaskPolicy(self._algo)
-
-    def adapt_policy(self, exploration_policy: TaskPolicy, exploration_trajectories: TrajectoryBatch) -> TaskPolicy:
-        """Takes one gradient step; returns the same policy, which also explores further."""
-        processor = copy.deepcopy(self._processor)
-        exploration_policy.algo.adapt(processor.process_samples({0: exploration_trajectories.to_paths()}))
-        return exploration_policy
-
-
 class MetaWorldAgent:
     """Adaptive policy with the interface of `MetaLearningAgent` in `metaworld.evaluation`.
 
@@ -100,74 +57,58 @@ class MetaWorldAgent:
     are normalized as in the run.
 
     Args:
-        evaluator: the evaluator of the policy in a Meta-World environment, normalized or not.
+        evaluator: the evaluator of a policy that adapts by gradient steps, in a Meta-World environment, normalized or
+            not.
 
     Raises:
-        TypeError: the environment is not a Meta-World environment.
+        TypeError: the environment is not a Meta-World environment, or the policy adapts in another way.
     """
 
     def __init__(self, evaluator: MetaEvaluator) -> None:
-        self._env = _normalized(evaluator.env)
-        algo = evaluator.algo
-        self._algo = algo if isinstance(algo, MetaRLAlgorithm) else GradientAdaptation(algo, evaluator.sample_processor)
+        self._env, self._evaluator = _normalized(evaluator.env), evaluator
+        if isinstance(evaluator.algo, mps.MetaRLAlgorithm):
+            raise TypeError("evaluator: expected a policy that adapts by gradient steps, got one of "
+                            f"{type(evaluator.algo).__name__}")
         self.init()
 
     def init(self) -> None:
         """Resets the agent for new tasks."""
-        self._policies: list[Any] = []
-        self._is_exploring = False
+        self._algo: Any = None  # built with the first observations, which have one row per task
+        self._steps: list[dict[str, np.ndarray]] = []
 
     def adapt_action(self, observations: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Returns the exploration actions `[M, A]`, and the data that `step` records together with them."""
-        if not self._is_exploring:
-            exploring = [self._algo.next_exploration_policy(policy) for policy in self._policies]
-            self._begin(exploring or [self._algo.get_exploration_policy() for _ in observations])
-            self._is_exploring = True
         seen, actions, infos = self._act(observations)
         return self._env.unscaled_actions(actions), {"observations": seen, "actions": actions, **infos}
 
     def step(self, timestep: Any) -> None:
         """Records an exploration step, a `metaworld.evaluation.Timestep`."""
-        ended = np.logical_or(timestep.terminated, timestep.truncated)
         rewards = self._env.normalized_rewards(np.asarray(timestep.reward, float))
         self._steps.append({**timestep.aux_policy_outputs, "rewards": rewards, "terminated": timestep.terminated,
-                            "ended": ended})
-        self.reset(ended)
+                            "ended": np.logical_or(timestep.terminated, timestep.truncated)})
 
     def adapt(self) -> None:
         """Performs an adaptation step in each task with the recorded episodes."""
         columns = {key: np.stack([step[key] for step in self._steps], axis=1) for key in self._steps[0]}
-        spec = EnvSpec.of(self._env)
-        self._begin([
-            self._algo.adapt_policy(policy, TrajectoryBatch.from_paths(
-                spec, _paths({key: column[m] for key, column in columns.items()})))
-            for m, policy in enumerate(self._policies)])
-        self._is_exploring = False
+        paths = {m: _paths({key: column[m] for key, column in columns.items()}) for m in range(len(columns["ended"]))}
+        processor = copy.deepcopy(self._evaluator.sample_processor)
+        self._algo.adapt(processor.process_samples(paths))
+        self._steps = []
 
     def reset(self, env_mask: np.ndarray) -> None:
-        """Starts an episode in the environments selected by `env_mask`, bool `[M]`."""
-        if not self._policies:  # without exploration
-            self._begin([self._algo.get_initial_policy() for _ in env_mask])
-        for m in np.flatnonzero(env_mask):
-            self._policies[m].reset()
+        """Starts an episode in the environments selected by `env_mask`, bool `[M]`; policies have no state."""
 
     def eval_action(self, observations: np.ndarray) -> np.ndarray:
         """Returns the actions `[M, A]` of the adapted policies."""
         _, actions, infos = self._act(observations)
         return self._env.unscaled_actions(infos.get("mean", actions))
 
-    def _begin(self, policies: list[Any]) -> None:
-        """Starts new episodes with these policies, one per task."""
-        self._policies = policies
-        self._steps: list[dict[str, np.ndarray]] = []
-        for policy in policies:
-            policy.reset()
-
     def _act(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
         """Returns the normalized observations, the actions and the agent infos, each `[M, ...]`."""
         seen = self._env.normalized_observations(np.asarray(observations, float))
-        actions, infos = zip(*(policy.get_action(row) for policy, row in zip(self._policies, seen, strict=True)))
-        return seen, np.stack(actions), {key: np.stack([info[key] for info in infos]) for key in infos[0]}
+        self._algo = self._algo or self._evaluator.algo.with_meta_batch_size(len(seen))
+        actions, infos = self._algo.policy.get_actions(seen[:, None])
+        return seen, np.concatenate(actions), {key: np.stack([info[key] for (info,) in infos]) for key in infos[0][0]}
 
 
 def _normalized(env: Any) -> NormalizedEnv:

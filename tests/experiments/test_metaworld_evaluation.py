@@ -8,7 +8,7 @@ import pytest
 
 import meta_policy_search as mps
 from experiments import metaworld_evaluation, pro_mp
-from experiments.metaworld_evaluation import GradientAdaptation, MetaWorldAgent, evaluate_on_metaworld, make_test_envs
+from experiments.metaworld_evaluation import MetaWorldAgent, evaluate_on_metaworld, make_test_envs
 from meta_policy_search.envs import MetaEnv, MetaPointEnv, MetaWorldML1, MetaWorldML10, meta_world, normalize
 from meta_policy_search.np.algos import MetaRLAlgorithm
 from meta_policy_search.samplers.utils import rollout
@@ -24,44 +24,42 @@ def normalized(env):
     return env
 
 
-class Noting(MetaRLAlgorithm):
-    """Records its inputs; its policies act with numbers recorded for each task."""
+class Noting:
+    """An algorithm that records the samples of its adaptation steps; its policy acts with numbers of task and call."""
 
     def __init__(self):
-        self.explored, self.num_made = [], 0
+        self.explored, self.num_made, self.calls, self.policy = [], 0, 0, self
 
-    def get_exploration_policy(self):
+    def with_meta_batch_size(self, meta_batch_size):
         self.num_made += 1
-        return NotingPolicy("explores", self.num_made - 1)
+        return self
 
-    def get_initial_policy(self):
-        return self.get_exploration_policy().become("initial")
+    def adapt(self, samples):
+        self.explored.append(samples)
 
-    def adapt_policy(self, exploration_policy, exploration_trajectories):
-        self.explored.append((exploration_policy, exploration_trajectories))
-        return exploration_policy.become("adapted")
-
-    def next_exploration_policy(self, adapted_policy):
-        return adapted_policy.become("explores further")
-
-    def train(self, runner):
-        raise NotImplementedError
+    def get_actions(self, observations):
+        self.calls += 1
+        return zip(*(NotingPolicy(task, self.calls - 1).get_actions(rows) for task, rows in enumerate(observations)),
+                   strict=True)
 
 
 class NotingPolicy:
-    def __init__(self, role, task):
-        self.role, self.task, self.seen, self.begun = role, task, [], 0
+    """The policy of one task, after some calls."""
 
-    def become(self, role):
-        return NotingPolicy(role, self.task)
+    def __init__(self, task, calls=0):
+        self.task, self.calls = task, calls
 
     def reset(self):
-        self.begun += 1
+        pass
 
     def get_action(self, observation):
-        self.seen.append(observation)
-        action = action_of(self.task, len(self.seen))
+        self.calls += 1
+        action = action_of(self.task, self.calls)
         return action, {"mean": action + 1.0, "log_std": np.zeros(4)}
+
+    def get_actions(self, observations):
+        action, info = self.get_action(*observations)
+        return action[None], [info]
 
 
 def action_of(task, call):
@@ -91,7 +89,8 @@ class Replay(MetaEnv):
 
 
 def evaluator_of(algo, env, **more):
-    return SimpleNamespace(env=env, algo=algo, sample_processor=None, trained_steps=None, **more)
+    return SimpleNamespace(env=env, algo=algo, sample_processor=SimpleNamespace(process_samples=dict),
+                           trained_steps=None, **more)
 
 
 def test_exploration_data_equal_those_of_training():
@@ -109,13 +108,13 @@ def test_exploration_data_equal_those_of_training():
             ends = np.full(num_tasks, t == length - 1)
             agent.step(Timestep(observations[episode, t], actions, rewards[episode, t], ends & False, ends, infos))
     agent.adapt()
-    for m, (policy, trajectories) in enumerate(algo.explored):
-        assert (policy.role, policy.task, policy.begun) == ("explores", m, 1 + 2)
-        assert trajectories.lengths.tolist() == [length, length] and not trajectories.terminals.any()
-        for episode, path in enumerate(trajectories.to_paths()):
+    (explored,) = algo.explored
+    for m, paths in explored.items():
+        assert [len(path["rewards"]) for path in paths] == [length, length]
+        for episode, path in enumerate(paths):
+            assert not path["terminated"]
             replay = Replay(observations[episode, :, m], rewards[episode, :, m])
-            actor = NotingPolicy("explores", m)
-            actor.seen = [None] * length * episode
+            actor = NotingPolicy(m, length * episode)
             expected = rollout(normalized(replay), actor, max_path_length=length)
             for key in ("observations", "actions", "rewards"):
                 np.testing.assert_allclose(path[key], expected[key], rtol=1e-12, err_msg=key)
@@ -125,39 +124,43 @@ def test_exploration_data_equal_those_of_training():
             assert np.abs(given).max() == 1.0  # actions outside [-1, 1] are clipped, as in the environment
 
 
-def test_each_phase_uses_its_policies():
-    """With two adaptation steps, the exploring policy of the second step was adapted in the first."""
+def test_adapted_policies_explore_further_and_act_with_their_mean():
+    """With two adaptation steps, the second one continues from the first. `init` starts again."""
     algo = Noting()
     agent = MetaWorldAgent(evaluator_of(algo, MetaWorldML1()))
     seen, done = np.zeros((3, 39)), np.ones(3, bool)
-    for roles in (["explores"] * 3, ["explores further"] * 3):
+    for _ in range(2):
         actions, infos = agent.adapt_action(seen)
         agent.step(Timestep(seen, actions, np.zeros(3), ~done, done, infos))
         agent.adapt()
-        assert [policy.role for policy, _ in algo.explored[-3:]] == roles
+        assert [len(paths) for paths in algo.explored[-1].values()] == [1, 1, 1]
     agent.reset(done)
-    assert algo.num_made == 3  # one per task
-    np.testing.assert_allclose(agent.eval_action(seen)[2], np.clip(action_of(2, 1) + 1.0, -1.0, 1.0))  # mean action
+    assert algo.num_made == 1 and len(algo.explored) == 2
+    np.testing.assert_allclose(agent.eval_action(seen)[2], np.clip(action_of(2, 3) + 1.0, -1.0, 1.0))  # mean action
     agent.init()
     agent.reset(done)
-    agent.eval_action(seen)
-    assert algo.num_made == 6 and len(algo.explored) == 6
+    agent.eval_action(seen)  # without exploration
+    assert algo.num_made == 2
 
 
 @pytest.mark.thorough
-def test_gradient_step_in_one_task_equals_that_of_the_algorithm(run_folder):
-    evaluator = mps.load_evaluator(run_folder)
-    method = GradientAdaptation(evaluator.algo, evaluator.sample_processor)
-    policies = [method.get_exploration_policy() for _ in range(2)]
-    env = evaluator.env
-    env.set_task(env.sample_tasks(1)[0])
-    spec, paths = mps.EnvSpec.of(env), [[rollout(env, policy, max_path_length=5)] for policy in policies]
-    adapted = [method.adapt_policy(policy, mps.TrajectoryBatch.from_paths(spec, of_task))
-               for policy, of_task in zip(policies, paths, strict=True)]
-    together = evaluator.algo.with_meta_batch_size(2)
-    together.adapt([copy.deepcopy(evaluator.sample_processor).process_samples({0: of_task})[0] for of_task in paths])
-    for policy, expected in zip(adapted, together.policy.policies_params_vals, strict=True):
-        (values,) = policy.algo.policy.policies_params_vals
+def test_gradient_step_equals_that_of_the_algorithm(run_folder):
+    evaluator, rng = mps.load_evaluator(run_folder), np.random.default_rng(0)
+    agent = MetaWorldAgent(evaluator)
+    together, processor = evaluator.algo.with_meta_batch_size(2), copy.deepcopy(evaluator.sample_processor)
+    steps = []
+    for t in range(5):
+        observations, rewards, ends = rng.normal(size=(2, 39)), rng.normal(size=2), np.full(2, t == 4)
+        actions, infos = agent.adapt_action(observations)
+        agent.step(Timestep(observations, actions, rewards, ends & False, ends, infos))
+        steps.append({**infos, "rewards": rewards})
+    agent.adapt()
+    columns = {key: np.stack([step[key] for step in steps], axis=1) for key in steps[0]}
+    paths = {m: [{**{key: columns[key][m] for key in ("observations", "actions", "rewards")}, "env_infos": {},
+                  "agent_infos": {key: columns[key][m] for key in ("mean", "log_std")},
+                  "last_observation": columns["observations"][m, -1], "terminated": False}] for m in range(2)}
+    together.adapt(processor.process_samples(paths))
+    for values, expected in zip(*(algo.policy.policies_params_vals for algo in (agent._algo, together)), strict=True):
         for name, value in values.items():
             np.testing.assert_allclose(value, expected[name], rtol=1e-5, atol=1e-7)
             assert (value != evaluator.algo.policy.get_param_values()[name]).any()
@@ -268,7 +271,7 @@ def test_task_types_are_counted_separately():
     result = evaluate_on_metaworld(evaluator, num_goals=1, adaptation_episodes=1, evaluation_episodes=1,
                                    max_path_length=2)
     assert list(result.success_rates) == MetaWorldML10(split="test").env_names
-    assert result.success_rate == 0.0 and len(algo.explored) == 5
+    assert result.success_rate == 0.0 and [len(paths) for paths in algo.explored] == [5]
 
 
 @pytest.mark.thorough
@@ -304,3 +307,11 @@ def test_arguments_are_checked(arguments, complaint):
 def test_other_environments_are_refused():
     with pytest.raises(TypeError, match="evaluator: expected a Meta-World environment .* got Meta"):
         evaluate_on_metaworld(evaluator_of(Noting(), normalize(MetaPointEnv())))
+
+
+def test_searches_are_refused():
+    class Search(MetaRLAlgorithm):
+        get_exploration_policy = adapt_policy = None
+
+    with pytest.raises(TypeError, match="evaluator: expected a policy that adapts by gradient steps, got one of Sea"):
+        MetaWorldAgent(evaluator_of(Search(), MetaWorldML1()))
