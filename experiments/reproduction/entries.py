@@ -213,13 +213,9 @@ def over_seeds_and_tasks(values: Sequence[np.ndarray], level: float = 0.95) -> O
     """
     if not values:
         return None
-    return _interval(exact_mean(values, 1), exact_mean(values, 0), level)
-
-
-def _interval(of_seeds: np.ndarray, of_tasks: np.ndarray, level: float) -> Interval:
-    seeds, tasks = mean_interval(of_seeds, level), mean_interval(of_tasks, level)
+    seeds, tasks = mean_interval(exact_mean(values, 1), level), mean_interval(exact_mean(values, 0), level)
     half_width = np.sqrt(seeds.half_width ** 2 + np.nan_to_num(tasks.half_width) ** 2)
-    return seeds._replace(half_width=half_width if len(of_seeds) >= MIN_SEEDS else np.full_like(half_width, np.nan))
+    return seeds._replace(half_width=half_width if len(values) >= MIN_SEEDS else np.full_like(half_width, np.nan))
 
 
 def over_seeds(runs: Mapping[int, Progress], column: str, statistic: Statistic = by_task) -> Optional[Interval]:
@@ -235,20 +231,11 @@ def differences(runs: Mapping[int, Progress], column: str, others: Mapping[int, 
 
 def p_value(values: Sequence[np.ndarray]) -> float:
     """Returns the two-sided p-value of the mean over seeds and tasks: an interval of level `1 - p` ends at zero."""
-    means = exact_mean(values, 1), exact_mean(values, 0)
-
     def distance(p: float) -> float:
-        interval = _interval(*means, 1.0 - p)
+        interval: Any = over_seeds_and_tasks(values, 1.0 - p)
         return float(interval.half_width - abs(interval.mean))
 
     return float(brentq(distance, 1e-9, 1.0 - 1e-9))
-
-
-def failed(entry: Entry, method: Method, runs: Mapping[int, Progress]) -> Optional[int]:
-    """Returns the number of seeds whose score after adaptation is below the limit; None without a limit."""
-    limit = entry.failed_below if method.chance is None else method.chance
-    column = trained_column(entry, method)
-    return None if limit is None else sum(bool(exact_mean(run[column]) < limit) for run in runs.values())
 
 
 def has_few_tasks(entry: Entry) -> bool:

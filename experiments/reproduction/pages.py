@@ -92,30 +92,31 @@ def fill(name: str, text: str) -> str:
 
     def value(match: re.Match) -> str:
         kind, first, second, column = match.groups()
-        if kind == "tail":
-            return tail_difference(name, methods[first])
-        if kind in ("failed", "seeds") and first not in tests:
+        if first not in tests:
             return "not measured"
-        if kind == "failed":
-            return f"{entries.failed(entry, methods[first], tests[first])} of {len(tests[first])}"
-        if kind == "seeds":
-            return ", ".join(f"{exact_mean(run[score_columns[int(column)]]):.3g}" for run in tests[first].values())
+        method, runs = methods[first], tests[first]
         if second == "curve":
             ours = figures.return_at(entry, entries.read_training(name).get(first, {}), float(column))
-            return agreement(ours, dict(methods[first].published_curve)[float(column)], methods[first])
-        columns = [score_columns[int(column)] if column else entries.trained_column(entry, methods[method])
-                   for method in (first, second if second in methods else first)]
-        if second in ("published", "zero"):
-            ours = entries.over_seeds(tests.get(first, {}), columns[0])
-            return verdict(ours) if second == "zero" else agreement(
-                ours, methods[first].published[score_columns.index(columns[0])], methods[first])
-        if second is None:
-            return cell(entries.over_seeds(tests.get(first, {}), columns[0])) or "not measured"
+            return agreement(ours, dict(method.published_curve)[float(column)], method)
+        column, other_column = (score_columns[int(column)] if column else entries.trained_column(entry, each)
+                                for each in (method, methods.get(second, method)))
+        ours = entries.over_seeds(runs, column)
+        if second == "published":
+            return agreement(ours, method.published[score_columns.index(column)], method)
+        if second == "zero":
+            return verdict(ours)
         if second == "before":
-            second, columns[1] = first, score_columns[0]
-        statistic = in_tail() if kind else entries.by_task
-        return verdict(entries.over_seeds_and_tasks(entries.differences(
-            tests.get(first, {}), columns[0], tests.get(second, {}), columns[1], statistic)))
+            second, other_column = first, score_columns[0]
+        if second:
+            return verdict(entries.over_seeds_and_tasks(entries.differences(
+                runs, column, tests.get(second, {}), other_column, in_tail() if kind else entries.by_task)))
+        if kind == "tail":
+            return tail_difference(name, method)
+        if kind == "failed":
+            return f"{failures(entry, method, runs)} of {len(runs)}"
+        if kind == "seeds":
+            return ", ".join(f"{exact_mean(run[column]):.3g}" for run in runs.values())
+        return cell(ours) or "not measured"
 
     return re.sub(r"\{(?:(worst|tail|failed|seeds) )?(\w+)(?: - (\w+))?(?: (\d+))?\}", value, text)
 
@@ -176,9 +177,10 @@ def trained_seeds(method: Method, runs: Mapping[int, Progress]) -> str:
 
 
 def failures(entry: Entry, method: Method, runs: Mapping[int, Progress]) -> str:
-    """Returns the cell of the number of seeds that failed."""
-    number = entries.failed(entry, method, runs)
-    return "" if number is None else str(number)
+    """Returns the cell of the number of seeds whose score after adaptation is below the limit; empty without one."""
+    limit = entry.failed_below if method.chance is None else method.chance
+    column = entries.trained_column(entry, method)
+    return "" if limit is None else str(sum(bool(exact_mean(run[column]) < limit) for run in runs.values()))
 
 
 def difference_cell(runs: Mapping[int, Progress], column: str, others: Mapping[int, Progress],
