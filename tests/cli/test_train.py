@@ -273,7 +273,7 @@ def test_default_environment_is_named_first(tmp_path, capsys):
     (["--cell", "gru"], r"unrecognized arguments: --cell gru; it is a setting of rl2"),
     (["--gamma", "0.9"], r"unrecognized arguments: --gamma 0.9; use discount"),
     (["--seed", "1", "2"], r"unrecognized arguments: 2; write each value after its flag \(most flags take one value\)"),
-    (["--first_order", "yes"], r"unrecognized arguments: yes; .* --NAME means true, --no-NAME false"),
+    (["--first_order", "yes"], "first_order: expected True or False, got 'yes'"),
     (["--meta-batch-size=3"], r"unrecognized arguments: --meta-batch-size=3"),
     (["--config_file", "missing.json"], r"could not read missing.json: .*No such file"),
     (["--resume"], r"dump_path: expected the folder of the run, because resume=True was given, got None"),
