@@ -285,7 +285,12 @@ class AdaptedRecurrentPolicy(AdaptedPolicy):
             reward: reward of the last action.
             done: whether the episode has ended, also if the caller ended it at a time limit. The next observation is
                 then the first one of the next episode. Default False.
+
+        Raises:
+            RuntimeError: `act` was not called before.
         """
+        if self._reward is not None:
+            raise RuntimeError("observe: expected a call of `act` before, because it reports the result of an action")
         self._done, reward = check_bool("done", done), check_finite("reward", reward)
         is_normalized = isinstance(self._env, NormalizedEnv)
         self._reward = float(self._env.normalized_rewards(reward) if is_normalized else reward)
