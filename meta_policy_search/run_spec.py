@@ -95,10 +95,13 @@ class RunSpec(NamedTuple):
         if differing := differences(evaluations, new, ("run", "now")):
             raise ValueError(f"{differing}: a resumed run keeps its evaluations. In Python, pass "
                              "callbacks=[EvalCallback(...)]")
-        return self._replace(
-            arguments={name: replace_arguments(self.classes[name], arguments, options)
-                       for name, arguments in self.arguments.items()},
-            options={**recorded, **{name: value for name, value in new.items() if name in recorded}})
+        changed = {name: value for name, value in new.items() if name in recorded}
+        return self.with_arguments(options)._replace(options={**recorded, **changed})
+
+    def with_arguments(self, new: Mapping[str, Any]) -> "RunSpec":
+        """Returns the record with other arguments of all parts that accept them."""
+        return self._replace(arguments={name: replace_arguments(self.classes[name], arguments, new)
+                                        for name, arguments in self.arguments.items()})
 
 
 def spec_of(algorithm: str, env: Any, rebuilt: Sequence[str] = (), **parts: Any) -> RunSpec:

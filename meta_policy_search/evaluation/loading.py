@@ -8,7 +8,7 @@ from meta_policy_search.envs.trial_env import TrialEnv
 from meta_policy_search.evaluation.evaluator import MetaEvaluator
 from meta_policy_search.evaluation.trial_evaluator import check_adapts, make_evaluator
 from meta_policy_search.meta_trainer import Trainer
-from meta_policy_search.run_spec import RunSpec, replace_arguments
+from meta_policy_search.run_spec import RunSpec
 from meta_policy_search.samplers.ray_executor import Parallel
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import seeding
@@ -54,10 +54,9 @@ def load_evaluator(run_folder: PathLike, snapshot: Union[int, str, None] = LAST,
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # building draws random numbers
         content = load_snapshot(run_folder, itr)
         check_adapts(content.get("algo"))
-        spec = state_of(content)["spec"]
-        if max_path_length is not None:
-            _replace(spec, "max_path_length", max_path_length)
-        recorded = _replace(spec, "parallel", False)  # the sampler of the run is not used
+        spec: RunSpec = state_of(content)["spec"]
+        lengths = {} if max_path_length is None else {"max_path_length": max_path_length}
+        content["state"]["spec"] = spec.with_arguments({"parallel": False, **lengths})  # its sampler is not used
         trainer = Trainer.build_like(content)
         if snapshot is None:
             seeding.set_root(content["state"]["seeding"]["root"])
@@ -78,7 +77,7 @@ def load_evaluator(run_folder: PathLike, snapshot: Union[int, str, None] = LAST,
         elif isinstance(run_env, TrialEnv) and max_path_length is not None:
             env = TrialEnv(run_env.wrapped_env, run_env.episodes_per_trial, max_path_length)
         replaced = {"rollouts_per_meta_task": rollouts_per_meta_task, "max_path_length": max_path_length, "env": env,
-                 "parallel": recorded if parallel is None else parallel}
+                    "parallel": spec.arguments.get("sampler", {}).get("parallel") if parallel is None else parallel}
         evaluator = make_evaluator(trainer, **{
             **sampling_arguments(trainer), **{name: value for name, value in replaced.items() if value is not None},
             "name": "random initialization" if snapshot is None else f"{run_folder}, iteration {content['itr']}"})
@@ -91,13 +90,3 @@ def sampling_arguments(trainer: Trainer) -> Dict[str, Any]:
     """Returns the arguments of an evaluator that collects paths in parallel like the sampler of a trainer."""
     arguments = present_arguments(trainer.sampler) if isinstance(trainer.sampler, Configurable) else {}
     return {name: value for name, value in arguments.items() if name in ("envs_per_task", "parallel")}
-
-
-def _replace(spec: RunSpec, argument: str, value: Any) -> Any:
-    """Replaces an argument in all parts of a run that were built with it; returns its old value, or None."""
-    old = None
-    for name, arguments in spec.arguments.items():
-        if arguments.get(argument) is not None:
-            old = arguments[argument]
-            spec.arguments[name] = replace_arguments(spec.classes[name], arguments, {argument: value})
-    return old
