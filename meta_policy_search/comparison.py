@@ -14,7 +14,7 @@ from meta_policy_search.parallel_runs import train_all
 from meta_policy_search.plotting import collect_curves, plot_comparison
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.registry import find_algorithm, title_of
-from meta_policy_search.run import find_algo_class, find_env_name, load_run, others_with, settings_of_algorithm
+from meta_policy_search.run import check_settings, find_algo_class, find_env_name, load_run, others_with
 from meta_policy_search.run_folder import RunInfo, now
 from meta_policy_search.run_spec import as_json
 from meta_policy_search.settings import check_names
@@ -267,11 +267,10 @@ def _sweep(kind: str, fixed: Mapping[str, Any], grid: Mapping[str, Iterable[Any]
     for values in itertools.product(*grid.values()):
         chosen = dict(zip(grid, values, strict=True))
         algo = {**fixed, **chosen}["algo"]
-        algo_name, algo_class = _name_of(algo), find_algo_class(algo)
+        algo_name = _name_of(algo)
         own = {**settings_of.get(algo_name, {}), **{name: value for name, value in chosen.items() if name != "algo"}}
         given = {**fixed, **own}
-        declared = settings_of_algorithm(algo_class, given.get("policy"))
-        check_names(own, declared, f"for {algo_class.__name__}", functools.partial(others_with, algo_class))
+        declared = check_settings(algo, {"policy": given.get("policy"), **own})
         having[algo_name] = set(declared)
         if isinstance(given["env"], str):
             given["env"] = find_env_name(given["env"])
@@ -280,8 +279,8 @@ def _sweep(kind: str, fixed: Mapping[str, Any], grid: Mapping[str, Iterable[Any]
         if name in varied or shown in varied.values():  # 1 and 1.0 are equal
             raise ValueError(f"grid: expected values that differ, got {name} twice")
         varied[name] = shown
-        n_itr = given.get("n_itr")
-        given["n_itr"] = check_positive_int("n_itr", algo_class.default_settings["n_itr"] if n_itr is None else n_itr)
+        n_itr = declared["n_itr"].default if given.get("n_itr") is None else given["n_itr"]
+        given["n_itr"] = check_positive_int("n_itr", n_itr)
         runs[name] = {"algo": algo, **{key: value for key, value in given.items() if key in declared}}
         label = run_name({key: value for key, value in shown.items() if key != "seed"}, algo_name)
         groups.setdefault(label, {})[os.path.join(output, name)] = given["n_itr"]
