@@ -194,7 +194,8 @@ def frames(recording: Recording, task: int, envs: Tuple[Any, Any]) -> Iterator[n
     shown: List[Any] = [None, None]
     for panels in itertools.zip_longest(*sides):
         shown = [last if panel is None else panel for panel, last in zip(panels, shown, strict=True)]
-        yield side_by_side(*shown)
+        gap = np.full((len(shown[0]), GAP, 3), 255, np.uint8)
+        yield np.concatenate((shown[0], gap, shown[1]), axis=1)
 
 
 def _panels(recording: Recording, step: int, task: int, env: Any) -> Iterator[np.ndarray]:
@@ -219,8 +220,3 @@ def _captioned(picture: np.ndarray, lines: Sequence[str]) -> np.ndarray:
         place = (picture.shape[1] / 2, MARGIN + number * (CAPTION_HEIGHT - MARGIN) // len(lines))
         draw.text(place, line, anchor="ma", fill="black" if number == 0 else "#555555", font=font)
     return np.concatenate((np.asarray(caption), picture))
-
-
-def side_by_side(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Joins two frames side by side."""
-    return np.concatenate((left, np.full((len(left), GAP, 3), 255, np.uint8), right), axis=1)

@@ -14,6 +14,7 @@ from meta_policy_search.samplers.paths import success_rate
 from meta_policy_search.types import PathsMetaBatch, Task
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive_int
+from meta_policy_search.utils.progress import text_table
 from meta_policy_search.utils.serializable import shallow_copy
 from meta_policy_search.utils.statistics import Interval, exact_sum, mean_interval, worst_quarter
 
@@ -59,9 +60,8 @@ class TrialEvaluation(Evaluation):
             rows = [["episode", *map(str, shown)], ["return", *(f"{self.mean_return.mean[k]:.2f}" for k in shown)]]
             if self.success_rate is not None:
                 rows.append(["success", *(f"{self.success_rate[k]:.2f}" for k in shown)])
-            lines = ("  ".join(cell.rjust(8) for cell in row) for row in rows)
-            text = "\n".join([f"Mean return in {len(self.task_returns)} tasks, {self.rollouts_per_meta_task} trials in "
-                              "each, by episode", *lines])
+            text = (f"Mean return in {len(self.task_returns)} tasks, {self.rollouts_per_meta_task} trials in each, by "
+                    f"episode\n{text_table(rows, right=range(len(rows[0])))}")
         worst = worst_quarter(exact_sum(self.task_returns, axis=1))
         return (f"{text}\nReturn of a trial of {num_episodes} episodes: {self.trial_return:.2f}, "
                 f"worst quarter of the tasks: {worst:.2f}")
