@@ -308,13 +308,11 @@ class Trainer(TrainingLoop):
         self.policy.set_params(state["policy_params"])
         self.policy.switch_to_pre_update()
         self.policy.set_state(state["policy"])
-        if state["algo"] is not None:
-            self.algo.set_state(state["algo"])
+        self.algo.set_state(state["algo"])
         self._restore_env(snapshot)
         if state["sampler"] is not None:
             self.sampler.set_state(state["sampler"])
-        if state.get("sample_processor") is not None:
-            self.sample_processor.set_state(state["sample_processor"])
+        self.sample_processor.set_state(state["sample_processor"])
         for name, part in self._parts.items():
             for key, value in state["assigned"][name].items():
                 setattr(part, key, value)

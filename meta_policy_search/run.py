@@ -153,7 +153,7 @@ def _continue(folder: Any, algo: Any, settings: Mapping[str, Any], callbacks: Se
               options: Mapping[str, Any]) -> "Run":
     """Resumes the run in a folder, unless it is complete, for `train(resume=True)`."""
     declared = check_same_run(folder, algo, **settings)
-    n_itr, run = settings.get("n_itr") or declared["n_itr"].default, load_run(folder)
+    n_itr, run = settings.get("n_itr", declared["n_itr"].default), load_run(folder)
     if run_folder.RunInfo.read(folder).is_done(n_itr):
         return run
     options = {**options, **{name: value for name, value in settings.items() if not declared[name].affects_result}}
@@ -183,9 +183,8 @@ def check_same_run(folder: Any, algo: Any, **settings: Any) -> Dict[str, Setting
     chosen = {"algorithm", "n_itr", "env_kwargs", *params.get("given", ()), *settings}
     now = {"algorithm": name.rpartition(":")[2], **{name: settings.get(name, setting.default)
                                                     for name, setting in declared.items() if setting.affects_result}}
-    now.update(env=find_env_name(env), policy=name_of_policy(policy),
-               env_kwargs=now["env_kwargs"] or {}, n_itr=check_positive_int("n_itr", now["n_itr"] or
-                                                                           declared["n_itr"].default))
+    now.update(env=find_env_name(env), policy=name_of_policy(policy), env_kwargs=now["env_kwargs"] or {},
+               n_itr=check_positive_int("n_itr", now["n_itr"]))
     if not isinstance(env, str):
         now.update(env_kwargs=spec_of("", env).describe()["settings"]["env_kwargs"], vary=varied_parameters(env))
         chosen.add("vary")
@@ -323,7 +322,6 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
         **settings: arguments of the parts.
     """
     if check_int_at_least("eval_every", eval_every, 0):
-        check_type("callbacks", callbacks, (list, tuple), "a list of callables")
         callbacks = [*callbacks, EvalCallback(eval_every, check_positive_int("eval_tasks", eval_tasks))]
     wrappers = _remaining_wrappers(env, algo_class)
     policy = policy or algo_class.policy_cls(is_discrete(env.action_space))

@@ -14,7 +14,7 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least
 from meta_policy_search.utils.files import PathLike
-from meta_policy_search.utils.serializable import Configurable, present_arguments
+from meta_policy_search.utils.serializable import present_arguments
 from meta_policy_search.utils.snapshotter import BEST, LAST, load_snapshot, state_of
 
 
@@ -88,5 +88,5 @@ def load_evaluator(run_folder: PathLike, snapshot: Union[int, str, None] = LAST,
 
 def sampling_arguments(trainer: Trainer) -> Dict[str, Any]:
     """Returns the arguments of an evaluator that collects paths in parallel like the sampler of a trainer."""
-    arguments = present_arguments(trainer.sampler) if isinstance(trainer.sampler, Configurable) else {}
-    return {name: value for name, value in arguments.items() if name in ("envs_per_task", "parallel")}
+    arguments = present_arguments(trainer.sampler)
+    return {name: arguments[name] for name in ("envs_per_task", "parallel") if name in arguments}
