@@ -145,5 +145,5 @@ def _check_earlier(runs: Mapping[str, Mapping[str, Any]]) -> None:
 def _environment(processes: int) -> Dict[str, str]:
     """Returns environment variables that divide the cores among runs; user-defined variables are kept."""
     threads = str(max(1, available_cores() // processes))
-    shares = {name: threads for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")}
-    return {**shares, **{name: os.environ[name] for name in shares if name in os.environ}, THREADS: threads}
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
+    return {THREADS: threads, **{name: os.environ.get(name, threads) for name in names}}

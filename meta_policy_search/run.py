@@ -36,7 +36,7 @@ from meta_policy_search.training_loop import check_callbacks, check_replaced
 from meta_policy_search.types import Task, WithoutEffect
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback, StatefulCallback
-from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive_int, check_type
+from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive_int
 from meta_policy_search.utils.files import PathLike, lock_folder, user_path
 from meta_policy_search.utils.log_outputs import Row, check_formats
 from meta_policy_search.utils.progress import print_line

@@ -108,12 +108,9 @@ def record_paths(evaluator: Any, arguments: argparse.Namespace) -> Any:
     tasks, seed = arguments.tasks, check_int_at_least("seed", arguments.seed, 0)
     if isinstance(tasks, int):
         num_tasks = check_positive_int("tasks", tasks)
-        different: dict[str, Any] = {}
         with seeding.evaluation_seed(seed):  # for environments that use the global random generators
             drawn = adapt_env(evaluator.env).sample_tasks(10 * num_tasks, np.random.default_rng(seed))
-        for task in drawn:
-            different.setdefault(task_key(task), task)
-        tasks = list(different.values())[:num_tasks]
+        tasks = list({task_key(task): task for task in drawn}.values())[:num_tasks]
     return evaluator.record(tasks, arguments.num_steps, arguments.step_sizes, seed)
 
 

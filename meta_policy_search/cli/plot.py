@@ -145,8 +145,7 @@ def draw_curves(arguments: argparse.Namespace, folders: Sequence[str], output: s
             print_warning(f"Skipping {folder}: {error}")
     if not found:
         raise ValueError(f"run_folder: expected at least one run with rows, got none of {len(folders)}")
-    groups = group_runs(found)
-    groups = {label: drop_runs(group) for label, group in groups.items()}
+    groups = {label: drop_runs(group) for label, group in group_runs(found).items()}
     runs = [run for group in groups.values() for run in group]
     for column in arguments.columns or ():
         check_choice("--columns", column, dict.fromkeys(name for run in runs for name in run.progress))

@@ -25,6 +25,8 @@ USER_ERRORS = (EnvWorkerError, ImportError, OSError, SnapshotError, TypeError, V
 """Errors of wrong flags, files or settings, which are reported in one line without a traceback."""
 FAILURES = (FloatingPointError, WorkerDiedError)
 """Errors of a computation that has started; reported in the same way, with status 1."""
+RUN_FAILURES = (SnapshotError, OSError, *FAILURES)
+"""The same for `train` and `resume`, which write files."""
 
 COMMAND_DEFAULTS = {"plot_gap": 20}
 """Defaults of the command that differ from those of `meta_policy_search.train`."""
@@ -98,8 +100,7 @@ def train(algorithm: str, argv: Optional[Sequence[str]], prog: str, description:
         sizes = {name: value for name, value in SMOKE.items() if name in settings and is_smoke}
         return mps.train(algo=algorithm, **{**values, **sizes, **given})
 
-    failures = (SnapshotError, OSError, *FAILURES)
-    return run_tool(parser, lambda arguments: report(start(**vars(arguments))), argv, failures)
+    return run_tool(parser, lambda arguments: report(start(**vars(arguments))), argv, RUN_FAILURES)
 
 
 def resume(argv: Sequence[str]) -> int:
@@ -124,12 +125,10 @@ def resume(argv: Sequence[str]) -> int:
             if setting.name in recorded:
                 add_flag(parser, setting._replace(default=recorded[setting.name]))
 
-    def work(arguments: argparse.Namespace) -> int:
-        changed = vars(arguments)
-        del changed["run_folder"]
-        return report(run.resume(**changed))
+    def start(run_folder: str, **changed: Any) -> Any:
+        return run.resume(**changed)
 
-    return run_tool(parser, work, argv, (SnapshotError, OSError, *FAILURES))
+    return run_tool(parser, lambda arguments: report(start(**vars(arguments))), argv, RUN_FAILURES)
 
 
 def report(run: Any) -> int:

@@ -141,8 +141,7 @@ class AdaptedPolicy:
         adapt_env(self._env).set_task(self.task)
         self.env: MetaEnv = self._env.wrapped_env if isinstance(self._env, NormalizedEnv) else self._env
         self._initial_params: Params = self.policy.get_param_values()
-        is_adapted = isinstance(self.policy, MetaPolicy)
-        params = self.policy.policies_params_vals[0] if is_adapted else self._initial_params
+        params = self.policy.policies_params_vals[0] if isinstance(self.policy, MetaPolicy) else self._initial_params
         self.params: Params = {name: value.copy() for name, value in params.items()}
 
     def act(self, observation: np.ndarray, deterministic: bool = False) -> Any:
