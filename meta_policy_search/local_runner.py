@@ -63,7 +63,7 @@ class LocalRunner(TrainingLoop):
     """
 
     _unit = _short_unit = "epoch"
-    _number_column, _foreign_columns = "Epoch", ()
+    _foreign_columns = ()
 
     def __init__(self, snapshot_dir: WithoutEffect[Optional[PathLike]] = None,
                  snapshot_mode: WithoutEffect[str] = "last", snapshot_gap: WithoutEffect[int] = 1,

@@ -61,7 +61,6 @@ class TrainingLoop(Configurable, abc.ABC):
     sampler: Any = None
     _env: Any = None
     _unit, _short_unit = "iteration", "itr"  # in messages and in the progress bar
-    _number_column = "Itr"
     _foreign_columns: Sequence[str] = ("Epoch", "AverageReturn")  # columns of a `LocalRunner`
 
     def __init__(self, callbacks: Sequence[Callback], progress_bar: bool, itr: int = 0) -> None:
@@ -209,15 +208,10 @@ class TrainingLoop(Configurable, abc.ABC):
         return row
 
     def _check_columns(self, before: Row, row: Row) -> None:
-        """Raises `ValueError` if a callback changed a column of the row `before`, or logged a reserved column.
-
-        The reserved columns are those by which rows are numbered or recognized.
-        """
-        wrong = [name for name in self._foreign_columns if name in row]
-        if row.get(self._number_column, self.itr) != self.itr:
-            wrong.append(self._number_column)
+        """Raises `ValueError` if a callback changed a column of the row `before`, or logged a column of other loops."""
+        foreign = [name for name in self._foreign_columns if name in row]
         changed = [name for name, value in before.items() if row.get(name, value) is not value and row[name] != value]
-        for names, reason in ((wrong, "this name is reserved"), (changed, "the row already contains it")):
+        for names, reason in ((foreign, "this name is reserved"), (changed, "the row already contains it")):
             if names:
                 raise ValueError(f"callbacks: expected no column {names[0]}, because {reason}; log the value under "
                                  "another name")

@@ -380,7 +380,7 @@ def test_stateful_callback_defines_its_state(method):
 
 @pytest.mark.parametrize("name, value, reason", [
     ("Epoch", 0, "this name is reserved"), ("AverageReturn", 1.0, "this name is reserved"),
-    ("Itr", 7, "this name is reserved"), ("n_timesteps", 1, "the row already contains it"),
+    ("Itr", 7, "the row already contains it"), ("n_timesteps", 1, "the row already contains it"),
     ("Step_1-AverageReturn", 1.0, "the row already contains it")])
 def test_columns_by_which_rows_are_recognized_are_refused(name, value, reason, trainer):
     trainer.callbacks = [lambda trainer, row: logger.logkv(name, value)]
