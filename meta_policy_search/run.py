@@ -184,7 +184,7 @@ def check_same_run(folder: Any, algo: Any, **settings: Any) -> Dict[str, Setting
     now = {"algorithm": name.rpartition(":")[2], **{name: settings.get(name, setting.default)
                                                     for name, setting in declared.items() if setting.affects_result}}
     now.update(env=find_env_name(env), policy=name_of_policy(policy), env_kwargs=now["env_kwargs"] or {},
-               n_itr=check_positive_int("n_itr", now["n_itr"]))
+               n_itr=check_positive_int("n_itr", now["n_itr"] or declared["n_itr"].default))
     if not isinstance(env, str):
         now.update(env_kwargs=spec_of("", env).describe()["settings"]["env_kwargs"], vary=varied_parameters(env))
         chosen.add("vary")
