@@ -8,18 +8,17 @@ from meta_policy_search.actors.parameters import flatten_params, read_npz
 from meta_policy_search.np import policies
 from meta_policy_search.ops.networks import CONTEXT, LOG_STD, fold_context
 from meta_policy_search.utils.files import PathLike, user_path
-from meta_policy_search.utils.serializable import constructor_signature
 from meta_policy_search.utils.snapshotter import load_snapshot
 
 _PACKAGE = __name__.partition(".")[0]
 _WITH_TENSORFLOW = tuple(f"{_PACKAGE}.{module}" for module in (
     "policies", "optimizers", "meta_algos", "meta_trainer", "algos", "evaluation"))
-_FAMILIES: Dict[str, Type[policies.MLPPolicy]] = {"GaussianMLPPolicy": policies.GaussianMLPPolicy,
-                                                  "CategoricalMLPPolicy": policies.CategoricalMLPPolicy}
-_SCOPES: Dict[str, Type[policies.MLPPolicy]] = {**{cls.scope: cls for cls in _FAMILIES.values()},
-                                                policies.DeterministicMLPPolicy.scope: policies.DeterministicMLPPolicy}
+_CLASSES: Dict[str, Type[policies.MLPPolicy]] = {cls.scope: cls for cls in (
+    policies.GaussianMLPPolicy, policies.CategoricalMLPPolicy, policies.DeterministicMLPPolicy)}
+_STORED = ("GaussianMLPPolicy", "CategoricalMLPPolicy")  # TensorFlow policies of the same names can be loaded
 _BY_POSITION = ("obs_dim", "action_dim", "name", "hidden_sizes", "learn_std", "hidden_nonlinearity",
                 "output_nonlinearity")  # argument order of the TensorFlow policies
+_NOT_IN_PARAMS = ("hidden_nonlinearity", "output_nonlinearity", "init_std", "min_std")  # the parameters show all others
 
 
 def load_policy(path: PathLike, itr: Union[int, str, None] = None, **arguments: Any) -> policies.Policy:
@@ -55,33 +54,27 @@ def load_policy(path: PathLike, itr: Union[int, str, None] = None, **arguments: 
             raise ValueError(f"{', '.join(arguments)}: expected no arguments for a stored NumPy policy ({path})")
         return policy
     name = type(policy).__name__.removeprefix("Meta")
-    if not type(policy).__module__.startswith(_WITH_TENSORFLOW) or name not in _FAMILIES:
-        raise ValueError(f"path: expected a run with a {' or '.join(_FAMILIES)} (or Meta...) of this package, got a "
+    if not type(policy).__module__.startswith(_WITH_TENSORFLOW) or name not in _STORED:
+        raise ValueError(f"path: expected a run with a {' or '.join(_STORED)} (or Meta...) of this package, got a "
                          f"{type(policy).__name__} in {path}; `load_run(folder)` supports every policy")
-    cls, given = _FAMILIES[name], policy.arguments
     positional = _BY_POSITION if type(policy).__name__ == name else ("meta_batch_size", *_BY_POSITION)
-    built_with = {**dict(zip(positional, given["args"])), **given["kwargs"], **arguments}
-    taken = {*constructor_signature(cls).parameters, *arguments}
-    return _build(path, cls, {key: value for key, value in built_with.items() if key in taken}, policy.params)
+    given = {**dict(zip(positional, policy.arguments["args"])), **policy.arguments["kwargs"]}
+    stored = {key: given[key] for key in _NOT_IN_PARAMS if key in given}
+    return _of_params(path, policy.params, {**stored, **arguments})
 
 
 def _of_params(path: str, params: Mapping[str, np.ndarray], arguments: Mapping[str, Any]) -> policies.Policy:
-    """Builds the policy that has parameters with these names and shapes."""
+    """Builds the policy that has these parameters; `arguments` replace those that their names and shapes determine."""
     num_context = len(params.get(CONTEXT, ()))
     kernels = [value for name, value in params.items() if name.endswith("/kernel")]
     scope = next(iter(params), "").partition("/")[0]
-    if scope not in _SCOPES or not kernels or any(kernel.ndim != 2 for kernel in kernels):
+    if scope not in _CLASSES or not kernels or any(kernel.ndim != 2 for kernel in kernels):
         raise ValueError(f"path: expected the parameters of an MLP policy in {path}, got {', '.join(params) or 'none'}")
-    cls = _SCOPES[scope]
+    cls = _CLASSES[scope]
     sizes = {"obs_dim": kernels[0].shape[0] - num_context, "action_dim": kernels[-1].shape[1],
              "hidden_sizes": tuple(kernel.shape[1] for kernel in kernels[:-1])}
     learns = {"learn_std": LOG_STD in params} if cls is policies.GaussianMLPPolicy else {}
-    return _build(path, cls, {**sizes, **learns, **arguments}, params)
-
-
-def _build(path: str, cls: Type[policies.MLPPolicy], arguments: Mapping[str, Any],
-           params: Mapping[str, np.ndarray]) -> policies.Policy:
-    policy = cls(**arguments)
+    policy = cls(**{**sizes, **learns, **arguments})
     params = {name: value for name, value in fold_context(params, cls.scope).items() if name != CONTEXT}
     expected = policy.get_param_values()
     if {name: value.shape for name, value in expected.items()} != {name: value.shape for name, value in params.items()}:

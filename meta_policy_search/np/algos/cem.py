@@ -84,6 +84,6 @@ class CEM(PopulationAlgorithm):
         best = candidates[np.argsort(-returns, kind="stable")[:self.n_best]]
         self.cur_mean, self.cur_std = best.mean(axis=0), best.std(axis=0)
 
-    def _log(self, returns: np.ndarray, paths: List[Path]) -> None:
-        super()._log(returns, paths)
+    def _log(self, paths: List[Path]) -> None:
+        super()._log(paths)
         logger.logkv("ParamStd", float(self.cur_std.mean()))

@@ -64,7 +64,7 @@ class CMAES(PopulationAlgorithm):
         self._strategy = CMAEvolutionStrategy(mean, self.sigma0, {
             "popsize": self.n_samples, "CMA_diagonal": self.diagonal, "verbose": -9, "verb_log": 0,  # prints nothing
             "randn": self._standard_normal})  # instead of NumPy's global generator
-        self._describe()
+        self.cur_mean, self.sigma = mean, self.sigma0
 
     def _standard_normal(self, *shape: int) -> np.ndarray:
         return self._rng.standard_normal(shape)
@@ -76,11 +76,8 @@ class CMAES(PopulationAlgorithm):
     @one_blas_thread()
     def _update(self, candidates: np.ndarray, returns: np.ndarray) -> None:
         self._strategy.tell(list(candidates), list(-returns))  # `cma` minimizes
-        self._describe()
-
-    def _describe(self) -> None:
         self.cur_mean, self.sigma = np.array(self._strategy.mean), float(self._strategy.sigma)
 
-    def _log(self, returns: np.ndarray, paths: List[Path]) -> None:
-        super()._log(returns, paths)
+    def _log(self, paths: List[Path]) -> None:
+        super()._log(paths)
         logger.logkv("Sigma", self.sigma)

@@ -182,14 +182,14 @@ class PopulationAlgorithm(RLAlgorithm):
         self._paths += paths
         self._average_return = float(np.mean(self._returns))
         if len(self._returns) == self.n_samples:
-            returns, all_paths = np.array(self._returns), self._paths
-            self.tell(returns)
-            self._log(returns, all_paths)
+            of_cycle = self._paths  # `tell` begins the next cycle
+            self.tell(np.array(self._returns))
+            self._log(of_cycle)
         self.policy.set_flat_params(self.candidates[len(self._returns)])
         return self._average_return
 
-    def _log(self, returns: np.ndarray, paths: List[Path]) -> None:
-        """Logs a cycle from the returns `[n_samples]` and paths of its candidates, and fits the baseline to them."""
+    def _log(self, paths: List[Path]) -> None:
+        """Logs a cycle from the paths of its candidates, and fits the baseline to them."""
         samples = self._processor.process_samples(paths, log="all")
         predictions = np.concatenate([self.baseline.predict(path) for path in paths])
         logger.logkv("BestCandidateReturn", self.best_return)

@@ -43,12 +43,7 @@ class Distribution(Configurable, abc.ABC):
     scope = "distribution"  # in names of operations, which determine the order in which TensorFlow sums
 
     def __init__(self, dim: int) -> None:
-        self._dim = check_positive_int("dim", dim)
-
-    @property
-    def dim(self) -> int:
-        """Size `A` of an action; if actions are discrete, the number of actions."""
-        return self._dim
+        self.dim = check_positive_int("dim", dim)
 
     @property
     def noise_dim(self) -> int:
