@@ -375,8 +375,13 @@ class LocalRunner(TrainingLoop):
             ValueError: `from_epoch` is invalid, or the snapshot was not saved by a `LocalRunner`.
         """
         from_dir = user_path("from_dir", from_dir)
-        snapshot = load_snapshot(from_dir, _find_epoch(from_dir, from_epoch))
-        self.restore_snapshot(snapshot)
+        if not isinstance(from_epoch, str):
+            itr: Optional[int] = check_int_at_least("from_epoch", from_epoch, 0)
+        elif check_choice("from_epoch", from_epoch, ("last", "first")) == "first":
+            itr = min(list_snapshots(from_dir).values(), default=None)
+        else:
+            itr = None  # the last one
+        self.restore_snapshot(load_snapshot(from_dir, itr))
         self._is_restored, self._saved, folder = True, None, self._snapshot_dir
         if folder is not None and os.path.realpath(folder) == os.path.realpath(from_dir):
             self._saved = list_snapshots(folder)
@@ -421,14 +426,6 @@ def _check_plan(n_epochs: int, batch_size: Optional[int], store_paths: bool) -> 
     return {"n_epochs": check_positive_int("n_epochs", n_epochs),
             "batch_size": None if batch_size is None else check_positive_int("batch_size", batch_size),
             "store_paths": check_bool("store_paths", store_paths)}
-
-
-def _find_epoch(folder: PathLike, from_epoch: Union[int, str]) -> Optional[int]:
-    """Returns the number of an epoch; None stands for the last saved epoch."""
-    if not isinstance(from_epoch, str):
-        return check_int_at_least("from_epoch", from_epoch, 0)
-    is_first = check_choice("from_epoch", from_epoch, ("last", "first")) == "first"
-    return min(list_snapshots(folder).values(), default=None) if is_first else None
 
 
 def _count_steps(paths: Sequence[Path]) -> int:

@@ -82,10 +82,24 @@ class PolicyActor(Actor):
             self._policy.reset(is_starting[0] if self._action_shape is None else is_starting)
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        if self._action_shape is not None:
-            return _act_in_all_tasks(self._policy, self._action_shape, observations)
-        actions, infos = self._policy.get_actions(observations[0])
-        return np.asarray(actions)[None], {key: np.asarray(value)[None] for key, value in (infos or {}).items()}
+        if self._action_shape is None:
+            actions, infos = self._policy.get_actions(observations[0])
+            return np.asarray(actions)[None], {key: np.asarray(value)[None] for key, value in (infos or {}).items()}
+        actions, agent_infos = self._policy.get_actions(list(observations))
+        num_tasks, num_paths = observations.shape[:2]
+        shapes, expected = [np.shape(task_actions) for task_actions in actions], (num_paths, *self._action_shape)
+        if shapes != [expected] * num_tasks:
+            raise ValueError(f"policy.get_actions: expected actions of {num_tasks} tasks, each of shape {expected}, "
+                             f"got the shapes {shapes}")
+        if agent_infos is None:
+            return np.asarray(actions), {}
+        if [len(task_infos) for task_infos in agent_infos] != [num_paths] * num_tasks:
+            raise ValueError(f"policy.get_actions: expected agent infos of {num_tasks} tasks, each a list of "
+                             f"{num_paths} dicts, got {reprlib.repr(agent_infos)}")
+        rows = [info for task_infos in agent_infos for info in task_infos]
+        return np.asarray(actions), {
+            key: np.stack([row[key] for row in rows]).reshape(num_tasks, num_paths, *np.shape(rows[0][key]))
+            for key in rows[0]}
 
 
 class DeterministicActor(Actor):
@@ -102,25 +116,6 @@ class DeterministicActor(Actor):
 
     def for_tasks(self, start: int, stop: int) -> "DeterministicActor":
         return DeterministicActor(self._actor.for_tasks(start, stop))
-
-
-def _act_in_all_tasks(policy: Any, action_shape: Tuple[int, ...], observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
-    """Acts at observations `[M, R, O]` with a meta-policy, and checks its return value."""
-    actions, agent_infos = policy.get_actions(list(observations))
-    num_tasks, num_paths = observations.shape[:2]
-    shapes, expected = [np.shape(task_actions) for task_actions in actions], (num_paths, *action_shape)
-    if shapes != [expected] * num_tasks:
-        raise ValueError(f"policy.get_actions: expected actions of {num_tasks} tasks, each of shape {expected}, "
-                         f"got the shapes {shapes}")
-    if agent_infos is None:
-        return np.asarray(actions), {}
-    if [len(task_infos) for task_infos in agent_infos] != [num_paths] * num_tasks:
-        raise ValueError(f"policy.get_actions: expected agent infos of {num_tasks} tasks, each a list of "
-                         f"{num_paths} dicts, got {reprlib.repr(agent_infos)}")
-    rows = [info for task_infos in agent_infos for info in task_infos]
-    infos = {key: np.stack([row[key] for row in rows]).reshape(num_tasks, num_paths, *np.shape(rows[0][key]))
-             for key in rows[0]}
-    return np.asarray(actions), infos
 
 
 class PerTaskActor(Actor):

@@ -107,6 +107,9 @@ class ConjugateGradientOptimizer(Optimizer):
       respect to `y`; see `constraint_metric` in `build_graph`. If `F` is the Fisher information, `J^T F J` is the
       Hessian of the divergence from the current distributions. At the start of a trust-region step, this is the Hessian
       of the constraint. A product costs about as much as two gradients.
+
+    Attributes:
+        step_size (float): upper bound of the constraint, `epsilon` of `build_graph`.
     """
 
     def __init__(self, cg_iters: int = 10, reg_coeff: float = 0, subsample_factor: float = 1.0,
@@ -129,11 +132,6 @@ class ConjugateGradientOptimizer(Optimizer):
     def hvp_approach(self) -> Union[str, FiniteDifferenceHvp, None]:
         """Method for Hessian-vector products; None before `build_graph` if none was given."""
         return self._hvp_approach
-
-    @property
-    def step_size(self) -> float:
-        """Upper bound of the constraint, `epsilon` of `build_graph`."""
-        return self._step_size
 
     def build_graph(self, loss: tf.Tensor, target: Any,  # type: ignore[override]  # with a constraint
                     input_ph_dict: Mapping[str, tf.Tensor], leq_constraint: Tuple[tf.Tensor, float],
@@ -168,7 +166,7 @@ class ConjugateGradientOptimizer(Optimizer):
         self._constraint, epsilon = leq_constraint
         if self._constraint.shape.rank != 0:
             raise ValueError(f"leq_constraint: expected a scalar tensor, got shape {self._constraint.shape}")
-        self._step_size = check_positive("leq_constraint[1]", epsilon)
+        self.step_size = check_positive("leq_constraint[1]", epsilon)
         damping = damping or {}
         self._damping = np.concatenate([np.full(v.shape.num_elements(), self._reg_coeff + damping.get(name, 0.0))
                                         for name, v in self._variables.variables.items()])
@@ -249,9 +247,17 @@ class ConjugateGradientOptimizer(Optimizer):
     @one_blas_thread()
     def optimize(self, input_val_dict: InputValues) -> float:
         """Takes one constrained step. `step_stats["StepFraction"]` is 0 if the line search rejected every step."""
-        loss_before, gradient, constraint_before = self._evaluate_before(input_val_dict)
+        tensors = {"loss": self._loss, "gradient of the loss": self._gradient, "constraint": self._constraint}
+        before = dict(zip(tensors, self.compute_means(list(tensors.values()), input_val_dict)))
+        try:
+            self._check_finite(tensors, before, input_val_dict)
+        except FloatingPointError:
+            if self._debug_nan and sys.stdin is not None and sys.stdin.isatty():
+                pdb.set_trace()
+            raise
+        loss_before, constraint_before = float(before["loss"]), float(before["constraint"])
         with self._all_or_nothing():
-            step = self._full_step(self._subsample(input_val_dict), gradient)
+            step = self._full_step(self._subsample(input_val_dict), before["gradient of the loss"])
             if step.any():
                 loss, constraint, fraction = self._search(input_val_dict, loss_before, self.get_flat(), step)
             else:
@@ -260,19 +266,6 @@ class ConjugateGradientOptimizer(Optimizer):
         self.step_stats = {"MeanKLBefore": constraint_before, "MeanKL": constraint, "LossBefore": loss_before,
                            "LossAfter": loss, "dLoss": loss_before - loss, "StepFraction": fraction}
         return loss_before
-
-    def _evaluate_before(self, input_val_dict: InputValues) -> Tuple[float, np.ndarray, float]:
-        """Returns loss, gradient and constraint before the step."""
-        tensors = {"loss": self._loss, "gradient of the loss": self._gradient, "constraint": self._constraint}
-        values = dict(zip(tensors, self.compute_means(list(tensors.values()), input_val_dict)))
-        try:
-            self._check_finite(tensors, values, input_val_dict)
-        except FloatingPointError:
-            if self._debug_nan and sys.stdin is not None and sys.stdin.isatty():
-                pdb.set_trace()
-            raise
-        loss, gradient, constraint = values.values()
-        return float(loss), gradient, float(constraint)
 
     def _subsample(self, input_val_dict: InputValues) -> InputValues:
         if self._subsample_factor == 1.0:
@@ -298,7 +291,7 @@ class ConjugateGradientOptimizer(Optimizer):
         curvature = float(direction @ image)
         if not np.isfinite(curvature) or curvature <= 0.0:
             return np.zeros_like(direction)
-        return direction * np.sqrt(2.0 * self._step_size / curvature)
+        return direction * np.sqrt(2.0 * self.step_size / curvature)
 
     def _search(self, input_val_dict: InputValues, loss_before: float, theta: np.ndarray,
                 step: np.ndarray) -> Tuple[float, float, float]:
@@ -316,7 +309,7 @@ class ConjugateGradientOptimizer(Optimizer):
                 continue
             self.set_flat(theta - fraction * step)
             loss, constraint = self._loss_and_constraint(input_val_dict)
-            if -np.inf < loss < loss_before and constraint <= self._step_size:
+            if -np.inf < loss < loss_before and constraint <= self.step_size:
                 return loss, constraint, fraction
         if self._accept_violation and np.isfinite([loss, constraint]).all():
             return loss, constraint, fraction
