@@ -95,9 +95,7 @@ class ExplorationPolicy(Policy):
         """
         if not check_bool("deterministic", deterministic):
             return super().act(observation)
-        observation = self._check_observations("observation", observation, ndim=1)
-        actor = self.make_actors(self.get_flat_params()[None])
-        return act_in_one_task(actor, observation[None], np.zeros((1, self.action_dim), np.float32))[0][0]
+        return np.clip(self.policy.act(observation, deterministic=True), *self._bounds)
 
     @replaces("get_action", "get_actions")
     def make_actors(self, flat_params: np.ndarray) -> Actor:

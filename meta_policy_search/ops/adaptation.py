@@ -4,6 +4,7 @@ from typing import Mapping, Tuple
 
 import numpy as np
 
+from meta_policy_search.ops.tensorflow_ops import make_variables
 from meta_policy_search.tf_compat import tf
 
 
@@ -77,12 +78,10 @@ def build_step_sizes(params: Mapping[str, tf.Tensor], initial: float, trainable:
         initial: initial step size.
         trainable: whether each entry of each parameter has a trained step size. Otherwise, step sizes are scalars.
     """
-    logs: "OrderedDict[str, tf.Variable]" = OrderedDict()
     if not trainable:
-        return OrderedDict((name, tf.constant(initial)) for name in params), logs
-    for name, variable in params.items():
-        value = np.full(variable.shape.as_list(), np.log(initial), np.float32)
-        logs[name] = tf.Variable(value, use_resource=True, name="log_step_size")
+        return OrderedDict((name, tf.constant(initial)) for name in params), OrderedDict()
+    with tf.name_scope("log_step_size"):
+        logs = make_variables({name: np.full(v.shape.as_list(), np.log(initial)) for name, v in params.items()})
     return OrderedDict((name, tf.exp(log)) for name, log in logs.items()), logs
 
 

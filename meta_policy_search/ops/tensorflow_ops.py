@@ -1,7 +1,7 @@
 """The operations of networks in TensorFlow, nonlinearities by name, and variables."""
 from collections import OrderedDict
 from types import SimpleNamespace
-from typing import Any, Callable, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Mapping, Tuple, Union
 
 import numpy as np
 
@@ -28,7 +28,7 @@ TENSORFLOW = SimpleNamespace(
 
 
 def check_nonlinearity(argument: str, value: Nonlinearity) -> Nonlinearity:
-    """Returns the name of a nonlinearity that has one, else the nonlinearity unchanged; see `nonlinearity_name`.
+    """Returns the name of a nonlinearity that has one, else the nonlinearity unchanged; see `nonlinearity_by_name`.
 
     Raises:
         TypeError: `value` is neither a TensorFlow function, a string nor None; the message calls it `argument`.
@@ -39,19 +39,17 @@ def check_nonlinearity(argument: str, value: Nonlinearity) -> Nonlinearity:
     if value is not None and (not callable(value) or isinstance(value, (np.ufunc, type))):
         raise TypeError(f"{argument}: expected one of {', '.join(map(repr, NONLINEARITIES))}, a TensorFlow function or "
                         f"None, got {value!r}")
-    return nonlinearity_name(value) or value
+    return nonlinearity_by_name(value)
 
 
-def nonlinearity_name(value: Nonlinearity) -> Optional[str]:
-    """Returns the name of a nonlinearity that can be specified by name, else None.
+def nonlinearity_by_name(value: Any) -> Any:
+    """Returns the name of a nonlinearity that can be specified by name; returns other values unchanged.
 
     TensorFlow exports the same nonlinearity as several function objects (`tf.tanh`, `tf.nn.tanh`), and not all of them
     can be pickled. The function is therefore identified by its module and name.
     """
-    if isinstance(value, str):
-        return value
     module, name = (getattr(value, part, None) for part in ("__module__", "__name__"))
-    return name if str(module).startswith("tensorflow.") and name in NONLINEARITIES else None
+    return name if str(module).startswith("tensorflow.") and name in NONLINEARITIES else value
 
 
 def make_variables(values: Mapping[str, np.ndarray]) -> "OrderedDict[str, tf.Variable]":

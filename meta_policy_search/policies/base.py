@@ -14,7 +14,7 @@ from meta_policy_search.ops.tensorflow_ops import (
     Nonlinearity,
     check_nonlinearity,
     make_variables,
-    nonlinearity_name,
+    nonlinearity_by_name,
 )
 from meta_policy_search.policies.distributions import DistInfo, DistInfoSym, Distribution
 from meta_policy_search.sessions import VariableSet
@@ -298,8 +298,8 @@ class Policy(Serializable, FlatPolicy):
     def __getstate__(self) -> Dict[str, Any]:
         """Returns constructor arguments, parameter values and random state."""
         arguments = Serializable.__getstate__(self)
-        arguments = {"args": tuple(_by_name(value) for value in arguments["args"]),
-                     "kwargs": {key: _by_name(value) for key, value in arguments["kwargs"].items()}}
+        arguments = {"args": tuple(nonlinearity_by_name(value) for value in arguments["args"]),
+                     "kwargs": {key: nonlinearity_by_name(value) for key, value in arguments["kwargs"].items()}}
         return {"arguments": arguments, "params": self.get_param_values(), "rng": self._rng}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
@@ -455,11 +455,6 @@ class MetaPolicy(Policy):
     def __setstate__(self, state: Dict[str, Any]) -> None:
         Policy.__setstate__(self, state)
         self._stacked_values = state["adapted"]
-
-
-def _by_name(argument: Any) -> Any:
-    """Returns the name of a known nonlinearity, else the argument. Not all nonlinearity functions can be pickled."""
-    return nonlinearity_name(argument) or argument
 
 
 def copy_for_tasks(policy: Any, meta_batch_size: int) -> Any:
