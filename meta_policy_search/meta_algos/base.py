@@ -397,16 +397,13 @@ class MAMLAlgo(MetaAlgo):
                 raise ValueError(f"{type(self).__name__}.meta_objective: expected inputs of known shapes with "
                                  f"by_task=True, which does not divide them into tasks, got {name} of shape {ph.shape}")
         phs = {name: ph for step in self._chain for name, ph in step.inputs.placeholders.items()}
+        self._task_inputs = list(phs)  # placeholders with a task axis and a sample axis
         check_type(f"{type(self).__name__}.optimizer", self.optimizer, Optimizer,
                    "an Optimizer, such as MAMLFirstOrderOptimizer(), before build_graph")
         self.optimizer.build_graph(
             objective.loss, self, {**phs, **objective.inputs},
             sample_axes={name: 1 for name in self._chain[-1].inputs.placeholders},
-            task_inputs=self._task_inputs() if objective.by_task else [], **objective.optimizer_arguments)
-
-    def _task_inputs(self) -> List[str]:
-        """Returns the names of the placeholders that have a task axis and a sample axis."""
-        return [name for step in self._chain for name in step.inputs.placeholders]
+            task_inputs=self._task_inputs if objective.by_task else [], **objective.optimizer_arguments)
 
     def get_params(self) -> "OrderedDict[str, tf.Variable]":
         """Returns the variables of a meta-update: parameters without the context, logarithms of trained step sizes."""
@@ -596,7 +593,7 @@ class MAMLAlgo(MetaAlgo):
         """
         self.build_diagnostics()
         return diagnostics.compute_figures(self.optimizer, self._diagnostics, self.meta_input_values(all_samples_data),
-                                           self._task_inputs(), self.meta_batch_size)
+                                           self._task_inputs, self.meta_batch_size)
 
     def get_state(self) -> Dict[str, Any]:
         """Returns the state that the next meta-update depends on, without the policy, for a snapshot.

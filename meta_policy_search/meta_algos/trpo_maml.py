@@ -73,7 +73,6 @@ class TRPOMAML(MAMLAlgo):
         self.step_size = check_positive("step_size", step_size)
         check_type("optimizer", optimizer, (ConjugateGradientOptimizer, type(None)),
                    "a ConjugateGradientOptimizer or None")
-        self._fisher_norm_sym = fast_path(policy.distribution, "fisher_norm_sym")
         self.optimizer = optimizer or ConjugateGradientOptimizer()
         self.build_graph()
 
@@ -90,13 +89,12 @@ class TRPOMAML(MAMLAlgo):
 
     def _metric(self, step: AdaptationStep) -> Optional[Metric]:
         """Returns the distribution tensors of a step, and a function that builds the squared length of their change."""
-        fisher_norm_sym = self._fisher_norm_sym
+        fisher_norm_sym = fast_path(self.policy.distribution, "fisher_norm_sym")
         if fisher_norm_sym is None:
             return None
-        names = list(step.dist_info)
 
         def norm(change: Sequence[tf.Tensor]) -> tf.Tensor:
-            norms = fisher_norm_sym(step.dist_info, dict(zip(names, change)))
+            norms = fisher_norm_sym(step.dist_info, dict(zip(step.dist_info, change)))
             return tf.reduce_mean(losses.weighted_mean(norms, step.inputs.weights))
 
-        return [step.dist_info[name] for name in names], norm
+        return list(step.dist_info.values()), norm
