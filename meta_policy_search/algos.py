@@ -135,6 +135,7 @@ class DDPG(OffPolicyRLAlgorithm):
 
     def init_opt(self) -> None:
         """Builds the graph; learning starts from the current parameters of policy and action-value function."""
+        self._networks: Dict[str, Any] = {"policy": self.policy, "qf": self.qf}
         observations, actions = (None, self.policy.obs_dim), (None, self.policy.action_dim)
         shapes = {"observations": observations, "actions": actions, "rewards": (None,),
                   "next_observations": observations, "terminals": (None,)}
@@ -172,10 +173,6 @@ class DDPG(OffPolicyRLAlgorithm):
             with tf.name_scope(prefix + name):
                 variables[name] = make_variables(network.get_param_values())
         return variables
-
-    @property
-    def _networks(self) -> Dict[str, Any]:
-        return {"policy": self.policy, "qf": self.qf}
 
     def _build_values(self, networks: Mapping[str, Variables], observations: tf.Tensor, actions: tf.Tensor
                       ) -> tf.Tensor:

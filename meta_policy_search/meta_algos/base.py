@@ -407,11 +407,10 @@ class MAMLAlgo(MetaAlgo):
 
     def get_params(self) -> "OrderedDict[str, tf.Variable]":
         """Returns the variables of a meta-update: parameters without the context, logarithms of trained step sizes."""
-        log_step_sizes = self._log_step_sizes.variables.items()
         params = self.policy.get_params()
         params.pop(CONTEXT, None)  # zero before adaptation
-        return OrderedDict([*params.items(),
-                            *((f"log_step_size/{name}", variable) for name, variable in log_step_sizes)])
+        params.update({f"log_step_size/{name}": log for name, log in self._log_step_sizes.variables.items()})
+        return params
 
     def _build_step(self, inputs: StepInputs, params: Mapping[str, tf.Tensor]) -> AdaptationStep:
         dist_info = self.policy.distribution_info_sym(inputs.observations, params)

@@ -201,7 +201,7 @@ class Optimizer(Serializable, abc.ABC):
 
     def loss(self, input_val_dict: InputValues) -> float:
         """Computes the loss."""
-        return float(self.compute_means([self._loss], input_val_dict)[0])
+        return self._compute_floats([self._loss], input_val_dict)[0]
 
     @abc.abstractmethod
     def gradient(self, input_val_dict: InputValues) -> np.ndarray:
@@ -250,6 +250,10 @@ class Optimizer(Serializable, abc.ABC):
         weights = np.asarray(sizes) / sum(sizes)
         return [sum(weight * np.asarray(value, np.float64) for weight, value in zip(weights, values))
                 for values in zip(*results)]
+
+    def _compute_floats(self, fetches: Sequence[tf.Tensor], input_val_dict: InputValues) -> List[float]:
+        """Computes scalar tensors; see `compute_means`."""
+        return [float(value) for value in self.compute_means(fetches, input_val_dict)]
 
     def _check_finite(self, tensors: Mapping[str, tf.Tensor], values: Mapping[str, np.ndarray],
                       input_val_dict: InputValues) -> None:

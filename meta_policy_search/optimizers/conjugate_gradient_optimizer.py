@@ -242,7 +242,7 @@ class ConjugateGradientOptimizer(Optimizer):
 
     def constraint_val(self, input_val_dict: InputValues) -> float:
         """Computes the value of the constraint tensor."""
-        return float(self.compute(self._constraint, input_val_dict))
+        return self._compute_floats([self._constraint], input_val_dict)[0]
 
     @one_blas_thread()
     def optimize(self, input_val_dict: InputValues) -> float:
@@ -308,18 +308,15 @@ class ConjugateGradientOptimizer(Optimizer):
             if not np.isfinite((theta - fraction * step).astype(np.float32)).all():
                 continue
             self.set_flat(theta - fraction * step)
-            loss, constraint = self._loss_and_constraint(input_val_dict)
+            loss, constraint = self._compute_floats([self._loss, self._constraint], input_val_dict)
             if -np.inf < loss < loss_before and constraint <= self.step_size:
                 return loss, constraint, fraction
         if self._accept_violation and np.isfinite([loss, constraint]).all():
             return loss, constraint, fraction
         logger.log("no step met the conditions of the line search; the parameters are unchanged")
         self.set_flat(theta)
-        return (*self._loss_and_constraint(input_val_dict), 0.0)
-
-    def _loss_and_constraint(self, input_val_dict: InputValues) -> Tuple[float, float]:
-        loss, constraint = self.compute_means([self._loss, self._constraint], input_val_dict)
-        return float(loss), float(constraint)
+        loss, constraint = self._compute_floats([self._loss, self._constraint], input_val_dict)
+        return loss, constraint, 0.0
 
 
 _gradients = functools.partial(tf.gradients, unconnected_gradients=tf.UnconnectedGradients.ZERO)

@@ -213,12 +213,12 @@ class MAMLFirstOrderOptimizer(Optimizer):
         Returns:
             Whether the update is rejected.
         """
-        loss, divergence = self._figures(input_val_dict)
+        loss, divergence = self._compute_floats([self._loss, *self._divergence], input_val_dict)
         num_steps = len(points)
         if self._is_too_far(divergence):
             num_steps -= 1
             self._all_variables.write(points[-1])
-            loss, divergence = self._figures(input_val_dict)
+            loss, divergence = self._compute_floats([self._loss, *self._divergence], input_val_dict)
         is_worse = loss > loss_before and self._loss_has_value
         if num_steps == 0 or is_worse or self._is_too_far(divergence):
             self._all_variables.write(points[0])
@@ -227,9 +227,6 @@ class MAMLFirstOrderOptimizer(Optimizer):
         if num_steps == len(points) and divergence < target_kl / 2.0:
             self.rate_factor = min(self.rate_factor * 1.5, 1.0)
         return False
-
-    def _figures(self, input_val_dict: InputValues) -> List[float]:
-        return [float(value) for value in self.compute_means([self._loss, *self._divergence], input_val_dict)]
 
     def _is_too_far(self, divergence: float) -> bool:
         return self.target_kl is not None and not divergence <= 1.5 * self.target_kl  # also NaN

@@ -46,6 +46,7 @@ class RecurrentPolicy(Policy):
         self.hidden_size = check_positive_int("hidden_size", hidden_size)
         self.cell = cell if isinstance(cell, networks.Cell) else check_choice("cell", cell, networks.CELLS)
         self._cell = cell if isinstance(cell, networks.Cell) else networks.CELLS[cell]
+        self._state_size = self._cell.states_per_unit * self.hidden_size
         self._states: Optional[np.ndarray] = None  # recurrent states of `get_action` and `get_actions`
         Policy.__init__(self, obs_dim, action_dim, name, (self.hidden_size,))
 
@@ -81,10 +82,6 @@ class RecurrentPolicy(Policy):
             outputs = unroll(self._cell.step, params, tf.transpose(obs_var, [1, 0, 2]), self._state_size)
             info = self._run_network(tf.transpose(outputs, [1, 0, 2]), params)
             return {name: info[name] for name, _ in self.distribution.dist_info_specs}, info["value"]
-
-    @property
-    def _state_size(self) -> int:
-        return self._cell.states_per_unit * self.hidden_size
 
     def distribution_info_sym(self, obs_var: tf.Tensor,
                               params: Optional[Mapping[str, tf.Tensor]] = None) -> Dict[str, tf.Tensor]:
