@@ -336,7 +336,7 @@ class MAMLAlgo(MetaAlgo):
                 step = self._build_step(self._adaptation_inputs, params)
                 self._inner_state_phs = {
                     name: tf.placeholder_with_default(value, [None, *value.shape.as_list()[1:]])
-                    for name, value in self.initial_inner_state(self._adapted_part(params)).items()}
+                    for name, value in self._build_inner_state(params).items()}
                 adapted, self._next_inner_state = self._build_update(step, self._inner_state_phs)
                 self._adapted_params = self._adapted_part(adapted)
                 dist_info = self.policy.distribution_info_sym(step.inputs.observations, adapted)
@@ -348,7 +348,7 @@ class MAMLAlgo(MetaAlgo):
                     inputs = StepInputs(f"step{index}", self.policy)
                     if index == 0:
                         params = adaptation.stack_params(self.policy.get_params(), tf.shape(inputs.observations)[0])
-                        state = self.initial_inner_state(self._adapted_part(params))
+                        state = self._build_inner_state(params)
                     self._chain.append(self._build_step(inputs, params))
                     if index < self.num_inner_grad_steps:
                         params, state = self._build_update(self._chain[-1], state)
@@ -367,6 +367,14 @@ class MAMLAlgo(MetaAlgo):
         """Returns the parameters that adaptation steps change."""
         return OrderedDict((name, params[name]) for name in self._adapted_names)
 
+    def _build_inner_state(self, params: Mapping[str, tf.Tensor]) -> InnerState:
+        """Builds the state of the update rule before the first adaptation step, and checks it."""
+        state = self.initial_inner_state(self._adapted_part(params))
+        if not isinstance(state, Mapping) or not all(map(tf.is_tensor, state.values())):
+            raise TypeError(f"{type(self).__name__}.initial_inner_state: expected a dict of tensors [M, ...], got "
+                            f"{state}")
+        return state
+
     def _build_update(self, step: AdaptationStep, state: InnerState) -> InnerUpdate:
         """Builds all parameters after an adaptation step, and the state of the update rule."""
         loss = self.inner_loss(step)
@@ -383,12 +391,10 @@ class MAMLAlgo(MetaAlgo):
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise TypeError(f"{type(self).__name__}.inner_update: expected a pair (parameters, state), got a "
                             f"{type(result).__name__}")
-        adapted, state = result
-        if not isinstance(adapted, Mapping) or sorted(adapted) != sorted(self._adapted_names):
-            raise ValueError(f"{type(self).__name__}.inner_update: expected a dict with the parameters "
-                             f"{', '.join(self._adapted_names)}, got "
-                             f"{', '.join(adapted) if isinstance(adapted, Mapping) else adapted}")
-        return OrderedDict((name, adapted.get(name, value)) for name, value in step.params.items()), state
+        adapted, new_state = result
+        _check_entries(f"{type(self).__name__}.inner_update: parameters", adapted, self._adapted_part(step.params))
+        _check_entries(f"{type(self).__name__}.inner_update: state", new_state, state)
+        return OrderedDict((name, adapted.get(name, value)) for name, value in step.params.items()), new_state
 
     def _build_optimizer(self, objective: MetaObjective) -> None:
         """Passes the objective to the optimizer. Minibatches split only the samples of the adapted policies."""
@@ -611,3 +617,14 @@ class MAMLAlgo(MetaAlgo):
         self.optimizer.set_state(state["optimizer"])
         for name in self._objective.inputs:
             setattr(self, name, copy.copy(state[name]))
+
+
+def _check_entries(owner: str, given: Any, expected: Mapping[str, tf.Tensor]) -> None:
+    """Raises `ValueError` unless `given` is a dict of tensors with the names and numbers of axes of `expected`."""
+    if not isinstance(given, Mapping) or given.keys() != expected.keys():
+        got = ", ".join(given) if isinstance(given, Mapping) else given
+        raise ValueError(f"{owner}: expected a dict with {', '.join(expected) or 'no entries'}, got {got or 'none'}")
+    for name, tensor in expected.items():
+        found, shape = tf.convert_to_tensor(given[name]).shape, ("M", *tensor.shape.as_list()[1:])
+        if found.rank != len(shape):
+            raise ValueError(f"{owner}: {name}: expected the shape {shape} with one entry per task, got {found}")

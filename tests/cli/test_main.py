@@ -44,6 +44,7 @@ def test_version(capsys):
 
 @pytest.mark.parametrize("arguments, message", [
     (["trains"], "error: expected one of the commands demo, train, .*, got 'trains'; did you mean 'train'?"),
+    (["train", "--algo", "promp"], "expected the algorithm before the flags, as in .* train promp .*, got --algo"),
     (["train", "prompt"], "train: error: algo: expected one of .*, got 'prompt'; did you mean 'promp'?"),
     (["train", "nowhere:A"], "expected MODULE:NAME with a module that can be imported, got 'nowhere:A'"),
     (["resume", "nowhere"], "resume: error: nowhere cannot be resumed: .*No such file or directory"),

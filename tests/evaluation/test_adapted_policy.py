@@ -219,6 +219,8 @@ def test_recurrent_policy_acts_and_measures_its_return(rl2_run):
         with pytest.raises(RuntimeError, match="act: expected a call of `observe` after each action"):
             adapted.act(observation)
         adapted.observe(reward, done)
+        with pytest.raises(RuntimeError, match="observe: expected a call of `act` before"):
+            adapted.observe(reward, done)
     assert adapted.evaluate(2, seed=1)["after"].mean == pytest.approx(adapted.returns[-1])
     assert adapted.evaluate(3)["before"].mean != adapted.returns[0]
 

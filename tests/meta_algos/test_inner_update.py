@@ -46,6 +46,21 @@ class ConstantObjective(VPGMAML):
         return super().meta_objective(steps)._replace(loss=tf.constant(1.0))
 
 
+class WithoutTaskAxis(VPGMAML):
+    def inner_update(self, params, loss, state):
+        return {name: tf.reduce_mean(value, axis=0) for name, value in params.items()}, state
+
+
+class OtherState(MomentumMAML):
+    def inner_update(self, params, loss, state):
+        return params, {"speed": loss}
+
+
+class NoState(MomentumMAML):
+    def initial_inner_state(self, params):
+        return None
+
+
 class WithoutFirstState(MomentumMAML):
     def initial_inner_state(self, params):
         return {}
@@ -53,7 +68,10 @@ class WithoutFirstState(MomentumMAML):
 
 @pytest.mark.parametrize("algo_class, error, message", [
     (OneValue, TypeError, r"OneValue.inner_update: expected a pair \(parameters, state\), got a OrderedDict"),
-    (OneParameter, ValueError, "OneParameter.inner_update: expected a dict with the parameters .*, got log_std_net"),
+    (OneParameter, ValueError, "OneParameter.inner_update: parameters: expected a dict with .*, got log_std_net"),
+    (WithoutTaskAxis, ValueError, r"inner_update: parameters: .*kernel: expected the shape \('M', .*, got \("),
+    (OtherState, ValueError, "OtherState.inner_update: state: expected a dict with mean_.*, got speed"),
+    (NoState, TypeError, r"NoState.initial_inner_state: expected a dict of tensors \[M, ...\], got None"),
     (ConstantInnerLoss, ValueError, "inner_loss: expected a loss that depends on the adapted parameters"),
     (ConstantObjective, ValueError, "loss: expected a loss that depends on the variables"),
     (WithoutFirstState, KeyError, "WithoutFirstState.inner_update: expected a state with the entry .*initial_inner"),
