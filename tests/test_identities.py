@@ -26,7 +26,7 @@ class EndsEarly(MetaPointEnvCorner):
 
 
 ENVS = {
-    "corner": lambda: MetaPointEnvCorner("dense"), "paths of unequal length": lambda: EndsEarly("dense"),
+    "paths of unequal length": lambda: EndsEarly("dense"),
     "half cheetah": lambda: normalize(HalfCheetahRandDirecEnv()), "discrete actions": MetaBernoulliBanditEnv,
 }
 

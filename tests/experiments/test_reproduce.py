@@ -23,6 +23,20 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 NAME = "exploration_corner"
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _read_once():
+    """Reads each file of the stored data once."""
+    read = entries.read_runs
+
+    @functools.lru_cache(maxsize=None)
+    def read_version(path, modified):
+        return read(path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(entries, "read_runs", lambda path: read_version(path, path.exists() and path.stat().st_mtime_ns))
+        yield
+
+
 @pytest.fixture
 def data(tmp_path, monkeypatch):
     """An empty folder instead of the stored data; pages and figures are written to temporary folders."""
@@ -444,7 +458,7 @@ def test_rounding_differences_change_at_most_the_last_digit_of_a_page(tmp_path, 
     """Given stored values with relative errors of 1e-13, then no sentence changes. Counts and goals are exact."""
     rng, read = np.random.default_rng(1), entries.read_runs
 
-    @functools.lru_cache(maxsize=None)
+    @functools.lru_cache(maxsize=None)  # equal errors in each call
     def read_with_errors(path):
         return {run: {name: values if name in ("task", "goal", "Itr", "n_timesteps") else
                       values * (1.0 + 1e-13 * rng.uniform(-1.0, 1.0, len(values))) for name, values in columns.items()}

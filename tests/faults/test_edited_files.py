@@ -1,11 +1,13 @@
 """Tests log files that another program changes during a run or before it is resumed."""
 import errno
 import os
+import shutil
 
 import pytest
 
 import meta_policy_search as mps
 from meta_policy_search.plotting import read_progress
+from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import log_outputs, logger
 from tests.helpers.runs import read_rows
 
@@ -83,6 +85,19 @@ def test_short_rows_are_read_with_missing_numbers(tmp_path):
     assert progress["Itr"].tolist()[:2] == [0.0, 1.0] and str(progress["y"][1]) == "nan" and progress["y"][-1] == 4.0
 
 
+@pytest.fixture(scope="module", params=[
+    ("vpg_maml", {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "hidden_sizes": (3,)}),
+    ("cem", {"n_samples": 5, "batch_size": 5}),
+], ids=["vpg_maml", "cem"])
+def trained(request, tmp_path_factory):
+    """The folder of a run with four iterations."""
+    (algo, settings), folder = request.param, tmp_path_factory.mktemp("trained")
+    with tf.Graph().as_default():
+        mps.train("MetaPointEnvCorner", algo, 4, dump_path=folder / "run", max_path_length=5, log_formats=["csv"],
+                  **settings)
+    return folder / "run"
+
+
 @pytest.mark.parametrize("keep, message", [
     ([1, 2, 3], "the first rows in progress.csv are missing"),
     ([1, 0, 2, 3], "the first rows in progress.csv are missing"),
@@ -90,16 +105,11 @@ def test_short_rows_are_read_with_missing_numbers(tmp_path):
     ([0, 1, 3], "progress.csv: the row of iteration 2 is missing"),
     ([], "the first rows in progress.csv are missing"),
 ])
-@pytest.mark.parametrize("algo, settings", [
-    ("vpg_maml", {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "hidden_sizes": (3,)}),
-    ("cem", {"n_samples": 5, "batch_size": 5}),
-])
-def test_rows_that_were_removed_or_moved_are_noticed(algo, settings, keep, message, tmp_path):
-    settings = {"max_path_length": 5, "log_formats": ["csv"], **settings}
-    run = mps.train("MetaPointEnvCorner", algo, 4, dump_path=tmp_path, **settings)
+def test_rows_that_were_removed_or_moved_are_noticed(trained, keep, message, tmp_path):
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
     header, *rows = (tmp_path / "progress.csv").read_text().splitlines()
     (tmp_path / "progress.csv").write_text("\n".join([header, *(rows[i] for i in keep)]) + "\n")
     before = files(tmp_path)
     with pytest.raises(ValueError, match=message):
-        run.resume(5)
+        mps.load_run(tmp_path).resume(5)
     assert files(tmp_path) == before

@@ -110,12 +110,12 @@ def test_learned_baseline_is_rolled_back_to_the_untrained_one(tmp_path, monkeypa
     params = []
     for at in (100, 1):  # never, and in iteration 0
         with tf.Graph().as_default(), logger.scoped_configure(tmp_path / str(at), ["csv"]):
-            trainer = build_trainer(n_itr=3, seed=1, processor=MetaSampleProcessor(GaussianMLPBaseline((4,))))
+            trainer = build_trainer(n_itr=2, seed=1, processor=MetaSampleProcessor(GaussianMLPBaseline((4,))))
             with monkeypatch.context() as patch:
                 patch.setattr(trainer.algo, "optimize_policy", pressing(trainer.algo.optimize_policy, at))
                 with contextlib.suppress(KeyboardInterrupt):
                     trainer.train()
-            if trainer.itr < 3:
+            if trainer.itr < 2:
                 trainer.train()
             params.append(trainer.policy.get_flat_params())
     np.testing.assert_array_equal(*params)
@@ -311,31 +311,30 @@ class Training:
 
 
 class Search:
-    """Repeats five epochs of CEM or CMA-ES from the same start."""
+    """Repeats epochs of CEM or CMA-ES with few candidates from the same start."""
 
-    def __init__(self, algo_cls):
-        self.algo_cls = algo_cls
+    def __init__(self, algo_cls, num_epochs=NUM_ITR):
+        self.algo_cls, self.num_epochs = algo_cls, num_epochs
 
     def begin(self, folder):
         set_seed(1)
         env = MetaPointEnvCorner(reward_type="dense")
-        self.algo = self.make_algo(EnvSpec.of(env))
+        more = {"best_frac": 0.5} if self.algo_cls is CEM else {}
+        self.algo = self.algo_cls(EnvSpec.of(env), GaussianMLPPolicy(2, 2, ()), LinearFeatureBaseline(), N,
+                                  max_path_length=4, **more)
         self.runner = LocalRunner(folder)
         self.runner.setup(self.algo, env)
 
-    def make_algo(self, spec):
-        return self.algo_cls(spec, GaussianMLPPolicy(2, 2, ()), LinearFeatureBaseline(), 20, max_path_length=4)
-
     def resume(self):
         try:
-            self.runner.resume(NUM_ITR)
+            self.runner.resume(self.num_epochs)
         except RuntimeError as error:
             if "call restore() or train() first" not in str(error):
                 raise
-            self.runner.train(NUM_ITR, 8)
+            self.runner.train(self.num_epochs, 8)
 
     def is_done(self):
-        return self.runner.epoch == NUM_ITR
+        return self.runner.epoch == self.num_epochs
 
     def result(self, folder):
         saved, policy = load_snapshot(folder), self.algo.policy
@@ -366,7 +365,7 @@ def check_interrupted_runs(run, num_interrupts, tmp_path):
 
 
 @pytest.mark.parametrize("algo_cls, arguments, num_interrupts", [
-    (ProMP, {"num_ppo_steps": 2, "num_minibatches": 2, "anneal_factor": 0.9}, 8),
+    (ProMP, {"num_ppo_steps": 2, "num_minibatches": 2, "anneal_factor": 0.9}, 5),
     pytest.param(ProMP, {"num_ppo_steps": 2, "num_minibatches": 2, "anneal_factor": 0.9}, 30, marks=pytest.mark.slow),
     pytest.param(TRPOMAML, {}, 30, marks=pytest.mark.slow),
 ], ids=["ProMP, short", "ProMP", "TRPOMAML"])
@@ -384,7 +383,7 @@ def test_interrupted_epochs_equal_uninterrupted_epochs(algo_cls, tmp_path):
 def test_interruption_at_each_line_that_begins_or_ends_training_leaves_no_reservation(tmp_path):
     """The seed, the logger and the runner stay usable, and the random numbers of the caller do not change."""
     parts = LocalRunner._running, logger.in_training, seeding.generators_kept, seeding.rooted
-    run, moments = Search(CEM), {}
+    run, moments = Search(CEM, num_epochs=2), {}
     run.begin(tmp_path / "whole")
     with Lines(lambda number, place: moments.setdefault(place, number), parts):
         run.resume()

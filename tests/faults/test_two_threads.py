@@ -74,19 +74,17 @@ def test_threads_may_train_sequentially(alone):
     np.testing.assert_array_equal(trainer.policy.get_flat_params(), alone)
 
 
-@pytest.mark.parametrize("work", [
-    lambda other, folder: other.train_itr(), lambda other, folder: set_seed(5)], ids=["train_itr", "set_seed"])
-def test_callback_may_train_and_set_seeds(work, alone, tmp_path):
-    """Given callbacks that train another run or set a seed, then the run equals one without callbacks."""
+def test_callback_may_train_and_set_seeds(alone):
+    """Given callbacks that train another run and set a seed, then the run equals one without callbacks."""
     trainer, other = build(1), build(2)
-    trainer.callbacks.append(lambda *_: work(other, tmp_path / str(trainer.itr)))
+    trainer.callbacks += [lambda *_: other.train_itr(), lambda *_: set_seed(5)]
     trainer.train()
     np.testing.assert_array_equal(trainer.policy.get_flat_params(), alone)
 
 
-@pytest.mark.parametrize("work", [lambda folder: logger.configure(folder), lambda folder: logger.reset()])
-def test_callback_cannot_replace_the_outputs(work, tmp_path):
+def test_callback_cannot_replace_the_outputs(tmp_path):
     trainer = build(1)
-    trainer.callbacks.append(lambda *_: work(tmp_path / "other"))
-    with pytest.raises(RuntimeError, match="in a callback, use logger.scoped_configure"):
-        trainer.train()
+    for work in (lambda *_: logger.configure(tmp_path / "other"), lambda *_: logger.reset()):
+        trainer.callbacks = [work]
+        with pytest.raises(RuntimeError, match="in a callback, use logger.scoped_configure"):
+            trainer.train()

@@ -42,7 +42,7 @@ CASES = [
     case(TRPOMAML, 2, "taypo", marks=pytest.mark.thorough),
     case(ProMP, 2, adapt_params="head"),
     case(VPGMAML, 2, "log_likelihood", exploration=True, adapt_params="body", marks=pytest.mark.thorough),
-    case(TRPOMAML, 2, "likelihood_ratio", adapt_params="context"),
+    case(TRPOMAML, 2, "likelihood_ratio", adapt_params="context", marks=pytest.mark.thorough),
     case(DICEMAML, 1, adapt_params="head", trainable=True, marks=pytest.mark.thorough),
     case(VPGMAML, 1, "taypo", adapt_params="context", trainable=True),
 ]
