@@ -51,20 +51,6 @@ def test_published_override_of_adapt_is_called():
     assert algo.adapted == 1
 
 
-# Settings
-
-
-def test_envs_per_task_above_the_number_of_paths_is_reduced():
-    """With `envs_per_task` above the paths per task, the data equal those of one environment per path."""
-    paths = []
-    for envs_per_task in (2 * P, P):
-        set_seed(1)
-        sampler = make_sampler(make_policy(), envs_per_task=envs_per_task)
-        assert sampler.envs_per_task == P
-        paths.append(sampler.obtain_samples())
-    np.testing.assert_equal(dict(paths[0]), dict(paths[1]))
-
-
 def test_published_weights_with_a_log_std_row_are_accepted(tmp_path):
     """All setters accept published weights with a `log_std_var` of shape `[1, A]`."""
     policy = make_policy()

@@ -397,10 +397,3 @@ def test_arguments_of_an_environment_object_are_recorded(algo, tmp_path):
     run = mps.train(mps.normalize(mps.MetaPointEnvMomentum(reward_type="dense")), algo, 1, dump_path=tmp_path / "run",
                     progress_bar=False, **({"n_samples": 20, "max_path_length": 5} if algo == "cem" else TINY))
     assert read_params(run.folder)["settings"]["env_kwargs"] == {"reward_type": "dense"}
-
-
-def test_number_of_paths_is_named(tmp_path):
-    run = mps.train("MetaPointEnvCorner", "vpg_maml", 1, dump_path=tmp_path / "run", progress_bar=False, **TINY)
-    for adapt in (run.adapt, lambda rollouts: mps.adapt(run.policy, run.env, rollouts=rollouts)):
-        with pytest.raises(ValueError, match="^rollouts: expected an integer of at least 1, got 0"):
-            adapt(rollouts=0)

@@ -107,23 +107,17 @@ def run_of(folder, settings, rows=4):
     ([{"env": "E", "policy": None}, {"env": "E", "policy": "m:P"}], {"policy null": ["0"], "policy P": ["1"]}),
     # runs of a custom script
     ([{"folder": "x"}, {"folder": "y"}], {"x": ["0"], "y": ["1"]}),
+    # brief labels
+    ([{"algorithm": "a", "env": "a/objects.pkl:A"}, {"algorithm": "a", "env": "B"}], {"A": ["0"], "B": ["1"]}),
+    ([{"baseline": "A(\n    x=1,\n)"}, {"baseline": "B"}], {"baseline A": ["0"], "baseline B": ["1"]}),
+    # differ because of the algorithms
+    *(([{"algorithm": "promp", name: value}, {"algorithm": "rl2", name: other}], {"promp": ["0"], "rl2": ["1"]})
+      for name, value, other in (("num_inner_grad_steps", 1, 0),
+                                 ("baseline", "LinearFeatureBaseline", "ValueHeadBaseline"))),
 ])
 def test_runs_that_differ_only_in_the_seed_form_a_group(settings, expected):
     groups = plot.group_runs([run_of(i, one) for i, one in enumerate(settings)])
     assert {label: [run.folder for run in group] for label, group in groups.items()} == expected
-
-
-@pytest.mark.parametrize("settings, labels", [
-    ([{"n_itr": 3}, {"n_itr": 5}], ["promp, E"]),
-    ([{"env": "a/objects.pkl:A"}, {"env": "B"}], ["A", "B"]),
-    ([{"baseline": "A(\n    x=1,\n)"}, {"baseline": "B"}], ["baseline A", "baseline B"]),
-    # differ because of the algorithms
-    ([{"num_inner_grad_steps": 1}, {"algorithm": "rl2", "num_inner_grad_steps": 0}], ["promp", "rl2"]),
-    ([{"baseline": "LinearFeatureBaseline"}, {"algorithm": "rl2", "baseline": "ValueHeadBaseline"}], ["promp", "rl2"]),
-])
-def test_labels_are_brief(settings, labels):
-    runs = [run_of(seed, {"algorithm": "promp", "env": "E", "seed": seed, **own}) for seed, own in enumerate(settings)]
-    assert list(plot.group_runs(runs)) == labels
 
 
 def test_repeated_seeds_and_short_runs_are_skipped(capsys):

@@ -13,7 +13,6 @@ import meta_policy_search as mps
 from meta_policy_search import run_folder
 from meta_policy_search.cli import runs
 from meta_policy_search.cli.main import main
-from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import is_locked, lock_folder
 from tests.helpers import commands
 
@@ -227,14 +226,6 @@ def test_run_made_in_python_fails_stops_and_is_resumed(tmp_path, monkeypatch, ca
         assert {"state": "running", "resume": None}.items() <= only_run(capsys).items()
     resume(run)
     assert listed(capsys, "--state", "finished") == ["run"]
-
-
-def test_log_messages_have_a_time_with_time_zone(tmp_path):
-    logger.configure(tmp_path, ["log"])
-    logger.log("hello")
-    date, clock, rest = (tmp_path / "log.txt").read_text().split(" ", 2)
-    assert rest == "info: hello\n" and datetime.datetime.fromisoformat(f"{date}T{clock}") <= run_folder.now()
-    assert re.fullmatch(r"\d\d:\d\d:\d\d[+-]\d\d:\d\d", clock)
 
 
 def test_starting_run_waits_for_a_concurrent_lock_check(tmp_path, monkeypatch):

@@ -10,15 +10,13 @@ import meta_policy_search as mps
 from meta_policy_search.envs import (
     GymnasiumMetaEnv,
     MetaEnv,
-    MetaPointEnv,
     MetaPointEnvCorner,
-    MetaPointEnvMomentum,
     NormalizedEnv,
     TrialEnv,
     make_env,
     normalize,
 )
-from meta_policy_search.envs.normalized_env import get_averages, set_averages
+from meta_policy_search.envs.normalized_env import get_averages
 from meta_policy_search.samplers.vectorized_env_executor import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.utils import set_seed
@@ -235,45 +233,6 @@ def test_observation_of_another_shape_is_refused():
         env.reset()
 
 
-# Vectorized environments
-
-SETTINGS = [
-    {},
-    {"normalize_obs": True, "obs_alpha": 0.1},
-    {"normalize_reward": True, "reward_alpha": 0.1, "scale_reward": 3.0},
-    {"observe_task": True},
-]
-
-
-@pytest.mark.parametrize("settings", SETTINGS)
-@pytest.mark.parametrize("env_class", [MetaPointEnv, MetaPointEnvCorner, MetaPointEnvMomentum])
-def test_vectorized_steps_equal_single_steps_bit_for_bit(env_class, settings):
-    """Five environments that are stepped in changing groups equal single environments."""
-    n = 5
-    singles = [normalize(env_class(), **settings) for _ in range(n)]
-    averages = {"observations": (np.full(singles[0].wrapped_env.state_size, 0.3), np.array(2.0)),
-                "rewards": (np.array(0.5), np.array(3.0))}
-    tasks = singles[0].sample_tasks(n, rng=np.random.default_rng(0))
-    for env, task in zip(singles, tasks, strict=True):
-        set_averages(env, averages)
-        env.set_task(task)
-    batched = singles[0].make_batched(n)
-    assert batched.action_space == singles[0].action_space
-    assert batched.observation_space == singles[0].observation_space
-    batched.set_tasks(tasks)
-    np.testing.assert_array_equal(batched.reset(np.arange(n), [np.random.default_rng(row) for row in range(n)]),
-                                  [env.reset(seed=row)[0] for row, env in enumerate(singles)])
-    rng = np.random.default_rng(4)
-    for step in range(10):
-        env_ids = None if step % 3 == 0 else rng.permutation(n)[: 1 + step % n]
-        rows = np.arange(n) if env_ids is None else env_ids
-        actions = rng.normal(scale=5.0, size=(len(rows), 2))
-        answer = batched.step(actions, env_ids)
-        alone = [singles[row].step(action) for row, action in zip(rows, actions, strict=True)]
-        np.testing.assert_array_equal(answer.observations, [one[0] for one in alone])
-        np.testing.assert_array_equal(answer.rewards, [one[1] for one in alone])
-
-
 # Tasks in observations
 
 
@@ -286,6 +245,12 @@ def test_observations_end_with_the_task(name):
         for observation in (env.reset(seed=1)[0], env.step(env.action_space.low)[0]):
             np.testing.assert_array_equal(observation[-len(numbers):], numbers)
             assert env.observation_space.contains(observation)
+        batched = env.make_batched(1)
+        batched.set_tasks([task])
+        start = batched.reset(np.arange(1), [np.random.default_rng(1)])
+        np.testing.assert_array_equal(start, [env.reset(seed=1)[0]])
+        action = env.action_space.low
+        np.testing.assert_array_equal(batched.step([action]).observations, [env.step(action)[0]])
     assert env.observation_space.shape[0] == plain.observation_space.shape[0] + len(numbers)
 
 

@@ -95,6 +95,9 @@ def test_task_steps_paths_and_seed_are_arguments(run):
         run.adapt(num_steps=0)
     with pytest.raises(ValueError, match="^seed: expected an integer of at least 0, got -1"):
         run.adapt(seed=-1)
+    for adapt in (run.adapt, lambda rollouts: mps.adapt(run.policy, run.env, rollouts=rollouts)):
+        with pytest.raises(ValueError, match="^rollouts: expected an integer of at least 1, got 0"):
+            adapt(rollouts=0)
     with pytest.raises(ValueError, match="corner"):
         run.adapt(np.array([9.0, 9.0]))
 

@@ -28,7 +28,7 @@ def test_runs_on_different_grids_are_averaged_on_their_common_range():
 def test_runs_without_a_common_range_have_no_mean(runs, tmp_path):
     places, interval = mean_curve(runs)
     assert len(places) == len(interval.mean) == len(interval.half_width) == 0
-    plot_comparison({"return": {"ours": runs}}, tmp_path / "a.png", "A title")
+    plot_comparison({"return": {"ours": runs}, "gain": {}}, tmp_path / "a.png", "A title")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -161,7 +161,3 @@ def test_adaptation_curve_of_one_task_has_no_error_bars(tmp_path):
     (curve,) = axes.containers
     assert sum(segment.size for bars in curve.lines[2] for segment in bars.get_segments()) == 0
     np.testing.assert_array_equal(curve.lines[0].get_ydata(), [1.0, 2.0])
-
-
-def test_panel_without_curves_is_empty():
-    assert not plot_comparison({"return": {}}).axes[0].lines

@@ -44,6 +44,8 @@ class Evil:
     lambda path: np.savez(path, **{name: np.array([Evil()], dtype=object) for name in make().get_params()}),
     lambda path: np.save(path.open("wb"), np.zeros(3)),
     lambda path: np.savez(path, **{name: np.full_like(v, np.nan) for name, v in make().get_param_values().items()}),
+    *(lambda path, kind=kind: np.savez(path, **{name: np.zeros(v.shape, kind) for name, v in
+                                                make().get_param_values().items()}) for kind in (str, complex, bool)),
 ])
 def test_other_files_are_refused_without_running_their_code(tmp_path, write):
     path, policy = tmp_path / "policy.npz", make()
@@ -80,15 +82,3 @@ def test_files_can_have_any_ending(tmp_path):
 def test_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere.npz"):
         make().load_npz(tmp_path / "nowhere.npz")
-
-
-@pytest.mark.parametrize("kind", [str, complex, bool])
-def test_arrays_of_other_types_are_refused(kind, tmp_path):
-    """Text is not cut, imaginary parts are not dropped and truth values are not numbers."""
-    policy = GaussianMLPPolicy(2, 2, hidden_sizes=(3,))
-    before = policy.get_flat_params()
-    values = {name: np.zeros(value.shape).astype(kind) for name, value in policy.get_param_values().items()}
-    np.savez(tmp_path / "weights.npz", **values)
-    with pytest.raises(ValueError, match="expected real numbers, got an array of dtype"):
-        policy.load_npz(tmp_path / "weights.npz")
-    np.testing.assert_array_equal(policy.get_flat_params(), before)

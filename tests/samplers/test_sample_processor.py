@@ -324,19 +324,6 @@ def test_sampler_checks_its_arguments(arguments, error, message):
 # Baselines by name --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [
-    lambda baseline: SampleProcessor(baseline, np.float64(0.9), np.float32(0.5)).process_samples(make_paths()),
-    lambda baseline: MetaSampleProcessor(baseline).process_samples({0: make_paths()})[0],
-    lambda baseline: TrialSampleProcessor(baseline).process_samples({0: make_paths()})[0],
-    lambda baseline: DiceSampleProcessor("ZeroBaseline", np.int64(9), return_baseline=baseline).process_samples(
-        make_paths()),
-])
-def test_baseline_can_be_specified_by_name(make):
-    """The name of a class stands for an object with default arguments; advantages have equal bits."""
-    np.testing.assert_array_equal(make("LinearFeatureBaseline")["advantages"],
-                                  make(LinearFeatureBaseline())["advantages"])
-
-
 def test_samples_do_not_depend_on_the_number_of_threads_of_matrix_operations():
     """Given 200 features, whose normal equations several threads would factorize with other rounding errors."""
     rng = np.random.default_rng(0)
