@@ -33,7 +33,7 @@ def package():
     return pytest.importorskip("metaworld")
 
 
-needs_metaworld = pytest.mark.usefixtures("package")
+pytestmark = pytest.mark.usefixtures("package")
 
 
 def walk(env, steps, seed=0):
@@ -49,7 +49,6 @@ def run_path(env, seed=0):
 # Tasks
 
 
-@needs_metaworld
 def test_ml1_trains_and_tests_on_different_goals_of_one_task_type():
     train, test = (MetaWorldML1("push-v3", split) for split in ("train", "test"))
     assert train.env_names == test.env_names == ["push-v3"]
@@ -61,7 +60,6 @@ def test_ml1_trains_and_tests_on_different_goals_of_one_task_type():
     assert {task.env_name for task in train.tasks} == {"push-v3"}
 
 
-@needs_metaworld
 @pytest.mark.parametrize("benchmark, count, both", [
     (MetaWorldML10, 10, set()), pytest.param(MetaWorldML25, 25, {"basketball-v3"}, marks=pytest.mark.thorough),
     pytest.param(MetaWorldML45, 45, set(), marks=pytest.mark.slow)])
@@ -75,7 +73,6 @@ def test_other_benchmarks_train_and_test_on_different_task_types(benchmark, coun
     assert env.reset()[0].shape == (39,) and env.get_task().env_name in test.env_names
 
 
-@needs_metaworld
 def test_task_types_and_their_tasks_are_equally_likely():
     env, rng = MetaWorldML10(), np.random.default_rng(0)
     tasks = env.sample_tasks(5000, rng)
@@ -99,7 +96,6 @@ def draw_as_the_package_does(package, kind, seed):
     return places
 
 
-@needs_metaworld
 @pytest.mark.parametrize("kind", ["reach-v3", "pick-place-v3"])
 @pytest.mark.thorough(but="reach-v3")
 def test_tasks_equal_those_of_metaworld(package, kind):
@@ -119,7 +115,6 @@ def test_tasks_equal_those_of_metaworld(package, kind):
                      for tasks in (benchmark.train_tasks, benchmark.test_tasks)]
 
 
-@needs_metaworld
 @pytest.mark.parametrize("task, complaint", [
     (MetaWorldTask("reach", (0.0,) * 6), "task: expected a kind of task .*, got 'reach'; did you mean 'reach-v3'"),
     (MetaWorldTask("reach-v3", (0.0,) * 5), r"task: rand_vec: expected finite numbers of shape \(6,\), got"),
@@ -132,7 +127,6 @@ def test_invalid_task_is_refused(task, complaint):
     assert env.get_task() == env.tasks[0]
 
 
-@needs_metaworld
 def test_tasks_of_the_package_and_from_json_are_accepted():
     env = MetaWorldML1()
     for task in (env.tasks[3], MetaWorldML1("push-v3").tasks[4]):
@@ -144,7 +138,6 @@ def test_tasks_of_the_package_and_from_json_are_accepted():
 # Paths
 
 
-@needs_metaworld
 def test_goal_is_hidden_and_observation_holds_the_previous_step():
     env = MetaWorldML1()
     observation, info = env.reset()
@@ -156,7 +149,6 @@ def test_goal_is_hidden_and_observation_holds_the_previous_step():
         observation = following
 
 
-@needs_metaworld
 def test_path_ends_after_500_steps_and_not_on_success():
     """A controller that knows the goal succeeds with the highest rewards, and its path continues to the time limit."""
     env = MetaWorldML1()
@@ -174,7 +166,6 @@ def test_path_ends_after_500_steps_and_not_on_success():
     assert all(type(value) is float for name, value in infos[0].items() if name != "success")
 
 
-@needs_metaworld
 def test_new_task_takes_effect_with_the_next_path():
     env, other = MetaWorldML1(), MetaWorldML1()
     for one in (env, other):
@@ -185,7 +176,6 @@ def test_new_task_takes_effect_with_the_next_path():
     assert walk(env, 3)[-1][1] != walk(other, 3)[-1][1]
 
 
-@needs_metaworld
 def test_diverged_simulation_raises_and_leaves_no_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     env = MetaWorldML1()
@@ -196,13 +186,11 @@ def test_diverged_simulation_raises_and_leaves_no_file(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-@needs_metaworld
 @pytest.mark.parametrize("kind", ["door-close-v3", "shelf-place-v3"])
 def test_path_depends_only_on_its_task(kind):
     assert_depends_on_its_task_alone(kind)
 
 
-@needs_metaworld
 @pytest.mark.slow
 def test_path_of_any_task_type_depends_only_on_its_task(package):
     for kind in package.env_dict.ALL_V3_ENVIRONMENTS:
@@ -228,7 +216,6 @@ def assert_depends_on_its_task_alone(kind):
     np.testing.assert_equal(run_path(copy.deepcopy(env)), fresh)
 
 
-@needs_metaworld
 def test_models_are_released_with_their_task():
     """Copies with the same task share a model, which is released when they get another task."""
     gc.collect()
@@ -249,7 +236,6 @@ def test_models_are_released_with_their_task():
 # Rendering
 
 
-@needs_metaworld
 @pytest.mark.thorough
 @pytest.mark.slow
 def test_rendering_shows_the_scene_and_changes_no_state():
@@ -279,7 +265,6 @@ def test_rendering_shows_the_scene_and_changes_no_state():
     env.close()
 
 
-@needs_metaworld
 def test_rendering_error_names_the_missing_extra():
     env = MetaWorldML1()
     env.reset()
@@ -289,7 +274,6 @@ def test_rendering_error_names_the_missing_extra():
         MetaWorldML1(render_mode="rgb_array").render()
 
 
-@needs_metaworld
 @pytest.mark.thorough
 def test_runs_trained_without_rendering_can_be_rendered(tmp_path):
     sizes = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 3, "hidden_sizes": (4,)}
@@ -302,7 +286,6 @@ def test_runs_trained_without_rendering_can_be_rendered(tmp_path):
 # Documentation
 
 
-@needs_metaworld
 @pytest.mark.slow
 def test_documented_evaluations_run_on_test_tasks(tmp_path, capsys):
     folder = str(tmp_path / "run")
@@ -329,7 +312,6 @@ def test_documented_evaluations_run_on_test_tasks(tmp_path, capsys):
 # Invalid arguments
 
 
-@needs_metaworld
 @pytest.mark.parametrize("arguments, complaint", [
     ({"env_name": "reach"}, "env_name: expected a kind of task of Meta-World .*, got 'reach'; did you mean 'reach-v3'"),
     ({"env_name": None}, r"env_name: expected a kind of .* \(assembly-v3, .*window-close-v3\), got None"),
