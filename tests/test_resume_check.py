@@ -22,7 +22,7 @@ from meta_policy_search.utils import seeding
 def test_algorithms_pass_and_generators_of_the_caller_do_not_change(algo, settings):
     mps.set_seed(5)
     before = np.random.get_state()[1].copy()
-    mps.check_resume(**{"env": "MetaPointEnvCornerGoals", "algo": algo, **settings})
+    mps.check_resume(**{"env": "MetaPointEnvCornerGoals", "algo": algo, "n_itr": 2, **settings})
     np.testing.assert_array_equal(np.random.get_state()[1], before)
     assert seeding.get_root() == 5
 
@@ -123,7 +123,7 @@ def test_planted_fault_is_found(fault, arguments, message, monkeypatch):
     if fault == "sampler":
         monkeypatch.setattr(MetaSampler, "set_state", set_all_but_steps)
     with pytest.raises(ValueError, match="after loading iteration 0, ") as error:
-        mps.check_resume(**{"env": MetaPointEnvCornerGoals(), **arguments})
+        mps.check_resume(**{"env": MetaPointEnvCornerGoals(), "n_itr": 2, **arguments})
     assert re.search(message, str(error.value))
 
 

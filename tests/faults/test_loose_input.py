@@ -144,7 +144,7 @@ class Rich(MetaPointEnvCorner):
 ], ids=["rewards", "inner_lr"])
 def test_an_adaptation_step_that_is_too_long_names_its_causes(env, settings, tmp_path, recwarn):
     with pytest.raises(ValueError) as caught:
-        mps.train(env("dense"), n_itr=1, dump_path=tmp_path, meta_batch_size=M, rollouts_per_meta_task=P,
+        mps.train(env("dense"), "vpg_maml", n_itr=1, dump_path=tmp_path, meta_batch_size=M, rollouts_per_meta_task=P,
                   max_path_length=T, hidden_sizes=(4,), progress_bar=False, **settings)
     assert str(caught.value).startswith("policy: expected finite actions, got [")
     assert "lower inner_lr, learning_rate or the scale of the rewards" in str(caught.value)

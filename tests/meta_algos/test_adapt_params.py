@@ -128,6 +128,7 @@ def test_invalid_input_is_reported_in_one_line(make, error, words):
 
 
 @pytest.mark.parametrize("algo_cls, arguments", [(ProMP, {}), (VPGMAML, {}), (DICEMAML, {"max_path_length": 5})])
+@pytest.mark.thorough(but=("ProMP-arguments0", "DICEMAML-arguments2"))
 def test_entropy_bonus_subtracts_the_entropy_of_the_adapted_policies(algo_cls, arguments):
     losses, entropies = [], []
     for entropy_coef in (0.0, 0.5):

@@ -88,7 +88,7 @@ def test_schedule_values_are_validated():
 
 
 def test_trpo_maml_has_no_learning_rate():
-    algo = TRPOMAML(make_policy(), meta_batch_size=M)
+    algo = TRPOMAML(make_policy(), meta_batch_size=M, num_inner_grad_steps=0)
     with pytest.raises(AttributeError):
         algo.learning_rate = 0.1
 

@@ -80,14 +80,14 @@ def test_a_custom_objective_is_computed_for_all_tasks_at_once(monkeypatch):
     assert algo.optimizer.loss(values) == pytest.approx(losses.max())
 
 
-@pytest.mark.parametrize("size, expected", [(1, [1, 1, 1]), (2, [1, 2]), (M, [M])])
-def test_block_size_is_limited_by_the_size_of_a_layer(size, expected, monkeypatch):
+def test_block_size_is_limited_by_the_size_of_a_layer(monkeypatch):
     algo = ProMP(make_policy(), meta_batch_size=M)
-    values = input_values(algo, draw_data())
-    set_block_size(monkeypatch, size)
-    seen = fed_tasks(algo.optimizer, monkeypatch)
-    algo.optimizer.loss(values)
-    assert sorted(seen) == expected
+    values, seen = input_values(algo, draw_data()), fed_tasks(algo.optimizer, monkeypatch)
+    for size, expected in ((1, [1, 1, 1]), (2, [1, 2]), (M, [M])):
+        set_block_size(monkeypatch, size)
+        seen.clear()
+        algo.optimizer.loss(values)
+        assert sorted(seen) == expected
 
 
 @pytest.mark.parametrize("algo_cls", [ProMP, TRPOMAML])
