@@ -33,9 +33,6 @@ def make_sampler(policy, env=None, **arguments):
     return MetaSampler(env, policy, P, M, T, **arguments)
 
 
-# Subclasses
-
-
 class CountingProMP(ProMP):
     """Overrides the method that the public trainer called."""
 
@@ -134,9 +131,6 @@ def test_distribution_samples_without_a_generator():
     assert (distribution.sample(info) != draws[0]).all()
 
 
-# Pickles
-
-
 def unpickle(cls, state):
     """Unpickles an object of the given class of the public code."""
 
@@ -165,9 +159,6 @@ def test_published_pickles_of_baselines_load():
     baseline.log_diagnostics([path], "")
 
 
-# Overflow and closed standard error
-
-
 @pytest.mark.parametrize("processor, name", [
     (MetaSampleProcessor(ZeroBaseline(), normalize_adv=True), "advantages"),
     (MetaSampleProcessor(ZeroBaseline()), "rewards"), (DiceMetaSampleProcessor(ZeroBaseline(), T), "advantages")])
@@ -178,9 +169,6 @@ def test_rewards_too_large_to_normalize_raise_with_their_task(processor, name, r
                                          "deviation, got absolute values up to .*e[+]"):
         processor.process_samples(paths)
     assert not [warning for warning in recwarn if "overflow" in str(warning.message)]
-
-
-# Point environments
 
 
 def test_published_module_contains_the_published_meta_point_env():
@@ -235,9 +223,6 @@ def published_walls(position, action, task, reward_type):
         if np.linalg.norm(position) < wall < np.linalg.norm(moved) and np.linalg.norm(moved - gap) > 1.0:
             return moved / (np.linalg.norm(moved) / wall + 1e-6), rewards[reward_type]
     return moved, rewards[reward_type]
-
-
-# garage
 
 
 class SnapshotConfig(NamedTuple):

@@ -32,17 +32,11 @@ def reference_features(path, with_observations):
     return np.array(rows)
 
 
-# Features -----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("observation, clipped", [(25.0, 10.0), (-1e9, -10.0), (9.5, 9.5)])
 def test_observations_are_clipped_before_they_are_squared(observation, clipped):
     baseline = LinearFeatureBaseline()
     baseline.set_params([1.0, 1000.0, 0.0, 0.0, 0.0, 0.0])
     assert baseline.predict({"observations": [[observation]]}) == pytest.approx([clipped + 1000.0 * clipped ** 2])
-
-
-# Fit ----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cls", LINEAR)
@@ -61,9 +55,6 @@ def test_fit_solves_the_damped_normal_equations(cls, reg_coeff):
     for path in paths:
         np.testing.assert_allclose(
             baseline.predict(path), reference_features(path, cls is LinearFeatureBaseline) @ expected, atol=1e-8)
-
-
-# Singular fits ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("reg_coeff", [0.0, 1e-30, 1e-5])
@@ -105,9 +96,6 @@ def test_nearly_singular_fit_is_as_good_as_least_squares(seed):
     assert np.sum(residual ** 2) == pytest.approx(np.sum(best ** 2), rel=1e-3)
 
 
-# Parameters ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("cls", LINEAR)
 def test_unfitted_baseline_predicts_zero_and_has_no_parameters(cls):
     baseline = cls()
@@ -125,17 +113,12 @@ def test_parameters_round_trip(cls):
     other.set_params(fitted.get_param_values(trainable=True), trainable=True)
     np.testing.assert_array_equal(other.predict(paths[0]), fitted.predict(paths[0]))
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(paths[0]), fitted.predict(paths[0]))
+    given, expected = fitted.get_param_values(), fitted.get_param_values().copy()
+    other.set_params(given)
+    given[:] = other.get_param_values()[:] = 0.0  # copies
+    np.testing.assert_array_equal([fitted.get_param_values(), other.get_param_values()], [expected, expected])
     other.set_params(cls().get_param_values())  # None: not fitted
     np.testing.assert_array_equal(other.predict(paths[0]), np.zeros(len(paths[0]["returns"])))
-
-
-def test_parameters_are_copies():
-    baseline = LinearTimeBaseline()
-    given = np.array([1.0, 2.0, 3.0, 4.0])
-    baseline.set_params(given)
-    given[:] = 0.0
-    baseline.get_param_values()[:] = 0.0
-    np.testing.assert_array_equal(baseline.get_param_values(), [1.0, 2.0, 3.0, 4.0])
 
 
 def test_zero_baseline():
@@ -152,9 +135,6 @@ def test_zero_baseline():
         with pytest.raises(ValueError, match="expected None, because a ZeroBaseline has no parameters, got ") as error:
             baseline.set_params(value)
         assert len(str(error.value)) < 150 and "\n" not in str(error.value)
-
-
-# Objects of other classes, and the vectorized method ----------------------------------------------------------------
 
 
 class Mean:
@@ -219,9 +199,6 @@ def test_fit_with_more_features_than_samples_solves_the_primal_form(repeated):
     np.testing.assert_allclose(baseline.predict(paths[0]), features[:7] @ coeffs, rtol=1e-9)
 
 
-# Diagnostics --------------------------------------------------------------------------------------------------------
-
-
 def test_log_diagnostics_logs_explained_variance_of_the_fitted_target(logged):
     paths = make_paths()
     baseline = LinearFeatureBaseline()
@@ -233,9 +210,6 @@ def test_log_diagnostics_logs_explained_variance_of_the_fitted_target(logged):
         # 1 - Var[y - b] / Var[y]
         assert logged[prefix + "ExplainedVariance"] == pytest.approx(1.0 - residual.var() / target.var())
     assert set(logged) == {"Step_0-ExplainedVariance", "Step_1-ExplainedVariance"}
-
-
-# Invalid input ------------------------------------------------------------------------------------------------------
 
 
 def broken(key, value):

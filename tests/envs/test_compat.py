@@ -70,9 +70,6 @@ class GymnasiumEnv(gymnasium.Env):
         return self.np_random.uniform(size=2), {}
 
 
-# Reset and step
-
-
 def test_reset_accepts_old_and_new_results():
     observation, info = np.array([1.0, 2.0]), {"from": "new"}
     for answer, expected in (((observation, info), info), (observation, {})):
@@ -117,9 +114,6 @@ def test_step_names_the_invalid_result(answer, complaint):
         SingleTaskEnv(Scripted(answer)).step(None)
 
 
-# Generators
-
-
 @pytest.mark.parametrize("make_env", [
     GymMetaEnv, lambda: gym.Wrapper(GymMetaEnv()), GymnasiumEnv, lambda: gymnasium.Wrapper(GymnasiumEnv()),
     lambda: normalize(MetaPointEnvCorner()), lambda: normalize(gym.Wrapper(MetaPointEnvCorner())),
@@ -145,9 +139,6 @@ def test_legacy_environment_receives_a_random_state():
     expected = np.random.RandomState(np.random.default_rng(5).bit_generator).randn(3)
     np.testing.assert_array_equal(env.np_random.randn(3), expected)
     assert rng.bit_generator.state != np.random.default_rng(5).bit_generator.state  # one stream, not a copy
-
-
-# Tasks
 
 
 def test_sample_tasks_draws_from_the_given_generator():
@@ -348,9 +339,6 @@ def test_diagnostics_of_a_gymnasium_wrapper_are_logged():
     assert logged == [(1, "Step_0-")]
 
 
-# Render modes
-
-
 @pytest.mark.parametrize("env", [
     lambda: MetaPointEnvCorner(), lambda: normalize(MetaPointEnvCorner()),
     lambda: normalize(gym.wrappers.TimeLimit(MetaPointEnvCorner(), 3)), lambda: normalize(drift()),
@@ -471,9 +459,6 @@ def walk(env, steps=5, seed=0):
     return [env.step(rng.uniform(-1.0, 1.0, 1))[:4] for _ in range(steps)]
 
 
-# Interface
-
-
 @MAKERS
 def test_adapter_is_a_meta_environment_with_the_gym_interface(make):
     env = make()
@@ -486,9 +471,6 @@ def test_adapter_is_a_meta_environment_with_the_gym_interface(make):
     assert observation.dtype == np.float64 and env.observation_space.contains(observation) and isinstance(info, dict)
     observation, *rest = env.step(np.zeros(1))
     assert observation.dtype == np.float64 and [type(value) for value in rest] == [float, bool, bool, dict]
-
-
-# Spaces
 
 
 def test_non_vector_observations_are_flattened_and_discrete_actions_start_at_0():
@@ -545,9 +527,6 @@ def test_returned_observations_are_copies():
     assert answer[:2] == expected[:2] and abs(answer[0][0]) < 5.0
 
 
-# Tasks
-
-
 @MAKERS
 def test_tasks_are_drawn_from_the_given_or_the_default_generator(make):
     env = make()
@@ -581,9 +560,6 @@ def test_tasks_are_copied():
     assert env.get_task() == env.wrapped_env.goal == 1.0
 
 
-# Seeds
-
-
 def test_seeded_reset_equals_gymnasium():
     env, reference = drift(), Drift()
     np.testing.assert_array_equal(env.reset(seed=5)[0], reference.reset(seed=5)[0])
@@ -603,9 +579,6 @@ def test_every_unseeded_reset_draws_a_seed_from_the_generator():
     assert env.np_random.random() == gymnasium.utils.seeding.np_random(1)[0].random()
 
 
-# Copies
-
-
 @MAKERS
 @CLONES
 def test_copy_has_the_task_and_the_generator_and_is_independent(make, clone):
@@ -617,9 +590,6 @@ def test_copy_has_the_task_and_the_generator_and_is_independent(make, clone):
     assert twin.wrapped_env is not env.wrapped_env and twin.get_task() == 0.7
     np.testing.assert_array_equal(twin.reset()[0], env.reset()[0])
     np.testing.assert_equal(walk(twin, seed=3), walk(env, seed=3))
-
-
-# Executors
 
 
 @pytest.mark.parametrize("make", [drift, lambda: normalize(pendulum())])
@@ -643,9 +613,6 @@ def test_worker_processes_know_ids_that_this_process_registered(make):
             answers.append(executor.step_envs(np.ones((2, 1)), np.arange(2)).rewards)
     np.testing.assert_array_equal(*answers)
     assert gymnasium.registry["LocalDrift-v0"].kwargs == {}
-
-
-# Invalid arguments
 
 
 @pytest.mark.parametrize("env, functions, error, complaint", [

@@ -6,16 +6,8 @@ import pickle
 import numpy as np
 import pytest
 
-from meta_policy_search.envs import (
-    BatchedEnv,
-    MetaEnv,
-    MetaPointEnvCorner,
-    available_envs,
-    get_env_class,
-    mujoco_envs,
-    normalize,
-    vary,
-)
+from meta_policy_search import MetaPointEnvCorner
+from meta_policy_search.envs import BatchedEnv, MetaEnv, available_envs, get_env_class, mujoco_envs, normalize, vary
 from meta_policy_search.envs.compat import adapt_env
 from meta_policy_search.envs.spaces import is_box, is_discrete
 

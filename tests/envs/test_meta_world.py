@@ -12,15 +12,8 @@ import pytest
 
 import meta_policy_search as mps
 from experiments import pro_mp
-from meta_policy_search.envs import (
-    MetaWorldML1,
-    MetaWorldML10,
-    MetaWorldML25,
-    MetaWorldML45,
-    make_env,
-    meta_world,
-    normalize,
-)
+from meta_policy_search import MetaWorldML10
+from meta_policy_search.envs import MetaWorldML1, MetaWorldML25, MetaWorldML45, make_env, meta_world, normalize
 from meta_policy_search.envs.interface import PhysicsError
 from meta_policy_search.envs.meta_world import MetaWorldTask
 
@@ -44,9 +37,6 @@ def walk(env, steps, seed=0):
 
 def run_path(env, seed=0):
     return [env.reset()[0], *walk(env, 20, seed)]
-
-
-# Tasks
 
 
 def test_ml1_trains_and_tests_on_different_goals_of_one_task_type():
@@ -133,9 +123,6 @@ def test_tasks_of_the_package_and_from_json_are_accepted():
         for other in (meta_world.package_task(task), [task.env_name, list(task.rand_vec)]):
             env.set_task(other)
             assert env.get_task() == task
-
-
-# Paths
 
 
 def test_goal_is_hidden_and_observation_holds_the_previous_step():
@@ -233,9 +220,6 @@ def test_models_are_released_with_their_task():
         assert len(models) == before + count
 
 
-# Rendering
-
-
 @pytest.mark.thorough
 @pytest.mark.slow
 def test_rendering_shows_the_scene_and_changes_no_state():
@@ -283,9 +267,6 @@ def test_runs_trained_without_rendering_can_be_rendered(tmp_path):
     assert mps.load_evaluator(tmp_path / "run").env.render_mode is None
 
 
-# Documentation
-
-
 @pytest.mark.slow
 def test_documented_evaluations_run_on_test_tasks(tmp_path, capsys):
     folder = str(tmp_path / "run")
@@ -307,9 +288,6 @@ def test_documented_evaluations_run_on_test_tasks(tmp_path, capsys):
     assert "success_rate=0.0" in (said := capsys.readouterr().out) and "{'reach-v3': " in said
     evaluation = names["evaluation"]
     assert evaluation.returns.shape == (1, 2, 2) and list(evaluation.tasks[0]) == MetaWorldML1(split="test").tasks[:2]
-
-
-# Invalid arguments
 
 
 @pytest.mark.parametrize("arguments, complaint", [

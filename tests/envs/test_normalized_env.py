@@ -7,15 +7,8 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
-from meta_policy_search.envs import (
-    GymnasiumMetaEnv,
-    MetaEnv,
-    MetaPointEnvCorner,
-    NormalizedEnv,
-    TrialEnv,
-    make_env,
-    normalize,
-)
+from meta_policy_search import MetaPointEnvCorner
+from meta_policy_search.envs import GymnasiumMetaEnv, MetaEnv, NormalizedEnv, TrialEnv, make_env, normalize
 from meta_policy_search.envs.normalized_env import get_averages
 from meta_policy_search.samplers.vectorized_env_executor import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.utils.gym_import import gym

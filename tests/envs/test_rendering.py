@@ -7,14 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from meta_policy_search.envs import (
-    MetaPointEnv,
-    MetaPointEnvCorner,
-    MetaPointEnvWalls,
-    available_envs,
-    get_env_class,
-    make_env,
-)
+from meta_policy_search import MetaPointEnvCorner
+from meta_policy_search.envs import MetaPointEnv, MetaPointEnvWalls, available_envs, get_env_class, make_env
 from meta_policy_search.envs import scenery as drawing
 from meta_policy_search.envs.mujoco_envs import AntRandGoalEnv, HopperRandParamsEnv, SwimmerRandVelEnv
 from meta_policy_search.envs.mujoco_envs.engines import camera

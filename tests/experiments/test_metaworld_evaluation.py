@@ -221,9 +221,6 @@ def assert_same_wrappers(one, other):
     assert isinstance(other, type(one)) and other.task_name == one.task_name
 
 
-# The script
-
-
 @pytest.fixture(scope="module")
 def run_folder(tmp_path_factory):
     """A run of the reach task; tests must not change it."""
@@ -288,9 +285,6 @@ def test_goals_are_counted_separately(monkeypatch):
     monkeypatch.setattr(metaworld_evaluation, "MetaWorldAgent", lambda *_: agent)
     result = evaluate_on_metaworld(evaluator_of(None, env), num_goals=2, adaptation_episodes=1, max_path_length=90)
     assert (result.rounds, result.success_rate, result.success_rates) == ([0.0, 1.0], 0.5, {"reach-v3": 0.5})
-
-
-# Invalid arguments
 
 
 @pytest.mark.parametrize("arguments, complaint", [

@@ -25,9 +25,3 @@ def test_update_is_one_adam_step_on_the_log_likelihood_objective():
     logger.dumpkvs()
     algo.optimize_policy(data, log=False)
     assert logger.getkvs() == {}
-
-    before = algo.policy.get_flat_params()
-    data[1][0]["actions"][2] = np.nan
-    with pytest.raises(ValueError, match="step1: task 0, actions: expected finite"):
-        algo.optimize_policy(data)
-    np.testing.assert_array_equal(algo.policy.get_flat_params(), before)

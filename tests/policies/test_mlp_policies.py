@@ -7,15 +7,8 @@ import pytest
 import scipy.special
 import scipy.stats
 
-from meta_policy_search.policies import (
-    Categorical,
-    CategoricalMLPPolicy,
-    DiagonalGaussian,
-    GaussianMLPPolicy,
-    MetaCategoricalMLPPolicy,
-    MetaGaussianMLPPolicy,
-    MetaPolicy,
-)
+from meta_policy_search import CategoricalMLPPolicy, MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
+from meta_policy_search.policies import Categorical, DiagonalGaussian, GaussianMLPPolicy, MetaPolicy
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger

@@ -5,18 +5,13 @@ import functools
 import numpy as np
 import pytest
 
+from meta_policy_search import DiceMetaSampleProcessor
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline
 from meta_policy_search.envs import MetaPointEnvCorner
 from meta_policy_search.meta_algos import DICEMAML, VPGMAML
 from meta_policy_search.meta_algos.inputs import stack_samples
 from meta_policy_search.policies import MetaGaussianMLPPolicy
-from meta_policy_search.samplers import (
-    DiceMetaSampleProcessor,
-    DiceSampleProcessor,
-    MetaSampleProcessor,
-    MetaSampler,
-    SampleProcessor,
-)
+from meta_policy_search.samplers import DiceSampleProcessor, MetaSampleProcessor, MetaSampler, SampleProcessor
 from meta_policy_search.utils.utils import set_seed
 from tests.helpers.runs import assert_same
 from tests.helpers.sampling import EnvWithRareInfos, FixedPolicy, Wanderer, make_policy

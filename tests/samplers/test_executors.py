@@ -33,9 +33,6 @@ LINE = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
 PUSH = gym.spaces.Box(-1.0, 1.0, (1,), np.float64)
 
 
-# Environments
-
-
 class ClassicWalk:
     """A walk on a line with a random start, and the interface of gym before 0.26; not a gym class."""
 
@@ -121,9 +118,6 @@ def drive(ex, env, seed=3, n_steps=9):
     return record
 
 
-# Documented interface.
-
-
 @pytest.mark.parametrize("kind", EXECUTORS)
 def test_documented_interface(kind):
     # given two tasks with three environments each, and rewards that identify the task
@@ -176,9 +170,6 @@ def test_new_path_starts_after_termination_without_affecting_other_environments(
         assert any(any(dones) and not all(dones) for dones in patterns)
 
 
-# Equal data from all executors.
-
-
 @pytest.mark.parametrize("env", [MetaPointEnvCorner(), Wanderer()], ids=lambda env: type(env).__name__)
 @pytest.mark.thorough(but="Wanderer")
 def test_all_executors_return_the_same_numbers(env):
@@ -187,9 +178,6 @@ def test_all_executors_return_the_same_numbers(env):
     for num_processes in (1, 3):
         assert drive(MetaParallelEnvExecutor(env, M, E, T, num_processes), env) == expected
     assert drive(MetaBatchedEnvExecutor(env, M, E, T), env, seed=4) != expected
-
-
-# env_infos.
 
 
 def test_infos_become_arrays_in_the_same_way_in_all_executors():
@@ -221,9 +209,6 @@ def test_infos_become_arrays_in_the_same_way_in_all_executors():
     assert not parallel["tensorflow"].any() and parallel["main"].tolist() == [None] * 3
     assert len(set(parallel["pid"])) == 2 and os.getpid() not in parallel["pid"]
     assert set(iterative["pid"]) == {os.getpid()}
-
-
-# Invalid arguments.
 
 
 @pytest.mark.parametrize("kind", EXECUTORS)
@@ -281,9 +266,6 @@ def test_batched_executor_requires_a_vectorized_environment():
         MetaBatchedEnvExecutor(ClassicWalk(), 2, 2, 2)
 
 
-# Faults of environments.
-
-
 def step_twice(ex):
     ex.set_tasks(list(range(M)))
     ex.reset()
@@ -336,9 +318,6 @@ def test_environment_that_cannot_be_built_in_a_worker_raises():
     with pytest.raises(EnvWorkerError, match="(?s)FileNotFoundError.*The worker's traceback"):
         executor("parallel", Unloadable())
     assert not workers_of()
-
-
-# Process cleanup.
 
 
 def test_environment_that_cannot_be_closed_warns():

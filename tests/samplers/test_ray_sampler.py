@@ -59,9 +59,6 @@ def ray_sampler_of(env, policy=None, **arguments):
                                        "parallel": RayOptions(**{"worker_timeout": 600.0, **options}), **arguments})
 
 
-# Equal data
-
-
 @pytest.mark.parametrize("make_env", [
     MetaPointEnvCorner, Wanderer, HalfCheetahRandDirecEnv, lambda: Scripted("info", tasks=(1, 2, 2, 1, 1)),
     pytest.param(lambda: normalize(Wanderer(), normalize_obs=True, normalize_reward=True), id="normalized Wanderer"),
@@ -87,9 +84,6 @@ def test_policy_without_a_vectorized_actor_raises():
     policy = types.SimpleNamespace(meta_batch_size=M, obs_dim=2, action_dim=2)
     with pytest.raises(TypeError, match="policy: expected a policy whose make_actor.* because Ray workers act"):
         ray_sampler_of(Wanderer(), policy).obtain_samples()
-
-
-# Workers and transferred data
 
 
 class Telling(Scripted):
@@ -146,9 +140,6 @@ def test_training_equals_in_process_training_and_logs_rllib_names():
     assert row["adaptation_delta"] == pytest.approx(row["Step_2-AverageReturn"] - row["Step_0-AverageReturn"])
 
 
-# Scripts
-
-
 @pytest.mark.slow
 def test_scripts_train_resume_and_evaluate_on_ray(tmp_path, monkeypatch):
     """Rows and evaluations with Ray equal those without, also after resuming with a different number of workers.
@@ -197,9 +188,6 @@ def test_invalid_flags_are_reported_in_one_line(flags, error, tmp_path, capsys):
         pro_mp.main(["--smoke", "--env", "MetaPointEnv", "--dump_path", str(tmp_path / "run"), *flags])
     message = capsys.readouterr().err
     assert stop.value.code == 2 and message.count("\n") == 1 and re.search(error, message)
-
-
-# Faults
 
 
 class Fatal(Scripted):
@@ -259,9 +247,6 @@ def test_error_in_an_environment_names_its_place():
                 sampler.obtain_samples()
 
 
-# Invalid arguments
-
-
 @pytest.mark.parametrize("arguments, error, message", [
     ({"cpus_per_worker": 5.0}, ValueError, "cpus_per_worker: expected at most 4, the number of CPUs of the cl.*got 5"),
     ({"address": 6379}, TypeError, "address: expected a string such as 'host:6379' or None, got 6379"),
@@ -315,9 +300,6 @@ def test_missing_cluster_and_missing_ray_raise_immediately(tmp_path):
         assert line.startswith("ConnectionError: address: expected 'auto' or 'host:port' of a Ray cluster, got '"
                                f"{address}'")
     assert lines[2] == 'ImportError: sampling on Ray requires the package ray: run `pip install "ray>=2.40"`'
-
-
-# Processes
 
 
 LOCAL = """

@@ -44,9 +44,6 @@ def slow_returns(rewards, discount):
     return np.array([sum(discount ** k * r for k, r in enumerate(rewards[t:])) for t in range(len(rewards))])
 
 
-# Returns and advantages ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("lengths", [(6, 9, 4), (5, 5), (1,), (1, 8)])
 @pytest.mark.parametrize("discount", [0.0, 0.9, 1.0])
 @pytest.mark.parametrize("gae_lambda", [0.0, 0.95, 1.0])
@@ -85,9 +82,6 @@ def test_normalize_adv_and_positive_adv():
     assert 0.0 < positive.min() < 1e-6 and 0.0 < both.min() < 1e-6
     # paths keep the advantages before normalization
     np.testing.assert_array_equal(np.concatenate([path["advantages"] for path in paths]), raw)
-
-
-# Stacking -----------------------------------------------------------------------------------------------------------
 
 
 def test_samples_are_concatenated_paths():
@@ -129,9 +123,6 @@ def test_env_infos_that_only_some_paths_have_are_left_out():
     np.testing.assert_array_equal(samples["env_infos"]["fell"], [0, 0, 0, 1, 1, 1])
 
 
-# Meta-batch ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("cls, meta_cls, further", [
     (SampleProcessor, MetaSampleProcessor, {}),
     (DiceSampleProcessor, DiceMetaSampleProcessor, {"max_path_length": 10, "return_baseline": LinearFeatureBaseline()}),
@@ -158,8 +149,6 @@ def test_adj_avg_rewards_are_standardized_over_all_tasks():
     padded = DiceMetaSampleProcessor(ZeroBaseline(), 3).process_samples(meta_paths)[1]["adj_avg_rewards"]
     np.testing.assert_allclose(padded, np.array([[1.0, 0.0, 0.0], [1.0, 2.0, 0.0]]) / np.sqrt(3.2), rtol=1e-7)
 
-
-# Log ----------------------------------------------------------------------------------------------------------------
 
 MAKE_META = [MetaSampleProcessor, functools.partial(DiceMetaSampleProcessor, max_path_length=7)]
 ALL_KEYS = {"AverageReturn", "AverageDiscountedReturn", "NumTrajs", "AveragePathLength", "StdReturn", "MaxReturn",
@@ -210,9 +199,6 @@ def test_path_succeeds_if_any_step_succeeds(logged, make):
     other.set_state(processor.get_state())
     other.process_samples([reward_path([1.0])], log=True)
     assert logged["SuccessRate"] == 0.0
-
-
-# Invalid input ------------------------------------------------------------------------------------------------------
 
 
 def broken(path, key, value):
@@ -300,9 +286,6 @@ def test_arguments_of_dice_are_checked(cls):
         cls(ZeroBaseline(), 3, return_baseline=0)
 
 
-# Sampler interface --------------------------------------------------------------------------------------------------
-
-
 class StubEnv:
     def reset(self):
         """Never called."""
@@ -319,9 +302,6 @@ class StubEnv:
 def test_sampler_checks_its_arguments(arguments, error, message):
     with pytest.raises(error, match=message):
         Sampler(**{"env": StubEnv(), "policy": None, "batch_size": 1, "max_path_length": 1, **arguments})
-
-
-# Baselines by name --------------------------------------------------------------------------------------------------
 
 
 def test_samples_do_not_depend_on_the_number_of_threads_of_matrix_operations():
