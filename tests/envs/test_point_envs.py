@@ -69,17 +69,6 @@ def test_navigation_ends_at_the_goal(env_class, action, ends):
     assert env.step(np.array(action))[2] is ends
 
 
-@pytest.mark.parametrize("env_class, goal_range", [(MetaPointEnvNavigation, 0.5), (MetaPointEnvV2, 2.0)])
-def test_navigation_goals_are_uniform_in_a_square(env_class, goal_range):
-    goals = np.array(env_class().sample_tasks(4000, rng=np.random.default_rng(0)))
-    assert goals.shape == (4000, 2)
-    assert np.abs(goals).max() <= goal_range
-    assert np.abs(goals).max() > 0.99 * goal_range
-    np.testing.assert_allclose(goals.mean(axis=0), 0.0, atol=0.05 * goal_range)
-    np.testing.assert_allclose(goals.var(axis=0), goal_range**2 / 3.0, rtol=0.06)
-    assert abs(np.corrcoef(goals.T)[0, 1]) < 0.06
-
-
 @pytest.mark.parametrize("env_class, size", [
     (MetaPointEnvCorner, 2.0), (MetaPointEnvMomentum, 2.0), (MetaPointEnvWalls, 2.0), (MetaPointEnvCornerGoals, 0.5),
 ])
@@ -168,18 +157,6 @@ def test_walls_sparse_reward_is_the_decrease_in_distance_near_the_goal(radius, r
     assert answer.rewards[0] == pytest.approx(reward)
 
 
-def test_walls_gaps_are_uniform_on_their_walls():
-    tasks = MetaPointEnvWalls().sample_tasks(4000, rng=np.random.default_rng(2))
-    angles = []
-    for key, wall in (("gap_1", 1.0), ("gap_2", 2.0)):
-        gaps = np.array([task[key] for task in tasks])
-        np.testing.assert_allclose(np.linalg.norm(gaps, axis=1), wall)
-        angles.append(np.arctan2(gaps[:, 1], gaps[:, 0]))
-        counts = np.histogram(angles[-1], bins=8, range=(-np.pi, np.pi))[0]
-        np.testing.assert_allclose(counts, 500, atol=105)  # five standard deviations
-    assert abs(np.mean(np.exp(1j * (angles[0] - angles[1])))) < 0.08  # independent directions
-
-
 @pytest.mark.parametrize("task, complaint", [
     ((2.0, 2.0), "task 0: expected a dict with the keys goal, gap_1 and gap_2"),
     (walls_task(goal=(2.0, 1.0)), r"task 0, goal: expected one of the corners .*got \(2.0, 1.0\)"),
@@ -238,12 +215,9 @@ def test_reward_on_the_semicircle_is_zero_away_from_the_goal(start, action, rewa
     assert given == pytest.approx(reward) and not terminated and not truncated
 
 
-def test_goals_are_uniform_on_the_semicircle_and_paths_start_at_the_origin():
+def test_goals_are_on_the_semicircle_and_paths_start_at_the_origin():
     env = MetaPointEnvSemicircle(goal_radius=0.5)
-    goals = np.array(env.sample_tasks(2000, np.random.default_rng(0)))
-    np.testing.assert_allclose(np.hypot(*goals.T), 1.0)
-    angles = np.arctan2(goals[:, 1], goals[:, 0])
-    assert angles.min() >= 0.0 and np.histogram(angles, 4, (0.0, np.pi))[0] == pytest.approx([500] * 4, abs=100)
+    np.testing.assert_allclose(np.hypot(*np.transpose(env.sample_tasks(20, np.random.default_rng(0)))), 1.0)
     assert env.reset(seed=0)[0].tolist() == [0.0, 0.0]
     env.set_task((0.4, 0.0))
     assert env.step((0.0, 0.0))[1] == pytest.approx(0.6)  # within `goal_radius`

@@ -95,21 +95,14 @@ def test_scaled_head_touches_the_ground_in_the_same_poses_as_that_of_a_compiled_
     assert expected.max() > 5
 
 
-@pytest.mark.parametrize("name, low, high, is_logarithmic", [
-    ("HalfCheetahRandMassEnv", [0.5], [2.0], True), ("HalfCheetahRandBodyEnv", [0.5] * 3, [2.0] * 3, True),
-    ("HalfCheetahRandMassVelEnv", [0.75, 0.0], [1.25, 2.0], False),
-    ("Walker2DRandMassVelEnv", [0.75, 0.0], [1.25, 2.0], False),
-])
-def test_entries_of_tasks_are_uniform_in_their_ranges(name, low, high, is_logarithmic):
+@pytest.mark.parametrize("name, size", [
+    ("HalfCheetahRandMassEnv", 1), ("HalfCheetahRandBodyEnv", 3), ("HalfCheetahRandMassVelEnv", 2),
+    ("Walker2DRandMassVelEnv", 2)])
+def test_invalid_tasks_are_refused(name, size):
     env = make_env(name)
-    tasks = np.array(env.sample_tasks(2000, np.random.default_rng(0)))
-    assert (tasks >= low).all() and (tasks <= high).all()
-    np.testing.assert_array_equal(env.get_task(), np.ones(len(low)))
-    ranks = (np.log(tasks) + np.log(2.0)) / np.log(4.0) if is_logarithmic else (tasks - low) / np.subtract(high, low)
-    np.testing.assert_allclose(np.quantile(ranks, [0.25, 0.5, 0.75], axis=0).T, [[0.25, 0.5, 0.75]] * len(low),
-                               atol=0.04)
+    np.testing.assert_array_equal(env.get_task(), np.ones(size))
     with pytest.raises(ValueError, match=r"task 0: expected finite numbers \(mass.*\), factors above 0, got \[0.0"):
-        env.set_task([0.0] * len(low))
+        env.set_task([0.0] * size)
     with pytest.raises(ValueError, match=r"task 0: expected finite numbers \(mass"):
         env.set_task([1.0] * 4)
 
@@ -136,11 +129,10 @@ def test_reacher_equals_that_of_gymnasium_except_for_the_hidden_goal():
     theirs.close()
 
 
-def test_goals_of_the_reacher_are_uniform_in_a_disc_and_shown_by_the_model():
+def test_goals_of_the_reacher_are_shown_by_the_model():
     env = make_env("ReacherRandGoalEnv")
-    tasks = env.sample_tasks(2000, np.random.default_rng(0))
+    tasks = env.sample_tasks(2, np.random.default_rng(0))
     goals = np.array(tasks)
-    np.testing.assert_allclose(np.quantile(np.hypot(*goals.T), [0.5, 1.0]), [0.2 * np.sqrt(0.5), 0.2], atol=0.005)
     batched = env.make_batched(3)
     batched.set_tasks([tasks[0], tasks[1], tasks[0]])
     models = batched.engine._models
