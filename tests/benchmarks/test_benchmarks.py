@@ -53,6 +53,7 @@ def test_scaling_measures_the_documented_figures(monkeypatch):
     assert set(figures) == of_group(documented_keys(), "scaling")
 
 
+@pytest.mark.thorough(but="humanoid")
 @pytest.mark.parametrize("robot", ["hopper", "humanoid"])  # task-specific models; derived quantities and early ends
 def test_engine_benchmark_repeats_the_sampled_steps(robot):
     config = configure(env=engine_share.ROBOTS[robot], meta_batch_size=2, rollouts_per_meta_task=2, max_path_length=30)

@@ -55,11 +55,11 @@ def test_script_compares_at_equal_environment_steps(run_folder, tmp_path, capsys
     assert "output: expected a file that does not exist" in capsys.readouterr().err
 
 
-def test_invalid_arguments_are_refused(run_folder):
-    evaluator = mps.load_evaluator(run_folder)
+def test_invalid_arguments_are_refused():
+    policy, env = make_policy(MetaPointEnvCorner()), MetaPointEnvCorner()
     with pytest.raises(ValueError, match="init_std: expected a finite number above 0, got 0"):
-        compare_with_search(evaluator, search_std=0)
+        SearchAdaptation(policy, env, "cem", 6, 0)
     with pytest.raises(ValueError, match="search: expected one of 'cem', 'cma_es', got 'sgd'"):
-        compare_with_search(evaluator, ["sgd"])
+        SearchAdaptation(policy, env, "sgd", 6, 0.1)
     with pytest.raises(ValueError, match="expected a run of an algorithm with gradient steps, got one of RL2"):
         compare_with_search(SimpleNamespace(algo=object.__new__(mps.RL2)))
