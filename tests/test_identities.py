@@ -12,6 +12,7 @@ import pytest
 from meta_policy_search import VPGMAML, HalfCheetahRandDirecEnv, MetaBernoulliBanditEnv, MetaPointEnvCorner, normalize
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
+from meta_policy_search.sessions import VariableSet
 from tests.helpers.trainers import build_trainer
 
 M, P, T, K = 3, 4, 10, 2  # tasks, paths per task, maximum path length, adaptation steps
@@ -39,7 +40,7 @@ class Unoptimized(VPGMAML):
 
     def evaluate(self, fetches):
         values = self.meta_input_values(self.all_samples)
-        return self.optimizer._variables.session().run(fetches, self.optimizer._feed(values))
+        return VariableSet(self.policy.get_params()).session().run(fetches, self.optimizer._feed(values))
 
 
 @pytest.mark.parametrize("make_env", ENVS.values(), ids=ENVS)

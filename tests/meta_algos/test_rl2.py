@@ -12,6 +12,7 @@ from meta_policy_search.envs import TrialEnv, normalize
 from meta_policy_search.envs.normalized_env import get_averages
 from meta_policy_search.envs.trial_env import split_episodes
 from meta_policy_search.policies import CategoricalRecurrentPolicy, GaussianRecurrentPolicy
+from meta_policy_search.sessions import VariableSet
 from tests.helpers.numpy_reference import central_differences, split
 from tests.helpers.runs import assert_same
 from tests.helpers.sampling import sampler_of
@@ -128,7 +129,7 @@ def test_the_actor_acts_as_the_graph_says(policy_class):
     observations = np.random.default_rng(0).normal(size=(6, M, O))
     steps = [policy.get_actions(now[:, None])[1] for now in observations]
     algo = mps.RL2(policy, M)
-    session = algo.optimizer._variables.session()
+    session = VariableSet(algo.policy.get_params()).session()
     info, values = session.run(policy.trial_info_sym(np.swapaxes(observations, 0, 1).astype("f")))
     for name, expected in {**info, "value": values}.items():
         actual = np.array([[of_task[0][name] for of_task in step] for step in steps])

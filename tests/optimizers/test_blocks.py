@@ -7,6 +7,7 @@ import pytest
 
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, MetaObjective, ProMP
 from meta_policy_search.optimizers import base
+from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.threads import VARIABLE
 from tests.helpers.gradients import case, input_values
@@ -27,9 +28,9 @@ def set_block_size(monkeypatch, tasks):
     monkeypatch.setattr(base, "LAYER_BYTES", {1: 1.0, 2: 150.0, M: np.inf}[tasks])
 
 
-def fed_tasks(optimizer, monkeypatch):
-    """Records the number of tasks in each run of the optimizer's session."""
-    session, seen = optimizer._variables.session(), []
+def fed_tasks(policy, monkeypatch):
+    """Records the number of tasks in each run of the session."""
+    session, seen = VariableSet(policy.get_params()).session(), []
     original = session.run
 
     def run(fetches, feed=None, **options):
@@ -82,7 +83,7 @@ def test_a_custom_objective_is_computed_for_all_tasks_at_once(monkeypatch):
 
 def test_block_size_is_limited_by_the_size_of_a_layer(monkeypatch):
     algo = ProMP(make_policy(), meta_batch_size=M)
-    values, seen = input_values(algo, draw_data()), fed_tasks(algo.optimizer, monkeypatch)
+    values, seen = input_values(algo, draw_data()), fed_tasks(algo.policy, monkeypatch)
     for size, expected in ((1, [1, 1, 1]), (2, [1, 2]), (M, [M])):
         set_block_size(monkeypatch, size)
         seen.clear()
@@ -134,7 +135,7 @@ def test_error_in_one_block_ends_all_blocks_and_leaves_no_thread(monkeypatch):
     algo = ProMP(make_policy(), meta_batch_size=M)
     theta = set_theta(algo.policy)
     values, threads = input_values(algo, draw_data()), threading.active_count()
-    session = algo.optimizer._variables.session()
+    session = VariableSet(algo.policy.get_params()).session()
     original = session.run
 
     def run(fetches, feed=None):

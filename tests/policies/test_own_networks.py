@@ -22,6 +22,7 @@ from meta_policy_search.ops.networks import (
     make_dense,
     make_layer_norm,
 )
+from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.fast_paths import replaces
 
@@ -121,7 +122,7 @@ def test_actor_agrees_with_the_graph_and_needs_no_tensorflow(name, tmp_path):
     params = policy.policies_params_phs if name == "network" else policy.get_params()
     info = policy.distribution_info_sym(tf.constant(observations, tf.float32), params)
     feed = policy.policies_params_feed_dict if name == "network" else {}
-    expected = policy._variables.session().run(info["mean"], feed)
+    expected = VariableSet(policy.get_params()).session().run(info["mean"], feed)
     np.testing.assert_allclose(means, expected, atol=1e-6)
 
 
@@ -152,7 +153,7 @@ def test_recurrent_state_is_reset_at_the_start_of_each_path(cls):
         sampler.update_tasks()
         paths = [path for _ in range(2) for task in sampler.obtain_samples().values() for path in task]
     # then distributions and values are those of paths that start with the state zero
-    info, values = policy._variables.session().run(policy.trial_info_sym(
+    info, values = VariableSet(policy.get_params()).session().run(policy.trial_info_sym(
         tf.constant(np.stack([path["observations"] for path in paths]), tf.float32)))
     for path, mean, value in zip(paths, info["mean"], values):
         np.testing.assert_allclose(path["agent_infos"]["mean"], mean, atol=1e-5)
