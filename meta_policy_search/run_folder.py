@@ -13,6 +13,7 @@ A run folder contains `params.json`, `progress.csv`, `log.txt`, snapshots and pi
 """
 import contextlib
 import datetime
+import functools
 import hashlib
 import importlib.metadata
 import itertools
@@ -156,6 +157,7 @@ def warn_of_changes(params: Mapping[str, Any], process: Mapping[str, Any]) -> No
         logger.warn(f"the resumed run may differ from an uninterrupted one: {changes}")
 
 
+@functools.cache
 def _version(package: str) -> Optional[str]:
     try:
         return importlib.metadata.version(package)
@@ -163,6 +165,7 @@ def _version(package: str) -> Optional[str]:
         return None
 
 
+@functools.cache  # the modules that this process imported do not change with the files
 def _git_revision(folder: str) -> Optional[str]:
     """Returns the git commit of a folder, with the suffix `-dirty` for uncommitted changes; None without git."""
     command = ["git", "-c", "core.fsmonitor=false", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]

@@ -1,14 +1,11 @@
 """Starts every test with a fixed seed, a separate TensorFlow graph and a reset logger."""
-import functools
 import gc
-import importlib.metadata
 import os
 import signal
 import sys
 
 import pytest
 
-from meta_policy_search import run_folder
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.utils import set_seed
 
@@ -19,11 +16,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# Each training records the versions of packages and the git revision, and flushes its files to the disk. The tests read
-# these values once, and they end processes, but not the machine.
-for owner, name in ((importlib.metadata, "version"), (run_folder, "_git_revision")):
-    setattr(owner, name, functools.cache(getattr(owner, name)))
-os.fsync = lambda descriptor: None
+os.fsync = lambda descriptor: None  # tests end processes, but not the machine
 
 
 @pytest.hookimpl(tryfirst=True)  # before markers are selected
