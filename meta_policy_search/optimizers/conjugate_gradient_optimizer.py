@@ -107,9 +107,6 @@ class ConjugateGradientOptimizer(Optimizer):
       respect to `y`; see `constraint_metric` in `build_graph`. If `F` is the Fisher information, `J^T F J` is the
       Hessian of the divergence from the current distributions. At the start of a trust-region step, this is the Hessian
       of the constraint. A product costs about as much as two gradients.
-
-    Attributes:
-        step_size (float): upper bound of the constraint, `epsilon` of `build_graph`.
     """
 
     def __init__(self, cg_iters: int = 10, reg_coeff: float = 0, subsample_factor: float = 1.0,
@@ -132,6 +129,11 @@ class ConjugateGradientOptimizer(Optimizer):
     def hvp_approach(self) -> Union[str, FiniteDifferenceHvp, None]:
         """Method for Hessian-vector products; None before `build_graph` if none was given."""
         return self._hvp_approach
+
+    @property
+    def step_size(self) -> float:
+        """Upper bound of the constraint, `epsilon` of `build_graph`; it cannot be assigned."""
+        return self._step_size
 
     def build_graph(self, loss: tf.Tensor, target: Any,  # type: ignore[override]  # with a constraint
                     input_ph_dict: Mapping[str, tf.Tensor], leq_constraint: Tuple[tf.Tensor, float],
@@ -166,7 +168,7 @@ class ConjugateGradientOptimizer(Optimizer):
         self._constraint, epsilon = leq_constraint
         if self._constraint.shape.rank != 0:
             raise ValueError(f"leq_constraint: expected a scalar tensor, got shape {self._constraint.shape}")
-        self.step_size = check_positive("leq_constraint[1]", epsilon)
+        self._step_size = check_positive("leq_constraint[1]", epsilon)
         damping = damping or {}
         self._damping = np.concatenate([np.full(v.shape.num_elements(), self._reg_coeff + damping.get(name, 0.0))
                                         for name, v in self._variables.variables.items()])
@@ -291,7 +293,7 @@ class ConjugateGradientOptimizer(Optimizer):
         curvature = float(direction @ image)
         if not np.isfinite(curvature) or curvature <= 0.0:
             return np.zeros_like(direction)
-        return direction * np.sqrt(2.0 * self.step_size / curvature)
+        return direction * np.sqrt(2.0 * self._step_size / curvature)
 
     def _search(self, input_val_dict: InputValues, loss_before: float, theta: np.ndarray,
                 step: np.ndarray) -> Tuple[float, float, float]:
@@ -309,7 +311,7 @@ class ConjugateGradientOptimizer(Optimizer):
                 continue
             self.set_flat(theta - fraction * step)
             loss, constraint = self._compute_floats([self._loss, self._constraint], input_val_dict)
-            if -np.inf < loss < loss_before and constraint <= self.step_size:
+            if -np.inf < loss < loss_before and constraint <= self._step_size:
                 return loss, constraint, fraction
         if self._accept_violation and np.isfinite([loss, constraint]).all():
             return loss, constraint, fraction
