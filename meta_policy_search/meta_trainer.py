@@ -100,6 +100,9 @@ class Trainer(TrainingLoop):
         self._env = env
         self.sampler = _check_part("sampler", sampler, Sampler)
         self.sample_processor = _check_part("sample_processor", sample_processor, SampleProcessor)
+        if type(sample_processor) is SampleProcessor:
+            raise TypeError("sample_processor: expected a MetaSampleProcessor, got a SampleProcessor, which is for one "
+                            "task")
         check_arguments(f"{type(sample_processor).__name__}.process_samples", sample_processor.process_samples,
                         "(paths_meta_batch, log, log_prefix)", None, log="all", log_prefix="")
         self._parts = {"algo": self.algo, "sampler": self.sampler, "sample_processor": self.sample_processor}

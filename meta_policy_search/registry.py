@@ -73,8 +73,8 @@ class Registry:
             if isinstance(name, str) and comparable_name(name) in self.elsewhere:
                 raise ValueError(f"{self.kind}: expected a known name, got {name!r}; use "
                                  f"{self.elsewhere[comparable_name(name)]}") from None
-            if isinstance(name, str) and re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)+", name):
-                module, _, member = name.rpartition(".")
+            if isinstance(name, str) and re.fullmatch(r"(\./)?[^\W\d]\w*(\.[^\W\d]\w*)+", name):
+                module, _, member = name.removeprefix("./").rpartition(".")
                 raise ValueError(f"{self.kind}: expected a known name or MODULE:NAME, got {name!r}; did you mean "
                                  f"'{module}:{'NAME' if member == 'py' else member}'?") from None
             raise error
@@ -101,7 +101,8 @@ def import_name(argument: str, name: str, registered: Mapping[str, Any]) -> Any:
         module_name = module_name.removesuffix(".py").removeprefix("./").replace("/", ".")
         raise ValueError(f"{argument}: expected MODULE:NAME, got {name!r}; did you mean '{module_name}:{attribute}'?")
     if not module_name:
-        raise ValueError(f"{argument}: expected MODULE:NAME, such as my_module:MyClass, got {name!r}")
+        raise ValueError(f"{argument}: expected MODULE:NAME, such as my_module:MyClass or "
+                         f"meta_policy_search:MetaGaussianMLPPolicy, got {name!r}")
     search_current_folder()
     try:
         if module_name.partition(".")[0] in sys.stdlib_module_names:  # settings files may come from others

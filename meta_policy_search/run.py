@@ -11,7 +11,15 @@ import numpy as np
 
 from meta_policy_search import run_folder
 from meta_policy_search.envs import MetaEnv, SingleTaskEnv, TrialEnv, VariedEnv, find_env, get_env_class, make_env
-from meta_policy_search.envs.compat import adapt_env, check_steppable, copy_env, has_tasks, layers, name_of_env
+from meta_policy_search.envs.compat import (
+    adapt_env,
+    check_has_spaces,
+    check_steppable,
+    copy_env,
+    has_tasks,
+    layers,
+    name_of_env,
+)
 from meta_policy_search.envs.normalized_env import act_unscaled
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.envs.varied_env import parameters_from_json, varied_parameters
@@ -144,8 +152,8 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
             logger.log(f"{env_name}, seed {seed}: {count} of {type(trainer.algo).__name__}, written to {folder}")
             for callback in trainer.callbacks:
                 if isinstance(callback, EvalCallback) and callback.every > n_itr:
-                    logger.warn(f"The run has no evaluation: {n_itr} iterations, and an evaluation every "
-                                f"{callback.every} iterations")
+                    logger.warn(f"the run has no evaluation, because n_itr={n_itr} is less than eval_every="
+                                f"{callback.every}")
             return Run(trainer, folder)._train(n_itr)
 
 
@@ -323,6 +331,7 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
     """
     if check_int_at_least("eval_every", eval_every, 0):
         callbacks = [*callbacks, EvalCallback(eval_every, check_positive_int("eval_tasks", eval_tasks))]
+    check_has_spaces(env)
     wrappers = _remaining_wrappers(env, algo_class)
     policy = policy or algo_class.policy_cls(is_discrete(env.action_space))
     if isinstance(policy, MetaPolicy):
@@ -402,8 +411,8 @@ def _distribute(parts: Sequence[Any], algo_class: Any, settings: Mapping[str, An
     """
     taken = {part: settings_of([part]).keys() for part in parts if callable(part)}
     accepted = set().union(*taken.values())
-    policies = ["the given policy" if isinstance(part, Policy) else part.__name__ for part in parts
-                if isinstance(part, Policy) or isinstance(part, type) and issubclass(part, Policy)]
+    policies = ["the given policy, whose constructor takes its settings" if isinstance(part, Policy) else part.__name__
+                for part in parts if isinstance(part, Policy) or isinstance(part, type) and issubclass(part, Policy)]
     what = f"for {' with '.join([algo_class.__name__, *policies])}"
     check_names(settings, accepted | settings_of([train], ()).keys(), what, functools.partial(others_with, algo_class))
     own = algo_class.default_settings.keys() - super(algo_class, algo_class).default_settings.keys()

@@ -40,7 +40,7 @@ from meta_policy_search.utils.threads import available_cores, blas_kernels
 
 PARAMS_FILE = "params.json"
 PROGRESS_FILE = "progress.csv"
-STATES = ("running", "finished", "stopped", "failed", "interrupted")
+STATES = ("running", "finished", "stopped", "failed", "interrupted", "unknown")
 _PACKAGES = ("tensorflow", "numpy", "scipy", "gym", "gymnasium", "mujoco", "cma", "cloudpickle", "joblib", "matplotlib")
 _TYPES: Dict[str, Any] = {
     "settings": dict, "options": dict, "given": list, "algorithm": (str, type(None)), "env": (str, type(None)),
@@ -255,6 +255,8 @@ class RunInfo(NamedTuple):
             return "running"
         if self.is_done():
             return "stopped" if self.params.get("stopped") else "finished"
+        if not self.settings:  # no `params.json`, or one that a script of the user wrote
+            return "unknown"
         return "interrupted" if self.params.get("error") is None else "failed"
 
     @property
@@ -359,8 +361,9 @@ def check_is_unused(folder: PathLike) -> None:
         if is_run(os.path.join(folder, name)):
             raise ValueError(f"dump_path: {folder} contains other runs, such as {name}: choose another folder")
     if (is_run(folder) or logger.earlier_files(folder)) and not ended_before_first_snapshot(folder):
-        raise ValueError(f"dump_path: {folder} already contains a run: resume it ({resume_command(folder)}, or "
-                         "resume=True; if the run is complete, with a larger n_itr) or choose another folder")
+        remedy = (f"resume it ({resume_command(folder)}, or resume=True; if the run is complete, with a larger n_itr) "
+                  "or " if snapshot_paths(folder) else "it has no snapshot and cannot be resumed; ")
+        raise ValueError(f"dump_path: {folder} already contains a run: {remedy}choose another folder")
 
 
 def check_has_no_runs(folder: str) -> None:

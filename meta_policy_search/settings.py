@@ -66,17 +66,18 @@ class Setting(NamedTuple):
 
 
 def settings_of(parts: Iterable[Component], supplied: Iterable[str] = SUPPLIED) -> Dict[str, Setting]:
-    """Returns the settings of classes and functions by name; of several with the same name, the first.
+    """Returns the settings of classes and functions by name.
 
     Args:
         parts: the classes and functions. An argument `**kwargs` of a class stands for the arguments of its base class.
+            Of several with the same argument, the first that declares a type or a default counts.
         supplied: names of arguments that are not settings; default `SUPPLIED`.
     """
     found: Dict[str, Setting] = {}
     for part in parts:
         for name, setting in _arguments(part).items():
-            if name not in supplied:
-                found.setdefault(name, setting)
+            if name not in supplied and (name not in found or found[name].hint is type):  # neither type nor default
+                found[name] = setting
     return found
 
 
@@ -138,7 +139,7 @@ def advise(name: str, known: Iterable[str], owners: Owners) -> str:
     if algorithms := ", ".join(owners(plain)):
         return f"; it is a setting of {algorithms}" + "".join(
             f"; did you mean {other!r}?" for other in difflib.get_close_matches(name, known, n=1, cutoff=0.9))
-    return did_you_mean(name, known) or ("; the documentation page 'Default settings' lists the settings. Pass "
+    return did_you_mean(name, known) or ("; `meta-policy-search train ALGORITHM --help` lists the settings. Pass "
                                          "arguments of the environment in env_kwargs or vary")
 
 

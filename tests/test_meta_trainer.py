@@ -10,7 +10,7 @@ import scipy.stats
 from meta_policy_search import EarlyStopping, MetaSampler, StatefulCallback, Trainer, load_snapshot, logger
 from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, MetaAlgo, ProMP
 from meta_policy_search.run_folder import read_params
-from meta_policy_search.samplers import MetaSampleProcessor, Sampler
+from meta_policy_search.samplers import MetaSampleProcessor, SampleProcessor, Sampler
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.checks import Columns
 from tests.helpers.runs import read_rows
@@ -362,6 +362,7 @@ class WithoutLog(MetaSampleProcessor):
     ({"callbacks": print}, TypeError, "callbacks: expected a list of functions .*, got <built-in function print>"),
     ({"sample_processor": WithoutLog("ZeroBaseline")}, TypeError,
      r"^WithoutLog.process_samples: expected the arguments \(paths_meta_batch, log, log_prefix\), got \(paths\)"),
+    ({"sample_processor": SampleProcessor("ZeroBaseline")}, TypeError, "expected a MetaSampleProcessor, got a"),
     ({"policy": SimpleNamespace(meta_batch_size=M)}, ValueError,
      "policy: expected the same object as algo.policy"),
 ])

@@ -276,7 +276,7 @@ def test_subclass_of_the_trainer_is_resumed(tmp_path):
     ({"n_jobs": 2}, TypeError, "; use parallel (or processes of compare)"),
     ({"tensorboard_log": "x"}, TypeError, "; use log_formats=['csv', 'tensorboard']"),
     ({"env_kwargs": {"goal": 1}}, TypeError, "MetaPointEnvCorner: got an unexpected keyword argument 'goal'; arg"),
-    ({"gain": 1}, TypeError, "; the documentation page 'Default settings' lists the settings"),
+    ({"gain": 1}, TypeError, "; `meta-policy-search train ALGORITHM --help` lists the settings"),
     ({"env": "MetaBernoulliBanditEnv", "init_std": 0.5}, TypeError, "for ProMP with MetaCategoricalMLPPolicy"),
     ({"learning_rate": 1.0, "algo": "trpo_maml"}, TypeError, "with MetaGaussianMLPPolicy; use step_size (trust region"),
     ({"lr": 1.0, "algo": "e_maml"}, TypeError, "; use step_size (trust region of the meta-update) or inner_lr"),

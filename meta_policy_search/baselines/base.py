@@ -32,7 +32,7 @@ class Baseline(Configurable):
             paths: path dicts.
             target_key: key of the target in each path, `[T]`. Default: `"returns"`.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement fit")
 
     def predict(self, path: Path) -> np.ndarray:
         """Returns the prediction along a path with `observations` `[T, O]`, float64 `[T]`, in the target's unit."""

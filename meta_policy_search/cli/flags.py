@@ -50,7 +50,7 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             flag, known = unknown[0].partition("=")[0], self._option_string_actions
             hint = ("; write each value after its flag (most flags take one value); --NAME means true, --no-NAME false"
-                    if not flag.startswith("-") else
+                    if self.owners and not flag.startswith("-") else
                     advise(flag, known, self.owners) if self.owners else did_you_mean(flag, known) or "; see --help")
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         for action in self._actions:

@@ -43,9 +43,15 @@ def run(arguments: argparse.Namespace) -> int:
                          f"(objects), got {reprlib.repr(content)}"
                          + "".join(did_you_mean(key, _KEYS) for key in content if key not in _KEYS))
     algo, settings, grid = content["algorithm"], content["settings"], content["grid"]
+    for name, flag in (("folder", "output"), ("dump_path", "output"), ("processes", "processes"), ("resume", "resume")):
+        if name in settings:
+            raise ValueError(f"{path}: settings: expected no {name}; use the flag --{flag}")
     output = arguments.output or os.path.join("data", "sweeps", os.path.splitext(os.path.basename(path))[0])
     try:
-        env = settings.pop("env", None if "env" in grid else find_algo_class(algo).default_settings["env"])
+        env = settings.pop("env", None)
+        if env is None and "env" not in grid:
+            env = find_algo_class(algo).default_settings["env"]
+            print_line(f"settings contain no env: training on {env}, the default of {algo}")
         comparison = sweep(env, algo, grid, output, arguments.processes, arguments.resume, **settings)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{path}: {error}") from error

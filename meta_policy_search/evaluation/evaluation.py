@@ -108,12 +108,11 @@ class Evaluation:
         last line states the gain after `trained_steps` adaptation steps.
 
         Raises:
-            ValueError: a reference was evaluated in other tasks.
+            ValueError: a reference was evaluated in another number of tasks.
         """
-        for other in references:
-            if other._task_keys() != self._task_keys():
-                raise ValueError("references: expected evaluations in the same tasks (tasks or num_tasks, and seeds), "
-                                 f"got {other.name} in other tasks")
+        if wrong := [other for other in references if other.returns.shape[:2] != self.returns.shape[:2]]:
+            raise ValueError("references: expected evaluations in the same tasks, got (seeds, tasks) = "
+                             f"{wrong[0].returns.shape[:2]} instead of {self.returns.shape[:2]}")
         rows, gains = [], [f"{Interval(*gain):+.2f}" for gain in zip(*self.gain)]
         for evaluation in (self, *references):
             rows.append([evaluation.name, *(f"{Interval(*each):.2f}" for each in zip(*evaluation.mean_return))])
@@ -126,9 +125,6 @@ class Evaluation:
         said = "" if self.trained_steps is None else f" (trained for {self.trained_steps})"
         return (f"Mean return, +- half of its 95% interval over {self._describe()}\n{lines}\n"
                 f"Adaptation changes the return by {gains[step]} in {_count(step, 'step')}{said}")
-
-    def _task_keys(self) -> List[List[Any]]:
-        return [list(map(task_key, of_seed)) for of_seed in self.tasks]
 
     def _rows_of_tasks(self) -> List[List[str]]:
         """Returns the rows of the worst quarter of at least four tasks, of the success rate, and of few tasks."""

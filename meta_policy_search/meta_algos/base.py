@@ -451,6 +451,9 @@ class MAMLAlgo(MetaAlgo):
 
     def input_values(self, inputs: StepInputs, samples: Sequence[TaskSamples]) -> Dict[str, np.ndarray]:
         """Returns the values of the placeholders of one step, by placeholder name."""
+        if not isinstance(samples, Sequence) or not all(isinstance(task, Mapping) for task in samples):
+            raise TypeError(f"{inputs.name}: expected a list of samples, one dict per task as process_samples returns "
+                            f"(optimize_policy: a list of such lists, one per step), got a {type(samples).__name__}")
         try:
             if len(samples) != self.meta_batch_size:
                 raise ValueError(f"expected samples of {self.meta_batch_size} tasks, got {len(samples)}")

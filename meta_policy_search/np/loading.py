@@ -27,8 +27,8 @@ def load_policy(path: PathLike, itr: Union[int, str, None] = None, **arguments: 
     `policy.act(observation)` returns its action. Policies that `train` has trained act in `[-10, 10]`, the bounds
     of actions of an environment in the wrapper `normalize`. With `normalize_obs=True`, they expect the observations of
     this wrapper. A context becomes part of the bias of the first layer.
-    NumPy policies of a custom class are returned unchanged. Loading a run folder or a snapshot can run code from
-    the file; loading an `.npz` file cannot.
+    Policies of a custom class are returned unchanged; those with a custom network import TensorFlow. Loading a run
+    folder or a snapshot can run code from the file; loading an `.npz` file cannot.
 
     Args:
         path: a run folder, a snapshot, or a file written by `policy.save_npz` (any ending).

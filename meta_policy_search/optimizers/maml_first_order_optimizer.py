@@ -78,7 +78,10 @@ class MAMLFirstOrderOptimizer(Optimizer):
         self._max_grad_norm = None if max_grad_norm is None else check_positive("max_grad_norm", max_grad_norm)
         self.target_kl = None if target_kl is None else check_positive("target_kl", target_kl)
         self.rate_factor = 1.0
-        self._tf_optimizer_cls(learning_rate=1.0, **self._tf_optimizer_args)  # raises an error for invalid arguments
+        try:
+            self._tf_optimizer_cls(learning_rate=1.0, **self._tf_optimizer_args)
+        except TypeError as error:
+            raise TypeError(f"tf_optimizer_args: {error}") from None
         self._is_built = True
 
     @property

@@ -1,9 +1,11 @@
 """Runs single paths, to inspect a policy (`rollout`) or an environment (`check_env`)."""
 import contextlib
 import itertools
+import reprlib
 import time
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
+import cloudpickle
 import numpy as np
 
 from meta_policy_search.envs.compat import adapt_env, check_meta_env, copied, copy_env, frame_rate, innermost, layers
@@ -13,6 +15,7 @@ from meta_policy_search.samplers.errors import EnvValueError
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor, stack_infos
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaIterativeEnvExecutor, make_local_executor
 from meta_policy_search.types import Path
+from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive, check_positive_int
 from meta_policy_search.utils.video import mp4_file
 
@@ -97,7 +100,8 @@ def check_env(env: Any, num_steps: int = 50, seed: int = 0) -> None:
     """Checks that a path depends only on the task, the random numbers of its generator and the actions.
 
     Also checks that observations and rewards are finite, that observations lie in their space and have its type, and
-    that tasks have an effect. A Gymnasium environment is also checked by `gymnasium.utils.env_checker.check_env`.
+    that tasks have an effect and depend only on the generator. A Gymnasium environment is also checked by
+    `gymnasium.utils.env_checker.check_env`, which may print warnings about the spaces.
 
     Samplers step several copies of an environment, and each copy runs its paths sequentially. If the environment draws
     all random numbers from the generator that samplers set (`self.np_random`) and `reset` initializes all other state,
@@ -121,7 +125,14 @@ def check_env(env: Any, num_steps: int = 50, seed: int = 0) -> None:
     adapted = adapt_env(copy_env(env))
     num_steps, seed = check_positive_int("num_steps", num_steps), check_int_at_least("seed", seed, 0)
     rng = np.random.default_rng(seed)
-    tasks = adapted.sample_tasks(2, rng)
+    with seeding.evaluation_seed(seed):
+        tasks = adapted.sample_tasks(2, rng)
+    with seeding.evaluation_seed(seed):  # the same random numbers
+        again = adapted.sample_tasks(2, np.random.default_rng(seed))
+    if not _are_equal(tasks, again):
+        raise ValueError(f"{type(innermost(env)).__name__}.sample_tasks: expected the same tasks from generators with "
+                         f"the same seed, got {reprlib.repr(tasks)} and {reprlib.repr(again)}. Draw tasks from rng: "
+                         "sample_tasks(self, n_tasks, rng)")
     adapted.set_task(tasks[0])
     _check_values(adapted, num_steps, rng)
     _check_with_gymnasium(adapted)
@@ -177,6 +188,14 @@ def _check_with_gymnasium(env: Any) -> None:
             check(inner, skip_render_check=True, skip_close_check=True)
         except Exception as error:
             raise ValueError(f"{type(inner).__name__}: the check of Gymnasium found: {error}") from error
+
+
+def _are_equal(tasks: Any, others: Any) -> bool:
+    try:
+        np.testing.assert_equal(others, tasks)
+        return True
+    except AssertionError:  # possibly objects without a comparison
+        return cloudpickle.dumps(others) == cloudpickle.dumps(tasks)
 
 
 def _check_values(env: Any, num_steps: int, rng: np.random.Generator) -> None:

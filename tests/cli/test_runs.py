@@ -160,6 +160,7 @@ def test_other_columns_and_damaged_files(tmp_path, capsys):
     found = {Path(run["folder"]).name: run for run in json.loads(output.out)}
     assert (found["search"]["gain"], found["search"]["return"], found["search"]["state"]) == (None, 0.0, "finished")
     assert (found["own"]["iterations"], found["own"]["algorithm"], found["own"]["return"]) == (3, None, None)
+    assert (found["own"]["state"], found["own"]["resume"]) == ("unknown", None)
     assert (found["begun"]["iterations"], found["begun"]["state"], found["begun"]["gain"]) == (0, "interrupted", None)
     assert (found["python"]["algorithm"], found["python"]["state"]) == ("ProMP", "finished")
     assert found["damaged"]["gain"] == 1.0 and found["damaged"]["started"] is None

@@ -182,6 +182,15 @@ def test_diagnostics_are_logged_and_plotted(tmp_path):
 # Settings --------------------------------------------------------------------------------------------------------
 
 
+def test_argument_without_type_and_default_has_those_of_another_part():
+    class Plain(mps.MetaGaussianMLPPolicy):
+        def __init__(self, meta_batch_size, obs_dim, action_dim, name="policy"):
+            super().__init__(meta_batch_size, obs_dim, action_dim, name)
+
+    setting = settings_of_algorithm(mps.ProMP, Plain)["meta_batch_size"]
+    assert (setting.hint, setting.default) == (int, 20)
+
+
 def test_pro_mp_has_the_published_settings():
     """arXiv:1810.06784, appendix D, and its run script for MuJoCo."""
     known = settings_of_algorithm(mps.ProMP)
@@ -328,7 +337,8 @@ def test_no_file_of_an_earlier_run_or_of_another_program_is_overwritten(name, tm
         write_json(tmp_path / name, {"settings": {}, "options": {"snapshot_mode": "none"}})
     before = contents(tmp_path)
     message = commands.mistake(pro_mp.main, capsys, "--smoke", *POINT, "--dump_path", tmp_path)
-    assert f"{tmp_path} already contains a run: resume it (meta-policy-search resume" in message
+    remedy = "resume it (meta-policy-search resume" if name.endswith(".pkl") else "it has no snapshot and cannot be"
+    assert f"{tmp_path} already contains a run: {remedy}" in message
     assert contents(tmp_path) == before
 
 

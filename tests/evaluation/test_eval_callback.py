@@ -169,7 +169,7 @@ def test_fixed_tasks_are_evaluated(tmp_path, capsys):
     output = capsys.readouterr().out
     assert "in 100 tasks: return " in output and "warning" not in output
     mps.train("MetaPointEnvNavigation", "vpg_maml", n_itr=1, dump_path=tmp_path / "none", eval_every=2, **sizes)
-    assert "warning: The run has no evaluation: 1 iterations, and an evaluation every 2" in capsys.readouterr().out
+    assert "warning: the run has no evaluation, because n_itr=1 is less than eval_every=2" in capsys.readouterr().out
     assert rows_of(run.folder)[0, 1] == run.evaluate("train", seeds=(0,)).mean_return.mean[0]
 
 

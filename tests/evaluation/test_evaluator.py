@@ -235,11 +235,10 @@ def test_last_line_reports_the_number_of_steps_of_training(trained_steps, said):
 
 
 def test_references_have_the_same_tasks():
-    first, fewer, others = (Evaluation("data/run", np.zeros((1, len(tasks), 2)), (tasks,), True, (7,), None, 20, 100, 1,
-                                       np.zeros((1, len(tasks), 2), int)) for tasks in ([1.0, 2.0], [1.0], [1.0, 3.0]))
-    for reference in (fewer, others):
-        with pytest.raises(ValueError, match="references: expected evaluations in the same tasks"):
-            first.table(reference)
+    of_two, of_three = (Evaluation("data/run", np.zeros((1, number, 2)), ([1] * number,), True, (7,), None, 20, 100, 1,
+                                   np.zeros((1, number, 2), int)) for number in (2, 3))
+    with pytest.raises(ValueError, match="references: expected evaluations in the same tasks"):
+        of_two.table(of_three)
 
 
 def test_written_files(evaluation, tmp_path):

@@ -156,6 +156,26 @@ class WithoutArgument(Drift):
         return [np.zeros(2)]
 
 
+class OwnGenerator(Drift):
+    def sample_tasks(self, n_tasks, rng=None):
+        return [np.random.default_rng().normal(size=2) for _ in range(n_tasks)]
+
+
+class Wind:
+    def __init__(self, speed):
+        self.speed = speed
+
+
+class TaskObjects(Drift):
+    """Two sampled tasks are never equal, because their class has no comparison."""
+
+    def sample_tasks(self, n_tasks):
+        return [Wind(np.random.normal(size=2)) for _ in range(n_tasks)]
+
+    def set_task(self, task):
+        super().set_task(task.speed)
+
+
 class SetsNoTask(Drift):
     def set_task(self):
         pass
@@ -163,6 +183,7 @@ class SetsNoTask(Drift):
 
 def test_plain_environment_of_gymnasium_passes():
     check_env(Drift())
+    check_env(TaskObjects())
     check_env(vary("Pendulum-v1", g=(5.0, 15.0), l=(0.5, 1.0)))  # an argument and an attribute
     check_env(SingleTaskEnv(gymnasium.make("Pendulum-v1")), num_steps=3)
 
@@ -175,6 +196,7 @@ def test_plain_environment_of_gymnasium_passes():
     ("Drift", TypeError, r"env: expected a meta-environment, got the name 'Drift': pass make_env\('Drift'\)"),
     (Unseeded(), ValueError, "Unseeded: the check of Gymnasium found: .*seed"),
     (WithoutArgument(), TypeError, r"WithoutArgument.sample_tasks: expected the arguments \(n_tasks\) .*got \(\)"),
+    (OwnGenerator(), ValueError, "OwnGenerator.sample_tasks: expected the same tasks from generators with"),
     (SetsNoTask(), TypeError, r"SetsNoTask.set_task: expected the arguments \(task\), got \(\)"),
 ])
 def test_faults_in_tasks_and_values_are_named(env, error, message):

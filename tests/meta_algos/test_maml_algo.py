@@ -381,6 +381,14 @@ def test_samples_are_validated(nothing, change, message):
         nothing.optimize_policy([change(data[0]), data[1]])
 
 
+@pytest.mark.parametrize("wrong", [None, {0: []}, [[]]])
+def test_paths_and_samples_of_one_task_are_refused(nothing, wrong):
+    with pytest.raises(TypeError, match="adaptation: expected a list of samples, one dict per task as process_samples"):
+        nothing.adapt(wrong)
+    with pytest.raises(TypeError, match="step0: expected a list of samples, .*a list of such lists, one per step"):
+        nothing.optimize_policy([wrong, wrong])
+
+
 @pytest.mark.parametrize("steps", [1, 3])
 def test_number_of_steps_is_validated(nothing, steps):
     with pytest.raises(ValueError, match=f"all_samples_data: expected the samples of 2 steps .*got {steps}"):
