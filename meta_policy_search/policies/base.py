@@ -470,8 +470,8 @@ def check_stacked(policy: Any, observations: Sequence[np.ndarray]) -> np.ndarray
     if len(observations) != policy.meta_batch_size:
         raise ValueError(f"observations: expected {policy.meta_batch_size} arrays (meta_batch_size), got "
                          f"{len(observations)}")
-    if len({len(of_task) for of_task in observations}) > 1:
-        raise ValueError(f"observations: expected the same number for every task, got {list(map(len, observations))}")
+    if len(shapes := {np.shape(of_task) for of_task in observations}) > 1:
+        raise ValueError(f"observations: expected the same shape for every task, got {sorted(shapes)}")
     return policy._check_observations("observations", observations, ndim=3)
 
 
