@@ -206,8 +206,10 @@ def test_sweep_does_not_run_twice_at_once(tmp_path, capsys):
      "'setting': {}}; did you mean 'settings'?"),
     ({"algorithm": "gone:CEM", "settings": {}, "grid": {}}, "got 'gone:CEM': ModuleNotFoundError: No module named"),
     ({"algorithm": "cem", "settings": {"folder": "x"}, "grid": {}}, "expected no folder; use the flag --output"),
-    ({"algorithm": "cem", "settings": {**SMALL, "seed": 1}, "grid": {"seed": [1]}}, "seed: expected no value for a setting"),
-    ({"algorithm": "cem", "settings": SMALL, "grid": {"seed": [1, 2, 1]}}, "grid: expected values that differ, got seed"),
+    ({"algorithm": "cem", "settings": {**SMALL, "seed": 1}, "grid": {"seed": [1]}},
+     "seed: expected no value for a setting"),
+    ({"algorithm": "cem", "settings": SMALL, "grid": {"seed": [1, 2, 1]}},
+     "grid: expected values that differ, got seed"),
 ])
 def test_invalid_grids_are_reported_before_anything_starts(content, message, tmp_path, capsys):
     path = tmp_path / "grid.json"

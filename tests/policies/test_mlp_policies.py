@@ -251,7 +251,7 @@ def test_adapted_parameters_are_copied_and_can_be_read():
     (make_meta, "get_actions", [np.zeros((M, B, O + 1))], ValueError,
      r"observations: expected shape \(any, any, 3\), got \(3, 4, 4\)"),
     (make_meta, "get_actions", [[np.zeros((2, O)), np.zeros((1, O)), np.zeros((2, O))]], ValueError,
-     r"observations: expected the same shape for every task, got \[\(1, ., \(2, ."),
+     r"observations: expected the same shape for every task, got \[\(1, 3\), \(2, 3\)\]"),
     (make_meta, "get_actions", [np.zeros(M)], ValueError, r"observations: expected shape \(any, any, 3\), got \(3,\)"),
     (make_meta, "get_action", [np.zeros(O), M], ValueError, "task: expected"),
     (make_meta, "get_action", [np.zeros(O), 0.5], TypeError, "task: expected"),
