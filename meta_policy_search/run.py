@@ -293,7 +293,8 @@ def make_env_of(env: Any, env_kwargs: Mapping[str, Any], vary: Optional[Mapping[
         ValueError: there is no environment of this name, or see `vary`.
     """
     if not isinstance(env_kwargs, Mapping):
-        raise TypeError(f'env_kwargs: expected a dict, such as {{"max_velocity": 2.0}}, got {reprlib.repr(env_kwargs)}')
+        raise TypeError('env_kwargs: expected a dict, in JSON on the command line, such as {"max_velocity": 2.0}, got '
+                        f"{reprlib.repr(env_kwargs)}")
     if isinstance(env, str):
         try:
             if vary is not None:

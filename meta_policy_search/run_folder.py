@@ -384,7 +384,7 @@ def shortest(path: str) -> str:
 def resume_hint(folder: Optional[str]) -> str:
     """Returns a sentence with the command that resumes a run. `folder` is None if the run has no folder yet."""
     if folder is None or not (snapshots := list_snapshots(folder)):
-        return "No iteration is complete, so there is nothing to resume"
+        return "There is no snapshot, so there is nothing to resume"
     return (f"To resume after iteration {max(snapshots.values())}: {resume_command(folder)}, or in Python "
             f"mps.load_run({folder!r}).resume()")
 

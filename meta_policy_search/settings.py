@@ -37,8 +37,9 @@ _ELSEWHERE = {name: here for here, names in {
     "parallel (or processes of compare)": "n_jobs",
     "envs_per_task": "n_envs num_envs", "log_formats": "verbose", "clip_eps": "clip_range clip_param",
     "max_path_length": "horizon max_episode_steps episode_length", "meta_batch_size": "num_tasks n_tasks tasks",
-    "hidden_sizes": "num_layers hidden_layers net_arch layers policy_kwargs", "rollouts_per_meta_task": "rollouts",
+    "hidden_sizes": "num_layers hidden_layers net_arch layers", "rollouts_per_meta_task": "rollouts",
     "num_inner_grad_steps": "num_updates adapt_steps adaptation_steps inner_steps", "folder": "dump_path",
+    "the arguments of the policy, such as hidden_sizes": "policy_kwargs",
     "inner_lr": "inner_step_size alpha adapt_lr fast_lr", "hidden_nonlinearity": "activation activation_fn",
     "dump_path": "folder log_dir logdir", "resume=True or another dump_path": "overwrite",
     "meta_batch_size (tasks) and rollouts_per_meta_task (paths per task)": "batch_size n_steps",
@@ -140,7 +141,8 @@ def advise(name: str, known: Iterable[str], owners: Owners) -> str:
         return f"; it is a setting of {algorithms}" + "".join(
             f"; did you mean {other!r}?" for other in difflib.get_close_matches(name, known, n=1, cutoff=0.9))
     return did_you_mean(name, known) or ("; `meta-policy-search train ALGORITHM --help` lists the settings. Pass "
-                                         "arguments of the environment in env_kwargs or vary")
+                                         "arguments of the environment in env_kwargs or vary, and name an own policy "
+                                         "(policy) or algorithm that has the setting as MODULE:NAME")
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any], names: Sequence[str]) -> str:

@@ -343,7 +343,7 @@ def test_deleted_folder_raises_a_clear_error(servers, tmp_path):
     assert server.wait(pid) == 1
     how_to_go_on, error = (tmp_path / "output.txt").read_text().splitlines()[-2:]
     assert re.match(rf"cem.py: error: .*{folder}/.*", error) and "No such file" in error
-    assert how_to_go_on == "No iteration is complete, so there is nothing to resume"
+    assert how_to_go_on == "There is no snapshot, so there is nothing to resume"
     assert load_snapshot(tmp_path / "elsewhere")["itr"] >= 1
     assert not folder.exists()
 

@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     content = read_json(path)
     if set(content) != set(_KEYS) or not all(isinstance(content[key], kind) for key, kind in _KEYS.items()):
         raise ValueError(f"{path}: expected an object with the keys algorithm (a name), settings and grid "
-                         f"(objects), got {reprlib.repr(content)}"
+                         f"(objects) and no others, got {reprlib.repr(content)}"
                          + "".join(did_you_mean(key, _KEYS) for key in content if key not in _KEYS))
     algo, settings, grid = content["algorithm"], content["settings"], content["grid"]
     for name, flag in (("folder", "output"), ("dump_path", "output"), ("processes", "processes"), ("resume", "resume")):

@@ -263,7 +263,8 @@ def _adapt_jointly(algo: MetaAlgo, sample_processor: Any, num_tasks: int) -> Tup
     algo, processor = algo.with_meta_batch_size(num_tasks), copy.deepcopy(sample_processor)
 
     def step(sampler: MetaSampler, paths: PathsMetaBatch, step_size: Optional[float]) -> PathsMetaBatch:
-        samples = processor.process_samples(paths)
+        samples = processor.process_samples({  # may change rewards
+            task: [{**path, "rewards": path["rewards"].copy()} for path in of_task] for task, of_task in paths.items()})
         algo.adapt(samples, **({} if step_size is None else {"step_size": step_size}))
         return paths
 

@@ -370,7 +370,8 @@ class MAMLAlgo(MetaAlgo):
     def _build_inner_state(self, params: Mapping[str, tf.Tensor]) -> InnerState:
         """Builds the state of the update rule before the first adaptation step, and checks it."""
         state = self.initial_inner_state(self._adapted_part(params))
-        if not isinstance(state, Mapping) or not all(map(tf.is_tensor, state.values())):
+        if not isinstance(state, Mapping) or not all(
+                tf.is_tensor(value) and value.shape.rank for value in state.values()):
             raise TypeError(f"{type(self).__name__}.initial_inner_state: expected a dict of tensors [M, ...], got "
                             f"{state}")
         return state

@@ -202,7 +202,7 @@ def test_sweep_does_not_run_twice_at_once(tmp_path, capsys):
 
 @pytest.mark.parametrize("content, message", [
     ([], "expected a JSON object, got list"),
-    ({"algorithm": "cem", "setting": {}, "grid": {}}, "(objects), got {'algorithm': 'cem', 'grid': {}, "
+    ({"algorithm": "cem", "setting": {}, "grid": {}}, "(objects) and no others, got {'algorithm': 'cem', 'grid': {}, "
      "'setting': {}}; did you mean 'settings'?"),
     ({"algorithm": "gone:CEM", "settings": {}, "grid": {}}, "got 'gone:CEM': ModuleNotFoundError: No module named"),
     ({"algorithm": "cem", "settings": {"folder": "x"}, "grid": {}}, "expected no folder; use the flag --output"),

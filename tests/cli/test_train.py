@@ -274,7 +274,7 @@ def test_default_environment_is_named_first(tmp_path, capsys):
     (["--env", "my_envs:HeaterEnv"], r"env: .* No module named 'my_envs'. Run in the folder of the module"),
     (["--env", "tests.helpers.sampling:Wanderr"], r"env: expected .*, got .*; did you mean 'Wanderer'\?"),
     (["--n_itr", "many"], r"n_itr: expected an integer of at least 1, got 'many'"),
-    (["--env_kwargs", "{"], r"env_kwargs: expected a dict, such as {\"max_velocity\": 2.0}, got '{'"),
+    (["--env_kwargs", "{"], r"env_kwargs: expected a dict, in JSON .*, such as {\"max_velocity\": 2.0}, got '{'"),
     (["--log_formats", "line"], r"log_formats: expected formats including 'csv', got \['line'\]"),
     (["--parallel", "all"], r"parallel: expected .*, got 'all'"),
     (["--inner_ir", "0.1"], r"unrecognized arguments: --inner_ir 0.1; did you mean '--inner_lr'\?"),

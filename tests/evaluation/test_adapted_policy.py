@@ -48,6 +48,23 @@ def env():
     return mps.normalize(make_env())
 
 
+class HalvingProcessor(mps.MetaSampleProcessor):
+    def process_samples(self, paths_meta_batch, log=False, log_prefix=""):
+        for path in [path for paths in paths_meta_batch.values() for path in paths]:
+            path["rewards"] *= 0.5
+        return super().process_samples(paths_meta_batch, log, log_prefix)
+
+
+def test_rewards_that_a_processor_changes_are_recorded_as_the_environment_returned_them(tmp_path):
+    class HalvingMAML(mps.VPGMAML):
+        sample_processor_cls = HalvingProcessor
+
+    run = mps.train(make_env(), HalvingMAML, 1, dump_path=tmp_path / "a", log_formats=["csv"], **TINY)
+    adapted = run.adapt(TASK, rollouts=2)
+    assert list(adapted.recording.replay(step=0, task=0))  # raises an error if the rewards differ
+    np.testing.assert_array_equal(adapted.returns, run.evaluate([TASK]).returns[0, 0])
+
+
 @pytest.mark.thorough
 def test_policy_of_a_run_is_adapted_as_in_an_evaluation(run, tmp_path):
     adapted = run.adapt(TASK, rollouts=2)

@@ -61,6 +61,11 @@ class NoState(MomentumMAML):
         return None
 
 
+class ScalarState(MomentumMAML):
+    def initial_inner_state(self, params):
+        return {name: tf.zeros(()) for name in params}
+
+
 class WithoutFirstState(MomentumMAML):
     def initial_inner_state(self, params):
         return {}
@@ -71,6 +76,7 @@ class WithoutFirstState(MomentumMAML):
     (OneParameter, ValueError, "OneParameter.inner_update: parameters: expected a dict with .*, got log_std_net"),
     (WithoutTaskAxis, ValueError, r"inner_update: parameters: .*kernel: expected the shape \('M', .*, got \("),
     (OtherState, ValueError, "OtherState.inner_update: state: expected a dict with mean_.*, got speed"),
+    (ScalarState, TypeError, r"ScalarState.initial_inner_state: expected a dict of tensors \[M, ...\], got {'mean_"),
     (NoState, TypeError, r"NoState.initial_inner_state: expected a dict of tensors \[M, ...\], got None"),
     (ConstantInnerLoss, ValueError, "inner_loss: expected a loss that depends on the adapted parameters"),
     (ConstantObjective, ValueError, "loss: expected a loss that depends on the variables"),
