@@ -370,7 +370,7 @@ STEPS = [
     Mutation("no damping", ConjugateGradientOptimizer, "_full_step", with_attribute("_damping", 0.0),
              of_steps.test_damping_is_added_to_the_curvature_of_the_named_variables),
     Mutation("the line search ignores the constraint", ConjugateGradientOptimizer, "_search",
-             with_attribute("step_size", np.inf), of_steps.test_step_that_violates_the_constraint_is_shortened),
+             with_attribute("_step_size", np.inf), of_steps.test_step_that_violates_the_constraint_is_shortened),
 ]
 
 
