@@ -10,7 +10,7 @@ import sys
 import types
 import typing
 from collections import abc
-from typing import Any, Callable, Container, Mapping, NoReturn, Optional, Union
+from typing import Any, Callable, Container, Mapping, NoReturn, Optional, Sequence, Union
 
 from meta_policy_search.settings import Owners, Setting, advise
 from meta_policy_search.utils.checks import did_you_mean
@@ -49,15 +49,24 @@ class Parser(argparse.ArgumentParser):
         namespace, unknown = self.parse_known_args(args, namespace)
         if unknown:
             flag, known = unknown[0].partition("=")[0], self._option_string_actions
-            hint = ("; write each value after its flag (most flags take one value); --NAME means true, --no-NAME false"
-                    if self.owners and not flag.startswith("-") else
-                    advise(flag, known, self.owners) if self.owners else did_you_mean(flag, known) or "; see --help")
+            if self.owners is None:
+                hint = did_you_mean(flag, known) or "; see --help"
+            elif flag.startswith("-"):
+                hint = advise(flag, known, self.owners)
+            else:
+                hint = ("; write each value after its flag (most flags take one value); --NAME means true, --no-NAME "
+                        "false")
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         for action in self._actions:
             values = vars(namespace).get(action.dest)
             if action.nargs in ("*", "+") and values and len(values) == 1 and isinstance(values[0], list):
                 setattr(namespace, action.dest, values[0])
         return namespace
+
+    def check_first(self, args: Sequence[str], expected: str) -> None:
+        """Ends the program with the message `expected` if the first argument is a flag other than that of the help."""
+        if args and args[0].startswith("-") and args[0] not in ("-h", "--help"):
+            self.error(f"{expected}, got {args[0]}")
 
     def error(self, message: str) -> NoReturn:
         """Prints an error message and exits with status 2."""

@@ -71,8 +71,7 @@ def _train(argv: Sequence[str]) -> int:
     names = ", ".join(registry.available_algorithms())
     parser.add_argument("algorithm", metavar="ALGORITHM", help=f"one of {names} (case, hyphens and underscores are "
                         "ignored), or MODULE:NAME of a class; train ALGORITHM --help prints its settings")
-    if argv and argv[0].startswith("-") and argv[0] not in ("-h", "--help"):
-        parser.error(f"expected the algorithm before the flags, as in {PROG} train promp --env NAME, got {argv[0]}")
+    parser.check_first(argv, f"expected the algorithm before the flags, as in {PROG} train promp --env NAME")
     arguments = parser.parse_args(argv[:1])
     try:
         name = registry.find_algorithm(arguments.algorithm)

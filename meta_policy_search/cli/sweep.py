@@ -32,6 +32,7 @@ from meta_policy_search.utils.checks import did_you_mean
 from meta_policy_search.utils.progress import print_line
 
 _KEYS = {"algorithm": str, "settings": dict, "grid": dict}
+_FLAGS = {"folder": "--output", "dump_path": "--output", "processes": "--processes", "resume": "--resume"}
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -43,9 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
                          f"(objects) and no others, got {reprlib.repr(content)}"
                          + "".join(did_you_mean(key, _KEYS) for key in content if key not in _KEYS))
     algo, settings, grid = content["algorithm"], content["settings"], content["grid"]
-    for name, flag in (("folder", "output"), ("dump_path", "output"), ("processes", "processes"), ("resume", "resume")):
-        if name in settings:
-            raise ValueError(f"{path}: settings: expected no {name}; use the flag --{flag}")
+    for name in _FLAGS.keys() & settings:
+        raise ValueError(f"{path}: settings: expected no {name}; use the flag {_FLAGS[name]}")
     output = arguments.output or os.path.join("data", "sweeps", os.path.splitext(os.path.basename(path))[0])
     try:
         env = settings.pop("env", None)

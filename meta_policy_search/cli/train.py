@@ -110,8 +110,7 @@ def resume(argv: Sequence[str]) -> int:
                     argument_default=argparse.SUPPRESS)
     parser.add_argument("run_folder", metavar="RUN_FOLDER", help="folder of the run")
     run: Any = None  # without a folder, `parse_args` ends the program
-    if argv and argv[0].startswith("-") and argv[0] not in ("-h", "--help"):
-        parser.error(f"RUN_FOLDER: expected the folder before the flags, got {argv[0]}")
+    parser.check_first(argv, "RUN_FOLDER: expected the folder before the flags")
     if argv and not argv[0].startswith("-"):
         from meta_policy_search.run import load_run, settings_of_algorithm
 
