@@ -71,7 +71,7 @@ def settings_of(parts: Iterable[Component], supplied: Iterable[str] = SUPPLIED) 
 
     Args:
         parts: the classes and functions. An argument `**kwargs` of a class stands for the arguments of its base class.
-            Of several with the same argument, the first that declares a type or a default counts.
+            If several have the same argument, the first one that declares a type or a default is used.
         supplied: names of arguments that are not settings; default `SUPPLIED`.
     """
     found: Dict[str, Setting] = {}
@@ -141,8 +141,8 @@ def advise(name: str, known: Iterable[str], owners: Owners) -> str:
         return f"; it is a setting of {algorithms}" + "".join(
             f"; did you mean {other!r}?" for other in difflib.get_close_matches(name, known, n=1, cutoff=0.9))
     return did_you_mean(name, known) or ("; `meta-policy-search train ALGORITHM --help` lists the settings. Pass "
-                                         "arguments of the environment in env_kwargs or vary, and name an own policy "
-                                         "(policy) or algorithm that has the setting as MODULE:NAME")
+                                         "arguments of the environment in env_kwargs or vary. For a setting of your "
+                                         "own policy or algorithm, also give that class (command line: MODULE:NAME)")
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any], names: Sequence[str]) -> str:

@@ -263,6 +263,20 @@ def test_subclass_of_the_trainer_is_resumed(tmp_path):
     assert type(run.trainer) is Recording and run.progress["Mine"].tolist() == [0.0, 1.0]
 
 
+class WithoutSpaces(mps.MetaEnv):
+    def sample_tasks(self, n_tasks):
+        return [0] * n_tasks
+
+    def set_task(self, task):
+        pass
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(2), {}
+
+    def step(self, action):
+        return np.zeros(2), 0.0, False, False, {}
+
+
 @pytest.mark.parametrize("arguments, error, message", [
     ({"inner_lrr": 1.0}, TypeError, "for ProMP with MetaGaussianMLPPolicy; did you mean 'inner_lr'?"),
     ({"lr": 0.1}, TypeError, "did you mean 'learning_rate' or 'inner_lr'?"),
@@ -283,6 +297,8 @@ def test_subclass_of_the_trainer_is_resumed(tmp_path):
     ({"seeds": 3}, TypeError, "; use mps.compare with seeds, or the key 'seed' of the grid of mps.sweep"),
     ({"n_seeds": 3}, TypeError, "; use mps.compare with seeds"),
     ({"g": 1}, TypeError, "lists the settings. Pass arguments of the environment in env_kwargs or vary"),
+    ({"env": WithoutSpaces()}, TypeError, "env.observation_space: expected a space with a shape"),
+    ({"env": "./mine.py"}, ValueError, "MODULE:NAME, got './mine.py'; did you mean 'mine:NAME'?"),
     ({"env": "envs/mine.py:Mine"}, ValueError, "env: expected MODULE:NAME, got 'envs/mine.py:Mine'; did you mean 'envs."
      "mine:Mine'?"),
     ({"algo": mps.MetaEnv}, TypeError, "algo: expected a subclass of MetaAlgo or RLAlgorithm, or its name, got"),
@@ -380,6 +396,14 @@ def test_settings_of_the_sample_processor_are_checked_before_the_graph_is_built(
 def test_class_in_place_of_a_baseline_object_is_refused():
     with pytest.raises(TypeError, match=r"expected an object, got the class .*; use LinearFeatureBaseline\(\)"):
         mps.MetaSampleProcessor(mps.LinearFeatureBaseline)
+
+
+def test_baseline_without_fit_is_named():
+    class Unfinished(mps.Baseline):
+        pass
+
+    with pytest.raises(NotImplementedError, match="^Unfinished does not implement fit"):
+        Unfinished().fit([])
 
 
 def test_snapshots_of_other_programs_are_refused(tmp_path):

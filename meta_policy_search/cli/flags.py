@@ -64,7 +64,7 @@ class Parser(argparse.ArgumentParser):
         return namespace
 
     def check_first(self, args: Sequence[str], expected: str) -> None:
-        """Ends the program with the message `expected` if the first argument is a flag other than that of the help."""
+        """Reports an error, which begins with `expected`, if the first argument is a flag other than `--help`."""
         if args and args[0].startswith("-") and args[0] not in ("-h", "--help"):
             self.error(f"{expected}, got {args[0]}")
 

@@ -289,7 +289,8 @@ class AdaptedRecurrentPolicy(AdaptedPolicy):
             RuntimeError: `act` was not called before.
         """
         if self._reward is not None:
-            raise RuntimeError("observe: expected a call of `act` before, because it reports the result of an action")
+            raise RuntimeError("observe: expected a call of `act` before each call of `observe`, which reports the "
+                               "result of the action")
         self._done, reward = check_bool("done", done), check_finite("reward", reward)
         is_normalized = isinstance(self._env, NormalizedEnv)
         self._reward = float(self._env.normalized_rewards(reward) if is_normalized else reward)

@@ -100,7 +100,7 @@ def check_env(env: Any, num_steps: int = 50, seed: int = 0) -> None:
     """Checks that a path depends only on the task, the random numbers of its generator and the actions.
 
     Also checks that observations and rewards are finite, that observations lie in their space and have its type, and
-    that tasks have an effect and that equal seeds give equal tasks. A Gymnasium environment is also checked by
+    that tasks have an effect, and that equal seeds give equal tasks. A Gymnasium environment is also checked by
     `gymnasium.utils.env_checker.check_env`, which may print warnings about the spaces.
 
     Samplers step several copies of an environment, and each copy runs its paths sequentially. If the environment draws

@@ -213,6 +213,11 @@ def test_flags_override_smoke_and_smoke_overrides_the_file(tmp_path, settings_of
     assert {name: found[name] for name in chosen} == chosen
 
 
+@pytest.mark.parametrize("text, value", [("False", False), ("false", False), ("True", True)])
+def test_flag_of_true_or_false_takes_a_value(settings_of, text, value):
+    assert settings_of(None, "train", "promp", *POINT, f"--normalize_adv={text}")["normalize_adv"] is value
+
+
 def test_every_type_of_flag(settings_of):
     found = settings_of(
         None, "train", "promp", "--hidden_sizes", 16, 8, "--no-normalize_adv", "--parallel", "--envs_per_task", 4,
