@@ -55,7 +55,7 @@ class Baseline(Configurable):
 
     def set_params(self, value: Any, **tags: Any) -> None:
         """Restores the parameters `value` that `get_param_values` returned."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not implement set_params")
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
         """Logs statistics of the baseline. Default: logs nothing.
