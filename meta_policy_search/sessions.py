@@ -4,9 +4,10 @@ Policies work without a `with session:` block, because each graph stores the ses
 session that the user enters with `with` or `session.as_default()`, or passes to the `Trainer`, takes precedence. A
 `VariableSet` builds all its operations in the constructor, so it also works on a finalized graph.
 """
+import contextlib
 import weakref
 from collections import OrderedDict
-from typing import List, Mapping, Optional
+from typing import Any, Iterator, List, Mapping, Optional
 
 import numpy as np
 
@@ -48,6 +49,23 @@ def get_session(graph: Optional[tf.Graph] = None) -> tf.Session:
 def adopt_session(session: tf.Session) -> None:
     """Makes `get_session(session.graph)` return `session`."""
     session.graph.get_collection_ref(_COLLECTION)[:] = [session]
+
+
+@contextlib.contextmanager
+def graph_scope(owner: Any) -> Iterator[None]:
+    """A name scope for the graph that the constructor of `owner` builds.
+
+    Raises:
+        AttributeError: an attribute of `owner` is missing, usually because a subclass sets it too late.
+    """
+    try:
+        with tf.name_scope(owner.name):
+            yield
+    except AttributeError as error:
+        if error.obj is not owner:
+            raise
+        raise AttributeError(f"{error}. The constructor of the base class builds the graph: set the attribute before "
+                             "super().__init__") from error
 
 
 class VariableSet:

@@ -26,7 +26,7 @@ from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.policies.categorical_mlp_policy import MetaCategoricalMLPPolicy
 from meta_policy_search.policies.meta_gaussian_mlp_policy import MetaGaussianMLPPolicy
 from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor
-from meta_policy_search.sessions import VariableSet
+from meta_policy_search.sessions import VariableSet, graph_scope
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
 from meta_policy_search.utils import logger
@@ -326,7 +326,7 @@ class MAMLAlgo(MetaAlgo):
                 theta_{step+1} = inner_update(theta_step, inner_loss), for all tasks at once
             meta_objective of theta_{num_inner_grad_steps} and of all earlier steps
         """
-        with tf.name_scope(self.name):
+        with graph_scope(self):
             self.step_sizes, log_step_sizes = adaptation.build_step_sizes(
                 self._adapted_part(self.policy.get_params()), self.inner_lr, self.trainable_inner_step_size)
             self._log_step_sizes = VariableSet(log_step_sizes)

@@ -17,7 +17,7 @@ from meta_policy_search.ops.tensorflow_ops import (
     nonlinearity_by_name,
 )
 from meta_policy_search.policies.distributions import DistInfo, DistInfoSym, Distribution
-from meta_policy_search.sessions import VariableSet
+from meta_policy_search.sessions import VariableSet, graph_scope
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Infos, Params, Path
 from meta_policy_search.utils import logger, seeding
@@ -73,6 +73,7 @@ class Policy(Serializable, FlatPolicy):
 
     distribution_cls: Optional[Type[Distribution]] = None
     _distribution: Optional[Distribution] = None
+    _network: Any = None
     _acting_info: Any = None
     _further_outputs: Tuple[Tuple[str, Tuple[int, ...]], ...] = ()  # of the network: names and shapes
 
@@ -90,10 +91,6 @@ class Policy(Serializable, FlatPolicy):
         if self.distribution_cls is not None:
             self._distribution = check_type(f"{type(self).__name__}.distribution_cls", self.distribution_cls, Callable,
                                             "a class of distributions")(self.action_dim)
-        self._network: Any = self.make_network()
-        if self._network is not None:
-            check_arguments(f"network of {type(self).__name__}.make_network", self._network,
-                            "(xp, params, observations)", None, None, None)
         self.build_graph()
 
     def make_params(self, rng: np.random.Generator) -> Params:
@@ -115,7 +112,11 @@ class Policy(Serializable, FlatPolicy):
 
     def build_graph(self) -> None:
         """Builds the policy's variables and the operations for acting; called once, by the constructor."""
-        with tf.name_scope(self.name):
+        with graph_scope(self):
+            self._network = self.make_network()
+            if self._network is not None:
+                check_arguments(f"network of {type(self).__name__}.make_network", self._network,
+                                "(xp, params, observations)", None, None, None)
             check_arguments(f"{type(self).__name__}.make_params", self.make_params, "(rng)", None)
             params = check_type(f"{type(self).__name__}.make_params", self.make_params(
                 seeding.next_rng(seeding.Stream.WEIGHTS)), Mapping, "a dict of parameters")

@@ -43,6 +43,11 @@ def test_other_names_of_gymnasium_are_refused(name):
         find_env(name)
 
 
+def test_unknown_name_without_similar_ones_asks_for_the_module():
+    with pytest.raises(ValueError, match="got 'DriftEnv'. An own class is MODULE:NAME$"):
+        make_env("DriftEnv")
+
+
 @pytest.mark.parametrize("name", ["MetaPointEnvCorners", "", None, "MetaEnv"])
 def test_unknown_name_is_refused_with_similar_names(name):
     for function in (get_env_class, make_env):

@@ -133,6 +133,15 @@ class WithRatio(WithTensor):
     inner_type = "ratio"
 
 
+class SetsTooLate(VPGMAML):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.bonus = 0.1
+
+    def inner_loss(self, step):
+        return self.bonus * super().inner_loss(step)
+
+
 def with_objective(**fields):
     """Returns an algorithm whose objective has other fields than a loss."""
     class Own(BuildsNothing):
@@ -149,6 +158,7 @@ def with_objective(**fields):
     (with_objective(inputs=["scale"]), TypeError, r"meta_objective: inputs: expected a dict, got \['scale'\]"),
     (WithoutOptimizer, TypeError, "WithoutOptimizer.optimizer: expected an Optimizer, such as .*, got None"),
     (WithoutGraph, TypeError, r"WithoutGraph: the constructor has to call self.build_graph\(\)"),
+    (SetsTooLate, AttributeError, r"no attribute 'bonus'. .*: set the attribute before super\(\).__init__"),
     (WithTensor, TypeError, "meta_objective: expected a MetaObjective, such as MetaObjective"),
     (WithRatio, ValueError, "inner_type: expected one of 'likelihood_ratio', "),
     (OneInputPerTask, ValueError, r"OneInputPerTask.meta_objective: .* got scales of shape \((None|\?),\)"),

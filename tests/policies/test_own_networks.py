@@ -331,6 +331,18 @@ def heads(change):
     return Wrong(M, 3, 2, hidden_size=H)
 
 
+@pytest.mark.parametrize("method", ["make_params", "make_network"])
+def test_attribute_that_is_set_too_late_is_named(method):
+    class Wrong(mps.MetaGaussianMLPPolicy):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.scale = 2.0
+
+    setattr(Wrong, method, lambda self, *args: self.scale)
+    with pytest.raises(AttributeError, match=r"no attribute 'scale'. .*: set the attribute before super\(\).__init__"):
+        Wrong(M, 2, 2)
+
+
 @pytest.mark.parametrize("change, message", [
     (lambda info: {**info, "mean": info["mean"][..., :1]}, r"mean of shape \[None, None, 2\], got \[{}, {}, 1\]"),
     (lambda info: {**info, "value": info["value"][..., None]}, r"value of shape \[None, None\], got \[{}, {}, 1\]"),
