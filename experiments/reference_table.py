@@ -13,7 +13,7 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Optional
 
@@ -59,12 +59,11 @@ def run_world(arguments: argparse.Namespace) -> int:
     output = Path(arguments.output, world + "-smoke" * arguments.smoke)
     status = 0
     for method in methods:
-        runs, chosen, is_complete = Search(
-            world, method, output, arguments.processes, arguments.smoke).run()
+        search = Search(world, method, output, arguments.processes, arguments.smoke)
+        chosen, is_complete = search.run()
         status |= not is_complete
-        store(output / "reference.csv", method, runs)
         if arguments.update:
-            store(reference.data_path(world), method, runs)
+            store(reference.data_path(world), method, search.runs)
             settings = reference.train_settings(world, method, chosen, 1.0)
             write_text(entries.EXPERIMENTS / "configs" / f"reference_{world}_{method}.json",
                        json.dumps(settings, indent=2) + "\n")
@@ -81,50 +80,62 @@ def store(path: Path, method: str, runs: Runs) -> None:
 
 
 class Search:
-    """Successive halving over the configurations of a method, and the final trainings."""
+    """Successive halving over the configurations of a method, and the final trainings.
+
+    Attributes:
+        runs: all tests. After each phase, they are stored in `reference.csv`; the next program continues with them,
+            because the policies of a phase are lost when their trainings are continued.
+    """
 
     def __init__(self, world: str, method: str, output: Path, processes: Optional[int], smoke: bool) -> None:
         self.world, self.method, self.output, self.processes, self.smoke = world, method, output, processes, smoke
+        self.path = output / "reference.csv"
+        self.runs = {run: columns for run, columns in entries.read_runs(self.path).items()
+                     if run[0].partition(",")[0] == method}
 
-    def run(self) -> tuple[Runs, int, bool]:
-        """Returns all tests, the chosen configuration, and whether all final trainings succeeded."""
-        runs: Runs = {}
+    def run(self) -> tuple[int, bool]:
+        """Returns the chosen configuration, and whether all final trainings succeeded."""
         scores = dict.fromkeys(range(reference.CONFIGURATIONS), 0.0)
         for share, number in SHARES:
             left = sorted(scores, key=scores.__getitem__, reverse=True)[:number]
-            scores, tests = self.train(left, share, TUNING_SEEDS, reference.TUNING_TASKS)
-            runs.update({(f"{name},{share}", seed): columns for (name, seed), columns in tests.items()})
+            scores = self.train({i: f"{self.method},{i},{share}" for i in left}, share, TUNING_SEEDS,
+                                reference.TUNING_TASKS)
         chosen = max(left, key=scores.__getitem__)
         print_line(f"{self.method}: configuration {chosen}, {scores[chosen]:.2f} in tuning")
-        scores, tests = self.train([chosen], 1.0, SEEDS, reference.TEST_TASKS)
-        runs.update({(self.method, seed): columns for (_, seed), columns in tests.items()})
-        return runs, chosen, scores[chosen] > -np.inf
+        scores = self.train({chosen: self.method}, 1.0, SEEDS, reference.TEST_TASKS)
+        return chosen, scores[chosen] > -np.inf
 
-    def train(self, left: Sequence[int], share: float, seeds: Sequence[int], test_seed: int
-              ) -> tuple[dict[int, float], Runs]:
-        """Trains configurations up to a share of the steps; returns the score of each configuration, and the tests.
+    def train(self, left: Mapping[int, str], share: float, seeds: Sequence[int], test_seed: int) -> dict[int, float]:
+        """Trains configurations up to a share of the steps, and tests them; returns the score of each configuration.
 
         Earlier trainings of the same configuration and seed are continued. The score is the mean return after as many
-        steps as in training, or minus infinity if a training failed.
+        steps as in training, or minus infinity if a training failed. `left` contains the name of each configuration in
+        `runs`.
         """
-        entry = reference.entry_of_configurations(self.world, self.method, left, share, seeds)
+        entry = reference.entry_of_configurations(self.world, self.method, [*left], share, seeds)
         if self.smoke:
             entry = reproduce.smaller(entry)
             entry = dataclasses.replace(entry, methods=[dataclasses.replace(
                 method, settings={**method.settings, "n_itr": round(4 * share)}) for method in entry.methods])
-        chosen = [(method, seed) for method in entry.methods for seed in method.seeds]
-        tests, training = reproduce.train(entry, chosen, self.output, self.processes, test_seed)
+        of_configurations = list(zip(left.items(), entry.methods, strict=True))
+        missing = [(method, seed) for (_, name), method in of_configurations for seed in method.seeds
+                   if (name, seed) not in self.runs]
+        tests, training = reproduce.train(
+            entry, missing, self.output, self.processes, test_seed) if missing else ({}, {})
         scores = {}
-        for i, method in zip(left, entry.methods, strict=True):
+        for (i, name), method in of_configurations:
             column, returns = entries.trained_column(entry, method), []
-            for run in [(method.name, seed) for seed in method.seeds]:
+            for seed in method.seeds:
+                run = (method.name, seed)
                 if run in tests:
                     costs = reference.costs(self.world, training[run]) if method.snapshot else {}
-                    values = {"configuration": i, **costs}
-                    tests[run].update({name: np.full_like(tests[run]["task"], values[name]) for name in values})
-                returns.append(exact_mean(tests[run][column]) if run in tests else -np.inf)
+                    self.runs[name, seed] = {**tests[run], **{
+                        key: np.full_like(tests[run]["task"], value) for key, value in
+                        {"configuration": i, **costs}.items()}}
+                returns.append(exact_mean(self.runs[name, seed][column]) if (name, seed) in self.runs else -np.inf)
             scores[i] = float(exact_mean(returns))
-        return scores, tests
+        store(self.path, self.method, self.runs)
+        return scores
 
 
 if __name__ == "__main__":

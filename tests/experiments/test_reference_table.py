@@ -60,7 +60,8 @@ def test_successive_halving_keeps_the_configurations_with_the_highest_scores(tmp
         return {run: columns_of(scores.get(run[0], 1.0) - 0.5) for run in runs}, {run: PROGRESS for run in runs}
 
     monkeypatch.setattr(reference_table.reproduce, "train", train)
-    runs, chosen, is_complete = reference_table.Search("navigation", "promp", tmp_path, 1, smoke=False).run()
+    search = reference_table.Search("navigation", "promp", tmp_path, 1, smoke=False)
+    (chosen, is_complete), runs = search.run(), search.runs
     numbers, n_itr, seeds, test_seeds = zip(*calls, strict=True)
     assert list(map(len, numbers)) == [8, 4, 2, 1] and numbers[1:] == (
         ["promp,2", "promp,5", "promp,1", "promp,0"], ["promp,2", "promp,5"], ["promp,2"])
@@ -69,6 +70,36 @@ def test_successive_halving_keeps_the_configurations_with_the_highest_scores(tmp
     assert chosen == 2 and is_complete and len(runs) == 2 * (8 + 4 + 2) - 1 + 10
     assert ("promp,7,0.25", 101) in runs and runs["promp", 201]["configuration"].tolist() == [2.0, 2.0]
     assert runs["promp", 201]["seconds_to_return"].tolist() == [15.0, 15.0]
+
+
+@pytest.mark.parametrize("complete_phases", [1, 2, 3])
+def test_interrupted_search_continues_with_the_tests_of_complete_phases(tmp_path, monkeypatch, complete_phases):
+    """A policy that was trained further can no longer be tested after a quarter of the steps."""
+    calls, stops = [], False
+
+    def train(entry, chosen, output, processes, test_seed):
+        calls.append([(method.name, method.settings["n_itr"], seed) for method, seed in chosen])
+        if stops and len(calls) == complete_phases + 1:
+            raise KeyboardInterrupt
+        output.mkdir(exist_ok=True)
+        runs = [(method.name, seed) for method, seed in chosen]
+        return {(name, seed): columns_of(seed / int(f"{name[-1]}7")) for name, seed in runs}, {
+            run: PROGRESS for run in runs}
+
+    monkeypatch.setattr(reference_table.reproduce, "train", train)
+
+    def search(name):
+        return reference_table.Search("navigation", "promp", tmp_path / name, 1, smoke=False)
+
+    expected, phases = search("uninterrupted").run(), calls[:]
+    calls.clear()
+    stops = True
+    with pytest.raises(KeyboardInterrupt):
+        search("continued").run()
+    stops = False
+    assert search("continued").run() == expected
+    assert calls == phases[:complete_phases + 1] + phases[complete_phases:]
+    assert len({(tmp_path / name / "reference.csv").read_text() for name in ("continued", "uninterrupted")}) == 1
 
 
 def test_failed_final_training_is_reported_and_the_other_seeds_are_stored(tmp_path, monkeypatch):
