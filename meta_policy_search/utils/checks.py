@@ -7,6 +7,7 @@ never as integers.
 """
 import difflib
 import inspect
+import re
 import sys
 import types
 from typing import Any, Callable, Dict, Iterable, NoReturn, Set, TypeVar
@@ -151,13 +152,14 @@ def did_you_mean(name: Any, known: Iterable[Any]) -> str:
     has another meaning.
     """
     by_lower = {other.lower(): other for other in known if isinstance(other, str)}
+    words = _words_of(name) if isinstance(name, str) else set()
+    of_others = {other: _words_of(by_lower[other]) for other in by_lower}
     name = name.lower().strip("-") if isinstance(name, str) else ""
-    words, further = _words_of(name), {other: len(_words_of(other) - _words_of(name)) for other in by_lower}
     near = [other for other in by_lower if _singular(other) == _singular(name)
-            or len(words) > 1 and _words_of(other) == words] or sorted(
-        (other for other in by_lower if len(name) > 1 and (words <= _words_of(other) or other.startswith(name)
+            or len(words) > 1 and of_others[other] == words] or sorted(
+        (other for other in by_lower if len(name) > 1 and (words <= of_others[other] or other.startswith(name)
                                                   or other.endswith(name))),
-        key=lambda other: (further[other], other))[:3]
+        key=lambda other: (len(of_others[other] - words), other))[:3]
     near = near or [other for other in difflib.get_close_matches(name, by_lower, cutoff=0.7)
                     if len(other.strip("-").split("_")) == len(name.split("_"))][:1]
     return f"; did you mean {' or '.join(repr(by_lower[other]) for other in near)}?" if near else ""
@@ -168,7 +170,8 @@ def _singular(name: str) -> str:
 
 
 def _words_of(name: str) -> Set[str]:
-    return {*name.strip("-").replace("-", "_").replace("learning_rate", "lr").split("_")}
+    words = re.findall("[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name.replace("learning_rate", "lr"))
+    return {word.lower() for word in words}
 
 
 def accepts(function: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:

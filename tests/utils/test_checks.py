@@ -40,10 +40,13 @@ def test_wrong_types_and_values_raise_errors(check, values, error, message):
     ("inner_learning_rate", "; did you mean 'inner_lr'?"), ("outer_lr", ""),
     ("lerning_rate", "; did you mean 'learning_rate'?"),
     ("initstd", "; did you mean '--init_std'?"),
+    ("Step_1-Return", "; did you mean 'Step_1-AverageReturn' or 'Step_1-StdReturn'?"),
+    ("HalfCheetahDirecEnv", "; did you mean 'HalfCheetahRandDirecEnv'?"),
     ("lr", "; did you mean 'learning_rate' or 'inner_lr'?"), ("--STD", "; did you mean '--init_std'?"),
 ])
 def test_closest_match_is_suggested(name, expected):
-    known = [True, "HalfCheetahRandDirecEnv", "pro_mp", "learning_rate", "inner_lr", "--init_std", "--help"]
+    known = [True, "HalfCheetahRandDirecEnv", "pro_mp", "learning_rate", "inner_lr", "--init_std", "--help", "Itr",
+             "Step_0-AverageReturn", "Step_1-StdReturn", "Step_1-AverageReturn"]
     assert did_you_mean(name, known) == expected
     with pytest.raises(ValueError, match=re.escape(f"got {name!r}{expected}") + "$"):
         check_choice("x", name, known)
