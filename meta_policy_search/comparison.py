@@ -19,7 +19,7 @@ from meta_policy_search.run_folder import RunInfo, now
 from meta_policy_search.run_spec import as_json
 from meta_policy_search.settings import check_names
 from meta_policy_search.types import Task
-from meta_policy_search.utils.checks import check_int_at_least, check_positive_int, check_type
+from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive_int, check_type
 from meta_policy_search.utils.files import PathLike, user_path, write_csv
 from meta_policy_search.utils.progress import print_line, shown_as_text, text_table
 from meta_policy_search.utils.statistics import exact_mean, mean_interval
@@ -247,7 +247,7 @@ def _sweep(kind: str, fixed: Mapping[str, Any], grid: Mapping[str, Iterable[Any]
            settings_of: Mapping[str, Mapping[str, Any]], folder: Optional[PathLike], processes: Optional[int],
            resume: bool) -> Comparison:
     """Trains with all combinations of settings, see `sweep`; a setting is passed to every algorithm that has it."""
-    if resume and folder is None:
+    if check_bool("resume", resume) and folder is None:
         raise ValueError("folder: expected the folder of the runs, because resume=True was given, got None")
     check_type("grid", grid, Mapping, "a dict of lists")
     fixed = {name: value for name, value in fixed.items() if value is not None or name not in grid}

@@ -121,6 +121,8 @@ class Trainer(TrainingLoop):
         if sess is not None:
             if not isinstance(sess, tf.Session):
                 raise TypeError(f"sess: expected a tf.Session or None, got {sess!r}")
+            if any(variable.graph is not sess.graph for variable in algo.policy.get_params().values()):
+                raise ValueError("sess: expected a session of the graph of the policy, got one of another graph")
             adopt_session(sess)
         self.sess = sess
         super().__init__(callbacks, progress_bar, self.start_itr)

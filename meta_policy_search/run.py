@@ -330,8 +330,9 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
         progress_bar: see `train`.
         **settings: arguments of the parts.
     """
+    eval_tasks = check_positive_int("eval_tasks", eval_tasks)
     if check_int_at_least("eval_every", eval_every, 0):
-        callbacks = [*callbacks, EvalCallback(eval_every, check_positive_int("eval_tasks", eval_tasks))]
+        callbacks = [*callbacks, EvalCallback(eval_every, eval_tasks)]
     check_has_spaces(env)
     wrappers = _remaining_wrappers(env, algo_class)
     policy = policy or algo_class.policy_cls(is_discrete(env.action_space))
@@ -468,7 +469,8 @@ def load_run(folder: PathLike, itr: Union[int, str, None] = None) -> "Run":
         ValueError: `folder` is a file or contains no run or several runs; see also `Trainer.from_snapshot`.
     """
     if os.path.isfile(folder := user_path("folder", folder)):
-        raise ValueError(f"folder: expected a run folder, got the file {folder}; `itr` selects a snapshot")
+        raise ValueError(f"folder: expected a run folder, got the file {folder}. The argument itr of load_run "
+                         "selects a snapshot")
     if os.path.isdir(folder):
         folder = run_folder.find_run(folder, "folder")
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # keeps the caller's random generators unchanged

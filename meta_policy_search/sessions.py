@@ -17,6 +17,8 @@ from meta_policy_search.tf_compat import tf
 CONFIG = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=-1)  # of new sessions
 _COLLECTION = "meta_policy_search/session"
 _USED = "meta_policy_search/used"  # collection: names of the variables that have been used in a session
+_REMEDY = ("session.run(tf.global_variables_initializer()) for initial values, then policy.load_npz(...) for saved "
+           "weights")
 
 
 def get_session(graph: Optional[tf.Graph] = None) -> tf.Session:
@@ -47,7 +49,17 @@ def get_session(graph: Optional[tf.Graph] = None) -> tf.Session:
 
 
 def adopt_session(session: tf.Session) -> None:
-    """Makes `get_session(session.graph)` return `session`."""
+    """Makes `get_session(session.graph)` return `session`.
+
+    Raises:
+        RuntimeError: a variable that was used in another session has no value in this one.
+    """
+    used = {*session.graph.get_collection(_USED)}
+    try:
+        session.run([v for v in session.graph.get_collection(tf.GraphKeys.GLOBAL_VARIABLES) if v.name in used])
+    except tf.errors.FailedPreconditionError as error:
+        raise RuntimeError("sess: variables that were used in another session have no value in this one. Set them "
+                           f"first: {_REMEDY}") from error
     session.graph.get_collection_ref(_COLLECTION)[:] = [session]
 
 
@@ -62,7 +74,7 @@ def graph_scope(owner: Any) -> Iterator[None]:
         with tf.name_scope(owner.name):
             yield
     except AttributeError as error:
-        if error.obj is not owner:
+        if error.obj is not owner or "super().__init__" in str(error):
             raise
         raise AttributeError(f"{error}. The constructor of the base class builds the graph: set the attribute before "
                              "super().__init__") from error
@@ -100,9 +112,7 @@ class VariableSet:
             lost = [name for name in missing if name in self._graph.get_collection(_USED)]
             if lost:
                 raise RuntimeError(f"session: {len(lost)} variables, such as {lost[0]}, have no value in this session, "
-                                   "but were used in another one. Leave this session, or set them in it: "
-                                   "session.run(tf.global_variables_initializer()) for initial values, then "
-                                   "policy.load_npz(...) for saved weights")
+                                   f"but were used in another one. Leave this session, or set them in it: {_REMEDY}")
             session.run(list(missing.values()))
             self._set_ready(session)
         return session

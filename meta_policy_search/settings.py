@@ -133,8 +133,8 @@ def check_names(settings: Iterable[str], known: Iterable[str], what: str, owners
 def advise(name: str, known: Iterable[str], owners: Owners) -> str:
     """Returns the end of a message about an unknown setting: what to use instead; for arguments, see `check_names`."""
     plain = name.lstrip("-")
-    if plain in _ELSEWHERE:
-        return f"; use {_ELSEWHERE[plain]}"
+    if (here := _ELSEWHERE.get(plain)) and (here in known or here not in ("folder", "dump_path")):
+        return f"; use {here}"
     if plain in ("lr", "learning_rate") and "step_size" in known:
         return "; use step_size (trust region of the meta-update) or inner_lr (adaptation)"
     if algorithms := ", ".join(owners(plain)):

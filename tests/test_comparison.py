@@ -72,6 +72,11 @@ def test_run_equals_that_of_train(comparison, arguments, tmp_path):
         np.testing.assert_array_equal(compared[name], alone[name])
 
 
+def test_resume_is_checked(arguments):
+    with pytest.raises(TypeError, match="resume: expected True or False, got 'yes'"):
+        mps.compare(**{**arguments, "resume": "yes"})
+
+
 @pytest.mark.parametrize("changes, message", [
     ({"inner_lr": 0.3}, "different settings: inner_lr 0.2 .run., 0.3"),
     ({"settings_of": {"Slow": {"learning_rate": 1e-4}}}, "different settings: learning_rate 1e-05 .run., 0.0001"),

@@ -338,7 +338,7 @@ def test_calls_in_the_wrong_order_raise(runner):
     (lambda runner: runner.train(1), ValueError, "batch_size: expected an integer .* here or in train"),
     (lambda runner: runner.setup(None, MetaPointEnv()), TypeError, "algo: expected an RLAlgorithm, got None"),
     (lambda runner: runner.restore(".", "latest"), ValueError, "from_epoch: expected one of 'last', 'first'"),
-    (lambda runner: runner.restore("missing", "first"), SnapshotError, "expected a run folder or a snapshot, got"),
+    (lambda runner: runner.restore("missing", "first"), SnapshotError, "expected a run folder, got"),
     (lambda runner: LocalRunner(snapshot_mode="best"), ValueError, "snapshot_mode: expected one of 'all'"),
 ])
 def test_arguments_are_checked(runner, call, error, message):

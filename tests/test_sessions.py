@@ -96,5 +96,8 @@ def test_weights_set_before_a_trainer_session_are_kept():
     first = build_trainer(ProMP)
     first.policy.set_flat_params(np.ones(8))
     parts = (first.algo, first.env, first.sampler, first.sample_processor, first.policy)
-    with pytest.raises(RuntimeError, match=MESSAGE):
-        Trainer(*parts, n_itr=1, sess=session).train()
+    with pytest.raises(RuntimeError, match="sess: .* no value in this one. Set them first: .*global_variables_init"):
+        Trainer(*parts, n_itr=1, sess=session)
+    np.testing.assert_array_equal(first.policy.get_flat_params(), np.ones(8))  # the session of the graph is unchanged
+    with pytest.raises(ValueError, match="sess: expected a session of the graph of the policy"):
+        Trainer(*parts, n_itr=1, sess=tf.Session(graph=tf.Graph()))

@@ -151,7 +151,7 @@ def test_other_objects_than_classes_of_algorithms_are_refused(other):
     ("sample_processor_cls", mps.MetaSampleProcessor("ZeroBaseline"), "expected a class, got MetaSampleProcessor"),
     ("optimizer_cls", mps.MAMLFirstOrderOptimizer(), "expected a class, got MAMLFirstOrderOptimizer"),
     ("policy_cls", mps.MetaGaussianMLPPolicy,
-     r"expected a class method policy_cls\(is_discrete\), got MetaGaussianMLPPolicy"),
+     r"expected a class method policy_cls\(is_discrete\), got the class MetaGaussianMLPPolicy"),
 ])
 def test_algorithm_with_a_wrong_part_is_refused(part, value, message):
     with pytest.raises(TypeError, match=f"^Own.{part}: {message}"):

@@ -143,7 +143,9 @@ def _tasks(text: str) -> Any:
         if type(tasks) is not list and tasks not in SEEDS and not (type(tasks) is int and tasks > 0):
             raise ValueError
         return tasks
-    except (OSError, ValueError):
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"could not read {text}: {error.strerror}") from None
+    except ValueError:
         raise argparse.ArgumentTypeError("expected a positive number, a JSON list such as '[[0.5, 0.5]]' or a .json "
                                          f"file that contains one, test or train, got {text!r}") from None
 

@@ -11,6 +11,9 @@ GRID.json contains the algorithm, the settings of all runs, and lists of values 
       "grid": {"inner_lr": [0.05, 0.1], "seed": [1, 2, 3]}
     }
 
+To compare algorithms, omit "algorithm" and add "algo", a list of names, to the grid. A setting is passed to the
+algorithms that have it.
+
 Each run has a folder that is named after its values. At the end, the sweep prints a table with a row for each
 combination of settings and means over its seeds, see `meta_policy_search.sweep`. The file summary.csv has a row for
 each run. For failed runs, the sweep prints the error. The exit status is 0 if all runs are complete, 1 otherwise, and
@@ -22,6 +25,7 @@ failed runs and skips complete runs. A sweep never deletes runs.
 import argparse
 import os
 import reprlib
+from typing import Any
 
 from meta_policy_search.cli.flags import nonempty_path
 from meta_policy_search.cli.train import INTERRUPTED
@@ -39,17 +43,20 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the incomplete runs of a sweep and prints its table; returns the exit status."""
     path = arguments.grid
     content = read_json(path)
-    if set(content) != set(_KEYS) or not all(isinstance(content[key], kind) for key, kind in _KEYS.items()):
+    varies = "algo" in content["grid"] if isinstance(content.get("grid"), dict) else False
+    keys = {key: kind for key, kind in _KEYS.items() if key != "algorithm" or not varies}
+    if set(content) != set(keys) or not all(isinstance(content[key], kind) for key, kind in keys.items()):
         raise ValueError(f"{path}: expected an object with the keys algorithm (a name), settings and grid "
                          f"(objects) and no others, got {reprlib.repr(content)}"
                          + "".join(did_you_mean(key, _KEYS) for key in content if key not in _KEYS))
-    algo, settings, grid = content["algorithm"], content["settings"], content["grid"]
+    settings, grid = content["settings"], content["grid"]
+    algo: Any = content.get("algorithm")
     for name in _FLAGS.keys() & settings:
         raise ValueError(f"{path}: settings: expected no {name}; use the flag {_FLAGS[name]}")
     output = arguments.output or os.path.join("data", "sweeps", os.path.splitext(os.path.basename(path))[0])
     try:
         env = settings.pop("env", None)
-        if env is None and "env" not in grid:
+        if env is None and "env" not in grid and not varies:
             env = find_algo_class(algo).default_settings["env"]
             print_line(f"settings contain no env: training on {env}, the default of {algo}")
         comparison = sweep(env, algo, grid, output, arguments.processes, arguments.resume, **settings)

@@ -13,6 +13,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 from meta_policy_search.cli.flags import Parser, add_flag, make_training_parser
 from meta_policy_search.envs import find_env
 from meta_policy_search.registry import search_current_folder
+from meta_policy_search.run_folder import read_params
 from meta_policy_search.samplers.errors import EnvWorkerError, WorkerDiedError
 from meta_policy_search.settings import SMOKE, read_json, settings_of
 from meta_policy_search.utils.log_outputs import LOG_FILE, append_text
@@ -27,6 +28,9 @@ FAILURES = (FloatingPointError, WorkerDiedError)
 """Errors of a computation that has started; reported in the same way, with status 1."""
 RUN_FAILURES = (SnapshotError, OSError, *FAILURES)
 """The same for `train` and `resume`, which write files."""
+
+FIXED_OPTIONS = ("eval_every", "eval_tasks")
+"""Settings without effect on the result that cannot be changed when a run is resumed."""
 
 COMMAND_DEFAULTS = {"plot_gap": 20}
 """Defaults of the command that differ from those of `meta_policy_search.train`."""
@@ -118,11 +122,14 @@ def resume(argv: Sequence[str]) -> int:
             run = load_run(argv[0])
         except USER_ERRORS as error:  # a missing or damaged snapshot is reported as a wrong argument
             parser.error(f"{argv[0]} cannot be resumed: {error}")
-        described = run.trainer.get_spec().describe()
-        recorded = {**described["settings"], **described["options"]}
+        described, params = run.trainer.get_spec().describe(), read_params(run.folder)
+        recorded = {name: value for record in (described, params) for part in ("settings", "options")
+                    for name, value in record.get(part, {}).items()}
+        groups = [parser.add_argument_group(title) for title in ("can be changed", "must equal those of the run")]
         for setting in settings_of_algorithm(type(run.trainer.algo), type(run.policy)).values():
             if setting.name in recorded:
-                add_flag(parser, setting._replace(default=recorded[setting.name]))
+                is_fixed = setting.affects_result and setting.name != "n_itr" or setting.name in FIXED_OPTIONS
+                add_flag(groups[is_fixed], setting._replace(default=recorded[setting.name]))
 
     def start(run_folder: str, **changed: Any) -> Any:
         return run.resume(**changed)

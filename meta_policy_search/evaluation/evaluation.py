@@ -105,7 +105,7 @@ class Evaluation:
 
         Further rows show the adaptation gain, the return of the worst quarter of the tasks, the success rate if the
         environment reports successes, and the mean return in each task if there are at most four different tasks. The
-        last line states the gain after `trained_steps` adaptation steps.
+        last line states the gain after `trained_steps` adaptation steps, or after all steps if training had none.
 
         Raises:
             ValueError: a reference was evaluated in another number of tasks.

@@ -1,7 +1,7 @@
 """Builds an evaluator from a run folder."""
 from typing import Any, Dict, Optional, Union
 
-from meta_policy_search.envs.compat import copy_env, set_render_mode
+from meta_policy_search.envs.compat import check_meta_env, copy_env, set_render_mode
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.normalized_env import check_wrapped_like, get_averages, set_averages
 from meta_policy_search.envs.trial_env import TrialEnv
@@ -49,6 +49,8 @@ def load_evaluator(run_folder: PathLike, snapshot: Union[int, str, None] = LAST,
             does not normalize the same quantities; see also `Trainer.from_snapshot`.
     """
     itr = None if snapshot == LAST else snapshot
+    if isinstance(itr, str) and itr != BEST:
+        raise ValueError(f"snapshot: expected {LAST!r}, {BEST!r}, the number of an iteration or None, got {itr!r}")
     if itr is not None and itr != BEST:
         check_int_at_least("snapshot", itr, 0)
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # building draws random numbers
@@ -66,6 +68,7 @@ def load_evaluator(run_folder: PathLike, snapshot: Union[int, str, None] = LAST,
             trainer.restore(content)
         run_env = trainer.env
         if env is not None:
+            check_meta_env(env)
             if isinstance(env, TrialEnv) != isinstance(run_env, TrialEnv):
                 raise ValueError(f"env: expected {'a' if isinstance(run_env, TrialEnv) else 'no'} TrialEnv for the "
                                  f"policy in {run_folder}, got {type(env).__name__}; RL2 cannot be compared with other "

@@ -326,6 +326,9 @@ class MAMLAlgo(MetaAlgo):
                 theta_{step+1} = inner_update(theta_step, inner_loss), for all tasks at once
             meta_objective of theta_{num_inner_grad_steps} and of all earlier steps
         """
+        if self._is_built:
+            raise TypeError(f"{type(self).__name__}: build_graph was called twice; all constructors of the library "
+                            "except that of MAMLAlgo call it")
         with graph_scope(self):
             self.step_sizes, log_step_sizes = adaptation.build_step_sizes(
                 self._adapted_part(self.policy.get_params()), self.inner_lr, self.trainable_inner_step_size)
@@ -566,8 +569,8 @@ class MAMLAlgo(MetaAlgo):
                              "a dict of columns")
         taken = {name for name in logger.getkvs() if name.startswith("Step_")} | self.optimizer.step_stats.keys()
         if wrong := [name for name in (*means, *further) if name in taken]:
-            raise ValueError(f"meta_objective: expected stats with other names than the columns of the library, got "
-                             f"{wrong[0]}")
+            raise ValueError(f"{'after_update' if wrong[0] in further else 'meta_objective'}: expected other names "
+                             f"than the columns of the library, got {wrong[0]}")
         figures = {**self.optimizer.step_stats, **means, **further}
         self._warn_if_worse(figures)
         if log:

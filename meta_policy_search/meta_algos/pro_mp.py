@@ -93,6 +93,7 @@ class ProMP(MAMLAlgo):
     """
 
     assignable_arguments = ("clip_eps",)
+    _checks = {"clip_eps": check_positive}
 
     def __init__(self, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
                  num_inner_grad_steps: int = 1, trainable_inner_step_size: bool = False, first_order: bool = False, *,
@@ -110,7 +111,7 @@ class ProMP(MAMLAlgo):
             max_epochs=check_positive_int("num_ppo_steps", num_ppo_steps), num_minibatches=num_minibatches,
             max_grad_norm=max_grad_norm, target_kl=target_kl)
         self.entropy_coef = check_non_negative("entropy_coef", entropy_coef)
-        self.clip_eps = check_positive("clip_eps", clip_eps)
+        self.clip_eps = clip_eps
         penalty = check_non_negative("init_inner_kl_penalty", init_inner_kl_penalty)
         self.inner_kl_coeff = np.full(self.num_inner_grad_steps, penalty)
         self.adaptive_inner_kl_penalty = check_bool("adaptive_inner_kl_penalty", adaptive_inner_kl_penalty)
@@ -138,7 +139,7 @@ class ProMP(MAMLAlgo):
     def after_update(self, stats: Mapping[str, np.ndarray]) -> Dict[str, float]:
         """Adapts the penalty coefficients and anneals `clip_eps`; returns the values that the update used."""
         coeff = float(np.mean(self.inner_kl_coeff)) if self.num_inner_grad_steps else 0.0
-        figures = {"KLCoeffInner": coeff, "ClipEps": check_positive("clip_eps", self.clip_eps)}
+        figures = {"KLCoeffInner": coeff, "ClipEps": self.clip_eps}
         if self.adaptive_inner_kl_penalty:
             self.inner_kl_coeff = self._adapted_kl_coeff(stats["KLInner"])
         self.clip_eps *= self.anneal_factor

@@ -354,6 +354,10 @@ class MetaPolicy(Policy):
         self._stacked_values: Optional["OrderedDict[str, np.ndarray]"] = None
 
     def _build_acting(self) -> None:
+        for name, variable in self._variables.variables.items():
+            if not variable.shape.rank:  # the axis of tasks would become the axis of actions
+                raise ValueError(f"{type(self).__name__}.make_params: {name}: expected an array with at least one "
+                                 "axis, got a number")
         with tf.name_scope("adapted"):
             self.policies_params_phs = OrderedDict(
                 (name, tf.placeholder(tf.float32, [None] + v.shape.as_list(), name=name.replace("/", "_")))

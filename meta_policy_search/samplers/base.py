@@ -1,4 +1,5 @@
 """Sampler interface, and the sample processor for the paths of one task."""
+from functools import partial
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -127,6 +128,8 @@ class SampleProcessor(Configurable):
     """
 
     assignable_arguments = ("discount", "gae_lambda", "normalize_adv", "positive_adv")
+    _checks = {**dict.fromkeys(("discount", "gae_lambda"), partial(check_fraction, low_open=False)),
+               **dict.fromkeys(("normalize_adv", "positive_adv"), check_bool)}
 
     baseline: Any = None
     """The baseline: the object that was passed to the constructor, or an object of the named class."""
@@ -143,10 +146,8 @@ class SampleProcessor(Configurable):
     def __init__(self, baseline: Union[str, Any], discount: float = 0.99, gae_lambda: float = 1,
                  normalize_adv: bool = False, positive_adv: bool = False) -> None:
         self.baseline = make_baseline(baseline)
-        self.discount = check_fraction("discount", discount, low_open=False)
-        self.gae_lambda = check_fraction("gae_lambda", gae_lambda, low_open=False)
-        self.normalize_adv = check_bool("normalize_adv", normalize_adv)
-        self.positive_adv = check_bool("positive_adv", positive_adv)
+        self.discount, self.gae_lambda = discount, gae_lambda
+        self.normalize_adv, self.positive_adv = normalize_adv, positive_adv
 
     def process_samples(self, paths: Sequence[Path], log: Any = False, log_prefix: str = "") -> TaskSamples:
         """Processes the paths of one task.
@@ -200,8 +201,6 @@ class SampleProcessor(Configurable):
     def _process(self, tasks: Sequence[TaskPaths], log: Any, log_prefix: str) -> List[TaskSamples]:
         """Processes the paths of each task and logs statistics."""
         log = check_choice("log", log, (False, True, "reward", "all"))
-        check_fraction("discount", self.discount, low_open=False)  # again, because callbacks can assign them
-        check_fraction("gae_lambda", self.gae_lambda, low_open=False)
         samples = self._make_samples(tasks)
         successes = success_rate([path for task in tasks for path in task.paths])
         self.reports_success |= not np.isnan(successes)

@@ -101,7 +101,8 @@ def check_env(env: Any, num_steps: int = 50, seed: int = 0) -> None:
 
     Also checks that observations and rewards are finite, that observations lie in their space and have its type, and
     that tasks have an effect, and that equal seeds give equal tasks. A Gymnasium environment is also checked by
-    `gymnasium.utils.env_checker.check_env`, which may print warnings about the spaces.
+    `gymnasium.utils.env_checker.check_env`, which may print warnings about the spaces. `meta_policy_search.train` also
+    needs finite bounds of actions, because it normalizes them.
 
     Samplers step several copies of an environment, and each copy runs its paths sequentially. If the environment draws
     all random numbers from the generator that samplers set (`self.np_random`) and `reset` initializes all other state,

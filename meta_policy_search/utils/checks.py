@@ -79,8 +79,8 @@ def check_type(name: str, value: Any, cls: Any, expected: str) -> Any:
     """Returns an object of a class, or of one of several classes; `expected` names them, such as `a Box`."""
     if isinstance(value, cls):
         return value
-    text = repr(value)
-    text = text if len(text) <= 60 else (value if isinstance(value, type) else type(value)).__name__
+    text = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
+    text = text if len(text) <= 60 else type(value).__name__
     raise TypeError(f"{name}: expected {expected}, got {text}")
 
 

@@ -2,7 +2,7 @@
 import inspect
 import reprlib
 import typing
-from typing import TYPE_CHECKING, Any, Collection, Dict, FrozenSet, Mapping, Optional, Tuple, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Collection, Dict, FrozenSet, Mapping, Optional, Tuple, TypeVar
 
 from meta_policy_search.types import NO_EFFECT
 from meta_policy_search.utils.ported_code import check_hooks
@@ -47,6 +47,9 @@ class Configurable:
     assignable_arguments: Collection[str] = ()
     """Names of constructor arguments that can be assigned. Each is read when it is used, and is in the snapshot."""
 
+    _checks: Mapping[str, Callable[[str, Any], Any]] = {}
+    """Checks `(name, value) -> value` of assignable arguments, called for each assignment."""
+
     _given: tuple[tuple, Dict[str, Any]]
     _fixed: FrozenSet[str] = frozenset()  # constructor arguments of the classes of this package
     _is_built = False  # constructors that do not store all arguments by name end with `self._is_built = True`
@@ -65,7 +68,7 @@ class Configurable:
                     inspect.getattr_static(type(self), name, None), property):
                 cls = type(self).__name__
                 raise AttributeError(f"{name} cannot be changed after construction: build a new {cls}({name}=...)")
-            super().__setattr__(name, value)
+            super().__setattr__(name, self._checks[name](name, value) if name in self._checks else value)
 
         def __getattr__(self, name: str) -> Any:
             try:  # again, for the error of a property

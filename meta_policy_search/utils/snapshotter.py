@@ -185,7 +185,7 @@ def load_snapshot(path: PathLike, itr: Union[int, str, None] = None, without: Se
     try:
         file = open(path, "rb")
     except OSError as error:
-        raise SnapshotError(f"expected a run folder or a snapshot, got {path}: {error.strerror}") from error
+        raise SnapshotError(f"expected a run folder, got {path}: {error.strerror}") from error
     with file:
         if damage := _damage(file):
             raise SnapshotError(f"the snapshot {path} is damaged: {damage}. "

@@ -122,7 +122,7 @@ def test_reloaded_run_gives_equal_results_and_keeps_global_random_state(runs):
 @pytest.mark.parametrize("arguments, message", [
     (["--num_tasks", "3", "--tasks", "[1]"], "--tasks: expected once, got it 2 times"),
     (["--tasks", "{1"], r"--tasks.*: expected .*, a JSON list such as '\[\[0.5, 0.5\]\]' or a .json file .*, got '{1'"),
-    (["--tasks", "gone.json"], "--tasks.*: expected .*, test or train, got 'gone.json'"),
+    (["--tasks", "gone.json"], "--tasks.*: could not read gone.json: No such file or directory"),
     (["--tasks", "3.0"], "--tasks.*: expected a positive number, a JSON list such as .*, got '3.0'"),
     (["--tasks", "-4"], "--tasks.*: expected a positive number, a JSON list such as .*, got '-4'"),
     (["--step_sizes", "a,1"], "argument --step_sizes: expected numbers such as 1 2 or 1,2, got 'a,1'"),

@@ -92,6 +92,16 @@ def test_failure_of_all_runs_is_an_error(tmp_path, monkeypatch, capsys):
     assert statuses(tmp_path / "runs") == {"seed=1": "failed", "seed=2": "failed"}
 
 
+def test_sweep_over_algorithms(tmp_path, monkeypatch, capsys):
+    """A setting is passed to the algorithms that have it."""
+    commands.train_members_here(monkeypatch)
+    grid = tmp_path / "algorithms.json"
+    grid.write_text(json.dumps({"settings": {**SMALL, "extra_std": 2.0}, "grid": {"algo": ["cem", "cma_es"]}}))
+    assert main(["sweep", str(grid), "--output", str(tmp_path / "runs")]) == 0
+    assert [row["algo"] for row in read_csv(tmp_path / "runs" / "summary.csv")] == ["cem", "cma_es"]
+    assert "extra_std: not a setting of cma_es, which ignores it" in capsys.readouterr().out
+
+
 @pytest.mark.thorough
 def test_meta_learning_algorithms(tmp_path, monkeypatch, capsys):
     """A grid without varied settings has one run, and the table lists pre-update and post-update returns."""
@@ -204,6 +214,8 @@ def test_sweep_does_not_run_twice_at_once(tmp_path, capsys):
     ([], "expected a JSON object, got list"),
     ({"algorithm": "cem", "setting": {}, "grid": {}}, "(objects) and no others, got {'algorithm': 'cem', 'grid': {}, "
      "'setting': {}}; did you mean 'settings'?"),
+    ({"settings": {}, "grid": {"seed": [1]}}, "expected an object with the keys algorithm (a name), settings and grid"),
+    ({"algorithm": "cem", "settings": {}, "grid": {"algo": ["cem"]}}, "expected an object with the keys algorithm"),
     ({"algorithm": "gone:CEM", "settings": {}, "grid": {}}, "got 'gone:CEM': ModuleNotFoundError: No module named"),
     ({"algorithm": "cem", "settings": {"folder": "x"}, "grid": {}}, "expected no folder; use the flag --output"),
     ({"algorithm": "cem", "settings": {**SMALL, "seed": 1}, "grid": {"seed": [1]}},

@@ -375,6 +375,20 @@ def test_runs_of_shell_and_python_resume_each_other(first, finished, tmp_path, c
     assert [process["itr"] for process in params(folder)["resumed"]] == [2]
 
 
+def test_help_of_resume_lists_what_can_be_changed_with_the_values_of_the_run(finished, capsys):
+    with pytest.raises(SystemExit):
+        main(["resume", str(finished.folder), "--help"])
+    said = capsys.readouterr().out
+    flags = {}
+    for part in ("can be changed", "must equal those of the run"):
+        flags[part] = said.partition(f"\n{part}:\n")[2].partition("\n\n")[0]
+    options = params(finished.folder)["options"]
+    for name in ("n_itr", *options):
+        assert ("  --" + name + " " in flags["can be changed"]) is (name not in ("eval_every", "eval_tasks")), name
+    assert "  --inner_lr " in flags["must equal those of the run"] and "  --inner_lr " not in flags["can be changed"]
+    assert f"(default: {options['snapshot_mode']})" in " ".join(flags["can be changed"].split())
+
+
 @pytest.mark.thorough
 def test_a_resumed_run_keeps_its_settings(finished_copy, capsys):
     before = contents(finished_copy)

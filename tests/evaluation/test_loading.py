@@ -113,6 +113,16 @@ def test_random_initialization_equals_the_start_of_the_run(run):
     assert all(np.allclose(size, 0.3) for size in algo.get_step_sizes().values())
 
 
+@pytest.mark.parametrize("arguments, error, message", [
+    ({"snapshot": "bestt"}, ValueError, "snapshot: expected 'last', 'best', the number of an iteration or None, got"),
+    ({"snapshot": -1}, ValueError, "snapshot: expected an integer of at least 0, got -1"),
+    ({"env": "MetaPointEnv"}, TypeError, "env: expected a meta-environment, got the name 'MetaPointEnv': pass"),
+])
+def test_wrong_arguments_are_named(run, arguments, error, message):
+    with pytest.raises(error, match=message):
+        mps.load_evaluator(run[0], **arguments)
+
+
 class KwargsVPG(mps.VPGMAML):
     """A user-defined algorithm that passes `*args` and `**kwargs` to its base."""
 

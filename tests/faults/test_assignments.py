@@ -46,6 +46,21 @@ def test_trust_region_of_the_optimizer_is_read_only():
             algo.optimizer.step_size = 0.1
 
 
+@pytest.mark.parametrize("build, name, value, error", [
+    (lambda: mps.MetaSampleProcessor("ZeroBaseline"), "discount", 1.5, ValueError),
+    (lambda: mps.MetaSampleProcessor("ZeroBaseline"), "normalize_adv", 1, TypeError),
+    (lambda: mps.ProMP(make_policy(), meta_batch_size=M), "clip_eps", -0.1, ValueError),
+])
+def test_wrong_value_is_refused_when_it_is_assigned(build, name, value, error):
+    """Otherwise a snapshot contains it, and the run cannot be resumed."""
+    with tf.Graph().as_default():
+        part = build()
+    before = getattr(part, name)
+    with pytest.raises(error, match=f"^{name}: expected .*, got {value}"):
+        setattr(part, name, value)
+    assert getattr(part, name) == before
+
+
 @pytest.mark.thorough
 def test_assigned_arguments_take_effect_and_are_in_the_snapshot(tmp_path):
     def changes(trainer, row):

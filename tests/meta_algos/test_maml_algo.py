@@ -133,6 +133,12 @@ class WithRatio(WithTensor):
     inner_type = "ratio"
 
 
+class BuildsTwice(VPGMAML):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.build_graph()
+
+
 class SetsTooLate(VPGMAML):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -158,6 +164,7 @@ def with_objective(**fields):
     (with_objective(inputs=["scale"]), TypeError, r"meta_objective: inputs: expected a dict, got \['scale'\]"),
     (WithoutOptimizer, TypeError, "WithoutOptimizer.optimizer: expected an Optimizer, such as .*, got None"),
     (WithoutGraph, TypeError, r"WithoutGraph: the constructor has to call self.build_graph\(\)"),
+    (BuildsTwice, TypeError, "BuildsTwice: build_graph was called twice; all constructors of the library except"),
     (SetsTooLate, AttributeError, r"no attribute 'bonus'. .*: set the attribute before super\(\).__init__"),
     (WithTensor, TypeError, "meta_objective: expected a MetaObjective, such as MetaObjective"),
     (WithRatio, ValueError, "inner_type: expected one of 'likelihood_ratio', "),
@@ -188,9 +195,12 @@ def test_stats_do_not_replace_columns_of_the_library(name):
             objective = super().meta_objective(steps)
             return objective._replace(stats={**objective.stats, name: objective.loss})
 
-    logger.logkv("Step_1-AverageReturn", 1.0)
-    with tf.Graph().as_default(), pytest.raises(ValueError, match=f"other names than .* of the library, got {name}"):
-        Own(make_policy(), meta_batch_size=M).optimize_policy(draw_data())
+    later = type("Later", (VPGMAML,), {"after_update": lambda self, stats: {name: 1.0}})
+    for cls, method in ((Own, "meta_objective"), (later, "after_update")):
+        logger.logkv("Step_1-AverageReturn", 1.0)
+        message = f"{method}: expected other names than .*, got {name}"
+        with tf.Graph().as_default(), pytest.raises(ValueError, match=message):
+            cls(make_policy(), meta_batch_size=M).optimize_policy(draw_data())
 
 
 def test_custom_algorithm_with_placeholders_per_task():

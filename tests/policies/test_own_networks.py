@@ -371,6 +371,16 @@ def test_wrong_outputs_of_a_policy_that_acts_through_the_graph_are_named():
         CutInTheGraph(2, 3, 2, hidden_sizes=()).get_actions(np.zeros((2, 4, 3)))
 
 
+def test_scalar_parameter_is_refused():
+    """Stacked over tasks, it would have shape [M]; with M = A, this would be taken for one value per action."""
+    class Wrong(NormalizedPolicy):
+        def make_params(self, rng):
+            return {**super().make_params(rng), "scale": np.array(0.0)}
+
+    with pytest.raises(ValueError, match="Wrong.make_params: scale: expected an array with at least one axis, got a"):
+        Wrong(2, 3, 2)
+
+
 @pytest.mark.parametrize("name, part, message", [
     ("make_params", lambda self, rng: None, "Wrong.make_params: expected a dict of parameters, got None"),
     ("make_params", lambda self: {}, r"Wrong.make_params: expected the arguments \(rng\), got \(\)"),

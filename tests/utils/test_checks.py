@@ -42,7 +42,8 @@ def test_wrong_types_and_values_raise_errors(check, values, error, message):
     ("initstd", "; did you mean '--init_std'?"),
     ("Step_1-Return", "; did you mean 'Step_1-AverageReturn' or 'Step_1-StdReturn'?"),
     ("HalfCheetahDirecEnv", "; did you mean 'HalfCheetahRandDirecEnv'?"),
-    ("lr", "; did you mean 'learning_rate' or 'inner_lr'?"), ("--STD", "; did you mean '--init_std' or 'Step_1-StdReturn'?"),
+    ("lr", "; did you mean 'learning_rate' or 'inner_lr'?"),
+    ("--STD", "; did you mean '--init_std' or 'Step_1-StdReturn'?"),
 ])
 def test_closest_match_is_suggested(name, expected):
     known = [True, "HalfCheetahRandDirecEnv", "pro_mp", "learning_rate", "inner_lr", "--init_std", "--help", "Itr",

@@ -95,7 +95,7 @@ def test_damaged_snapshot_is_detected_and_the_intact_one_is_named(tmp_path, mode
 def test_missing_snapshot_is_reported(tmp_path):
     with pytest.raises(SnapshotError, match=r"contains no snapshot"):
         load_snapshot(tmp_path)
-    with pytest.raises(SnapshotError, match=r"expected a run folder or a snapshot, got .*missing\.pkl: No such file"):
+    with pytest.raises(SnapshotError, match=r"expected a run folder, got .*missing\.pkl: No such file"):
         load_snapshot(tmp_path / "missing.pkl")
     (tmp_path / "params.pkl").write_bytes(b"x")
     with pytest.raises(SnapshotError, match=r"The folder contains no intact snapshot"):
