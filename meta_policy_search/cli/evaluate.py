@@ -74,7 +74,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """Adds the flags of the command."""
     add = parser.add_argument
     add("run_folder", metavar="RUN_FOLDER", help="folder of a run, or a folder that contains exactly one run")
-    _add_task_flags(parser, num_tasks=40, num_steps=f"{NUM_STEPS}, or the number in training if that is larger")
+    _add_task_flags(parser, "sampled tasks per seed", num_tasks=40,
+                    num_steps=f"{NUM_STEPS}, or the number in training if that is larger")
     add("--seeds", type=functools.partial(one_or_several, int), nargs="+", default=[1], metavar="INT",
         help="seeds of all random generators, including sampled tasks (default: 1)")
     add("--reference", action="append", default=[], metavar="NAME",
@@ -93,7 +94,7 @@ def add_recording_flags(parser: Any, num_tasks: int) -> None:
         parser: an `argparse.ArgumentParser` or an argument group.
         num_tasks: default number of sampled tasks.
     """
-    _add_task_flags(parser, num_tasks, num_steps="the number in training")
+    _add_task_flags(parser, "different sampled tasks", num_tasks, num_steps="the number in training")
     parser.add_argument("--seed", type=int, default=1, metavar="INT",
                         help="seed of all random generators, including sampled tasks (default: 1)")
 
@@ -120,11 +121,11 @@ def add_snapshot_flag(parser: Any) -> None:
                         help="iteration of the snapshot, or best: the one that --eval_every selected (default: last)")
 
 
-def _add_task_flags(parser: Any, num_tasks: int, num_steps: str) -> None:
+def _add_task_flags(parser: Any, sampled: str, num_tasks: int, num_steps: str) -> None:
     add = parser.add_argument
     add_snapshot_flag(parser)
     add("--tasks", "--num_tasks", type=_tasks, default=num_tasks, metavar="TASKS",
-        help="number of sampled tasks per seed, a JSON list of tasks or a .json file that contains one, or test or "
+        help=f"number of {sampled}, a JSON list of tasks or a .json file that contains one, or test or "
              f"train: the fixed tasks of the environment (default: {num_tasks})")
     add("--num_steps", type=int, metavar="INT",
         help=f"number of gradient steps; may exceed the number in training (default: {num_steps})")

@@ -15,6 +15,7 @@ paths before adaptation and after each adaptation step. The default number of st
 snapshot executes code that it contains. Only use runs that you trust.
 """
 import argparse
+import functools
 import json
 import os
 import re
@@ -25,7 +26,7 @@ import numpy as np
 import meta_policy_search as mps
 from meta_policy_search import run_folder
 from meta_policy_search.cli import evaluate
-from meta_policy_search.cli.flags import add_output_flags, check_is_new, print_warning
+from meta_policy_search.cli.flags import add_output_flags, check_is_new, one_or_several, print_warning
 from meta_policy_search.envs.scenery import check_is_planar
 from meta_policy_search.plotting import collect_curves, describe_settings, plot_comparison, read_progress
 from meta_policy_search.run_folder import RunInfo
@@ -204,8 +205,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     curves = parser.add_argument_group("curves").add_argument
     curves("--x", choices=list(X_AXES), default="iterations",
            help="horizontal axis (default: iterations)")
-    curves("--columns", nargs="+", metavar="NAME", help="columns of progress.csv, one panel each (default: the "
-           "mean return before and after adaptation; for a single task, the mean return)")
+    curves("--columns", type=functools.partial(one_or_several, str), nargs="+", metavar="NAME",
+           help="columns of progress.csv, one panel each (default: the mean return before and after adaptation; for a "
+           "single task, the mean return)")
     curves("--smooth", type=int, default=1, metavar="INT",
            help="width of the running mean in rows (default: 1, no smoothing)")
     trajectories = parser.add_argument_group("trajectories")

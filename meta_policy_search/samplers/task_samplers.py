@@ -7,7 +7,13 @@ import numpy as np
 from meta_policy_search.envs.compat import layers, name_of_env, owner_of_tasks
 from meta_policy_search.types import Task
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.checks import check_choice, check_fraction, check_positive_int, check_type
+from meta_policy_search.utils.checks import (
+    check_arguments,
+    check_choice,
+    check_fraction,
+    check_positive_int,
+    check_type,
+)
 from meta_policy_search.utils.serializable import Configurable, constructor_signature
 
 __all__ = ["RoML", "TaskSampler", "WorstTaskSampler"]
@@ -224,4 +230,6 @@ def make_task_sampler(value: Any) -> Any:
         cls = TASK_SAMPLERS[check_choice("task_sampler", arguments.pop("name", None), TASK_SAMPLERS)]
         names = list(constructor_signature(cls).parameters)
         return cls(**{check_choice("task_sampler", name, names): given for name, given in arguments.items()})
-    return check_type("task_sampler", value, TaskSampler, f"one of {', '.join(TASK_SAMPLERS)}, or a TaskSampler")
+    check_type("task_sampler", value, TaskSampler, f"one of {', '.join(TASK_SAMPLERS)}, or a TaskSampler")
+    check_arguments(f"{type(value).__name__}.sample", value.sample, "(n, rng)", 1, None)
+    return value

@@ -167,7 +167,7 @@ def test_x_axis(x, factor, expected, label, tmp_path, comparison):
 
 def test_columns_and_smoothing(tmp_path, comparison):
     write_run(tmp_path / "a")
-    panels, path, _, how = comparison(tmp_path / "a", "--columns", "Time", "AdaptationGain",
+    panels, path, _, how = comparison(tmp_path / "a", "--columns", "Time,AdaptationGain",
                                           "--smooth", 3, "--output", tmp_path / "mine.png")
     assert list(panels) == ["Time", "AdaptationGain"] and how["smooth"] == 3
     np.testing.assert_array_equal(panels["AdaptationGain"]["promp, MetaPointEnv"][0][1], [5, 6, 7])

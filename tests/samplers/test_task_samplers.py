@@ -248,6 +248,9 @@ def test_tasks_by_default_are_those_of_the_environment():
     ({"name": "roml", "alpa": 0.1}, ValueError, "task_sampler: expected one of .*, got 'alpa'; did you mean 'alpha'"),
     ({"name": "roml", "alpha": 0.0}, ValueError, r"alpha: expected a number in \(0, 1\], got 0.0"),
     (3, TypeError, "task_sampler: expected one of uniform, worst, roml, or a TaskSampler, got 3"),
+    (RoML, TypeError, "task_sampler: expected .* or a TaskSampler, got the class RoML"),
+    (type("Own", (TaskSampler,), {"sample": lambda self, n: []})(), TypeError,
+     r"Own.sample: expected the arguments \(n, rng\), got \(n\)"),
 ])
 def test_invalid_task_samplers_are_reported(value, error, message):
     with pytest.raises(error, match=message):
