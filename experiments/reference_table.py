@@ -132,7 +132,7 @@ class Search:
                     self.runs[name, seed] = {**tests[run], **{
                         key: np.full_like(tests[run]["task"], value) for key, value in
                         {"configuration": i, **costs}.items()}}
-                returns.append(exact_mean(self.runs[name, seed][column]) if (name, seed) in self.runs else -np.inf)
+                returns.append(entries.mean_of(self.runs[name, seed], column) if (name, seed) in self.runs else -np.inf)
             scores[i] = float(exact_mean(returns))
         store(self.path, self.method, self.runs)
         return scores

@@ -202,9 +202,17 @@ def test(entry: Entry, method: Method, folder: str, progress: Progress, seed: in
             step_sizes = [evaluator.algo.inner_lr, evaluator.algo.inner_lr / 2] if has_sizes else None
             evaluation = evaluator.evaluate(entry.test_tasks, entry.num_steps, step_sizes, seeds=(seed,))
             scores, goals = evaluation.task_returns, evaluation.tasks[0]
-    return {"task": np.arange(len(scores), dtype=float),
-            **({"goal": np.array(goals)} if isinstance(goals[0], float) else {}),
+    return {"task": np.arange(len(scores), dtype=float), **goal_column(entry, goals),
             **dict(zip(entries.score_columns(entry), scores.T, strict=True))}
+
+
+def goal_column(entry: Entry, tasks: Sequence[Any]) -> Progress:
+    """Returns the column `goal` of a test: tasks that are numbers, or the indices of four corners in sorted order."""
+    if isinstance(tasks[0], float):
+        return {"goal": np.array(tasks)}
+    if not entries.has_few_tasks(entry) or tasks[0] is None:
+        return {}
+    return {"goal": np.unique(tasks, axis=0, return_inverse=True)[1].ravel().astype(float)}
 
 
 def comparison(name: str, entry: Entry, tests: Runs) -> str:

@@ -189,14 +189,20 @@ Statistic = Callable[[Progress, str], np.ndarray]
 
 
 def by_task(run: Progress, column: str) -> np.ndarray:
-    """Returns the values of a run by test task, or only their mean if the test has two tasks, several times each.
+    """Returns the values of a run by test task, or a single value if the test repeats two or four tasks.
 
-    The latter is the case for forward and backward. There are no other tasks, and both are tested equally often, so the
-    mean does not depend on a sample of tasks.
+    The latter is the case for forward and backward and for the four corners. There are no other tasks, so the mean over
+    them, with equal weights, does not depend on a sample of tasks.
     """
-    values = run[column]
-    is_repeated = "goal" in run and len(np.unique(run["goal"])) <= 2
-    return np.atleast_1d(exact_mean(values)) if is_repeated else values
+    values, goals = run[column], run.get("goal")
+    if goals is None or len(np.unique(goals)) > 4:
+        return values
+    return np.atleast_1d(exact_mean([exact_mean(values[goals == goal]) for goal in np.unique(goals)]))
+
+
+def mean_of(run: Progress, column: str) -> float:
+    """Returns the mean over the test tasks of a run."""
+    return float(exact_mean(by_task(run, column)))
 
 
 def over_seeds_and_tasks(values: Sequence[np.ndarray], level: float = 0.95) -> Optional[Interval]:

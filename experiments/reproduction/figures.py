@@ -81,7 +81,7 @@ def dots(name: str) -> dict[str, tuple[list[float], list[float]]]:
         if method.snapshot and method.name in tests.keys() & training.keys():
             runs, column = tests[method.name], entries.trained_column(entry, method)
             found[method.label] = ([counted_steps(entry, training[method.name][seed])[-1] for seed in runs],
-                                   [exact_mean(run[column]) for run in runs.values()])
+                                   [entries.mean_of(run, column) for run in runs.values()])
     return found
 
 

@@ -115,7 +115,7 @@ def fill(name: str, text: str) -> str:
         if kind == "failed":
             return f"{failures(entry, method, runs)} of {len(runs)}"
         if kind == "seeds":
-            return ", ".join(f"{exact_mean(run[column]):.3g}" for run in runs.values())
+            return ", ".join(f"{entries.mean_of(run, column):.3g}" for run in runs.values())
         return cell(ours) or "not measured"
 
     return re.sub(r"\{(?:(worst|tail|failed|seeds) )?(\w+)(?: - (\w+))?(?: (\d+))?\}", value, text)
@@ -180,7 +180,7 @@ def failures(entry: Entry, method: Method, runs: Mapping[int, Progress]) -> str:
     """Returns the cell of the number of seeds whose score after adaptation is below the limit; empty without one."""
     limit = entry.failed_below if method.chance is None else method.chance
     column = entries.trained_column(entry, method)
-    return "" if limit is None else str(sum(bool(exact_mean(run[column]) < limit) for run in runs.values()))
+    return "" if limit is None else str(sum(entries.mean_of(run, column) < limit for run in runs.values()))
 
 
 def difference_cell(runs: Mapping[int, Progress], column: str, others: Mapping[int, Progress],
@@ -270,7 +270,7 @@ def _groups(entry: Entry, tests: ByMethod) -> str:
         column = entries.trained_column(entry, method)
         if runs := [run for run in tests.get(method.name, {}).values() if "goal" in run]:
             rows.append([method.label, *(
-                ", ".join(f"{exact_mean(run[column][run['goal'] == goal]):.0f}" for run in runs)
+                ", ".join(f"{exact_mean(run[column][run['goal'] == goal]):.3g}" for run in runs)
                 for goal in entry.groups.values())])
     return table(["return of each seed", *entry.groups], rows)
 
@@ -357,9 +357,11 @@ def leaderboards() -> str:
             difference = "" if method is reference else difference_cell(
                 runs, column, entries.read_tests(others)[REFERENCE], entries.trained_column(ENTRIES[others], reference))
             million_steps, _ = cost(method, entries.read_training(name)[method.name])
-            rows.append((-mean.mean, [method.label, f"[{name}]({name}.md)", trained_seeds(method, runs), cell(mean),
+            rows.append((-mean.mean, [method.label, f"[{name}]({name}.md)", trained_seeds(method, runs),
+                                      failures(ENTRIES[name], method, runs), cell(mean),
                                       worst(ENTRIES[name], runs, column), difference, million_steps]))
-        header = ["method", "entry", "seeds", "mean return", "worst quarter", "difference from ProMP", "million steps"]
+        header = ["method", "entry", "seeds", "seeds that failed", "mean return", "worst quarter",
+                  "difference from ProMP", "million steps"]
         parts.append(f"## {heading}\n\n{without_empty_columns(header, [row for _, row in sorted(rows)])}")
     return "\n\n".join(parts)
 

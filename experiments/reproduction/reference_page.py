@@ -79,7 +79,8 @@ def draw(world: str) -> None:
                            height=1.0 + 0.35 * len(methods)) as all_axes:
         axes = all_axes[0, 0]
         for place, method in enumerate(methods):
-            returns = [exact_mean(run[entries.trained_column(entry, method)]) for run in tests[method.name].values()]
+            column = entries.trained_column(entry, method)
+            returns = [entries.mean_of(run, column) for run in tests[method.name].values()]
             axes.plot(returns, np.full(len(returns), place), "o", markersize=4, color=style.COLORS[0], alpha=0.6)
             axes.plot([exact_mean(returns)], [place], "|", markersize=14, color=style.COLORS[1])
         axes.set_yticks(range(len(methods)), [method.label for method in methods])
