@@ -19,6 +19,9 @@ from meta_policy_search.utils.serializable import (
     name_of_callable,
 )
 
+FIXED_OPTIONS = ("eval_every", "eval_tasks")
+"""Settings without effect on the result that cannot be changed when a run is resumed."""
+
 _MAX_NUMBERS = 100  # of an array in `params.json`; larger arrays are abbreviated
 
 
@@ -91,7 +94,7 @@ class RunSpec(NamedTuple):
         check_names(options, {*settings, *recorded}, "of the run")
         if differing := differences(settings, new, ("run", "now")):
             raise ValueError(f"settings differ: {differing}. A resumed run keeps its settings")
-        evaluations = {name: recorded[name] for name in ("eval_every", "eval_tasks") if name in recorded}
+        evaluations = {name: recorded[name] for name in FIXED_OPTIONS if name in recorded}
         if differing := differences(evaluations, new, ("run", "now")):
             raise ValueError(f"{differing}: a resumed run keeps its evaluations. In Python, pass "
                              "callbacks=[EvalCallback(...)]")

@@ -66,6 +66,13 @@ class Setting(NamedTuple):
     affects_result: bool  # False for arguments whose type hint is marked with `types.WithoutEffect`
 
 
+def inherit_default_settings(cls: Any) -> None:
+    """Extends the `default_settings` of a new class by those of its base classes, in the order of inheritance."""
+    cls._own_default_settings = vars(cls).get("default_settings", {})
+    cls.default_settings = {name: value for base in reversed(cls.__mro__) for name, value in vars(base).get(
+        "_own_default_settings", vars(base).get("default_settings", {})).items()}
+
+
 def settings_of(parts: Iterable[Component], supplied: Iterable[str] = SUPPLIED) -> Dict[str, Setting]:
     """Returns the settings of classes and functions by name.
 

@@ -338,6 +338,9 @@ def test_default_settings_of_base_classes_apply(tmp_path):
     assert "inner_lr" not in mps.VPGMAML.default_settings
     run = mps.train("MetaPointEnvCorner", Quick, 1, dump_path=tmp_path / "run", meta_batch_size=2, max_path_length=5)
     assert run.trainer.algo.inner_lr == 0.7 and run.policy.hidden_sizes == (3,)
+    mixin = type("Mixin", (mps.MetaAlgo,), {"default_settings": {"inner_lr": 0.3}})
+    mixed = type("Mixed", (mixin, mps.DICEMAML), {})
+    assert mixed.default_settings == {**mps.DICEMAML.default_settings, "inner_lr": 0.3}  # not the baseline of MetaAlgo
     wrong = type("Wrong", (mps.VPGMAML,), {"default_settings": {"inner_lrr": 0.7}})
     with pytest.raises(TypeError, match="'inner_lrr' in Wrong.default_settings; did you mean 'inner_lr'"):
         mps.train("MetaPointEnvCorner", wrong, 1, **TINY)

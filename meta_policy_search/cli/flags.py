@@ -178,11 +178,11 @@ def _kinds(hint: Any) -> set[type]:
 
 
 def _value(text: str) -> Any:
-    """Parses JSON, a number, none, True, False or text; the settings class checks the type."""
+    """Parses JSON, a number, none, None, True, False or text; the constructor that receives it checks the type."""
     for read in (json.loads, float):
         with contextlib.suppress(ValueError, RecursionError):
             return read(text)
-    return {"none": None, "True": True, "False": False}.get(text, text)
+    return {"none": None, "None": None, "True": True, "False": False}.get(text, text)
 
 
 def _as_text(value: Any) -> str:

@@ -14,6 +14,7 @@ from meta_policy_search.cli.flags import Parser, add_flag, make_training_parser
 from meta_policy_search.envs import find_env
 from meta_policy_search.registry import search_current_folder
 from meta_policy_search.run_folder import read_params
+from meta_policy_search.run_spec import FIXED_OPTIONS
 from meta_policy_search.samplers.errors import EnvWorkerError, WorkerDiedError
 from meta_policy_search.settings import SMOKE, read_json, settings_of
 from meta_policy_search.utils.log_outputs import LOG_FILE, append_text
@@ -28,9 +29,6 @@ FAILURES = (FloatingPointError, WorkerDiedError)
 """Errors of a computation that has started; reported in the same way, with status 1."""
 RUN_FAILURES = (SnapshotError, OSError, *FAILURES)
 """The same for `train` and `resume`, which write files."""
-
-FIXED_OPTIONS = ("eval_every", "eval_tasks")
-"""Settings without effect on the result that cannot be changed when a run is resumed."""
 
 COMMAND_DEFAULTS = {"plot_gap": 20}
 """Defaults of the command that differ from those of `meta_policy_search.train`."""

@@ -29,7 +29,7 @@ _FILE = Path(__file__).parent / "data" / "task_sets.json"  # written by `python 
 
 
 def register_env(name: str, factory: Callable[..., MetaEnv]) -> None:
-    """Registers an environment by name for `make_env`, `train`, the command line, presets and sweeps.
+    """Registers an environment by name for `make_env`, `train`, the command line and sweeps.
 
     Args:
         name: the name, such as `"MyEnv-v0"`, of letters, digits and `_-.:/`; must differ from the names of other

@@ -76,6 +76,7 @@ class MetaEvaluator(Configurable):
 
     assignable_arguments = ("algo", "env", "sample_processor", "rollouts_per_meta_task", "max_path_length",
                             "envs_per_task", "parallel", "name")
+    _checks = {"rollouts_per_meta_task": check_positive_int, "max_path_length": check_positive_int}
 
     def __init__(self, algo: Union[MetaAlgo, MetaRLAlgorithm], env: MetaEnv,
                  sample_processor: Optional[SampleProcessor] = None, rollouts_per_meta_task: int = 20,
@@ -87,8 +88,7 @@ class MetaEvaluator(Configurable):
         if isinstance(algo, MetaAlgo) and sample_processor is None:
             raise TypeError("sample_processor: expected an object with process_samples, got None")
         self.algo, self.env, self.sample_processor = algo, env, sample_processor
-        self.rollouts_per_meta_task = check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task)
-        self.max_path_length = check_positive_int("max_path_length", max_path_length)
+        self.rollouts_per_meta_task, self.max_path_length = rollouts_per_meta_task, max_path_length
         self.envs_per_task = None if envs_per_task is None else check_positive_int("envs_per_task", envs_per_task)
         self.parallel = check_parallel(parallel)
         self.name = name

@@ -27,6 +27,7 @@ from meta_policy_search.policies.categorical_mlp_policy import MetaCategoricalML
 from meta_policy_search.policies.meta_gaussian_mlp_policy import MetaGaussianMLPPolicy
 from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor
 from meta_policy_search.sessions import VariableSet, graph_scope
+from meta_policy_search.settings import inherit_default_settings
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
 from meta_policy_search.utils import logger
@@ -99,8 +100,7 @@ class MetaAlgo(Serializable, abc.ABC):
             check_type(f"{cls.__name__}.{name}", part, (Callable, type(None)), "a class")
         check_type(f"{cls.__name__}.policy_cls", cls.policy_cls, (types.MethodType, types.FunctionType),
                    "a class method policy_cls(is_discrete)")
-        cls.default_settings = {name: value for base in reversed(cls.__mro__)
-                                for name, value in vars(base).get("default_settings", {}).items()}
+        inherit_default_settings(cls)
 
     def __init__(self, policy: MetaPolicy) -> None:
         self.policy = check_not_replaced("policy", policy, MetaPolicy)
@@ -131,7 +131,7 @@ class MetaAlgo(Serializable, abc.ABC):
         self._adapt(samples, *([] if step_size is None else [step_size]))
 
     def _adapt(self, samples: Sequence[TaskSamples], step_size: Optional[float] = None) -> None:
-        """Implements `adapt`. Subclasses written for the public ProMP code override this method."""
+        """Implements `adapt`; its name is that of the public ProMP code, so that subclasses written for it work."""
         raise NotImplementedError
 
     @abc.abstractmethod

@@ -56,8 +56,7 @@ class DICEMAML(MAMLAlgo):
         max_grad_norm (float or None): maximum Euclidean norm of the meta-gradient of a step, above 0. Larger
             gradients are scaled down to this norm. Default: None, no limit.
         target_kl (float or None): target of the divergence `KLOuter` per meta-update, in nats, above 0. Steps that go
-            too far and updates that increase the loss are undone; see `MAMLFirstOrderOptimizer`. Default: None, no
-            step is undone, as published.
+            too far are undone; see `MAMLFirstOrderOptimizer`. Default: None, no step is undone, as published.
         adapt_params (str or list of str): parameters that adaptation steps change: `'all'` (MAML), `'head'` (ANIL),
             `'body'` (BOIL), `'context'` (CAVIA), or patterns of names; see `meta_algos.adapted_params`. Default:
             `'all'`.

@@ -139,10 +139,11 @@ class GaussianNoisePolicy(ExplorationPolicy):
     """
 
     assignable_arguments = ("sigma",)
+    _checks = {"sigma": check_non_negative}
 
     def __init__(self, env_spec: Any, policy: Any, sigma: float = 0.1) -> None:
         super().__init__(env_spec, policy)
-        self.sigma = check_non_negative("sigma", sigma)
+        self.sigma = sigma
 
     def next_noise(self, noise: Optional[np.ndarray], normal: np.ndarray) -> np.ndarray:
         return self.sigma * normal
@@ -170,15 +171,14 @@ class OrnsteinUhlenbeckPolicy(ExplorationPolicy):
     """
 
     assignable_arguments = ("mu", "sigma", "theta", "dt", "x0")
+    _checks = {"mu": check_finite, "sigma": check_non_negative, "theta": check_non_negative, "dt": check_positive,
+               "x0": check_finite}
 
     def __init__(self, env_spec: Any, policy: Any, mu: float = 0.0, sigma: float = 0.2, theta: float = 0.15,
                  dt: float = 1.0, x0: Optional[float] = None) -> None:
         super().__init__(env_spec, policy)
-        self.mu = check_finite("mu", mu)
-        self.sigma = check_non_negative("sigma", sigma)
-        self.theta = check_non_negative("theta", theta)
-        self.dt = check_positive("dt", dt)
-        self.x0 = self.mu if x0 is None else check_finite("x0", x0)
+        self.mu, self.sigma, self.theta, self.dt = mu, sigma, theta, dt
+        self.x0 = self.mu if x0 is None else x0
 
     def next_noise(self, noise: Optional[np.ndarray], normal: np.ndarray) -> np.ndarray:
         before = self.x0 if noise is None else noise

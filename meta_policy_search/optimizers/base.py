@@ -77,7 +77,7 @@ def run_in_blocks(session: tf.Session, fetches: Sequence[tf.Tensor], feed: Feed,
                   ) -> Tuple[List[int], List[List[np.ndarray]]]:
     """Computes tensors in blocks of a few tasks, several blocks in parallel.
 
-    The blocks depend only on the number of samples and the layer sizes, and results are in task order. Results are
+    The blocks do not depend on the number of cores, and results are in task order. Results are
     therefore identical for any number of cores. On a GPU, all tasks form one block.
 
     Args:

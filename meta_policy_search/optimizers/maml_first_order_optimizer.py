@@ -118,8 +118,8 @@ class MAMLFirstOrderOptimizer(Optimizer):
         """
         super().build_graph(loss, target, input_ph_dict, sample_axes, task_inputs)
         if self.target_kl is not None and divergence is None:
-            raise ValueError("target_kl: expected None, because the policy's distribution has no kl_sym, got "
-                             f"{self.target_kl}")
+            raise ValueError("target_kl: expected None, because the algorithm passes no divergence to the optimizer or "
+                             f"the policy's distribution has no kl_sym, got {self.target_kl}")
         self._divergence = [] if self.target_kl is None else [divergence]
         self._loss_has_value = loss_has_value
         with tf.name_scope("first_order_optimizer"):
@@ -244,7 +244,7 @@ class MAMLFirstOrderOptimizer(Optimizer):
         super().set_state(state)
         self._optimizer_variables.write(dict(zip(self._optimizer_variables.variables, state["variables"].values())))
         self._num_updates, self.learning_rate = state["num_updates"], state["learning_rate"]
-        self.rate_factor = state.get("rate_factor", 1.0)  # snapshots of earlier versions have none
+        self.rate_factor = state["rate_factor"]
 
 
 class MAMLPPOOptimizer(MAMLFirstOrderOptimizer):

@@ -74,7 +74,7 @@ class Configurable:
             try:  # again, for the error of a property
                 return object.__getattribute__(self, name)
             except AttributeError as error:
-                if name not in self._fixed and (name[:1] != "_" or name[:2] == "__"):
+                if self._is_built or name not in self._fixed and (name[:1] != "_" or name[:2] == "__"):
                     raise
                 raise AttributeError(f"{error}. Does the constructor of {type(self).__name__} call super().__init__?"
                                      ) from error

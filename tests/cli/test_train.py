@@ -234,6 +234,7 @@ def test_every_type_of_flag(settings_of):
         assert settings_of(None, "train", "promp", *POINT, "--hidden_sizes", *words)["hidden_sizes"] == [4, 5]
     assert settings_of(None, "train", "rl2", "--cell", "lstm")["cell"] == "lstm"
     assert settings_of(pro_mp, "--snapshot_mode", "none")["snapshot_mode"] == "none"
+    assert all(settings_of(pro_mp, "--target_kl", text)["target_kl"] is None for text in ("none", "None", "null"))
 
 
 def test_smoke_can_be_set_as_environment_variable(monkeypatch, settings_of):

@@ -50,6 +50,8 @@ def test_trust_region_of_the_optimizer_is_read_only():
     (lambda: mps.MetaSampleProcessor("ZeroBaseline"), "discount", 1.5, ValueError),
     (lambda: mps.MetaSampleProcessor("ZeroBaseline"), "normalize_adv", 1, TypeError),
     (lambda: mps.ProMP(make_policy(), meta_batch_size=M), "clip_eps", -0.1, ValueError),
+    (lambda: mps.MetaEvaluator(mps.VPGMAML(make_policy(), meta_batch_size=M), mps.MetaPointEnvCorner(),
+                               mps.MetaSampleProcessor("ZeroBaseline")), "max_path_length", 0, ValueError),
 ])
 def test_wrong_value_is_refused_when_it_is_assigned(build, name, value, error):
     """Otherwise a snapshot contains it, and the run cannot be resumed."""
@@ -59,6 +61,11 @@ def test_wrong_value_is_refused_when_it_is_assigned(build, name, value, error):
     with pytest.raises(error, match=f"^{name}: expected .*, got {value}"):
         setattr(part, name, value)
     assert getattr(part, name) == before
+
+
+def test_argument_without_attribute_is_an_ordinary_error():
+    with tf.Graph().as_default(), pytest.raises(AttributeError, match="no attribute 'num_ppo_steps'$"):
+        mps.ProMP(make_policy(), meta_batch_size=M).num_ppo_steps  # noqa: B018
 
 
 @pytest.mark.thorough

@@ -1,5 +1,6 @@
 """Base class of algorithms that learn from a replay buffer."""
 import abc
+import functools
 from collections import deque
 from typing import Any, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence
 
@@ -22,6 +23,10 @@ Transitions = Mapping[str, np.ndarray]
 """Return value of `ReplayBuffer.sample_transitions`, with scaled rewards."""
 
 _SMOOTHED_OVER = 100  # paths
+
+
+def _check_length(name: str, length: Optional[int]) -> Optional[int]:
+    return None if length is None else check_positive_int(name, length)
 
 
 class OffPolicyRLAlgorithm(RLAlgorithm):
@@ -69,6 +74,11 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
     assignable_arguments = (
         "steps_per_epoch", "max_path_length", "max_eval_path_length", "n_train_steps", "buffer_batch_size",
         "min_buffer_size", "rollout_batch_size", "reward_scale", "exploration_policy", "num_eval_paths")
+    _checks = {
+        **dict.fromkeys(("steps_per_epoch", "n_train_steps", "buffer_batch_size", "min_buffer_size",
+                         "rollout_batch_size"), check_positive_int),
+        **dict.fromkeys(("max_path_length", "max_eval_path_length"), _check_length),
+        "reward_scale": check_finite, "num_eval_paths": functools.partial(check_int_at_least, low=0)}
 
     def __init__(self, env_spec: Any, policy: Any, qf: Any, replay_buffer: Any, *, use_target: bool = False,
                  discount: float = 0.99, steps_per_epoch: int = 20, max_path_length: Optional[int] = None,
@@ -95,16 +105,7 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
         self._average_return: Optional[float] = None
 
     def _check_assigned(self) -> None:
-        """Checks the arguments that can be assigned after construction."""
-        self.steps_per_epoch = check_positive_int("steps_per_epoch", self.steps_per_epoch)
-        self.max_path_length = _check_length("max_path_length", self.max_path_length)
-        self.max_eval_path_length = _check_length("max_eval_path_length", self.max_eval_path_length)
-        self.n_train_steps = check_positive_int("n_train_steps", self.n_train_steps)
-        self.buffer_batch_size = check_positive_int("buffer_batch_size", self.buffer_batch_size)
-        self.min_buffer_size = check_positive_int("min_buffer_size", self.min_buffer_size)
-        self.rollout_batch_size = check_positive_int("rollout_batch_size", self.rollout_batch_size)
-        self.reward_scale = check_finite("reward_scale", self.reward_scale)
-        self.num_eval_paths = check_int_at_least("num_eval_paths", self.num_eval_paths, 0)
+        """Checks arguments that can be assigned against other parts."""
         if self.min_buffer_size > self.replay_buffer.size_in_transitions:
             raise ValueError(f"min_buffer_size: expected at most {self.replay_buffer.size_in_transitions}, the size of "
                              f"replay_buffer, got {self.min_buffer_size}")
@@ -205,7 +206,3 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
             logger.logkv("SuccessRate", float(np.mean(self._successes)))
         logger.logkv("BufferSize", self.replay_buffer.n_transitions_stored)
         self.policy.log_diagnostics(paths)
-
-
-def _check_length(name: str, length: Optional[int]) -> Optional[int]:
-    return None if length is None else check_positive_int(name, length)

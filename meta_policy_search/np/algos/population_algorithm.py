@@ -48,6 +48,7 @@ class PopulationAlgorithm(RLAlgorithm):
 
     default_settings = {"n_itr": 30, "n_samples": 40, "batch_size": 2000}
     assignable_arguments = ("max_path_length",)
+    _checks = {"max_path_length": check_positive_int}
     sampler_cls = SingleTaskSampler
     cur_mean: np.ndarray
 
@@ -81,7 +82,7 @@ class PopulationAlgorithm(RLAlgorithm):
         self._processor = SampleProcessor(baseline, discount=discount)
         self.baseline, self.discount = self._processor.baseline, self._processor.discount
         self.n_samples = check_positive_int("n_samples", n_samples)
-        self.max_path_length = check_positive_int("max_path_length", max_path_length)
+        self.max_path_length = max_path_length
         self._rng = seeding.next_rng(seeding.Stream.SEARCH)
 
     def begin(self) -> None:

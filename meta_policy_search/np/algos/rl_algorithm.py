@@ -2,6 +2,7 @@
 import abc
 from typing import Any, Mapping, Optional, Sequence, Tuple, Type, TypeVar
 
+from meta_policy_search.settings import inherit_default_settings
 from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.types import Path
 from meta_policy_search.utils.serializable import Configurable
@@ -42,8 +43,7 @@ class RLAlgorithm(Configurable, abc.ABC):
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
-        cls.default_settings = {name: value for base in reversed(cls.__mro__)
-                                for name, value in vars(base).get("default_settings", {}).items()}
+        inherit_default_settings(cls)
 
     @classmethod
     def for_env(cls: Type[A], env: Any, **settings: Any) -> A:

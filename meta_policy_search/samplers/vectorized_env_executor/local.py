@@ -75,7 +75,7 @@ class MetaBatchedEnvExecutor(MetaEnvExecutor):
     executor names these environments. Otherwise it names all environments of the call.
 
     Args:
-        env: meta-environment with `make_batched`; it is copied. The original only samples tasks.
+        env: meta-environment with `make_batched`. It samples tasks, and `set_averages` also changes it.
         meta_batch_size: number of tasks, at least 1.
         envs_per_task: number of environments per task, at least 1.
         max_path_length: maximum number of steps of a path in `step`, at least 1.

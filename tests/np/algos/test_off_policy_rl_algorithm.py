@@ -135,8 +135,8 @@ def test_smooth_return_averages_over_epochs(smooth, expected):
     ("exploration_policy", GaussianNoisePolicy(SPEC, DeterministicMLPPolicy(2, 2, ())))])
 def test_assigned_arguments_are_checked(name, value):
     algo = make()
-    setattr(algo, name, value)
     with pytest.raises((TypeError, ValueError), match=f"^{name}: expected "):
+        setattr(algo, name, value)
         train(algo)
 
 
