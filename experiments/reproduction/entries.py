@@ -70,7 +70,6 @@ class Entry:
     measure: str = ""  # function in `measurements` that replaces training and test
     columns: Sequence[str] = ()  # measured columns in the table
     value: str = ""  # meaning of the measured values
-    needs_adaptation: bool = True  # False if a single policy solves all tasks
     failed_below: Optional[float] = None  # a seed with a lower score after adaptation failed; see `Method.chance`
     in_readme: bool = False  # whether the table of the README contains it
     in_findings: bool = False  # whether the answer is among the most important findings

@@ -157,11 +157,12 @@ def tail_difference(name: str, method: Method) -> str:
 
 
 def cost(method: Method, training: Mapping[int, Progress]) -> list[str]:
-    """Returns the cells million steps and minutes of a training."""
-    found = [entries.over_seeds(training, column, lambda run, column: run[column][-1:]) if method.snapshot else None
-             for column in ("n_timesteps", "Time")]
-    return ["" if each is None else f"{each.mean / unit:.{places}f}"
-            for each, unit, places in zip(found, (1e6, 60.0), (1, 0), strict=True)]
+    """Returns the cells million steps (mean) and minutes (median) of a training."""
+    steps, seconds = ([run[column][-1] for run in training.values() if column in run and method.snapshot]
+                      for column in ("n_timesteps", "Time"))
+    minutes = float(np.median(seconds)) / 60.0 if seconds else 0.0
+    return [f"{exact_mean(steps) / 1e6:.1f}" if steps else "",
+            f"{minutes:.{1 if minutes < 10.0 else 0}f}" if seconds else ""]
 
 
 def worst(entry: Entry, runs: Mapping[int, Progress], column: str) -> str:
@@ -222,8 +223,9 @@ def _conditions(name: str, entry: Entry) -> Iterator[str]:
         sizes = "; steps after the first have half the size" if entry.halve_steps else ""
         paths = entry.rollouts or "as in training"
         tested = f"{entry.test_tasks} sampled tasks; paths per task and step: {paths}{sizes}"
-        yield "- Test: " + ("evaluation of the metaworld package" if entry.score == "success rate" else tested if
-                              entry.test_tasks else "means of the last 20 iterations of training")
+        yield "- Test: " + (
+            "evaluation of the metaworld package, one goal at a time" if entry.score == "success rate" else
+            tested if entry.test_tasks else "means of the last 20 iterations of training")
     chances = {f"{method.chance:g}" for method in entry.methods if method.chance is not None}
     if chances or entry.failed_below is not None:
         limit = f"that of random actions ({', '.join(sorted(chances))})" if chances else f"{entry.failed_below:g}"

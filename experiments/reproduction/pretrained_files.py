@@ -64,8 +64,7 @@ def table(records: Sequence[Pretrained]) -> Iterator[str]:
     rows: list[Sequence[Any]] = [("name", "environment", "score", "before", "after", "steps")]
     for record in records:
         scores = [f"{mean:.2f} ± {width:.2f}" for mean, width in zip(record.means, record.half_widths, strict=True)]
-        needs_adaptation = ENTRIES[record.command.split()[3]].needs_adaptation
-        after = scores[-1] + ("" if needs_adaptation else " (no gain was found)") if scores[1:] else ""
-        rows.append((f"``{record.name}``", f"``{record.env}``", record.score, scores[0], after, len(scores) - 1 or ""))
+        rows.append((f"``{record.name}``", f"``{record.env}``", record.score, scores[0],
+                     scores[-1] if scores[1:] else "", len(scores) - 1 or ""))
     for row in rows:
         yield from (f"   {'*' if i == 0 else ' '} - {cell}".rstrip() for i, cell in enumerate(row))

@@ -46,9 +46,6 @@ def test_record_equals_the_data_of_the_experiment(name, chosen):
 def test_table_of_the_page_equals_the_records():
     table = list(pretrained_files.table(mps.pretrained()))
     assert pretrained_files.TABLE.read_text(encoding="utf-8").splitlines() == table
-    after = {record: table[i + 4] for record in RECORDS for i, line in enumerate(table) if f"``{record}``" in line}
-    assert after["pendulum_mass/promp"].endswith("(no gain was found)")
-    assert "needs" not in after["navigation/trpo_maml"]
 
 
 @pytest.mark.slow
