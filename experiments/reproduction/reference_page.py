@@ -58,9 +58,12 @@ def _million_steps(runs: Mapping[int, Progress]) -> str:
 
 
 def _better(entry: Entry, tests: ByMethod) -> dict[str, str]:
-    """Returns the methods that each method returns more than; all intervals together have level 95% (Bonferroni)."""
+    """Returns the methods that each method returns more than; all intervals together have level 95% (Bonferroni).
+
+    The level is that for all methods of the protocol, also if some were not trained yet.
+    """
     methods = {method.name: method for method in entry.methods if method.name in tests}
-    level = 1.0 - 0.05 / max(1, len(methods) * (len(methods) - 1) // 2)
+    level = 1.0 - 0.05 / (len(entry.methods) * (len(entry.methods) - 1) // 2)
     found: dict[str, list[str]] = {name: [] for name in methods}
     for first, second in itertools.permutations(methods, 2):
         interval = entries.over_seeds_and_tasks(entries.differences(
