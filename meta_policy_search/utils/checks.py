@@ -157,7 +157,7 @@ def did_you_mean(name: Any, known: Iterable[Any]) -> str:
     name = name.lower().strip("-") if isinstance(name, str) else ""
     near = [other for other in by_lower if _singular(other) == _singular(name)
             or len(words) > 1 and of_others[other] == words] or sorted(
-        (other for other in by_lower if len(name) > 1 and (words <= of_others[other] or other.startswith(name)
+        (other for other in by_lower if len(name) > 1 and (set() < words <= of_others[other] or other.startswith(name)
                                                   or other.endswith(name))),
         key=lambda other: (len(of_others[other] - words), other))[:3]
     near = near or [other for other in difflib.get_close_matches(name, by_lower, cutoff=0.7)

@@ -36,7 +36,7 @@ def test_wrong_types_and_values_raise_errors(check, values, error, message):
 
 @pytest.mark.parametrize("name, expected", [
     ("HalfCheetah", "; did you mean 'HalfCheetahRandDirecEnv'?"), ("pro_mpp", "; did you mean 'pro_mp'?"),
-    ("PRO_MP", "; did you mean 'pro_mp'?"), ("xyz", ""), (3, ""), (None, ""), ("", ""),
+    ("PRO_MP", "; did you mean 'pro_mp'?"), ("xyz", ""), ("日本", ""), (3, ""), (None, ""), ("", ""),
     ("inner_learning_rate", "; did you mean 'inner_lr'?"), ("outer_lr", ""),
     ("lerning_rate", "; did you mean 'learning_rate'?"),
     ("initstd", "; did you mean '--init_std'?"),
