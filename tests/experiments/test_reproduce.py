@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.workload import SMOKE
 from experiments import metaworld_evaluation, reproduce
-from experiments.reproduction import entries, figures, measurements, pages, pretrained_files, reference_page
+from experiments.reproduction import entries, figures, measurements, pages, pretrained_files, reference, reference_page
 from experiments.reproduction.entries import ENTRIES, Entry, Method, script_settings
 from meta_policy_search import run_folder
 from meta_policy_search.evaluation import MetaEvaluator, TrialEvaluator
@@ -246,7 +246,10 @@ def test_numbers_in_sentences_of_the_readme_come_from_the_data():
     fast = entries.read_tests("minutes_half_cheetah_direction")["fast"].values()
     lowest = min(run["after_1"][run["goal"] == goal].mean() for run in fast for goal in (1.0, -1.0))
     after = pages.fill("minutes_half_cheetah_direction", "{fast 1}")
-    assert all(text in readme for text in (direction, velocity, after, f"{lowest:.0f}\nor more"))
+    tuned = reference.final_runs("navigation")
+    navigation = pages.cell(entries.over_seeds_and_tasks(entries.differences(
+        tuned["trpo_maml"], "after_1", tuned["all_tasks"], "after_1")), "+")
+    assert all(text in readme for text in (direction, velocity, after, f"{lowest:.0f}\nor more", navigation))
 
 
 def test_maml_on_mdps_returns_a_smaller_fraction_of_the_optimum_than_published():
@@ -477,7 +480,7 @@ def test_rounding_differences_change_at_most_the_last_digit_of_a_page(tmp_path, 
 
     @functools.lru_cache(maxsize=None)  # equal errors in each call
     def read_with_errors(path):
-        return {run: {name: values if name in ("task", "goal", "Itr", "n_timesteps") else
+        return {run: {name: values if name in ("task", "goal", "configuration", "Itr", "n_timesteps") else
                       values * (1.0 + 1e-13 * rng.uniform(-1.0, 1.0, len(values))) for name, values in columns.items()}
                 for run, columns in read(path).items()}
 
