@@ -16,6 +16,7 @@ from scipy import stats
 
 import meta_policy_search as mps
 from experiments import dice_maml, e_maml, maml_trpo, pro_mp, vpg_maml
+from experiments.reproduction.reference import METHODS, WORLDS
 from meta_policy_search import run_folder
 from meta_policy_search.cli.main import main
 from meta_policy_search.plotting import curves
@@ -246,7 +247,9 @@ def test_smoke_can_be_set_as_environment_variable(monkeypatch, settings_of):
 @pytest.mark.parametrize("path", [path for path in sorted((ROOT / "experiments" / "configs").iterdir())
                                   if not path.name.startswith("sweep_")], ids=lambda path: path.name)
 def test_presets_are_settings_of_their_script(path):
-    check_settings("trpo_maml" if path.name.startswith("maml_") else "promp", json.loads(path.read_text()))
+    algos = {f"reference_{world}_{name}": method.algo for world in WORLDS for name, method in METHODS.items()}
+    check_settings(algos.get(path.stem, "trpo_maml" if path.name.startswith("maml_") else "promp"),
+                   json.loads(path.read_text()))
 
 
 @pytest.mark.parametrize("name", ["promp", "rl2", "cem", "ddpg"])
