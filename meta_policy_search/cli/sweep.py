@@ -42,21 +42,21 @@ _FLAGS = {"folder": "--output", "dump_path": "--output", "processes": "--process
 def run(arguments: argparse.Namespace) -> int:
     """Runs the incomplete runs of a sweep and prints its table; returns the exit status."""
     path = arguments.grid
-    content = read_json(path)
-    varies = "algo" in content["grid"] if isinstance(content.get("grid"), dict) else False
-    keys = {key: kind for key, kind in _KEYS.items() if key != "algorithm" or not varies}
+    content: Any = read_json(path)
+    grid, keys = content.get("grid"), dict(_KEYS)
+    if isinstance(grid, dict) and "algo" in grid:
+        del keys["algorithm"]
     if set(content) != set(keys) or not all(isinstance(content[key], kind) for key, kind in keys.items()):
         raise ValueError(f"{path}: expected an object with the keys algorithm (a name), settings and grid "
                          f"(objects) and no others, got {reprlib.repr(content)}"
                          + "".join(did_you_mean(key, _KEYS) for key in content if key not in _KEYS))
-    settings, grid = content["settings"], content["grid"]
-    algo: Any = content.get("algorithm")
+    settings, algo = content["settings"], content.get("algorithm")
     for name in _FLAGS.keys() & settings:
         raise ValueError(f"{path}: settings: expected no {name}; use the flag {_FLAGS[name]}")
     output = arguments.output or os.path.join("data", "sweeps", os.path.splitext(os.path.basename(path))[0])
     try:
         env = settings.pop("env", None)
-        if env is None and "env" not in grid and not varies:
+        if env is None and "env" not in grid and algo is not None:
             env = find_algo_class(algo).default_settings["env"]
             print_line(f"settings contain no env: training on {env}, the default of {algo}")
         comparison = sweep(env, algo, grid, output, arguments.processes, arguments.resume, **settings)

@@ -49,9 +49,9 @@ def load_evaluator(run_folder: PathLike, snapshot: Union[int, str, None] = LAST,
             does not normalize the same quantities; see also `Trainer.from_snapshot`.
     """
     itr = None if snapshot == LAST else snapshot
-    if isinstance(itr, str) and itr != BEST:
-        raise ValueError(f"snapshot: expected {LAST!r}, {BEST!r}, the number of an iteration or None, got {itr!r}")
-    if itr is not None and itr != BEST:
+    if itr not in (None, BEST):
+        if isinstance(itr, str):
+            raise ValueError(f"snapshot: expected {LAST!r}, {BEST!r}, the number of an iteration or None, got {itr!r}")
         check_int_at_least("snapshot", itr, 0)
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # building draws random numbers
         content = load_snapshot(run_folder, itr)
