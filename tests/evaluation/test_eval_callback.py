@@ -183,10 +183,15 @@ def test_scripts_evaluate_and_report_the_best_policy(tmp_path, capsys):
     assert "Adaptation changes the return of the best policy by " in output
     assert f": iteration {best}, 20 sampled tasks\n" in output and "in 2 tasks: return " in output
     assert "warning" not in output
-    for changed, message in ({"eval_every": -1}, "eval_every: expected an integer of at least 0, got -1"), (
-            {"eval_tasks": 0}, "eval_tasks: expected an integer of at least 1, got 0"):
-        with pytest.raises(ValueError, match=message):
-            mps.train("MetaPointEnv", dump_path=tmp_path / "wrong", **changed)
+
+
+@pytest.mark.parametrize("changed, message", [
+    ({"eval_every": -1}, "eval_every: expected an integer of at least 0, got -1"),
+    ({"eval_tasks": 0}, "eval_tasks: expected an integer of at least 1, got 0"),  # also without evaluations
+])
+def test_wrong_settings_are_refused(changed, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        mps.train("MetaPointEnv", dump_path=tmp_path / "wrong", **changed)
 
 
 @pytest.mark.thorough
