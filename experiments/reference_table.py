@@ -83,8 +83,8 @@ class Search:
     """Successive halving over the configurations of a method, and the final trainings.
 
     Attributes:
-        runs: all tests. After each phase, they are stored in `reference.csv`; the next program continues with them,
-            because the policies of a phase are lost when their trainings are continued.
+        runs: all tests so far. They are stored in `reference.csv` after each phase, and read when the program starts
+            again. They could not be repeated, because a later phase trains the same policies further.
     """
 
     def __init__(self, world: str, method: str, output: Path, processes: Optional[int], smoke: bool) -> None:

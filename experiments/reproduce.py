@@ -207,7 +207,10 @@ def test(entry: Entry, method: Method, folder: str, progress: Progress, seed: in
 
 
 def goal_column(entry: Entry, tasks: Sequence[Any]) -> Progress:
-    """Returns the column `goal` of a test: tasks that are numbers, or the indices of four corners in sorted order."""
+    """Returns the column `goal` of a test; an empty dict for most tests.
+
+    It contains the tasks if they are numbers, and the index of the corner (in sorted order) if there are four corners.
+    """
     if isinstance(tasks[0], float):
         return {"goal": np.array(tasks)}
     if not entries.has_few_tasks(entry) or tasks[0] is None:

@@ -77,7 +77,7 @@ class Registry:
                 module, _, member = name.removeprefix("./").rpartition(".")
                 raise ValueError(f"{self.kind}: expected a known name or MODULE:NAME, got {name!r}; did you mean "
                                  f"'{module}:{'NAME' if member == 'py' else member}'?") from None
-            own = "" if "did you mean" in str(error) else ". An own class is MODULE:NAME"
+            own = "" if "did you mean" in str(error) else ". Write your own class as MODULE:NAME"
             raise ValueError(f"{error}{own}") from None
         return found, entries[found]
 

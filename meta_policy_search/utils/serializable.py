@@ -48,7 +48,7 @@ class Configurable:
     """Names of constructor arguments that can be assigned. Each is read when it is used, and is in the snapshot."""
 
     _checks: Mapping[str, Callable[[str, Any], Any]] = {}
-    """Checks `(name, value) -> value` of assignable arguments, called for each assignment."""
+    """Functions `(name, value)` that check an assignable argument and return the value to store, at each assignment."""
 
     _given: tuple[tuple, Dict[str, Any]]
     _fixed: FrozenSet[str] = frozenset()  # constructor arguments of the classes of this package

@@ -44,7 +44,7 @@ def test_other_names_of_gymnasium_are_refused(name):
 
 
 def test_unknown_name_without_similar_ones_asks_for_the_module():
-    with pytest.raises(ValueError, match="got 'DriftEnv'. An own class is MODULE:NAME$"):
+    with pytest.raises(ValueError, match="got 'DriftEnv'. Write your own class as MODULE:NAME$"):
         make_env("DriftEnv")
 
 
