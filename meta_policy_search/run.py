@@ -44,11 +44,11 @@ from meta_policy_search.training_loop import check_callbacks, check_replaced
 from meta_policy_search.types import Task, WithoutEffect
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback, StatefulCallback
-from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive_int
+from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_not_replaced, check_positive_int
 from meta_policy_search.utils.files import PathLike, lock_folder, user_path
 from meta_policy_search.utils.log_outputs import Row, check_formats
 from meta_policy_search.utils.progress import print_line
-from meta_policy_search.utils.snapshotter import BEST, check_mode, load_snapshot, snapshot_paths, state_of
+from meta_policy_search.utils.snapshotter import BEST, LAST, check_mode, load_snapshot, snapshot_paths, state_of
 from meta_policy_search.utils.statistics import exact_mean, mean_interval
 from meta_policy_search.utils.threads import training_lock
 from meta_policy_search.utils.utils import set_seed
@@ -352,7 +352,8 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
     if isinstance(env, TrialEnv):
         arguments[MetaSampler]["max_path_length"] = env.trial_length
     is_built = policy not in arguments
-    policy = copy.deepcopy(policy) if is_built else policy.for_env(env, **arguments[policy])
+    policy = (copy.deepcopy(check_not_replaced("policy", policy, Policy)) if is_built else
+              policy.for_env(env, **arguments[policy]))
     if given := {*settings} & {*arguments.get(algo_class.optimizer_cls, ())}:
         if settings.get("optimizer") is not None:
             raise TypeError(f"{min(given)}: expected no value, because optimizer={settings['optimizer']!r} was given")
@@ -458,8 +459,8 @@ def load_run(folder: PathLike, itr: Union[int, str, None] = None) -> "Run":
 
     Args:
         folder: run folder, or a folder with one run below it.
-        itr: iteration of the snapshot, or `"best"` for the best policy of an `EvalCallback`. Default None: the last
-            snapshot.
+        itr: iteration of the snapshot, or `"best"` for the best policy of an `EvalCallback`. Default None, or `"last"`:
+            the last snapshot.
 
     Returns:
         The run in its state after that iteration.
@@ -473,6 +474,7 @@ def load_run(folder: PathLike, itr: Union[int, str, None] = None) -> "Run":
                          "selects a snapshot")
     if os.path.isdir(folder):
         folder = run_folder.find_run(folder, "folder")
+    itr = None if itr == LAST else itr
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # keeps the caller's random generators unchanged
         snapshot = load_snapshot(folder, itr)
         spec: RunSpec = state_of(snapshot)["spec"]
@@ -651,7 +653,7 @@ class Run:
                 return self
             if n_itr <= snapshot["itr"] + 1:
                 raise ValueError(f"n_itr: expected more than the {snapshot['itr'] + 1} completed iterations of "
-                                 f"{self.folder}, got {n_itr}")
+                                 f"{self.folder}, got {n_itr}. To train longer, pass a larger n_itr")
             check_replaced(snapshot["state"]["callbacks"], callbacks)
             recorded = spec.options
             formats = check_formats(log_formats or recorded.get("log_formats", _LOG_FORMATS), "log_formats")

@@ -101,6 +101,7 @@ def test_loaded_run_resumes_like_an_uninterrupted_run(tmp_path, capsys):
         run.resume(3)
     with pytest.raises(TypeError, match="log_formats: expected a list of formats, got the string 'csv'"):
         run.resume(4, log_formats="csv")
+    assert mps.load_run(run.folder, "last").trainer.itr == 3
     with pytest.raises(ValueError, match="itr: expected the number of an iteration, 'best' or None .*, got 'bset'"):
         mps.load_run(run.folder, "bset")
     with pytest.raises(ValueError, match="folder: expected a run folder, got the file .*params.pkl"):
@@ -283,6 +284,11 @@ class WithoutSpaces(mps.MetaEnv):
     ({"step_size": 0.1}, TypeError, "; it is a setting of e_maml, trpo_maml"),
     ({"hidden_sizes": (8,), "algo": "rl2"}, TypeError, "vpg_maml; did you mean 'hidden_size'?"),
     ({"gamma": 0.9}, TypeError, "unknown setting 'gamma' for ProMP with MetaGaussianMLPPolicy; use discount"),
+    ({"num_grad_updates": 2}, TypeError, "; use num_inner_grad_steps"),
+    ({"kl_coeff": 0.1}, TypeError, "; use init_inner_kl_penalty of promp"),
+    ({"config_file": "a.json"}, TypeError, "; use the arguments of the file"),
+    ({"parallel": 2}, ValueError, "False, 'ray' or options of Ray, such as {'num_workers': 2}, got 2"),
+    ({"learning_rate": "linear"}, TypeError, "learning_rate: expected a number above 0, a linear schedule (a dict"),
     ({"alpha": 0.1}, TypeError, "unknown setting 'alpha' for ProMP with MetaGaussianMLPPolicy; use inner_lr"),
     ({"algo": "MAML"}, ValueError, "algo: expected a known name, got 'MAML'; use 'trpo_maml' (outer step of"),
     ({"algo": "anil"}, ValueError, "use adapt_params='head' with an algorithm such as 'trpo_maml'"),
@@ -322,6 +328,14 @@ def test_invalid_arguments_create_no_folder(arguments, error, message, tmp_path,
     assert not list(tmp_path.iterdir())
 
 
+def test_method_replaced_on_a_given_policy_is_refused():
+    """Training copies the policy, and the copy would have the method of the class."""
+    policy = mps.MetaGaussianMLPPolicy(2, 2, 2)
+    policy.get_actions = lambda observations: None
+    with pytest.raises(TypeError, match="^policy: get_actions was replaced on the object"):
+        mps.train("MetaPointEnvCorner", policy=policy, n_itr=1)
+
+
 def test_settings_of_a_given_policy_are_refused():
     with pytest.raises(TypeError, match="'hidden_sizes' for ProMP with the given policy"):
         mps.train("MetaPointEnvCorner", policy=mps.MetaGaussianMLPPolicy(2, 2, 2), **TINY)
@@ -341,6 +355,8 @@ def test_default_settings_of_base_classes_apply(tmp_path):
     mixin = type("Mixin", (mps.MetaAlgo,), {"default_settings": {"inner_lr": 0.3}})
     mixed = type("Mixed", (mixin, mps.DICEMAML), {})
     assert mixed.default_settings == {**mps.DICEMAML.default_settings, "inner_lr": 0.3}  # not the baseline of MetaAlgo
+    with pytest.raises(TypeError, match=r"Wrong.default_settings: expected a dict of settings, got \[1\]"):
+        type("Wrong", (mps.VPGMAML,), {"default_settings": [1]})
     wrong = type("Wrong", (mps.VPGMAML,), {"default_settings": {"inner_lrr": 0.7}})
     with pytest.raises(TypeError, match="'inner_lrr' in Wrong.default_settings; did you mean 'inner_lr'"):
         mps.train("MetaPointEnvCorner", wrong, 1, **TINY)

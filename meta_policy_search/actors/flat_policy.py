@@ -227,7 +227,7 @@ def check_spaces(policy: Any, env: Any) -> None:
             ("observation", "obs_dim", env.observation_space.shape, obs_dim),
             ("action", "action_dim", (int(space.n),) if is_index else space.shape, action_dim)):
         if len(shape) != 1:
-            raise ValueError(f"env.{kind}_space: expected vectors, got arrays of shape {shape}; flatten them in a "
-                             "wrapper (GymnasiumMetaEnv flattens observations)")
+            hint = "; gymnasium.wrappers.FlattenObservation(env) flattens observations" if kind == "observation" else ""
+            raise ValueError(f"env.{kind}_space: expected vectors, got arrays of shape {shape}{hint}")
         if size not in (None, shape[0]):
             raise ValueError(f"policy.{name}: expected {shape}, the size of the environment's space, got {size}")

@@ -16,6 +16,7 @@ import numpy as np
 import meta_policy_search as mps
 from meta_policy_search.cli.flags import add_output_flags, check_is_new
 from meta_policy_search.plotting import plot_comparison
+from meta_policy_search.utils.files import make_folder
 from meta_policy_search.utils.progress import print_line
 
 POLICY, TASKS = "half_cheetah_direction/promp_fast", {"run forward": 1.0, "run backward": -1.0}
@@ -30,7 +31,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     picture, video = (os.path.join(arguments.output, name) for name in (PICTURE, VIDEO))
     check_is_new(picture, arguments.overwrite)
-    os.makedirs(arguments.output, exist_ok=True)
+    make_folder("--output", arguments.output)
     evaluator = mps.load_pretrained(POLICY)
     evaluator.max_path_length = MAX_PATH_LENGTH
     recording = evaluator.record(list(TASKS.values()), num_steps=1)

@@ -41,6 +41,7 @@ from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.settings import settings_of
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
+from meta_policy_search.utils.files import make_folder
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.snapshotter import BEST, LAST
 
@@ -53,17 +54,18 @@ def run(arguments: argparse.Namespace) -> None:
     folder = run_folder.find_run(arguments.run_folder)
     output = arguments.output or os.path.join(folder, "evaluation")
     check_is_new(os.path.join(output, "evaluation.json"), arguments.overwrite)
+    make_folder("--output", output)
     sizes = (arguments.rollouts, arguments.max_path_length)
     parallel = vars(arguments).get("parallel")
     evaluator = mps.load_evaluator(folder, arguments.snapshot, *sizes, parallel=parallel)
     same = (evaluator.rollouts_per_meta_task, evaluator.max_path_length, evaluator.env)
     references = [mps.load_evaluator(folder, None, *same, parallel=parallel) if name == RANDOM
-                  else mps.load_evaluator(run_folder.find_run(name), LAST, *same, parallel=parallel)
+                  else mps.load_evaluator(run_folder.find_run(name, "--reference (random or a run)"), LAST, *same,
+                                          parallel=parallel)
                   for name in arguments.reference]
     num_steps = arguments.num_steps
     if num_steps is None and not isinstance(evaluator, mps.TrialEvaluator):
         num_steps = max(NUM_STEPS, evaluator.trained_steps or 0)
-    os.makedirs(output, exist_ok=True)
     evaluation, *others = [each.evaluate(arguments.tasks, num_steps, arguments.step_sizes, arguments.seeds,
                                          arguments.deterministic) for each in (evaluator, *references)]
     print_line(evaluation.table(*others))
@@ -141,7 +143,7 @@ def _tasks(text: str) -> Any:
     try:
         content = Path(text).read_text(encoding="utf-8") if text.endswith(".json") else text
         tasks = text if text in SEEDS else json.loads(content)
-        if type(tasks) is not list and tasks not in SEEDS and not (type(tasks) is int and tasks > 0):
+        if type(tasks) is not list and text not in SEEDS and not (type(tasks) is int and tasks > 0):
             raise ValueError
         return tasks
     except OSError as error:

@@ -6,9 +6,9 @@
 
 Folders are searched for runs. Runs that differ only in the seed form one curve: their mean, its 95% interval over seeds
 (Student's t), and a thin line per run. Runs without rows are skipped. Of runs with the same seed and equal rows, only
-the longest is plotted. Runs with less than half of the rows of the longest run are omitted. The label of a curve
-contains the settings that differ between curves. Runs are interpolated linearly between their rows. A mean ends where
-its shortest run ends.
+the longest is plotted. Runs with less than half of the rows of the longest run of a curve are omitted. The label of a
+curve contains the settings that differ between curves. Runs are interpolated linearly between their rows. A mean ends
+where its shortest run ends.
 
 With --trajectories, the policy of a snapshot is adapted to some tasks of a planar environment. The figure shows its
 paths before adaptation and after each adaptation step. The default number of steps is the number in training. Loading a
@@ -38,6 +38,8 @@ X_AXES = {  # column, label, and unit of the label in units of the column
     "steps": ("n_timesteps", "environment steps, all tasks", 1.0),
     "time": ("Time", "time, minutes", 60.0),
 }
+_OF_CURVES = ("x", "columns", "smooth")  # flags without effect on trajectories
+_OF_TRAJECTORIES = ("snapshot", "tasks", "num_steps", "step_sizes", "rollouts", "max_path_length", "seed", "num_paths")
 COMPARISON, TRAJECTORIES = "comparison.png", "trajectories.png"
 _UNNAMED = ("algorithm", "env", "folder")  # settings whose values stand in labels without their names
 
@@ -184,6 +186,10 @@ def run(arguments: argparse.Namespace) -> None:
     output = arguments.output or run_folder.shortest(
         os.path.join(common_folder, TRAJECTORIES if arguments.trajectories else COMPARISON))
     check_positive_int("--smooth", arguments.smooth)
+    for flag in _OF_CURVES if arguments.trajectories else _OF_TRAJECTORIES:
+        if vars(arguments)[flag] != arguments.defaults[flag]:
+            with_ = "with" if arguments.trajectories else "without"
+            raise ValueError(f"--{flag}: expected no value {with_} --trajectories, got {vars(arguments)[flag]}")
     check_is_new(output, arguments.overwrite)
     if arguments.trajectories:
         if len(folders) > 1:
@@ -215,4 +221,4 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     evaluate.add_recording_flags(trajectories, num_tasks=4)
     trajectories.add_argument("--num_paths", type=int, default=5, metavar="INT",
                               help="maximum number of paths per panel (default: 5)")
-
+    parser.set_defaults(defaults={flag: parser.get_default(flag) for flag in _OF_CURVES + _OF_TRAJECTORIES})

@@ -3,9 +3,9 @@
     meta-policy-search render RUN_FOLDER
     meta-policy-search render RUN_FOLDER --tasks "[-1.0, 1.0]" --num_steps 2 --max_path_length 200
 
-The command adapts the policy of a snapshot to tasks that were not used in training, as the command evaluate does, and
-writes RUN_FOLDER/video.mp4. The video shows the tasks sequentially: the first path before adaptation on the left, the
-first path after the last adaptation step on the right. The same seed gives the same video.
+The command samples tasks with a separate seed and adapts the policy of a snapshot to them, as the command evaluate
+does. It writes RUN_FOLDER/video.mp4. The video shows the tasks sequentially: the first path before adaptation on the
+left, the first path after the last adaptation step on the right. The same seed gives the same video.
 
 Videos require imageio-ffmpeg (pip install imageio-ffmpeg pillow); videos of robots also require OpenGL. Loading a
 snapshot executes code that it contains. Only use runs that you trust.

@@ -11,8 +11,8 @@ GRID.json contains the algorithm, the settings of all runs, and lists of values 
       "grid": {"inner_lr": [0.05, 0.1], "seed": [1, 2, 3]}
     }
 
-To compare algorithms, omit "algorithm" and add "algo", a list of names, to the grid. A setting is passed to the
-algorithms that have it.
+To compare algorithms, omit "algorithm" and add "algo", a list of names, to the grid. An entry of "settings" is passed
+to the algorithms that have this setting. Each of the algorithms needs the other settings of the grid.
 
 Each run has a folder that is named after its values. At the end, the sweep prints a table with a row for each
 combination of settings and means over its seeds, see `meta_policy_search.sweep`. The file summary.csv has a row for
@@ -47,8 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     if isinstance(grid, dict) and "algo" in grid:
         del keys["algorithm"]
     if set(content) != set(keys) or not all(isinstance(content[key], kind) for key, kind in keys.items()):
-        raise ValueError(f"{path}: expected an object with the keys algorithm (a name), settings and grid "
-                         f"(objects) and no others, got {reprlib.repr(content)}"
+        raise ValueError(f"{path}: expected an object with the keys algorithm (a name; omitted if the grid contains "
+                         f"algo), settings and grid (objects) and no others, got {reprlib.repr(content)}"
                          + "".join(did_you_mean(key, _KEYS) for key in content if key not in _KEYS))
     settings, algo = content["settings"], content.get("algorithm")
     for name in _FLAGS.keys() & settings:

@@ -181,12 +181,13 @@ def act_unscaled(env: Any, observation: Any, act: Callable[[Any], Any]) -> Any:
     """Returns the action of `act`, a function of an observation of `env`, in units of the environment in its wrapper.
 
     If the outermost wrapper of `env` is a `NormalizedEnv`, `observation` and the action are those of the environment
-    that it wraps; otherwise, they are those of `env`.
+    that it wraps; otherwise, they are those of `env`. The action is clipped to the bounds.
     """
     if isinstance(observation, tuple) and isinstance(observation[-1], dict):
         raise ValueError("observation: expected the first value of `reset` or `step`, got all of them")
     if not isinstance(env, NormalizedEnv):
-        return act(observation)
+        action, space = act(observation), env.action_space
+        return np.clip(action, space.low, space.high) if is_box(space) else action
     return env.unscaled_actions(act(env.normalized_observation(observation)))
 
 

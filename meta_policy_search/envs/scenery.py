@@ -8,6 +8,7 @@ import numpy as np
 
 from meta_policy_search.envs.compat import adapt_env, attribute, copy_env, layers
 from meta_policy_search.utils import seeding
+from meta_policy_search.utils.checks import check_type
 
 SIZE = 480  # width and height of an image, pixels
 _DPI = 100
@@ -33,7 +34,7 @@ def position_of(env: Any) -> Any:
 
 def scenery_of(env: Any) -> Scenery:
     """Returns what the method `scenery` of an environment returns; an empty scenery if it has no such method."""
-    return attribute(env, "scenery", Scenery)()
+    return check_type("env.scenery()", attribute(env, "scenery", Scenery)(), Scenery, "a Scenery")
 
 
 def check_is_planar(env: Any) -> None:
@@ -61,6 +62,9 @@ def draw(trail: np.ndarray, scenery: Scenery) -> np.ndarray:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    check_type("scenery", scenery, Scenery, "a Scenery")
+    if np.ndim(trail) != 2 or np.shape(trail)[1] != 2:
+        raise ValueError(f"trail: expected positions of shape [T, 2], got shape {np.shape(trail)}")
     figure = Figure(figsize=(SIZE / _DPI, SIZE / _DPI), dpi=_DPI)
     canvas = FigureCanvasAgg(figure)
     axes = figure.add_axes((0.09, 0.07, 0.88, 0.88))

@@ -65,8 +65,8 @@ def check_env_spec(name: str, env_spec: Any) -> Any:
 def check_has_shape(name: str, space: Any) -> Any:
     """Returns `space` unchanged; raises `TypeError` if it has no shape. `name` is its name in the error message."""
     if getattr(space, "shape", None) is None:
-        raise TypeError(f"{name}: expected a space with a shape, such as a gym.spaces.Box, got {space!r}. "
-                        "gymnasium.wrappers.FlattenObservation flattens Dict and Tuple spaces")
+        hint = ". gymnasium.wrappers.FlattenObservation flattens Dict and Tuple spaces" if "observation" in name else ""
+        raise TypeError(f"{name}: expected a space with a shape, such as a gym.spaces.Box, got {space!r}{hint}")
     return space
 
 

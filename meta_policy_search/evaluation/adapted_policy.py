@@ -101,12 +101,13 @@ def adapt_with(evaluator: MetaEvaluator, task: Task = None, num_steps: Optional[
         The adapted policy.
 
     Raises:
-        TypeError: the evaluator's algorithm is not a `MetaAlgo`, such as a search.
+        TypeError: `evaluator` is no evaluator, or its algorithm is not a `MetaAlgo`.
         ValueError: a number is out of range, or the environment rejects the task.
         FloatingPointError: a gradient step would produce parameters that are not finite.
     """
-    if not isinstance(evaluator.algo, MetaAlgo):
-        raise TypeError(f"evaluator: expected an evaluator of a MetaAlgo, got one of {type(evaluator.algo).__name__}")
+    if not (isinstance(evaluator, MetaEvaluator) and isinstance(evaluator.algo, MetaAlgo)):
+        raise TypeError(f"evaluator: expected a MetaEvaluator of a MetaAlgo, got {evaluator!r}; for a run, "
+                        "call run.adapt")
     check_int_at_least("seed", seed, 0)
     if isinstance(evaluator, TrialEvaluator):
         return AdaptedRecurrentPolicy(evaluator, task, num_steps, seed)

@@ -9,7 +9,7 @@ import numpy as np
 from meta_policy_search.plotting import describe_task, plot_adaptation_curve
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.types import Task
-from meta_policy_search.utils.files import PathLike, output_path, user_path, write_csv, write_text
+from meta_policy_search.utils.files import PathLike, make_folder, output_path, user_path, write_csv, write_text
 from meta_policy_search.utils.progress import shown_as_text, text_table
 from meta_policy_search.utils.statistics import Interval, exact_mean, mean_interval, worst_quarter
 from meta_policy_search.utils.utils import ClassEncoder
@@ -190,6 +190,8 @@ class Evaluation:
     def save(self, folder: PathLike, *references: "Evaluation") -> str:
         """Writes `evaluation.json`, `returns.csv`, `adaptation_curve.png` and `return_over_timesteps.png`.
 
+        Files of an earlier evaluation are replaced.
+
         Args:
             folder: folder for the files; created if missing.
             *references: evaluations to compare with.
@@ -197,8 +199,7 @@ class Evaluation:
         Returns:
             The folder.
         """
-        folder = user_path("folder", folder)
-        os.makedirs(folder, exist_ok=True)
+        folder = make_folder("folder", user_path("folder", folder))
         self.write_json(os.path.join(folder, "evaluation.json"), *references)
         self.write_csv(os.path.join(folder, "returns.csv"), *references)
         self.plot(os.path.join(folder, "adaptation_curve.png"), *references)

@@ -100,6 +100,7 @@ class MetaAlgo(Serializable, abc.ABC):
             check_type(f"{cls.__name__}.{name}", part, (Callable, type(None)), "a class")
         check_type(f"{cls.__name__}.policy_cls", cls.policy_cls, (types.MethodType, types.FunctionType),
                    "a class method policy_cls(is_discrete)")
+        check_type(f"{cls.__name__}.default_settings", cls.default_settings, Mapping, "a dict of settings")
         inherit_default_settings(cls)
 
     def __init__(self, policy: MetaPolicy) -> None:
@@ -545,7 +546,11 @@ class MAMLAlgo(MetaAlgo):
         """Returns the values of the attributes that `MetaObjective.inputs` names."""
         if self._objective is None:
             raise TypeError(f"{type(self).__name__}: the constructor has to call self.build_graph()")
-        return {name: getattr(self, name) for name in self._objective.inputs}
+        try:
+            return {name: getattr(self, name) for name in self._objective.inputs}
+        except AttributeError as error:
+            raise AttributeError(f"{type(self).__name__}.meta_objective: expected inputs named like attributes of the "
+                                 f"algorithm, whose values they receive: {error}") from error
 
     def optimize_policy(self, all_samples_data: Sequence[Sequence[TaskSamples]], log: bool = True) -> None:
         """Performs one meta-update.

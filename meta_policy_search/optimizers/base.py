@@ -69,6 +69,9 @@ def check_schedule(argument: str, value: Schedule) -> Union[float, Callable[[int
             return LinearSchedule(**value)  # type: ignore[arg-type]  # checked by the constructor
         except (TypeError, ValueError) as error:
             raise type(error)(f"{argument}: {error}") from None
+    if isinstance(value, str):
+        raise TypeError(f"{argument}: expected a number above 0, a linear schedule (a dict with start, end and "
+                        f"num_updates; on the command line JSON) or a function, got {value!r}")
     return value if callable(value) else check_positive(argument, value)
 
 

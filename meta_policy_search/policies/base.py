@@ -9,6 +9,7 @@ import numpy as np
 from meta_policy_search.actors.actor import Actor, Network, NetworkActor, broadcast_outputs, check_output
 from meta_policy_search.actors.flat_policy import FlatPolicy
 from meta_policy_search.actors.parameters import check_hidden_sizes, flatten_params, unflatten_params
+from meta_policy_search.envs.spaces import as_numbers
 from meta_policy_search.ops.tensorflow_ops import (
     TENSORFLOW,
     Nonlinearity,
@@ -120,7 +121,9 @@ class Policy(Serializable, FlatPolicy):
             check_arguments(f"{type(self).__name__}.make_params", self.make_params, "(rng)", None)
             params = check_type(f"{type(self).__name__}.make_params", self.make_params(
                 seeding.next_rng(seeding.Stream.WEIGHTS)), Mapping, "a dict of parameters")
-            self._variables = VariableSet(make_variables(params))
+            self._variables = VariableSet(make_variables({
+                name: as_numbers(f"{type(self).__name__}.make_params: {name}", values)
+                for name, values in params.items()}))
             try:
                 self._build_acting()
             except NotImplementedError:
@@ -161,7 +164,7 @@ class Policy(Serializable, FlatPolicy):
         expected = f"{type(self).__name__}.make_network: expected a network"
         try:
             info = self._network(TENSORFLOW, self.get_params() if params is None else params, inputs)
-        except (AttributeError, KeyError, NotImplementedError) as error:
+        except (AttributeError, KeyError, NotImplementedError, TypeError, ValueError) as error:
             raise ValueError(f"{expected} that uses operations of xp and parameters of make_params, got "
                              f"{type(error).__name__}: {error}") from error
         specs = (*self.distribution.dist_info_specs, *self._further_outputs)

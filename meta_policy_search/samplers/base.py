@@ -6,6 +6,7 @@ import numpy as np
 
 from meta_policy_search.baselines import Baseline, make_baseline
 from meta_policy_search.envs.compat import check_steppable
+from meta_policy_search.envs.spaces import as_numbers
 from meta_policy_search.samplers.paths import (
     TaskPaths,
     check_finite_steps,
@@ -289,7 +290,8 @@ def check_predictions(name: str, predictions: Sequence[Any], lengths: np.ndarray
     Raises:
         ValueError: a prediction has the wrong shape or is not finite.
     """
-    predictions = [np.asarray(values, dtype=np.float64) for values in predictions]
+    predictions = [as_numbers(f"{name}path {p}: baseline.predict", values).astype(np.float64, copy=False)
+                   for p, values in enumerate(predictions)]
     for p, (values, length) in enumerate(zip(predictions, lengths, strict=True)):
         if values.shape != (length,):
             raise ValueError(f"{name}path {p}: baseline.predict: expected an array of shape ({length},), one value per "

@@ -93,6 +93,9 @@ def check_parallel(parallel: Any) -> Union[bool, RayOptions]:
     if isinstance(parallel, Mapping):
         names = [field.name for field in dataclasses.fields(RayOptions)]
         return RayOptions(**{check_choice("parallel", name, names): value for name, value in parallel.items()})
+    if isinstance(parallel, int) and not isinstance(parallel, bool):
+        raise ValueError("parallel: expected True (one process per core), False, 'ray' or options of Ray, such as "
+                         f"{{'num_workers': {parallel}}}, got {parallel}")
     return RayOptions() if check_choice("parallel", parallel, (False, True, "ray")) == "ray" else parallel
 
 

@@ -111,6 +111,15 @@ def csv_text(table: Iterable[Iterable[Any]]) -> str:
     return text.getvalue()
 
 
+def make_folder(argument: str, folder: str) -> str:
+    """Creates a folder if it is missing, and returns its path; raises `ValueError` if it is a file."""
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise ValueError(f"{argument}: expected a folder, got {folder}, which is a file or below one") from None
+    return folder
+
+
 @contextlib.contextmanager
 def lock_folder(folder: PathLike) -> Iterator[None]:
     """Locks a folder against writes by other processes, until the `with` block or this process ends.
@@ -137,12 +146,12 @@ def lock_folder(folder: PathLike) -> Iterator[None]:
     except filelock.Timeout:
         with open(path, encoding="utf-8") as file:
             holder = file.read() or "another process"
-        raise ValueError(f"dir: expected a folder that no other process writes to, got {os.fspath(folder)}, which is "
-                         f"locked by {holder}. Wait until that process has ended, or choose another folder") from None
+        raise ValueError(f"{os.fspath(folder)}: {holder} writes to this folder. Wait until that process has ended, or "
+                         "choose another folder") from None
     except OSError as error:
         if not os.path.exists(path):
             raise
-        warnings.warn(f"dir: cannot lock {folder} ({error}). Make sure that no other process writes to it",
+        warnings.warn(f"cannot lock {folder} ({error}). Make sure that no other process writes to it",
                       stacklevel=3)
     try:
         yield

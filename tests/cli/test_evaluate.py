@@ -129,11 +129,16 @@ def test_reloaded_run_gives_equal_results_and_keeps_global_random_state(runs):
     (["--step_sizes"], "argument --step_sizes: expected at least one argument"),
     (["--snapshot", "first"], "argument --snapshot: expected an iteration, last or best, got 'first'"),
     (["--snapshot", "9"], "contains no snapshot of iteration 9; snapshots exist for iterations: 0, 2"),
+    (["--tasks", "object.json"], "--tasks.*: expected a positive number, a JSON list such as .*, got 'object.json'"),
+    (["--output", "object.json"], "--output: expected a folder, got object.json, which is a file"),
     (["--reference", "nowhere"],
-     "expected a run folder or a folder that contains runs, got nowhere, which does not exist"),
+     r"--reference \(random or a run\): expected a run folder or a folder that contains runs, got nowhere, which does"),
 ])
-def test_invalid_flags_are_reported(arguments, message, runs, tmp_path, capsys):
-    said = mistake(capsys, runs / "vpg_maml", "--output", tmp_path / "out", *arguments)
+def test_invalid_flags_are_reported(arguments, message, runs, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "object.json").write_text('{"a": 1}')
+    output = [] if "--output" in arguments else ["--output", "out"]
+    said = mistake(capsys, runs / "vpg_maml", *output, *arguments)
     assert re.search(f"^meta-policy-search evaluate: error: .*{message}", said)
     assert not (runs / "vpg_maml" / "evaluation").exists()
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())

@@ -227,6 +227,8 @@ def test_figure_is_overwritten_only_on_request(tmp_path, capsys):
     (["a", "--columns", "AdaptationGian"], "got 'AdaptationGian'; did you mean 'AdaptationGain'"),
     (["bare", "--columns", "Step"], "expected a column 'Itr', got only Step"),
     (["a", "--smooth", "0"], "--smooth: expected an integer of at least 1, got 0"),
+    (["a", "--num_steps", "2"], "--num_steps: expected no value without --trajectories, got 2"),
+    (["a", "--trajectories", "--x", "time"], "--x: expected no value with --trajectories, got time"),
     (["broken"], "could not read broken/params.json"),
     (["a", "cem", "--trajectories"], "--trajectories: expected one run, got 2: a, cem"),
     (["a", "cem", "empty", "bare", "broken", "--trajectories"], "expected one run, got 5: a, cem, empty, bare, [.]{3}"),

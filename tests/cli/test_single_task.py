@@ -65,7 +65,9 @@ def test_policy_of_a_run_acts_and_cannot_be_adapted(name, tmp_path, capsys):
     expected = loaded.policy.act(observation, deterministic=True)
     if isinstance(loaded.env, mps.NormalizedEnv):  # DDPG
         expected = loaded.env.unscaled_actions(expected)
-    np.testing.assert_allclose(action, expected)
+    np.testing.assert_allclose(action, np.clip(expected, loaded.env.action_space.low, loaded.env.action_space.high))
+    loaded.policy.set_params({name: value + 100.0 for name, value in loaded.policy.get_param_values().items()})
+    assert loaded.env.action_space.contains(np.asarray(loaded.act(observation)))
     assert loaded.env.action_space.shape == np.shape(action) and loaded.policy is loaded.trainer.algo.policy
     for method in (loaded.evaluate, loaded.adapt):
         with pytest.raises(TypeError, match="run: expected an algorithm that adapts to tasks, got (CEM|CMAES|DDPG), "):

@@ -214,7 +214,7 @@ def test_sweep_does_not_run_twice_at_once(tmp_path, capsys):
     ([], "expected a JSON object, got list"),
     ({"algorithm": "cem", "setting": {}, "grid": {}}, "(objects) and no others, got {'algorithm': 'cem', 'grid': {}, "
      "'setting': {}}; did you mean 'settings'?"),
-    ({"settings": {}, "grid": {"seed": [1]}}, "expected an object with the keys algorithm (a name), settings and grid"),
+    ({"settings": {}, "grid": {"seed": [1]}}, "with the keys algorithm (a name; omitted if the grid contains algo), "),
     ({"algorithm": "cem", "settings": {}, "grid": {"algo": ["cem"]}}, "expected an object with the keys algorithm"),
     ({"algorithm": "gone:CEM", "settings": {}, "grid": {}}, "got 'gone:CEM': ModuleNotFoundError: No module named"),
     ({"algorithm": "cem", "settings": {"folder": "x"}, "grid": {}}, "expected no folder; use the flag --output"),

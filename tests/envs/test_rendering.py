@@ -216,6 +216,18 @@ def test_rendered_trail_holds_the_positions_of_the_point(monkeypatch):
     assert len(scenery.other_goals) == len(scenery.walls) == 0
 
 
+def test_wrong_sceneries_and_trails_are_named():
+    scenery = drawing.Scenery(half_width=1.0)
+    for wrong, error, message in (((np.zeros(2), scenery), ValueError, r"trail: expected .* got shape \(2,\)"),
+                                  ((scenery, np.zeros((3, 2))), TypeError, "scenery: expected a Scenery, got array")):
+        with pytest.raises(error, match=message):
+            drawing.draw(*wrong)
+    env = MetaPointEnvCorner()
+    env.scenery = dict
+    with pytest.raises(TypeError, match=r"env.scenery\(\): expected a Scenery, got \{\}"):
+        drawing.scenery_of(env)
+
+
 def test_corners_and_walls_are_rendered_at_their_positions():
     scenery = MetaPointEnvCorner().scenery()
     assert sorted(map(tuple, scenery.other_goals)) == [(-2, -2), (-2, 2), (2, -2), (2, 2)]

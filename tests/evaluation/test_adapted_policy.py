@@ -98,9 +98,10 @@ def test_actions_and_observations_have_the_units_of_the_environment(env):
     assert adapted.env.action_space.contains(adapted.act([0.3, -0.2]))
 
 
-def test_evaluator_of_a_search_is_refused():
-    with pytest.raises(TypeError, match="evaluator: expected an evaluator of a MetaAlgo, got one of str"):
-        mps.adapt_with(SimpleNamespace(algo="search"))
+def test_objects_that_are_no_evaluator_are_refused(run):
+    for wrong in (run, SimpleNamespace(algo=run.trainer.algo)):
+        with pytest.raises(TypeError, match="(?s)expected a MetaEvaluator of a MetaAlgo, got .*; for a run, call run."):
+            mps.adapt_with(wrong)
 
 
 def test_task_steps_paths_and_seed_are_arguments(run):

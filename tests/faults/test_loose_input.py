@@ -111,6 +111,14 @@ def test_action_spaces_without_a_policy_are_refused(space, message):
             call(env)
 
 
+@pytest.mark.parametrize("name", ["observation_space", "action_space"])
+def test_only_observations_are_flattened_by_the_wrapper_of_the_message(name):
+    env = with_spaces(**{name: gym.spaces.Tuple([gym.spaces.Discrete(2)])})
+    with pytest.raises(TypeError, match=rf"env.{name}: expected a space with a shape") as error:
+        sample(env)
+    assert ("FlattenObservation" in str(error.value)) == (name == "observation_space")
+
+
 def test_observation_bounds_must_be_ordered():
     largest = np.full(2, np.finfo(np.float64).max)
     sample(with_spaces(observation_space=gym.spaces.Box(-largest, largest, dtype=np.float64)))
@@ -121,7 +129,7 @@ def test_observation_bounds_must_be_ordered():
 @pytest.mark.parametrize("name", ["observation_space", "action_space"])
 def test_images_are_refused_with_a_remedy(name):
     env = with_spaces(**{name: gym.spaces.Box(0.0, 1.0, (4, 4, 3), np.float64)})
-    message = rf"env.{name}: expected vectors, got arrays of shape \(4, 4, 3\); flatten them in a wrapper"
+    message = rf"env.{name}: expected vectors, got arrays of shape \(4, 4, 3\)"
     for call in (sample, lambda env: MetaGaussianMLPPolicy.for_env(env, M)):
         with pytest.raises(ValueError, match=message):
             call(env)

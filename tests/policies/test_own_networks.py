@@ -291,6 +291,8 @@ def of_one_size(name):
     (of_one_size("log_std"), r"that returns log_std of shape \[None, None, 2\], got \[None, 1, 1\]"),
     (without_axis, r"that returns log_std of shape \[None, None, 2\], got \[None, 2\]"),
     (renamed, "that returns a dict with mean and log_std, got {'log_std'"),
+    (lambda xp, params, observations: dense(xp, params, observations[..., 1:], "output"),
+     "that uses operations of xp and parameters of make_params, got ValueError: Dimensions must be equal"),
     (misspelled, "that uses operations of xp and parameters of make_params, got KeyError: 'outputs/kernel'"),
     (lambda xp, params, observations: xp.gelu(observations), "that uses .*, got AttributeError: .* 'gelu'"),
     (of_numpy, "that uses operations of xp and parameters of make_params, got NotImplementedError"),
@@ -379,6 +381,12 @@ def test_scalar_parameter_is_refused():
 
     with pytest.raises(ValueError, match="Wrong.make_params: scale: expected an array with at least one axis, got a"):
         Wrong(2, 3, 2)
+
+
+def test_parameters_that_are_no_numbers_are_refused():
+    wrong = type("Wrong", (NormalizedPolicy,), {"make_params": lambda self, rng: {"scale": ["a", "b"]}})
+    with pytest.raises(ValueError, match=r"Wrong.make_params: scale: expected an array of real numbers, got \['a"):
+        wrong(2, 3, 2)
 
 
 @pytest.mark.parametrize("name, part, message", [

@@ -139,6 +139,7 @@ def test_longer_paths_are_refused():
 
 @pytest.mark.parametrize("values, message", [
     ([0.0, np.nan, 0.0], "path 0, step 1: baseline.predict: expected finite numbers, got nan"),
+    (["a", "b"], "path 0: baseline.predict: expected an array of real numbers, got "),
     ([0.0], "path 0: baseline.predict: expected an array of shape (2,)"),
 ])
 def test_predictions_are_checked(values, message):
