@@ -77,6 +77,7 @@ class Policy(Serializable, FlatPolicy):
     _network: Any = None
     _acting_info: Any = None
     _further_outputs: Tuple[Tuple[str, Tuple[int, ...]], ...] = ()  # of the network: names and shapes
+    _pickled: Tuple[str, ...] = ("_rng",)  # attributes in pickles, in addition to the arguments and the parameters
 
     def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
                  learn_std: bool = True, hidden_nonlinearity: Nonlinearity = "tanh",
@@ -300,20 +301,21 @@ class Policy(Serializable, FlatPolicy):
         self._rng.bit_generator.state = state["rng"]
 
     def __getstate__(self) -> Dict[str, Any]:
-        """Returns constructor arguments, parameter values and random state."""
+        """Returns constructor arguments, parameter values, random state and, in subclasses, the state of tasks."""
         arguments = Serializable.__getstate__(self)
         arguments = {"args": tuple(nonlinearity_by_name(value) for value in arguments["args"]),
                      "kwargs": {key: nonlinearity_by_name(value) for key, value in arguments["kwargs"].items()}}
-        return {"arguments": arguments, "params": self.get_param_values(), "rng": self._rng}
+        return {"arguments": arguments, "params": self.get_param_values(),
+                "attributes": {name: vars(self)[name] for name in self._pickled}}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
-        """Builds the policy in the default graph and restores its parameters."""
+        """Builds the policy in the default graph and restores its parameters and state."""
         check_own_pickle(self, state, "arguments", (
             "Transfer its weights instead: run `numpy.savez('policy.npz', **policy.get_param_values())` in the program "
             "that created the pickle, then build a policy of the same sizes and call `policy.load_npz('policy.npz')`"))
         Serializable.__setstate__(self, state["arguments"])
         self.set_params(state["params"])
-        self._rng = state["rng"]
+        vars(self).update(state["attributes"])
 
 
 class MetaPolicy(Policy):
@@ -337,6 +339,8 @@ class MetaPolicy(Policy):
         output_nonlinearity (str, callable or None): nonlinearity of the output layer, in the same forms. Default: None,
             the identity.
     """
+
+    _pickled = ("_rng", "_stacked_values")
 
     @classmethod
     def for_env(cls: Type[P], env: Any, meta_batch_size: int, **arguments: Any) -> P:  # type: ignore[override]
@@ -373,9 +377,7 @@ class MetaPolicy(Policy):
 
         The result has separate adapted parameters (initially none) and a separate random state.
         """
-        other = copy_for_tasks(self, meta_batch_size)
-        other.switch_to_pre_update()
-        return other
+        return copy_for_tasks(self, meta_batch_size)
 
     @property
     def policies_params_vals(self) -> List["OrderedDict[str, np.ndarray]"]:
@@ -456,20 +458,17 @@ class MetaPolicy(Policy):
         """Returns an actor that acts like the policy in its `M` tasks, without TensorFlow; see `make_actors`."""
         return self._make_actor(self.stacked_param_values())
 
-    def __getstate__(self) -> Dict[str, Any]:
-        """Also returns the adapted parameters."""
-        return {**Policy.__getstate__(self), "adapted": self._stacked_values}
-
-    def __setstate__(self, state: Dict[str, Any]) -> None:
-        Policy.__setstate__(self, state)
-        self._stacked_values = state["adapted"]
-
 
 def copy_for_tasks(policy: Any, meta_batch_size: int) -> Any:
-    """Returns a policy for another number of tasks, with the same graph and parameters and a separate random state."""
+    """Returns a policy for another number of tasks, with the same graph and parameters.
+
+    The result has no adapted parameters, no recurrent states and a separate random state.
+    """
     other = shallow_copy(policy, meta_batch_size=check_positive_int("meta_batch_size", meta_batch_size))
     other._given = replaced_arguments(policy, {"meta_batch_size": other.meta_batch_size})
     other._rng = seeding.next_rng(seeding.Stream.POLICY)
+    other.switch_to_pre_update()
+    other.reset()
     return other
 
 

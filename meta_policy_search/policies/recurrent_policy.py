@@ -39,6 +39,7 @@ class RecurrentPolicy(Policy):
     """
 
     _further_outputs = (("value", ()),)
+    _pickled = ("_rng", "_states")
 
     def __init__(self, meta_batch_size: int, obs_dim: int, action_dim: int, name: str = "policy",
                  hidden_size: int = 64, cell: Union[str, networks.Cell] = "gru") -> None:
@@ -93,9 +94,7 @@ class RecurrentPolicy(Policy):
 
     def with_meta_batch_size(self, meta_batch_size: int) -> "RecurrentPolicy":
         """Returns a policy for another number of tasks. Both policies share their graph and parameters."""
-        other = copy_for_tasks(self, meta_batch_size)
-        other._states = None
-        return other
+        return copy_for_tasks(self, meta_batch_size)
 
     def reset(self, dones: Any = None) -> None:
         """Resets the recurrent states of `get_action` and `get_actions` to zero; call it when paths begin.
@@ -163,14 +162,6 @@ class RecurrentPolicy(Policy):
         specs = (*self.distribution.dist_info_specs, *self._further_outputs)
         return NetworkActor(self._network, self.get_param_values(), sample, specs, self.distribution.noise_dim,
                             self.distribution.uniform_noise, self._cell.step, self._state_size)
-
-    def __getstate__(self) -> Dict[str, Any]:
-        """Also returns the recurrent states."""
-        return {**super().__getstate__(), "hidden_states": self._states}
-
-    def __setstate__(self, state: Dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self._states = state["hidden_states"]
 
 
 class CategoricalRecurrentPolicy(RecurrentPolicy):
