@@ -21,7 +21,6 @@ import numpy as np
 
 from meta_policy_search.envs.interface import BatchedEnv, MetaEnv, PhysicsError
 from meta_policy_search.envs.mujoco_envs.engines.camera import Camera
-from meta_policy_search.envs.mujoco_envs.engines.mujoco import write_no_warnings
 from meta_policy_search.envs.spaces import as_array
 from meta_policy_search.types import BatchedStep, RenderMode, Task
 from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int, did_you_mean
@@ -401,6 +400,8 @@ _models: "weakref.WeakValueDictionary[Optional[MetaWorldTask], Any]" = weakref.W
 def scene_class(kind: str) -> type:
     """Returns the simulator class of a kind of task, adapted to share models and to support all MuJoCo versions."""
     import mujoco
+
+    from meta_policy_search.envs.mujoco_envs.engines.mujoco import write_no_warnings
 
     write_no_warnings()
     base = find_kind("kind", kind)

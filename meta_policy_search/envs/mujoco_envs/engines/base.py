@@ -142,9 +142,9 @@ class Engine(abc.ABC):
     def _new_memory(self) -> Any:
         """Returns a new `mjData`, MuJoCo's memory for the simulation of one robot."""
 
-    @abc.abstractmethod
     def _new_simulator(self, num_threads: int) -> Any:
         """Returns the threads and memory for `_simulate`. Only one caller may use them at a time."""
+        return self._new_memory()
 
     @abc.abstractmethod
     def _simulate(self, simulator: Any, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
@@ -157,9 +157,9 @@ class Engine(abc.ABC):
             controls: float64 `[k, nu]`, held for the whole step.
         """
 
-    @abc.abstractmethod
     def _model_to_draw(self, env_id: int) -> Any:
         """Returns the `mujoco.MjModel` for images of a robot."""
+        return self._models[env_id]
 
     def get_state(self, env_ids: Optional[np.ndarray] = None) -> State:
         """Returns copies of the states of the robots `env_ids` (int `[k]`; default all)."""

@@ -16,9 +16,9 @@ import copy
 import functools
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Callable, List, Mapping, Optional, Tuple
 
+import mujoco.rollout
 import numpy as np
 
 from meta_policy_search.envs.mujoco_envs.engines.base import (
@@ -40,7 +40,7 @@ class MujocoEngine(Engine):
 
     def _compiled(self) -> Tuple[Any, Any, Any]:
         model = compile_model(self.robot, self.inertials)
-        return model, model if model.nq == model.nv else _acceleration_model(model), _import_mujoco()
+        return model, model if model.nq == model.nv else _acceleration_model(model), mujoco
 
     def _copy_of_model(self) -> Any:
         return copy.copy(self._model)
@@ -48,18 +48,14 @@ class MujocoEngine(Engine):
     def _changed_model(self, parameters: Mapping[str, np.ndarray]) -> Any:
         model = super()._changed_model(parameters)
         if "geom_size" in parameters:  # older versions do not update bounding boxes, used only in this search
-            model.opt.disableflags |= _import_mujoco().mjtDisableBit.mjDSBL_MIDPHASE.value
+            model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_MIDPHASE.value
         return model
 
     def _new_memory(self) -> Any:
-        return _import_mujoco().MjData(self.model)
-
-    def _model_to_draw(self, env_id: int) -> Any:
-        return self._models[env_id]
+        return mujoco.MjData(self.model)
 
     def _new_simulator(self, num_threads: int) -> Any:
         """Returns MuJoCo's thread pool and one `MjData` per thread."""
-        mujoco = _import_mujoco()
         pool = mujoco.rollout.Rollout(nthread=num_threads if num_threads > 1 else 0)  # 0: uses the calling thread
         return pool, [mujoco.MjData(self.model) for _ in range(num_threads)]
 
@@ -118,7 +114,6 @@ def _acceleration_model(model: Any) -> Any:
     The copy takes explicit Euler steps of one second. MuJoCo also uses the time step as a lower limit on the time
     constants of constraints. This limit is disabled; none of the robots reaches it with the original time step.
     """
-    mujoco = _import_mujoco()
     model = copy.copy(model)
     model.opt.integrator = mujoco.mjtIntegrator.mjINT_EULER
     model.opt.timestep = 1.0
@@ -154,18 +149,11 @@ def moved(qpos: np.ndarray, qvel: np.ndarray, duration: float) -> np.ndarray:
     return moved
 
 
-def _import_mujoco() -> ModuleType:
-    import mujoco.rollout
-
-    return mujoco
-
-
 def write_no_warnings() -> None:
     """Stops MuJoCo from writing warnings to the terminal and to `MUJOCO_LOG.TXT` in the working directory.
 
     `Engine.step` detects diverged simulations and raises an error. A warning handler set by the user is kept.
     """
-    mujoco = _import_mujoco()
     if mujoco.get_mju_user_warning() is None:
         mujoco.set_mju_user_warning(lambda message: None)
 
@@ -179,7 +167,6 @@ def compile_model(robot: str, inertials: str) -> Any:
     MuJoCo's search for islands (groups of bodies that do not touch each other): a robot is a single island, so the
     search only takes time. The reacher, whose model file has no camera, gets one above the table.
     """
-    mujoco = _import_mujoco()
     write_no_warnings()
     root = ElementTree.parse(model_file(robot)).getroot()
     total_mass = None
@@ -203,5 +190,4 @@ def compile_model(robot: str, inertials: str) -> Any:
 
 def recompute_constants(model: Any) -> None:
     """Recomputes the constants of a model that depend on masses and inertias, such as the masses of subtrees."""
-    mujoco = _import_mujoco()
     mujoco.mj_setConst(model, mujoco.MjData(model))

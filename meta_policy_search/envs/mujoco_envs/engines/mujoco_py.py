@@ -23,7 +23,6 @@ from meta_policy_search.envs.mujoco_envs.engines.base import (
     set_arrays,
 )
 from meta_policy_search.envs.mujoco_envs.engines.build import engine_folder
-from meta_policy_search.envs.mujoco_envs.engines.mujoco import compile_model
 
 _PATH_VARIABLE = "MUJOCO_PY_MUJOCO_PATH"  # path of MuJoCo 2.1.0; if not set, mujoco-py searches the home folder
 _one_at_a_time = threading.Lock()  # mujoco-py stores warnings in a global variable
@@ -52,10 +51,9 @@ class MujocoPyEngine(Engine):
         return import_mujoco_py().MjSim(self.model).data
 
     def _model_to_draw(self, env_id: int) -> Any:
-        return compile_model(self.robot, self.inertials)  # the parameters that tasks change are not visible
+        from meta_policy_search.envs.mujoco_envs.engines.mujoco import compile_model  # imports the package `mujoco`
 
-    def _new_simulator(self, num_threads: int) -> Any:
-        return self._new_memory()
+        return compile_model(self.robot, self.inertials)  # the parameters that tasks change are not visible
 
     def _simulate(self, simulator: Any, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
         # writing to these views changes `simulator`
@@ -91,6 +89,8 @@ def _compile(robot: str, inertials: str) -> Any:
     mujoco_py = import_mujoco_py()
     model = mujoco_py.load_model_from_xml(model_file(robot).read_text(encoding="utf-8"))
     if inertials == "modern":
+        from meta_policy_search.envs.mujoco_envs.engines.mujoco import compile_model  # imports the package `mujoco`
+
         set_arrays(model, arrays_of(compile_model(robot, inertials), INERTIAL_ARRAYS))
         mujoco_py.MjSim(model).set_constants()
     return model
