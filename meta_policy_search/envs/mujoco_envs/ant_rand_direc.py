@@ -1,8 +1,9 @@
 """Ant that runs forward or backward."""
+import dataclasses
 from typing import Optional
 
 from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv
-from meta_policy_search.envs.mujoco_envs.robots import Ant
+from meta_policy_search.envs.mujoco_envs.robots import ANT
 from meta_policy_search.envs.mujoco_envs.tasks import Directions
 from meta_policy_search.types import NumThreads, RenderMode
 
@@ -77,6 +78,6 @@ class AntRandDirecEnv(MujocoMetaEnv):
     def __init__(self, goal_direction: Optional[float] = None, *, engine: Optional[str] = None,
                  inertials: str = "mujoco210", num_threads: NumThreads = None, render_mode: RenderMode = None,
                  contact_forces: bool = False) -> None:
-        super().__init__(Ant(contact_forces=contact_forces),
+        super().__init__(dataclasses.replace(ANT, contact_forces=contact_forces),
                          Directions(1.0 if goal_direction is None else goal_direction), engine=engine,
                          inertials=inertials, num_threads=num_threads, render_mode=render_mode)

@@ -1,10 +1,11 @@
 """Ant that runs to a task-specific goal position."""
+import dataclasses
 from typing import Optional, Sequence
 
 import numpy as np
 
 from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv
-from meta_policy_search.envs.mujoco_envs.robots import Ant
+from meta_policy_search.envs.mujoco_envs.robots import ANT
 from meta_policy_search.envs.mujoco_envs.tasks import Goals
 from meta_policy_search.types import NumThreads, RenderMode
 
@@ -81,7 +82,7 @@ class AntRandGoalEnv(MujocoMetaEnv):
     def __init__(self, goal: Sequence[float] = (2.0, 0.0), *, engine: Optional[str] = None,
                  inertials: str = "mujoco210", num_threads: NumThreads = None, render_mode: RenderMode = None,
                  contact_forces: bool = False) -> None:
-        robot = Ant(first_observed=0, control_cost=0.1, survival_reward=0.0, contact_forces=contact_forces,
-                    heights=(-np.inf, np.inf))
+        robot = dataclasses.replace(ANT, first_observed=0, control_cost=0.1, survival_reward=0.0,
+                                    contact_forces=contact_forces, heights=(-np.inf, np.inf))
         super().__init__(robot, Goals(goal, radius=3.0), engine=engine, inertials=inertials, num_threads=num_threads,
                          render_mode=render_mode)

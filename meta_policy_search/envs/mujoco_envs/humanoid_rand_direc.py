@@ -1,8 +1,9 @@
 """Humanoid that walks forward or backward."""
+import dataclasses
 from typing import Optional
 
 from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv
-from meta_policy_search.envs.mujoco_envs.robots import Humanoid
+from meta_policy_search.envs.mujoco_envs.robots import HUMANOID
 from meta_policy_search.envs.mujoco_envs.tasks import Directions
 from meta_policy_search.types import NumThreads, RenderMode
 
@@ -86,5 +87,5 @@ class HumanoidRandDirecEnv(MujocoMetaEnv):
     def __init__(self, goal_direction: float = 1.0, *, engine: Optional[str] = None, inertials: str = "mujoco210",
                  num_threads: NumThreads = None, render_mode: RenderMode = None,
                  contact_forces: bool = False) -> None:
-        super().__init__(Humanoid(contact_forces=contact_forces), Directions(goal_direction), engine=engine,
-                         inertials=inertials, num_threads=num_threads, render_mode=render_mode)
+        super().__init__(dataclasses.replace(HUMANOID, contact_forces=contact_forces), Directions(goal_direction),
+                         engine=engine, inertials=inertials, num_threads=num_threads, render_mode=render_mode)

@@ -1,8 +1,9 @@
 """Humanoid that walks in a task-specific direction of the plane."""
+import dataclasses
 from typing import Optional, Sequence
 
 from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv
-from meta_policy_search.envs.mujoco_envs.robots import Humanoid
+from meta_policy_search.envs.mujoco_envs.robots import HUMANOID
 from meta_policy_search.envs.mujoco_envs.tasks import PlanarDirections
 from meta_policy_search.types import NumThreads, RenderMode
 
@@ -86,5 +87,5 @@ class HumanoidRandDirec2DEnv(MujocoMetaEnv):
     def __init__(self, goal_direction: Sequence[float] = (1.0, 0.0), *, engine: Optional[str] = None,
                  inertials: str = "mujoco210", num_threads: NumThreads = None, render_mode: RenderMode = None,
                  contact_forces: bool = False) -> None:
-        super().__init__(Humanoid(contact_forces=contact_forces), PlanarDirections(goal_direction), engine=engine,
-                         inertials=inertials, num_threads=num_threads, render_mode=render_mode)
+        super().__init__(dataclasses.replace(HUMANOID, contact_forces=contact_forces), PlanarDirections(goal_direction),
+                         engine=engine, inertials=inertials, num_threads=num_threads, render_mode=render_mode)

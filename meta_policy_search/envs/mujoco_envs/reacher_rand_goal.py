@@ -2,7 +2,7 @@
 from typing import Optional, Sequence
 
 from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv
-from meta_policy_search.envs.mujoco_envs.robots import Reacher
+from meta_policy_search.envs.mujoco_envs.robots import REACHER
 from meta_policy_search.envs.mujoco_envs.tasks import Goals
 from meta_policy_search.types import NumThreads, RenderMode
 
@@ -55,5 +55,5 @@ class ReacherRandGoalEnv(MujocoMetaEnv):
 
     def __init__(self, goal: Sequence[float] = (0.1, -0.1), *, engine: Optional[str] = None,
                  inertials: str = "mujoco210", num_threads: NumThreads = None, render_mode: RenderMode = None) -> None:
-        super().__init__(Reacher(), Goals(goal, radius=0.2, marker=4, euclidean=True), engine=engine,
+        super().__init__(REACHER, Goals(goal, radius=0.2, marker=4, euclidean=True), engine=engine,
                          inertials=inertials, num_threads=num_threads, render_mode=render_mode)

@@ -177,21 +177,13 @@ HOPPER = Robot("hopper", frame_skip=4, velocity_limit=10.0, start_noise=0.005, c
 """A planar robot with one leg (Erez, Tassa and Todorov 2011). A step takes 4 * 0.002 s = 0.008 s."""
 
 
-@dataclasses.dataclass(frozen=True)
 class Reacher(Robot):
     """An arm with two links of 0.1 m that turns on a table, as in Gymnasium's `Reacher-v5`.
 
     A step takes 2 * 0.01 s = 0.02 s. The position of the robot is the position of its fingertip, 0.11 m from the
     second joint. The arm starts near the direction of the x axis. The goal of the model moves with the task and is not
-    part of the state.
-
-    The arguments are documented in `Robot`.
+    part of the state. The arguments are those of `Robot`.
     """
-
-    model: str = "reacher"
-    frame_skip: int = 2
-    control_cost: float = 1.0
-    progress_info: str = "reward_dist"
 
     def start_state(self, init_qpos: np.ndarray, num_velocities: int,
                     rng: np.random.Generator) -> Tuple[np.ndarray, np.ndarray]:
@@ -213,6 +205,9 @@ class Reacher(Robot):
         return np.zeros(len(state.qpos), dtype=bool)
 
 
+REACHER = Reacher("reacher", frame_skip=2, control_cost=1.0, progress_info="reward_dist")
+
+
 @dataclasses.dataclass(frozen=True)
 class Ant(Robot):
     """A torso on four legs (Schulman et al. 2015, arXiv:1506.02438). A step takes 5 * 0.01 s = 0.05 s.
@@ -226,20 +221,10 @@ class Ant(Robot):
     Args:
         contact_cost: cost per squared unit of clipped contact force and torque, per step; default 0.0005.
         contact_limit: contact forces (N) and torques (N m) are clipped to +-`contact_limit`; default 1.
-        heights: range of the height of the torso, m; a path terminates outside it. Default (0, 1).
     """
 
-    model: str = "ant"
-    frame_skip: int = 5
-    moves_in_plane: bool = True
-    first_observed: int = 2
-    start_noise: float = 0.1
-    normal_start_velocity: bool = True
-    control_cost: float = 0.5
-    survival_reward: float = 1.0
     contact_cost: float = 0.5e-3
     contact_limit: float = 1.0
-    heights: Tuple[float, float] = (0.0, 1.0)
 
     def observations(self, state: State) -> np.ndarray:
         return np.concatenate((super().observations(state), self._contacts(state)), axis=1)
@@ -267,6 +252,10 @@ class Ant(Robot):
         return np.clip(_contact_forces(state), -self.contact_limit, self.contact_limit)
 
 
+ANT = Ant("ant", frame_skip=5, moves_in_plane=True, first_observed=2, start_noise=0.1, normal_start_velocity=True,
+          control_cost=0.5, survival_reward=1.0, heights=(0.0, 1.0))
+
+
 @dataclasses.dataclass(frozen=True)
 class Humanoid(Robot):
     """A torso with legs and arms (Tassa, Erez and Todorov 2012, doi:10.1109/IROS.2012.6386025).
@@ -283,20 +272,11 @@ class Humanoid(Robot):
             step, divided by the duration of a simulation step.
         impact_cost: cost per squared unit of contact force and torque, per step; default 5e-7.
         max_impact_cost: upper bound of the impact cost per step; default 10.
-        heights: range of the height of the torso, m; a path terminates outside it. Default (1, 2).
     """
 
-    model: str = "humanoid"
-    frame_skip: int = 5
-    moves_in_plane: bool = True
-    first_observed: int = 2
-    start_noise: float = 0.01
-    control_cost: float = 0.1
-    survival_reward: float = 5.0
     velocity_reward: float = 1.25
     impact_cost: float = 0.5e-6
     max_impact_cost: float = 10.0
-    heights: Tuple[float, float] = (1.0, 2.0)
 
     @property
     def derived(self) -> Tuple[str, ...]:
@@ -322,6 +302,10 @@ class Humanoid(Robot):
                    "reward_alive": np.full(len(actions), self.survival_reward),
                    "reward_impact": -np.minimum(impact, self.max_impact_cost)}
         return sum(rewards.values(), np.zeros(len(actions))), {"forward_vel": progress, **rewards}
+
+
+HUMANOID = Humanoid("humanoid", frame_skip=5, moves_in_plane=True, first_observed=2, start_noise=0.01, control_cost=0.1,
+                    survival_reward=5.0, heights=(1.0, 2.0))
 
 
 def _contact_forces(state: State) -> np.ndarray:
