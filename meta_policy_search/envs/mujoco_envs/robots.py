@@ -206,6 +206,7 @@ class Reacher(Robot):
 
 
 REACHER = Reacher("reacher", frame_skip=2, control_cost=1.0, progress_info="reward_dist")
+"""The arm of `Reacher`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -254,6 +255,7 @@ class Ant(Robot):
 
 ANT = Ant("ant", frame_skip=5, moves_in_plane=True, first_observed=2, start_noise=0.1, normal_start_velocity=True,
           control_cost=0.5, survival_reward=1.0, heights=(0.0, 1.0))
+"""The four-legged robot of `Ant`. A path terminates when the height of its torso is outside [0, 1] m."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -306,6 +308,7 @@ class Humanoid(Robot):
 
 HUMANOID = Humanoid("humanoid", frame_skip=5, moves_in_plane=True, first_observed=2, start_noise=0.01, control_cost=0.1,
                     survival_reward=5.0, heights=(1.0, 2.0))
+"""The two-legged robot of `Humanoid`. A path terminates when the height of its torso is outside [1, 2] m."""
 
 
 def _contact_forces(state: State) -> np.ndarray:
