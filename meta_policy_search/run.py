@@ -560,7 +560,7 @@ class Run:
                  deterministic: bool = False, rollouts: Optional[int] = None) -> Evaluation:
         """Measures the returns after 0, 1, ..., `num_steps` adaptation steps; for RL^2, of each episode of a trial.
 
-        `MetaEvaluator.evaluate` and `TrialEvaluator.evaluate` explain the arguments in detail.
+        `MetaEvaluator.evaluate` explains the arguments in detail, `TrialEvaluator` their meaning for RL^2.
 
         Args:
             tasks: list of tasks, number of sampled tasks, or the fixed tasks `"test"` or `"train"`; default 40.

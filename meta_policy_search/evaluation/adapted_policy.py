@@ -136,7 +136,8 @@ class AdaptedPolicy:
     def __init__(self, evaluator: MetaEvaluator, task: Task = None, num_steps: Optional[int] = None,
                  seed: int = 1) -> None:
         self._evaluator, self._seed = evaluator, seed
-        self.recording, self.policy = evaluator.record_with_policy(1 if task is None else [task], num_steps, None, seed)
+        self.recording = evaluator.record(1 if task is None else [task], num_steps, seed=seed)
+        self.policy = self.recording.policy
         (self.task,), (self.returns,) = self.recording.tasks, self.recording.returns
         self._env = copy_env(self.recording.env)
         adapt_env(self._env).set_task(self.task)
@@ -300,6 +301,6 @@ class AdaptedRecurrentPolicy(AdaptedPolicy):
         """Returns the returns of the first and last episode of new trials, float64 `[rollouts]` each."""
         evaluator = shallow_copy(self._evaluator, rollouts_per_meta_task=rollouts)
         num_episodes = len(self.returns)
-        paths, *_ = evaluator.sample_trials(seed, 1, [self.task], num_episodes)
+        paths, *_ = evaluator.sample_trials(seed, [self.task], num_episodes)
         returns = np.array([episode_returns(path, num_episodes) for path in paths[0]])
         return returns[:, 0], returns[:, -1]

@@ -8,7 +8,7 @@
 """
 import contextlib
 import copy
-from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.normalized_env import fix_averages
 from meta_policy_search.envs.registry import tasks_of
 from meta_policy_search.envs.spaces import EnvSpec
+from meta_policy_search.envs.trial_env import TrialEnv
 from meta_policy_search.evaluation.evaluation import Evaluation
 from meta_policy_search.evaluation.recording import Recording, next_start_rngs
 from meta_policy_search.meta_algos.base import MetaAlgo
@@ -35,6 +36,12 @@ from meta_policy_search.utils.serializable import Configurable
 from meta_policy_search.utils.statistics import task_returns, task_timesteps
 
 T = TypeVar("T")
+
+Tasks = Union[int, List[Task]]
+"""Tasks of an evaluation: a list, or the number of tasks to sample."""
+
+Measured = Tuple[np.ndarray, np.ndarray, np.ndarray, List[Task], int]
+"""Returns, success rates (NaN if unknown) and environment steps used to adapt, `[M, K + 1]` each; tasks; all steps."""
 
 StepFunction = Callable[[MetaSampler, PathsMetaBatch, Optional[float]], PathsMetaBatch]
 """Function `step(sampler, paths, step_size)` that performs one adaptation step in all tasks.
@@ -76,7 +83,9 @@ class MetaEvaluator(Configurable):
 
     assignable_arguments = ("algo", "env", "sample_processor", "rollouts_per_meta_task", "max_path_length",
                             "envs_per_task", "parallel", "name")
-    _checks = {"rollouts_per_meta_task": check_positive_int, "max_path_length": check_positive_int}
+    _checks: Mapping[str, Callable[[str, Any], Any]] = {
+        "rollouts_per_meta_task": check_positive_int, "max_path_length": check_positive_int}
+    _evaluation_cls, _fewest_steps = Evaluation, 1  # result of `evaluate`, and its smallest `num_steps`
 
     def __init__(self, algo: Union[MetaAlgo, MetaRLAlgorithm], env: MetaEnv,
                  sample_processor: Optional[SampleProcessor] = None, rollouts_per_meta_task: int = 20,
@@ -139,9 +148,21 @@ class MetaEvaluator(Configurable):
             TypeError: an argument has the wrong type.
             ValueError: a number is out of range, `tasks` or `seeds` is empty, or a seed occurs twice.
         """
-        num_tasks, task_list = _check_tasks(tasks, self.env)
-        sizes, seeds = self._check_steps(num_steps, step_sizes), _check_seeds(seeds)
+        tasks, seeds = _check_tasks(tasks, self.env), _check_seeds(seeds)
+        sizes = self._check_steps(num_steps, step_sizes, self._fewest_steps)
         check_bool("deterministic", deterministic)
+        results = [self._measure(seed, tasks, sizes, deterministic) for seed in seeds]
+        returns, success, timesteps, tasks_of_seeds, num_timesteps = zip(*results, strict=True)
+        return self._evaluation_cls(
+            name=self.name, returns=np.array(returns), tasks=tasks_of_seeds, are_given=not isinstance(tasks, int),
+            seeds=seeds, step_sizes=None if step_sizes is None else sizes,
+            rollouts_per_meta_task=self.rollouts_per_meta_task,
+            max_path_length=self.env.max_path_length if isinstance(self.env, TrialEnv) else self.max_path_length,
+            num_timesteps=sum(num_timesteps), timesteps=np.array(timesteps), trained_steps=self.trained_steps,
+            success=None if np.isnan(success).all() else np.nan_to_num(success), deterministic=deterministic)
+
+    def _measure(self, seed: int, tasks: Tasks, step_sizes: Sequence[Optional[float]], deterministic: bool) -> Measured:
+        """Measures the returns with one seed; for other arguments, see `_adapt`."""
 
         def returns_of_next_paths(sampler: MetaSampler) -> Tuple[PathsMetaBatch, np.ndarray]:
             measured = sample_deterministically(sampler) if deterministic else None
@@ -149,16 +170,9 @@ class MetaEvaluator(Configurable):
             measured = paths if measured is None else measured
             return paths, np.array([task_returns(measured), [success_rate(of_task) for of_task in measured.values()]])
 
-        results = [self._adapt(seed, num_tasks, task_list, sizes, returns_of_next_paths) for seed in seeds]
-        measured, timesteps, tasks_of_seeds, num_timesteps = zip(*results, strict=True)
-        returns, success = np.array(measured).transpose(2, 0, 3, 1)  # from `[S, K + 1, 2, M]` to `[2, S, M, K + 1]`
-        return Evaluation(
-            name=self.name, returns=returns, tasks=tasks_of_seeds, are_given=task_list is not None, seeds=seeds,
-            step_sizes=None if step_sizes is None else sizes,
-            rollouts_per_meta_task=self.rollouts_per_meta_task, max_path_length=self.max_path_length,
-            num_timesteps=sum(num_timesteps), timesteps=np.array(timesteps).swapaxes(1, 2),
-            trained_steps=self.trained_steps, success=None if np.isnan(success).all() else np.nan_to_num(success),
-            deterministic=deterministic)
+        measured, timesteps, tasks, num_timesteps = self._adapt(seed, tasks, step_sizes, returns_of_next_paths)
+        returns, success = np.array(measured).transpose(1, 2, 0)
+        return returns, success, np.array(timesteps).T, tasks, num_timesteps
 
     def record(self, tasks: Union[int, Sequence[Task]] = 4, num_steps: Optional[int] = None,
                step_sizes: Optional[Sequence[float]] = None, seed: int = 1) -> Recording:
@@ -178,26 +192,24 @@ class MetaEvaluator(Configurable):
         Raises:
             FloatingPointError, TypeError, ValueError: as in `evaluate`.
         """
-        return self.record_with_policy(tasks, num_steps, step_sizes, seed)[0]
+        tasks, (seed,) = _check_tasks(tasks, self.env), _check_seeds([seed])
+        return self._record(seed, tasks, self._check_steps(num_steps, step_sizes, 1))
 
-    def record_with_policy(self, tasks: Union[int, Sequence[Task]], num_steps: Optional[int] = None,
-                           step_sizes: Optional[Sequence[float]] = None, seed: int = 1) -> Tuple[Recording, Any]:
-        """Returns the recording of `record`, and the policy after the last adaptation step."""
-        num_tasks, task_list = _check_tasks(tasks, self.env)
-        sizes = self._check_steps(num_steps, step_sizes)
+    def _record(self, seed: int, tasks: Tasks, step_sizes: Sequence[Optional[float]]) -> Recording:
+        """Records paths; for arguments, see `_adapt`."""
 
         def next_paths(sampler: MetaSampler) -> Tuple[PathsMetaBatch, Tuple[PathsMetaBatch, Any, Any]]:
             rngs, paths = next_start_rngs(sampler), sampler.obtain_samples()
             return paths, (paths, rngs, sampler.policy)
 
-        (seed,) = _check_seeds([seed])
-        records, _, task_list, _ = self._adapt(seed, num_tasks, task_list, sizes, next_paths)
+        records, _, tasks, _ = self._adapt(seed, tasks, step_sizes, next_paths)
         rounds, rngs, policies = zip(*records, strict=True)
-        return Recording(self.name, copy_env(self.env), task_list, rounds, rngs), policies[-1]
+        return Recording(self.name, copy_env(self.env), tasks, rounds, rngs, policies[-1])
 
-    def _check_steps(self, num_steps: Any, step_sizes: Any) -> Tuple[Any, ...]:
+    def _check_steps(self, num_steps: Any, step_sizes: Any, fewest: int) -> Tuple[Any, ...]:
         """Returns the size of each adaptation step; None stands for the algorithm's own step size."""
-        num_steps = check_positive_int("num_steps", (self.trained_steps or 1) if num_steps is None else num_steps)
+        num_steps = max(fewest, self.trained_steps or 0) if num_steps is None else num_steps
+        num_steps = check_int_at_least("num_steps", num_steps, fewest)
         if step_sizes is None:
             return (None,) * num_steps
         if not isinstance(self.algo, MetaAlgo):
@@ -210,15 +222,14 @@ class MetaEvaluator(Configurable):
         sizes = [check_positive(f"step_sizes[{i}]", size) for i, size in enumerate(step_sizes)]
         return tuple(sizes + sizes[-1:] * (num_steps - len(sizes)))
 
-    def _adapt(self, seed: int, num_tasks: int, task_list: Optional[List[Task]], step_sizes: Sequence[Optional[float]],
+    def _adapt(self, seed: int, tasks: Tasks, step_sizes: Sequence[Optional[float]],
                collect: Callable[[MetaSampler], Tuple[PathsMetaBatch, T]]
                ) -> Tuple[List[T], List[np.ndarray], List[Task], int]:
         """Alternates between sampling and adaptation.
 
         Args:
             seed: seed of all random generators.
-            num_tasks: number of tasks `M`.
-            task_list: the tasks; None samples them.
+            tasks: the tasks, or their number `M`.
             step_sizes: size of each adaptation step; None for the algorithm's own step size.
             collect: function that collects the next paths with a sampler; returns the paths and a record of them.
 
@@ -226,13 +237,14 @@ class MetaEvaluator(Configurable):
             The records after 0, 1, ... adaptation steps, the cumulative environment steps `[M]` used to adapt to each
             task, the tasks, and the total number of environment steps.
         """
+        num_tasks = tasks if isinstance(tasks, int) else len(tasks)
         with seeding.evaluation_seed(seed):
             policy, step = (_adapt_jointly(self.algo, self.sample_processor, num_tasks)
                             if isinstance(self.algo, MetaAlgo) else
                             _adapt_task_by_task(self.algo, EnvSpec.of(self.env), num_tasks))
             env = copy_env(self.env)
             fix_averages(env)  # only training updates them
-            with self._open_sampler(env, policy, num_tasks, task_list, self.max_path_length) as sampler:
+            with self._open_sampler(env, policy, tasks, self.max_path_length) as sampler:
                 paths, record = collect(sampler)
                 records = [record]
                 timesteps: List[np.ndarray] = [np.zeros(num_tasks, int)]
@@ -244,14 +256,14 @@ class MetaEvaluator(Configurable):
                 return records, timesteps, sampler.tasks or [], sampler.total_timesteps_sampled
 
     @contextlib.contextmanager
-    def _open_sampler(self, env: Any, policy: Any, num_tasks: int, task_list: Optional[List[Task]],
-                      max_path_length: int) -> Iterator[MetaSampler]:
+    def _open_sampler(self, env: Any, policy: Any, tasks: Tasks, max_path_length: int) -> Iterator[MetaSampler]:
         """Yields a sampler with its tasks; closes the sampler and the environment at the end."""
+        num_tasks, given = (tasks, None) if isinstance(tasks, int) else (len(tasks), tasks)
         with contextlib.ExitStack() as stack:
             stack.callback(close_env, env)
             sampler = stack.enter_context(MetaSampler(env, policy, self.rollouts_per_meta_task, num_tasks,
                                                       max_path_length, self.envs_per_task, self.parallel))
-            sampler.update_tasks(task_list)
+            sampler.update_tasks(given)
             yield sampler
 
 
@@ -295,14 +307,14 @@ def sample_deterministically(sampler: MetaSampler) -> PathsMetaBatch:
     return paths
 
 
-def _check_tasks(tasks: Any, env: Any = None) -> Tuple[int, Optional[List[Task]]]:
+def _check_tasks(tasks: Any, env: Any = None) -> Tasks:
     if isinstance(tasks, str) and env is not None:
         tasks = tasks_of(env, tasks)
     if not isinstance(tasks, (list, tuple)) and np.ndim(tasks) == 0:
-        return check_positive_int("tasks", tasks), None
+        return check_positive_int("tasks", tasks)
     if len(tasks) == 0:
         raise ValueError(f"tasks: expected a list of at least one task, or a number of tasks, got {tasks!r}")
-    return len(tasks), list(tasks)
+    return list(tasks)
 
 
 def _check_seeds(seeds: Sequence[int]) -> Tuple[int, ...]:

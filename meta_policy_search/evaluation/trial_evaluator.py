@@ -1,22 +1,22 @@
 """Evaluates RL^2 in held-out tasks: mean return of each episode of a trial."""
-from typing import Any, List, Optional, Sequence, Tuple, Union
+from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from meta_policy_search.envs.compat import copy_env
 from meta_policy_search.envs.trial_env import TrialEnv, episode_lengths, episode_returns, split_episodes
 from meta_policy_search.evaluation.evaluation import Evaluation
-from meta_policy_search.evaluation.evaluator import MetaEvaluator, _check_seeds, _check_tasks, sample_deterministically
+from meta_policy_search.evaluation.evaluator import Measured, MetaEvaluator, Tasks, sample_deterministically
 from meta_policy_search.evaluation.recording import Recording, next_start_rngs
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np.algos import RLAlgorithm
 from meta_policy_search.samplers.paths import success_rate
 from meta_policy_search.types import PathsMetaBatch, Task
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive_int
+from meta_policy_search.utils.checks import check_type
 from meta_policy_search.utils.progress import text_table
 from meta_policy_search.utils.serializable import shallow_copy
-from meta_policy_search.utils.statistics import Interval, exact_sum, mean_interval, worst_quarter
+from meta_policy_search.utils.statistics import Interval, exact_sum, mean_interval, task_timesteps, worst_quarter
 
 
 class TrialEvaluation(Evaluation):
@@ -70,7 +70,9 @@ class TrialEvaluation(Evaluation):
 class TrialEvaluator(MetaEvaluator):
     """Evaluates a policy trained with `RL2`: measures the return of each episode of a trial.
 
-    All random numbers are drawn from the seeds of the evaluation. The evaluation does not change policy or environment.
+    `evaluate` and `record` sample trials with `num_steps + 1` episodes, by default as many as in training; `evaluate`
+    accepts `num_steps=0`. `step_sizes` must be None, because RL^2 has no gradient steps. With `deterministic=True`, the
+    policy acts without noise in the whole trial. `evaluate` returns a `TrialEvaluation`.
 
     Args:
         algo (RL2): algorithm with the policy to evaluate.
@@ -83,89 +85,52 @@ class TrialEvaluator(MetaEvaluator):
         parallel (bool, str, dict or RayOptions): whether to step environments in worker processes, or to collect trials
             on a Ray cluster; see `MetaSampler`; default False.
         name (str): name of the policy in tables and figures; default `"policy"`.
+
+    Raises:
+        TypeError: `env` is not a `TrialEnv`.
     """
 
-    @property
-    def _trial_env(self) -> TrialEnv:
-        if not isinstance(self.env, TrialEnv):
-            raise TypeError(f"env: expected a TrialEnv, got a {type(self.env).__name__}")
-        return self.env
+    env: TrialEnv
+    _checks = {**MetaEvaluator._checks, "env": lambda name, env: check_type(name, env, TrialEnv, "a TrialEnv")}
+    _evaluation_cls, _fewest_steps = TrialEvaluation, 0
 
     @property
     def trained_steps(self) -> int:
         """Number of episodes per trial in training, minus one: the adaptation steps before the last episode."""
-        return self._trial_env.episodes_per_trial - 1
+        return self.env.episodes_per_trial - 1
 
-    def evaluate(self, tasks: Union[int, str, Sequence[Task]] = 40, num_steps: Optional[int] = None,
-                 step_sizes: Optional[Sequence[float]] = None, seeds: Sequence[int] = (1,),
-                 deterministic: bool = False) -> TrialEvaluation:
-        """Measures the mean return of each episode of trials with `num_steps + 1` episodes.
+    def _check_steps(self, num_steps: Any, step_sizes: Any, fewest: int) -> Tuple[Any, ...]:
+        if step_sizes is not None:
+            raise ValueError(f"step_sizes: expected None, as RL2 has no gradient steps, got {step_sizes!r}")
+        return super()._check_steps(num_steps, None, fewest)
 
-        Args:
-            tasks: list of tasks, the number of tasks that each seed samples, `"test"` or `"train"`, see
-                `MetaEvaluator.evaluate`; default 40.
-            num_steps: number of episodes per trial, minus one. It may exceed the number in training. Default None: same
-                as in training.
-            step_sizes: must be None, because RL^2 has no gradient steps.
-            seeds: seeds of all random generators; default `(1,)`. The same seed gives the same tasks and returns.
-            deterministic: whether the policy acts without noise in the whole trial; default False.
-
-        Raises:
-            ValueError: `step_sizes` is given, or a number is out of range.
-        """
-        num_tasks, task_list = _check_tasks(tasks, self.env)
-        seeds, deterministic = _check_seeds(seeds), check_bool("deterministic", deterministic)
-        _check_step_sizes(step_sizes)
-        num_steps = self.trained_steps if num_steps is None else check_int_at_least("num_steps", num_steps, 0)
-        returns, lengths, successes, sampled = zip(
-            *(self._run_trials(seed, num_tasks, task_list, num_steps + 1, deterministic) for seed in seeds))
-        before = np.cumsum(lengths, axis=2) - lengths  # environment steps of a trial before each episode
-        return TrialEvaluation(
-            name=self.name, returns=np.array(returns), tasks=sampled, are_given=task_list is not None, seeds=seeds,
-            step_sizes=None, rollouts_per_meta_task=self.rollouts_per_meta_task,
-            max_path_length=self._trial_env.max_path_length,
-            num_timesteps=round(self.rollouts_per_meta_task * float(np.sum(lengths))),
-            timesteps=np.rint(before).astype(int), trained_steps=self.trained_steps,
-            success=None if np.isnan(successes).all() else np.nan_to_num(successes), deterministic=deterministic)
-
-    def record_with_policy(self, tasks: Union[int, Sequence[Task]], num_steps: Optional[int] = None,
-                           step_sizes: Optional[Sequence[float]] = None, seed: int = 1) -> Tuple[Recording, Any]:
-        """Returns the recording of `record`, and the policy. Episode `k` of the trials corresponds to `k` steps."""
-        num_tasks, task_list = _check_tasks(tasks, self.env)
-        _check_step_sizes(step_sizes)
-        (seed,) = _check_seeds([seed])
-        num_steps = check_positive_int("num_steps", (self.trained_steps or 1) if num_steps is None else num_steps)
-        paths, rngs, tasks, policy = self.sample_trials(seed, num_tasks, task_list, num_steps + 1)
-        trials = {m: [split_episodes(path) for path in of_task] for m, of_task in paths.items()}
-        rounds = [{m: [trial[k] for trial in of_task] for m, of_task in trials.items()} for k in range(num_steps + 1)]
-        return Recording(self.name, copy_env(self._trial_env.wrapped_env), tasks, rounds, [rngs], is_trial=True), policy
-
-    def sample_trials(self, seed: int, num_tasks: int, task_list: Optional[List[Task]], num_episodes: int,
-                      deterministic: bool = False
-                      ) -> Tuple[PathsMetaBatch, List[List[np.random.Generator]], List[Task], Any]:
-        """Samples trials; returns them, the generators `[M][P]` of their environments, the tasks and the policy."""
-        env = copy_env(shallow_copy(self._trial_env, episodes_per_trial=num_episodes))  # sampling changes its averages
-        with seeding.evaluation_seed(seed):
-            policy = self.algo.policy.with_meta_batch_size(num_tasks)
-            with self._open_sampler(env, policy, num_tasks, task_list, env.trial_length) as sampler:
-                rngs = next_start_rngs(sampler)
-                paths = sample_deterministically(sampler) if deterministic else sampler.obtain_samples()
-                return paths, rngs, sampler.tasks or [], policy
-
-    def _run_trials(self, seed: int, num_tasks: int, task_list: Optional[List[Task]],
-                    num_episodes: int, deterministic: bool) -> Tuple[np.ndarray, np.ndarray, np.ndarray, List[Task]]:
-        """Returns `(returns, lengths, successes, tasks)`: means and success rates of each episode, `[M, E]`."""
-        paths, _, tasks, _ = self.sample_trials(seed, num_tasks, task_list, num_episodes, deterministic)
+    def _measure(self, seed: int, tasks: Tasks, step_sizes: Sequence[Optional[float]], deterministic: bool) -> Measured:
+        num_episodes = len(step_sizes) + 1
+        paths, _, tasks, _ = self.sample_trials(seed, tasks, num_episodes, deterministic)
         returns, lengths = (np.array([np.mean([measure(path, num_episodes) for path in of_task], axis=0)
                                       for of_task in paths.values()]) for measure in (episode_returns, episode_lengths))
         episodes = [zip(*map(split_episodes, of_task), strict=True) for of_task in paths.values()]
-        successes = np.array([[success_rate(of_episode) for of_episode in of_task] for of_task in episodes])
-        return returns, lengths, successes, tasks
+        success = np.array([[success_rate(of_episode) for of_episode in of_task] for of_task in episodes])
+        before = np.cumsum(lengths, axis=1) - lengths  # environment steps of a trial before each episode
+        return returns, success, np.rint(before).astype(int), tasks, int(task_timesteps(paths).sum())
 
+    def _record(self, seed: int, tasks: Tasks, step_sizes: Sequence[Optional[float]]) -> Recording:
+        num_episodes = len(step_sizes) + 1
+        paths, rngs, tasks, policy = self.sample_trials(seed, tasks, num_episodes)
+        trials = {m: [split_episodes(path) for path in of_task] for m, of_task in paths.items()}
+        rounds = [{m: [trial[k] for trial in of_task] for m, of_task in trials.items()} for k in range(num_episodes)]
+        return Recording(self.name, copy_env(self.env.wrapped_env), tasks, rounds, [rngs], policy, is_trial=True)
 
-def _check_step_sizes(step_sizes: Any) -> None:
-    if step_sizes is not None:
-        raise ValueError(f"step_sizes: expected None, as RL2 has no gradient steps, got {step_sizes!r}")
+    def sample_trials(self, seed: int, tasks: Tasks, num_episodes: int, deterministic: bool = False
+                      ) -> Tuple[PathsMetaBatch, List[List[np.random.Generator]], List[Task], Any]:
+        """Samples trials; returns them, the generators `[M][P]` of their environments, the tasks and the policy."""
+        env = copy_env(shallow_copy(self.env, episodes_per_trial=num_episodes))  # sampling changes its averages
+        with seeding.evaluation_seed(seed):
+            policy = self.algo.policy.with_meta_batch_size(tasks if isinstance(tasks, int) else len(tasks))
+            with self._open_sampler(env, policy, tasks, env.trial_length) as sampler:
+                rngs = next_start_rngs(sampler)
+                paths = sample_deterministically(sampler) if deterministic else sampler.obtain_samples()
+                return paths, rngs, sampler.tasks or [], policy
 
 
 def make_evaluator(trainer: Trainer, **arguments: Any) -> MetaEvaluator:

@@ -129,11 +129,11 @@ def test_deterministic_returns_are_those_of_the_mean_actions_after_the_same_adap
     """Given the recorded start of each path, then mean actions from there give the measured returns."""
     task = np.array([2.0, 2.0])
     evaluation = evaluator.evaluate([task], num_steps=1, deterministic=True)
-    recording, adapted = evaluator.record_with_policy([task], num_steps=1)
+    recording = evaluator.record([task], num_steps=1)
     before, env, totals = evaluator.policy.with_meta_batch_size(1), recording.env, np.zeros(2)
     env.set_task(task)
     env.reset()
-    for step, policy in enumerate((before, adapted)):
+    for step, policy in enumerate((before, recording.policy)):
         for path in recording.rounds[step][0]:
             observation = env._batched.states[0] = path["observations"][0]
             for _ in range(T):
