@@ -204,7 +204,7 @@ class MetaEvaluator(Configurable):
 
         records, _, tasks, _ = self._adapt(seed, tasks, step_sizes, next_paths)
         rounds, rngs, policies = zip(*records, strict=True)
-        return Recording(self.name, copy_env(self.env), tasks, rounds, rngs, policies[-1])
+        return Recording(self.name, copy_env(self.env), tasks, rounds, rngs, policy=policies[-1])
 
     def _check_steps(self, num_steps: Any, step_sizes: Any, fewest: int) -> Tuple[Any, ...]:
         """Returns the size of each adaptation step; None stands for the algorithm's own step size."""

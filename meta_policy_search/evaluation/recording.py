@@ -48,9 +48,10 @@ class Recording:
         rounds: the paths (`P` per task) after 0, 1, ..., `K` adaptation steps.
         start_rngs: for each element of `rounds`, the random generators `[M][P]` of the environments at the start of the
             paths. For trials, the only element contains the generators at the start of the first episode.
-        policy: the policy after the last adaptation step.
         is_trial: whether the elements of `rounds` are the successive episodes of the same trials. Then `replay`
             first repeats the earlier episodes. Default False.
+        policy: the policy after the last adaptation step, which acts in `env`; for trials, in the `TrialEnv`. Default
+            None: unknown.
     """
 
     name: str
@@ -58,8 +59,8 @@ class Recording:
     tasks: Sequence[Task]
     rounds: Sequence[PathsMetaBatch]
     start_rngs: Sequence[Sequence[Sequence[np.random.Generator]]]
-    policy: Any
     is_trial: bool = False
+    policy: Any = None
 
     def __repr__(self) -> str:
         return f"<Recording of {self.name} in {len(self.tasks)} tasks, after 0 to {len(self.rounds) - 1} steps>"

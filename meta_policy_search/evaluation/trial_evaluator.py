@@ -119,7 +119,7 @@ class TrialEvaluator(MetaEvaluator):
         paths, rngs, tasks, policy = self.sample_trials(seed, tasks, num_episodes)
         trials = {m: [split_episodes(path) for path in of_task] for m, of_task in paths.items()}
         rounds = [{m: [trial[k] for trial in of_task] for m, of_task in trials.items()} for k in range(num_episodes)]
-        return Recording(self.name, copy_env(self.env.wrapped_env), tasks, rounds, [rngs], policy, is_trial=True)
+        return Recording(self.name, copy_env(self.env.wrapped_env), tasks, rounds, [rngs], is_trial=True, policy=policy)
 
     def sample_trials(self, seed: int, tasks: Tasks, num_episodes: int, deterministic: bool = False
                       ) -> Tuple[PathsMetaBatch, List[List[np.random.Generator]], List[Task], Any]:
