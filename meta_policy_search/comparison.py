@@ -284,7 +284,7 @@ def _sweep(kind: str, fixed: Mapping[str, Any], grid: Mapping[str, Iterable[Any]
         runs[name] = {"algo": algo, **{key: value for key, value in given.items() if key in declared}}
         label = run_name({key: value for key, value in shown.items() if key != "seed"}, algo_name)
         groups.setdefault(label, {})[os.path.join(output, name)] = given["n_itr"]
-    check_names(fixed.keys() - {"algo"}, set().union(*having.values()), "for any of the algorithms",
+    check_names(fixed.keys() - {"algo"}, set().union({"folder"}, *having.values()), "for any of the algorithms",
                 functools.partial(others_with, None))
     for setting in fixed:
         if others := [name for name, settings in having.items() if setting not in settings | {"algo"}]:

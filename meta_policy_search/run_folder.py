@@ -81,8 +81,11 @@ def record_start(folder: str, description: Mapping[str, Any], itr: int) -> None:
         folder: run folder.
         description: the first four entries of `params.json`.
         itr: number of completed iterations; above 0 if the run is resumed.
+
+    Raises:
+        ValueError: `params.json` exists and cannot be read.
     """
-    before = RunInfo.read(folder).params
+    before = read_params(folder)
     if before and "settings" not in before:
         return
     process = {**describe_process([os.path.basename(sys.argv[0]), *sys.argv[1:]]),

@@ -40,7 +40,7 @@ _ELSEWHERE = {name: here for here, names in {
     "hidden_sizes": "num_layers hidden_layers net_arch layers", "hidden_sizes and hidden_nonlinearity": "model",
     "rollouts_per_meta_task": "rollouts",
     "num_inner_grad_steps": "num_updates num_grad_updates adapt_steps adaptation_steps inner_steps",
-    "folder": "dump_path", "init_inner_kl_penalty of promp": "kl_coeff",
+    "folder": "dump_path output", "init_inner_kl_penalty of promp": "kl_coeff",
     "the arguments of the policy, such as hidden_sizes": "policy_kwargs",
     "the method evaluate of the run": "eval_freq",
     "the arguments of the file: mps.train(env, **settings)": "config_file",

@@ -221,6 +221,7 @@ def test_interrupted_comparison_says_how_to_continue(started, tmp_path, capsys):
     ({"inner_lrr": 1.0}, TypeError, "unknown setting 'inner_lrr' for any of the algorithms; did you mean 'inner_lr'?"),
     ({"settings_of": {"rl2": {}}}, ValueError, "settings_of: expected names among promp, got 'rl2'"),
     ({"seed": 5}, ValueError, "seed: expected no value for a setting that varies (grid of sweep; seeds"),
+    ({"dump_path": "a"}, TypeError, "for any of the algorithms; use folder"),
     ({"callbacks": []}, TypeError, "for any of the algorithms; use mps.train, which takes callbacks"),
     ({"settings_of": {"promp": {"seed": 9}}}, ValueError, "settings_of: expected neither 'env' nor 'seed'"),
     ({"settings_of": ["promp"]}, TypeError, "settings_of: expected a dict of dicts, got ['promp']"),

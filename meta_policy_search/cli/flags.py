@@ -138,7 +138,7 @@ def add_flag(parser: Any, setting: Setting) -> None:
     if not kinds:
         return
     flag = f"--{setting.name}"
-    text = re.sub(r"[.;,] [Dd]efault\b.*$", "", setting.help).rstrip(".").replace("`", "")
+    text = re.sub(r"[.;,] [Dd]efault\b.*$", "", setting.help).rstrip(".").replace("`", "").replace(" (default)", "")
     default = "" if setting.default is inspect.Parameter.empty else f" (default: {_as_text(setting.default)})"
     how: dict[str, Any] = {"help": f"{text}{default}".replace("%", "%%"), "default": argparse.SUPPRESS}
     if bool in kinds:

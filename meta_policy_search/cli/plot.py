@@ -206,8 +206,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """Adds the flags of the command."""
     parser.add_argument("run_folders", nargs="+", metavar="RUN_FOLDER",
                         help="run folder, or folder that contains runs at any depth")
-    add_output_flags(parser, "FILE", f"PNG file to write (default: {COMPARISON} or {TRAJECTORIES} in the run folder, "
-                     "or in the common parent folder of all runs)", "figure")
+    add_output_flags(parser, "FILE", "figure to write: .png, .svg, .pdf and others "
+                     f"(default: {COMPARISON} or {TRAJECTORIES} in the run folder, or in the common parent folder of "
+                     "all runs)", "figure")
     curves = parser.add_argument_group("curves").add_argument
     curves("--x", choices=list(X_AXES), default="iterations",
            help="horizontal axis (default: iterations)")

@@ -1,6 +1,7 @@
 """Tests recording of paths before and after adaptation, and their replay."""
 from types import SimpleNamespace
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -129,6 +130,21 @@ def test_what_render_returns_is_checked(picture, tmp_path):
 
     with pytest.raises(ValueError, match=r"^render: expected an image, uint8 of shape \(H, W, 3\), got "):
         write_video(make_evaluator(normalize(Drawn()), length=3).record(1, num_steps=1), tmp_path / "a.mp4")
+
+
+def test_missing_render_is_named(tmp_path):
+    pytest.importorskip("imageio_ffmpeg")
+
+    class Bare(Drift):
+        metadata = {"render_modes": ["rgb_array"]}
+        render_mode = "rgb_array"
+
+        def render(self):
+            return gymnasium.Env.render(self)
+
+    recording = make_evaluator(normalize(Bare()), length=3).record(1, num_steps=1)
+    with pytest.raises(NotImplementedError, match="^render: Bare does not implement this method$"):
+        write_video(recording, tmp_path / "a.mp4")
 
 
 def test_environment_that_is_not_reproducible_is_named(point, monkeypatch):

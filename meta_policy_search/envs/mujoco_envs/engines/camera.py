@@ -98,7 +98,11 @@ def renderer_of(env: Any) -> Callable[[], np.ndarray]:
 
 
 def _picture_of(env: Any) -> np.ndarray:
-    picture = np.asarray(env.render())
+    try:
+        picture = np.asarray(env.render())
+    except NotImplementedError as error:  # of Gymnasium's base class, without a message
+        name = type(env.unwrapped).__name__
+        raise NotImplementedError(str(error) or f"render: {name} does not implement this method") from error
     if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3:
         raise ValueError(f"render: expected an image, uint8 of shape (H, W, 3), got {picture.dtype} {picture.shape}")
     return picture
