@@ -291,7 +291,7 @@ def test_invalid_evaluation_arguments_are_refused(evaluator, arguments, error, m
     ({"algo": "ProMP"}, TypeError, r"algo: expected a MetaAlgo \(such as ProMP\) or a MetaRLAlgorithm, got"),
     ({"env": gym.Env()}, TypeError, "env: expected a meta-environment"),
     ({"sample_processor": None}, TypeError, "sample_processor: expected an object with process_samples, got None"),
-    ({"parallel": 1}, ValueError, "parallel: expected True .one process per core., False, 'ray' or options of Ray, such as"),
+    ({"parallel": 1}, ValueError, "parallel: expected True .one process per core., False, 'ray' or options of Ray, "),
 ])
 def test_invalid_evaluator_arguments_are_refused(trainer, arguments, error, message):
     with pytest.raises(error, match=message):
