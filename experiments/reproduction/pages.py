@@ -27,12 +27,15 @@ MARGIN = 0.1  # of a published value, within which it is reproduced
 
 
 def cell(interval: Optional[Interval], sign: str = "") -> str:
-    """Formats a mean and its interval; few seeds have no interval."""
+    """Formats a mean and its interval, with three significant digits of the larger one, at least one of the half width.
+
+    Few seeds have no interval.
+    """
     if interval is None:
         return ""
-    largest = np.nanmax(np.abs(interval))
-    exponent = int(f"{largest or 1.0:.12e}".partition("e")[2])  # of ten
-    places = min(max(2 - exponent, 0), 6)  # three significant digits
+    exponents = [int(f"{value or 1.0:.12e}".partition("e")[2])  # of ten
+                 for value in (np.nanmax(np.abs(interval)), interval.half_width) if np.isfinite(value)]
+    places = min(max(2 - exponents[0], -exponents[-1], 0), 6)
     width = f" ± {interval.half_width:.{places}f}" if np.isfinite(interval.half_width) else ""
     return f"{interval.mean:{sign}.{places}f}{width}"
 
