@@ -1,5 +1,7 @@
 """The reference table: worlds, methods, search spaces and stored data; `protocol.md` states the rules.
 
+`reference.json` contains the worlds, and the methods with their search spaces.
+
 `data/reference_WORLD.csv` has one row per trained policy and test task:
 
 - `method`: name in `METHODS` for final trainings, and `METHOD,CONFIGURATION,SHARE` for tuning;
@@ -20,6 +22,7 @@ import numpy as np
 from experiments.reproduction import entries
 from experiments.reproduction.entries import ByMethod, Entry, Method
 from meta_policy_search.plotting import Progress, return_columns
+from meta_policy_search.settings import read_json
 from meta_policy_search.utils.statistics import running_mean
 
 CONFIGURATIONS, TUNING_SEEDS = 8, (101, 102)
@@ -50,42 +53,9 @@ class Searched(NamedTuple):
     inner_scale: Optional[float] = 1.0  # factor of `World.inner_lr` in the search space; None: no inner step
 
 
-WORLDS = {
-    "navigation": World("2D navigation", {"env": "MetaPointEnvNavigation", "normalization_scale": 1.0,
-                                          "max_path_length": 100}, 4.0, (0.1, 0.25, 0.5, 1.0), -15.0, -26.0),
-    "corner": World("Corner goals with a sparse reward", {"env": "MetaPointEnvCorner", "max_path_length": 100}, 4.0,
-                    (0.03, 0.1, 0.3, 1.0), 1.25, 0.5),
-    "half_cheetah_direction": World("Half cheetah, forward or backward", {
-        "env": "HalfCheetahRandDirecEnv", "max_path_length": 200}, 4.0, (0.05, 0.1, 0.2, 0.4), 293.19, 133.0),
-    "half_cheetah_velocity": World("Half cheetah, goal velocity", {
-        "env": "HalfCheetahRandVelEnv", "env_kwargs": {"max_velocity": 2.0}, "max_path_length": 200}, 4.0,
-        (0.05, 0.1, 0.2, 0.4), -78.6, -137.0),
-}
-PATHS: Mapping[str, Sequence[Any]] = {"rollouts_per_meta_task": (5, 10, 20)}
-COMMON: Mapping[str, Sequence[Any]] = {**PATHS, "gae_lambda": (0.95, 1.0)}
-TRPO: Mapping[str, Sequence[Any]] = {**COMMON, "step_size": (0.005, 0.01, 0.02, 0.04)}
-INNER_TYPE = {"inner_type": ("log_likelihood", "likelihood_ratio")}
-ADAM = {"learning_rate": (0.001, 0.003, 0.01, 0.03)}
-NO_STEPS = {"num_inner_grad_steps": 0}
-METHODS = {
-    "promp": Searched("ProMP", "promp", {"init_inner_kl_penalty": 5e-4, "adaptive_inner_kl_penalty": False}, {
-        **COMMON, "learning_rate": (0.0005, 0.001, 0.002, 0.004), "clip_eps": (0.2, 0.3)}),
-    "trpo_maml": Searched("TRPO-MAML", "trpo_maml", {}, {**TRPO, **INNER_TYPE}),
-    "e_maml": Searched("E-MAML", "e_maml", {}, {**TRPO, **INNER_TYPE}),
-    "vpg_maml": Searched("VPG-MAML", "vpg_maml", {}, {**COMMON, **ADAM, **INNER_TYPE}),
-    "dice_maml": Searched("DiCE-MAML", "dice_maml", {}, {**PATHS, **ADAM}, 0.1),
-    "anil": Searched("ANIL (TRPO)", "trpo_maml", {"adapt_params": ["head"]}, {**TRPO, **INNER_TYPE}, 10.0),
-    "boil": Searched("BOIL (TRPO)", "trpo_maml", {"adapt_params": ["body"]}, {**TRPO, **INNER_TYPE}),
-    "cavia": Searched("CAVIA (TRPO)", "trpo_maml", {"adapt_params": ["context"]}, {
-        **TRPO, "inner_type": INNER_TYPE["inner_type"], "context_dim": (2, 10, 50)}, 20.0),
-    "rl2": Searched("RL2, trials of two episodes", "rl2", {"episodes_per_trial": 2}, {
-        **COMMON, "learning_rate": (0.001, 0.002, 0.003, 0.005), "clip_eps": (0.1, 0.2), "num_minibatches": (4, 16)},
-        None),
-    "all_tasks": Searched("one policy for all tasks (TRPO)", "trpo_maml", NO_STEPS, TRPO),
-    "random": Searched("random initialization", "trpo_maml", {}, {}, 1.0),
-    "oracle": Searched("policy that observes the task (TRPO)", "trpo_maml", {**NO_STEPS, "observe_task": True}, TRPO,
-                       None),
-}
+_CONTENT = read_json(str(entries.HERE / "reference.json"))
+WORLDS = {name: World(**fields) for name, fields in _CONTENT["worlds"].items()}
+METHODS = {name: Searched(**fields) for name, fields in _CONTENT["methods"].items()}
 
 
 def configurations(world: str, method: str) -> list[dict[str, Any]]:
