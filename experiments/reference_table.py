@@ -33,11 +33,6 @@ from meta_policy_search.utils.statistics import exact_mean
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Runs a world; returns the exit status: 0, 1 if a final run failed, or 130 after Ctrl-C."""
-    return run_tool(make_parser(), run_world, argv)
-
-
-def make_parser() -> Parser:
-    """Returns the parser of the flags."""
     parser = Parser("experiments.reference_table", __doc__)
     add = parser.add_argument
     add("world", metavar="WORLD", help=f"one of {', '.join(WORLDS)}")
@@ -47,7 +42,7 @@ def make_parser() -> Parser:
         help="parent folder of all files (default: data/reference)")
     add("--smoke", action="store_true", help="train and test with tiny sizes, with one seed in each phase")
     add("--update", action="store_true", help="store the results in the checkout")
-    return parser
+    return run_tool(parser, run_world, argv)
 
 
 def run_world(arguments: argparse.Namespace) -> int:

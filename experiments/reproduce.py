@@ -46,11 +46,6 @@ LAST = 20  # iterations of training whose mean replaces a test in entries withou
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Repeats an entry; returns the exit status: 0, 1 if a run failed, or 130 after Ctrl-C."""
-    return run_tool(make_parser(), reproduce, argv)
-
-
-def make_parser() -> Parser:
-    """Returns the parser of the flags."""
     parser = Parser("experiments.reproduce", __doc__)
     add = parser.add_argument
     add("name", metavar="NAME", nargs="?", help="name of an entry")
@@ -63,7 +58,7 @@ def make_parser() -> Parser:
         help="parent folder of all files, with one folder per entry (default: data/reproduce)")
     add("--smoke", action="store_true", help="train and test with tiny sizes, with the first seed")
     add("--update", action="store_true", help="store the results in the checkout, rewrite the pages")
-    return parser
+    return run_tool(parser, reproduce, argv)
 
 
 def reproduce(arguments: argparse.Namespace) -> int:
