@@ -99,10 +99,12 @@ def draw(name: str) -> None:
         labels = list(dict.fromkeys(label for panel in panels.values() for label in panel))
         columns = -(-len(labels) // len(style.COLORS))
         size = -(-len(labels) // columns)  # curves of a panel
-        with style.figure_axes(FIGURES / f"{name}.svg", "", 0.0, columns=columns, ax=figure.axes[-columns:]) as axes:
+        with style.figure_axes(FIGURES / f"{name}.svg", "", 0.0, rows=len(panels), columns=columns,
+                               ax=figure.axes) as axes:
             for label, found in tests.items():
                 column, color = divmod(labels.index(label), size)
-                axes[0, column].plot(*found, "o", markersize=4, color=style.COLORS[color])
+                row = max(i for i, panel in enumerate(panels.values()) if label in panel)  # after adaptation
+                axes[row, column].plot(*found, "o", markersize=4, color=style.COLORS[color])
 
 
 def draw_paths(name: str) -> None:
