@@ -159,13 +159,10 @@ def tail_difference(name: str, method: Method) -> str:
     return f"no difference after correction (p = {p:.2g}; before: {interval})"
 
 
-def cost(method: Method, training: Mapping[int, Progress]) -> list[str]:
-    """Returns the cells million steps (mean) and minutes (median) of a training."""
-    steps, seconds = ([run[column][-1] for run in training.values() if column in run and method.snapshot]
-                      for column in ("n_timesteps", "Time"))
-    minutes = float(np.median(seconds)) / 60.0 if seconds else 0.0
-    return [f"{exact_mean(steps) / 1e6:.1f}" if steps else "",
-            f"{minutes:.{1 if minutes < 10.0 else 0}f}" if seconds else ""]
+def million_steps(method: Method, training: Mapping[int, Progress]) -> str:
+    """Returns the cell of the environment steps of a training, a mean over seeds."""
+    steps = [run["n_timesteps"][-1] for run in training.values() if "n_timesteps" in run and method.snapshot]
+    return f"{exact_mean(steps) / 1e6:.1f}" if steps else ""
 
 
 def worst(entry: Entry, runs: Mapping[int, Progress], column: str) -> str:
@@ -249,7 +246,7 @@ def main_table(entry: Entry, tests: ByMethod, training: ByMethod) -> str:
     methods = {method.name: method for method in entry.methods if method.name in tests}
     for method in entry.methods:
         if values := published(method, len(columns)):
-            rows.append([f"{method.label}, published", "", "", *values, *[""] * 4])
+            rows.append([f"{method.label}, published", "", "", *values, *[""] * 3])
         if runs := tests.get(method.name):
             column, difference = entries.trained_column(entry, method), ""
             reference = methods.get(method.reference or next(iter(methods)), method)
@@ -260,12 +257,12 @@ def main_table(entry: Entry, tests: ByMethod, training: ByMethod) -> str:
                 difference += f" ({reference.label})"
             rows.append([method.label, trained_seeds(method, runs), failures(entry, method, runs),
                          *(cell(entries.over_seeds(runs, each)) for each in columns), worst(entry, runs, column),
-                         difference, *cost(method, training.get(method.name, {}))])
+                         difference, million_steps(method, training.get(method.name, {}))])
     names = [each.removeprefix("after_") for each in columns]
     header = [f"{entry.score} after 0, 1, ... steps" if entry.num_steps else entry.value or "method", "seeds",
               "seeds that failed", *(names if entry.num_steps or entry.columns else [entry.score]), "worst quarter",
-              "difference from the first method", "million steps", "minutes"]
-    end = -4 if entry.columns else None  # measured values have no training
+              "difference from the first method", "million steps"]
+    end = -3 if entry.columns else None  # measured values have no training
     return without_empty_columns(header[:end], [row[:end] for row in rows])
 
 
@@ -361,10 +358,10 @@ def leaderboards() -> str:
             mean: Any = entries.over_seeds(runs, column)
             difference = "" if method is reference else difference_cell(
                 runs, column, entries.read_tests(others)[REFERENCE], entries.trained_column(ENTRIES[others], reference))
-            million_steps, _ = cost(method, entries.read_training(name)[method.name])
             rows.append((-mean.mean, [method.label, f"[{name}]({name}.md)", trained_seeds(method, runs),
                                       failures(ENTRIES[name], method, runs), cell(mean),
-                                      worst(ENTRIES[name], runs, column), difference, million_steps]))
+                                      worst(ENTRIES[name], runs, column), difference,
+                                      million_steps(method, entries.read_training(name)[method.name])]))
         header = ["method", "entry", "seeds", "seeds that failed", "mean return", "worst quarter",
                   "difference from ProMP", "million steps"]
         parts.append(f"## {heading}\n\n{without_empty_columns(header, [row for _, row in sorted(rows)])}")

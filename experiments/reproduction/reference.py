@@ -41,6 +41,7 @@ class World(NamedTuple):
     inner_lr: Sequence[float]  # searched step sizes of methods that adapt all parameters
     stated_return: float
     failed_below: float
+    notes: str = ""  # findings, below the table
 
 
 class Searched(NamedTuple):

@@ -23,7 +23,7 @@ def write(docs: Path) -> None:
 def page() -> str:
     """Returns the page of the reference table, with a section per world that has data."""
     return "\n\n".join(["# Reference table", (entries.HERE / "reference.md").read_text(encoding="utf-8").rstrip(),
-                        *("\n\n".join(_section(world)) for world in reference.stored_worlds())]) + "\n"
+                        *("\n\n".join(filter(None, _section(world))) for world in reference.stored_worlds())]) + "\n"
 
 
 def _section(world: str) -> Iterator[str]:
@@ -42,6 +42,7 @@ def _section(world: str) -> Iterator[str]:
             for method in entry.methods if method.name in tests]
     yield pages.without_empty_columns(
         ["method", "returns more than", "million steps to the stated return", "chosen settings"], rows)
+    yield reference.WORLDS[world].notes
     yield f"![Test of each seed](../../experiments/reproduction/figures/reference_{world}.svg)"
 
 
@@ -51,10 +52,12 @@ def _settings(world: str, method: str, runs: Mapping[int, Progress]) -> str:
 
 
 def _million_steps(runs: Mapping[int, Progress]) -> str:
-    """Returns the median of the steps to the stated return; empty if half of the seeds did not reach it."""
-    steps = sorted(np.nan_to_num(run.get("steps_to_return", [np.nan])[0], nan=np.inf) for run in runs.values())
-    median = steps[len(steps) // 2] / 1e6
-    return f"{median:.3g}" if np.isfinite(median) else ""
+    """Returns median and range of the steps to the stated return; empty if half of the seeds did not reach it."""
+    steps = np.array([run.get("steps_to_return", [np.nan])[0] for run in runs.values()]) / 1e6
+    if 2 * np.isfinite(steps).sum() <= len(steps):
+        return ""
+    high = f"{np.max(steps):.3g}" if np.isfinite(steps).all() else "not reached"
+    return f"{np.median(np.nan_to_num(steps, nan=np.inf)):.3g} ({np.nanmin(steps):.3g} to {high})"
 
 
 def _better(entry: Entry, tests: ByMethod) -> dict[str, str]:
