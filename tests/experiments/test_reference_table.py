@@ -150,9 +150,17 @@ def test_page_counts_failures_and_names_only_simultaneous_differences(tmp_path, 
     assert "| ProMP | 10 | 0 | -40.0 ± 0.0 |" in page and "| `rollouts_per_meta_task=" in page
     assert "one policy for all tasks, with one gradient step: +" in page
     (row,) = [line for line in page.splitlines() if line.startswith("| TRPO-MAML | one policy")]
-    assert row.startswith("| TRPO-MAML | one policy for all tasks (TRPO) | 1 | `rollouts_per_meta_task=")
+    assert row.startswith("| TRPO-MAML | one policy for all tasks (TRPO) | 1 (1 to 1) | `rollouts_per_meta_task=")
     reference_page.draw("navigation")
     assert "dots: test of each seed" in (tmp_path / "reference_navigation.svg").read_text()
+
+
+@pytest.mark.parametrize("million_steps, expected", [
+    ([1.0, 3.0, 2.0], "2 (1 to 3)"), ([1.0, 2.0, 3.0, 4.0], "2.5 (1 to 4)"),
+    ([np.nan, 0.5, 1.0], "1 (0.5 to not reached)"), ([np.nan, 1.0], ""), ([np.nan, np.nan], "")])
+def test_steps_to_the_stated_return_have_a_median_and_a_range(million_steps, expected):
+    runs = {seed: {"steps_to_return": np.array([1e6 * value])} for seed, value in enumerate(million_steps)}
+    assert reference_page._million_steps(runs) == expected
 
 
 def test_stated_return_is_reached_by_the_mean_of_five_iterations():
