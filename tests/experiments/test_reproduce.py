@@ -1,4 +1,5 @@
 """Tests the reproduction of published results: runs, stored data, statistics and pages."""
+import contextlib
 import dataclasses
 import functools
 import os
@@ -274,6 +275,25 @@ def test_figure_shows_runs_the_published_points_that_training_reached_and_the_te
     np.testing.assert_allclose(points["ProMP"][0], [13e6, 134.0])
     assert figures.dots(name) == {"ProMP": ([25.6e6, 16e6], [1.0, 5.0])}
     assert "dots: test of each seed" in (figures.FIGURES / f"{name}.svg").read_text()
+
+
+def test_test_of_a_seed_is_in_the_last_panel_that_shows_its_method(data, monkeypatch):
+    """The lowest panel contains only methods without adaptation steps."""
+    axes, name, figure_axes = [], "half_cheetah_velocity", figures.style.figure_axes
+
+    @contextlib.contextmanager
+    def kept(*args, **kwargs):
+        with figure_axes(*args, **kwargs) as found:
+            yield found
+            axes[:] = [[line.get_ydata().tolist() for line in each.lines] for each in found.flat]
+
+    monkeypatch.setattr(figures.style, "figure_axes", kept)
+    without = {key: values for key, values in trained(3).items() if not key.startswith("Step_1")}
+    write(name, {("trpo_maml", 1): scores_of([0.0], [7.0]), ("all_tasks", 1): scores_of([4.0], [5.0])},
+          {("trpo_maml", 1): trained(3), ("all_tasks", 1): without})
+    figures.draw(name)
+    assert [[7.0] in lines for lines in axes] == [False, True, False]
+    assert [[5.0] in lines for lines in axes] == [False, False, True]
 
 
 def test_figure_compares_episodes_of_rl2_with_adaptation_steps(data):

@@ -29,6 +29,15 @@ def saved(folder, **arguments):
         return load_snapshot(folder)
 
 
+def test_damaged_record_of_a_run_is_not_overwritten(tmp_path):
+    saved(tmp_path)
+    (tmp_path / "params.json").write_text("{damaged")
+    logger.configure(tmp_path, ["csv"], resume_at=1)
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="could not read .*params.json as JSON"):
+        build().train()
+    assert (tmp_path / "params.json").read_text() == "{damaged"
+
+
 @pytest.fixture(scope="module")
 def snapshot(tmp_path_factory):
     return saved(tmp_path_factory.mktemp("run"))

@@ -161,6 +161,8 @@ def with_objective(**fields):
     (with_objective(stats=3.0), TypeError, "meta_objective: stats: expected a dict, got 3.0"),
     (with_objective(stats={"Bonus": 3.0}), TypeError, "meta_objective: Bonus: expected a tensor, got 3.0"),
     (with_objective(loss=0.0), TypeError, "meta_objective: loss: expected a tensor, got 0.0"),
+    (with_objective(inputs={"scale": tf.zeros([])}), AttributeError,
+     "Own.meta_objective: expected inputs named like attributes of the algorithm, .*: 'Own' object has no attribute"),
     (with_objective(inputs=["scale"]), TypeError, r"meta_objective: inputs: expected a dict, got \['scale'\]"),
     (WithoutOptimizer, TypeError, "WithoutOptimizer.optimizer: expected an Optimizer, such as .*, got None"),
     (WithoutGraph, TypeError, r"WithoutGraph: the constructor has to call self.build_graph\(\)"),
