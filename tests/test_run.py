@@ -70,6 +70,7 @@ def test_settings_are_recorded_as_json_types(run):
 
 
 def test_run_acts_evaluates_and_plots(run, tmp_path):
+    assert mps.load_run(run.folder, "last").trainer.itr == run.trainer.itr
     assert run.act(np.zeros(2)).shape == run.act(np.zeros(2), deterministic=True).shape == (2,)
     assert run.evaluate(tasks=2).returns.shape == (1, 2, 3)
     figure = run.plot(tmp_path / "curve.png")
@@ -101,7 +102,6 @@ def test_loaded_run_resumes_like_an_uninterrupted_run(tmp_path, capsys):
         run.resume(3)
     with pytest.raises(TypeError, match="log_formats: expected a list of formats, got the string 'csv'"):
         run.resume(4, log_formats="csv")
-    assert mps.load_run(run.folder, "last").trainer.itr == 3
     with pytest.raises(ValueError, match="itr: expected the number of an iteration, 'best' or None .*, got 'bset'"):
         mps.load_run(run.folder, "bset")
     with pytest.raises(ValueError, match="folder: expected a run folder, got the file .*params.pkl"):
