@@ -462,13 +462,12 @@ class MetaPolicy(Policy):
 def copy_for_tasks(policy: Any, meta_batch_size: int) -> Any:
     """Returns a policy for another number of tasks, with the same graph and parameters.
 
-    The result has no adapted parameters, no recurrent states and a separate random state.
+    The result has no adapted parameters and a separate random state.
     """
     other = shallow_copy(policy, meta_batch_size=check_positive_int("meta_batch_size", meta_batch_size))
     other._given = replaced_arguments(policy, {"meta_batch_size": other.meta_batch_size})
     other._rng = seeding.next_rng(seeding.Stream.POLICY)
     other.switch_to_pre_update()
-    other.reset()
     return other
 
 

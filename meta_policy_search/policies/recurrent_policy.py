@@ -94,7 +94,9 @@ class RecurrentPolicy(Policy):
 
     def with_meta_batch_size(self, meta_batch_size: int) -> "RecurrentPolicy":
         """Returns a policy for another number of tasks. Both policies share their graph and parameters."""
-        return copy_for_tasks(self, meta_batch_size)
+        other = copy_for_tasks(self, meta_batch_size)
+        other._states = None
+        return other
 
     def reset(self, dones: Any = None) -> None:
         """Resets the recurrent states of `get_action` and `get_actions` to zero; call it when paths begin.
