@@ -24,7 +24,8 @@ HERE = Path(__file__).resolve().parent
 EXPERIMENTS = HERE.parent
 DATA = HERE / "data"
 MIN_SEEDS = 3  # fewer have no interval and no verdict
-FEW_TASKS = ("HalfCheetahRandDirecEnv", "Walker2DRandDirecEnv", "MetaPointEnvCorner", "MetaPointEnvMomentum")
+FEW_TASKS = ("HalfCheetahRandDirecEnv", "Walker2DRandDirecEnv", "MetaPointEnvCorner", "MetaPointEnvCornerGoals",
+             "MetaPointEnvMomentum")
 Runs = dict[tuple[str, int], Progress]  # (method, seed) to columns
 ByMethod = Mapping[str, Mapping[int, Progress]]  # method to seed to columns
 
