@@ -18,7 +18,7 @@ from meta_policy_search.registry import ALGORITHMS, find_algorithm, get_algorith
 from meta_policy_search.run import check_same_run, train
 from meta_policy_search.run_folder import RunInfo
 from meta_policy_search.utils.checks import check_positive_int
-from meta_policy_search.utils.files import lock_folder
+from meta_policy_search.utils.files import lock_folder, make_folder
 from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.snapshotter import snapshot_paths
 from meta_policy_search.utils.threads import VARIABLE as THREADS
@@ -54,7 +54,7 @@ def train_all(output: str, runs: Mapping[str, Mapping[str, Any]], processes: Opt
         _check_earlier({folders[name]: run for name, run in runs.items()})
     else:
         run_folder.check_has_no_runs(output)
-    os.makedirs(output, exist_ok=True)
+    make_folder("folder", output)
     with lock_folder(output):
         waiting = [name for name, run in runs.items() if not RunInfo.read(folders[name]).is_done(run.get("n_itr"))]
         count = len(waiting)

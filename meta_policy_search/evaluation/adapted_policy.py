@@ -106,8 +106,8 @@ def adapt_with(evaluator: MetaEvaluator, task: Task = None, num_steps: Optional[
         FloatingPointError: a gradient step would produce parameters that are not finite.
     """
     if not (isinstance(evaluator, MetaEvaluator) and isinstance(evaluator.algo, MetaAlgo)):
-        raise TypeError(f"evaluator: expected a MetaEvaluator of a MetaAlgo, got {evaluator!r}; for a run, "
-                        "call run.adapt")
+        raise TypeError(f"evaluator: expected a MetaEvaluator of a MetaAlgo, got a {type(evaluator).__name__}; for a "
+                        "run, call run.adapt")
     check_int_at_least("seed", seed, 0)
     if isinstance(evaluator, TrialEvaluator):
         return AdaptedRecurrentPolicy(evaluator, task, num_steps, seed)

@@ -100,7 +100,7 @@ def test_actions_and_observations_have_the_units_of_the_environment(env):
 
 def test_objects_that_are_no_evaluator_are_refused(run):
     for wrong in (run, SimpleNamespace(algo=run.trainer.algo)):
-        with pytest.raises(TypeError, match="(?s)expected a MetaEvaluator of a MetaAlgo, got .*; for a run, call run."):
+        with pytest.raises(TypeError, match="expected a MetaEvaluator of a MetaAlgo, got a [A-Za-z]+; for a run, "):
             mps.adapt_with(wrong)
 
 
