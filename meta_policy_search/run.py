@@ -333,6 +333,8 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
     eval_tasks = check_positive_int("eval_tasks", eval_tasks)
     if check_int_at_least("eval_every", eval_every, 0):
         callbacks = [*callbacks, EvalCallback(eval_every, eval_tasks)]
+    elif eval_tasks != 20:
+        raise ValueError(f"eval_tasks: expected no value without eval_every, got {eval_tasks}")
     check_has_spaces(env)
     wrappers = _remaining_wrappers(env, algo_class)
     policy = policy or algo_class.policy_cls(is_discrete(env.action_space))

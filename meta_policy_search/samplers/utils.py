@@ -9,7 +9,7 @@ import cloudpickle
 import numpy as np
 
 from meta_policy_search.envs.compat import adapt_env, check_meta_env, copied, copy_env, frame_rate, innermost, layers
-from meta_policy_search.envs.spaces import is_box, is_discrete
+from meta_policy_search.envs.spaces import as_numbers, is_box, is_discrete
 from meta_policy_search.envs.varied_env import walk
 from meta_policy_search.samplers.errors import EnvValueError
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor, stack_infos
@@ -188,7 +188,8 @@ def _check_with_gymnasium(env: Any) -> None:
         try:
             check(inner, skip_render_check=True, skip_close_check=True)
         except Exception as error:
-            raise ValueError(f"{type(inner).__name__}: the check of Gymnasium found: {error}") from error
+            counts = " (reset returns 2 values, step 5)" * ("to unpack" in str(error))
+            raise ValueError(f"{type(inner).__name__}: the check of Gymnasium found: {error}{counts}") from error
 
 
 def _check_values(env: Any, num_steps: int, rng: np.random.Generator) -> None:
@@ -196,7 +197,8 @@ def _check_values(env: Any, num_steps: int, rng: np.random.Generator) -> None:
     space, name = env.observation_space, type(env.unwrapped).__name__
     (observation, _), reward, is_over = env.reset(), 0.0, False
     for step in range(num_steps + 1):
-        where, array = f"after {step} steps" if step else "at the start", np.asarray(observation)
+        array = as_numbers(f"{name}: observation", observation)
+        where = f"after {step} steps" if step else "at the start"
         if not np.isfinite(reward) or array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ValueError(f"{name}: expected finite observations and rewards, got {observation} and {reward} "
                              f"{where}")

@@ -122,7 +122,8 @@ def check_choice(name: str, value: T, choices: Iterable[T]) -> T:
             return choice
     expected = "one of " + ", ".join(map(repr, choices))
     if len(choices) > 12:
-        similar = difflib.get_close_matches(str(value), map(str, choices), n=5, cutoff=0.0)
+        latest = {re.sub(r"-v\d+$", "", str(choice)): str(choice) for choice in choices}
+        similar = [latest[each] for each in difflib.get_close_matches(str(value), latest, n=5, cutoff=0.0)]
         expected = f"one of {len(choices)} names, such as {', '.join(map(repr, similar))}"
     raise ValueError(f"{name}: expected {expected}, got {value!r}" + did_you_mean(scalar, choices))
 

@@ -54,3 +54,8 @@ def test_unknown_name_is_refused_with_similar_names(name):
         with pytest.raises(ValueError, match="env: expected one of .* names, such as '.*', got") as error:
             function(name)
         assert len(str(error.value)) < 240
+
+
+def test_suggestions_contain_the_latest_version_of_each_environment():
+    with pytest.raises(ValueError, match="'HalfCheetahRandDirecEnv', 'HalfCheetah-v5', (?!'HalfCheetah-v)"):
+        get_env_class("half_cheetah_direction")

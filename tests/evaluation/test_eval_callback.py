@@ -188,6 +188,7 @@ def test_scripts_evaluate_and_report_the_best_policy(tmp_path, capsys):
 @pytest.mark.parametrize("changed, message", [
     ({"eval_every": -1}, "eval_every: expected an integer of at least 0, got -1"),
     ({"eval_tasks": 0}, "eval_tasks: expected an integer of at least 1, got 0"),  # also without evaluations
+    ({"eval_tasks": 7}, "eval_tasks: expected no value without eval_every, got 7"),
 ])
 def test_wrong_settings_are_refused(changed, message, tmp_path):
     with pytest.raises(ValueError, match=message):

@@ -176,6 +176,17 @@ class TaskObjects(Drift):
         super().set_task(task.speed)
 
 
+class FourValues(Drift):
+    def step(self, action):
+        observation, reward, _, _, info = super().step(action)
+        return observation, reward, False, info
+
+
+class ThreeValues(Drift):
+    def reset(self, **options):
+        return (*super().reset(**options), None)
+
+
 class SetsNoTask(Drift):
     def set_task(self):
         pass
@@ -197,6 +208,8 @@ def test_plain_environment_of_gymnasium_passes():
     (Unseeded(), ValueError, "Unseeded: the check of Gymnasium found: .*seed"),
     (WithoutArgument(), TypeError, r"WithoutArgument.sample_tasks: expected the arguments \(n_tasks\) .*got \(\)"),
     (OwnGenerator(), ValueError, "OwnGenerator.sample_tasks: expected the same tasks from generators with"),
+    (FourValues(), ValueError, r"FourValues: .* \(expected 5, got 4\) \(reset returns 2 values, step 5\)"),
+    (ThreeValues(), ValueError, "ThreeValues: observation: expected an array of real numbers, got .*array.*, None"),
     (SetsNoTask(), TypeError, r"SetsNoTask.set_task: expected the arguments \(task\), got \(\)"),
 ])
 def test_faults_in_tasks_and_values_are_named(env, error, message):

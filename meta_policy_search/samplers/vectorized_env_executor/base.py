@@ -194,7 +194,7 @@ class MetaEnvExecutor:
         Raises:
             EnvWorkerError: an environment raised an error.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no reset_envs; it only collects whole paths")
 
     def step_envs(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
         """Takes one step in the selected environments. Ended paths are not reset automatically.
@@ -222,7 +222,7 @@ class MetaEnvExecutor:
 
     def advance(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
         """Implements `step_envs`. May modify `actions`, and may return `env_infos` as a list of `k` dicts."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no step_envs; it only collects whole paths")
 
     # ---- list interface
 
