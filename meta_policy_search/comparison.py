@@ -41,7 +41,8 @@ class Comparison:
     * `worst quarter`: the same over the 25% of tasks with the lowest return; empty for RL2;
     * `gain`: return after adaptation minus return before, with the lowest gain of a run in brackets;
     * `difference`: difference of the return from that of the first row, paired by seed: runs with the same seed have
-      the same tasks. With a `task_sampler`, they have different tasks; compare evaluations of the runs instead;
+      the same tasks. With a `task_sampler`, they have different tasks; compare evaluations of the runs instead. Empty
+      if only one of the two adapts, because the other one learns a single task;
     * `success`: success rate after adaptation, if a run has one;
     * `steps`: mean number of environment steps of a run;
     * `runs`: number of complete runs and of all runs.
@@ -132,7 +133,8 @@ class Comparison:
             runs = list(infos.values())
             worst, gains, rates = ([value for value in values if value is not None] for values in (
                 [run.worst_quarter for run in runs], [run.gain for run in runs], [run.success for run in runs]))
-            paired = [run.after - first[seed].after for seed, run in infos.items() if seed in first and number]
+            paired = [run.after - first[seed].after for seed, run in infos.items()
+                      if seed in first and number and (run.gain is None) == (first[seed].gain is None)]
             table.append([self._titles[name], _interval([run.after for run in runs]), _interval(worst),
                           f"{_interval(gains, '+')} ({np.min(gains):+.2f})" if gains else "", _interval(paired, "+"),
                           f"{exact_mean(rates):.2f}" if rates else "",

@@ -77,8 +77,8 @@ class Registry:
                 module, _, member = name.removeprefix("./").rpartition(".")
                 raise ValueError(f"{self.kind}: expected a known name or MODULE:NAME, got {name!r}; did you mean "
                                  f"'{module}:{'NAME' if member == 'py' else member}'?") from None
-            own = "" if "did you mean" in str(error) else ". Write your own class as MODULE:NAME"
-            raise ValueError(f"{error}{own}") from None
+            raise ValueError(f"{error}{'' if str(error).endswith('?') else '.'} Write your own class as MODULE:NAME"
+                             ) from None
         return found, entries[found]
 
 

@@ -34,7 +34,7 @@ from meta_policy_search.plotting import draw_pictures, final_returns, mean_gain,
 from meta_policy_search.plotting.progress import number_of_last
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.policies import MetaPolicy, Policy
-from meta_policy_search.registry import available_algorithms, get_algorithm, import_name, name_of
+from meta_policy_search.registry import available_algorithms, get_algorithm, import_name, name_of, title_of
 from meta_policy_search.run_spec import RunSpec, as_json, spec_of
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.ray_executor import Parallel
@@ -149,7 +149,7 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
         with logger.scoped_configure(folder, formats, snapshot_mode, snapshot_gap,
                                      overwrite=run_folder.ended_before_first_snapshot(folder)):
             count = f"{n_itr} iteration{'s' * (n_itr != 1)}"
-            logger.log(f"{env_name}, seed {seed}: {count} of {type(trainer.algo).__name__}, written to {folder}")
+            logger.log(f"{env_name}, seed {seed}: {count} of {title_of(spec.algorithm)}, written to {folder}")
             for callback in trainer.callbacks:
                 if isinstance(callback, EvalCallback) and callback.every > n_itr:
                     logger.warn(f"the run has no evaluation, because n_itr={n_itr} is less than eval_every="
@@ -344,9 +344,10 @@ def make_trainer(env: Any, algo_class: Any, n_itr: int = 1, callbacks: Sequence[
         raise TypeError(f"policy: expected a policy or a class of policies, got {policy!r}")
     if not isinstance(env, TrialEnv) and any(isinstance(layer, TrialEnv) for layer in layers(env)):
         raise TypeError(f"env: expected TrialEnv as the outermost wrapper, got {env}")
-    if isinstance(env, TrialEnv) and "max_path_length" in settings:
-        raise TypeError("max_path_length: expected no value for a TrialEnv, which has its own, got "
-                        f"{settings['max_path_length']!r}")
+    for wrapper in {*algo_class.env_wrappers} - {*wrappers}:
+        for name in settings.keys() & settings_of([wrapper]).keys():
+            raise TypeError(f"{name}: expected no value for an environment in a {wrapper.__name__}, got "
+                            f"{settings[name]!r}; pass it to {wrapper.__name__}")
     arguments = _distribute([*wrappers, *_parts_of(algo_class, [policy])], algo_class, settings)
     processor = algo_class.sample_processor_cls(**arguments[algo_class.sample_processor_cls])
     for wrapper in wrappers:

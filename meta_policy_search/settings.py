@@ -29,25 +29,33 @@ SMOKE = {"n_itr": 2, "eval_every": 0, "meta_batch_size": 2, "rollouts_per_meta_t
 """Settings of a smoke test, which takes seconds and only checks that everything works."""
 
 _ELSEWHERE = {name: here for here, names in {
-    "discount": "gamma discount_factor", "env": "environment env_name env_id", "learning_rate": "meta_lr outer_lr",
+    "discount": "gamma discount_factor", "env": "environment env_name env_id",
+    "learning_rate": "meta_lr outer_lr meta_learning_rate",
     "mps.compare with seeds, or the key 'seed' of the grid of mps.sweep": "seeds n_seeds num_seeds",
     "mps.train, which takes callbacks": "callbacks",
-    "algo": "algorithm", "n_itr": "total_timesteps n_epochs num_epochs epochs num_iterations n_iterations iterations",
-    "entropy_coef": "ent_coef", "parallel": "n_workers num_workers n_cpu",
+    "algo": "algorithm", "n_itr": "total_timesteps num_iterations n_iterations iterations num_batches",
+    "n_itr (iterations) or num_ppo_steps of promp (passes per iteration)": "n_epochs num_epochs epochs",
+    "num_ppo_steps of promp": "maml_optimizer_steps",
+    "entropy_coef": "ent_coef entropy_weight", "parallel": "n_workers num_workers n_cpu num_cpu",
     "parallel (or processes of compare)": "n_jobs",
     "envs_per_task": "n_envs num_envs", "log_formats": "verbose", "clip_eps": "clip_range clip_param",
-    "max_path_length": "horizon max_episode_steps episode_length", "meta_batch_size": "num_tasks n_tasks tasks",
+    "max_path_length": "horizon max_episode_steps episode_length max_steps",
+    "meta_batch_size": "num_tasks n_tasks tasks tasks_per_batch meta_bsz",
     "hidden_sizes": "num_layers hidden_layers net_arch layers", "hidden_sizes and hidden_nonlinearity": "model",
-    "rollouts_per_meta_task": "rollouts",
-    "num_inner_grad_steps": "num_updates num_grad_updates adapt_steps adaptation_steps inner_steps",
+    "rollouts_per_meta_task": "rollouts num_rollouts episodes_per_task fast_batch_size adapt_batch_size",
+    "num_inner_grad_steps": "num_updates num_grad_updates adapt_steps adaptation_steps inner_steps "
+                            "inner_adaptation_steps",
     "folder": "dump_path output", "init_inner_kl_penalty of promp": "kl_coeff",
     "the arguments of the policy, such as hidden_sizes": "policy_kwargs",
-    "the method evaluate of the run": "eval_freq",
+    "eval_every": "eval_freq eval_interval", "scale_reward": "reward_scale", "init_std": "sigma",
+    "normalize_obs": "obs_norm", "callbacks=[mps.EarlyStopping(...)]": "early_stopping",
+    'the argument tasks="test" of the method evaluate of the run': "test_tasks",
     "the arguments of the file: mps.train(env, **settings)": "config_file",
-    "inner_lr": "inner_step_size alpha adapt_lr fast_lr", "hidden_nonlinearity": "activation activation_fn",
-    "dump_path": "folder log_dir logdir", "resume=True or another dump_path": "overwrite",
+    "inner_lr": "inner_step_size alpha adapt_lr fast_lr inner_loop_lr",
+    "hidden_nonlinearity": "activation activation_fn",
+    "dump_path": "folder log_dir logdir save_dir", "resume=True or another dump_path": "overwrite",
     "meta_batch_size (tasks) and rollouts_per_meta_task (paths per task)": "batch_size n_steps",
-    "the environment variable CUDA_VISIBLE_DEVICES": "device gpu", "step_size of trpo_maml": "max_kl",
+    "the environment variable CUDA_VISIBLE_DEVICES": "device gpu use_gpu cuda", "step_size of trpo_maml": "max_kl",
     "log_formats=['csv', 'tensorboard']": "tensorboard_log",
     "the argument sample_processor_cls of an own algorithm (documentation page 'Custom sample processors')":
         "sample_processor sample_processor_cls",
@@ -143,11 +151,12 @@ def check_names(settings: Iterable[str], known: Iterable[str], what: str, owners
 
 def advise(name: str, known: Iterable[str], owners: Owners) -> str:
     """Returns the end of a message about an unknown setting: what to use instead; for arguments, see `check_names`."""
-    plain = name.lstrip("-")
+    plain = name.lstrip("-").replace("-", "_")
     if (here := _ELSEWHERE.get(plain)) and (here in known or here not in ("folder", "dump_path")):
         return f"; use {here}"
     if plain in ("lr", "learning_rate") and "step_size" in known:
-        return "; use step_size (trust region of the meta-update) or inner_lr (adaptation)"
+        outer = "learning_rate or " * ("learning_rate" in known)
+        return f"; use {outer}step_size (trust region of the meta-update) or inner_lr (adaptation)"
     if algorithms := ", ".join(owners(plain)):
         return f"; it is a setting of {algorithms}" + "".join(
             f"; did you mean {other!r}?" for other in difflib.get_close_matches(name, known, n=1, cutoff=0.9))

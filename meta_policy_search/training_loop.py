@@ -195,16 +195,18 @@ class TrainingLoop(Configurable, abc.ABC):
         """Calls the callbacks, then writes the row and saves the snapshot with Ctrl-C deferred; returns the row."""
         before = logger.getkvs()
         with seeding.seed_kept():
-            results = [callback(self, logger.getkvs()) for callback in check_callbacks(self.callbacks)]
+            results = [(callback, callback(self, logger.getkvs())) for callback in check_callbacks(self.callbacks)]
         self._check_columns(before, logger.getkvs())
         with interrupts_delayed():
-            self.stopped = any(isinstance(result, (bool, np.bool_)) and bool(result) for result in results)
+            stopping = [getattr(callback, "__name__", type(callback).__name__) for callback, result in results
+                        if isinstance(result, (bool, np.bool_)) and result]
+            self.stopped = bool(stopping)
             row = logger.dumpkvs()
             self.itr += 1
             self._before = None  # the iteration is complete, even if its snapshot cannot be saved
             self._before = self._save()
         if self.stopped:
-            logger.log(f"Stopped by a callback that returned True, after {self._unit} {self.itr - 1}")
+            logger.log(f"Stopped by the callback {stopping[0]}, which returned True, after {self._unit} {self.itr - 1}")
         return row
 
     def _check_columns(self, before: Row, row: Row) -> None:

@@ -145,6 +145,12 @@ def test_table_of_runs_without_adaptation_has_no_gain(tmp_path):
     assert re.split(r"  +", row.strip()) == ["CEM", "5.00", "100", "1 of 1"]
 
 
+def test_single_task_runs_have_no_difference_from_runs_that_adapt(runs, tmp_path):
+    (tmp_path / "progress.csv").write_text("n_timesteps,AverageReturn\n100,5.0\n")
+    *_, row = str(mps.Comparison("Corner", {"promp": runs["promp"], "cem": {str(tmp_path): 1}})).splitlines()
+    assert re.split(r"  +", row.strip()) == ["CEM", "5.00", "100", "1 of 1"]
+
+
 def test_differences_are_paired_by_seed(runs, tmp_path):
     """Given a second algorithm with the same runs in another order, then the differences are 0, 10 and -10."""
     a, b, c = runs["promp"].items()

@@ -86,7 +86,7 @@ def test_callback_can_stop_training(runner, messages):
     runner.callbacks = [EarlyStopping("Itr", patience=2, higher_is_better=False)]
     runner.train(50, T)
     assert runner.epoch == 3
-    assert any("Stopped by a callback that returned True, after epoch 2" in message for message in messages)
+    assert any("by the callback EarlyStopping, which returned True, after epoch 2" in message for message in messages)
 
 
 def test_train_restarts_and_resume_continues(runner):

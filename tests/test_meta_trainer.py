@@ -257,6 +257,11 @@ def test_early_stopping_on_an_unknown_column_suggests_a_column():
         EarlyStopping("Retrun", patience=1)(None, Columns({"Return": 1.0, "Itr": 0}))
 
 
+def test_early_stopping_on_an_evaluation_names_the_callback_that_evaluates():
+    with pytest.raises(KeyError, match="only rows with an evaluation have; use the arguments patience and target of"):
+        EarlyStopping("Eval-ReturnAfter", patience=1)(None, Columns({"Itr": 0}))
+
+
 # Sessions
 
 

@@ -63,6 +63,12 @@ def run(arguments: argparse.Namespace) -> None:
                   else mps.load_evaluator(run_folder.find_run(name, "--reference (random or a run)"), LAST, *same,
                                           parallel=parallel)
                   for name in arguments.reference]
+    trained_in = run_folder.read_params(folder).get("settings", {}).get("env")
+    for name in arguments.reference:
+        other = trained_in if name == RANDOM else run_folder.read_params(run_folder.find_run(name)).get(
+            "settings", {}).get("env")
+        if other != trained_in:
+            print_line(f"{name} was trained in {other} and is evaluated in {trained_in}")
     num_steps = arguments.num_steps
     if num_steps is None and not isinstance(evaluator, mps.TrialEvaluator):
         num_steps = max(NUM_STEPS, evaluator.trained_steps or 0)

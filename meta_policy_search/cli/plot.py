@@ -152,6 +152,9 @@ def draw_curves(arguments: argparse.Namespace, folders: Sequence[str], output: s
     runs = [run for group in groups.values() for run in group]
     for column in arguments.columns or ():
         check_choice("--columns", column, dict.fromkeys(name for run in runs for name in run.progress))
+        for run in runs:
+            if column not in run.progress:
+                print_warning(f"Skipping {run.folder} in the panel {column}: the run has no such column")
     x_column, x_label, scale = X_AXES[arguments.x]
     panels = collect_curves({f"{label} ({len(group)} runs)" if len(group) > 1 else label:
                              [run.progress for run in group] for label, group in groups.items()},

@@ -317,6 +317,8 @@ class GymnasiumMetaEnv(WrappingEnv):
         self._sample_task = check_type("sample_task", sample_task, Callable, "a function")
         self._set_task = check_type("set_task", _call_set_task if set_task is None else set_task, Callable,
                                     "a function")
+        check_arguments("sample_task", self._sample_task, "(rng)", None)
+        check_arguments("set_task", self._set_task, "(env, task)", None, None)
         self._task: Task = None
         self._wrap(check_steppable(make_quietly(self._make_env)))
         inner = innermost(self.wrapped_env)

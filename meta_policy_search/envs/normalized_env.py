@@ -188,6 +188,9 @@ def act_unscaled(env: Any, observation: Any, act: Callable[[Any], Any]) -> Any:
     if not isinstance(env, NormalizedEnv):
         action, space = act(observation), env.action_space
         return np.clip(action, space.low, space.high) if is_box(space) else action
+    observation, shape = as_numbers("observation", observation), env.wrapped_env.observation_space.shape
+    if observation.shape != shape:
+        raise ValueError(f"observation: expected shape {shape}, got {observation.shape}")
     return env.unscaled_actions(act(env.normalized_observation(observation)))
 
 

@@ -65,7 +65,8 @@ class EvalCallback(EarlyStopping):
     def __call__(self, trainer: Any, row: Row) -> bool:
         """Evaluates the policy if this is due; returns whether training should stop."""
         if not isinstance(trainer, Trainer):
-            raise TypeError(f"trainer: expected a Trainer, got a {type(trainer).__name__}")
+            raise TypeError("trainer: expected a Trainer, of an algorithm that adapts to tasks, got a "
+                            f"{type(trainer).__name__}")
         if sum(isinstance(callback, EvalCallback) for callback in trainer.callbacks) > 1:
             raise ValueError("callbacks: expected at most one EvalCallback, because all log the same columns, got "
                              f"{trainer.callbacks}")

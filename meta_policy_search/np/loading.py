@@ -49,6 +49,8 @@ def load_policy(path: PathLike, itr: Union[int, str, None] = None, **arguments: 
             raise ValueError(f"itr: expected None for a file of weights ({path}), got {itr!r}")
         return _of_params(path, read_npz(path), arguments)
     policy = load_snapshot(path, itr, _WITH_TENSORFLOW)["policy"]
+    if not type(policy).__module__.startswith(_PACKAGE):  # a custom class, whose base class may be a placeholder
+        policy = load_snapshot(path, itr)["policy"]
     if isinstance(policy, policies.Policy):  # for example from a `LocalRunner`
         if arguments:
             raise ValueError(f"{', '.join(arguments)}: expected no arguments for a stored NumPy policy ({path})")

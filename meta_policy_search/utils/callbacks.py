@@ -77,6 +77,9 @@ class EarlyStopping(StatefulCallback):
 
     def __call__(self, trainer: Any, row: Row) -> bool:
         """Returns whether training should stop."""
+        if self.key not in row and self.key.startswith("Eval-"):
+            raise KeyError(f"key: expected a column of each row, got {self.key!r}, which only rows with an evaluation "
+                           "have; use the arguments patience and target of EvalCallback")
         value = self._sign * float(row[self.key])
         if value > self._best + self.min_delta:
             self._best, self._since = value, 0

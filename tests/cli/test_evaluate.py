@@ -57,7 +57,8 @@ def run(*arguments):
 def test_run_is_compared_with_references(runs, tmp_path, capsys):
     run(runs / "vpg_maml", *SMALL, "--seeds", 1, 2, "--reference", "random", "--reference", runs / "dice_maml",
         "--output", tmp_path / "out")
-    title, header, first, gains, *others, gain, files = capsys.readouterr().out.splitlines()
+    note, title, header, first, gains, *others, gain, files = capsys.readouterr().out.splitlines()
+    assert note == f"{runs / 'dice_maml'} was trained in MetaPointEnvCorner and is evaluated in MetaPointEnv"
     table = [first, *(row for row in others if not row.startswith("    "))]  # without rows of tasks
     assert "6 tasks, 2 paths per task and step" in title and header.split()[-3:] == ["0", "1", "2"]
     names = [f"{runs / 'vpg_maml'}, iteration 2", "random initialization", f"{runs / 'dice_maml'}, iteration 1"]

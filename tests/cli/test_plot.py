@@ -174,7 +174,7 @@ def test_columns_and_smoothing(tmp_path, comparison):
     assert path == str(tmp_path / "mine.png") and (tmp_path / "mine.png").exists()
 
 
-def test_single_task_runs_and_meta_runs_in_one_figure(tmp_path, comparison):
+def test_single_task_runs_and_meta_runs_in_one_figure(tmp_path, comparison, capsys):
     """A search run, whose rows have one return, appears next to a meta-run in all panels for which it has numbers."""
     write_run(tmp_path / "cem", columns=("Epoch", "Itr", "n_timesteps", "AverageReturn"), algorithm="cem")
     (tmp_path / "cem" / "progress.csv").write_text("Epoch,Itr,n_timesteps,AverageReturn\n0,19,5,1.0\n1,39,9,2.0\n")
@@ -187,6 +187,8 @@ def test_single_task_runs_and_meta_runs_in_one_figure(tmp_path, comparison):
         "return": ["cem"], "return before adaptation": ["promp"], "return after adaptation": ["promp"]}
     panels, *_ = comparison(tmp_path, "--columns", "AverageReturn", "--overwrite")
     assert labels(panels) == ["cem"]
+    skipped = f"Skipping {tmp_path / 'meta'} in the panel AverageReturn: the run has no such column"
+    assert skipped in capsys.readouterr().err
 
 
 def test_runs_without_rows_and_unreadable_runs_are_skipped(tmp_path, comparison, capsys):

@@ -32,7 +32,7 @@ def run(algorithm, *arguments):
 def test_each_script_runs_to_its_end(name, env, tmp_path, capsys):
     assert run(name, "--smoke", "--env", env, "--dump_path", tmp_path / "run") == 0
     *lines, summary, last = capsys.readouterr().out.splitlines()
-    assert re.fullmatch(rf"{env}, seed 1: 2 iterations of (CEM|CMAES|DDPG), written to .+", lines[0])
+    assert re.fullmatch(rf"{env}, seed 1: 2 iterations of (CEM|CMA-ES|DDPG), written to .+", lines[0])
     assert sum(line.startswith("epoch ") for line in lines) == 2
     assert last == f"Run folder: {tmp_path / 'run'}"
     assert re.fullmatch(r"Mean return of the final policy: -?[\d.]+, 95% interval .* \(20 paths\)", summary)
@@ -70,7 +70,7 @@ def test_policy_of_a_run_acts_and_cannot_be_adapted(name, tmp_path, capsys):
     assert loaded.env.action_space.contains(np.asarray(loaded.act(observation)))
     assert loaded.env.action_space.shape == np.shape(action) and loaded.policy is loaded.trainer.algo.policy
     for method in (loaded.evaluate, loaded.adapt):
-        with pytest.raises(TypeError, match="run: expected an algorithm that adapts to tasks, got (CEM|CMAES|DDPG), "):
+        with pytest.raises(TypeError, match="run: expected an algorithm that adapts to tasks, got (CEM|CMA-ES|DDPG), "):
             method()
     assert "which learns a single task" in mistake(main, capsys, "evaluate", tmp_path)
 

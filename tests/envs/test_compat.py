@@ -622,6 +622,8 @@ def test_worker_processes_know_ids_that_this_process_registered(make):
     (Choices, [draw_place], TypeError, r"set_task: expected a function \(env, task\), because Choices has no method s"),
     ("Pendulum-v1", [5], TypeError, "sample_task: expected a function, got 5"),
     ("Pendulum-v1", [draw_place, 5], TypeError, "set_task: expected a function, got 5"),
+    ("Pendulum-v1", [lambda: 1.0, print], TypeError, r"sample_task: expected the arguments \(rng\), got \(\)"),
+    ("Pendulum-v1", [draw_place, lambda task: None], TypeError, r"set_task: expected the arguments \(env, task\), got"),
 ])
 def test_invalid_arguments_are_refused(env, functions, error, complaint):
     with pytest.raises(error, match=complaint):

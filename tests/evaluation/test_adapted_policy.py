@@ -96,6 +96,8 @@ def test_actions_and_observations_have_the_units_of_the_environment(env):
     np.testing.assert_allclose((step[0] - [0.5, -0.5]) / [2.0, 3.0], expected[0], rtol=1e-6)
     assert 2.0 * step[1] == pytest.approx(expected[1])
     assert adapted.env.action_space.contains(adapted.act([0.3, -0.2]))
+    with pytest.raises(ValueError, match=r"observation: expected shape \(2,\), got \(3,\)"):
+        adapted.act([0.3, -0.2, 1.0])
 
 
 def test_objects_that_are_no_evaluator_are_refused(run):

@@ -211,7 +211,7 @@ def test_overwriting_a_run_deletes_its_evaluations(run, tmp_path):
 
 def test_other_loops_and_a_second_callback_are_refused(run, monkeypatch):
     trainer, callback = run.trainer, make_callback()
-    with pytest.raises(TypeError, match="trainer: expected a Trainer, got a LocalRunner"):
+    with pytest.raises(TypeError, match="expected a Trainer, of an algorithm that adapts to tasks, got a LocalRunner"):
         callback(mps.LocalRunner(), {})
     with pytest.raises(ValueError, match="folder: expected a run folder, got none"):
         callback(trainer, {})
