@@ -11,7 +11,7 @@ EXTRAS ?= video
 ARGS ?=
 # `:=` instead of `?=`, because some shells export a variable ENV.
 ENV := HalfCheetahRandDirecEnv
-CONFIG ?= experiments/configs/$(if $(filter HalfCheetahRandDirecEnv,$(ENV)),half_cheetah_direction,make_train).json
+CONFIG ?= experiments/configs/make_train$(if $(filter HalfCheetahRandDirecEnv,$(ENV)),_half_cheetah).json
 
 # Extras of setup.py for the tests, without spaces: dev contains the tools; without the others, some tests are skipped.
 TEST_EXTRAS := dev,metaworld,ray,tensorboard,video
@@ -34,7 +34,7 @@ help: ## list targets and variables
 	@echo
 	@echo "  ENV        train: name of the environment, such as MetaPointEnvCornerGoals (default: HalfCheetahRandDirecEnv)"
 	@echo "  SEED       train: root seed of all random generators (default: 1)"
-	@echo "  ITERATIONS train: number of iterations (default: half cheetah 100, others 70)"
+	@echo "  ITERATIONS train: number of iterations (default: half cheetah 334, others 70)"
 	@echo "  CONFIG     train: JSON file of settings (default: fast settings for the half cheetah, otherwise published ones with 20 tasks)"
 	@echo "  DUMP_PATH  train: run folder (default: data/promp/<environment>/<time>_seed<seed>)"
 	@echo "  EXTRAS     extras: extras of setup.py, such as ray,metaworld (default: video)"

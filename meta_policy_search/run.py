@@ -101,9 +101,9 @@ def train(env: Union[str, Any], algo: Union[str, type] = "promp", n_itr: Optiona
             None: no picture.
         progress_bar: whether to show a progress bar on a terminal or in a notebook; default True.
         resume: whether to continue the run in `dump_path`. Its settings must equal those of this call, except that
-            `n_itr` may be larger. Options without effect on the result are replaced. A complete run is returned. If the
-            folder contains no run, or one that ended before its first snapshot, a new run starts. Default False: a
-            folder with a run is an error.
+            `n_itr` may be larger. Options without effect on the result are replaced, except `eval_every` and
+            `eval_tasks`, which must be equal. A complete run is returned. If the folder contains no run, or one that
+            ended before its first snapshot, a new run starts. Default False: a folder with a run is an error.
         **settings: arguments of `make_trainer` (single task: `make_runner`) and of the parts by name, such as
             `inner_lr`, `hidden_sizes` or `discount`. Each setting is passed to every part that has an argument of this
             name. The defaults are those of the classes, except for those in `default_settings` of the algorithm. A
@@ -549,7 +549,8 @@ class Run:
         """Returns the action of the pre-update policy for an observation of the environment, in its units.
 
         Pass the action to `step` of the environment that was given to `train`. `policy.act` returns actions in the
-        units of training, where the wrapper `normalize` scales the action bounds to -10 and 10. A policy of RL^2 needs
+        units of training, where the wrapper `normalize` scales the action bounds to `-normalization_scale` and
+        `normalization_scale` (default 10). A policy of RL^2 needs
         the observations of `run.env` and returns actions for `run.env.step`.
 
         Args:
@@ -734,7 +735,7 @@ class Run:
                 f"{trainer.policy.meta_batch_size} sampled tasks and {trainer.sampler.batch_size} paths per task")
 
     def summarize_best(self) -> str:
-        """Returns a sentence about the adaptation gain of the best policy in 20 tasks that did not select it."""
+        """Returns a sentence about the adaptation gain of the best policy in 20 tasks sampled with another seed."""
         best = self.best
         evaluation = best.evaluate(tasks=20)
         gain, half_width = (values[-1] for values in evaluation.gain)

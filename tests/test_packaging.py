@@ -135,7 +135,9 @@ def test_make_train_passes_its_variables_to_the_script():
     default = train_command(ENV="/etc/some-shell-startup-file")
     assert default[:3] == ["experiments/pro_mp.py", "--env", "HalfCheetahRandDirecEnv"] and "--smoke" not in default
     preset = json.loads((ROOT / default[default.index("--config_file") + 1]).read_text())
-    assert ENTRIES["minutes_half_cheetah_direction"].settings == {**preset, "eval_every": 0}
+    entry = ENTRIES["minutes_half_cheetah_direction"]
+    settings = {**entry.settings, **next(each for each in entry.methods if each.name == "few_tasks").settings}
+    assert settings == {**preset, "plot_gap": settings["plot_gap"], "eval_every": 0}
     given = train_command("ENV=MetaPointEnv", "SEED=2", "ITERATIONS=400", "DUMP_PATH=a b",
                           "ARGS=--inner_lr 0.2", SMOKE="1")
     assert given[1:] == ["--env", "MetaPointEnv", "--seed", "2", "--config_file", "experiments/configs/make_train.json",

@@ -132,7 +132,7 @@ def load_tasks(env: str, split: str) -> List[Task]:
     depend on the version of NumPy.
 
     Args:
-        env: name of a built-in environment with continuous tasks.
+        env: name of a built-in environment with continuous tasks, except `MetaTabularMDPEnv`.
         split: `"train"` or `"test"`.
 
     Raises:

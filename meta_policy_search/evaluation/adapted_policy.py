@@ -139,8 +139,8 @@ class AdaptedPolicy:
         self.recording = evaluator.record(1 if task is None else [task], num_steps, seed=seed)
         self.policy = self.recording.policy
         (self.task,), (self.returns,) = self.recording.tasks, self.recording.returns
+        adapt_env(self.recording.env).set_task(self.task)
         self._env = copy_env(self.recording.env)
-        adapt_env(self._env).set_task(self.task)
         self.env: MetaEnv = self._env.wrapped_env if isinstance(self._env, NormalizedEnv) else self._env
         self._initial_params: Params = self.policy.get_param_values()
         params = self.policy.policies_params_vals[0] if isinstance(self.policy, MetaPolicy) else self._initial_params

@@ -37,8 +37,8 @@ class EvalCallback(EarlyStopping):
             environment, see `envs.load_tasks`. Default 20.
         num_steps (int or None): number of adaptation steps; see `MetaEvaluator.evaluate`. Default None: the number in
             training, but at least 1.
-        seed (int): seed of tasks and paths; default 0. `evaluate` uses seed 1 by default. Its tasks therefore differ
-            from the tasks that selected the best policy.
+        seed (int): seed of tasks and paths; default 0. `evaluate` uses seed 1 by default, so that its tasks are
+            not those that selected the best policy, if the environment has enough tasks.
         patience (int or None): training stops after this number of consecutive evaluations without improvement. Default
             None: no limit.
         target (float or None): training stops when the return after adaptation reaches this value. Default None: no

@@ -89,7 +89,7 @@ def test_actions_and_observations_have_the_units_of_the_environment(env):
     policy = mps.MetaGaussianMLPPolicy(1, obs_dim=2, action_dim=2, hidden_sizes=(4,))
     adapted = mps.adapt(policy, wrapped, TASK, rollouts=2, max_path_length=3)
     in_training = adapted.recording.env
-    in_training.set_task(TASK)
+    np.testing.assert_array_equal(in_training.get_task(), TASK)
     adapted.env.reset(seed=1), in_training.reset(seed=1)
     step = adapted.env.step(adapted.act([0.3, -0.2], deterministic=True))
     expected = in_training.step(adapted.policy.act([(0.3 - 0.5) / 2.0, (-0.2 + 0.5) / 3.0], deterministic=True))
