@@ -267,7 +267,8 @@ def test_steps_to_the_published_return_with_few_tasks_come_from_the_data():
     text = ENTRIES["minutes_half_cheetah_direction"].notes
     for values, shown in (([few.min(), few.max()], "{:.2f} to {:.2f} million steps with 6 tasks"),
                           ([many.min(), many.max()], "{:.2f} to {:.2f} million with 20 tasks"),
-                          (np.exp([ratio.mean, ratio.low, ratio.high]), "{:.2f} times as many (geometric mean, 95% interval {:.2f} to {:.2f}")):
+                          (np.exp([ratio.mean, ratio.low, ratio.high]),
+                           "{:.2f} times as many (geometric mean, 95% interval {:.2f} to {:.2f}")):
         assert shown.format(*values) in text
 
 
