@@ -35,7 +35,7 @@ help: ## list targets and variables
 	@echo "  ENV        train: name of the environment, such as MetaPointEnvCornerGoals (default: HalfCheetahRandDirecEnv)"
 	@echo "  SEED       train: root seed of all random generators (default: 1)"
 	@echo "  ITERATIONS train: number of iterations (default: half cheetah 334, others 70)"
-	@echo "  CONFIG     train: JSON file of settings (default: fast settings for the half cheetah, otherwise published ones with 20 tasks)"
+	@echo "  CONFIG     train: JSON file of settings (default: fast settings with 6 tasks for the half cheetah, otherwise published ones with 20 tasks)"
 	@echo "  DUMP_PATH  train: run folder (default: data/promp/<environment>/<time>_seed<seed>)"
 	@echo "  EXTRAS     extras: extras of setup.py, such as ray,metaworld (default: video)"
 	@echo "  SMOKE      train, bench: 1 for a smoke test with tiny sizes (default: 0)"

@@ -6,6 +6,7 @@ from typing import Any, Mapping
 from benchmarks.processes import Figures
 
 RUNS = (("half_cheetah_direction", "published_settings"), ("half_cheetah_direction", "fast"),
+        ("half_cheetah_direction", "few_tasks"),
         ("half_cheetah_velocity", "published_settings"), ("half_cheetah_velocity", "fast"),
         ("walker_direction", "fast"))
 """Names of goals and methods: entries of `experiments/reproduction` without the prefix `minutes_`, with a method."""

@@ -1,4 +1,4 @@
-"""Inner loss types and E-MAML's exploration term (arXiv:1803.01118), which all MAML algorithms except DiCE use.
+"""Inner loss types and E-MAML's exploration term (arXiv:1803.01118) of TRPO-MAML, E-MAML and VPG-MAML.
 
 **Inner losses.** At the sampling policy, all types have the same gradient if all paths have `max_path_length`
 steps. Their second derivatives differ:

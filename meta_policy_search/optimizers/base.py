@@ -1,7 +1,7 @@
 """Base class of optimizers, which feeds inputs, forms minibatches and rolls back failed steps; learning-rate schedules.
 
 Values are computed in blocks of a few tasks, several blocks in parallel. The layer outputs for a few tasks fit in the
-processor cache; the layer outputs for all tasks do not. Memory use does not grow with the number of tasks.
+processor cache; the layer outputs for all tasks do not. On a CPU, their memory does not grow with the number of tasks.
 """
 import abc
 import contextlib

@@ -158,7 +158,7 @@ class MetaSampler(Sampler):
         tasks.
 
         Args:
-            tasks: `meta_batch_size` tasks; None (default): tasks sampled from the environment.
+            tasks: `meta_batch_size` tasks; None (default): tasks of the `task_sampler`.
 
         Raises:
             ValueError: the number of tasks is not `meta_batch_size`.

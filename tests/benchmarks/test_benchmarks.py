@@ -3,6 +3,7 @@ import itertools
 import json
 import math
 import re
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -73,8 +74,10 @@ def test_every_documented_key_belongs_to_a_group_or_the_machine():
 
 
 def test_readme_states_the_measured_time_to_a_published_return():
-    seconds = json.loads(run.RESULTS.read_text())["returns.half_cheetah_direction.fast.total_s"]
-    assert f"within {math.ceil(seconds)} s, start-up included" in (BENCHMARKS.parent / "README.md").read_text()
+    (listed,) = re.findall(r"\| few_tasks \| 11 to 20 \| (.*) \|", (BENCHMARKS / "README.md").read_text())
+    median, longest = (math.ceil(function(map(float, listed.split(", ")))) for function in (statistics.median, max))
+    readme = (BENCHMARKS.parent / "README.md").read_text()
+    assert f"within {median} s, start-up included. This is the median of ten seeds (22 to {longest} s)" in readme
 
 
 @pytest.mark.slow

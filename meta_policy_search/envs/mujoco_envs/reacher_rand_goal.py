@@ -11,7 +11,7 @@ class ReacherRandGoalEnv(MujocoMetaEnv):
     """An arm with two links moves its fingertip to a task-specific goal position.
 
     The goal is not observed: the policy can find it only from rewards. Apart from that, and from the format of the
-    observation, this is Gymnasium's `Reacher-v5`.
+    observation, this is Gymnasium's `Reacher-v5` if `inertials="modern"`.
 
     Observation:
         float64 `[8]`.

@@ -1,4 +1,4 @@
-"""Physics engines: the only modules that import Python bindings of MuJoCo.
+"""Physics engines: the only modules of the robots that import Python bindings of MuJoCo.
 
 `mujoco`, the default, uses the official package, the installed version of MuJoCo and native threads. `mujoco-py` uses
 MuJoCo 2.1.0 and the bindings of published experiments; `make mujoco-py` builds it. Both engines provide the same
