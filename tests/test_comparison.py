@@ -234,6 +234,7 @@ def test_interrupted_comparison_says_how_to_continue(started, tmp_path, capsys):
     ({"seeds": 3.0}, TypeError, "seeds: expected a number of seeds or a list of seeds, got 3.0"),
     ({"n_itr": 0}, ValueError, "n_itr: expected an integer of at least 1, got 0"),
     ({"algorithms": ["trpo_maml"], "learning_rate": 0.1}, TypeError, "; use step_size (trust region"),
+    ({"algorithms": ["promp", "trpo_maml"], "lr": 0.1}, TypeError, "; use learning_rate or step_size (trust region"),
     ({"policy": "MlpPolicy"}, ValueError, "policy: expected MODULE:NAME, such as my_module:MyClass or"),
 ])
 def test_invalid_arguments_create_no_folder(arguments, error, message, tmp_path, monkeypatch):

@@ -289,6 +289,8 @@ def test_default_environment_is_named_first(tmp_path, capsys):
     (["--inner_ir", "0.1"], r"unrecognized arguments: --inner_ir 0.1; did you mean '--inner_lr'\?"),
     (["--envs", "MetaPointEnvCorner"], r"unrecognized arguments: --envs MetaPointEnvCorner; did you mean '--env'\?"),
     (["--cell", "gru"], r"unrecognized arguments: --cell gru; it is a setting of rl2"),
+    (["--fast-lr", "3"], r"unrecognized arguments: --fast-lr 3; use inner_lr"),
+    (["--env", "walker_env"], r"env: expected .*; did you mean 'Walker.*'\? Write your own class as MODULE:NAME"),
     (["--gamma", "0.9"], r"unrecognized arguments: --gamma 0.9; use discount"),
     (["--seed", "1", "2"], r"unrecognized arguments: 2; write each value after its flag \(most flags take one value\)"),
     (["--first_order", "yes"], "first_order: expected True or False, got 'yes'"),
