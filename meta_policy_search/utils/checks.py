@@ -120,12 +120,12 @@ def check_choice(name: str, value: T, choices: Iterable[T]) -> T:
     for choice in choices:
         if _equal(scalar, choice):
             return choice
-    expected = "one of " + ", ".join(map(repr, choices))
+    expected, hint = "one of " + ", ".join(map(repr, choices)), did_you_mean(scalar, choices)
     if len(choices) > 12:
         latest = {re.sub(r"-v\d+$", "", str(choice)): str(choice) for choice in choices}
         similar = [latest[each] for each in difflib.get_close_matches(str(value), latest, n=5, cutoff=0.0)]
-        expected = f"one of {len(choices)} names, such as {', '.join(map(repr, similar))}"
-    raise ValueError(f"{name}: expected {expected}, got {value!r}" + did_you_mean(scalar, choices))
+        expected = f"one of {len(choices)} names" + f", such as {', '.join(map(repr, similar))}" * (not hint)
+    raise ValueError(f"{name}: expected {expected}, got {value!r}{hint}")
 
 
 def find_name(argument: str, name: Any, known: Iterable[str]) -> str:
