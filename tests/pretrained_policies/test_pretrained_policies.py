@@ -82,8 +82,8 @@ def test_loaded_policy_has_the_weights_and_settings_of_its_training():
 
 
 def test_unknown_name_raises_with_the_closest_name():
-    with pytest.raises(ValueError, match="name: expected one of .*, such as 'navigation/trpo_maml', .*, "
-                                         "got 'navigation/trpo'; did you mean 'navigation/trpo_maml'"):
+    with pytest.raises(ValueError, match="name: expected one of [0-9]+ names, got 'navigation/trpo'; did you mean "
+                                         "'navigation/trpo_maml'"):
         mps.load_pretrained("navigation/trpo")
     with pytest.raises(ValueError, match="name: expected one of .*, got 3"):
         mps.load_pretrained(3)
