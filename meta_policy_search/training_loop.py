@@ -198,7 +198,7 @@ class TrainingLoop(Configurable, abc.ABC):
             results = [(callback, callback(self, logger.getkvs())) for callback in check_callbacks(self.callbacks)]
         self._check_columns(before, logger.getkvs())
         with interrupts_delayed():
-            stopping = [getattr(callback, "__name__", type(callback).__name__) for callback, result in results
+            stopping = [_name_of(callback) for callback, result in results
                         if isinstance(result, (bool, np.bool_)) and result]
             self.stopped = bool(stopping)
             row = logger.dumpkvs()
