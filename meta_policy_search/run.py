@@ -550,8 +550,8 @@ class Run:
 
         Pass the action to `step` of the environment that was given to `train`. `policy.act` returns actions in the
         units of training, where the wrapper `normalize` scales the action bounds to `-normalization_scale` and
-        `normalization_scale` (default 10). A policy of RL^2 needs
-        the observations of `run.env` and returns actions for `run.env.step`.
+        `normalization_scale` (default 10). A policy of RL^2 needs the observations of `run.env` and returns actions for
+        `run.env.step`.
 
         Args:
             observation: the observation.

@@ -59,23 +59,21 @@ def run(arguments: argparse.Namespace) -> None:
     parallel = vars(arguments).get("parallel")
     evaluator = mps.load_evaluator(folder, arguments.snapshot, *sizes, parallel=parallel)
     same = (evaluator.rollouts_per_meta_task, evaluator.max_path_length, evaluator.env)
-    references = [mps.load_evaluator(folder, None, *same, parallel=parallel) if name == RANDOM
-                  else mps.load_evaluator(run_folder.find_run(name, "--reference (random or a run)"), LAST, *same,
-                                          parallel=parallel)
-                  for name in arguments.reference]
-    trained_in = run_folder.read_params(folder).get("settings", {}).get("env")
-    for name in arguments.reference:
-        other = trained_in if name == RANDOM else run_folder.read_params(run_folder.find_run(name)).get(
-            "settings", {}).get("env")
-        if other != trained_in:
-            print_line(f"{name} was trained in {other} and is evaluated in {trained_in}")
+    others = [folder if name == RANDOM else run_folder.find_run(name, "--reference (random or a run)")
+              for name in arguments.reference]
+    references = [mps.load_evaluator(other, None if name == RANDOM else LAST, *same, parallel=parallel)
+                  for name, other in zip(arguments.reference, others, strict=True)]
+    env, *envs = [run_folder.read_params(each).get("settings", {}).get("env") for each in (folder, *others)]
+    for name, trained_in in zip(arguments.reference, envs, strict=True):
+        if trained_in != env:
+            print_line(f"{name} was trained in {trained_in} and is evaluated in {env}")
     num_steps = arguments.num_steps
     if num_steps is None and not isinstance(evaluator, mps.TrialEvaluator):
         num_steps = max(NUM_STEPS, evaluator.trained_steps or 0)
-    evaluation, *others = [each.evaluate(arguments.tasks, num_steps, arguments.step_sizes, arguments.seeds,
+    evaluation, *compared = [each.evaluate(arguments.tasks, num_steps, arguments.step_sizes, arguments.seeds,
                                          arguments.deterministic) for each in (evaluator, *references)]
-    print_line(evaluation.table(*others))
-    print_line(f"Files: {evaluation.save(output, *others)}")
+    print_line(evaluation.table(*compared))
+    print_line(f"Files: {evaluation.save(output, *compared)}")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -87,7 +85,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("--seeds", type=functools.partial(one_or_several, int), nargs="+", default=[1], metavar="INT",
         help="seeds of all random generators, including sampled tasks (default: 1)")
     add("--reference", action="append", default=[], metavar="NAME",
-        help="policy to compare with: 'random' (initial policy of the run), or the folder of another run (last "
+        help="policy to compare with: 'random' (random initialization), or the folder of another run (last "
              "snapshot); can be given several times")
     add("--deterministic", action="store_true",
         help="measure returns without the noise of the policy: with mean, or most probable, actions")

@@ -24,8 +24,8 @@ _NOT_IN_PARAMS = ("hidden_nonlinearity", "output_nonlinearity", "init_std", "min
 def load_policy(path: PathLike, itr: Union[int, str, None] = None, **arguments: Any) -> policies.Policy:
     """Loads a trained policy that acts without TensorFlow, with its parameters before adaptation.
 
-    `policy.act(observation)` returns its action. Policies that `train` has trained act in `[-10, 10]` (in general,
-    `normalization_scale`), the bounds of actions of an environment in the wrapper `normalize`. With
+    `policy.act(observation)` returns its action. Policies that `train` has trained act in `[-10, 10]`, the bounds of
+    actions of an environment in the wrapper `normalize` (with another `normalization_scale` s, in `[-s, s]`). With
     `normalize_obs=True`, they expect the observations of this wrapper. A context becomes part of the bias of the first
     layer. Policies of a custom class are returned unchanged, and import TensorFlow if their class does. Loading a run
     folder or a snapshot can run code from the file; loading an `.npz` file cannot.
