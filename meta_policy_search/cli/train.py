@@ -99,8 +99,8 @@ def train(algorithm: str, argv: Optional[Sequence[str]], prog: str, description:
             names = content.get("given") or content["settings"]
             values = {**options, **{name: value for name, value in content["settings"].items() if name in names}}
         elif found := {"algo", "algorithm"} & content.keys():
-            raise ValueError(f"{config_file}: expected settings without {min(found)}, which the command names, as in "
-                             f"train {algorithm}")
+            raise ValueError(f"{config_file}: expected no {min(found)!r}, because the command already names the "
+                             f"algorithm {algorithm}")
         is_smoke = smoke or os.environ.get("SMOKE", "0") not in ("", "0")
         sizes = {name: value for name, value in SMOKE.items() if name in settings and is_smoke}
         return mps.train(algo=algorithm, **{**values, **sizes, **given})

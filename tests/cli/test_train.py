@@ -310,7 +310,7 @@ def test_wrong_settings_are_reported_in_one_line(arguments, message, tmp_path, m
     ({"inner_rl": 0.1}, r"unknown setting 'inner_rl' for ProMP with MetaGaussianMLPPolicy; did you mean 'inner_lr'\?"),
     ({"hidden_sizes": [64, "x"]}, r"hidden_sizes.*'x'.*"),
     ([1], r".*a.json: expected a JSON object, got list"),
-    ({"algo": "vpg_maml"}, ".*a.json: expected settings without algo, which the command names, as in train promp"),
+    ({"algo": "vpg_maml"}, ".*a.json: expected no 'algo', because the command already names the algorithm promp"),
     ({"settings": {}, "grid": {"inner_lr": [0.1, 0.2]}}, ".*a.json: expected the settings of one run, got .*"),
 ])
 def test_wrong_config_files_are_reported(content, message, tmp_path, capsys):
