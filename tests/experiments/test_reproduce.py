@@ -254,11 +254,12 @@ def test_numbers_in_sentences_of_the_readme_come_from_the_data():
 
 
 def millions_until(name, method, published):
-    """Returns the million steps until the mean return of five iterations reaches a published one, by seed, or NaN."""
+    """Returns the million steps until the mean return of 0.2 million steps reaches a published one, by seed, or NaN."""
     found = []
     for run in entries.read_training(name)[method].values():
-        means = np.convolve(run["Step_1-AverageReturn"], np.full(5, 0.2), "valid")
-        found.append([*run["n_timesteps"][4:][means >= published] / 1e6, np.nan][0])
+        window = round(200_000 / run["n_timesteps"][0])
+        means = np.convolve(run["Step_1-AverageReturn"], np.full(window, 1 / window), "valid")
+        found.append([*run["n_timesteps"][window - 1:][means >= published] / 1e6, np.nan][0])
     return np.array(found)
 
 
