@@ -606,7 +606,8 @@ class Run:
             FloatingPointError: an adaptation step would produce parameters that are not finite.
         """
         check_positive_int("rollouts", rollouts)
-        return adapt_with(make_evaluator(self.trainer, rollouts_per_meta_task=rollouts), task, num_steps, seed)
+        evaluator = make_evaluator(self.trainer, rollouts_per_meta_task=rollouts, parallel=False)  # a single task
+        return adapt_with(evaluator, task, num_steps, seed)
 
     def plot(self, path: Optional[PathLike] = None, ax: Any = None) -> Figure:
         """Draws the learning curve; see `plotting.plot_learning_curve`."""

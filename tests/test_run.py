@@ -11,6 +11,7 @@ import pytest
 
 import meta_policy_search as mps
 from meta_policy_search.cli.main import main
+from meta_policy_search.evaluation import evaluator
 from meta_policy_search.optimizers.base import LinearSchedule
 from meta_policy_search.run import build_trainer, name_of_policy
 from meta_policy_search.run_folder import read_params
@@ -147,6 +148,18 @@ def test_train_with_resume_refuses_other_settings(continued, changes, error, mes
     mps.train(n_itr=2, **continued)
     with pytest.raises(error, match=message):
         mps.train(**{"n_itr": 2, **continued, **changes})
+
+
+def test_evaluations_use_as_many_environments_as_the_training(tmp_path, monkeypatch):
+    used = []
+    monkeypatch.setattr(evaluator, "MetaSampler", lambda *arguments: used.append(arguments[-2:]) or mps.MetaSampler(
+        *arguments[:-1]))
+    run = mps.train("MetaPointEnvCorner", "vpg_maml", 1, dump_path=tmp_path / "run", envs_per_task=1, parallel=True,
+                    eval_every=1, eval_tasks=2, **TINY)
+    run.evaluate(2)
+    run.adapt()
+    mps.load_evaluator(run.folder).evaluate(2)
+    assert used == [(1, True), (1, True), (1, False), (1, True)]
 
 
 @pytest.mark.thorough

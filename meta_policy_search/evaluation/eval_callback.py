@@ -3,7 +3,6 @@ from typing import Any, Optional, Sequence, Union
 
 from meta_policy_search.envs.registry import SEEDS
 from meta_policy_search.evaluation.evaluator import _check_tasks
-from meta_policy_search.evaluation.loading import sampling_arguments
 from meta_policy_search.evaluation.trial_evaluator import make_evaluator
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.types import Task
@@ -76,8 +75,7 @@ class EvalCallback(EarlyStopping):
 
     def _evaluate(self, trainer: Trainer) -> bool:
         """Evaluates the policy and logs the result; returns whether training should stop."""
-        evaluation = make_evaluator(trainer, **sampling_arguments(trainer)).evaluate(
-            self.tasks, self.num_steps, seeds=(self.seed,))
+        evaluation = make_evaluator(trainer).evaluate(self.tasks, self.num_steps, seeds=(self.seed,))
         (before, after), (before_ci, after_ci) = (values[[0, -1]].tolist() for values in evaluation.mean_return)
         columns = {"Eval-ReturnBefore": before, "Eval-ReturnBeforeCI95": before_ci,
                    "Eval-ReturnAfter": after, "Eval-ReturnAfterCI95": after_ci}

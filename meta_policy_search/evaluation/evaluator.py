@@ -32,7 +32,7 @@ from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.types import PathsMetaBatch, Task
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive, check_positive_int
-from meta_policy_search.utils.serializable import Configurable
+from meta_policy_search.utils.serializable import Configurable, present_arguments
 from meta_policy_search.utils.statistics import task_returns, task_timesteps
 
 T = TypeVar("T")
@@ -105,10 +105,11 @@ class MetaEvaluator(Configurable):
     @classmethod
     def from_trainer(cls, trainer: Trainer, **arguments: Any) -> "MetaEvaluator":
         """Builds an evaluator that samples and adapts like `trainer`; `arguments` override the trainer's settings."""
+        of_sampler = present_arguments(trainer.sampler)
         return cls(**{
             "algo": trainer.algo, "env": trainer.sampled_env, "sample_processor": trainer.sample_processor,
             "rollouts_per_meta_task": trainer.sampler.batch_size, "max_path_length": trainer.sampler.max_path_length,
-            **arguments})
+            **{name: of_sampler[name] for name in ("envs_per_task", "parallel") if name in of_sampler}, **arguments})
 
     @property
     def policy(self) -> Any:

@@ -1,5 +1,5 @@
 """Builds an evaluator from a run folder."""
-from typing import Any, Dict, Optional, Union
+from typing import Optional, Union
 
 from meta_policy_search.envs.compat import check_meta_env, copy_env, set_render_mode
 from meta_policy_search.envs.interface import MetaEnv
@@ -14,7 +14,6 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least
 from meta_policy_search.utils.files import PathLike
-from meta_policy_search.utils.serializable import present_arguments
 from meta_policy_search.utils.snapshotter import BEST, LAST, load_snapshot, state_of
 
 
@@ -81,15 +80,9 @@ def load_evaluator(run_folder: PathLike, snapshot: Union[int, str, None] = LAST,
             env = TrialEnv(run_env.wrapped_env, run_env.episodes_per_trial, max_path_length)
         replaced = {"rollouts_per_meta_task": rollouts_per_meta_task, "max_path_length": max_path_length, "env": env,
                     "parallel": spec.arguments.get("sampler", {}).get("parallel") if parallel is None else parallel}
-        evaluator = make_evaluator(trainer, **{
-            **sampling_arguments(trainer), **{name: value for name, value in replaced.items() if value is not None},
-            "name": "random initialization" if snapshot is None else f"{run_folder}, iteration {content['itr']}"})
+        name = "random initialization" if snapshot is None else f"{run_folder}, iteration {content['itr']}"
+        evaluator = make_evaluator(
+            trainer, name=name, **{name: value for name, value in replaced.items() if value is not None})
         if render_mode is not None:
             set_render_mode(evaluator.env, render_mode)
         return evaluator
-
-
-def sampling_arguments(trainer: Trainer) -> Dict[str, Any]:
-    """Returns the arguments of an evaluator that collects paths in parallel like the sampler of a trainer."""
-    arguments = present_arguments(trainer.sampler)
-    return {name: arguments[name] for name in ("envs_per_task", "parallel") if name in arguments}
