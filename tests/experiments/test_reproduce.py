@@ -279,6 +279,17 @@ def test_steps_to_the_published_return_with_few_tasks_come_from_the_data(goal, p
             *np.exp([ratio.mean, ratio.low, ratio.high])) in ENTRIES[name].notes
 
 
+def test_trainings_that_lost_their_adaptation_are_counted():
+    """The answer states the counts, the notes the limit."""
+    lost = {}
+    for method, runs in entries.read_training("target_kl_half_cheetah").items():
+        gains = [np.convolve(run["Step_1-AverageReturn"] - run["Step_0-AverageReturn"], np.full(20, 0.05), "valid")
+                 for run in runs.values()]
+        lost[method] = f"{sum(gain[-1] < 0.5 * gain.max() for gain in gains)} of {len(gains)}"
+    assert "{fast} seeds (ten planned) lost their adaptation; with it, {target_kl} (".format(
+        **lost) in ENTRIES["target_kl_half_cheetah"].answer
+
+
 def test_maml_on_mdps_returns_a_smaller_fraction_of_the_optimum_than_published():
     """The notes of `maml_mdp` say so."""
     for method, episodes, published in (("maml_n10", "10", 0.563), ("maml_n25", "25", 0.591)):
