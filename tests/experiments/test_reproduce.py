@@ -279,6 +279,17 @@ def test_steps_to_the_published_return_with_few_tasks_come_from_the_data(goal, p
             *np.exp([ratio.mean, ratio.low, ratio.high])) in ENTRIES[name].notes
 
 
+def test_table_of_target_kl_comes_from_the_data():
+    text = (ROOT / "docs" / "algorithms" / "promp.rst").read_text(encoding="utf-8")
+    rows = re.findall(r"\* - :doc:`../results/(\w+)`\n +- (.*)\n +- (.*)\n +- (.*)\n", text)
+    assert sorted(name for name, *_ in rows) == sorted(
+        name for name, entry in ENTRIES.items() if any(method.name == "target_kl" for method in entry.methods))
+    for name, *shown in rows:
+        first = ENTRIES[name].methods[0].name
+        cells = pages.fill(name, f"{{failed {first}}}|{{failed target_kl}}|{{target_kl - {first}}}").split("|")
+        assert shown == [re.sub(r"no difference was found \((.*)\)", r"\1", cell) for cell in cells]
+
+
 def test_trainings_that_lost_their_adaptation_are_counted():
     """The answer states the counts, the notes the limit."""
     lost = {}
