@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> None:
     if num_steps is None and not isinstance(evaluator, mps.TrialEvaluator):
         num_steps = max(NUM_STEPS, evaluator.trained_steps or 0)
     evaluation, *compared = [each.evaluate(arguments.tasks, num_steps, arguments.step_sizes, arguments.seeds,
-                                         arguments.deterministic) for each in (evaluator, *references)]
+                                           arguments.deterministic) for each in (evaluator, *references)]
     print_line(evaluation.table(*compared))
     print_line(f"Files: {evaluation.save(output, *compared)}")
 
