@@ -6,7 +6,8 @@
 
 experiments/reproduction/protocol.md describes the protocol. Interrupted runs are resumed. All files are written to
 data/reference/WORLD: one run folder per method, configuration and seed, and the CSV file reference.csv. --update also
-stores the CSV file, the chosen settings (experiments/configs), the figure and the pages in the checkout.
+stores the CSV file, the chosen settings (experiments/configs), the policies with seed 201 (pretrained policies of the
+package), the figure and the pages in the checkout.
 """
 import argparse
 import dataclasses
@@ -20,7 +21,7 @@ from typing import Optional
 import numpy as np
 
 from experiments import reproduce
-from experiments.reproduction import entries, pages, reference, reference_page
+from experiments.reproduction import entries, pages, pretrained_files, reference, reference_page
 from experiments.reproduction.entries import Runs
 from experiments.reproduction.reference import METHODS, SEEDS, SHARES, TUNING_SEEDS, WORLDS
 from meta_policy_search.cli.flags import Parser
@@ -63,6 +64,8 @@ def run_world(arguments: argparse.Namespace) -> int:
             write_text(entries.EXPERIMENTS / "configs" / f"reference_{world}_{method}.json",
                        json.dumps(settings, indent=2) + "\n")
     if arguments.update:
+        pretrained_files.update(*reference.chosen_entry(world), output,
+                                f"python -m experiments.reference_table {world} --methods {{method}}")
         reference_page.draw(world)
         reference_page.write(pages.DOCS)
     return status

@@ -45,7 +45,6 @@ class Method:
     tail: float = 0.25  # fraction of the tasks with the lowest returns that the method trains for
     snapshot: Optional[str] = "last"  # the one that is tested; None for the random initialization
     reference: str = ""  # method that the table compares with; default: the first one
-    board: str = ""  # leaderboard of the method
     pretrained: str = ""  # name of the pretrained policy, which is that of the lowest seed
 
 

@@ -1,4 +1,4 @@
-"""Pages of the results: one per entry, the leaderboards, the overview and the table of the README.
+"""Pages of the results: one per entry, the overview and the table of the README.
 
 Every number on these pages is computed from the data in `data`. All intervals are 95% intervals for new seeds and new
 test tasks (`over_seeds_and_tasks`).
@@ -19,7 +19,6 @@ from meta_policy_search.utils.files import write_text
 from meta_policy_search.utils.statistics import Interval, exact_mean, holm, tail_values
 
 DOCS, README = entries.EXPERIMENTS.parent / "docs", entries.EXPERIMENTS.parent / "README.md"
-REFERENCE = "pro_mp"  # the method that leaderboards compare with
 MARGIN = 0.1  # of a published value, within which it is reproduced
 
 
@@ -342,32 +341,6 @@ def overview() -> str:
     return f"{text}\n```{{toctree}}\n:hidden:\n:glob:\n\nresults/*\n```\n"
 
 
-def leaderboards() -> str:
-    """Returns the tables of all methods in an environment, best method first."""
-    boards: dict[str, list[tuple[str, Method]]] = {}
-    for name in entries.stored():
-        for method in ENTRIES[name].methods:
-            if method.board and method.name in entries.read_tests(name):
-                boards.setdefault(method.board, []).append((name, method))
-    parts = []
-    for heading, lines in boards.items():
-        (others, reference), = ((name, method) for name, method in lines if method.name == REFERENCE)
-        rows = []
-        for name, method in lines:
-            runs, column = entries.read_tests(name)[method.name], entries.trained_column(ENTRIES[name], method)
-            mean: Any = entries.over_seeds(runs, column)
-            difference = "" if method is reference else difference_cell(
-                runs, column, entries.read_tests(others)[REFERENCE], entries.trained_column(ENTRIES[others], reference))
-            rows.append((-mean.mean, [method.label, f"[{name}]({name}.md)", trained_seeds(method, runs),
-                                      failures(ENTRIES[name], method, runs), cell(mean),
-                                      worst(ENTRIES[name], runs, column), difference,
-                                      million_steps(method, entries.read_training(name)[method.name])]))
-        header = ["method", "entry", "seeds", "seeds that failed", "mean return", "worst quarter",
-                  "difference from ProMP", "million steps"]
-        parts.append(f"## {heading}\n\n{without_empty_columns(header, [row for _, row in sorted(rows)])}")
-    return "\n\n".join(parts)
-
-
 def readme(text: str) -> str:
     """Replaces the table between two comments in the text of the README."""
     rows = [[f"[{ENTRIES[name].title}](docs/results/{name}.md)", *headline(name)]
@@ -383,6 +356,4 @@ def write(docs: Path = DOCS, path: Path = README) -> None:
     for name in entries.stored():
         write_text(docs / "results" / f"{name}.md", page(name))
     write_text(docs / "results.md", overview())
-    begin = (entries.HERE / "leaderboards.md").read_text(encoding="utf-8")
-    write_text(docs / "results" / "leaderboards.md", f"{begin}\n{leaderboards()}\n")
     write_text(path, readme(path.read_text(encoding="utf-8")))

@@ -28,6 +28,7 @@ from meta_policy_search.utils.statistics import running_mean
 CONFIGURATIONS, TUNING_SEEDS = 8, (101, 102)
 SEEDS = tuple(range(201, 211))  # not used by any other entry
 SHARES = ((0.25, 8), (0.5, 4), (1.0, 2))  # share of the steps, number of configurations that are trained so far
+REFERENCES = ("all_tasks", "random", "oracle")  # not among the pretrained policies
 NUM_STEPS, TASKS, ROLLOUTS = 3, 40, 20
 TUNING_TASKS, TEST_TASKS = 2, 1  # seeds of the test tasks
 
@@ -107,7 +108,9 @@ def costs(world: str, progress: Progress) -> dict[str, float]:
 def entry_of(world: str) -> Entry:
     """Returns the world as an entry of the results, with the fixed settings of each method."""
     methods = [Method(name, searched.label, searched.algo, searched.settings, SEEDS, reference="none",
-                      snapshot=None if name == "random" else "last") for name, searched in METHODS.items()]
+                      snapshot=None if name == "random" else "last",
+                      pretrained="" if name in REFERENCES else f"{world}/{name}")
+               for name, searched in METHODS.items()]
     return Entry(WORLDS[world].label, "", "", "", methods, WORLDS[world].settings, NUM_STEPS, halve_steps=True,
                  rollouts=ROLLOUTS, test_tasks=TASKS, failed_below=WORLDS[world].failed_below)
 
@@ -133,6 +136,20 @@ def final_runs(world: str) -> ByMethod:
     """Returns the columns of the final trainings of a world, by method and seed."""
     runs = entries.by_method(entries.read_runs(data_path(world)))
     return {method: runs[method] for method in METHODS if method in runs}
+
+
+def chosen_configuration(runs: Mapping[int, Progress]) -> int:
+    """Returns the index of the configuration of final trainings."""
+    return int(next(iter(runs.values()))["configuration"][0])
+
+
+def chosen_entry(world: str) -> tuple[Entry, ByMethod]:
+    """Returns an entry with the chosen configuration of each method that has final trainings, and their tests."""
+    runs, methods, tests = final_runs(world), [], {}
+    for name, of_seeds in runs.items():
+        methods += entry_of_configurations(world, name, [chosen_configuration(of_seeds)], 1.0, SEEDS).methods
+        tests[methods[-1].name] = of_seeds
+    return dataclasses.replace(entry_of(world), methods=methods), tests
 
 
 def stored_worlds() -> list[str]:

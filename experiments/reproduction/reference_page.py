@@ -47,8 +47,8 @@ def _section(world: str) -> Iterator[str]:
 
 
 def _settings(world: str, method: str, runs: Mapping[int, Progress]) -> str:
-    chosen = int(next(iter(runs.values()))["configuration"][0])
-    return ", ".join(f"`{name}={value!r}`" for name, value in reference.configurations(world, method)[chosen].items())
+    chosen = reference.configurations(world, method)[reference.chosen_configuration(runs)]
+    return ", ".join(f"`{name}={value!r}`" for name, value in chosen.items())
 
 
 def _million_steps(runs: Mapping[int, Progress]) -> str:

@@ -147,8 +147,9 @@ class FlatPolicy(Configurable, abc.ABC):
     def act(self, observation: np.ndarray, deterministic: bool = False) -> Any:
         """Returns an action `[A]` (an integer if actions are discrete) for an observation `[O]`.
 
-        The action is in the units of training. For policies from `train`, which applies the wrapper `normalize`, the
-        bounds of the environment's actions are `-normalization_scale` and `normalization_scale` (default 10).
+        The action is in the units of training. For policies from `train`, which applies the wrapper `normalize`
+        (except with `cem` and `cma_es`), the bounds of the environment's actions are `-normalization_scale` and
+        `normalization_scale` (default 10).
 
         Args:
             observation: `[O]`.

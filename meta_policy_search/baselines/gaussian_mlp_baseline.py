@@ -32,9 +32,9 @@ class GaussianMLPBaseline(LinearBaseline):
     """Value network that is trained across iterations, with an output layer that is fitted to each task.
 
     The network is `V(s_t, t) = phi(s_t, t)^T w`. The features `phi` `[F]` are the last of its tanh hidden layers and a
-    constant 1. At the end of each iteration, `train` takes Adam steps on the mean squared error of the pre-adaptation
-    returns. This is maximum likelihood for Gaussian returns of constant variance. Inputs and returns are normalized
-    with moving averages of their means and variances.
+    constant 1. In each iteration, before the meta-update, `train` takes Adam steps on the mean squared error of the
+    pre-adaptation returns. This is maximum likelihood for Gaussian returns of constant variance. Inputs and returns are
+    normalized with moving averages of their means and variances.
 
     `fit` changes only the output layer. `X` contains the features of a task's steps as rows, and `y` their returns:
 

@@ -149,8 +149,8 @@ class AdaptedPolicy:
     def act(self, observation: np.ndarray, deterministic: bool = False) -> Any:
         """Returns an action `[A]` (an integer if actions are discrete) for an observation `[O]` of the environment.
 
-        The action has the units of the environment: pass it to `env.step`, or to `step` of an own environment. Actions
-        of `policy.act` have the units of training, where the wrapper `normalize` scales the action bounds to
+        The action has the units of the environment: pass it to `env.step`, or to `step` of your own environment.
+        Actions of `policy.act` have the units of training, where the wrapper `normalize` scales the action bounds to
         `-normalization_scale` and `normalization_scale` (default 10).
 
         Args:

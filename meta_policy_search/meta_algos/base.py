@@ -209,7 +209,7 @@ class MAMLAlgo(MetaAlgo):
             arXiv:1707.09835). Each entry of each parameter has a separate step size, initialized to `inner_lr`. The
             trained variables are the logarithms of the step sizes, so step sizes stay positive. Default: False.
         first_order (bool): whether to omit second derivatives (first-order MAML; arXiv:1703.03400, section 5.2).
-            Inner objectives are then equivalent if all paths have `max_path_length` steps. Default: False.
+            All values of `inner_type` are then equivalent if all paths have `max_path_length` steps. Default: False.
         name (str): name scope of the algorithm's operations.
         adapt_params (str or list of str): parameters that adaptation steps change: `'all'` (MAML), `'head'` (ANIL),
             `'body'` (BOIL), `'context'` (CAVIA), or patterns of names; see `meta_algos.adapted_params`. Default:

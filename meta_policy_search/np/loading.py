@@ -25,7 +25,8 @@ def load_policy(path: PathLike, itr: Union[int, str, None] = None, **arguments: 
     """Loads a trained policy that acts without TensorFlow, with its parameters before adaptation.
 
     `policy.act(observation)` returns its action. Policies that `train` has trained act in `[-10, 10]`, the bounds of
-    actions of an environment in the wrapper `normalize` (with another `normalization_scale` s, in `[-s, s]`). With
+    actions of an environment in the wrapper `normalize` (with another `normalization_scale` s, in `[-s, s]`; those of
+    `cem` and `cma_es` in the bounds of the environment). With
     `normalize_obs=True`, they expect the observations of this wrapper. A context becomes part of the bias of the first
     layer. Policies of a custom class are returned unchanged, and import TensorFlow if their class does. Loading a run
     folder or a snapshot can run code from the file; loading an `.npz` file cannot.

@@ -3,7 +3,7 @@
 Minimizes a loss subject to a divergence of at most epsilon (TRPO, arXiv:1502.05477, appendix C):
 
 1. The direction `x` solves `H x = g`, where `H` is the Hessian of the divergence and `g` the gradient of the loss.
-2. The length of the step makes the quadratic approximation of the divergence equal to epsilon.
+2. The length of the step makes the quadratic approximation of the divergence, plus damping, equal to epsilon.
 3. A backtracking line search finds a step that reduces the loss and satisfies the constraint.
 """
 import functools
@@ -277,7 +277,7 @@ class ConjugateGradientOptimizer(Optimizer):
         return self._take(input_val_dict, np.sort(self._rng.permutation(num_samples)[:keep]))
 
     def _full_step(self, input_val_dict: InputValues, gradient: np.ndarray) -> np.ndarray:
-        """Returns the step for which the quadratic approximation of the constraint equals its bound.
+        """Returns the step for which the quadratic approximation of the constraint, plus damping, equals its bound.
 
         The caller subtracts the step from the variables.
         """

@@ -223,7 +223,7 @@ class Policy(Serializable, FlatPolicy):
         return super().action_shape if self._distribution is None else tuple(self.distribution.action_shape)
 
     def get_actions(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """Samples an action for each observation; see `FlatPolicy.get_actions`. Actions and infos are float32."""
+        """Samples an action for each observation; see `FlatPolicy.get_actions`."""
         return self._sample_actions({self._obs_ph: self._check_observations("observations", observations, ndim=2)})
 
     def _sample_actions(self, feed: Dict[tf.Tensor, np.ndarray]) -> Tuple[np.ndarray, Infos]:
@@ -446,7 +446,7 @@ class MetaPolicy(Policy):
 
         Returns:
             A list of `M` action arrays `[B, A]` (int64 `[B]` if actions are discrete), and a list of `M` lists of `B`
-            dicts with the parameters of the sampling distribution. Actions and infos are float32.
+            dicts with the parameters of the sampling distribution. Infos and continuous actions are float32.
         """
         stacked = check_stacked(self, observations)
         return split_tasks(*self._sample_actions({self._obs_ph: stacked, **self.policies_params_feed_dict}))

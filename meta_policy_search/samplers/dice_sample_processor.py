@@ -61,7 +61,7 @@ class DiceSampleProcessor(SampleProcessor):
         discount (float): discount factor per step, in [0, 1]. Default: 0.99.
         gae_lambda (float): parameter lambda of generalized advantage estimation, in [0, 1]. Default: 1.
         normalize_adv (bool): whether to normalize the adjusted rewards (and the advantages) of a task to mean 0 and
-            standard deviation 1; steps up to the end of the longest path count. Default: True.
+            standard deviation 1; for adjusted rewards, steps up to the end of the longest path count. Default: True.
         positive_adv (bool): whether to shift the (normalized) adjusted rewards (and the advantages) of a task so that
             the smallest is 1e-8. Default: False.
         return_baseline (str, Baseline or None): baseline of the returns, for the advantages, in the same forms; it may

@@ -99,7 +99,7 @@ OTHER_PATHS = 20
 def check_env(env: Any, num_steps: int = 50, seed: int = 0) -> None:
     """Checks that a path depends only on the task, the random numbers of its generator and the actions.
 
-    Also checks that observations and rewards are finite, that observations lie in their space and have its type, and
+    Also checks that observations and rewards are finite, that observations lie in their space and have its type,
     that tasks have an effect, and that equal seeds give equal tasks. A Gymnasium environment is also checked by
     `gymnasium.utils.env_checker.check_env`, which may print warnings about the spaces. `meta_policy_search.train` also
     needs finite bounds of actions, because it normalizes them.
@@ -120,7 +120,8 @@ def check_env(env: Any, num_steps: int = 50, seed: int = 0) -> None:
     Raises:
         ValueError: the path differed in a run. The message names the setting, the step, the value and the remedy. Or
             another check failed. If only skilled actions show the task, the check for an effect fails without a fault.
-        EnvWorkerError: the environment raised an error, or its values do not fit its spaces.
+        EnvWorkerError: values of the environment do not fit its spaces, or it raised an error, which may also be raised
+            unchanged.
     """
     check_meta_env(env)
     adapted = adapt_env(copy_env(env))

@@ -5,7 +5,7 @@ the policy, calls the callbacks, writes the row and saves the snapshot, in this 
 
 * `trainer.itr` is the number of the current iteration (for a `LocalRunner`, `runner.epoch` that of the epoch), the same
   number as in the row;
-* `row` contains the columns of the iteration so far, with Python numbers and strings as values;
+* `row` contains the columns of the iteration so far, with Python numbers as values;
 * `logger.logkv` adds a column to the row.
 
 If a callback returns True, training stops after this iteration. If the process is interrupted or killed in a callback,

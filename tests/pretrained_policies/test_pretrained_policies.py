@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
-from experiments.reproduction import entries, pretrained_files
+from experiments.reproduction import entries, pretrained_files, reference
 from experiments.reproduction.entries import ENTRIES
 from meta_policy_search import pretrained_policies
 from meta_policy_search.pretrained_policies import DATA
@@ -19,9 +19,14 @@ BY_ENV = {record.env: name for name, record in RECORDS.items() if record.score =
 
 @pytest.fixture(scope="module")
 def chosen():
-    """The entry, method and seed of each policy."""
-    return {method.pretrained: (name, method, seed) for name in entries.stored()
-            for method, seed in pretrained_files.choose(name)}
+    """The entry, method and test of each policy."""
+    found = {}
+    for entry, tests in [*((ENTRIES[name], entries.read_tests(name)) for name in entries.stored()),
+                         *map(reference.chosen_entry, reference.stored_worlds())]:
+        for method, seed in pretrained_files.choose(entry, tests):
+            assert method.pretrained not in found
+            found[method.pretrained] = entry, method, tests[method.name][seed]
+    return found
 
 
 def test_package_contains_the_policies_of_all_entries(chosen):
@@ -32,14 +37,13 @@ def test_package_contains_the_policies_of_all_entries(chosen):
 
 @pytest.mark.parametrize("name", RECORDS)
 def test_record_equals_the_data_of_the_experiment(name, chosen):
-    entry, method, seed = chosen[name]
-    record, test = RECORDS[name], entries.read_tests(entry)[method.name][seed]
-    columns = entries.score_columns(ENTRIES[entry])[:len(record.means)]
+    entry, method, test = chosen[name]
+    record = RECORDS[name]
+    columns = entries.score_columns(entry)[:len(record.means)]
     expected = mean_interval(np.transpose([test[column] for column in columns]))
     np.testing.assert_allclose((record.means, record.half_widths), expected, atol=5.1e-5)
-    last = ENTRIES[entry].num_steps
-    assert len(record.means) == 1 + min(last, record.settings.get("num_inner_grad_steps", last))
-    for key, value in {**ENTRIES[entry].settings, **method.settings}.items():
+    assert len(record.means) == 1 + min(entry.num_steps, record.settings.get("num_inner_grad_steps", 1))
+    for key, value in {**entry.settings, **method.settings}.items():
         assert record.settings.get(key, value) == value, key
 
 
@@ -50,15 +54,18 @@ def test_table_of_the_page_equals_the_records():
 
 @pytest.mark.slow
 def test_policies_of_new_runs_are_written(tmp_path, monkeypatch):
-    """Given a tested run of an entry with data, then its record, its weights and its row are written."""
+    """Given the run of the lowest tested seed of an entry, then its record, its weights and its row are written."""
     for name in ("DATA", "TABLE"):
         monkeypatch.setattr(pretrained_files, name, tmp_path / name)
+    entry, tests = reference.chosen_entry("navigation")
+    (method,) = [method for method in entry.methods if method.pretrained == "navigation/trpo_maml"]
     run = mps.train("MetaPointEnvNavigation", "trpo_maml", n_itr=1, meta_batch_size=2, rollouts_per_meta_task=2,
-                    max_path_length=5, hidden_sizes=(4,), dump_path=tmp_path / "runs" / "trpo_maml,seed=1")
+                    max_path_length=5, hidden_sizes=(4,), dump_path=tmp_path / "runs" / f"{method.name},seed=201")
     (tmp_path / "DATA").mkdir()
-    pretrained_files.update("navigation", tmp_path / "runs", tested=[("trpo_maml", 2)])
-    assert not (tmp_path / "DATA" / "navigation").exists()  # the run was not tested
-    pretrained_files.update("navigation", tmp_path / "runs", tested=[("trpo_maml", 1)])
+    pretrained_files.update(entry, tests, tmp_path / "other", "")
+    assert not (tmp_path / "DATA" / "navigation").exists()  # the run is not there
+    pretrained_files.update(entry, tests, tmp_path / "runs", "train {method} {seed}")
+    assert '"command": "train trpo_maml 201"' in (tmp_path / "DATA" / "policies.json").read_text()
     weights = np.load(tmp_path / "DATA" / "navigation" / "trpo_maml.npz")
     assert all(np.array_equal(value, weights[key]) for key, value in run.policy.get_param_values().items())
     monkeypatch.setattr(pretrained_policies, "DATA", tmp_path / "DATA")
@@ -76,7 +83,7 @@ def test_loaded_policy_has_the_weights_and_settings_of_its_training():
     assert all(np.array_equal(value, weights[key]) for key, value in evaluator.policy.get_param_values().items())
     assert evaluator.policy is evaluator.algo.policy
     assert (evaluator.name, evaluator.rollouts_per_meta_task, evaluator.algo.inner_lr, evaluator.max_path_length) == (
-        "navigation/trpo_maml", 40, 0.5, 100)
+        "navigation/trpo_maml", 20, 1.0, 100)
     assert isinstance(evaluator.sample_processor.baseline, mps.LinearFeatureBaseline)
     np.testing.assert_array_equal(np.random.get_state()[1], state)
 
@@ -108,7 +115,7 @@ assert "tensorflow" not in sys.modules
     lines = done.stdout.decode().splitlines()
     (line,) = [line for line in lines if line.startswith("navigation/trpo_maml ")]
     assert line.split(maxsplit=1)[1].strip() == (
-        "mean return          -40.14 +- 3.91 -> -10.38 +- 2.28 (adaptation steps: 1)")
+        "mean return          -40.35 +- 3.89 -> -11.94 +- 2.13 (adaptation steps: 1)")
     assert len(lines) == len(RECORDS)
     assert next(line for line in lines if line.startswith("navigation/rl2 ")).endswith("-0.72 +- 0.11 (episodes: 2)")
 

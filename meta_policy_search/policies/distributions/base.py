@@ -26,7 +26,8 @@ class Distribution(Configurable, abc.ABC):
     axes, written `[...]`, broadcast. Actions are arrays `[..., A]`, or integers `[...]` if actions are discrete.
 
     A subclass implements `dist_info_specs`, `sample` and `compute_log_likelihood`. ProMP, TRPO-MAML,
-    E-MAML, RL2 and `target_kl` also need `compute_kl`; diagnostics and entropy bonuses need `compute_entropy`.
+    E-MAML, RL2 and `target_kl` also need `compute_kl`; entropy bonuses and `AveragePolicyEntropy` need
+    `compute_entropy`.
 
     Policies call `sample`. Vectorized policies call `transform_noise(dist_info, noise)` instead, a static method that
     is declared as a replacement of `sample` (see `utils.fast_paths`) and computes actions from noise
