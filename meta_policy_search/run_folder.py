@@ -155,7 +155,7 @@ def describe_modules(params: Mapping[str, Any]) -> Dict[str, Dict[str, Optional[
 def warn_of_changes(params: Mapping[str, Any], process: Mapping[str, Any]) -> None:
     """Logs a warning if the process that resumes a run differs from the process that started it."""
     before, now = ({"git_revision": part.get("git_revision"), **part.get("versions", {}),
-                    **{f"SHA-256 of the file of {name}": str(module.get("sha256"))[:8]
+                    **{f"SHA-256 of {os.path.basename(module.get('file') or name)}": str(module.get("sha256"))[:8]
                        for name, module in part.get("modules", {}).items()},
                     **part.get("machine", {}), **part.get("tensorflow_flags", {})} for part in (params, process))
     if changes := differences(before, now, ("before", "now")):

@@ -99,7 +99,8 @@ class RunSpec(NamedTuple):
             raise ValueError(f"{differing}: a resumed run keeps its evaluations. In Python, pass "
                              "callbacks=[EvalCallback(...)]")
         changed = {name: value for name, value in new.items() if name in recorded}
-        return self.with_arguments(options)._replace(options={**recorded, **changed})
+        replaced = {name: value for name, value in options.items() if name in recorded}
+        return self.with_arguments(replaced)._replace(options={**recorded, **changed})
 
     def with_arguments(self, new: Mapping[str, Any]) -> "RunSpec":
         """Returns the record with other arguments of all parts that accept them."""

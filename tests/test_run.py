@@ -86,14 +86,15 @@ def test_loaded_run_resumes_like_an_uninterrupted_run(tmp_path, capsys):
     whole = mps.train(n_itr=3, dump_path=tmp_path / "whole", **settings)
     shown = capsys.readouterr().out
     assert "| AdaptationGain" not in shown and shown.count("\nitr ") == 3
-    assert shown.startswith(f"MetaBernoulliBanditEnv, seed 5: 3 iterations of VPGMAML, written to {tmp_path}")
+    assert shown.startswith(f"MetaBernoulliBanditEnv, seed 5: 3 iterations of VPG-MAML, written to {tmp_path}")
     mps.train(n_itr=2, dump_path=tmp_path / "parts", log_formats=["stdout", "csv"], **settings)
     assert capsys.readouterr().out.count("| AdaptationGain ") == 2
     state = np.random.get_state()[1].tolist()
     run = mps.load_run(tmp_path / "parts")
     assert run.trainer.itr == 2 and np.random.get_state()[1].tolist() == state
     assert type(run.policy) is mps.MetaCategoricalMLPPolicy and int(run.act(np.zeros(1))) in range(3)
-    assert run.resume(3, log_formats=["line"], plot_gap=0) is run and run.trainer.itr == 3
+    assert run.resume(3, env="MetaBernoulliBanditEnv", policy=None, log_formats=["line"], plot_gap=0) is run
+    assert run.trainer.itr == 3
     assert (tmp_path / "parts" / "learning_curve.png").exists() and not (tmp_path / "whole/learning_curve.png").exists()
     for name, value in whole.policy.get_param_values().items():
         np.testing.assert_array_equal(run.policy.get_param_values()[name], value)
@@ -107,7 +108,7 @@ def test_loaded_run_resumes_like_an_uninterrupted_run(tmp_path, capsys):
         mps.load_run(run.folder, "bset")
     with pytest.raises(ValueError, match="folder: expected a run folder, got the file .*params.pkl"):
         mps.load_run(f"{run.folder}/params.pkl")
-    with pytest.raises(ValueError, match="run_folder: expected one run, got 2: .*parts, .*whole"):
+    with pytest.raises(ValueError, match="folder: expected one run, got 2: .*parts, .*whole"):
         mps.load_run(tmp_path)
 
 

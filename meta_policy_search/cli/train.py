@@ -23,7 +23,7 @@ from meta_policy_search.utils.snapshotter import BEST_FILE, SnapshotError
 
 PROG = "meta-policy-search"  # name of the command
 INTERRUPTED = 130  # exit status after Ctrl-C, as in shells
-USER_ERRORS = (EnvWorkerError, ImportError, OSError, SnapshotError, TypeError, ValueError)
+USER_ERRORS = (EnvWorkerError, ImportError, NotImplementedError, OSError, SnapshotError, TypeError, ValueError)
 """Errors of wrong flags, files or settings, which are reported in one line without a traceback."""
 FAILURES = (FloatingPointError, WorkerDiedError)
 """Errors of a computation that has started; reported in the same way, with status 1."""

@@ -151,7 +151,7 @@ class MetaEvaluator(Configurable):
         """
         tasks, seeds = _check_tasks(tasks, self.env), _check_seeds(seeds)
         sizes = self._check_steps(num_steps, step_sizes, self._fewest_steps)
-        check_bool("deterministic", deterministic)
+        deterministic = check_bool("deterministic", deterministic)
         results = [self._measure(seed, tasks, sizes, deterministic) for seed in seeds]
         returns, success, timesteps, tasks_of_seeds, num_timesteps = zip(*results, strict=True)
         return self._evaluation_cls(

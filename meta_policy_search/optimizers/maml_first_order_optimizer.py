@@ -14,6 +14,7 @@ from meta_policy_search.utils.checks import (
     check_non_negative,
     check_positive,
     check_positive_int,
+    check_type,
 )
 
 TF_OPTIMIZERS = ("Adadelta", "Adagrad", "Adam", "Ftrl", "GradientDescent", "Momentum", "RMSProp")
@@ -68,7 +69,7 @@ class MAMLFirstOrderOptimizer(Optimizer):
                  verbose: bool = False, max_grad_norm: Optional[float] = None,
                  target_kl: Optional[float] = None) -> None:
         self._tf_optimizer_cls = _find_optimizer(tf_optimizer_cls)
-        self._tf_optimizer_args = dict(tf_optimizer_args or {})
+        self._tf_optimizer_args = dict(check_type("tf_optimizer_args", tf_optimizer_args or {}, Mapping, "a dict"))
         self.learning_rate = self._tf_optimizer_args.pop("learning_rate", learning_rate)
         self._num_updates = 0
         self._max_epochs = check_positive_int("max_epochs", max_epochs)

@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, Union
 
+from meta_policy_search.utils.checks import check_type
+
 PathLike = Union[str, "os.PathLike[str]"]
 
 _TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")  # names of files that are being written
@@ -65,9 +67,7 @@ def user_path(argument: str, path: Any) -> str:
         TypeError: it is not a path.
         ValueError: it is empty.
     """
-    if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"{argument}: expected a path, got {path!r}")
-    if not os.fspath(path):
+    if not os.fspath(check_type(argument, path, (str, os.PathLike), "a path")):
         raise ValueError(f"{argument}: expected a path, got ''")
     return os.path.expanduser(os.fspath(path))
 
@@ -87,7 +87,7 @@ def remove_temporary_files(folder: PathLike) -> None:
 
 def file_format(path: PathLike, formats: Iterable[str]) -> str:
     """Returns the ending of a file name, which is its format; raises `ValueError` if it is none of `formats`."""
-    ending = os.path.splitext(os.fspath(path))[1][1:].lower()
+    ending = os.path.splitext(user_path("path", path))[1][1:].lower()
     if ending not in formats:
         raise ValueError(f"path: expected a name that ends with .{', .'.join(formats)}, got {os.fspath(path)!r}")
     return ending

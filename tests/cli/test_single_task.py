@@ -70,7 +70,7 @@ def test_policy_of_a_run_acts_and_cannot_be_adapted(name, tmp_path, capsys):
     assert loaded.env.action_space.contains(np.asarray(loaded.act(observation)))
     assert loaded.env.action_space.shape == np.shape(action) and loaded.policy is loaded.trainer.algo.policy
     for method in (loaded.evaluate, loaded.adapt):
-        with pytest.raises(TypeError, match="run: expected an algorithm that adapts to tasks, got (CEM|CMA-ES|DDPG), "):
+        with pytest.raises(TypeError, match="run: expected an algorithm that adapts to tasks, got (CEM|CMAES|DDPG), "):
             method()
     assert "which learns a single task" in mistake(main, capsys, "evaluate", tmp_path)
 
@@ -108,6 +108,19 @@ class PendulumWithTasks(PendulumEnv):
 
     def get_task(self):
         return self.g
+
+
+class WithoutGetTask(PendulumWithTasks):
+    @property
+    def get_task(self):
+        raise AttributeError("get_task")
+
+
+def test_environment_without_get_task_is_reported_in_one_line(capsys, tmp_path):
+    with pytest.raises(SystemExit):
+        run("cem", "--env", f"{__name__}:WithoutGetTask", "--dump_path", tmp_path / "run")
+    assert capsys.readouterr().err == (
+        "meta-policy-search train cem: error: WithoutGetTask does not implement get_task, which returns the task\n")
 
 
 def test_task_of_a_wrapped_environment_is_set():

@@ -128,7 +128,7 @@ def test_given_tasks_are_averaged_over_seeds_and_sampled_tasks_are_not(evaluator
 def test_deterministic_returns_are_those_of_the_mean_actions_after_the_same_adaptation(evaluator):
     """Given the recorded start of each path, then mean actions from there give the measured returns."""
     task = np.array([2.0, 2.0])
-    evaluation = evaluator.evaluate([task], num_steps=1, deterministic=True)
+    evaluation = evaluator.evaluate([task], num_steps=1, deterministic=np.True_)
     recording = evaluator.record([task], num_steps=1)
     before, env, totals = evaluator.policy.with_meta_batch_size(1), recording.env, np.zeros(2)
     env.set_task(task)
@@ -141,6 +141,8 @@ def test_deterministic_returns_are_those_of_the_mean_actions_after_the_same_adap
                 totals[step] += reward / P
     np.testing.assert_allclose(evaluation.returns[0, 0], totals, rtol=1e-5)
     assert "without the noise of the policy" in str(evaluation)
+    with pytest.raises(TypeError, match="^path: expected a path, got Evaluation$"):
+        evaluation.plot(evaluation)
     assert evaluation.num_timesteps == 2 * evaluator.evaluate([task], num_steps=1).num_timesteps
 
 

@@ -179,13 +179,16 @@ def test_changed_file_of_a_module_is_reported(tmp_path, monkeypatch, capsys):
     with open(tmp_path / "changing_envs.py", "a") as file:
         file.write("# changed\n")
     mps.train(n_itr=2, resume=True, **settings)
-    assert capsys.readouterr().out.count("SHA-256 of the file of changing_envs '") == 1
+    assert capsys.readouterr().out.count("SHA-256 of changing_envs.py '") == 1
 
 
 def test_another_module_of_the_same_name_is_reported(capsys):
     one, other = ({"modules": {"mine": {"file": "mine.py", "sha256": digit * 64}}} for digit in "ab")
     run_folder.warn_of_changes(one, other)
-    assert "SHA-256 of the file of mine 'aaaaaaaa' (before), 'bbbbbbbb' (now)" in capsys.readouterr().out
+    assert "SHA-256 of mine.py 'aaaaaaaa' (before), 'bbbbbbbb' (now)" in capsys.readouterr().out
+    other["modules"]["mine"]["file"] = "worker.py"  # such as `__main__` of another program
+    run_folder.warn_of_changes(one, other)
+    assert not capsys.readouterr().out
 
 
 def test_error_without_a_file_name_names_the_file(tmp_path):

@@ -105,6 +105,8 @@ def test_tf_optimizer_args_can_set_the_learning_rate():
     np.testing.assert_allclose(problem.w, 0.5 * START, rtol=1e-6)
     with pytest.raises(TypeError, match="^tf_optimizer_args: .*'betas'"):
         MAMLFirstOrderOptimizer(SGD, {"betas": (0.9, 0.99)})
+    with pytest.raises(TypeError, match="^tf_optimizer_args: expected a dict, got 3$"):
+        MAMLFirstOrderOptimizer(SGD, 3)
 
 
 @pytest.mark.parametrize("tolerance, steps", [(None, 6), (0.0, 6), (0.3, 5), (10.0, 2)])
