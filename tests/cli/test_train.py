@@ -125,7 +125,7 @@ def test_each_script_runs_to_its_end(name, tmp_path, monkeypatch, capsys):
     *lines, gain, last = out.splitlines()
     assert sum(line.startswith("itr ") for line in lines) == 2
     assert last == f"Run folder: {folder}"
-    assert "95% interval over tasks" in gain and "last iteration, each" in gain
+    assert "95% interval over tasks" in gain and "last iteration with" in gain
     assert {file.name for file in folder.iterdir()} == {
         ".lock", "params.json", "progress.csv", "log.txt", "params.pkl", "itr_0.pkl", "learning_curve.png"}
     assert [row["Itr"] for row in read_rows(folder)] == ["0", "1"]
