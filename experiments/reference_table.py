@@ -53,18 +53,19 @@ def run_world(arguments: argparse.Namespace) -> int:
     if arguments.smoke and arguments.update:
         raise ValueError("--update: expected no --smoke, whose results are meaningless")
     output = Path(arguments.output, world + "-smoke" * arguments.smoke)
-    status = 0
+    status, tested = 0, []
     for method in methods:
         search = Search(world, method, output, arguments.processes, arguments.smoke)
         chosen, is_complete = search.run()
         status |= not is_complete
+        tested += [(f"{method},{chosen}", seed) for name, seed in search.runs if name == method]
         if arguments.update:
             store(reference.data_path(world), method, search.runs)
             settings = reference.train_settings(world, method, chosen, 1.0)
             write_text(entries.EXPERIMENTS / "configs" / f"reference_{world}_{method}.json",
                        json.dumps(settings, indent=2) + "\n")
     if arguments.update:
-        pretrained_files.update(*reference.chosen_entry(world), output,
+        pretrained_files.update(*reference.chosen_entry(world), tested, output,
                                 f"python -m experiments.reference_table {world} --methods {{method}}")
         reference_page.draw(world)
         reference_page.write(pages.DOCS)

@@ -107,7 +107,7 @@ def _repeat(name: str, entry: Entry, output: Path, arguments: argparse.Namespace
         for path, new in ((entries.DATA / f"{name}_training.csv", training), (entries.DATA / f"{name}.csv", tests)):
             if new:
                 entries.write_runs(path, {**entries.read_runs(path), **new})
-        pretrained_files.update(ENTRIES[name], entries.read_tests(name), output,
+        pretrained_files.update(ENTRIES[name], entries.read_tests(name), tests, output,
                                 f"python -m experiments.reproduce {name} --methods {{method}} --seeds {{seed}}")
         figures.draw(name)
         pages.write()

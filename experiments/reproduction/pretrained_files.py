@@ -4,7 +4,7 @@
 the lowest training seed. Test scores do not affect this choice.
 """
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +21,20 @@ from meta_policy_search.utils.statistics import mean_interval
 TABLE = EXPERIMENTS.parent / "docs" / "pretrained_policies.inc"
 
 
-def update(entry: Entry, tests: ByMethod, output: Path, command: str) -> None:
-    """Writes the policies of an entry, with the settings and weights of the runs in a folder.
+def update(entry: Entry, tests: ByMethod, tested: Collection[tuple[str, int]], output: Path, command: str) -> None:
+    """Writes the policies of an entry, with the settings and weights of the tested runs in a folder.
 
     Args:
         entry: the entry.
         tests: its stored tests.
-        output: folder of the runs. Policies whose run is not there are kept.
+        tested: method and seed of the runs in the folder that were tested. Policies of other runs are kept.
+        output: folder of the runs.
         command: command that repeats a run, with `{method}` (without a configuration) and `{seed}`.
     """
     records = {record.name: record for record in mps.pretrained()}
     for method, seed in choose(entry, tests):
-        run = output / f"{method.name},seed={seed}"
-        if run.is_dir():
+        if (method.name, seed) in tested:
+            run = output / f"{method.name},seed={seed}"
             records[method.pretrained] = describe(entry, method, tests[method.name][seed], read_params(str(run)),
                                                   command.format(method=method.name.partition(",")[0], seed=seed))
             path = DATA / f"{method.pretrained}.npz"

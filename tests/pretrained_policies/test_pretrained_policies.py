@@ -54,7 +54,7 @@ def test_table_of_the_page_equals_the_records():
 
 @pytest.mark.slow
 def test_policies_of_new_runs_are_written(tmp_path, monkeypatch):
-    """Given the run of the lowest tested seed of an entry, then its record, its weights and its row are written."""
+    """Given a tested run of an entry with data, then its record, its weights and its row are written."""
     for name in ("DATA", "TABLE"):
         monkeypatch.setattr(pretrained_files, name, tmp_path / name)
     entry, tests = reference.chosen_entry("navigation")
@@ -62,9 +62,9 @@ def test_policies_of_new_runs_are_written(tmp_path, monkeypatch):
     run = mps.train("MetaPointEnvNavigation", "trpo_maml", n_itr=1, meta_batch_size=2, rollouts_per_meta_task=2,
                     max_path_length=5, hidden_sizes=(4,), dump_path=tmp_path / "runs" / f"{method.name},seed=201")
     (tmp_path / "DATA").mkdir()
-    pretrained_files.update(entry, tests, tmp_path / "other", "")
-    assert not (tmp_path / "DATA" / "navigation").exists()  # the run is not there
-    pretrained_files.update(entry, tests, tmp_path / "runs", "train {method} {seed}")
+    for seed in (202, 201):
+        pretrained_files.update(entry, tests, [(method.name, seed)], tmp_path / "runs", "train {method} {seed}")
+        assert (tmp_path / "DATA" / "navigation").exists() == (seed == 201)  # the run was tested
     assert '"command": "train trpo_maml 201"' in (tmp_path / "DATA" / "policies.json").read_text()
     weights = np.load(tmp_path / "DATA" / "navigation" / "trpo_maml.npz")
     assert all(np.array_equal(value, weights[key]) for key, value in run.policy.get_param_values().items())
