@@ -103,9 +103,10 @@ class Evaluation:
     def table(self, *references: "Evaluation") -> str:
         """Formats the mean returns as a text table, with one row per policy.
 
-        Further rows show the adaptation gain, the return of the worst quarter of the tasks (if there are at least four),
-        the success rate if the environment reports successes, and the mean return in each task if there are two to four
-        different ones. The last line states the gain after `trained_steps` adaptation steps, or after all steps if training had none.
+        Further rows show the adaptation gain, the return of the worst quarter of the tasks (if there are at least
+        four), the success rate if the environment reports successes, and the mean return in each task if there are two
+        to four different ones. The last line states the gain after `trained_steps` adaptation steps, or after all steps
+        if training had none.
 
         Raises:
             ValueError: a reference was evaluated in another number of tasks.
