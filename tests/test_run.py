@@ -303,6 +303,7 @@ class WithoutSpaces(mps.MetaEnv):
     ({"config_file": "a.json"}, TypeError, "; use the arguments of the file"),
     ({"parallel": 2}, ValueError, "False, 'ray' or options of Ray, such as {'num_workers': 2}, got 2"),
     ({"learning_rate": "linear"}, TypeError, "learning_rate: expected a number above 0, a linear schedule (a dict"),
+    ({"learning_rate": lambda: 1e-3}, TypeError, "learning_rate: expected the arguments (index of the meta-update)"),
     ({"alpha": 0.1}, TypeError, "unknown setting 'alpha' for ProMP with MetaGaussianMLPPolicy; use inner_lr"),
     ({"algo": "MAML"}, ValueError, "algo: expected a known name, got 'MAML'; use 'trpo_maml' (outer step of"),
     ({"algo": "anil"}, ValueError, "use adapt_params='head' with an algorithm such as 'trpo_maml'"),

@@ -26,7 +26,7 @@ MARGIN = 0.1  # of a published value, within which it is reproduced
 
 
 def cell(interval: Optional[Interval], sign: str = "") -> str:
-    """Formats a mean and its interval, with three significant digits of the larger one, at least one of the half width.
+    """Formats a mean and its interval, with three significant digits of the larger one, two of the half width.
 
     Few seeds have no interval.
     """
@@ -34,7 +34,7 @@ def cell(interval: Optional[Interval], sign: str = "") -> str:
         return ""
     exponents = [int(f"{value or 1.0:.12e}".partition("e")[2])  # of ten
                  for value in (np.nanmax(np.abs(interval)), interval.half_width) if np.isfinite(value)]
-    places = min(max(2 - exponents[0], -exponents[-1], 0), 6)
+    places = min(max(2 - exponents[0], 1 - exponents[-1], 0), 6)
     width = f" ± {interval.half_width:.{places}f}" if np.isfinite(interval.half_width) else ""
     return f"{interval.mean:{sign}.{places}f}{width}"
 
@@ -155,7 +155,7 @@ def tail_difference(name: str, method: Method) -> str:
     interval = cell(entries.over_seeds_and_tasks(_tail_differences(name, method)), "+")
     if p < 0.05:
         return f"{interval} (corrected p = {p:.2g})"
-    return f"no difference after correction (p = {p:.2g}; before: {interval})"
+    return f"no difference found after correction (p = {p:.2g}; before: {interval})"
 
 
 def million_steps(method: Method, training: Mapping[int, Progress]) -> str:
@@ -165,9 +165,10 @@ def million_steps(method: Method, training: Mapping[int, Progress]) -> str:
 
 
 def worst(entry: Entry, runs: Mapping[int, Progress], column: str) -> str:
-    """Returns the cell of the worst quarter of the tasks; empty with few tasks, and if tasks were not recorded."""
+    """Returns the cell of the worst quarter of the tasks; empty with few tasks or rates, or unknown tasks."""
+    is_rate = entry.score == "success rate"  # of actions without noise, so each task has 0 or 1
     has_tasks = min(len(columns["task"]) for columns in runs.values()) > 1 and not entries.has_few_tasks(entry)
-    return cell(entries.over_seeds(runs, column, in_tail())) if has_tasks else ""
+    return cell(entries.over_seeds(runs, column, in_tail())) if has_tasks and not is_rate else ""
 
 
 def trained_seeds(method: Method, runs: Mapping[int, Progress]) -> str:

@@ -32,7 +32,8 @@ def _section(world: str) -> Iterator[str]:
     if {"trpo_maml", "all_tasks"} <= tests.keys():
         found = entries.over_seeds_and_tasks(entries.differences(
             tests["trpo_maml"], "after_1", tests["all_tasks"], "after_1"))
-        yield f"TRPO-MAML compared with one policy for all tasks, with one gradient step: {pages.verdict(found)}."
+        yield ("TRPO-MAML compared with one policy for all tasks, after a gradient step of its own size: "
+               f"{pages.verdict(found)}.")
     yield (f"Stated return: {reference.WORLDS[world].stated_return:g}. A seed failed if its return is below "
            f"{entry.failed_below:g}.")
     yield pages.main_table(entry, tests, {})

@@ -13,7 +13,7 @@ import numpy as np
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.checks import check_non_negative, check_positive, check_positive_int
+from meta_policy_search.utils.checks import check_arguments, check_non_negative, check_positive, check_positive_int
 from meta_policy_search.utils.serializable import Configurable, Serializable
 from meta_policy_search.utils.threads import available_cores, divide, run_in_threads
 
@@ -72,7 +72,10 @@ def check_schedule(argument: str, value: Schedule) -> Union[float, Callable[[int
     if isinstance(value, str):
         raise TypeError(f"{argument}: expected a number above 0, a linear schedule (a dict with start, end and "
                         f"num_updates; on the command line JSON) or a function, got {value!r}")
-    return value if callable(value) else check_positive(argument, value)
+    if not callable(value):
+        return check_positive(argument, value)
+    check_arguments(argument, value, "(index of the meta-update)", 0)
+    return value
 
 
 def run_in_blocks(session: tf.Session, fetches: Sequence[tf.Tensor], feed: Feed, task_inputs: Collection[tf.Tensor],
