@@ -165,7 +165,7 @@ def million_steps(method: Method, training: Mapping[int, Progress]) -> str:
 
 
 def worst(entry: Entry, runs: Mapping[int, Progress], column: str) -> str:
-    """Returns the cell of the worst quarter of the tasks; empty with few tasks or rates, or unknown tasks."""
+    """Returns the cell of the worst quarter of the tasks; empty for few or unknown tasks and for rates."""
     is_rate = entry.score == "success rate"  # of actions without noise, so each task has 0 or 1
     has_tasks = min(len(columns["task"]) for columns in runs.values()) > 1 and not entries.has_few_tasks(entry)
     return cell(entries.over_seeds(runs, column, in_tail())) if has_tasks and not is_rate else ""

@@ -32,7 +32,7 @@ def _section(world: str) -> Iterator[str]:
     if {"trpo_maml", "all_tasks"} <= tests.keys():
         found = entries.over_seeds_and_tasks(entries.differences(
             tests["trpo_maml"], "after_1", tests["all_tasks"], "after_1"))
-        yield ("TRPO-MAML compared with one policy for all tasks, after a gradient step of its own size: "
+        yield ("TRPO-MAML compared with one policy for all tasks, both after one gradient step (step sizes below): "
                f"{pages.verdict(found)}.")
     yield (f"Stated return: {reference.WORLDS[world].stated_return:g}. A seed failed if its return is below "
            f"{entry.failed_below:g}.")

@@ -148,7 +148,7 @@ def test_page_counts_failures_and_names_only_simultaneous_differences(tmp_path, 
     page = reference_page.page()
     assert "| one policy for all tasks (TRPO) | 10 | 2 | -40.0 ± 0.0 |" in page
     assert "| ProMP | 10 | 0 | -40.0 ± 0.0 |" in page and "| `rollouts_per_meta_task=" in page
-    assert "one policy for all tasks, after a gradient step of its own size: +" in page
+    assert "one policy for all tasks, both after one gradient step (step sizes below): +" in page
     (row,) = [line for line in page.splitlines() if line.startswith("| TRPO-MAML | one policy")]
     assert row.startswith("| TRPO-MAML | one policy for all tasks (TRPO) | 1 (1 to 1) | `rollouts_per_meta_task=")
     reference_page.draw("navigation")
