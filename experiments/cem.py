@@ -3,7 +3,7 @@
     python experiments/cem.py                                                    # balance a pole on a cart
     python experiments/cem.py --env MetaPointEnvNavigation --max_path_length 20 --batch_size 80
 
-docs/results/single_task.md contains the results. Training takes about half a minute on one core.
+Training takes about half a minute on one core.
 """
 import sys
 

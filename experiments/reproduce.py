@@ -76,8 +76,6 @@ def reproduce(arguments: argparse.Namespace) -> int:
         reference_page.write(pages.DOCS)
     else:
         entry, output = ENTRIES[check_choice("NAME", name, list(ENTRIES))], Path(arguments.output, name)
-        if not (entry.settings or entry.measure):
-            raise ValueError(f"NAME: {name} cannot be repeated, because its script is not part of this version")
         if arguments.smoke:
             entry, output = smaller(entry), output.with_name(f"{name}-smoke")
         if arguments.smoke and arguments.update:

@@ -232,8 +232,7 @@ def _conditions(name: str, entry: Entry) -> Iterator[str]:
         yield f"- A seed failed if its {entry.score}{' after adaptation' if entry.num_steps else ''} is below {limit}"
     if entry.differs:
         yield f"- Differences: {entry.differs}"
-    yield (f"- Command: `python -m experiments.reproduce {name}`" if entry.settings or entry.measure else
-           "- The script that measured these values is not part of this version.")
+    yield f"- Command: `python -m experiments.reproduce {name}`"
 
 
 def _listed(settings: Mapping[str, Any]) -> str:
