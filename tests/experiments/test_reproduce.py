@@ -232,6 +232,17 @@ def test_no_text_claims_a_difference_between_maml_and_one_policy_for_all_tasks_o
     assert pages.fill("half_cheetah_velocity", "{trpo_maml - all_tasks 1}").startswith("no difference was found")
 
 
+def test_comparisons_before_a_second_look_come_from_the_data():
+    """With the first three seeds, and with weights of the corners that equal the number of their test tasks."""
+    tests, entry = entries.read_tests("exploration_published"), ENTRIES["exploration_published"]
+    first = {seed: tests["pro_mp"][seed] for seed in (1, 2, 3)}
+    assert "no difference was found (+65.3 ± 84.0)" in entry.notes
+    assert pages.difference_cell(tests["target_kl"], "after_3", first, "after_3") == "+65.3 ± 84.0"
+    by_task = entries.differences(tests["likelihood_ratio"], "after_3", tests["log_likelihood"], "after_3",
+                                  lambda run, column: run[column])
+    assert f"no difference: {pages.cell(entries.over_seeds_and_tasks(by_task))}" in entry.answer
+
+
 def test_claims_of_the_texts_are_expressions():
     """Answers and notes state differences as expressions of the data, so that they change with it."""
     for name in entries.stored():
