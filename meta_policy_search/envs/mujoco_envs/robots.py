@@ -201,9 +201,6 @@ class Reacher(Robot):
         return np.stack((0.1 * np.cos(first) + 0.11 * np.cos(second), 0.1 * np.sin(first) + 0.11 * np.sin(second)),
                         axis=1)
 
-    def terminated(self, state: State) -> np.ndarray:
-        return np.zeros(len(state.qpos), dtype=bool)
-
 
 REACHER = Reacher("reacher", frame_skip=2, control_cost=1.0, progress_info="reward_dist")
 """The arm of `Reacher`."""
