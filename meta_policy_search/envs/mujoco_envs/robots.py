@@ -294,9 +294,7 @@ class Humanoid(Robot):
         return _outside(state.qpos[:, 2], self.heights)
 
     def rewards(self, progress: np.ndarray, actions: np.ndarray, after: State) -> Tuple[np.ndarray, Infos]:
-        impact = np.zeros(len(actions))
-        if self.contact_forces:
-            impact = self.impact_cost * np.square(_contact_forces(after)).sum(axis=1)
+        impact = self.impact_cost * np.square(_contact_forces(after)).sum(axis=1)
         rewards = {"reward_linvel": self.velocity_reward * progress, "reward_quadctrl": self.control_reward(actions),
                    "reward_alive": np.full(len(actions), self.survival_reward),
                    "reward_impact": -np.minimum(impact, self.max_impact_cost)}
