@@ -234,7 +234,9 @@ class RandomParameters(TaskFamily):
         return {name: engine.get_parameter(name) for name in self.rand_params}
 
     def sample(self, n_tasks: int, rng: np.random.Generator, engine: Engine) -> List[Task]:
-        return [{name: self._scaled(name, rng, engine) for name in self.rand_params} for _ in range(n_tasks)]
+        limit, model = self.log_scale_limit, self.first_task(engine)
+        return [{name: values * SCALE_BASES[name] ** rng.uniform(-limit, limit, values.shape)
+                 for name, values in model.items()} for _ in range(n_tasks)]
 
     def check(self, name: str, task: Task, engine: Engine) -> Dict[str, np.ndarray]:
         checked = {}
@@ -250,10 +252,6 @@ class RandomParameters(TaskFamily):
 
     def progress(self, velocity: np.ndarray, position: np.ndarray, goals: np.ndarray) -> Tuple[np.ndarray, Infos]:
         return velocity[:, 0], {}
-
-    def _scaled(self, name: str, rng: np.random.Generator, engine: Engine) -> np.ndarray:
-        values = engine.get_parameter(name)
-        return values * SCALE_BASES[name] ** rng.uniform(-self.log_scale_limit, self.log_scale_limit, values.shape)
 
 
 class ScaledParameters(TaskFamily):
