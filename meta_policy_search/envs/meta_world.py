@@ -52,10 +52,10 @@ class _MetaWorldEnv(MetaEnv):
     def __init__(self, split: str = "train", seed: int = 0, reward_function_version: str = "v2",
                  render_mode: RenderMode = None) -> None:
         check_choice("split", split, SPLITS)
-        check_int_at_least("seed", seed, 0)
+        self._seed = check_int_at_least("seed", seed, 0)
         self._reward_function_version = check_choice("reward_function_version", reward_function_version, ("v1", "v2"))
         self.render_mode = check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
-        self._kinds, self._seed = self._kinds_and_seed(split, seed)
+        self._kinds = tuple(vars(import_metaworld().env_dict)[f"{self._benchmark}_V3"][split])
         self._simulator: Any = None  # built by the first reset
         self._camera: Optional[Camera] = None
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (39,), np.float64)
@@ -63,10 +63,6 @@ class _MetaWorldEnv(MetaEnv):
 
     def __getstate__(self) -> Dict[str, Any]:
         return {**self.__dict__, "_simulator": None, "_camera": None}
-
-    def _kinds_and_seed(self, split: str, seed: int) -> Tuple[Tuple[str, ...], int]:
-        """Returns the arguments of `draw_tasks` for a split."""
-        return tuple(vars(import_metaworld().env_dict)[f"{self._benchmark}_V3"][split]), seed
 
     @property
     def env_names(self) -> List[str]:
@@ -243,14 +239,13 @@ class MetaWorldML1(_MetaWorldEnv):
         ValueError: `env_name` is unknown; the message suggests the most similar name.
     """
 
+    _benchmark = "ML1"  # contains all kinds
+
     def __init__(self, env_name: str = "reach-v3", split: str = "train", seed: int = 0,
                  reward_function_version: str = "v2", render_mode: RenderMode = None) -> None:
         find_kind("env_name", env_name)
-        self._env_name = env_name
         super().__init__(split, seed, reward_function_version, render_mode)
-
-    def _kinds_and_seed(self, split: str, seed: int) -> Tuple[Tuple[str, ...], int]:
-        return (self._env_name,), seed + (split == "test")
+        self._kinds, self._seed = (env_name,), self._seed + (split == "test")
 
 
 class MetaWorldML10(_MetaWorldEnv):
