@@ -41,15 +41,6 @@ def test_bandit_observation_is_constant_and_paths_never_end():
         assert (observation.tolist(), terminated, truncated, info) == ([1.0], False, False, {})
 
 
-@pytest.mark.parametrize("task, complaint", [
-    ([0.5, 0.5], r"task 0: expected 3 probabilities in \[0, 1\], got \[0.5, 0.5\]"),
-    ([0.5, -0.1, 0.5], r"task 0: expected 3 probabilities in \[0, 1\], got \[0.5, -0.1, 0.5\]"),
-])
-def test_probabilities_are_validated(task, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        MetaBernoulliBanditEnv(num_arms=3).set_task(task)
-
-
 def test_states_and_rewards_follow_the_tables():
     env = MetaTabularMDPEnv(S, A)
     env.set_task(CHAIN)
@@ -98,21 +89,6 @@ def test_tasks_are_random_processes():
     np.testing.assert_allclose(transitions.mean(axis=(0, 1, 2)), 0.1, rtol=0.05)
     np.testing.assert_allclose(transitions.var(axis=(0, 1, 2)), 9.0 / (100.0 * 11.0), rtol=0.1)
     assert means.mean() == pytest.approx(1.0, abs=0.05) and means.std() == pytest.approx(1.0, rel=0.03)
-
-
-@pytest.mark.parametrize("change, complaint", [
-    (lambda task: [0.5], "task 0: expected a dict with the keys transitions and reward_means, got"),
-    (lambda task: {**task, "reward_means": np.zeros((A, S))},
-     r"task 0, reward_means: expected finite numbers of shape \(3, 2\)"),
-    (lambda task: {**task, "transitions": task["transitions"][:1]},
-     r"task 0, transitions: expected probabilities of shape \(3, 2, 3\) that sum to 1 over next states"),
-    (lambda task: {**task, "transitions": 1.001 * task["transitions"]}, "task 0, transitions: expected probabilities"),
-    (lambda task: {**task, "transitions": 2.0 * task["transitions"] - 1.0 / 3.0},
-     "task 0, transitions: expected probabilities"),
-])
-def test_processes_are_validated(change, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        MetaTabularMDPEnv(S, A).set_task(change(CHAIN))
 
 
 @pytest.mark.parametrize("make, name", [
@@ -193,5 +169,3 @@ def test_tasks_of_khazad_dum_are_exponential_and_starts_uniform():
     starts = many(env, 2000, 0.1).states[:, :2]
     assert starts.min() >= 0.5 and starts.max() <= 2.5
     np.testing.assert_allclose(starts.mean(axis=0), 1.5, atol=0.05)
-    with pytest.raises(ValueError, match="task 0: expected a finite number of at least 0, got -0.1"):
-        env.set_task(-0.1)

@@ -355,6 +355,44 @@ def test_invalid_task_is_refused_and_changes_nothing(name):
     np.testing.assert_equal([env.get_task(), *batched.get_tasks()], [before] * 3)
 
 
+CORNERS = r": expected one of the corners \[\[-2.0, -2.0\].*got \(2.0, 1.0\)"
+SCALED = ("HalfCheetahRandMassEnv", "HalfCheetahRandBodyEnv", "HalfCheetahRandMassVelEnv", "Walker2DRandMassVelEnv")
+
+
+@pytest.mark.parametrize("name, task, complaint", [
+    ("AntRandDirecEnv", 0.5, ": expected one of -1.0, 1.0, got 0.5"),
+    ("AntRandDirec2DEnv", (1.0, 1.0), r": expected a unit vector \(x, y\), got \(1.0, 1.0\)"),
+    ("AntRandDirec2DEnv", 1.0, r": expected a unit vector \(x, y\), got 1.0"),
+    ("AntRandGoalEnv", (np.inf, 1.0), r": expected two finite numbers \(x, y\), got \(inf, 1.0\)"),
+    *((name, lambda task: [0.0] * len(task), r": expected finite numbers \(mass.*\), factors above 0, got \[0.0")
+      for name in SCALED),
+    ("HopperRandParamsEnv", {"gravity": np.zeros(3)}, ": parameter: .*'gravity'"),
+    ("HopperRandParamsEnv", {"body_mass": np.full(5, -1.0)}, ": body_mass: expected finite numbers of at least 0"),
+    ("HopperRandParamsEnv", {"dof_damping": np.full(6, np.nan)}, ": dof_damping: expected finite"),
+    *(("CartPoleMassEnv", masses, ": expected two masses") for masses in ((1.0,), (1.0, 0.0))),
+    *(("PendulumMassEnv", mass, ": expected an array with one mass") for mass in (1.0, (-1.0,), (np.nan,))),
+    ("KhazadDumEnv", -0.1, ": expected a finite number of at least 0, got -0.1"),
+    ("MetaBernoulliBanditEnv", [0.5, 0.5], r": expected 5 probabilities in \[0, 1\], got \[0.5, 0.5\]"),
+    ("MetaBernoulliBanditEnv", [0.5, -0.1, 0.5, 0.5, 0.5], r": expected 5 probabilities in \[0, 1\], got \[0.5, -0.1"),
+    ("MetaTabularMDPEnv", [0.5], ": expected a dict with the keys transitions and reward_means, got"),
+    ("MetaTabularMDPEnv", lambda task: {**task, "reward_means": np.zeros((5, 10))},
+     r", reward_means: expected finite numbers of shape \(10, 5\)"),
+    ("MetaTabularMDPEnv", lambda task: {**task, "transitions": task["transitions"][:1]},
+     r", transitions: expected probabilities of shape \(10, 5, 10\) that sum to 1 over next states"),
+    *(("MetaTabularMDPEnv", lambda task, p=p: {**task, "transitions": np.tile(p, (10, 5, 1))},
+       ", transitions: expected probabilities") for p in (np.full(10, 0.1001), 2.0 * np.eye(10)[0] - 0.1)),
+    ("MetaPointEnvCorner", (2.0, 1.0), CORNERS), ("MetaPointEnvMomentum", (2.0, 1.0), CORNERS),
+    ("MetaPointEnvWalls", (2.0, 2.0), ": expected a dict with the keys goal, gap_1 and gap_2"),
+    ("MetaPointEnvWalls", lambda task: {**task, "goal": (2.0, 1.0)}, ", goal" + CORNERS),
+    ("MetaPointEnvWalls", lambda task: {**task, "gap_1": (0.5, 0.0)}, ", gap_1: expected a point on the wall, at dist"),
+    ("MetaPointEnvWalls", lambda task: {**task, "gap_2": (np.nan, 0.0)}, ", gap_2: expected two finite numbers"),
+])
+def test_invalid_task_is_named(name, task, complaint):
+    env = make_env(name)
+    with pytest.raises(ValueError, match=f"^task 0{complaint}"):
+        env.set_task(task(env.get_task()) if callable(task) else task)
+
+
 @every_env
 def test_arguments_are_checked(name):
     env = make_env(name)
