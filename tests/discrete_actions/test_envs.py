@@ -91,16 +91,6 @@ def test_tasks_are_random_processes():
     assert means.mean() == pytest.approx(1.0, abs=0.05) and means.std() == pytest.approx(1.0, rel=0.03)
 
 
-@pytest.mark.parametrize("make, name", [
-    (lambda n: MetaBernoulliBanditEnv(n), "num_arms"), (lambda n: MetaTabularMDPEnv(n, 2), "num_states"),
-    (lambda n: MetaTabularMDPEnv(2, n), "num_actions"),
-])
-@pytest.mark.parametrize("n, error", [(0, ValueError), (2.0, TypeError)])
-def test_sizes_are_validated(make, name, n, error):
-    with pytest.raises(error, match=f"^{name}: expected an integer of at least 1"):
-        make(n)
-
-
 @pytest.mark.parametrize("env_class", ALL)
 def test_step_before_the_first_reset_is_refused(env_class):
     with pytest.raises(RuntimeError, match=r"call reset\(\) first"):

@@ -2,6 +2,7 @@
 import copy
 import importlib.util
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -403,6 +404,38 @@ def test_arguments_are_checked(name):
             env.make_batched(count)
     with pytest.raises(TypeError, match="color"):
         make_env(name, color="red")
+
+
+SIZES = [("MetaBernoulliBanditEnv", "num_arms"), ("MetaTabularMDPEnv", "num_states"),
+         ("MetaTabularMDPEnv", "num_actions")]
+TO_CORNERS = ["MetaPointEnvCorner", "MetaPointEnvMomentum", "MetaPointEnvWalls"]
+
+
+@pytest.mark.parametrize("name, arguments, error, complaint", [
+    ("HalfCheetahRandVelEnv", {"max_velocity": 0.0}, ValueError, "max_velocity: .*0.0"),
+    ("HalfCheetahRandVelEnv", {"max_velocity": "fast"}, TypeError, "max_velocity: .*'fast'"),
+    ("SwimmerRandVelEnv", {"min_velocity": 0.3}, ValueError, "max_velocity: expected a number above 0.3, got 0.2"),
+    ("SwimmerRandVelEnv", {"min_velocity": "slow"}, TypeError, "min_velocity: expected a finite number, got 'slow'"),
+    *((name, {"contact_forces": 1}, TypeError, "contact_forces: expected True or False, got 1")
+      for name in ("AntRandDirecEnv", "AntRandDirec2DEnv", "AntRandGoalEnv")),
+    ("AntRandDirecEnv", {"goal_direction": 0.5}, ValueError, "goal_direction: expected one of -1.0, 1.0, got 0.5"),
+    *(("AntRandDirec2DEnv", {"goal_direction": value}, ValueError, "goal_direction: expected a unit vector .*, got")
+      for value in ((1.0, 1.0), 1.0)),
+    ("AntRandGoalEnv", {"goal": (np.inf, 1.0)}, ValueError, "goal: expected two finite numbers .*, got .inf, 1.0"),
+    ("HopperRandParamsEnv", {"log_scale_limit": -1.0}, ValueError, "log_scale_limit: .*-1.0"),
+    ("HopperRandParamsEnv", {"rand_params": ["geom_size"]}, ValueError, "rand_params: .*'body_mass'.*'geom_size'"),
+    *(("HopperRandParamsEnv", {"rand_params": names}, ValueError,
+       f"rand_params: expected one or more of .*, got {re.escape(repr(names))}") for names in ([], "body_mass", None)),
+    *((name, {size: number}, error, f"{size}: expected an integer of at least 1")
+      for name, size in SIZES for number, error in ((0, ValueError), (2.0, TypeError))),
+    *((name, {"reward_type": "dens"}, ValueError, "reward_type: expected one of 'dense', .*'sparse', got 'dens'")
+      for name in TO_CORNERS),
+    *((name, {"sparse_reward_radius": radius}, ValueError, "sparse_reward_radius: expected a finite number above 0")
+      for name in TO_CORNERS for radius in (0.0, -1.0, np.nan)),
+])
+def test_invalid_argument_is_named(name, arguments, error, complaint):
+    with pytest.raises(error, match=f"^{complaint}"):
+        make_env(name, **arguments)
 
 
 @every_env

@@ -158,12 +158,7 @@ def test_walls_sparse_reward_is_the_decrease_in_distance_near_the_goal(radius, r
 
 
 @pytest.mark.parametrize("env_class", TO_CORNERS)
-def test_arguments_are_checked_and_passed_to_the_vectorized_environment(env_class):
-    with pytest.raises(ValueError, match="reward_type: expected one of 'dense', 'dense_squared', 'sparse', got 'dens'"):
-        env_class(reward_type="dens")
-    for radius in (0.0, -1.0, np.nan):
-        with pytest.raises(ValueError, match="sparse_reward_radius: expected a finite number above 0"):
-            env_class(sparse_reward_radius=radius)
+def test_arguments_are_passed_to_the_vectorized_environment(env_class):
     env = env_class("dense_squared", 0.25)
     assert (env.reward_type, env.sparse_reward_radius) == ("dense_squared", 0.25)
     dense = env_class("dense").make_batched(2)
