@@ -8,9 +8,8 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
-from meta_policy_search.envs import MetaEnv, TrialEnv, available_envs, get_env_class, load_tasks, make_env
+from meta_policy_search.envs import TrialEnv, available_envs, get_env_class, load_tasks, make_env
 from meta_policy_search.envs.gymnasium import TIME_LIMITS, TaskEnv, TrialWrapper, VectorTaskEnv, env_id
-from meta_policy_search.utils.gym_import import gym
 from tests.helpers.runs import assert_same
 
 needs_metaworld = pytest.mark.skipif(importlib.util.find_spec("metaworld") is None, reason="needs metaworld")
@@ -306,30 +305,11 @@ def test_invalid_arguments_of_a_vectorized_environment_are_refused():
 # Environments of users
 
 
-class OwnEnv(MetaEnv):
-    observation_space = action_space = gym.spaces.Box(-1.0, 1.0, (1,), np.float64)
-
-    def sample_tasks(self, n_tasks):
-        return [0.5] * n_tasks
-
-    def set_task(self, task):
-        self.task = task
-
-    def get_task(self):
-        return self.task
-
-    def reset(self, *, seed=None, options=None):
-        return np.zeros(1), {}
-
-    def step(self, action):
-        return np.zeros(1), self.task, False, False, {}
-
-
 def test_own_environments_may_omit_optional_parts():
     """`sample_tasks` without a generator, and no vectorization."""
-    name = f"{__name__}:OwnEnv"
+    name = "tests.helpers.sampling:Scripted"
     env = TaskEnv(name)
-    assert env.reset(seed=0)[1]["task"] == 0.5 and env.step(np.zeros(1))[1] == 0.5
+    assert env.reset(seed=0)[1]["task"] == 9 and env.step(np.zeros(2))[0].tolist() == [9.0, 1.0]
     with pytest.raises(ValueError, match="name: expected an environment with make_batched, or vectorization_mode="):
         VectorTaskEnv(name, 2)
 
