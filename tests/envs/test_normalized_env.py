@@ -81,20 +81,14 @@ class ClassicEcho:
         return np.array([0.0, 4.0]), 4.0, True, {"TimeLimit.truncated": True}
 
 
-class GymnasiumEcho(gymnasium.Env):
+class GymnasiumEcho(ClassicEcho, gymnasium.Env):
     """The same environment with the Gymnasium interface and its boxes."""
 
     observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float64)
     action_space = gymnasium.spaces.Box(np.array([-1.0, 0.0]), np.array([3.0, 0.5]), dtype=np.float64)
 
-    def sample_tasks(self, n_tasks):
-        return [0] * n_tasks
-
-    def set_task(self, task):
-        self.task = task
-
     def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
+        gymnasium.Env.reset(self, seed=seed)
         return np.array([4.0, 0.0]), {}
 
     def step(self, action):
