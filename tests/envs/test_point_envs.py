@@ -69,17 +69,6 @@ def test_navigation_ends_at_the_goal(env_class, action, ends):
     assert env.step(np.array(action))[2] is ends
 
 
-@pytest.mark.parametrize("env_class, size", [
-    (MetaPointEnvCorner, 2.0), (MetaPointEnvMomentum, 2.0), (MetaPointEnvWalls, 2.0), (MetaPointEnvCornerGoals, 0.5),
-])
-def test_corners_are_equally_likely(env_class, size):
-    tasks = env_class().sample_tasks(4000, rng=np.random.default_rng(1))
-    goals = [tuple((task["goal"] if env_class is MetaPointEnvWalls else task).tolist()) for task in tasks]
-    corners, counts = np.unique(goals, axis=0, return_counts=True)
-    assert {tuple(corner) for corner in corners} == {(-size, -size), (-size, size), (size, -size), (size, size)}
-    np.testing.assert_allclose(counts, 1000, atol=140)  # five standard deviations
-
-
 @pytest.mark.parametrize("env_class", TO_CORNERS)
 def test_start_is_uniform_around_the_origin(env_class):
     batched = env_class().make_batched(2000)

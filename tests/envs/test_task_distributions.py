@@ -1,4 +1,4 @@
-"""Tests the task distributions of the environments: functions of the tasks are uniform in [0, 1] and independent."""
+"""Tests the task distributions of the environments: numbers are uniform and independent, choices equally likely."""
 import numpy as np
 import pytest
 import scipy.stats
@@ -47,3 +47,20 @@ def test_tasks_are_uniform_and_independent(name, arguments, numbers):
     for column in values.T:
         assert scipy.stats.kstest(column, "uniform").pvalue > 1e-3
     assert np.abs(np.corrcoef(values.T) - np.eye(values.shape[1])).max() < 0.02  # four standard deviations
+
+
+def corners(half):
+    return [[x, y] for x in (-half, half) for y in (-half, half)]
+
+
+@pytest.mark.parametrize("name, values", [
+    *((f"{robot}RandDirecEnv", [-1.0, 1.0]) for robot in ("Ant", "HalfCheetah", "Humanoid", "Walker2D")),
+    *((f"MetaPointEnv{kind}", corners(2.0)) for kind in ("Corner", "Momentum", "Walls")),
+    ("MetaPointEnvCornerGoals", corners(0.5)),
+])
+def test_tasks_have_equal_probability(name, values):
+    tasks = make_env(name).sample_tasks(N, np.random.default_rng(0))
+    goals = [task["goal"] if isinstance(task, dict) else task for task in tasks]
+    found, counts = np.unique(goals, axis=0, return_counts=True)
+    np.testing.assert_array_equal(found, values)
+    np.testing.assert_allclose(counts, N / len(values), atol=5.0 * np.sqrt(N / len(values)))  # five standard deviations
