@@ -91,34 +91,30 @@ def test_dense_rewards_are_minus_the_distance_and_minus_its_square(env_class, re
     assert not answer.terminated.any() and not answer.truncated.any() and answer.env_infos == {}
 
 
-@pytest.mark.parametrize("start, action, reward", [
-    ((1.4, 1.2), (0.15, 0.2), 0.25),  # from (0.6, 0.8), distance 1, to (0.45, 0.6), distance 0.75
-    ((1.55, 1.4), (-0.15, -0.2), -0.25),  # and back
-    ((0.1, 0.1), (0.1, 0.1), 0.0),  # |x| + |y| = 0.4
-    ((0.1, 0.1), (0.2, 0.2), 0.2 * np.sqrt(2.0)),  # |x| + |y| = 0.6
-    ((0.0, 0.625), (0.0, -0.125), np.hypot(2.0, 1.375) - np.hypot(2.0, 1.5)),  # exactly 0.5, on the axis: counts
-    ((-1.0, -1.0), (0.2, 0.2), 0.0),  # (-2, -2) is nearer
-    ((-0.1, 1.0), (0.2, 0.0), np.hypot(2.1, 1.0) - np.hypot(1.9, 1.0)),  # enters the quadrant of the goal
-    ((0.1, 1.0), (-0.2, 0.0), 0.0),  # leaves the quadrant of the goal
+@pytest.mark.parametrize("env_class, radius, start, action, reward", [  # the goal is (2, 2)
+    *((MetaPointEnvCorner, 0.5, *case) for case in (
+        ((1.4, 1.2), (0.15, 0.2), 0.25),  # from (0.6, 0.8), distance 1, to (0.45, 0.6), distance 0.75
+        ((1.55, 1.4), (-0.15, -0.2), -0.25),  # and back
+        ((0.1, 0.1), (0.1, 0.1), 0.0),  # |x| + |y| = 0.4
+        ((0.1, 0.1), (0.2, 0.2), 0.2 * np.sqrt(2.0)),  # |x| + |y| = 0.6
+        ((0.0, 0.625), (0.0, -0.125), np.hypot(2.0, 1.375) - np.hypot(2.0, 1.5)),  # exactly 0.5, on the axis: counts
+        ((-1.0, -1.0), (0.2, 0.2), 0.0),  # (-2, -2) is nearer
+        ((-0.1, 1.0), (0.2, 0.0), np.hypot(2.1, 1.0) - np.hypot(1.9, 1.0)),  # enters the quadrant of the goal
+        ((0.1, 1.0), (-0.2, 0.0), 0.0))),  # leaves the quadrant of the goal
+    (MetaPointEnvMomentum, 2.0, (1.4, 1.2), (0.0, 0.0), 1.0),  # (0.6, 0.8), distance 1
+    (MetaPointEnvMomentum, 1.5, (1.4, 1.2), (0.0, 0.0), 0.5),
+    (MetaPointEnvMomentum, 2.0, (0.2, -0.4), (0.0, 0.0), 0.0),  # (1.8, 2.4), distance 3
+    (MetaPointEnvWalls, 2.0, (1.4, 1.2), (0.15, 0.2), 0.25), (MetaPointEnvWalls, 0.7, (1.4, 1.2), (0.15, 0.2), 0.0),
 ])
-def test_corner_sparse_reward(start, action, reward):
-    answer = step_from(MetaPointEnvCorner, start, (2.0, 2.0), action)
+def test_sparse_reward(env_class, radius, start, action, reward):
+    task = walls_task(gap_2=(np.sqrt(2.0), np.sqrt(2.0))) if env_class is MetaPointEnvWalls else (2.0, 2.0)
+    answer = step_from(env_class, start, task, action, reward_type="sparse", sparse_reward_radius=radius)
     assert answer.rewards[0] == pytest.approx(reward, abs=1e-12)
 
 
 def test_momentum_adds_the_action_to_the_velocity_and_the_velocity_to_the_position():
     answer = step_from(MetaPointEnvMomentum, (0.1, 0.0), (2.0, 2.0), (0.3, 0.05), velocity=(0.05, -0.05))
     np.testing.assert_allclose(answer.observations, [[0.25, 0.0, 0.15, 0.0]], atol=1e-15)
-
-
-@pytest.mark.parametrize("start, radius, reward", [
-    ((1.4, 1.2), 2.0, 1.0),  # (0.6, 0.8), distance 1
-    ((1.4, 1.2), 1.5, 0.5),
-    ((0.2, -0.4), 2.0, 0.0),  # (1.8, 2.4), distance 3
-])
-def test_momentum_sparse_reward_increases_towards_the_goal(start, radius, reward):
-    answer = step_from(MetaPointEnvMomentum, start, (2.0, 2.0), (0.0, 0.0), sparse_reward_radius=radius)
-    assert answer.rewards[0] == pytest.approx(reward)
 
 
 def walls_task(gap_1=(1.0, 0.0), gap_2=(2.0, 0.0)):
@@ -137,13 +133,6 @@ def walls_task(gap_1=(1.0, 0.0), gap_2=(2.0, 0.0)):
 def test_walls_stop_moves_outside_the_gaps(start, action, gaps, end):
     answer = step_from(MetaPointEnvWalls, start, walls_task(**gaps), action)
     np.testing.assert_allclose(answer.observations[0], end, atol=3e-6)
-
-
-@pytest.mark.parametrize("radius, reward", [(2.0, 0.25), (0.7, 0.0)])
-def test_walls_sparse_reward_is_the_decrease_in_distance_near_the_goal(radius, reward):
-    answer = step_from(MetaPointEnvWalls, (1.4, 1.2), walls_task(gap_2=(np.sqrt(2.0), np.sqrt(2.0))), (0.15, 0.2),
-                       reward_type="sparse", sparse_reward_radius=radius)
-    assert answer.rewards[0] == pytest.approx(reward)
 
 
 @pytest.mark.parametrize("env_class", TO_CORNERS)
