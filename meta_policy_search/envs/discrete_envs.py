@@ -244,10 +244,9 @@ class KhazadDumEnv(WorldMetaEnv):
         return weights.reshape(len(states), self.walls.size)
 
 
-def _cells(places: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+def _cells(places: np.ndarray) -> Tuple[np.ndarray, ...]:
     """Returns the indices of the cells that contain the positions `[k, 2]`."""
-    i, j = np.rint(places).astype(int).T
-    return i, j
+    return tuple(np.rint(places).astype(int).T)
 
 
 def _draw_each(draw: Callable[[Any], Any], ids: np.ndarray, rngs: Rngs) -> np.ndarray:
