@@ -386,8 +386,8 @@ class GymnasiumMetaEnv(WrappingEnv):
     def __getstate__(self) -> Dict[str, Any]:
         import gymnasium
 
-        spec = attribute(self.wrapped_env, "spec")  # `spec.kwargs` contains the arguments of this environment
-        return {**self.__dict__, "wrapped_env": None, "_registered": spec and gymnasium.registry.get(spec.id)}
+        # `self.spec.kwargs` contains the arguments of this environment, unlike those of the registered spec.
+        return {**self.__dict__, "wrapped_env": None, "_registered": self.spec and gymnasium.registry.get(self.spec.id)}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         self.__dict__.update(state)
