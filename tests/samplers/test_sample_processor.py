@@ -14,6 +14,7 @@ from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcesso
 from meta_policy_search.utils import seeding
 from tests.helpers.paths import make_paths, reward_path
 from tests.helpers.runs import assert_same
+from tests.helpers.sampling import Ending, P, T, sampler_of
 
 DICE = [DiceSampleProcessor, DiceMetaSampleProcessor]
 
@@ -341,3 +342,16 @@ def test_the_last_episode_of_each_trial_is_counted(logged):
 
     TrialSampleProcessor("ZeroBaseline").process_samples({0: [trial(3, 2)], 1: [trial(1, 2, 6)]}, log=True)
     assert logged["FirstEpisodeReturn"] == 2.0 and logged["LastEpisodeReturn"] == 4.0
+
+
+def test_discrete_actions_are_unchanged():
+    paths = sampler_of(Ending()).obtain_samples()
+    actions = [np.concatenate([path["actions"] for path in task_paths]) for task_paths in paths.values()]
+    for samples, expected in zip(MetaSampleProcessor(LinearFeatureBaseline()).process_samples(paths), actions):
+        np.testing.assert_array_equal(samples["actions"], expected)
+        assert samples["actions"].dtype == np.int64
+    dice = DiceMetaSampleProcessor(LinearTimeBaseline(), T, return_baseline=LinearFeatureBaseline())
+    for samples, expected in zip(dice.process_samples(paths), actions):
+        assert samples["actions"].shape == (P, T) and samples["actions"].dtype == np.int64
+        np.testing.assert_array_equal(samples["actions"][samples["mask"] > 0], expected)
+        assert not samples["actions"][samples["mask"] == 0].any()
