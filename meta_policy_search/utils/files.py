@@ -72,9 +72,9 @@ def user_path(argument: str, path: Any) -> str:
     return os.path.expanduser(os.fspath(path))
 
 
-def output_path(path: Any, argument: str = "path") -> str:
+def output_path(path: Any) -> str:
     """Returns the path of a file that the user wants to write, see `user_path`; creates its folder if missing."""
-    path = os.path.abspath(user_path(argument, path))
+    path = os.path.abspath(user_path("path", path))
     os.makedirs(os.path.dirname(path), exist_ok=True)
     return path
 
