@@ -79,13 +79,11 @@ def return_columns(progress: Mapping[str, np.ndarray]) -> dict[str, str]:
     if "AverageReturn" in progress:
         return {"return": "AverageReturn"}
     if "Step_0-LastEpisodeReturn" in progress:
-        return {"return before adaptation": "Step_0-FirstEpisodeReturn",
-                "return after adaptation": "Step_0-LastEpisodeReturn"}
-    steps, _ = step_columns(progress, "AverageReturn")
-    if len(steps) == 1:
-        return {"return": f"Step_{steps[0]}-AverageReturn"}
-    return {"return before adaptation": f"Step_{steps[0]}-AverageReturn",
-            "return after adaptation": f"Step_{steps[-1]}-AverageReturn"}
+        first, last = "Step_0-FirstEpisodeReturn", "Step_0-LastEpisodeReturn"
+    else:
+        steps, _ = step_columns(progress, "AverageReturn")
+        first, last = (f"Step_{step}-AverageReturn" for step in (steps[0], steps[-1]))
+    return {"return": first} if first == last else {"return before adaptation": first, "return after adaptation": last}
 
 
 def number_of_last(progress: Mapping[str, np.ndarray]) -> int:
