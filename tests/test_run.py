@@ -226,7 +226,7 @@ def test_given_policy_is_copied_with_its_weights(run, tmp_path):
     assert 0.0 < change.max() < 2e-3  # Adam
     recorded = json.loads((tmp_path / "a" / "params.json").read_text())["settings"]["policy"]
     assert recorded == name_of_policy(copy.deepcopy(run.policy)) != name_of_policy(other.policy)
-    with pytest.raises(TypeError, match="unknown setting 'hidden_sizes' for ProMP"):
+    with pytest.raises(TypeError, match="unknown setting 'hidden_sizes' for ProMP with the given policy"):
         mps.train("MetaPointEnvCorner", policy=run.policy, **TINY)
     with pytest.raises(ValueError, match=r"policy.obs_dim: expected \(3,\), the size of the environment's space"):
         mps.train("PendulumMassEnv", policy=run.policy, **settings)
@@ -355,11 +355,6 @@ def test_method_replaced_on_a_given_policy_is_refused():
         mps.train("MetaPointEnvCorner", policy=policy, n_itr=1)
 
 
-def test_settings_of_a_given_policy_are_refused():
-    with pytest.raises(TypeError, match="'hidden_sizes' for ProMP with the given policy"):
-        mps.train("MetaPointEnvCorner", policy=mps.MetaGaussianMLPPolicy(2, 2, 2), **TINY)
-
-
 class Quick(mps.VPGMAML):
     """An algorithm whose settings replace some of its base class."""
 
@@ -393,19 +388,6 @@ class NoColumns(mps.VPGMAML):
         return 1.0
 
 
-def test_after_update_that_returns_no_columns_is_named(tmp_path):
-    with pytest.raises(TypeError, match="NoColumns.after_update: expected a dict of columns, got 1.0"):
-        mps.train("MetaPointEnvCorner", NoColumns, 1, dump_path=tmp_path / "run", **TINY)
-
-
-def test_folder_of_runs_is_no_run_folder(tmp_path):
-    (tmp_path / "first").mkdir()
-    (tmp_path / "first" / "params.json").write_text("{}")
-    with pytest.raises(ValueError, match=f"dump_path: {tmp_path} contains other runs, such as first: choose another"):
-        mps.train("MetaPointEnvCorner", dump_path=tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["first"]
-
-
 class WithoutResult(mps.MetaSampleProcessor):
     """Forgets to return the samples."""
 
@@ -419,9 +401,21 @@ class OfWithoutResult(mps.VPGMAML):
     sample_processor_cls = WithoutResult
 
 
-def test_sample_processor_without_result_is_named(tmp_path):
-    with pytest.raises(TypeError, match="process_samples: expected a list with the samples of each task, got None"):
-        mps.train("MetaPointEnvCorner", OfWithoutResult, dump_path=tmp_path, **TINY)
+@pytest.mark.parametrize("algo, message", [
+    (NoColumns, "NoColumns.after_update: expected a dict of columns, got 1.0"),
+    (OfWithoutResult, "process_samples: expected a list with the samples of each task, got None"),
+])
+def test_own_methods_that_return_the_wrong_type_are_named(algo, message, tmp_path):
+    with pytest.raises(TypeError, match=message):
+        mps.train("MetaPointEnvCorner", algo, 1, dump_path=tmp_path / "run", **TINY)
+
+
+def test_folder_of_runs_is_no_run_folder(tmp_path):
+    (tmp_path / "first").mkdir()
+    (tmp_path / "first" / "params.json").write_text("{}")
+    with pytest.raises(ValueError, match=f"dump_path: {tmp_path} contains other runs, such as first: choose another"):
+        mps.train("MetaPointEnvCorner", dump_path=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["first"]
 
 
 def test_settings_of_the_sample_processor_are_checked_before_the_graph_is_built():
