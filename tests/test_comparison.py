@@ -9,6 +9,7 @@ import meta_policy_search as mps
 from meta_policy_search import comparison as comparison_module
 from meta_policy_search import parallel_runs
 from meta_policy_search.run import check_settings
+from tests.test_resume_check import Bounded
 
 TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}
 
@@ -138,17 +139,13 @@ def test_table_has_means_and_intervals_over_seeds(runs):
     assert "(one seed: no intervals)" in str(one) and "+-" not in str(one)
 
 
-def test_table_of_runs_without_adaptation_has_no_gain(tmp_path):
+def test_single_task_runs_have_no_gain_and_no_difference_from_runs_that_adapt(runs, tmp_path):
     (tmp_path / "progress.csv").write_text("n_timesteps,AverageReturn\n100,5.0\n")
-    title, *_, row = str(mps.Comparison("Corner", {"cem": {str(tmp_path): 1}})).splitlines()
-    assert title.startswith("Corner, return (")
-    assert re.split(r"  +", row.strip()) == ["CEM", "5.00", "100", "1 of 1"]
-
-
-def test_single_task_runs_have_no_difference_from_runs_that_adapt(runs, tmp_path):
-    (tmp_path / "progress.csv").write_text("n_timesteps,AverageReturn\n100,5.0\n")
-    *_, row = str(mps.Comparison("Corner", {"promp": runs["promp"], "cem": {str(tmp_path): 1}})).splitlines()
-    assert re.split(r"  +", row.strip()) == ["CEM", "5.00", "100", "1 of 1"]
+    cem = {"cem": {str(tmp_path): 1}}
+    assert str(mps.Comparison("Corner", cem)).startswith("Corner, return (")
+    for group in (cem, {"promp": runs["promp"], **cem}):
+        *_, row = str(mps.Comparison("Corner", group)).splitlines()
+        assert re.split(r"  +", row.strip()) == ["CEM", "5.00", "100", "1 of 1"]
 
 
 def test_differences_are_paired_by_seed(runs, tmp_path):
@@ -174,13 +171,6 @@ def test_plot_shows_complete_runs_over_environment_steps(runs, tmp_path):
 # Arguments ---------------------------------------------------------------------------------------------------------
 
 
-class Bounded(mps.MetaGaussianMLPPolicy):
-    """A policy with an own setting."""
-
-    def __init__(self, meta_batch_size, obs_dim, action_dim, *, bound):
-        super().__init__(meta_batch_size, obs_dim, action_dim, init_std=bound)
-
-
 @pytest.fixture
 def started(monkeypatch):
     """The runs that would be trained, by name; they are interrupted at once."""
@@ -193,7 +183,7 @@ def test_settings_of_an_own_policy_reach_its_runs(started, tmp_path):
     mps.compare("MetaPointEnvCorner", ["promp", "vpg_maml"], [1], folder=tmp_path, bound=0.5,
                 settings_of={"promp": {"policy": Bounded}})
     assert started["promp,seed=1"]["bound"] == 0.5 and "bound" not in started["vpg_maml,seed=1"]
-    check_settings("promp", {"policy": f"{__name__}:Bounded", "bound": 0.5})
+    check_settings("promp", {"policy": "tests.test_resume_check:Bounded", "bound": 0.5})
 
 
 def test_nan_is_shown(runs, tmp_path):
