@@ -252,14 +252,13 @@ def test_arguments_of_early_stopping_are_checked(arguments, error):
         EarlyStopping("Return", **arguments)
 
 
-def test_early_stopping_on_an_unknown_column_suggests_a_column():
-    with pytest.raises(KeyError, match="expected the name of a column, got 'Retrun'; did you mean 'Return'"):
-        EarlyStopping("Retrun", patience=1)(None, Columns({"Return": 1.0, "Itr": 0}))
-
-
-def test_early_stopping_on_an_evaluation_names_the_callback_that_evaluates():
-    with pytest.raises(KeyError, match="only rows with an evaluation have; use the arguments patience and target of"):
-        EarlyStopping("Eval-ReturnAfter", patience=1)(None, Columns({"Itr": 0}))
+@pytest.mark.parametrize("column, message", [
+    ("Retrun", "expected the name of a column, got 'Retrun'; did you mean 'Return'"),
+    ("Eval-ReturnAfter", "only rows with an evaluation have; use the arguments patience and target of EvalCallback"),
+])
+def test_early_stopping_on_a_missing_column_names_what_to_use(column, message):
+    with pytest.raises(KeyError, match=message):
+        EarlyStopping(column, patience=1)(None, Columns({"Return": 1.0, "Itr": 0}))
 
 
 # Sessions
