@@ -158,13 +158,12 @@ def test_iteration_without_a_snapshot_is_counted(trainer, monkeypatch, tmp_path)
 # Searches
 
 
-def build_search(cls):
-    set_seed(3)
+def build_search(cls, policy_cls=DeterministicMLPPolicy, seed=3, folder=None):
+    set_seed(seed)
     env = MetaPointEnvCorner(reward_type="dense")
     arguments = {"best_frac": 0.5} if cls is CEM else {}
-    policy = DeterministicMLPPolicy(2, 2, ())
-    algo = cls(EnvSpec.of(env), policy, LinearFeatureBaseline(), N, max_path_length=4, **arguments)
-    runner = LocalRunner()
+    algo = cls(EnvSpec.of(env), policy_cls(2, 2, ()), LinearFeatureBaseline(), N, max_path_length=4, **arguments)
+    runner = LocalRunner(folder)
     runner.setup(algo, env)
     return runner, algo
 
@@ -317,13 +316,7 @@ class Search:
         self.algo_cls, self.num_epochs = algo_cls, num_epochs
 
     def begin(self, folder):
-        set_seed(1)
-        env = MetaPointEnvCorner(reward_type="dense")
-        more = {"best_frac": 0.5} if self.algo_cls is CEM else {}
-        self.algo = self.algo_cls(EnvSpec.of(env), GaussianMLPPolicy(2, 2, ()), LinearFeatureBaseline(), N,
-                                  max_path_length=4, **more)
-        self.runner = LocalRunner(folder)
-        self.runner.setup(self.algo, env)
+        self.runner, self.algo = build_search(self.algo_cls, GaussianMLPPolicy, seed=1, folder=folder)
 
     def resume(self):
         try:
