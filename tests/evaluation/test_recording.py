@@ -117,34 +117,17 @@ def test_own_environment_with_a_position_is_plotted_without_a_scenery(tmp_path):
         write_video(recording, tmp_path / "a.mp4")
 
 
-@pytest.mark.parametrize("picture", [None, np.zeros((4, 6), np.uint8), np.zeros((4, 6, 3))])
-def test_what_render_returns_is_checked(picture, tmp_path):
+@pytest.mark.parametrize("render, error, message", [
+    *((lambda self, picture=picture: picture, ValueError, r"expected an image, uint8 of shape \(H, W, 3\), got ")
+      for picture in (None, np.zeros((4, 6), np.uint8), np.zeros((4, 6, 3)))),
+    (lambda self: gymnasium.Env.render(self), NotImplementedError, "Drawn does not implement this method$"),
+])
+def test_what_render_returns_is_checked(render, error, message, tmp_path):
     pytest.importorskip("imageio_ffmpeg")
-
-    class Drawn(Drift):
-        metadata = {"render_modes": ["rgb_array"]}
-        render_mode = "rgb_array"
-
-        def render(self):
-            return picture
-
-    with pytest.raises(ValueError, match=r"^render: expected an image, uint8 of shape \(H, W, 3\), got "):
-        write_video(make_evaluator(normalize(Drawn()), length=3).record(1, num_steps=1), tmp_path / "a.mp4")
-
-
-def test_missing_render_is_named(tmp_path):
-    pytest.importorskip("imageio_ffmpeg")
-
-    class Bare(Drift):
-        metadata = {"render_modes": ["rgb_array"]}
-        render_mode = "rgb_array"
-
-        def render(self):
-            return gymnasium.Env.render(self)
-
-    recording = make_evaluator(normalize(Bare()), length=3).record(1, num_steps=1)
-    with pytest.raises(NotImplementedError, match="^render: Bare does not implement this method$"):
-        write_video(recording, tmp_path / "a.mp4")
+    members = {"metadata": {"render_modes": ["rgb_array"]}, "render_mode": "rgb_array", "render": render}
+    drawn = type("Drawn", (Drift,), members)()
+    with pytest.raises(error, match=f"^render: {message}"):
+        write_video(make_evaluator(normalize(drawn), length=3).record(1, num_steps=1), tmp_path / "a.mp4")
 
 
 def test_environment_that_is_not_reproducible_is_named(point, monkeypatch):
