@@ -68,21 +68,16 @@ def test_video_is_overwritten_only_on_request(point, tmp_path, capsys):
     assert pictures.shape == (3, SIDE + video_module.CAPTION_HEIGHT, 2 * SIDE + video_module.GAP, 3)
 
 
-def test_missing_video_extra_is_reported_before_sampling(point, tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
-    monkeypatch.setattr(MetaEvaluator, "record", lambda *args: pytest.fail("it was sampled"))
-    said = mistake(capsys, point, "--output", tmp_path / "a.mp4")
-    assert said.endswith('error: videos require imageio-ffmpeg: run `pip install imageio-ffmpeg pillow`\n')
-    assert not list(tmp_path.iterdir())
-
-
-def test_missing_opengl_is_reported_before_sampling(point, tmp_path, capsys, monkeypatch):
+def test_missing_opengl_and_a_missing_video_extra_are_reported_before_sampling(point, tmp_path, capsys, monkeypatch):
     def no_picture(env):
         raise RuntimeError("render: there is no OpenGL to draw pictures with: run `apt-get install libegl1`")
 
     monkeypatch.setattr(MetaEvaluator, "record", lambda *args: pytest.fail("it was sampled"))
     monkeypatch.setattr("meta_policy_search.envs.MetaPointEnvNavigation._draw", no_picture)
     assert "there is no OpenGL" in mistake(capsys, point, "--output", tmp_path / "a.mp4")
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    said = mistake(capsys, point, "--output", tmp_path / "a.mp4")
+    assert said.endswith('error: videos require imageio-ffmpeg: run `pip install imageio-ffmpeg pillow`\n')
     assert not list(tmp_path.iterdir())
 
 
