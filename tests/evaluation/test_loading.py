@@ -13,14 +13,13 @@ from tests.helpers.trainers import build_trainer
 SIZES = {"rollouts_per_meta_task": 2, "meta_batch_size": 3, "max_path_length": 5}
 
 
-def make_trainer(n_itr=2, seed=3, **arguments):
+def make_trainer(n_itr=2, seed=3):
     mps.set_seed(seed)
     env = mps.normalize(mps.MetaPointEnvCorner(reward_type="dense"), normalization_scale=2.0)
     policy = mps.MetaGaussianMLPPolicy.for_env(env, 3, hidden_sizes=(4,))
-    algo = mps.VPGMAML(policy, inner_lr=0.3, meta_batch_size=policy.meta_batch_size,
-                       trainable_inner_step_size=True, learning_rate=0.01)
     processor = mps.MetaSampleProcessor(mps.LinearFeatureBaseline(), discount=0.9, normalize_adv=True)
-    return mps.Trainer(algo, env, mps.MetaSampler(env, policy, **SIZES), processor, policy, n_itr, **arguments)
+    return build_trainer(mps.VPGMAML, (3, 2, 5), n_itr, env, policy, processor, inner_lr=0.3, learning_rate=0.01,
+                         trainable_inner_step_size=True)
 
 
 @pytest.fixture(scope="module")
