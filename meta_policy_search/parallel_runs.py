@@ -60,7 +60,9 @@ def train_all(output: str, runs: Mapping[str, Mapping[str, Any]], processes: Opt
         count = len(waiting)
         print_line(f"{len(runs) - count} of {len(runs)} runs complete; {min(processes, count)} at a time; runs in "
                    f"{output}")
-        environ = _environment(processes)
+        threads = str(max(1, available_cores() // processes))  # the runs share the cores, unless the user divides them
+        variables = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
+        environ = {THREADS: threads, **{name: os.environ.get(name, threads) for name in variables}}
         running: Dict[Future, Tuple[str, ProcessPoolExecutor]] = {}
         failed: List[str] = []
         try:
@@ -140,10 +142,3 @@ def _check_earlier(runs: Mapping[str, Mapping[str, Any]]) -> None:
             now.update(run_folder.describe_modules(params))
             before.update({name: old for name, old in params.get("modules", {}).items() if old != now.get(name)})
     run_folder.warn_of_changes({"modules": before}, {"modules": now})
-
-
-def _environment(processes: int) -> Dict[str, str]:
-    """Returns environment variables that divide the cores among runs; user-defined variables are kept."""
-    threads = str(max(1, available_cores() // processes))
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
-    return {THREADS: threads, **{name: os.environ.get(name, threads) for name in names}}
