@@ -14,6 +14,7 @@ from meta_policy_search.cli import plot
 from meta_policy_search.cli.main import main
 from meta_policy_search.run_folder import RunInfo, find_run, find_runs
 from tests.helpers import commands
+from tests.helpers.runs import write_rows
 
 META = ("Itr", "n_timesteps", "Time", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain")
 mistake = functools.partial(commands.mistake, functools.partial(commands.run, "plot"))
@@ -21,11 +22,8 @@ mistake = functools.partial(commands.mistake, functools.partial(commands.run, "p
 
 def write_run(folder, rows=3, factor=1.0, columns=META, algorithm="promp", **settings):
     """Writes a run by hand; row `i` has `factor * i + c` in column `c` (from 0), except in the iteration column."""
-    folder.mkdir(parents=True)
-    lines = [",".join(columns)]
-    lines += [",".join(str(i if name == "Itr" else factor * i + c) for c, name in enumerate(columns))
-              for i in range(rows)]
-    (folder / "progress.csv").write_text("\n".join(lines) + "\n")
+    write_rows(folder, {name: [i if name == "Itr" else factor * i + c for i in range(rows)]
+                        for c, name in enumerate(columns)})
     if algorithm is not None:
         settings = {"env": "MetaPointEnv", "seed": 1, "n_itr": 3, "inner_lr": 0.1, **settings}
         (folder / "params.json").write_text(json.dumps({"algorithm": algorithm, "settings": settings}))

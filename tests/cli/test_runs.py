@@ -15,6 +15,7 @@ from meta_policy_search.cli import runs
 from meta_policy_search.cli.main import main
 from meta_policy_search.utils.files import is_locked, lock_folder
 from tests.helpers import commands
+from tests.helpers.runs import write_rows
 
 mistake = functools.partial(commands.mistake, functools.partial(commands.run, "runs"))
 YESTERDAY = run_folder.now() - datetime.timedelta(days=1)
@@ -23,10 +24,8 @@ META = ("Itr", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain",
 
 def write_run(folder, rows=3, gain=1.0, algorithm="promp", columns=META, days=0, snapshot_mode="none", **settings):
     """Writes a run by hand with an age in days; its post-update return is `gain`."""
-    folder.mkdir(parents=True)
-    values = {name: 0 for name in columns} | {"AdaptationGain": gain, "Step_1-AverageReturn": gain}
-    lines = [",".join(columns), *(",".join(str(values[name]) for name in columns) for _ in range(rows))]
-    (folder / "progress.csv").write_text("\n".join(lines) + "\n" if rows else "")
+    write_rows(folder, {name: [gain if name in ("AdaptationGain", "Step_1-AverageReturn") else 0] * rows
+                        for name in columns if rows})
     settings = {"env": "MetaPointEnv", "seed": 1, "n_itr": 3, **settings}
     started = (run_folder.now() - datetime.timedelta(days=days)).isoformat(timespec="seconds")
     run_folder.write_params(folder, {"algorithm": algorithm, "settings": settings, "started": started,

@@ -1,4 +1,4 @@
-"""Reads CSV files and the rows of run folders, and compares states bit for bit."""
+"""Reads CSV files, reads and writes the rows of run folders, and compares states bit for bit."""
 import csv
 from pathlib import Path
 
@@ -15,6 +15,13 @@ def read_rows(folder):
     """Returns the rows of `progress.csv` as text, without times."""
     return [{key: value for key, value in row.items() if "Time" not in key}
             for row in read_csv(Path(folder, "progress.csv"))]
+
+
+def write_rows(folder, columns):
+    """Writes `progress.csv`, from lists by column, into a folder, which is created if it is missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    table = [columns, *zip(*columns.values(), strict=True)] if columns else []
+    (folder / "progress.csv").write_text("".join(",".join(map(str, row)) + "\n" for row in table))
 
 
 def assert_same(one, other, where="state"):

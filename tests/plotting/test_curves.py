@@ -5,13 +5,9 @@ import numpy as np
 import pytest
 
 from meta_policy_search.plotting import describe_run, mean_gain, plot_diagnostics, plot_learning_curve, read_progress
+from tests.helpers.runs import write_rows
 
 COLUMNS = ["n_timesteps", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain", "AdaptationGainCI95"]
-
-
-def write(path, columns):
-    rows = [",".join(map(str, row)) for row in zip(*columns.values(), strict=True)]
-    (path / "progress.csv").write_text("\n".join([",".join(columns), *rows]) + "\n")
 
 
 def test_figure_shows_every_step_and_the_gain_with_its_interval(folder):
@@ -31,7 +27,7 @@ def test_figure_shows_every_step_and_the_gain_with_its_interval(folder):
 
 
 def test_run_without_adaptation_has_one_panel(tmp_path):
-    write(tmp_path, {"n_timesteps": [10, 20], "Step_0-AverageReturn": [1.0, 3.0], "AdaptationGain": [0.0, 0.0],
+    write_rows(tmp_path, {"n_timesteps": [10, 20], "Step_0-AverageReturn": [1.0, 3.0], "AdaptationGain": [0.0, 0.0],
                      "AdaptationGainCI95": [0.0, 0.0]})
     figure = plot_learning_curve(tmp_path)
     (axes,) = figure.axes
@@ -44,7 +40,7 @@ def test_long_runs_are_drawn_as_running_means(tmp_path):
     rng = np.random.default_rng(1)
     n, gains = 300, rng.normal(size=300)
     zeros = np.zeros(n)
-    write(tmp_path, dict(zip(COLUMNS, (np.arange(1, n + 1), zeros, gains, gains, zeros + 1.4), strict=True)))
+    write_rows(tmp_path, dict(zip(COLUMNS, (np.arange(1, n + 1), zeros, gains, gains, zeros + 1.4), strict=True)))
     _, bottom = plot_learning_curve(tmp_path).axes
     gain = next(line for line in bottom.lines if line.get_label() == "gain, mean of 7 iterations").get_ydata()
     np.testing.assert_allclose(gain[3:-3], np.convolve(gains, np.ones(7) / 7, "valid"))
@@ -55,7 +51,7 @@ def test_long_runs_are_drawn_as_running_means(tmp_path):
 
 
 def test_figure_of_the_diagnostics(tmp_path):
-    write(tmp_path, {
+    write_rows(tmp_path, {
         "n_timesteps": [100, 200], "MetaGradNorm": [0.5, 2.0], "MetaGradVariance": [4.0, 9.0],
         "MetaGradHalvesCosine": [-0.5, 0.25], "PrePostGradCosine": [0.75, "nan"],
         "Step_0-AdaptationKL": [0.01, 0.02], "Step_1-AdaptationKL": [0.03, 0.0],
@@ -78,26 +74,27 @@ def test_figure_of_the_diagnostics(tmp_path):
 def test_diagnostics_without_gradient_give_no_warning(tmp_path, recwarn):
     """Gradients and divergences of zero, as in a very short run, have linear axes."""
     names = ("MetaGradNorm", "MetaGradVariance", "MetaGradHalvesCosine", "PrePostGradCosine", "Step_0-AdaptationKL")
-    write(tmp_path, {"n_timesteps": [100, 200], **dict.fromkeys(names, [0.0, 0.0])})
+    write_rows(tmp_path, {"n_timesteps": [100, 200], **dict.fromkeys(names, [0.0, 0.0])})
     panels = plot_diagnostics(tmp_path).axes
     assert [axes.get_yscale() for axes in panels] == ["linear"] * 3 and not recwarn.list
 
 
 def test_figure_of_a_search_run(tmp_path):
     columns = {"n_timesteps": [10, 20, 30], "AverageReturn": [1.0, 2.0, 4.0], "BestCandidateReturn": [3.0, 5.0, 6.0]}
-    write(tmp_path, columns)
+    write_rows(tmp_path, columns)
     (axes,) = plot_learning_curve(tmp_path).axes
     for label, key in (("mean", "AverageReturn"), ("best candidate", "BestCandidateReturn")):
         (line,) = [line for line in axes.get_lines() if line.get_label() == label]
         np.testing.assert_array_equal(line.get_xdata(), columns["n_timesteps"])
         np.testing.assert_array_equal(line.get_ydata(), columns[key])
-    write(tmp_path, {key: columns[key] for key in ("n_timesteps", "AverageReturn")})  # an algorithm without candidates
+    del columns["BestCandidateReturn"]  # an algorithm without candidates
+    write_rows(tmp_path, columns)
     plot_learning_curve(tmp_path, tmp_path / "curve.png")
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_one_task_has_no_interval(folder):
-    write(folder, dict(zip(COLUMNS, ([100], [1.0], [2.0], [1.0], ["nan"]), strict=True)))
+    write_rows(folder, dict(zip(COLUMNS, ([100], [1.0], [2.0], [1.0], ["nan"]), strict=True)))
     assert np.isnan(mean_gain(read_progress(folder)).half_width)
     _, bottom = plot_learning_curve(folder).axes
     assert not bottom.collections
