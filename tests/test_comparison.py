@@ -9,6 +9,7 @@ import meta_policy_search as mps
 from meta_policy_search import comparison as comparison_module
 from meta_policy_search import parallel_runs
 from meta_policy_search.run import check_settings
+from tests.helpers.runs import write_rows
 from tests.test_resume_check import Bounded
 
 TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}
@@ -73,11 +74,6 @@ def test_run_equals_that_of_train(comparison, arguments, tmp_path):
         np.testing.assert_array_equal(compared[name], alone[name])
 
 
-def test_resume_is_checked(arguments):
-    with pytest.raises(TypeError, match="resume: expected True or False, got 'yes'"):
-        mps.compare(**{**arguments, "resume": "yes"})
-
-
 @pytest.mark.parametrize("changes, message", [
     ({"inner_lr": 0.3}, "different settings: inner_lr 0.2 .run., 0.3"),
     ({"settings_of": {"Slow": {"learning_rate": 1e-4}}}, "different settings: learning_rate 1e-05 .run., 0.0001"),
@@ -105,10 +101,8 @@ def runs(tmp_path):
     In row `i` of the ProMP run with seed `s`, the return is `s` before and `10 s` after adaptation.
     """
     def write(name, rows, columns):
-        (tmp_path / name).mkdir()
-        lines = [",".join(["n_timesteps", *columns])]
-        lines += [",".join(map(str, [100 * (i + 1), *columns.values()])) for i in range(rows)]
-        (tmp_path / name / "progress.csv").write_text("\n".join(lines) + "\n")
+        write_rows(tmp_path / name, {"n_timesteps": [100 * (i + 1) for i in range(rows)],
+                                     **{column: [value] * rows for column, value in columns.items()}})
         return str(tmp_path / name), 12
 
     meta = [write(f"promp{seed}", 12, {"Step_0-AverageReturn": seed, "Step_1-AverageReturn": 10 * seed,
@@ -140,7 +134,7 @@ def test_table_has_means_and_intervals_over_seeds(runs):
 
 
 def test_single_task_runs_have_no_gain_and_no_difference_from_runs_that_adapt(runs, tmp_path):
-    (tmp_path / "progress.csv").write_text("n_timesteps,AverageReturn\n100,5.0\n")
+    write_rows(tmp_path, {"n_timesteps": [100], "AverageReturn": [5.0]})
     cem = {"cem": {str(tmp_path): 1}}
     assert str(mps.Comparison("Corner", cem)).startswith("Corner, return (")
     for group in (cem, {"promp": runs["promp"], **cem}):
@@ -223,6 +217,7 @@ def test_interrupted_comparison_says_how_to_continue(started, tmp_path, capsys):
     ({"settings_of": ["promp"]}, TypeError, "settings_of: expected a dict of dicts, got ['promp']"),
     ({"seeds": 3.0}, TypeError, "seeds: expected a number of seeds or a list of seeds, got 3.0"),
     ({"n_itr": 0}, ValueError, "n_itr: expected an integer of at least 1, got 0"),
+    ({"resume": "yes"}, TypeError, "resume: expected True or False, got 'yes'"),
     ({"algorithms": ["trpo_maml"], "learning_rate": 0.1}, TypeError, "; use step_size (trust region"),
     ({"algorithms": ["promp", "trpo_maml"], "lr": 0.1}, TypeError, "; use learning_rate or step_size (trust region"),
     ({"policy": "MlpPolicy"}, ValueError, "policy: expected MODULE:NAME, such as my_module:MyClass or"),

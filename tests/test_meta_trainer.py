@@ -367,6 +367,8 @@ class WithoutLog(MetaSampleProcessor):
     ({"sample_processor": WithoutLog("ZeroBaseline")}, TypeError,
      r"^WithoutLog.process_samples: expected the arguments \(paths_meta_batch, log, log_prefix\), got \(paths\)"),
     ({"sample_processor": SampleProcessor("ZeroBaseline")}, TypeError, "expected a MetaSampleProcessor, got a"),
+    ({"sample_processor": SimpleNamespace(process_samples=print)}, TypeError,
+     "^sample_processor: expected a SampleProcessor, got "),
     ({"policy": SimpleNamespace(meta_batch_size=M)}, ValueError,
      "policy: expected the same object as algo.policy"),
 ])

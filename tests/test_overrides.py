@@ -260,11 +260,6 @@ def test_policy_wrapper_samples_through_the_wrapper():
 # Sample processors, baselines, and hooks of older code
 
 
-def test_parts_of_a_trainer_derive_from_its_classes():
-    with pytest.raises(TypeError, match="^sample_processor: expected a SampleProcessor, got "):
-        build_trainer(processor=types.SimpleNamespace(process_samples=print))
-
-
 @pytest.mark.parametrize(("base", "method", "instead"), [
     (MetaSampleProcessor, "_log_path_stats", "process_samples"),
     (VPGMAML, "build_inner_loss", "inner_loss"),
