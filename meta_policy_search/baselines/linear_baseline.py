@@ -107,12 +107,9 @@ class LinearBaseline(Baseline):
         One is a perfect prediction; zero is no better than the mean. Target and coefficients are those of the last fit,
         so `paths` should be the paths of the last fitted task.
         """
-        if len(paths) == 0:
-            raise ValueError("paths: expected at least one path, got none")
-        targets = [_read(path, self._target_key, 1, f"paths[{i}]") for i, path in enumerate(paths)]
-        predictions = [self.predict(path) for path in paths]
-        explained = explained_variance_1d(np.concatenate(predictions), np.concatenate(targets))
-        logger.logkv(f"{prefix}ExplainedVariance", explained)
+        _, targets, _ = self._read_paths(paths, self._target_key)
+        predictions = np.concatenate([self.predict(path) for path in paths])
+        logger.logkv(f"{prefix}ExplainedVariance", explained_variance_1d(predictions, targets))
 
     def _read_paths(self, paths: Sequence[Path], target_key: str) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Returns observations `[N, O]`, targets `[N]` and step counts int `[N]` of all paths, checked."""
