@@ -123,8 +123,7 @@ class RL2(MetaAlgo):
             bonus = losses.entropy_bonus(distribution, new, weights, self.entropy_coef)
             self._loss = tf.reduce_mean(loss) - bonus
             kl = tf.reduce_mean(losses.weighted_mean(distribution.kl_sym(old, new), weights))
-            self._stats = {"LossAfter": self._loss, "KLOuter": kl,
-                           "ValueLoss": tf.reduce_mean(value_loss)}
+            self._stats = {"LossAfter": self._loss, "KLOuter": kl, "ValueLoss": tf.reduce_mean(value_loss)}
             inputs = {"observations": observations, "actions": actions, "advantages": advantages, "weights": weights,
                       "value_targets": value_targets, **{f"agent_infos/{key}": ph for key, ph in old.items()}}
             self.optimizer.tasks_per_block = TRIALS_PER_BLOCK

@@ -78,8 +78,7 @@ def taypo_loss(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantages: tf.Tens
     policy the second term has no gradient. The likelihood-ratio loss lacks the second derivatives of this term, which
     describe how earlier actions affect the visited states.
     """
-    _check_shapes(log_prob, old_log_prob=old_log_prob, advantages=advantages, weights=weights,
-                  path_starts=path_starts)
+    _check_shapes(log_prob, old_log_prob=old_log_prob, advantages=advantages, weights=weights, path_starts=path_starts)
     with tf.name_scope("taypo_loss"):
         change = tf.expm1(log_prob - tf.stop_gradient(old_log_prob))
         _, before = sums_along_paths(change, path_starts)

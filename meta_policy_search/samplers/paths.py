@@ -127,8 +127,7 @@ def split_paths(lengths: np.ndarray, arrays: Infos, env_infos: Infos, agent_info
     """
     ends = np.cumsum(lengths).tolist()
     paths: List[Any] = []
-    for start, end, last_observation, is_terminated in zip(
-            [0, *ends], ends, last_observations, terminated.tolist()):
+    for start, end, last_observation, is_terminated in zip([0, *ends], ends, last_observations, terminated.tolist()):
         paths.append({**{key: values[start:end] for key, values in arrays.items()},
                       "env_infos": {key: values[start:end] for key, values in env_infos.items()},
                       "agent_infos": {key: values[start:end] for key, values in agent_infos.items()},
