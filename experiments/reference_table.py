@@ -12,7 +12,6 @@ package), the figure and the pages in the checkout.
 import argparse
 import dataclasses
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -35,14 +34,8 @@ from meta_policy_search.utils.statistics import exact_mean
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Runs a world; returns the exit status: 0, 1 if a final run failed, or 130 after Ctrl-C."""
     parser = Parser("experiments.reference_table", __doc__)
-    add = parser.add_argument
-    add("world", metavar="WORLD", help=f"one of {', '.join(WORLDS)}")
-    add("--methods", nargs="+", metavar="METHOD", help="methods (default: all)")
-    add("--processes", type=int, metavar="INT", help="number of trainings at a time (default: the number of cores)")
-    add("--output", metavar="DIR", default=os.path.join("data", "reference"),
-        help="parent folder of all files (default: data/reference)")
-    add("--smoke", action="store_true", help="train and test with tiny sizes, with one seed in each phase")
-    add("--update", action="store_true", help="store the results in the checkout")
+    parser.add_argument("world", metavar="WORLD", help=f"one of {', '.join(WORLDS)}")
+    reproduce.add_run_flags(parser, "data/reference")
     return run_tool(parser, run_world, argv)
 
 

@@ -16,7 +16,6 @@ pages from the stored data.
 import argparse
 import dataclasses
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,15 +49,21 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     add = parser.add_argument
     add("name", metavar="NAME", nargs="?", help="name of an entry")
     add("--list", action="store_true", help="print the entries with seeds and minutes")
-    add("--methods", nargs="+", metavar="METHOD", help="methods of the entry (default: all)")
     add("--seeds", type=int, nargs="+", metavar="INT", help="training seeds (default: as in the entry)")
+    add_run_flags(parser, "data/reproduce")
+    return run_tool(parser, reproduce, argv)
+
+
+def add_run_flags(parser: Parser, folder: str) -> None:
+    """Adds the flags of trainings and tests; `folder` is the default of `--output`."""
+    add = parser.add_argument
+    add("--methods", nargs="+", metavar="METHOD", help="methods (default: all)")
     add("--processes", type=int, metavar="INT",
         help="number of trainings at a time; they share the cores (default: the number of cores)")
-    add("--output", metavar="DIR", default=os.path.join("data", "reproduce"),
-        help="parent folder of all files, with one folder per entry (default: data/reproduce)")
-    add("--smoke", action="store_true", help="train and test with tiny sizes, with the first seed")
+    add("--output", metavar="DIR", default=folder,
+        help=f"parent folder of all files, with one folder per entry or world (default: {folder})")
+    add("--smoke", action="store_true", help="train and test with tiny sizes, each method with its first seed")
     add("--update", action="store_true", help="store the results in the checkout, rewrite the pages")
-    return run_tool(parser, reproduce, argv)
 
 
 def reproduce(arguments: argparse.Namespace) -> int:
