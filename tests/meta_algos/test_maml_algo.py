@@ -240,6 +240,28 @@ def test_make_vars_creates_placeholders_for_each_task(nothing):
         assert all(ph.name.startswith("some_prefix_") for ph in info.values())
 
 
+# Meta-updates
+
+
+def test_update_of_vpg_maml_is_one_adam_step_on_the_log_likelihood_objective():
+    algo = VPGMAML(make_policy(), meta_batch_size=M, learning_rate=0.004)
+    data, before = draw_data(), set_theta(algo.policy)
+    loss = Objective(shapes_of(algo.policy), data).policy_gradient("log_likelihood")
+
+    algo.optimize_policy(data)
+    after = algo.policy.get_flat_params().astype(float)
+    # the first step of Adam has the length of the learning rate in every direction
+    np.testing.assert_allclose(after, before - 0.004 * np.sign(central_differences(loss, before)), atol=1e-5)
+    logged = logger.getkvs()
+    assert logged["LossBefore"] == pytest.approx(loss(before), rel=1e-4)
+    assert logged["LossAfter"] == pytest.approx(loss(after), rel=1e-4)
+    assert logged["LossAfter"] < logged["LossBefore"]
+
+    logger.dumpkvs()
+    algo.optimize_policy(data, log=False)
+    assert logger.getkvs() == {}
+
+
 # Adaptation steps
 
 

@@ -1,4 +1,4 @@
-"""Tests NumPy policies, whose parameters are one flat vector."""
+"""Tests NumPy policies and action values, whose parameters are one flat vector."""
 import pickle
 
 import numpy as np
@@ -6,6 +6,7 @@ import pytest
 
 from meta_policy_search.actors.parameters import flatten_params
 from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy
+from meta_policy_search.np.q_functions import MLPQFunction
 from meta_policy_search.utils.utils import set_seed
 
 O, A, B = 3, 2, 5
@@ -132,3 +133,15 @@ def test_invalid_call_changes_nothing(call, message):
     with pytest.raises(ValueError, match=message):
         call(policy)
     np.testing.assert_array_equal(policy.get_flat_params(), before)
+
+
+def test_value_depends_on_observation_and_action():
+    qf = MLPQFunction(2, 1, (2,))
+    qf.set_flat_params([1, 0, 0, 1, 0, -1,  # from two observations and an action to two units
+                        0, 1,
+                        10, 1,  # to the value
+                        5])
+    # units: relu(o0) and relu(o1 - a + 1)
+    values = qf.compute_values([[3.0, 2.0], [-1.0, 2.0], [0.0, 0.0]], [[1.0], [1.0], [5.0]])
+    np.testing.assert_array_equal(values, [30 + 2 + 5, 2 + 5, 5])
+    assert values.dtype == np.float32 and len(qf.get_flat_params()) == 11

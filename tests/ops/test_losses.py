@@ -1,12 +1,14 @@
-"""Tests weights, clipping, stopped gradients and shapes of policy-gradient losses.
+"""Tests weights, clipping, stopped gradients and shapes of policy-gradient losses, and gradient steps.
 
 Their values and derivatives are those of NumPy in meta_algos/test_meta_gradients.py and test_enumeration.py, padding is
 tested in samplers/test_dicts_are_the_data.py.
 """
+from collections import OrderedDict
+
 import numpy as np
 import pytest
 
-from meta_policy_search.ops import losses
+from meta_policy_search.ops import adaptation, losses
 from meta_policy_search.tf_compat import tf
 from tests.helpers.small_world import run
 
@@ -61,3 +63,12 @@ def test_wrong_shape_error_names_its_argument_and_both_shapes(build, names, wron
             build(**tensors)
         assert str(error.value).startswith(f"{wrong}: ")
         assert str(tf.TensorShape(wrong_shape)) in str(error.value) and "(3, 7)" in str(error.value)
+
+
+def test_parameters_without_influence_are_unchanged():
+    params = OrderedDict(w=tf.constant([[1.0], [2.0]]), unused=tf.constant([[3.0], [4.0]]))
+    loss = tf.reduce_sum(params["w"] ** 2, axis=1)
+    adapted = run(adaptation.gradient_step(params, loss, dict.fromkeys(params, tf.constant(0.1))))
+    assert list(adapted) == ["w", "unused"]
+    np.testing.assert_allclose(adapted["w"], [[0.8], [1.6]], rtol=1e-6)
+    np.testing.assert_array_equal(adapted["unused"], [[3.0], [4.0]])
