@@ -8,6 +8,7 @@ import meta_policy_search as mps
 from meta_policy_search import OrnsteinUhlenbeckPolicy, SingleTaskEnv, SingleTaskSampler, set_seed
 from meta_policy_search.envs import MetaPointEnv, MetaPointEnvCorner, normalize
 from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy
+from tests.helpers.runs import assert_same
 from tests.helpers.sampling import algo_of
 
 T = 12
@@ -57,16 +58,6 @@ WORLDS = {
 NOISY = ("batched", "processes", "pendulum", "tensorflow")  # environments in which all paths differ
 
 
-def assert_same_paths(paths, others):
-    assert len(paths) == len(others)
-    for path, other in zip(paths, others, strict=True):
-        assert path.keys() == other.keys()
-        for key in ("observations", "actions", "rewards", "last_observation", "terminated"):
-            np.testing.assert_array_equal(path[key], other[key], err_msg=key)
-        for key, values in path["agent_infos"].items():
-            np.testing.assert_array_equal(values, other["agent_infos"][key])
-
-
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.thorough(but=("batched", "iterative", "discrete", "pendulum", "minimal_policy", "exploring"))
 def test_paths_of_a_population_equal_those_of_single_candidates(world):
@@ -84,8 +75,7 @@ def test_paths_of_a_population_equal_those_of_single_candidates(world):
         alone.append(sampler.obtain_samples(10 + i, 3 * T))
     sampler.shutdown_worker()
     # then the paths are equal: three different paths per candidate
-    for paths, expected in zip(population, alone, strict=True):
-        assert_same_paths(paths, expected)
+    assert_same(population, alone)
     assert [len(paths) for paths in alone] == [3] * NUM_CANDIDATES
     returns = [path["actions"].sum() + path["observations"].sum() for paths in alone for path in paths]
     assert len(set(returns)) >= (3 * NUM_CANDIDATES if world in NOISY else NUM_CANDIDATES)
@@ -101,7 +91,7 @@ def test_candidates_that_act_sequentially_have_the_same_averages():
     population = SingleTaskSampler(algo_of(policy, T), env).obtain_population_samples(10, 2 * T, candidates)
     for i, candidate in enumerate(candidates):
         policy.set_flat_params(candidate)
-        assert_same_paths(population[i], SingleTaskSampler(algo_of(policy, T), normalized()).obtain_samples(
+        assert_same(population[i], SingleTaskSampler(algo_of(policy, T), normalized()).obtain_samples(
             10 + i, 2 * T))
     # then the averages are updated once, with all paths
     expected = normalized()
@@ -115,7 +105,7 @@ def test_evaluations_do_not_change_the_averages():
     sampler.obtain_samples(0, T)
     before = dict(env.averages)
     first, second = (sampler.obtain_evaluation_samples(1, 3) for _ in range(2))
-    assert_same_paths(first, second)
+    assert_same(first, second)
     np.testing.assert_equal([env.averages, sampler.sampled_env.averages], [before, before])
     assert before["rewards"][0] != 0.0
 
@@ -164,7 +154,7 @@ def test_worker_processes_do_not_accumulate_and_start_again_after_a_shutdown():
     sampler.shutdown_worker()
     sampler.shutdown_worker()
     assert set(psutil.Process().children()) <= before
-    assert_same_paths(sampler.obtain_samples(0, 2 * T), paths)
+    assert_same(sampler.obtain_samples(0, 2 * T), paths)
     sampler.shutdown_worker()
 
 
