@@ -25,62 +25,30 @@ class MomentumMAML(VPGMAML):
             **velocity, "step": state["step"] + 1.0}
 
 
-class OneValue(VPGMAML):
-    def inner_update(self, params, loss, state):
-        return params
-
-
-class OneParameter(VPGMAML):
-    def inner_update(self, params, loss, state):
-        name = min(params)
-        return {name: params[name]}, state
-
-
-class ConstantInnerLoss(VPGMAML):
-    def inner_loss(self, step):
-        return tf.zeros_like(super().inner_loss(step))
-
-
-class ConstantObjective(VPGMAML):
-    def meta_objective(self, steps):
-        return super().meta_objective(steps)._replace(loss=tf.constant(1.0))
-
-
-class WithoutTaskAxis(VPGMAML):
-    def inner_update(self, params, loss, state):
-        return {name: tf.reduce_mean(value, axis=0) for name, value in params.items()}, state
-
-
-class OtherState(MomentumMAML):
-    def inner_update(self, params, loss, state):
-        return params, {"speed": loss}
-
-
-class NoState(MomentumMAML):
-    def initial_inner_state(self, params):
-        return None
-
-
-class ScalarState(MomentumMAML):
-    def initial_inner_state(self, params):
-        return {name: tf.zeros(()) for name in params}
-
-
-class WithoutFirstState(MomentumMAML):
-    def initial_inner_state(self, params):
-        return {}
+def own(base=MomentumMAML, **methods):
+    return type("Own", (base,), methods)
 
 
 @pytest.mark.parametrize("algo_class, error, message", [
-    (OneValue, TypeError, r"OneValue.inner_update: expected a pair \(parameters, state\), got a OrderedDict"),
-    (OneParameter, ValueError, "OneParameter.inner_update: parameters: expected a dict with .*, got log_std_net"),
-    (WithoutTaskAxis, ValueError, r"inner_update: parameters: .*kernel: expected the shape \('M', .*, got \("),
-    (OtherState, ValueError, "OtherState.inner_update: state: expected a dict with mean_.*, got speed"),
-    (ScalarState, TypeError, r"ScalarState.initial_inner_state: expected a dict of tensors \[M, ...\], got {'mean_"),
-    (NoState, TypeError, r"NoState.initial_inner_state: expected a dict of tensors \[M, ...\], got None"),
-    (ConstantInnerLoss, ValueError, "inner_loss: expected a loss that depends on the adapted parameters"),
-    (ConstantObjective, ValueError, "loss: expected a loss that depends on the variables"),
-    (WithoutFirstState, KeyError, "WithoutFirstState.inner_update: expected a state with the entry .*initial_inner"),
+    (own(inner_update=lambda self, params, loss, state: params), TypeError,
+     r"Own.inner_update: expected a pair \(parameters, state\), got a OrderedDict"),
+    (own(inner_update=lambda self, params, loss, state: ({min(params): params[min(params)]}, state)), ValueError,
+     "Own.inner_update: parameters: expected a dict with .*, got log_std_net"),
+    (own(inner_update=lambda self, params, loss, state: (
+        {name: tf.reduce_mean(value, axis=0) for name, value in params.items()}, state)), ValueError,
+     r"Own.inner_update: parameters: .*kernel: expected the shape \('M', .*, got \("),
+    (own(inner_update=lambda self, params, loss, state: (params, {"speed": loss})), ValueError,
+     "Own.inner_update: state: expected a dict with mean_.*, got speed"),
+    (own(initial_inner_state=lambda self, params: {name: tf.zeros(()) for name in params}), TypeError,
+     r"Own.initial_inner_state: expected a dict of tensors \[M, ...\], got {'mean_"),
+    (own(initial_inner_state=lambda self, params: None), TypeError,
+     r"Own.initial_inner_state: expected a dict of tensors \[M, ...\], got None"),
+    (own(initial_inner_state=lambda self, params: {}), KeyError,
+     "Own.inner_update: expected a state with the entry .*initial_inner"),
+    (own(VPGMAML, inner_loss=lambda self, step: tf.zeros_like(VPGMAML.inner_loss(self, step))), ValueError,
+     "inner_loss: expected a loss that depends on the adapted parameters"),
+    (own(VPGMAML, meta_objective=lambda self, steps: VPGMAML.meta_objective(self, steps)._replace(
+        loss=tf.constant(1.0))), ValueError, "loss: expected a loss that depends on the variables"),
 ])
 def test_wrong_methods_are_named(algo_class, error, message):
     with tf.Graph().as_default(), pytest.raises(error, match=message):
@@ -172,6 +140,6 @@ def test_meta_gradient_flows_through_all_velocities(algo):
     lambda step: step.log_prob * step.inputs.advantages, lambda step: tf.reduce_mean(step.log_prob), lambda step: None])
 def test_inner_loss_that_is_not_one_number_for_each_task_is_rejected(inner_loss):
     """A loss of each sample would add to the losses of all tasks without an error."""
-    own = type("Own", (VPGMAML,), {"inner_loss": lambda self, step: inner_loss(step)})
+    algo_class = own(VPGMAML, inner_loss=lambda self, step: inner_loss(step))
     with tf.Graph().as_default(), pytest.raises(ValueError, match=r"^Own.inner_loss: expected a tensor \[M\] with"):
-        own(make_policy(), meta_batch_size=M)
+        algo_class(make_policy(), meta_batch_size=M)
