@@ -304,7 +304,7 @@ EXPECTATIONS = [
     *(Mutation(f"{what}: {loss.__name__}", losses, name, mutate, partial(DERIVATIVES, CLIFF, loss, values, True))
       # boxes that continue across path ends add variance but no bias, because paths are independent
       for what, name, mutate in BROKEN_BOXES[1:] for loss, values in [
-          (losses.dice_loss, of_expectations.rewards), (losses.loaded_dice_loss, of_expectations.advantages)]),
+          (losses.dice_loss, of_expectations.discounted), (losses.loaded_dice_loss, of_expectations.advantages)]),
 ]
 
 

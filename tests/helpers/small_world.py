@@ -40,9 +40,9 @@ def draw_samples(rng, lengths=LENGTHS):
     return samples
 
 
-def padded(samples):
-    """Returns the samples of a task like `DiceMetaSampleProcessor`: `[P, T, ...]`, zero on padding."""
-    mask = np.arange(T) < samples["path_lengths"][:, None]
+def padded(samples, num_steps=T):
+    """Returns the samples of a task like `DiceMetaSampleProcessor`: `[P, num_steps, ...]`, zero on padding."""
+    mask = np.arange(num_steps) < samples["path_lengths"][:, None]
 
     def pad(values):
         array = np.zeros((*mask.shape, *values.shape[1:]))
@@ -94,11 +94,6 @@ def set_theta(policy, seed=0):
     size = len(policy.get_flat_params())
     policy.set_flat_params(0.3 * np.random.default_rng((seed, 1)).normal(size=size))
     return policy.get_flat_params().astype(float)
-
-
-def meta_gradient(algo):
-    """Returns a function of the optimizer's input values that computes loss and gradient of all its variables."""
-    return lambda values: (algo.optimizer.loss(values), algo.optimizer.gradient(values))
 
 
 def relative_error(actual, expected):

@@ -14,7 +14,7 @@ from meta_policy_search.samplers import DiceMetaSampleProcessor
 from meta_policy_search.samplers.paths import path_mask
 from meta_policy_search.tf_compat import tf
 from tests.helpers.paths import TimeTable
-from tests.helpers.small_world import meta_gradient
+from tests.helpers.small_world import padded
 from tests.helpers.tiny_worlds import (
     BANDIT,
     CLIFF,
@@ -88,19 +88,9 @@ def last_flat_samples(world, theta, paths, weight, baseline=0.0, reward_baseline
 def padded_samples(world, theta, paths, weight=1.0):
     """Returns a data set like `DiceMetaSampleProcessor` without discount and baseline, its values times `weight`."""
     flat = flat_samples(world, theta, paths)
-    mask = np.arange(world.horizon) < flat["path_lengths"][:, None]
-
-    def pad(values):
-        array = np.zeros((*mask.shape, *np.shape(values)[1:]))
-        array[mask] = values
-        return array
-
-    return {
-        "mask": mask.astype(float), "path_lengths": flat["path_lengths"], "observations": pad(flat["observations"]),
-        "actions": pad(flat["actions"]), "agent_infos": {"log_prob": pad(flat["agent_infos"]["log_prob"])},
-        "advantages": weight * pad(flat["advantages"]), "adjusted_rewards": weight * pad(flat["adj_avg_rewards"]),
-        "adjusted_rewards_after_end": np.zeros(len(paths)),
-    }
+    return padded({**flat, "advantages": weight * flat["advantages"],
+                   "adjusted_rewards": weight * flat["adj_avg_rewards"],
+                   "adjusted_rewards_after_end": np.zeros(len(paths))}, world.horizon)
 
 
 class Enumeration:
@@ -124,7 +114,6 @@ class Enumeration:
         self.algo = algo_cls(
             policy=policy, meta_batch_size=len(self.histories), inner_lr=adaptation.inner_lr,
             num_inner_grad_steps=adaptation.num_steps, **arguments)
-        self.gradient = meta_gradient(self.algo)
 
     def expected_gradient(self, **last_step):
         """Returns the expected meta-gradient of the maximized objective.
@@ -142,8 +131,7 @@ class Enumeration:
         values = self.algo.meta_input_values(data)
         if isinstance(self.algo, ProMP):
             values.update(clip_eps=0.2, inner_kl_coeff=np.ones(self.algo.num_inner_grad_steps))
-        _, gradient = self.gradient(values)
-        return -gradient
+        return -self.algo.optimizer.gradient(values)
 
 
 def maximum_error(actual, expected):
@@ -299,10 +287,6 @@ def discounted(path):
     return np.array(path.rewards) * DISCOUNT ** np.arange(len(path))
 
 
-def rewards(path):
-    return discounted(path)
-
-
 def rewards_less_a_baseline_of_time(path):
     return discounted(path) - TIME_BASELINE[: len(path)]
 
@@ -331,6 +315,10 @@ def ratio_loss(log_prob, advantages, weights, path_starts):
     return losses.likelihood_ratio_loss(log_prob, log_prob, advantages, weights)
 
 
+def log_loss(log_prob, advantages, weights, path_starts):
+    return losses.log_likelihood_loss(log_prob, advantages, weights)
+
+
 @pytest.mark.parametrize("world, is_unbiased", [(BANDIT, True), (CLIFF, False)])
 def test_taypo_adds_only_the_missing_hessian_part_to_the_likelihood_ratio(world, is_unbiased):
     values = lambda paths: np.concatenate([advantages(path) for path in paths])  # noqa: E731
@@ -341,7 +329,7 @@ def test_taypo_adds_only_the_missing_hessian_part_to_the_likelihood_ratio(world,
 
 
 @pytest.mark.parametrize("world, loss, values, is_right", [
-    (CLIFF, losses.dice_loss, rewards, True),
+    (CLIFF, losses.dice_loss, discounted, True),
     (CLIFF, losses.dice_loss, rewards_less_a_baseline_of_time_until_the_horizon, True),
     (CLIFF, losses.dice_loss, rewards_less_a_baseline_of_time, False),
     (CROSSROADS, losses.dice_loss, rewards_less_a_baseline_of_time, True),
@@ -377,18 +365,13 @@ def test_mean_over_samples_is_biased_if_paths_end_early():
     assert cosine < 0.99
 
 
-@pytest.mark.parametrize("inner_type", ["log_likelihood", "likelihood_ratio"])
-def test_gradient_and_hessian_of_the_other_losses(inner_type):
-    def loss(log_prob, entries, weights, starts):
-        if inner_type == "log_likelihood":
-            return losses.log_likelihood_loss(log_prob, entries, weights)
-        return losses.likelihood_ratio_loss(log_prob, log_prob, entries, weights)
-
+@pytest.mark.parametrize("loss", [log_loss, ratio_loss])
+def test_gradient_and_hessian_of_the_other_losses(loss):
     theta = initial_theta(CROSSROADS)
     actual = expected_derivatives(CROSSROADS, loss, lambda paths: np.concatenate(
         [rewards_to_come(path) for path in paths]))
     parts = hessian_parts(CROSSROADS, theta)
-    hessian = parts.curvature + (parts.outer if inner_type == "likelihood_ratio" else 0.0)
+    hessian = parts.curvature + (parts.outer if loss is ratio_loss else 0.0)
     assert are_equal(actual, [policy_gradient(CROSSROADS, theta), hessian])
     # the Hessian differs from that of the return
     assert maximum_error(actual[1], sum(parts)) > 0.01

@@ -121,12 +121,8 @@ class WithTensor(WithoutGraph):
         self.build_graph()
 
 
-class WithoutOptimizer(MAMLAlgo):
+class WithoutOptimizer(WithTensor):
     meta_objective = BuildsNothing.meta_objective
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.build_graph()
 
 
 class WithRatio(WithTensor):

@@ -13,7 +13,7 @@ from meta_policy_search.envs.normalized_env import get_averages
 from meta_policy_search.envs.trial_env import split_episodes
 from meta_policy_search.policies import CategoricalRecurrentPolicy, GaussianRecurrentPolicy
 from meta_policy_search.sessions import VariableSet
-from tests.helpers.numpy_reference import central_differences, split
+from tests.helpers.numpy_reference import central_differences, log_density, split
 from tests.helpers.runs import assert_same
 from tests.helpers.sampling import sampler_of
 from tests.helpers.small_world import relative_error, set_theta, shapes_of
@@ -51,9 +51,8 @@ def densities(policy_class, outputs, log_std, actions):
     if policy_class is CategoricalRecurrentPolicy:
         log_prob = outputs - np.log(np.exp(outputs).sum(axis=1, keepdims=True))
         return log_prob[np.arange(len(actions)), actions], -(np.exp(log_prob) * log_prob).sum(axis=1)
-    z = (actions - outputs) * np.exp(-log_std)
-    density = np.sum(-0.5 * z**2 - log_std - 0.5 * np.log(2 * np.pi), axis=1)
-    return density, np.full(len(actions), np.sum(log_std + 0.5 * np.log(2 * np.pi * np.e)))
+    entropy = np.sum(log_std + 0.5 * np.log(2 * np.pi * np.e))
+    return log_density(actions, outputs, log_std), np.full(len(actions), entropy)
 
 
 def standardized(returns):
@@ -92,7 +91,7 @@ def draw_trials(policy_class, rng):
         else:
             infos = {"mean": 0.2 * noise, "log_std": np.full((length, A), 0.1)}
             actions = rng.normal(size=(length, A)).astype("f").astype(float)
-            old_density, _ = densities(policy_class, 0.2 * noise, np.full(A, 0.1), actions)
+            old_density = log_density(actions, 0.2 * noise, np.full(A, 0.1))
         return {"observations": rng.normal(size=(length, O)), "actions": actions, "agent_infos": infos,
                 "advantages": rng.normal(size=length), "returns": rng.normal(size=length), "old_density": old_density}
 
