@@ -1,7 +1,9 @@
 """Helpers shared by the tests of the algorithms: a small policy, and samples of tasks with different sizes."""
 import numpy as np
 
+from meta_policy_search.ops.tensorflow_ops import make_variables
 from meta_policy_search.policies import MetaGaussianMLPPolicy
+from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from tests.helpers.numpy_reference import gaussian
@@ -10,6 +12,17 @@ M, O, A = 3, 2, 2
 LENGTHS = (5, 8, 3)
 PATH_LENGTHS = {5: (2, 3), 8: (4, 1, 3), 3: (3,)}
 T = 5  # maximum path length; all paths are shorter
+
+
+class Target:
+    """Holds optimized variables like a policy, created from their initial values by name."""
+
+    def __init__(self, **values):
+        self.values = VariableSet(make_variables(values))
+        self.variables = self.values.variables
+
+    def get_params(self):
+        return self.variables
 
 
 def make_policy(meta_batch_size=M, **arguments):

@@ -1,6 +1,5 @@
 """Tests constrained steps on small problems with known solutions, and Hessian-vector products."""
 import pickle
-from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ import threadpoolctl
 from meta_policy_search.optimizers import ConjugateGradientOptimizer, FiniteDifferenceHvp, Optimizer
 from meta_policy_search.optimizers.conjugate_gradient_optimizer import conjugate_gradients
 from meta_policy_search.tf_compat import tf
+from tests.helpers.small_world import Target
 from tests.helpers.threads import blas_threads
 
 HVPS = ["finite_difference", FiniteDifferenceHvp(symmetric=False), "exact"]
@@ -16,20 +16,10 @@ H = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 4.0]])  # curvature
 G = np.array([1.0, -2.0, 0.5])  # slope of the loss
 
 
-class Target:
-    """Holds the optimized variables like a policy, in two parts with one and two numbers."""
-
-    def __init__(self, w=(0.0, 0.0, 0.0)):
-        self.variables = OrderedDict(
-            first=tf.Variable(np.array(w[:1], "f"), use_resource=True),
-            rest=tf.Variable(np.array([w[1:]], "f"), use_resource=True),  # [1, 2]
-        )
-
-    def get_params(self):
-        return self.variables
-
-    def vector(self):
-        return tf.concat([tf.reshape(v, [-1]) for v in self.variables.values()], axis=0)
+def make_target(w=(0.0, 0.0, 0.0)):
+    """Returns variables in two parts, `[1]` and `[1, 2]`, and all three numbers as a tensor."""
+    target = Target(first=w[:1], rest=[w[1:]])
+    return target, tf.concat([tf.reshape(v, [-1]) for v in target.variables.values()], axis=0)
 
 
 class CountsThreads(FiniteDifferenceHvp):
@@ -45,14 +35,13 @@ class Problem:
 
     def __init__(self, optimizer, epsilon=0.02, start=(0.0, 0.0, 0.0), damping=None):
         self.optimizer = optimizer
-        self.target = Target(start)
+        target, w = make_target(start)
         self.phs = {"x": tf.placeholder(tf.float32, [None], name="x"), "scale": tf.placeholder(tf.float32, []),
                     "bend": tf.placeholder(tf.float32, [])}
-        w = self.target.vector()
         loss = self.phs["scale"] * slope(w) + self.phs["bend"] * tf.reduce_sum(w**2)
         kl = 0.5 * tf.reduce_mean(self.phs["x"]) * tf.reduce_sum(w * tf.linalg.matvec(H.astype("f"), w))
         self.epsilon = epsilon
-        optimizer.build_graph(loss, self.target, self.phs, (kl, epsilon), damping=damping)
+        optimizer.build_graph(loss, target, self.phs, (kl, epsilon), damping=damping)
 
     def values(self, x=(1.0, 1.0, 1.0, 1.0), scale=1.0, bend=0.0):
         return {"x": np.array(x, "f"), "scale": scale, "bend": bend}
@@ -67,8 +56,7 @@ class Problem:
 
 def build_optimizer(optimizer, loss, constraint=lambda w: tf.reduce_sum(w**2), inputs=None):
     """Builds an optimizer of `loss(w)` under `constraint(w) <= 0.02`, starting at zero; returns the optimizer."""
-    target = Target()
-    w = target.vector()
+    target, w = make_target()
     optimizer.build_graph(loss(w), target, inputs or {}, (constraint(w), 0.02))
     return optimizer
 
@@ -111,11 +99,10 @@ class Curved:
 
     def __init__(self, hvp, start):
         self.optimizer = ConjugateGradientOptimizer(hvp_approach=hvp)
-        self.target = Target(start)
-        self.x_ph = tf.placeholder(tf.float32, [None, 3])
-        w = self.target.vector()
-        f = tf.reduce_mean(tf.tanh(tf.linalg.matvec(self.x_ph, w)) ** 2) + 0.1 * tf.reduce_sum(w**4)
-        self.optimizer.build_graph(tf.reduce_sum(w), self.target, {"x": self.x_ph}, (f, 1.0))
+        target, w = make_target(start)
+        x_ph = tf.placeholder(tf.float32, [None, 3])
+        f = tf.reduce_mean(tf.tanh(tf.linalg.matvec(x_ph, w)) ** 2) + 0.1 * tf.reduce_sum(w**4)
+        self.optimizer.build_graph(tf.reduce_sum(w), target, {"x": x_ph}, (f, 1.0))
         rng = np.random.default_rng(0)
         self.values = {"x": rng.normal(size=(20, 3)).astype("f")}
 
@@ -421,8 +408,8 @@ def test_arguments_are_checked(cls, name, value):
 def test_gauss_newton_product_has_only_the_curvature_in_the_outputs():
     # given y = tanh(w), and the squared length dy diag(curvature) dy of a change
     start, curvature = np.array([0.5, -0.3, 0.2]), np.array([3.0, 1.0, 2.0])
-    target = Target(start)
-    y = tf.tanh(target.vector())
+    target, w = make_target(start)
+    y = tf.tanh(w)
     f, optimizer = tf.reduce_sum(y), ConjugateGradientOptimizer(hvp_approach="gauss_newton")
     optimizer.build_graph(
         f, target, {}, (f, 1.0), constraint_metric=([y], lambda dy: tf.reduce_sum(curvature.astype("f") * dy[0] ** 2)))
@@ -432,8 +419,7 @@ def test_gauss_newton_product_has_only_the_curvature_in_the_outputs():
 
 
 def test_problem_is_validated():
-    target = Target()
-    w = target.vector()
+    target, w = make_target()
     scalar = tf.reduce_sum(w**2)
     with pytest.raises(ValueError, match=r"leq_constraint: expected a scalar tensor, got shape \(3,\)"):
         ConjugateGradientOptimizer().build_graph(scalar, target, {}, (w, 1.0))

@@ -1,6 +1,5 @@
 """Tests first-order optimization of small problems with known solutions."""
 import pickle
-from collections import OrderedDict
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,25 +7,12 @@ import pytest
 
 from meta_policy_search.optimizers import MAMLFirstOrderOptimizer, MAMLPPOOptimizer, Optimizer
 from meta_policy_search.optimizers.base import LinearSchedule
-from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
+from tests.helpers.small_world import Target
 
 SGD = tf.train.GradientDescentOptimizer
 START = np.array([1.0, -2.0], "f")
-
-
-class Target:
-    """Holds the optimized variables like a policy."""
-
-    def __init__(self, **values):
-        self.variables = OrderedDict(
-            (name, tf.Variable(np.asarray(value, "f"), use_resource=True, name=name)) for name, value in values.items()
-        )
-        self.values = VariableSet(self.variables)
-
-    def get_params(self):
-        return self.variables
 
 
 class Quadratic:
