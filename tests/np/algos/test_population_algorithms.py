@@ -29,8 +29,9 @@ def make_algo(cls=CEM, hidden_sizes=(), n_samples=N, baseline=None, policy=None,
                **arguments)
 
 
-def make_env():
-    env = MetaPointEnvCorner(reward_type="dense")
+def make_env(cls=MetaPointEnvCorner):
+    """Returns a point environment with a goal two units away in each direction."""
+    env = cls(reward_type="dense")
     env.set_task((-2.0, 2.0))
     return env
 
@@ -262,17 +263,10 @@ def test_refused_paths_change_nothing(cls):
 HORIZON, CANDIDATES, EPOCHS = 60, 40, 20
 
 
-def make_momentum_env():
-    """Returns a point environment with momentum and a goal two units away in each direction."""
-    env = MetaPointEnvMomentum(reward_type="dense")
-    env.set_task((-2.0, 2.0))
-    return env
-
-
 def random_search():
     """Returns the best of equally many candidates drawn from the initial distribution of the algorithms."""
     policy = DeterministicMLPPolicy(4, 2, (8,))
-    sampler = SingleTaskSampler(algo_of(policy, HORIZON), make_momentum_env())
+    sampler = SingleTaskSampler(algo_of(policy, HORIZON), make_env(MetaPointEnvMomentum))
     start = policy.get_flat_params()
     candidates = start + np.random.standard_normal((EPOCHS * CANDIDATES, len(start)))
     population = sampler.obtain_population_samples(0, 2 * HORIZON, candidates)
@@ -282,10 +276,11 @@ def random_search():
 
 def search(cls):
     arguments = {"best_frac": 0.2, "extra_std": 0.5, "extra_decay_time": 10 * CANDIDATES} if cls is CEM else {}
-    algo = cls(EnvSpec.of(make_momentum_env()), DeterministicMLPPolicy(4, 2, (8,)), ZeroBaseline(), CANDIDATES,
-               max_path_length=HORIZON, **arguments)
+    env = make_env(MetaPointEnvMomentum)
+    algo = cls(EnvSpec.of(env), DeterministicMLPPolicy(4, 2, (8,)), ZeroBaseline(), CANDIDATES, max_path_length=HORIZON,
+               **arguments)
     runner = LocalRunner()
-    runner.setup(algo, make_momentum_env())
+    runner.setup(algo, env)
     runner.train(EPOCHS, 2 * HORIZON)
     return algo.policy
 
@@ -301,7 +296,7 @@ def test_cem_and_cma_es_beat_random_search_with_equal_steps(seed):
     returns = []
     for find in (lambda: search(CEM), lambda: search(CMAES), random_search):
         set_seed(seed)
-        sampler = SingleTaskSampler(algo_of(find(), HORIZON), make_momentum_env())
+        sampler = SingleTaskSampler(algo_of(find(), HORIZON), make_env(MetaPointEnvMomentum))
         returns.append(mean_return(sampler.obtain_samples(10_000, 20 * HORIZON)))
     cem, cma_es, random = returns
     assert cem > random + 20.0 and cma_es > random + 5.0, returns
