@@ -256,6 +256,11 @@ def test_a_parameter_of_a_cell_cannot_have_the_name_of_a_head():
         mps.GaussianRecurrentPolicy(M, 2, 2, hidden_size=2, cell=Cell(make_parameters, CELL.step))
 
 
+def with_network(network, base=NormalizedPolicy):
+    """Returns a policy class with another network."""
+    return type("Wrong", (base,), {"make_network": lambda self: network})
+
+
 def renamed(xp, params, observations):
     info = network(xp, params, observations, 0)
     return {"mu": info["mean"], "log_std": info["log_std"]}
@@ -300,12 +305,8 @@ def of_one_size(name):
     (lambda xp, params, observations: None, "that returns a dict with mean and log_std, got None"),
 ])
 def test_wrong_networks_are_named(wrong, message):
-    class Wrong(NormalizedPolicy):
-        def make_network(self):
-            return wrong
-
     with pytest.raises(ValueError, match=f"make_network: expected a network {message}"):
-        Wrong(2, 3, 2, hidden_sizes=()).make_actor().act(np.zeros((2, 1, 3)), np.zeros((2, 1, 2)))
+        with_network(wrong)(2, 3, 2, hidden_sizes=()).make_actor().act(np.zeros((2, 1, 3)), np.zeros((2, 1, 2)))
 
 
 def same_everywhere(xp, params, observations):
@@ -313,11 +314,8 @@ def same_everywhere(xp, params, observations):
 
 
 def test_outputs_that_are_the_same_in_all_rows_need_no_leading_axes():
-    class Constant(NormalizedPolicy):
-        def make_network(self):
-            return same_everywhere
-
-    _, infos = Constant(2, 3, 2, hidden_sizes=()).make_actor().act(np.ones((2, 4, 3)), np.zeros((2, 4, 2)))
+    policy = with_network(same_everywhere)(2, 3, 2, hidden_sizes=())
+    _, infos = policy.make_actor().act(np.ones((2, 4, 3)), np.zeros((2, 4, 2)))
     assert infos["log_std"].shape == infos["mean"].shape == (2, 4, 2)
 
 
@@ -326,11 +324,7 @@ def heads(change):
     def changed(xp, params, inputs):
         return change(gaussian_heads(xp, params, inputs, min_std=1e-6))
 
-    class Wrong(mps.GaussianRecurrentPolicy):
-        def make_network(self):
-            return changed
-
-    return Wrong(M, 3, 2, hidden_size=H)
+    return with_network(changed, mps.GaussianRecurrentPolicy)(M, 3, 2, hidden_size=H)
 
 
 @pytest.mark.parametrize("method", ["make_params", "make_network"])
