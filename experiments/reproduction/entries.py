@@ -235,12 +235,15 @@ def differences(runs: Mapping[int, Progress], column: str, others: Mapping[int, 
 
 
 def p_value(values: Sequence[np.ndarray]) -> float:
-    """Returns the two-sided p-value of the mean over seeds and tasks: an interval of level `1 - p` ends at zero."""
+    """Returns the two-sided p-value of the mean over seeds and tasks: an interval of level `1 - p` ends at zero.
+
+    Smaller values than 1e-9 are 1e-9.
+    """
     def distance(p: float) -> float:
         interval: Any = over_seeds_and_tasks(values, 1.0 - p)
         return float(interval.half_width - abs(interval.mean))
 
-    return float(brentq(distance, 1e-9, 1.0 - 1e-9))
+    return 1e-9 if distance(1e-9) <= 0.0 else float(brentq(distance, 1e-9, 1.0 - 1e-9))
 
 
 def has_few_tasks(entry: Entry) -> bool:
