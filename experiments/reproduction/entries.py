@@ -237,7 +237,7 @@ def differences(runs: Mapping[int, Progress], column: str, others: Mapping[int, 
 def p_value(values: Sequence[np.ndarray]) -> float:
     """Returns the two-sided p-value of the mean over seeds and tasks: an interval of level `1 - p` ends at zero.
 
-    Smaller values than 1e-9 are 1e-9.
+    The smallest returned value is 1e-9.
     """
     def distance(p: float) -> float:
         interval: Any = over_seeds_and_tasks(values, 1.0 - p)

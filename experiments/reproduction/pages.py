@@ -61,6 +61,11 @@ def verdict(difference: Optional[Interval]) -> str:
     return cell(difference, "+") if found else f"no difference was found ({cell(difference, '+')})"
 
 
+def p_text(p: float) -> str:
+    """Formats a p-value."""
+    return f"p = {p:.2g}" if p >= 0.001 else "p < 0.001"
+
+
 def agreement(measured: Optional[Interval], value: float, method: Method) -> str:
     """Says whether a published value is reproduced: two one-sided t-tests at level 2.5%, with the margin `MARGIN`.
 
@@ -154,8 +159,8 @@ def tail_difference(name: str, method: Method) -> str:
         return "undecided (too few seeds)"
     interval = cell(entries.over_seeds_and_tasks(_tail_differences(name, method)), "+")
     if p < 0.05:
-        return f"{interval} (corrected p = {p:.2g})"
-    return f"no difference found after correction (p = {p:.2g}; before: {interval})"
+        return f"{interval} (corrected {p_text(p)})"
+    return f"no difference found after correction ({p_text(p)}; before: {interval})"
 
 
 def million_steps(method: Method, training: Mapping[int, Progress]) -> str:

@@ -71,7 +71,8 @@ def table(records: Sequence[Pretrained]) -> Iterator[str]:
     yield from (".. Written by experiments/reproduce.py.", "", ".. list-table::", "   :header-rows: 1", "")
     rows: list[Sequence[Any]] = [("name", "environment", "score", "before", "after", "steps")]
     for record in records:
-        scores = [f"{mean:.2f} ± {width:.2f}".partition(" " if record.score == "success rate" else "none")[0]
+        has_width = record.score != "success rate"  # the interval of a rate may contain impossible values
+        scores = [f"{mean:.2f}" + f" ± {width:.2f}" * has_width
                   for mean, width in zip(record.means, record.half_widths, strict=True)]
         rows.append((f"``{record.name}``", f"``{record.env}``", record.score, scores[0],
                      scores[-1] if scores[1:] else "", len(scores) - 1 or ""))

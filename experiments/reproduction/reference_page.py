@@ -33,8 +33,8 @@ def _section(world: str) -> Iterator[str]:
         found = entries.differences(tests["trpo_maml"], "after_1", tests["all_tasks"], "after_1")
         p = entries.p_value(found)
         yield ("TRPO-MAML compared with one policy for all tasks, both after one gradient step (step sizes below): "
-               f"{pages.verdict(entries.over_seeds_and_tasks(found))} ({_formatted(p)}; corrected for four worlds: "
-               f"{_formatted(min(4.0 * p, 1.0))}).")
+               f"{pages.verdict(entries.over_seeds_and_tasks(found))} ({pages.p_text(p)}; corrected for four "
+               f"worlds: {pages.p_text(min(len(reference.WORLDS) * p, 1.0))}).")
     yield (f"Stated return: {reference.WORLDS[world].stated_return:g}. A seed failed if its return is below "
            f"{entry.failed_below:g}.")
     yield pages.main_table(entry, tests, {})
@@ -46,10 +46,6 @@ def _section(world: str) -> Iterator[str]:
         ["method", "returns more than", "million steps to the stated return", "chosen settings"], rows)
     yield reference.WORLDS[world].notes
     yield f"![Test of each seed](../../experiments/reproduction/figures/reference_{world}.svg)"
-
-
-def _formatted(p: float) -> str:
-    return f"p = {p:.2g}" if p >= 0.001 else "p < 0.001"
 
 
 def _settings(world: str, method: str, runs: Mapping[int, Progress]) -> str:
