@@ -11,6 +11,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
+import meta_policy_search as mps
 from benchmarks.workload import SMOKE
 from experiments import metaworld_evaluation, reproduce
 from experiments.reproduction import entries, figures, measurements, pages, pretrained_files, reference, reference_page
@@ -230,6 +231,11 @@ def test_coverage_of_intervals_if_a_fifth_of_the_seeds_fails():
 def test_no_text_claims_a_difference_between_maml_and_one_policy_for_all_tasks_on_velocities():
     """The README says that none was found."""
     assert pages.fill("half_cheetah_velocity", "{trpo_maml - all_tasks 1}").startswith("no difference was found")
+
+
+def test_table_of_pretrained_policies_comes_from_their_records():
+    lines = pretrained_files.table(mps.pretrained())
+    assert pretrained_files.TABLE.read_text(encoding="utf-8").splitlines() == [*lines]
 
 
 def test_comparisons_before_a_second_look_come_from_the_data():
