@@ -103,10 +103,9 @@ class Evaluation:
     def table(self, *references: "Evaluation") -> str:
         """Formats the mean returns as a text table, with one row per policy.
 
-        Further rows show the adaptation gain, the return of the worst quarter of the tasks (if there are at least
-        four), the success rate if the environment reports successes, and the mean return in each task if there are two
-        to four different ones. The last line states the gain after `trained_steps` adaptation steps, or after all steps
-        if training had none.
+        Further rows show the adaptation gain, the success rate if the environment reports successes, and the return of
+        the worst quarter of the tasks or, if there are two to four different ones, the mean return in each. The last
+        line states the gain after `trained_steps` adaptation steps, or after all steps if training had none.
 
         Raises:
             ValueError: a reference was evaluated in another number of tasks.
@@ -128,13 +127,13 @@ class Evaluation:
                 f"Adaptation changes the return by {gains[step]} in {_count(step, 'step')}{said}")
 
     def _rows_of_tasks(self) -> List[List[str]]:
-        """Returns the rows of the worst quarter of at least four tasks, of the success rate, and of few tasks."""
-        rows = [("    worst quarter", self.worst_quarter)] if len(self.task_returns) >= _FEW_TASKS else []
-        if self.success_rate is not None:
-            rows.append(("    success rate", self.success_rate))
+        """Returns the rows of the success rate, and of the worst quarter of many tasks or each of few tasks."""
+        rows = [] if self.success_rate is None else [("    success rate", self.success_rate)]
         tasks = [task for of_seed in self.tasks[:1 if self.are_given else None] for task in of_seed]
         names, keys = {task_key(task): describe_task(task) for task in tasks}, list(map(task_key, tasks))
-        if 1 < len(names) <= _FEW_TASKS:
+        if len(names) > _FEW_TASKS:
+            rows.append(("    worst quarter", self.worst_quarter))
+        elif len(names) > 1:
             rows += [(f"    task {names[key]}", exact_mean(self.task_returns[[other == key for other in keys]]))
                      for key in sorted(names, key=names.__getitem__)]
         return [[label, *(f"{value:.2f}" for value in values)] for label, values in rows]

@@ -246,7 +246,19 @@ def test_comparisons_before_a_second_look_come_from_the_data():
     assert pages.difference_cell(tests["target_kl"], "after_3", first, "after_3") == "+65.3 ± 84.0"
     by_task = entries.differences(tests["likelihood_ratio"], "after_3", tests["log_likelihood"], "after_3",
                                   lambda run, column: run[column])
-    assert f"no difference: {pages.cell(entries.over_seeds_and_tasks(by_task))}" in entry.answer
+    assert f"no difference: {pages.cell(entries.over_seeds_and_tasks(by_task))}" in entry.notes
+
+
+@pytest.mark.parametrize("name, method, reference, column, number, text", [
+    ("exploration_published", "likelihood_ratio", "log_likelihood", "after_3", 5, "page: no difference found ({})"),
+    ("exploration_momentum", "likelihood_ratio", "log_likelihood", "after_1", 4, "no difference: {}"),
+    ("figure_2_half_cheetah_direction", "e_maml_vpg", "pro_mp", "after_1", 5, "no difference: {}"),
+    ("half_cheetah_direction", "pro_mp_value_network", "pro_mp", "after_1", 6, "no difference: {}"),
+])
+def test_corrected_p_values_in_texts_come_from_the_data(name, method, reference, column, number, text):
+    tests, entry = entries.read_tests(name), ENTRIES[name]
+    found = entries.differences(tests[method], column, tests[reference], column)
+    assert text.format(pages.p_text(number * entries.p_value(found))) in entry.answer + entry.notes
 
 
 def test_claims_of_the_texts_are_expressions():
@@ -258,7 +270,7 @@ def test_claims_of_the_texts_are_expressions():
 
 
 def test_numbers_in_sentences_of_the_readme_come_from_the_data():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     direction = pages.fill("half_cheetah_direction", "{all_tasks - trpo_maml 1}").replace("-", "+")
     velocity = pages.fill("half_cheetah_velocity", "{trpo_maml - all_tasks 1}").split("(")[1].rstrip(")")
     of_make = entries.read_tests("minutes_half_cheetah_direction")["few_tasks"].values()
@@ -267,7 +279,7 @@ def test_numbers_in_sentences_of_the_readme_come_from_the_data():
     tuned = [pages.cell(entries.over_seeds_and_tasks(entries.differences(
         runs["trpo_maml"], "after_1", runs["all_tasks"], "after_1")), "+")
         for runs in map(reference.final_runs, ("navigation", "half_cheetah_direction", "half_cheetah_velocity"))]
-    assert all(text in readme for text in (direction, velocity, after, f"{lowest:.0f}\nor more", *tuned))
+    assert all(text in readme for text in (direction, velocity, after, f"{lowest:.0f} or more", *tuned))
 
 
 def millions_until(name, method, published):
@@ -301,10 +313,15 @@ def test_table_of_target_kl_comes_from_the_data():
     rows = re.findall(r"\* - :doc:`../results/(\w+)`\n +- (.*)\n +- (.*)\n +- (.*)\n", text)
     assert sorted(name for name, *_ in rows) == sorted(
         name for name, entry in ENTRIES.items() if any(method.name == "target_kl" for method in entry.methods))
+    below = []
     for name, *shown in rows:
-        first = ENTRIES[name].methods[0].name
+        tests, first = entries.read_tests(name), ENTRIES[name].methods[0].name
+        column = f"after_{ENTRIES[name].num_steps}"
+        p = len(rows) * entries.p_value(entries.differences(tests["target_kl"], column, tests[first], column))
+        below += [(name, pages.p_text(p))] if p < 0.05 else []
         cells = pages.fill(name, f"{{failed {first}}}|{{failed target_kl}}|{{target_kl - {first}}}").split("|")
         assert shown == [re.sub(r"no difference was found \((.*)\)", r"\1", cell) for cell in cells]
+    assert below == [("minutes_half_cheetah_direction", "p = 0.0085")] and "lower with it (p = 0.0085)" in text
 
 
 def test_trainings_that_lost_their_adaptation_are_counted():
