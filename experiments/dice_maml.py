@@ -3,8 +3,7 @@
     python experiments/dice_maml.py                                 # half cheetah, forward or backward
     python experiments/dice_maml.py --env MetaPointEnvNavigation    # 2D navigation
 
-docs/results/dice_navigation.md contains the results on 2D navigation with --normalization_scale 1 --learning_rate 0.003
---meta_batch_size 20: 60 iterations take about half a minute on two cores.
+docs/results/reference_table.md contains results with tuned settings; they are in experiments/configs.
 """
 import sys
 

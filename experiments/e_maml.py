@@ -3,9 +3,9 @@
     python experiments/e_maml.py                                 # half cheetah, forward or backward
     python experiments/e_maml.py --env MetaPointEnvCornerGoals   # 2D navigation
 
-docs/results/corner.md contains the results on MetaPointEnvCorner with --meta_batch_size 20: 50 iterations take 1 to 2
-minutes on two cores. `meta_policy_search.meta_algos.inner_losses` describes the exploration term and how it differs
-from common implementations.
+docs/results/reference_table.md contains results with tuned settings; they are in experiments/configs.
+`meta_policy_search.meta_algos.inner_losses` describes the exploration term and how it differs from common
+implementations.
 """
 import sys
 

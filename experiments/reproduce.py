@@ -30,7 +30,7 @@ from meta_policy_search.cli.flags import Parser
 from meta_policy_search.cli.train import run_tool
 from meta_policy_search.evaluation import TrialEvaluator
 from meta_policy_search.parallel_runs import train_all
-from meta_policy_search.plotting import Progress, read_progress, return_columns
+from meta_policy_search.plotting import Progress, read_progress
 from meta_policy_search.run_folder import RunInfo, describe_process
 from meta_policy_search.settings import SMOKE
 from meta_policy_search.utils.checks import check_choice, check_int_at_least
@@ -40,7 +40,6 @@ from meta_policy_search.utils.statistics import exact_mean, exact_sum
 
 TEST_SEED = 1
 UPDATE_COLUMNS = ("LossBefore", "LossAfter", "KLOuter")  # stored with the returns of a training
-LAST = 20  # iterations of training whose mean replaces a test in entries without test tasks
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
@@ -172,35 +171,32 @@ def train(entry: Entry, chosen: Sequence[tuple[Method, int]], output: Path, proc
             columns = ["Itr", "n_timesteps", "Time", *(column for column in progress if column.endswith(
                 ("-AverageReturn", "EpisodeReturn")) or column in UPDATE_COLUMNS)]
             training[method.name, seed] = {column: progress[column] for column in columns}
-            tests[method.name, seed] = test(entry, method, folder, progress, test_seed)
+            tests[method.name, seed] = test(entry, method, folder, test_seed)
             means = [exact_mean(values) for column, values in tests[method.name, seed].items()
                      if column.startswith("after")]
             print_line(f"{name}: {', '.join(f'{mean:.2f}' for mean in means)} after 0, 1, ... steps")
     return tests, training
 
 
-def test(entry: Entry, method: Method, folder: str, progress: Progress, seed: int = TEST_SEED) -> Progress:
+def test(entry: Entry, method: Method, folder: str, seed: int = TEST_SEED) -> Progress:
     """Tests the policy of a run in sampled tasks; returns the returns of each task after 0, 1, ... steps."""
     goals: Any = [None]
-    if not entry.test_tasks:
-        scores = np.array([[exact_mean(progress[column][-LAST:]) for column in return_columns(progress).values()]])
-    else:
-        evaluator: Any = mps.load_evaluator(folder, method.snapshot, rollouts_per_meta_task=entry.rollouts)
-        if entry.score == "success rate":
-            from experiments.metaworld_evaluation import evaluate_on_metaworld
+    evaluator: Any = mps.load_evaluator(folder, method.snapshot, rollouts_per_meta_task=entry.rollouts)
+    if entry.score == "success rate":
+        from experiments.metaworld_evaluation import evaluate_on_metaworld
 
-            scores = np.transpose([evaluate_on_metaworld(evaluator, num_goals=entry.test_tasks,
-                                                         adaptation_steps=steps).rounds
-                                   for steps in range(entry.num_steps + 1)])
-        elif entry.score == "return of a trial":
-            paths = 1 if isinstance(evaluator, TrialEvaluator) else evaluator.rollouts_per_meta_task
-            evaluation = evaluator.evaluate(entry.test_tasks, seeds=(seed,))
-            scores = paths * exact_sum(evaluation.task_returns, axis=1)[:, None]
-        else:
-            has_sizes = entry.halve_steps and not isinstance(evaluator, TrialEvaluator)
-            step_sizes = [evaluator.algo.inner_lr, evaluator.algo.inner_lr / 2] if has_sizes else None
-            evaluation = evaluator.evaluate(entry.test_tasks, entry.num_steps, step_sizes, seeds=(seed,))
-            scores, goals = evaluation.task_returns, evaluation.tasks[0]
+        scores = np.transpose([evaluate_on_metaworld(evaluator, num_goals=entry.test_tasks,
+                                                     adaptation_steps=steps).rounds
+                               for steps in range(entry.num_steps + 1)])
+    elif entry.score == "return of a trial":
+        paths = 1 if isinstance(evaluator, TrialEvaluator) else evaluator.rollouts_per_meta_task
+        evaluation = evaluator.evaluate(entry.test_tasks, seeds=(seed,))
+        scores = paths * exact_sum(evaluation.task_returns, axis=1)[:, None]
+    else:
+        has_sizes = entry.halve_steps and not isinstance(evaluator, TrialEvaluator)
+        step_sizes = [evaluator.algo.inner_lr, evaluator.algo.inner_lr / 2] if has_sizes else None
+        evaluation = evaluator.evaluate(entry.test_tasks, entry.num_steps, step_sizes, seeds=(seed,))
+        scores, goals = evaluation.task_returns, evaluation.tasks[0]
     return {"task": np.arange(len(scores), dtype=float), **goal_column(entry, goals),
             **dict(zip(entries.score_columns(entry), scores.T, strict=True))}
 

@@ -3,8 +3,7 @@
     python experiments/vpg_maml.py                                 # half cheetah, forward or backward
     python experiments/vpg_maml.py --env MetaPointEnvCornerGoals   # 2D navigation
 
-docs/results/corner.md contains the results on MetaPointEnvCorner with --meta_batch_size 20: 300 iterations take about 2
-minutes on two cores.
+docs/results/reference_table.md contains results with tuned settings; they are in experiments/configs.
 """
 import sys
 

@@ -61,7 +61,7 @@ class Entry:
     num_steps: int = 0  # adaptation steps of the test
     halve_steps: bool = False  # whether steps after the first have half the size, as in the MAML paper
     rollouts: Optional[int] = 20  # paths per new task and number of steps; None: as in training
-    test_tasks: int = 40  # tasks of the test; 0: no test, but the mean of the last 20 iterations of training
+    test_tasks: int = 40  # tasks of the test
     # success rate: by the metaworld package; return of a trial: of all paths, in RL2 and with gradient steps
     score: Literal["mean return", "success rate", "return of a trial"] = "mean return"
     differs: str = ""  # differences from the published settings

@@ -227,10 +227,9 @@ def _conditions(name: str, entry: Entry) -> Iterator[str]:
         yield from (f"    - {method.label}: {_listed(method.settings)}" for method in entry.methods if method.settings)
         sizes = "; steps after the first have half the size" if entry.halve_steps else ""
         paths = entry.rollouts or "as in training"
-        tested = f"{entry.test_tasks} sampled tasks; paths per task and step: {paths}{sizes}"
         yield "- Test: " + (
             "evaluation of the metaworld package, one goal at a time" if entry.score == "success rate" else
-            tested if entry.test_tasks else "means of the last 20 iterations of training")
+            f"{entry.test_tasks} sampled tasks; paths per task and step: {paths}{sizes}")
     chances = {f"{method.chance:g}" for method in entry.methods if method.chance is not None}
     if chances or entry.failed_below is not None:
         limit = f"that of random actions ({', '.join(sorted(chances))})" if chances else f"{entry.failed_below:g}"

@@ -58,7 +58,7 @@ def test_documented_columns_of_single_task_algorithms_equal_logged_columns():
 
 
 def test_examples_use_an_environment_that_every_algorithm_learns():
-    """`MetaPointEnvCorner` has a sparse reward, with which ProMP hardly learns."""
+    """`MetaPointEnvCorner` has a sparse reward, with which ProMP hardly learns by default."""
     examples = [*COMMANDS, *(block for page in PAGES for block in blocks_of(page)),
                 *(path.read_text() for path in (DOCS / "notebooks").glob("*.ipynb"))]
     assert not [example for example in examples if re.search(r"\bMetaPointEnvCorner\b", example)]
@@ -106,6 +106,13 @@ def test_readme_and_quick_start_name_the_same_duration_of_make_train():
     (readme,) = re.findall(r"^make train .*, (.*) on two cores$", (ROOT / "README.md").read_text(), flags=re.MULTILINE)
     (page,) = re.findall(r"of ProMP in (.*) on two cores", (DOCS / "quickstart.rst").read_text())
     assert page == readme and "minutes on" not in (ROOT / "Makefile").read_text()
+
+
+def test_pages_named_in_sources_exist():
+    named = {page for folder in ("meta_policy_search", "experiments", "benchmarks")
+             for path in (ROOT / folder).rglob("*.*") if path.suffix in (".py", ".json", ".md")
+             for page in re.findall(r"\bdocs/[\w/]+\.(?:md|rst)\b", path.read_text(encoding="utf-8"))}
+    assert named and not [page for page in named if not (ROOT / page).exists()]
 
 
 def test_hosted_pages_of_a_branch_have_links_that_edit_them(monkeypatch):
