@@ -47,6 +47,18 @@ def test_protocol_states_the_numbers_of_the_program():
     assert reference.TUNING_TASKS != reference.TEST_TASKS
 
 
+def test_notes_count_the_seeds_that_lose_a_corner():
+    (entry, tests), lost = reference.chosen_entry("corner"), {}
+    for method in entry.methods:
+        column, runs = entries.trained_column(entry, method), tests[method.name].values()
+        lost[method.name.partition(",")[0]] = sum(
+            min(run[column][run["goal"] == corner].mean() for corner in range(4)) < 0.5 for run in runs)
+    others = max(number for name, number in lost.items() if name not in ("promp", "anil", *reference.REFERENCES))
+    shown = ("ProMP {promp}, ANIL {anil}, the policy that observes the task {oracle}, one policy for all tasks and "
+             "random initialization {all_tasks}, other methods {others}")
+    assert shown.format(**lost, others=others) in WORLDS["corner"].notes and lost["random"] == lost["all_tasks"]
+
+
 def test_successive_halving_keeps_the_configurations_with_the_highest_scores(tmp_path, monkeypatch):
     """Configuration 5 is the best until half of the steps, 2 at the end; 7 fails."""
     calls = []
