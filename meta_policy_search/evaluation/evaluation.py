@@ -104,8 +104,8 @@ class Evaluation:
         """Formats the mean returns as a text table, with one row per policy.
 
         Further rows show the adaptation gain, the success rate if the environment reports successes, and the return of
-        the worst quarter of the tasks or, if there are two to four different ones, the mean return in each. The last
-        line states the gain after `trained_steps` adaptation steps, or after all steps if training had none.
+        the worst quarter of the tasks or, if there are two to four different ones, the mean return in each of them. The
+        last line states the gain after `trained_steps` adaptation steps, or after all steps if training had none.
 
         Raises:
             ValueError: a reference was evaluated in another number of tasks.

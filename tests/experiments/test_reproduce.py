@@ -286,8 +286,7 @@ def test_table_of_maml_and_one_policy_in_the_readme_comes_from_the_data():
         entry, tests = reference.chosen_entry(world)
         methods = {method.name.partition(",")[0]: method for method in entry.methods}
         compared = [(methods[name], tests[methods[name].name]) for name in ("trpo_maml", "all_tasks")]
-        (_, maml), (_, one) = compared
-        found = entries.differences(maml, "after_1", one, "after_1")
+        found = entries.differences(compared[0][1], "after_1", compared[1][1], "after_1")
         assert difference == pages.cell(entries.over_seeds_and_tasks(found), "+")
         assert f"p {p}" == pages.p_text(len(rows) * entries.p_value(found)).replace("= ", "")
         searched = reference.WORLDS[world].inner_lr
