@@ -120,10 +120,10 @@ class Search:
             for seed in method.seeds:
                 run = (method.name, seed)
                 if run in tests:
-                    costs = reference.costs(self.world, training[run]) if method.snapshot else {}
+                    columns = reference.of_training(self.world, training[run]) if method.snapshot else {}
                     self.runs[name, seed] = {**tests[run], **{
                         key: np.full_like(tests[run]["task"], value) for key, value in
-                        {"configuration": i, **costs}.items()}}
+                        {"configuration": i, **columns}.items()}}
                 returns.append(entries.mean_of(self.runs[name, seed], column) if (name, seed) in self.runs else -np.inf)
             scores[i] = float(exact_mean(returns))
         store(self.path, self.method, self.runs)

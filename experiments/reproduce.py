@@ -39,7 +39,6 @@ from meta_policy_search.utils.progress import print_line, text_table
 from meta_policy_search.utils.statistics import exact_mean, exact_sum
 
 TEST_SEED = 1
-UPDATE_COLUMNS = ("LossBefore", "LossAfter", "KLOuter")  # stored with the returns of a training
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
@@ -169,7 +168,7 @@ def train(entry: Entry, chosen: Sequence[tuple[Method, int]], output: Path, proc
         if RunInfo.read(folder).is_done(runs[name].get("n_itr")):
             progress = read_progress(folder)
             columns = ["Itr", "n_timesteps", "Time", *(column for column in progress if column.endswith(
-                ("-AverageReturn", "EpisodeReturn")) or column in UPDATE_COLUMNS)]
+                ("-AverageReturn", "EpisodeReturn")) or column in entries.UPDATE_COLUMNS)]
             training[method.name, seed] = {column: progress[column] for column in columns}
             tests[method.name, seed] = test(entry, method, folder, test_seed)
             means = [exact_mean(values) for column, values in tests[method.name, seed].items()

@@ -23,6 +23,7 @@ from meta_policy_search.utils.statistics import Interval, exact_mean, mean_inter
 HERE = Path(__file__).resolve().parent
 EXPERIMENTS = HERE.parent
 DATA = HERE / "data"
+UPDATE_COLUMNS = ("LossBefore", "LossAfter", "KLOuter", "MeanKL")  # stored with trainings, if the method has them
 MIN_SEEDS = 3  # fewer have no interval and no verdict
 FEW_TASKS = ("HalfCheetahRandDirecEnv", "Walker2DRandDirecEnv", "MetaPointEnvCorner", "MetaPointEnvCornerGoals",
              "MetaPointEnvMomentum")

@@ -10,7 +10,9 @@
 - `after_0` to `after_3`: mean return after 0 to 3 gradient steps, for RL2 in the first to fourth episode;
 - `configuration`: index in `configurations`; `share`: of the environment steps of the world;
 - `n_timesteps`, `seconds`: of the training; none for the random initialization;
-- `steps_to_return`, `seconds_to_return`: until the stated return; `nan` if it was not reached.
+- `steps_to_return`, `seconds_to_return`: until the stated return; `nan` if it was not reached;
+- `LossBefore`, `LossAfter`, `KLOuter` (TRPO: `MeanKL`): means over the iterations of the training. Trainings that are
+  older than these columns have none.
 """
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -23,7 +25,7 @@ from experiments.reproduction import entries
 from experiments.reproduction.entries import ByMethod, Entry, Method
 from meta_policy_search.plotting import Progress, return_columns
 from meta_policy_search.settings import read_json
-from meta_policy_search.utils.statistics import running_mean
+from meta_policy_search.utils.statistics import exact_mean, running_mean
 
 CONFIGURATIONS, TUNING_SEEDS = 8, (101, 102)
 SEEDS = tuple(range(201, 211))  # not used by any other entry
@@ -90,8 +92,8 @@ def train_settings(world: str, method: str, configuration: int, share: float) ->
     return {**settings, "n_itr": n_itr}
 
 
-def costs(world: str, progress: Progress) -> dict[str, float]:
-    """Returns environment steps and seconds of a training, and until it reached the stated return.
+def of_training(world: str, progress: Progress) -> dict[str, float]:
+    """Returns the steps and seconds of a training, also until it reached the stated return, and means of its updates.
 
     It is reached if the mean return of five iterations is, after adaptation or of a policy without inner steps. NaN: it
     was not reached.
@@ -102,7 +104,8 @@ def costs(world: str, progress: Progress) -> dict[str, float]:
     steps, seconds = progress["n_timesteps"], progress["Time"]
     return {"n_timesteps": steps[-1], "seconds": seconds[-1],
             "steps_to_return": np.nan if reached is None else steps[reached],
-            "seconds_to_return": np.nan if reached is None else seconds[reached]}
+            "seconds_to_return": np.nan if reached is None else seconds[reached],
+            **{name: exact_mean(progress[name]) for name in entries.UPDATE_COLUMNS if name in progress}}
 
 
 def entry_of(world: str) -> Entry:

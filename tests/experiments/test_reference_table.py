@@ -177,10 +177,15 @@ def test_steps_to_the_stated_return_have_a_median_and_a_range(million_steps, exp
 
 def test_stated_return_is_reached_by_the_mean_of_five_iterations():
     """The last of these iterations counts; a single return above the stated one does not."""
-    assert reference.costs("navigation", PROGRESS) == {
+    assert reference.of_training("navigation", PROGRESS) == {
         "n_timesteps": 2000.0, "seconds": 20.0, "steps_to_return": 1500.0, "seconds_to_return": 15.0}
-    of_cheetah = reference.costs("half_cheetah_direction", PROGRESS)
+    of_cheetah = reference.of_training("half_cheetah_direction", PROGRESS)
     assert np.isnan([of_cheetah["steps_to_return"], of_cheetah["seconds_to_return"]]).all()
+
+
+def test_updates_of_a_training_are_stored_as_means():
+    columns = reference.of_training("navigation", {**PROGRESS, "KLOuter": np.linspace(0.0, 2.0, 20)})
+    np.testing.assert_allclose(columns["KLOuter"], 1.0)
 
 
 @pytest.mark.thorough
