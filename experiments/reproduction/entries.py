@@ -188,16 +188,23 @@ Statistic = Callable[[Progress, str], np.ndarray]
 """Values of a column of a run whose mean is its result: one per test task, or a single one."""
 
 
+def by_goal(run: Progress, column: str) -> np.ndarray:
+    """Returns the mean for each goal if the test repeats two or four tasks; otherwise an empty array.
+
+    The test repeats them for forward and backward and for the four corners. There are no other tasks.
+    """
+    goals = run.get("goal", np.arange(0))
+    found = np.unique(goals)
+    return np.array([exact_mean(run[column][goals == goal]) for goal in found if len(found) <= 4])
+
+
 def by_task(run: Progress, column: str) -> np.ndarray:
     """Returns the values of a run by test task, or a single value if the test repeats two or four tasks.
 
-    The latter is the case for forward and backward and for the four corners. There are no other tasks, so the mean over
-    them, with equal weights, does not depend on a sample of tasks.
+    The single value is the mean over these tasks, with equal weights. It does not depend on a sample of tasks.
     """
-    values, goals = run[column], run.get("goal")
-    if goals is None or len(np.unique(goals)) > 4:
-        return values
-    return np.atleast_1d(exact_mean([exact_mean(values[goals == goal]) for goal in np.unique(goals)]))
+    of_goals = by_goal(run, column)
+    return np.atleast_1d(exact_mean(of_goals)) if len(of_goals) else run[column]
 
 
 def mean_of(run: Progress, column: str) -> float:
