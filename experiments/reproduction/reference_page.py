@@ -39,7 +39,7 @@ def _section(world: str) -> Iterator[str]:
            f"{entry.failed_below:g}.")
     yield pages.main_table(entry, tests, {})
     better = _better(entry, tests)
-    rows = [[method.label, better[method.name], _failed_in_a_task(entry, method, tests[method.name]),
+    rows = [[method.label, better[method.name], failed_in_a_task(entry, method, tests[method.name]),
              _million_steps(tests[method.name]),
              _settings(world, method.name, tests[method.name])]
             for method in entry.methods if method.name in tests]
@@ -55,7 +55,7 @@ def _settings(world: str, method: str, runs: Mapping[int, Progress]) -> str:
     return ", ".join(f"`{name}={value!r}`" for name, value in chosen.items())
 
 
-def _failed_in_a_task(entry: Entry, method: Method, runs: Mapping[int, Progress]) -> str:
+def failed_in_a_task(entry: Entry, method: Method, runs: Mapping[int, Progress]) -> str:
     """Returns the number of seeds below the limit of a failure in at least one of two or four tasks."""
     lowest = [entries.by_goal(run, entries.trained_column(entry, method)).min(initial=np.inf) for run in runs.values()]
     return "" if np.isinf(lowest).all() else str(int(np.sum(np.array(lowest) < entry.failed_below)))

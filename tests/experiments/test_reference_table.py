@@ -156,7 +156,7 @@ def test_page_counts_failures_and_names_only_simultaneous_differences(tmp_path, 
 
 
 def test_page_counts_seeds_that_failed_in_one_of_few_tasks(tmp_path, monkeypatch):
-    """With two corners, of returns `mean` and `mean + 1`: the mean of both is below the limit with three seeds, the lower one with six."""
+    """Two corners return `mean` and `mean + 1`: both together fail with three seeds, the lower one with six."""
     monkeypatch.setattr(entries, "DATA", tmp_path)
     runs = runs_of("promp", [0.6] * 4 + [0.2] * 3 + [-0.9] * 3)
     reference_table.store(reference.data_path("corner"), "promp", {
