@@ -45,8 +45,11 @@ class RunSpec(NamedTuple):
         return self.classes[part](*bound.args, **bound.kwargs)
 
     def describe(self) -> Dict[str, Any]:
-        """Returns the entries `algorithm`, `settings`, `options` and `given` of `params.json`."""
-        settings, options = self._describe({"env"})
+        """Returns the entries `algorithm`, `settings`, `options` and `given` of `params.json`.
+
+        A trainer has options only: its `num_inner_grad_steps` repeats that of the algorithm.
+        """
+        settings, options = self._describe({"env", "trainer"})[0], self._describe({"env"})[1]
         defaults = constructor_signature(self.classes["env"]).parameters
         settings.update(env=self.env, env_kwargs=as_json({
             name: value for name, value in self.arguments.get("env", {}).items()

@@ -10,6 +10,8 @@ from experiments.reproduction import entries, pretrained_files, reference
 from experiments.reproduction.entries import ENTRIES
 from meta_policy_search import pretrained_policies
 from meta_policy_search.pretrained_policies import DATA
+from meta_policy_search.registry import get_algorithm
+from meta_policy_search.run import settings_of_algorithm
 from meta_policy_search.utils.statistics import mean_interval
 from tests.test_imports import run_python
 
@@ -32,7 +34,7 @@ def chosen():
 def test_package_contains_the_policies_of_all_entries(chosen):
     assert list(RECORDS) == sorted(chosen)
     assert {path.relative_to(DATA).with_suffix("").as_posix() for path in DATA.glob("*/*.npz")} == set(RECORDS)
-    assert sum(path.stat().st_size for path in DATA.rglob("*") if path.is_file()) < 1.5 * 2 ** 20
+    assert sum(path.stat().st_size for path in DATA.rglob("*") if path.is_file()) < 2 * 2 ** 20
 
 
 @pytest.mark.parametrize("name", RECORDS)
@@ -45,6 +47,7 @@ def test_record_equals_the_data_of_the_experiment(name, chosen):
     assert len(record.means) == 1 + min(entry.num_steps, record.settings.get("num_inner_grad_steps", 1))
     for key, value in {**entry.settings, **method.settings}.items():
         assert record.settings.get(key, value) == value, key
+    assert record.settings.keys() <= settings_of_algorithm(get_algorithm(record.algo)).keys()
 
 
 def test_table_of_the_page_equals_the_records():
