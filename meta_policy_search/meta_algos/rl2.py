@@ -63,7 +63,7 @@ class RL2(MetaAlgo):
         tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`.
         target_kl (float or None): target of the divergence `KLOuter` per meta-update, in nats, above 0. Steps that go
             too far and updates that increase the loss are undone; see `MAMLFirstOrderOptimizer`. Default: None, no
-            step is undone, as published.
+            step is undone.
 
     Attributes:
         optimizer (Optimizer): optimizer that performs the meta-updates.
