@@ -51,8 +51,12 @@ def _section(world: str) -> Iterator[str]:
 
 
 def _settings(world: str, method: str, runs: Mapping[int, Progress]) -> str:
-    chosen = reference.configurations(world, method)[reference.chosen_configuration(runs)]
-    return ", ".join(f"`{name}={value!r}`" for name, value in chosen.items())
+    """Returns the chosen settings; the inner step, which is the last one, has a mark if no other one was beyond it."""
+    searched = reference.configurations(world, method)
+    chosen = searched[reference.chosen_configuration(runs)]
+    steps = sorted({values["inner_lr"] for values in searched if "inner_lr" in values})
+    step, text = chosen.get("inner_lr"), ", ".join(f"`{name}={value!r}`" for name, value in chosen.items())
+    return text + " (-)" * (step in steps[:1]) + " (+)" * (step in steps[-1:])
 
 
 def failed_in_a_task(entry: Entry, method: Method, runs: Mapping[int, Progress]) -> str:

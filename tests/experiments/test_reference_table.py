@@ -151,6 +151,7 @@ def test_page_counts_failures_and_names_only_simultaneous_differences(tmp_path, 
     assert "one policy for all tasks, both after one gradient step (step sizes below): +" in page
     (row,) = [line for line in page.splitlines() if line.startswith("| TRPO-MAML | one policy")]
     assert row.startswith("| TRPO-MAML | one policy for all tasks (TRPO) | 1 (1 to 1) | `rollouts_per_meta_task=")
+    assert row.endswith("`inner_lr=0.1` (-) |")  # the smallest searched step
     reference_page.draw("navigation")
     assert "dots: test of each seed" in (tmp_path / "reference_navigation.svg").read_text()
 
