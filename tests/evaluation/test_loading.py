@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import meta_policy_search as mps
+from meta_policy_search.run import settings_of_algorithm
 from meta_policy_search.samplers import meta_sampler
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
@@ -72,6 +73,13 @@ def test_params_json_records_the_training(run):
                 "inner_lr": 0.3, "num_inner_grad_steps": 1, "learning_rate": 0.01}
     assert {name: settings.get(name) for name in expected} == expected
     assert params["options"]["parallel"] is False
+
+
+def test_recorded_settings_are_settings_of_the_algorithm(tmp_path):
+    """RL2 has no inner steps: the `num_inner_grad_steps` of its trainer is no setting."""
+    mps.train("MetaPointEnvCorner", "rl2", 1, dump_path=tmp_path / "run", progress_bar=False, **SIZES)
+    recorded = json.loads((tmp_path / "run" / "params.json").read_text())["settings"]
+    assert recorded.keys() - {"start_itr"} <= settings_of_algorithm(mps.RL2).keys()
 
 
 @pytest.mark.thorough
