@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from experiments import reference_table
-from experiments.reproduction import entries, figures, reference, reference_page
+from experiments.reproduction import entries, figures, pages, reference, reference_page
 from experiments.reproduction.reference import METHODS, SEEDS, WORLDS
 from meta_policy_search.run import check_settings
 
@@ -45,6 +45,13 @@ def test_protocol_states_the_numbers_of_the_program():
     used = {seed for entry in entries.ENTRIES.values() for method in entry.methods for seed in method.seeds}
     assert not used & {*SEEDS, *reference.TUNING_SEEDS}
     assert reference.TUNING_TASKS != reference.TEST_TASKS
+
+
+def test_returns_of_further_steps_on_the_page_on_problems_come_from_the_data():
+    runs = reference.final_runs("corner")["trpo_maml"]
+    cells = [pages.cell(entries.over_seeds_and_tasks(entries.differences(runs, f"after_{step}", runs, "after_1")))
+             for step in (2, 3)]
+    assert f"({', '.join(cells)};" in (pages.DOCS / "not_learning.rst").read_text(encoding="utf-8")
 
 
 def test_successive_halving_keeps_the_configurations_with_the_highest_scores(tmp_path, monkeypatch):
