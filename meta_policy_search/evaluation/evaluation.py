@@ -126,12 +126,17 @@ class Evaluation:
         return (f"Mean return, +- half of its 95% interval over {self._describe()}\n{lines}\n"
                 f"Adaptation changes the return by {gains[step]} in {_count(step, 'step')}{said}")
 
+    @property
+    def _has_many_tasks(self) -> bool:
+        """Whether the worst quarter contains more than repetitions of few tasks."""
+        return len({task_key(task) for of_seed in self.tasks for task in of_seed}) > _FEW_TASKS
+
     def _rows_of_tasks(self) -> List[List[str]]:
         """Returns the rows of the success rate, and of the worst quarter of many tasks or each of few tasks."""
         rows = [] if self.success_rate is None else [("    success rate", self.success_rate)]
         tasks = [task for of_seed in self.tasks[:1 if self.are_given else None] for task in of_seed]
         names, keys = {task_key(task): describe_task(task) for task in tasks}, list(map(task_key, tasks))
-        if len(names) > _FEW_TASKS:
+        if self._has_many_tasks:
             rows.append(("    worst quarter", self.worst_quarter))
         elif len(names) > 1:
             rows += [(f"    task {names[key]}", exact_mean(self.task_returns[[other == key for other in keys]]))

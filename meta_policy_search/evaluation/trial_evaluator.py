@@ -63,8 +63,8 @@ class TrialEvaluation(Evaluation):
             text = (f"Mean return in {len(self.task_returns)} tasks, {self.rollouts_per_meta_task} trials in each, by "
                     f"episode\n{text_table(rows, right=range(len(rows[0])))}")
         worst = worst_quarter(exact_sum(self.task_returns, axis=1))
-        return (f"{text}\nReturn of a trial of {num_episodes} episodes: {self.trial_return:.2f}, "
-                f"worst quarter of the tasks: {worst:.2f}")
+        return (f"{text}\nReturn of a trial of {num_episodes} episodes: {self.trial_return:.2f}"
+                + f", worst quarter of the tasks: {worst:.2f}" * self._has_many_tasks)
 
 
 class TrialEvaluator(MetaEvaluator):

@@ -181,6 +181,7 @@ def test_a_run_is_evaluated_by_episode_and_plotted(tmp_path, capsys):
     assert f"Return of a trial of 3 episodes: {evaluation.trial_return.mean:.2f}" in str(evaluation)
     short = mps.load_evaluator(tmp_path / "run", max_path_length=2).evaluate(tasks=4)
     assert short.max_path_length == 2 and short.num_timesteps <= evaluation.num_timesteps // 4
+    assert "worst quarter" in str(evaluation) and "worst quarter" not in str(short)  # 8 and 4 different tasks
     with pytest.raises(ValueError, match="env: expected a TrialEnv for the policy in .*, got MetaTabularMDPEnv; RL2"):
         mps.load_evaluator(tmp_path / "run", env=mps.MetaTabularMDPEnv())
     assert main(["evaluate", str(tmp_path / "run"), "--num_tasks", "2"]) == 0
