@@ -47,7 +47,7 @@ class RunSpec(NamedTuple):
     def describe(self) -> Dict[str, Any]:
         """Returns the entries `algorithm`, `settings`, `options` and `given` of `params.json`.
 
-        A trainer has options only: its `num_inner_grad_steps` repeats that of the algorithm.
+        The trainer contributes options only, because its `num_inner_grad_steps` repeats that of the algorithm.
         """
         settings, options = self._describe({"env", "trainer"})[0], self._describe({"env"})[1]
         defaults = constructor_signature(self.classes["env"]).parameters

@@ -93,10 +93,10 @@ def train_settings(world: str, method: str, configuration: int, share: float) ->
 
 
 def of_training(world: str, progress: Progress) -> dict[str, float]:
-    """Returns the steps and seconds of a training, also until it reached the stated return, and means of its updates.
+    """Returns the columns of a training: steps and seconds, in total and until the stated return, and means of updates.
 
-    It is reached if the mean return of five iterations is, after adaptation or of a policy without inner steps. NaN: it
-    was not reached.
+    The stated return is reached when the mean over five iterations of the return after adaptation reaches it (without
+    inner steps: of the return). NaN: it was not reached.
     """
     returns = running_mean(progress[list(return_columns(progress).values())[-1]], 2)[0]
     found = np.flatnonzero(returns >= WORLDS[world].stated_return)

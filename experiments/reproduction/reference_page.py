@@ -51,7 +51,7 @@ def _section(world: str) -> Iterator[str]:
 
 
 def _settings(world: str, method: str, runs: Mapping[int, Progress]) -> str:
-    """Returns the chosen settings; the inner step, which is the last one, has a mark if no other one was beyond it."""
+    """Returns the chosen settings; (-) and (+) after the inner step mark the smallest and the largest searched one."""
     searched = reference.configurations(world, method)
     chosen = searched[reference.chosen_configuration(runs)]
     steps = sorted({values["inner_lr"] for values in searched if "inner_lr" in values})

@@ -81,7 +81,7 @@ class FlatPolicy(Configurable, abc.ABC):
     def save_npz(self, path: PathLike) -> None:
         """Writes all parameters to an `.npz` file of arrays by name. The file contains no code; see `load_npz`."""
         with atomic_file(output_path(path)) as file:
-            np.savez(file, **self.get_param_values())  # type: ignore[arg-type]
+            np.savez_compressed(file, **self.get_param_values())  # type: ignore[arg-type]
 
     def load_npz(self, path: PathLike) -> None:
         """Sets all parameters from a file that `save_npz` wrote; runs no code from the file.

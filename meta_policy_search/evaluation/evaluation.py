@@ -128,7 +128,7 @@ class Evaluation:
 
     @property
     def _has_many_tasks(self) -> bool:
-        """Whether the worst quarter contains more than repetitions of few tasks."""
+        """Whether there are more different tasks than a table lists separately."""
         return len({task_key(task) for of_seed in self.tasks for task in of_seed}) > _FEW_TASKS
 
     def _rows_of_tasks(self) -> List[List[str]]:

@@ -34,7 +34,7 @@ def chosen():
 def test_package_contains_the_policies_of_all_entries(chosen):
     assert list(RECORDS) == sorted(chosen)
     assert {path.relative_to(DATA).with_suffix("").as_posix() for path in DATA.glob("*/*.npz")} == set(RECORDS)
-    assert sum(path.stat().st_size for path in DATA.rglob("*") if path.is_file()) < 2 * 2 ** 20
+    assert sum(path.stat().st_size for path in DATA.rglob("*") if path.is_file()) < 1.5 * 2 ** 20
 
 
 @pytest.mark.parametrize("name", RECORDS)
