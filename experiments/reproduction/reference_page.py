@@ -105,5 +105,5 @@ def draw(world: str) -> None:
             axes.plot([exact_mean(returns)], [place], "|", markersize=14, color=style.COLORS[1])
         axes.set_yticks(range(len(methods)), [method.label for method in methods])
         axes.set_ylim(len(methods) - 0.5, -0.5)
-        axes.set_xlabel("score: mean return after one gradient step")
+        axes.set_xlabel("score")
         axes.grid(color=style.GRID_COLOR, linewidth=0.6)
