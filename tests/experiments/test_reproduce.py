@@ -251,11 +251,11 @@ def test_comparisons_before_a_second_look_come_from_the_data():
 
 @pytest.mark.parametrize("name, method, reference, column, number, text", [
     ("exploration_published", "likelihood_ratio", "log_likelihood", "after_3", 9, "page: no difference found ({})"),
-    ("exploration_published", "target_kl", "pro_mp", "after_3", 9, "nine comparisons, no difference: {}"),
-    ("maml_mdp", "maml_n10", "random_n10", "after_0", 8, "no difference after correction ({})"),
-    ("exploration_momentum", "likelihood_ratio", "log_likelihood", "after_1", 4, "no difference: {}"),
-    ("figure_2_half_cheetah_direction", "e_maml_vpg", "pro_mp", "after_1", 7, "no difference: {}"),
-    ("half_cheetah_direction", "pro_mp_value_network", "pro_mp", "after_1", 6, "no difference: {}"),
+    ("exploration_published", "target_kl", "pro_mp", "after_3", 9, "nine comparisons, no difference shown: {}"),
+    ("maml_mdp", "maml_n10", "random_n10", "after_0", 8, "no difference shown after correction ({})"),
+    ("exploration_momentum", "likelihood_ratio", "log_likelihood", "after_1", 4, "no difference shown: {}"),
+    ("figure_2_half_cheetah_direction", "e_maml_vpg", "pro_mp", "after_1", 7, "no difference shown: {}"),
+    ("half_cheetah_direction", "pro_mp_value_network", "pro_mp", "after_1", 6, "no difference shown: {}"),
 ])
 def test_corrected_p_values_in_texts_come_from_the_data(name, method, reference, column, number, text):
     tests, entry = entries.read_tests(name), ENTRIES[name]
