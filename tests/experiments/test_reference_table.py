@@ -65,6 +65,13 @@ def test_second_step_of_the_one_policy_in_the_readme_comes_from_the_data():
                 f"{pages.p_text(min(4 * p, 1.0))})") in readme
 
 
+def test_lost_adaptation_of_promp_in_the_notes_comes_from_the_data():
+    runs, world = reference.final_runs("half_cheetah_direction")["promp"].values(), WORLDS["half_cheetah_direction"]
+    assert all(run["steps_to_return"][0] < 4e6 for run in runs)
+    low, middle, high = sorted(entries.mean_of(run, "after_1") for run in runs)[:3]
+    assert f"in the test ({low:.1f}, {middle:.0f} and {high:.0f})" in world.notes and high < world.stated_return
+
+
 def test_successive_halving_keeps_the_configurations_with_the_highest_scores(tmp_path, monkeypatch):
     """Configuration 5 is the best until half of the steps, 2 at the end; 7 fails."""
     calls = []
